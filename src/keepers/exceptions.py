@@ -1,0 +1,52 @@
+"""Everything keepers raises or warns with.
+
+::
+
+    KeepersError
+    ├── ParameterError        (also ValueError)  a setting is outside its rule
+    ├── DataError             (also ValueError)  the table cannot be used as it is
+    └── MissingDependencyError (also ImportError) an extra is not installed
+    KeepersWarning            (also UserWarning)
+    ├── DataWarning           usable, but something in the table was set aside
+    └── ConvergenceWarning    the answer may not be final
+
+Every message gives the rule, the value found and the way out.
+"""
+
+__all__ = [
+    "ConvergenceWarning",
+    "DataError",
+    "DataWarning",
+    "KeepersError",
+    "KeepersWarning",
+    "MissingDependencyError",
+    "ParameterError",
+]
+
+
+class KeepersError(Exception):
+    """Root of all errors raised on purpose by keepers."""
+
+
+class ParameterError(KeepersError, ValueError):
+    """A setting is outside its rule."""
+
+
+class DataError(KeepersError, ValueError):
+    """The table cannot be used as it is."""
+
+
+class MissingDependencyError(KeepersError, ImportError):
+    """An optional dependency is not installed."""
+
+
+class KeepersWarning(UserWarning):
+    """Root of all warnings issued on purpose by keepers."""
+
+
+class DataWarning(KeepersWarning):
+    """The table is usable, but part of it was set aside."""
+
+
+class ConvergenceWarning(KeepersWarning):
+    """An iteration stopped before it settled."""

@@ -1,0 +1,85 @@
+"""Column means and centred sums of squares, in two passes, for every in-memory storage.
+
+The textbook E[x^2] - E[x]^2 has no correct digit once the mean is 1e8 times the spread, so
+everything here centres before it squares, and then removes what rounding left in the mean.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from keepers._protocols import BoolArray, FloatArray, IndexArray
+
+__all__ = ["ColumnMoments", "column_moments", "row_blocks"]
+
+CONSTANT_RATIO = 1e-12
+_BLOCK_BYTES = 1 << 22
+
+
+@dataclass(frozen=True)
+class ColumnMoments:
+    """Mean and centred sum of squares of every column, in float64."""
+
+    n_samples: int
+    mean: FloatArray
+    sum_of_squares: FloatArray
+
+    @property
+    def variance(self) -> FloatArray:
+        """Population variance (divided by n)."""
+        return self.sum_of_squares / self.n_samples
+
+    @property
+    def constant(self) -> BoolArray:
+        """Columns whose spread is rounding noise beside their mean."""
+        return np.sqrt(self.variance) <= CONSTANT_RATIO * np.abs(self.mean)
+
+    def subset(self, columns: IndexArray) -> "ColumnMoments":
+        """Moments of some of the columns."""
+        return ColumnMoments(self.n_samples, self.mean[columns], self.sum_of_squares[columns])
+
+
+def row_blocks(n_samples: int, n_features: int) -> list[slice]:
+    """Slices over the rows, each about four megabytes of float64: small enough for a cache."""
+    step = max(1, _BLOCK_BYTES // (8 * max(n_features, 1)))
+    return [slice(start, min(start + step, n_samples)) for start in range(0, n_samples, step)]
+
+
+def column_moments(X: FloatArray) -> ColumnMoments:
+    """Moments of the columns of an array or a CSR/CSC matrix."""
+    if sp.issparse(X):
+        return _sparse_moments(X)
+    n_samples, n_features = X.shape
+    mean = X.mean(axis=0, dtype=np.float64)
+    residue = np.zeros(n_features)
+    squares = np.zeros(n_features)
+    for rows in row_blocks(n_samples, n_features):
+        centred = X[rows] - mean
+        residue += centred.sum(axis=0)
+        squares += np.einsum("ij,ij->j", centred, centred)
+    return _with_exact_mean(n_samples, mean, residue, squares)
+
+
+def _sparse_moments(X: sp.csr_matrix) -> ColumnMoments:
+    n_samples, n_features = X.shape
+    columns = (
+        X.indices if X.format == "csr" else np.repeat(np.arange(n_features), np.diff(X.indptr))
+    )
+    values = X.data.astype(np.float64, copy=False)
+    stored = np.bincount(columns, minlength=n_features)
+    mean = np.bincount(columns, weights=values, minlength=n_features) / n_samples
+    centred = values - mean[columns]
+    absent = n_samples - stored
+    residue = np.bincount(columns, weights=centred, minlength=n_features) - absent * mean
+    squares = np.bincount(columns, weights=centred * centred, minlength=n_features)
+    return _with_exact_mean(n_samples, mean, residue, squares + absent * mean * mean)
+
+
+def _with_exact_mean(
+    n_samples: int, mean: FloatArray, residue: FloatArray, squares: FloatArray
+) -> ColumnMoments:
+    """Shift the provisional mean by what the centred columns still sum to."""
+    correction = residue / n_samples
+    exact = np.maximum(squares - residue * correction, 0.0)
+    return ColumnMoments(n_samples, mean + correction, exact)

@@ -1,0 +1,192 @@
+"""The total scatter S = (X - 1 mean')' (X - 1 mean') as an operator, whatever X is stored in.
+
+`as_scatter` looks at the data once and returns the operator whose products are cheapest:
+
+=================================  ==================  ==============================
+X                                  operator            one product with d x m
+=================================  ==================  ==============================
+array, forming S pays for itself   `DenseScatter`      S V
+array, otherwise                   `FactoredScatter`   Xc'(Xc V), two passes over X
+CSR or CSC                         `FactoredScatter`   the same, never densified
+=================================  ==================  ==============================
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from keepers._protocols import FloatArray, IndexArray, SmallSide, SymmetricOperator
+from keepers.linalg.moments import ColumnMoments, row_blocks
+
+__all__ = ["DenseScatter", "FactoredScatter", "as_scatter", "forming_pays"]
+
+# Past this ratio of mean to spread, taking the mean off the product instead of off X would cost
+# more than two of the digits of X: such data are centred in a copy.
+HARMLESS_MEAN = 100.0
+# A fit takes a few dozen products; forming S must be earned back by that many.
+EXPECTED_PRODUCTS = 40
+# Up to this size a full eigendecomposition takes seconds, and is exact.
+SMALL_SIDE = 3000
+
+
+@dataclass(frozen=True)
+class DenseScatter:
+    """S held as a d x d array."""
+
+    matrix: FloatArray
+
+    @property
+    def size(self) -> int:
+        """Number of features, d."""
+        return int(self.matrix.shape[0])
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        """S V."""
+        return self.matrix @ V
+
+    def diagonal(self) -> FloatArray:
+        """Centred sum of squares of every feature."""
+        return self.matrix.diagonal()
+
+    def restrict(self, rows: IndexArray) -> "DenseScatter":
+        """S on some of the features."""
+        return DenseScatter(self.matrix[np.ix_(rows, rows)])
+
+    def dense(self) -> FloatArray:
+        """S itself."""
+        return self.matrix
+
+    def small_side(self) -> SmallSide | None:
+        """S is its own small side, if small enough to decompose."""
+        if self.size > SMALL_SIDE:
+            return None
+        return SmallSide(self.matrix, lambda vectors, _: vectors)
+
+
+@dataclass(frozen=True)
+class FactoredScatter:
+    """S known through X and the column means; nothing of size d x d is formed."""
+
+    X: Any
+    moments: ColumnMoments
+
+    @property
+    def size(self) -> int:
+        """Number of features, d."""
+        return int(self.X.shape[1])
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        """Xc'(Xc V), with the means taken off the two thin products instead of off X."""
+        mean = self.moments.mean
+        projected = (self.X @ V.astype(self.X.dtype, copy=False)).astype(np.float64, copy=False)
+        projected -= mean @ V
+        projected -= projected.mean(axis=0)  # what rounding left would be multiplied by the mean
+        return self._back(projected)
+
+    def _back(self, projected: FloatArray) -> FloatArray:
+        """Xc' times a block of n rows that sums to zero up to rounding."""
+        product = self.X.T @ projected.astype(self.X.dtype, copy=False)
+        product = np.asarray(product).astype(np.float64, copy=False)
+        leftover = projected.sum(axis=0)
+        if np.any(self.moments.mean):
+            product -= np.outer(self.moments.mean, leftover)
+        return product
+
+    def diagonal(self) -> FloatArray:
+        """Centred sum of squares of every feature."""
+        return self.moments.sum_of_squares
+
+    def restrict(self, rows: IndexArray) -> "FactoredScatter":
+        """S on some of the features: X loses the other columns."""
+        return FactoredScatter(self.X[:, rows], self.moments.subset(rows))
+
+    def dense(self) -> FloatArray:
+        """S itself."""
+        if not sp.issparse(self.X):
+            return centred_gram(self.X, self.moments.mean)
+        gram = (self.X.T @ self.X).toarray().astype(np.float64, copy=False)
+        mean = self.moments.mean
+        return gram - self.moments.n_samples * np.outer(mean, mean)
+
+    def small_side(self) -> SmallSide | None:
+        """S where d is small, Xc Xc' where n is; both have the same non-zero eigenvalues."""
+        n_samples, n_features = self.X.shape
+        if min(n_samples, n_features) > SMALL_SIDE:
+            return None
+        if n_features <= n_samples:
+            return SmallSide(self.dense(), lambda vectors, _: vectors)
+        return SmallSide(
+            self._sample_gram(), lambda vectors, values: self._back(vectors) / np.sqrt(values)
+        )
+
+    def _sample_gram(self) -> FloatArray:
+        """Xc Xc': centring the rows and columns of X X' centres the features of X."""
+        if sp.issparse(self.X):
+            gram = (self.X @ self.X.T).toarray().astype(np.float64, copy=False)
+        else:
+            gram = np.zeros((self.X.shape[0], self.X.shape[0]))
+            for columns in row_blocks(self.X.shape[1], self.X.shape[0]):
+                centred = self.X[:, columns] - self.moments.mean[columns]
+                gram += centred @ centred.T
+        gram -= gram.mean(axis=0)
+        gram -= gram.mean(axis=1, keepdims=True)
+        return gram
+
+
+def centred_gram(X: FloatArray, mean: FloatArray) -> FloatArray:
+    """(X - 1 mean')'(X - 1 mean'), from blocks of rows so that no centred copy of X is held."""
+    n_samples, n_features = X.shape
+    total = np.zeros((n_features, n_features))
+    for rows in row_blocks(n_samples, min(n_features, 512)):
+        centred = X[rows] - mean
+        total += centred.T @ centred
+    return total
+
+
+def forming_pays(n_samples: int, n_features: int, block_width: int) -> bool:
+    """Whether S formed once is cheaper than two thin products with X each time.
+
+    Forming takes n d^2 multiplications and additions (S is symmetric), a product with the formed
+    S d^2 m of them, and a product with the factors 2 n d m.
+    """
+    saved_per_product = n_features * block_width * (2 * n_samples - n_features)
+    return n_samples * n_features**2 <= EXPECTED_PRODUCTS * saved_per_product
+
+
+def as_scatter(X: Any, moments: ColumnMoments, block_width: int) -> SymmetricOperator:
+    """The scatter of X, in the form whose products with d x ``block_width`` are cheapest."""
+    offset = np.abs(moments.mean) > HARMLESS_MEAN * np.sqrt(moments.variance)
+    if sp.issparse(X):
+        return _sparse_scatter(X, moments, offset)
+    if forming_pays(*X.shape, block_width):
+        return DenseScatter(centred_gram(X, moments.mean))
+    if np.any(offset):
+        centred = (X - moments.mean).astype(X.dtype, copy=False)
+        return FactoredScatter(centred, _with_mean(moments, np.zeros_like(moments.mean)))
+    return FactoredScatter(X, moments)
+
+
+def _sparse_scatter(X: Any, moments: ColumnMoments, offset: FloatArray) -> FactoredScatter:
+    """Centre the stored values of columns that have an offset.
+
+    With a share f of its entries stored, a column's squared mean is at most f / (1 - f) times its
+    variance: an offset that hurts is only possible in a column with (almost) no implicit zero. In
+    a column that has none, the stored values can be centred without touching the pattern.
+    """
+    if not np.any(offset):
+        return FactoredScatter(X, moments)
+    n_samples, n_features = X.shape
+    columns = (
+        X.indices if X.format == "csr" else np.repeat(np.arange(n_features), np.diff(X.indptr))
+    )
+    full = offset & (np.bincount(columns, minlength=n_features) == n_samples)
+    shift = np.where(full, moments.mean, 0.0)
+    data = (X.data - shift[columns]).astype(X.dtype, copy=False)
+    centred = type(X)((data, X.indices, X.indptr), shape=X.shape)
+    return FactoredScatter(centred, _with_mean(moments, moments.mean - shift))
+
+
+def _with_mean(moments: ColumnMoments, mean: FloatArray) -> ColumnMoments:
+    return ColumnMoments(moments.n_samples, mean, moments.sum_of_squares)

@@ -1,0 +1,115 @@
+"""What every selector shares: a ranking of the features, and the first k of it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers.selectors.settings import check_feature_count, count_features
+
+__all__ = ["RankingSelector", "TopFeatures"]
+
+
+@dataclass(frozen=True)
+class TopFeatures:
+    """The best features of a fitted selector, best first."""
+
+    indices: IndexArray
+    names: np.ndarray
+    scores: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __str__(self) -> str:
+        width = max([7, *(len(str(name)) for name in self.names)])
+        rows = [f"rank  {'feature':<{width}}  score"]
+        rows += [
+            f"{rank:>4}  {name!s:<{width}}  {score:.4g}"
+            for rank, (name, score) in enumerate(zip(self.names, self.scores, strict=True), 1)
+        ]
+        return "\n".join(rows)
+
+
+class RankingSelector(SelectorMixin, BaseEstimator):
+    """A selector that scores every feature and keeps the best.
+
+    A subclass implements ``_fit(X, y)``: check its parameters, validate the data, solve, and end
+    with ``_store_ranking``. Nothing fitted stays behind if it is interrupted.
+    """
+
+    def fit(self, X, y=None):
+        """Rank the features of X.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+            The table: one row a sample, one column a feature.
+        y : ignored
+            Present for API consistency; no method here looks at labels.
+
+        Returns
+        -------
+        self : object
+            The fitted selector.
+        """
+        self._forget()
+        try:
+            check_feature_count(self.n_features_to_select)
+            self._fit(X)
+        except BaseException:
+            self._forget()
+            raise
+        return self
+
+    def _forget(self) -> None:
+        """Drop everything learned from data."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether a ranking is there."""
+        return hasattr(self, "ranking_")
+
+    def _store_ranking(self, scores: FloatArray, unusable: BoolArray) -> None:
+        """Set ``scores_``, ``ranking_`` and ``support_``; unusable features come last.
+
+        Ties go to the lowest index.
+        """
+        order = np.lexsort((np.arange(len(scores)), -scores, unusable))
+        ranking = np.empty(len(scores), dtype=np.intp)
+        ranking[order] = np.arange(1, len(scores) + 1)
+        self.scores_ = scores
+        self.n_features_to_select_ = count_features(self.n_features_to_select, len(scores))
+        self.support_ = ranking <= self.n_features_to_select_
+        self.ranking_ = ranking
+
+    def _get_support_mask(self) -> BoolArray:
+        check_is_fitted(self)
+        return self.support_
+
+    def top(self, k: int | float | None = None) -> TopFeatures:
+        """The k best features, whatever number the selector was made with; nothing is refitted.
+
+        Parameters
+        ----------
+        k : int, float in (0, 1] or None
+            How many features, or which share of them. None: as many as the selector keeps.
+
+        Returns
+        -------
+        TopFeatures
+            ``indices``, ``names`` and ``scores``, best first.
+        """
+        check_is_fitted(self)
+        check_feature_count(k, name="k")
+        n_features = len(self.scores_)
+        count = self.n_features_to_select_ if k is None else count_features(k, n_features, name="k")
+        indices = np.argsort(self.ranking_)[:count]
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = np.array([f"x{i}" for i in range(n_features)], dtype=object)
+        return TopFeatures(indices, names[indices], self.scores_[indices])

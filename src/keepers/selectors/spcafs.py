@@ -1,0 +1,257 @@
+"""SPCAFS as a scikit-learn selector."""
+
+import logging
+import warnings
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from keepers.exceptions import ConvergenceWarning, ParameterError
+from keepers.linalg.null_spectrum import null_edge
+from keepers.linalg.principal import count_leading, principal_subspace
+from keepers.linalg.scatter import as_scatter
+from keepers.selectors.ranking import RankingSelector
+from keepers.selectors.settings import (
+    check_choice,
+    check_count,
+    check_positive,
+    is_real,
+    is_whole,
+)
+from keepers.selectors.table import read_table
+from keepers.solvers.penalty import RowPenalty
+from keepers.solvers.spcafs import dense_is_cheaper, solve_block, solve_dense
+
+__all__ = ["SPCAFS"]
+
+logger = logging.getLogger("keepers")
+
+GAMMA_SCALE = 0.03
+MOST_AUTO_COMPONENTS = 100
+
+
+class SPCAFS(RankingSelector):
+    """Unsupervised feature selection by row-sparse PCA.
+
+    Finds an orthonormal W (features x components) that keeps as much of the variance as it can
+    while a penalty on the norms of its rows drives most of them to zero::
+
+        minimise  -Tr(W' S W) + gamma * sum_i (|w_i|^2 + eps)^(p/2)   subject to W'W = I,
+
+    where S is the scatter of the centred data. A feature's score is the norm of its row. This is
+    Algorithm 1 of "Sparse PCA via l2,p-norm regularization for unsupervised feature selection"
+    (Li, Nie, Bian, Wu and Li), with eigenproblems that cost a few products with X instead of a
+    decomposition of S.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float in (0, 1] or None, default=None
+        How many features to keep, or which share of them; None keeps half. It does not influence
+        the fit: ``top(k)`` gives the best k for any k afterwards.
+    n_components : "auto", int or float in (0, 1), default="auto"
+        Columns of W. A float keeps as many principal components as explain that share of the
+        variance. "auto" counts the eigenvalues of the covariance that exceed the largest one to be
+        expected of unrelated columns with the same variances (parallel analysis in closed form),
+        at least 1 and at most 100. The paper sets the number of clusters minus one.
+    gamma : "scale" or float, default="scale"
+        Weight of the penalty, on the scale of S: the paper's absolute number. "scale" means 0.03
+        times the leading eigenvalue of S. For p = 1 practically all rows live below 0.001 times
+        that eigenvalue, and no more than ``n_components`` above it.
+    p : float in (0, 1], default=1.0
+        Exponent of the penalty. Below 1 the problem has many more local minima.
+    eps : float, default=1e-12
+        Smoothing of the penalty at zero, beside squared row norms that sum to ``n_components``.
+    solver : {"auto", "block", "dense"}, default="auto"
+        "dense" is Algorithm 1 as printed, with S in memory and O(d^3) a step. "block" follows the
+        same path with products of X and thin blocks. "auto" takes the cheaper one.
+    max_iter : int, default=1000
+        Steps at most.
+    tol : float, default=1e-8
+        The iteration ends when a step lowers the objective by less than this, relatively.
+    random_state : int, RandomState or None, default=None
+        Seeds the start of the eigensolver where both sides of X exceed 3000; elsewhere nothing is
+        random.
+    verbose : int, default=0
+        1 logs every step to the logger "keepers" (level INFO).
+    callback : callable or None, default=None
+        Called after each step with an object that has ``n_iter``, ``objective``, ``n_live`` and
+        ``n_rows``.
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_features,)
+        Row norms of W; higher is better.
+    ranking_ : array of shape (n_features,)
+        1 is the best feature. Ties go to the lowest index, constant columns come last.
+    support_ : boolean array of shape (n_features,)
+        The features kept.
+    components_ : array of shape (n_components_, n_features)
+        W transposed, rows ordered by the weight they carry in the penalised problem.
+    objective_ : array
+        The objective after every accepted step; it never rises.
+    n_iter_ : int
+        Eigenproblems solved.
+    converged_ : bool
+        Whether the objective settled within ``max_iter`` steps.
+    n_live_ : int
+        Rows of W that are not zero up to the smoothing.
+    gamma_ : float
+        The penalty weight used.
+    n_components_ : int
+        The number of components used.
+    solver_ : str
+        The solver used.
+    mean_ : array of shape (n_features,)
+        Column means.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : array of shape (n_features,)
+        Column names, if X was a data frame with string columns.
+
+    Examples
+    --------
+    >>> from keepers import SPCAFS, datasets
+    >>> X, names, y = datasets.load("srbct")
+    >>> selector = SPCAFS(50, n_components=3).fit(X)
+    >>> selector.transform(X).shape
+    (83, 50)
+    >>> len(selector.top(10).indices)
+    10
+    """
+
+    def __init__(
+        self,
+        n_features_to_select=None,
+        *,
+        n_components="auto",
+        gamma="scale",
+        p=1.0,
+        eps=1e-12,
+        solver="auto",
+        max_iter=1000,
+        tol=1e-8,
+        random_state=None,
+        verbose=0,
+        callback=None,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.n_components = n_components
+        self.gamma = gamma
+        self.p = p
+        self.eps = eps
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def _fit(self, X):
+        self._check_parameters()
+        table = read_table(self, X)
+        n_samples, n_usable = table.X.shape
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        expected_width = self.n_components if is_whole(self.n_components) else 10
+        scatter = as_scatter(table.X, table.moments, expected_width)
+        width = self._count_components(scatter, table, rng)
+        solver = self._choose_solver(n_samples, n_usable, width)
+        result, gamma = self._solve(scatter, width, solver, rng)
+        if not result.converged:
+            warnings.warn(
+                f"The objective was still falling after max_iter={self.max_iter} steps. Raise "
+                "max_iter or tol; the ranking is usually settled long before the objective is.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        W = table.spread(_with_fixed_signs(result.W).T.astype(table.X.dtype, copy=False))
+        self.components_ = W
+        self.objective_ = result.objective
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.n_live_ = result.n_live
+        self.gamma_ = gamma
+        self.n_components_ = width
+        self.solver_ = solver
+        self.mean_ = table.mean.astype(table.X.dtype, copy=False)
+        self._store_ranking(np.sqrt(np.einsum("ij,ij->j", W, W)), table.unusable)
+
+    def _check_parameters(self):
+        check_choice("solver", self.solver, ("auto", "block", "dense"))
+        check_positive("p", self.p, at_most=1.0, hint="p = 1 is the convex-like default.")
+        check_positive("eps", self.eps, at_most=1.0, hint="It smooths squared row norms at zero.")
+        check_positive("tol", self.tol, zero=True)
+        check_count("max_iter", self.max_iter)
+        if isinstance(self.gamma, str):
+            check_choice("gamma", self.gamma, ("scale",), "Or give a number > 0.")
+        else:
+            check_positive("gamma", self.gamma, hint="gamma='scale' adapts it to the data.")
+        if self.callback is not None and not callable(self.callback):
+            raise ParameterError(f"callback must be callable or None; got {self.callback!r}.")
+        named_auto = isinstance(self.n_components, str) and self.n_components == "auto"
+        share = is_real(self.n_components) and not is_whole(self.n_components)
+        if not named_auto and not (share and 0 < self.n_components < 1):
+            check_count("n_components", self.n_components, hint="Or a share in (0, 1), or 'auto'.")
+
+    def _count_components(self, scatter, table, rng):
+        """The number of columns of W, from the setting and the spectrum of S."""
+        n_samples, n_usable = table.X.shape
+        limit = min(n_samples - 1, n_usable)
+        if is_whole(self.n_components):
+            return check_count(
+                "n_components",
+                self.n_components,
+                at_most=limit,
+                hint=f"X has {n_samples} samples and {n_usable} columns that vary, hence at most "
+                f"min(samples - 1, columns) = {limit} components.",
+            )
+        if is_real(self.n_components):
+            wanted = self.n_components * float(table.moments.sum_of_squares.sum())
+            return count_leading(scatter, lambda values: _first_past(values, wanted), limit, rng)
+        freedom = n_samples - 1
+        edge = freedom * null_edge(table.moments.sum_of_squares / freedom, freedom)
+        most = min(limit, MOST_AUTO_COMPONENTS)
+        return count_leading(scatter, lambda values: _count_above(values, edge), most, rng)
+
+    def _choose_solver(self, n_samples, n_features, width):
+        if self.solver != "auto":
+            return self.solver
+        return "dense" if dense_is_cheaper(n_samples, n_features, width) else "block"
+
+    def _solve(self, scatter, width, solver, rng):
+        start = principal_subspace(scatter, width, rng)
+        gamma = GAMMA_SCALE * start.values[0] if self.gamma == "scale" else self.gamma
+        penalty = RowPenalty(float(gamma), float(self.p), float(self.eps))
+        common = {"max_iter": self.max_iter, "tol": self.tol, "callback": self._on_step}
+        if solver == "dense":
+            return solve_dense(scatter.dense(), width, penalty, **common), penalty.gamma
+        return solve_block(scatter, start, penalty, **common), penalty.gamma
+
+    def _on_step(self, progress):
+        if self.verbose:
+            logger.info(
+                "step %d: objective %.8g, %d live rows of %d in the work",
+                progress.n_iter,
+                progress.objective,
+                progress.n_live,
+                progress.n_rows,
+            )
+        if self.callback is not None:
+            self.callback(progress)
+
+
+def _first_past(values, wanted):
+    """How many leading values sum to ``wanted``; None if not all of these do."""
+    reached = np.flatnonzero(np.cumsum(values) >= wanted * (1 - 1e-12))
+    return int(reached[0]) + 1 if len(reached) else None
+
+
+def _count_above(values, edge):
+    """How many leading values exceed ``edge``, at least 1; None if all of these do."""
+    above = int(np.sum(values > edge))
+    return max(above, 1) if above < len(values) else None
+
+
+def _with_fixed_signs(W):
+    """Each column with its largest entry positive: eigenvectors have no sign of their own."""
+    largest = W[np.argmax(np.abs(W), axis=0), np.arange(W.shape[1])]
+    return W * np.where(largest < 0, -1.0, 1.0)
