@@ -5,13 +5,14 @@ everything here centres before it squares, and then removes what rounding left i
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 
-__all__ = ["ColumnMoments", "column_moments", "row_blocks"]
+__all__ = ["ColumnMoments", "column_moments", "row_blocks", "stored_columns"]
 
 CONSTANT_RATIO = 1e-12
 _BLOCK_BYTES = 1 << 22
@@ -46,7 +47,7 @@ def row_blocks(n_samples: int, n_features: int) -> list[slice]:
     return [slice(start, min(start + step, n_samples)) for start in range(0, n_samples, step)]
 
 
-def column_moments(X: FloatArray) -> ColumnMoments:
+def column_moments(X: Any) -> ColumnMoments:
     """Moments of the columns of an array or a CSR/CSC matrix."""
     if sp.issparse(X):
         return _sparse_moments(X)
@@ -61,7 +62,7 @@ def column_moments(X: FloatArray) -> ColumnMoments:
     return _with_exact_mean(n_samples, mean, residue, squares)
 
 
-def _sparse_moments(X: sp.csr_matrix) -> ColumnMoments:
+def _sparse_moments(X: Any) -> ColumnMoments:
     n_samples, n_features = X.shape
     columns = (
         X.indices if X.format == "csr" else np.repeat(np.arange(n_features), np.diff(X.indptr))
@@ -74,6 +75,13 @@ def _sparse_moments(X: sp.csr_matrix) -> ColumnMoments:
     residue = np.bincount(columns, weights=centred, minlength=n_features) - absent * mean
     squares = np.bincount(columns, weights=centred * centred, minlength=n_features)
     return _with_exact_mean(n_samples, mean, residue, squares + absent * mean * mean)
+
+
+def stored_columns(X: Any) -> IndexArray:
+    """The column of every stored value of a CSR or CSC matrix."""
+    if X.format == "csr":
+        return np.asarray(X.indices)
+    return np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
 
 
 def _with_exact_mean(

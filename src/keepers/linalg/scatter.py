@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from keepers._protocols import FloatArray, IndexArray, SmallSide, SymmetricOperator
+from keepers._protocols import BoolArray, FloatArray, IndexArray, SmallSide, SymmetricOperator
 from keepers.linalg.moments import ColumnMoments, row_blocks
 
 __all__ = ["DenseScatter", "FactoredScatter", "as_scatter", "forming_pays"]
@@ -160,7 +160,8 @@ def as_scatter(X: Any, moments: ColumnMoments, block_width: int) -> SymmetricOpe
     offset = np.abs(moments.mean) > HARMLESS_MEAN * np.sqrt(moments.variance)
     if sp.issparse(X):
         return _sparse_scatter(X, moments, offset)
-    if forming_pays(*X.shape, block_width):
+    n_samples, n_features = X.shape
+    if forming_pays(n_samples, n_features, block_width):
         return DenseScatter(centred_gram(X, moments.mean))
     if np.any(offset):
         centred = (X - moments.mean).astype(X.dtype, copy=False)
@@ -168,7 +169,7 @@ def as_scatter(X: Any, moments: ColumnMoments, block_width: int) -> SymmetricOpe
     return FactoredScatter(X, moments)
 
 
-def _sparse_scatter(X: Any, moments: ColumnMoments, offset: FloatArray) -> FactoredScatter:
+def _sparse_scatter(X: Any, moments: ColumnMoments, offset: BoolArray) -> FactoredScatter:
     """Centre the stored values of columns that have an offset.
 
     With a share f of its entries stored, a column's squared mean is at most f / (1 - f) times its
