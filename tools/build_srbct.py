@@ -1,7 +1,7 @@
 """Rebuild src/keepers/data/files/srbct.npz from the wheel of the PyPI package ISLP.
 
-    pip download --no-deps -d /tmp/islp ISLP
-    python tools/build_srbct.py /tmp/islp/islp-*.whl
+pip download --no-deps -d /tmp/islp ISLP
+python tools/build_srbct.py /tmp/islp/islp-*.whl
 """
 
 import io

@@ -149,9 +149,11 @@ def forming_pays(n_samples: int, n_features: int, block_width: int) -> bool:
     """Whether S formed once is cheaper than two thin products with X each time.
 
     Forming takes n d^2 multiplications and additions (S is symmetric), a product with the formed
-    S d^2 m of them, and a product with the factors 2 n d m.
+    S d^2 m of them, and a product with the factors 2 n d m. Blocks narrower than eight columns
+    cost as much as eight: reading the matrix is what takes the time.
     """
-    saved_per_product = n_features * block_width * (2 * n_samples - n_features)
+    width = max(block_width, 8)
+    saved_per_product = n_features * width * (2 * n_samples - n_features)
     return n_samples * n_features**2 <= EXPECTED_PRODUCTS * saved_per_product
 
 

@@ -1,0 +1,43 @@
+# Everything sets itself up: each target works from a fresh clone with Python 3.11+, venv, pip, make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+OLDEST := .venv-oldest
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-oldest lint bench clean
+
+help:  ## List the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch $(READY)
+
+demo: $(READY)  ## Select features of a gene expression table; ends with a table and a picture
+	$(BIN)/python examples/demo.py
+
+test: $(READY)  ## Run all tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+test-oldest: pyproject.toml  ## Run the tests on the oldest supported versions
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" \
+		"scikit-learn==1.6.0" "numpy==1.26.4" "scipy==1.11.4" "pandas<3"
+	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal -q
+
+lint: $(READY)  ## Style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## Measure the ratios of the README (about ten minutes)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(BIN)/python benchmarks/run.py
+
+clean:  ## Remove everything that the targets made
+	rm -rf $(VENV) $(OLDEST) demo-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,66 @@
+"""Proximal maps and projections with a closed form: the steps that splitting methods are made of."""
+
+import numpy as np
+from scipy.linalg import eigh
+
+from keepers._protocols import FloatArray
+
+__all__ = [
+    "keep_top_rows",
+    "nearest_orthonormal",
+    "rank_threshold",
+    "row_norms",
+    "shrink_rows",
+    "shrinkage",
+    "soft_threshold",
+]
+
+
+def row_norms(Q: FloatArray) -> FloatArray:
+    """Euclidean norm of every row."""
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", Q, Q)))
+
+
+def shrinkage(norms: FloatArray, threshold: float) -> FloatArray:
+    """The factors max(1 - threshold / norm, 0) that `shrink_rows` multiplies rows with."""
+    # A row at or below the threshold is divided by 1 instead: its norm may be zero.
+    divisors = np.where(norms > threshold, norms, 1.0)
+    return np.where(norms > threshold, 1.0 - threshold / divisors, 0.0)
+
+
+def shrink_rows(Q: FloatArray, threshold: float) -> FloatArray:
+    """argmin over E of threshold * sum_i |e_i| + 1/2 |E - Q|^2: every row shorter by threshold."""
+    return np.asarray(shrinkage(row_norms(Q), threshold)[:, np.newaxis] * Q)
+
+
+def soft_threshold(Q: FloatArray, threshold: float) -> FloatArray:
+    """argmin over E of threshold * sum_ij |e_ij| + 1/2 |E - Q|^2: every entry nearer to zero."""
+    return np.asarray(np.sign(Q) * np.maximum(np.abs(Q) - threshold, 0.0))
+
+
+def keep_top_rows(Q: FloatArray, n_rows: int) -> FloatArray:
+    """argmin over E with at most ``n_rows`` non-zero rows of |E - Q|; ties keep the lowest index."""
+    kept = np.argsort(-row_norms(Q), kind="stable")[:n_rows]
+    E = np.zeros_like(Q)
+    E[kept] = Q[kept]
+    return E
+
+
+def rank_threshold(A: FloatArray, eta: float) -> FloatArray:
+    """argmin over positive semi-definite L of |L - A|^2 + eta * rank(L), A symmetrised.
+
+    Eigenvalues of A above sqrt(eta) stay, the others go.
+    """
+    symmetric = (A + A.T) / 2
+    smallest = float(np.sqrt(eta))
+    # No eigenvalue exceeds the largest absolute row sum: often that settles it without any.
+    if np.abs(symmetric).sum(axis=1).max() <= smallest:
+        return np.zeros_like(symmetric)
+    values, vectors = eigh(symmetric, subset_by_value=(smallest, np.inf))
+    return np.asarray((vectors * values) @ vectors.T)
+
+
+def nearest_orthonormal(N: FloatArray) -> FloatArray:
+    """argmax over U with orthonormal columns of Tr(U'N): orthogonal Procrustes."""
+    left, _, right = np.linalg.svd(N, full_matrices=False)
+    return np.asarray(left @ right)

@@ -1,0 +1,133 @@
+"""Every form of the scatter is the same matrix."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keepers.linalg.moments import column_moments
+from keepers.linalg.scatter import DenseScatter, FactoredScatter, as_scatter, forming_pays
+
+
+def textbook_scatter(X):
+    """N times NumPy's covariance, in extended precision."""
+    wide = np.asarray(X, dtype=np.longdouble)
+    centred = wide - wide.mean(axis=0)
+    return (centred.T @ centred).astype(np.float64)
+
+
+def storages(X):
+    moments = column_moments(X)
+    csr, csc = sp.csr_array(X), sp.csc_array(X)
+    return {
+        "factored": FactoredScatter(X, moments),
+        "dense": DenseScatter(FactoredScatter(X, moments).dense()),
+        "csr": as_scatter(csr, column_moments(csr), 3),
+        "csc": as_scatter(csc, column_moments(csc), 3),
+        "csr_matrix": as_scatter(sp.csr_matrix(X), column_moments(sp.csr_matrix(X)), 3),
+        "fortran": as_scatter(np.asfortranarray(X), moments, 3),
+    }
+
+
+@pytest.fixture
+def sparse_like():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((40, 25)) * (rng.random((40, 25)) < 0.3)
+
+
+@pytest.mark.parametrize("name", ["factored", "dense", "csr", "csc", "csr_matrix", "fortran"])
+def test_products_diagonal_and_dense_form_agree_with_the_textbook(sparse_like, name):
+    S = textbook_scatter(sparse_like)
+    V = np.random.default_rng(1).standard_normal((25, 4))
+    operator = storages(sparse_like)[name]
+    assert operator.size == 25
+    np.testing.assert_allclose(operator.matmat(V), S @ V, atol=1e-12)
+    np.testing.assert_allclose(operator.diagonal(), np.diag(S), atol=1e-12)
+    np.testing.assert_allclose(operator.dense(), S, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["factored", "dense", "csr", "csc"])
+def test_restriction_is_the_principal_submatrix(sparse_like, name):
+    rows = np.array([3, 7, 8, 20])
+    S = textbook_scatter(sparse_like)[np.ix_(rows, rows)]
+    operator = storages(sparse_like)[name].restrict(rows)
+    np.testing.assert_allclose(operator.matmat(np.eye(4)), S, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["factored", "dense", "csr", "csc"])
+@pytest.mark.parametrize("shape", [(40, 25), (12, 25)])
+def test_the_small_side_has_the_eigenpairs_of_s(sparse_like, name, shape):
+    X = sparse_like[: shape[0]]
+    S = textbook_scatter(X)
+    side = storages(X)[name].small_side()
+    values, vectors = np.linalg.eigh(side.matrix)
+    lifted = side.lift(vectors[:, -3:], values[-3:])
+    np.testing.assert_allclose(values[-3:], np.linalg.eigvalsh(S)[-3:], rtol=1e-10)
+    np.testing.assert_allclose(S @ lifted, lifted * values[-3:], atol=1e-9)
+    np.testing.assert_allclose(lifted.T @ lifted, np.eye(3), atol=1e-9)
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=25, deadline=None)
+def test_products_pass_the_dot_test(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((15, 9)) + 5
+    u, v = rng.standard_normal((2, 9, 1))
+    for operator in storages(X).values():
+        left = (u.T @ operator.matmat(v)).item()
+        right = (v.T @ operator.matmat(u)).item()
+        assert left == pytest.approx(right, abs=1e-9)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("shape", [(200, 12), (20, 300)])
+def test_a_large_mean_costs_no_digit(offset, container, shape):
+    rng = np.random.default_rng(2)
+    signal = rng.standard_normal(shape)
+    X = signal + offset
+    exact = textbook_scatter(X)
+    V = rng.standard_normal((shape[1], 2))
+    stored = container(X)
+    moments = column_moments(stored)
+    product = as_scatter(stored, moments, 2).matmat(V)
+    # X itself holds its numbers to one part in 2^53 of the offset; nothing more may be lost.
+    tolerance = 100 * offset * np.finfo(float).eps
+    np.testing.assert_allclose(product, exact @ V, rtol=0, atol=tolerance * np.abs(exact @ V).max())
+    np.testing.assert_allclose(moments.sum_of_squares, np.diag(exact), rtol=tolerance)
+
+
+def test_float32_data_are_multiplied_as_float32_and_returned_as_float64():
+    X = np.random.default_rng(3).standard_normal((20, 300)).astype(np.float32)
+    operator = as_scatter(X, column_moments(X), 2)
+    assert operator.X.dtype == np.float32
+    V = np.eye(300)[:, :2]
+    product = operator.matmat(V)
+    assert product.dtype == np.float64
+    np.testing.assert_allclose(product, textbook_scatter(X)[:, :2], atol=1e-4)
+
+
+def test_a_sparse_matrix_is_never_densified(monkeypatch):
+    X = sp.random_array((50, 4000), density=0.01, format="csr", rng=np.random.default_rng(4))
+
+    def refuse(*_args, **_kwargs):
+        raise AssertionError("densified")
+
+    monkeypatch.setattr(type(X), "toarray", refuse)
+    monkeypatch.setattr(type(X), "todense", refuse)
+    operator = as_scatter(X, column_moments(X), 3)
+    assert operator.matmat(np.ones((4000, 3))).shape == (4000, 3)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "m", "expected"),
+    [
+        (2600, 2200, 99, True),
+        (10_000, 500, 5, True),
+        (83, 2308, 3, False),
+        (500, 450_000, 10, False),
+    ],
+)
+def test_s_is_formed_only_where_that_is_cheaper(n, d, m, expected):
+    assert forming_pays(n, d, m) is expected

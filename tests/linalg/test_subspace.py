@@ -1,0 +1,89 @@
+"""The block eigensolver against LAPACK."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keepers.linalg.principal import count_leading, principal_subspace
+from keepers.linalg.scatter import DenseScatter
+from keepers.linalg.subspace import leading_subspace, orthonormal_subspace
+
+
+def scatter(seed, n=50, d=30):
+    X = np.random.default_rng(seed).standard_normal((n, d)) @ np.diag(np.linspace(3, 0.5, d))
+    centred = X - X.mean(axis=0)
+    return centred.T @ centred
+
+
+@given(seed=st.integers(0, 10_000), width=st.integers(1, 8), spread=st.floats(0, 6))
+@settings(max_examples=40, deadline=None)
+def test_eigenvalues_agree_with_lapack_however_wide_the_diagonal(seed, width, spread):
+    rng = np.random.default_rng(seed)
+    S = scatter(seed)
+    shift = np.trace(S) / 30 * 10 ** rng.uniform(-spread, spread, 30)
+    operator = DenseScatter(S)
+    start = orthonormal_subspace(operator, rng.standard_normal((30, width)))
+    found = leading_subspace(operator, shift, start, tol=1e-9, max_iter=5000)
+    exact = np.linalg.eigvalsh(S - np.diag(shift))[::-1][:width]
+    np.testing.assert_allclose(
+        found.values, exact, atol=1e-7 * np.abs(exact).max() + 1e-9 * S.max()
+    )
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(width), atol=1e-10)
+    np.testing.assert_allclose(found.images, S @ found.vectors, atol=1e-9 * np.abs(S).max())
+
+
+def test_the_trace_never_falls_however_early_it_stops():
+    S = scatter(0)
+    shift = np.geomspace(1, 1e6, 30)
+    operator = DenseScatter(S)
+    space = orthonormal_subspace(operator, np.random.default_rng(1).standard_normal((30, 4)))
+    before = -np.inf
+    for _ in range(20):
+        space = leading_subspace(operator, shift, space, tol=0.0, max_iter=1)
+        trace = np.trace(space.vectors.T @ (S - np.diag(shift)) @ space.vectors)
+        assert trace >= before - 1e-9 * abs(trace)
+        before = trace
+
+
+def test_at_least_one_product_is_made_even_from_the_solution():
+    S = scatter(1)
+    operator = DenseScatter(S)
+    solution = principal_subspace(operator, 3, np.random.default_rng(0))
+    assert leading_subspace(operator, np.zeros(30), solution, tol=1.0).n_products == 1
+
+
+def test_the_width_may_reach_the_full_dimension():
+    S = scatter(2, d=6)
+    operator = DenseScatter(S)
+    space = orthonormal_subspace(operator, np.random.default_rng(0).standard_normal((6, 6)))
+    found = leading_subspace(operator, np.ones(6), space)
+    np.testing.assert_allclose(found.values, np.linalg.eigvalsh(S - np.eye(6))[::-1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["small side", "krylov"])
+def test_principal_subspace_agrees_with_lapack(exact, monkeypatch):
+    if not exact:
+        monkeypatch.setattr("keepers.linalg.scatter.SMALL_SIDE", 0)
+    S = scatter(3, n=400, d=120)
+    values, vectors = np.linalg.eigh(S)
+    found = principal_subspace(DenseScatter(S), 4, np.random.default_rng(0), tol=1e-8)
+    np.testing.assert_allclose(found.values, values[::-1][:4], rtol=1e-10)
+    leading = vectors[:, ::-1][:, :4]
+    np.testing.assert_allclose(found.vectors @ found.vectors.T, leading @ leading.T, atol=1e-6)
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["small side", "krylov"])
+def test_counting_eigenvalues_stops_where_it_is_told(exact, monkeypatch):
+    if not exact:
+        monkeypatch.setattr("keepers.linalg.scatter.SMALL_SIDE", 0)
+    S = np.diag(np.linspace(100, 1, 100))
+    for threshold in (50.0, 99.5):
+        expected = int(np.sum(np.diag(S) > threshold))
+
+        def above(values, threshold=threshold):
+            count = int(np.sum(values > threshold))
+            return count if count < len(values) else None
+
+        found = count_leading(DenseScatter(S), above, 100, np.random.default_rng(0))
+        assert abs(found - expected) <= (0 if exact else 1)

@@ -1,0 +1,218 @@
+"""SPCAFS's two solvers against closed forms, each other and an independent transcription."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keepers import datasets
+from keepers.linalg.moments import column_moments
+from keepers.linalg.principal import principal_subspace
+from keepers.linalg.scatter import DenseScatter, as_scatter
+from keepers.solvers.penalty import RowPenalty
+from keepers.solvers.spcafs import (
+    Progress,
+    SPCAFSResult,
+    dense_is_cheaper,
+    solve_block,
+    solve_dense,
+)
+
+REFERENCE = json.loads(Path(__file__).with_name("srbct_algorithm1.json").read_text())
+
+
+def scatter_of(X):
+    centred = X - X.mean(axis=0)
+    return centred.T @ centred
+
+
+def block(S, width, gamma, p=1.0, eps=1e-12, tol=1e-10, **options) -> SPCAFSResult:
+    operator = DenseScatter(S)
+    start = principal_subspace(operator, width, np.random.default_rng(0))
+    penalty = RowPenalty(gamma, p, eps)
+    return solve_block(operator, start, penalty, max_iter=1000, tol=tol, **options)
+
+
+def dense(S, width, gamma, p=1.0, eps=1e-12, tol=1e-10) -> SPCAFSResult:
+    return solve_dense(S, width, RowPenalty(gamma, p, eps), max_iter=1000, tol=tol)
+
+
+SOLVERS = pytest.mark.parametrize("solve", [block, dense], ids=["block", "dense"])
+
+
+@pytest.fixture(scope="module")
+def srbct():
+    X = datasets.load("srbct").X
+    operator = as_scatter(X, column_moments(X), 3)
+    return operator, principal_subspace(operator, 3, np.random.default_rng(0))
+
+
+@SOLVERS
+def test_a_diagonal_scatter_keeps_the_m_largest_variances(solve):
+    # W = the coordinate vectors of the two largest entries: f = -(9 + 7) + 2 gamma, for any p.
+    result = solve(np.diag([1.0, 9.0, 4.0, 7.0, 2.0]), 2, gamma=0.5)
+    norms = np.linalg.norm(result.W, axis=1)
+    np.testing.assert_allclose(norms, [0, 1, 0, 1, 0], atol=1e-6)
+    assert result.objective[-1] == pytest.approx(-16 + 2 * 0.5, abs=1e-5)
+    assert result.n_live == 2
+
+
+@SOLVERS
+def test_two_features_agree_with_a_search_over_the_angle(solve):
+    S = np.array([[2.0, 0.6], [0.6, 1.5]])
+    gamma, eps = 0.3, 1e-12
+    angle = np.linspace(0, np.pi, 200_001)
+    w = np.array([np.cos(angle), np.sin(angle)])
+    f = -np.einsum("ia,ij,ja->a", w, S, w) + gamma * np.sqrt(w**2 + eps).sum(axis=0)
+    result = solve(S, 1, gamma, eps=eps)
+    assert result.objective[-1] == pytest.approx(f.min(), rel=1e-8)
+
+
+@SOLVERS
+@pytest.mark.parametrize("p", [1.0, 0.5, 0.1])
+def test_the_reported_objective_is_f_of_the_returned_w(solve, p):
+    S = scatter_of(np.random.default_rng(1).standard_normal((30, 12)))
+    gamma, eps = 4.0, 1e-12
+    result = solve(S, 3, gamma, p=p, eps=eps)
+    rows = (result.W**2).sum(axis=1)
+    f = -np.trace(result.W.T @ S @ result.W) + gamma * np.sum((rows + eps) ** (p / 2))
+    assert result.objective[-1] == pytest.approx(f, rel=1e-10)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(3, 40),
+    d=st.integers(2, 30),
+    share=st.floats(0.05, 1.0),
+    log_ratio=st.floats(-4, 1),
+    p=st.sampled_from([1.0, 0.7, 0.5, 0.1]),
+)
+@settings(max_examples=60, deadline=None)
+def test_f_never_rises_w_is_orthonormal_and_m_rows_live(seed, n, d, share, log_ratio, p):
+    rng = np.random.default_rng(seed)
+    S = scatter_of(rng.standard_normal((n, d)) * rng.lognormal(size=d))
+    width = max(1, int(share * min(n - 1, d)))
+    gamma = 10.0**log_ratio * np.linalg.eigvalsh(S)[-1]
+    for solve in (block, dense):
+        result = solve(S, width, gamma, p=p)
+        size = np.abs(result.objective).max()
+        assert np.all(np.diff(result.objective) <= 1e-12 * size)
+        np.testing.assert_allclose(result.W.T @ result.W, np.eye(width), atol=1e-10)
+        assert result.n_live >= width
+
+
+@given(seed=st.integers(0, 10_000), log_ratio=st.floats(-3, 0.5))
+@settings(max_examples=30, deadline=None)
+def test_block_is_never_worse_than_dense(seed, log_ratio):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 60)) * rng.lognormal(size=60)
+    X[:, :6] += 3 * rng.standard_normal((40, 1))
+    S = scatter_of(X)
+    gamma = 10.0**log_ratio * np.linalg.eigvalsh(S)[-1]
+    reference = dense(S, 4, gamma).objective[-1]
+    assert block(S, 4, gamma).objective[-1] <= reference + 1e-6 * abs(reference)
+
+
+@pytest.mark.parametrize("case", REFERENCE, ids=str)
+def test_block_agrees_with_algorithm_1_on_srbct(srbct, case):
+    operator, start = srbct
+    p, ratio = (float(part.split("=")[1]) for part in case.split())
+    expected = REFERENCE[case]
+    penalty = RowPenalty(ratio * start.values[0], p, 1e-12)
+    result = solve_block(operator, start, penalty, max_iter=1000, tol=1e-8)
+    assert result.converged
+    assert result.objective[-1] == pytest.approx(expected["objective"], rel=1e-6)
+    ours = np.argsort(-(result.W**2).sum(axis=1), kind="stable")[:100]
+    assert set(ours.tolist()) == set(expected["top"])
+
+
+@pytest.mark.parametrize("case", ["p=1 gamma=1", "p=0.5 gamma=1", "p=0.1 gamma=1"])
+def test_dense_agrees_with_algorithm_1_on_srbct(srbct, case):
+    operator, start = srbct
+    p, ratio = (float(part.split("=")[1]) for part in case.split())
+    expected = REFERENCE[case]
+    penalty = RowPenalty(ratio * start.values[0], p, 1e-12)
+    result = solve_dense(operator.dense(), 3, penalty, max_iter=100, tol=1e-8)
+    assert result.n_iter == expected["steps"]
+    assert result.objective[-1] == pytest.approx(expected["objective"], rel=1e-9)
+    ours = np.argsort(-(result.W**2).sum(axis=1), kind="stable")[:100]
+    assert ours.tolist() == expected["top"]
+
+
+@SOLVERS
+def test_a_vanishing_gamma_gives_pca(solve):
+    S = scatter_of(np.random.default_rng(2).standard_normal((50, 20)))
+    values, vectors = np.linalg.eigh(S)
+    W = solve(S, 3, gamma=1e-9 * values[-1]).W
+    leading = vectors[:, -3:]
+    np.testing.assert_allclose(W @ W.T, leading @ leading.T, atol=1e-6)
+
+
+@SOLVERS
+@pytest.mark.parametrize("p", [1.0, 0.5])
+def test_a_huge_gamma_ends_with_exactly_m_rows(solve, p):
+    S = scatter_of(np.random.default_rng(3).standard_normal((50, 20)))
+    result = solve(S, 3, gamma=1e3 * np.linalg.eigvalsh(S)[-1], p=p)
+    assert result.n_live == 3
+    assert np.sort((result.W**2).sum(axis=1))[-3:] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_rows_set_aside_come_back_before_the_end():
+    # 3000 features of which 30 carry signal: most rows leave the work, and the last steps are
+    # made with all of them again, down to the same objective as the dense iteration.
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((60, 1500))
+    X[:, :30] += 3 * rng.standard_normal((4, 30))[rng.integers(0, 4, 60)]
+    S = scatter_of(X)
+    gamma = 0.05 * np.linalg.eigvalsh(S)[-1]
+    seen: list[Progress] = []
+    result = block(S, 3, gamma, tol=1e-8, callback=seen.append)
+    assert min(step.n_rows for step in seen) < 750
+    assert seen[-1].n_rows == 1500
+    assert result.converged
+    reference = dense(S, 3, gamma, tol=1e-8)
+    assert result.objective[-1] == pytest.approx(reference.objective[-1], rel=1e-6)
+    ours, theirs = (np.argsort(-(r.W**2).sum(axis=1))[:30] for r in (result, reference))
+    assert set(ours) == set(theirs)
+
+
+def test_dead_rows_meet_the_optimality_condition(srbct):
+    # For p = 1 a zero row is optimal if and only if 2 |(S W)_i| <= gamma.
+    operator, start = srbct
+    gamma = 0.03 * start.values[0]
+    penalty = RowPenalty(gamma, 1.0, 1e-12)
+    result = solve_block(operator, start, penalty, max_iter=1000, tol=1e-10)
+    force = 2 * np.linalg.norm(operator.matmat(result.W), axis=1)
+    dead = penalty.dead((result.W**2).sum(axis=1))
+    assert dead.sum() > 1000
+    assert np.all(force[dead] <= gamma)
+    assert np.all(force[~dead] >= 0.85 * gamma)
+
+
+def test_extrapolation_reaches_the_same_objective_in_fewer_steps(srbct, monkeypatch):
+    operator, start = srbct
+    penalty = RowPenalty(0.03 * start.values[0], 1.0, 1e-12)
+    fast = solve_block(operator, start, penalty, max_iter=1000, tol=1e-8)
+    monkeypatch.setattr("keepers.solvers.spcafs.PLAIN_STEPS", 10**9)
+    plain = solve_block(operator, start, penalty, max_iter=1000, tol=1e-8)
+    assert fast.n_iter < plain.n_iter / 2
+    assert fast.objective[-1] == pytest.approx(plain.objective[-1], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "m", "expected"),
+    [
+        (100, 20, 3, True),
+        (1797, 64, 9, True),
+        (100, 64, 40, True),
+        (83, 2308, 3, False),
+        (2600, 2200, 99, False),
+        (300, 200_000, 10, False),
+        (20_000, 20_000, 10, False),
+    ],
+)
+def test_the_cost_model_prefers_dense_only_where_it_is_cheap(n, d, m, expected):
+    assert dense_is_cheaper(n, d, m) is expected
