@@ -34,8 +34,9 @@ class NeighbourList:
 
 def heat_weights(neighbours: NeighbourList, bandwidth: float) -> FloatArray:
     """exp(-distance^2 / (2 bandwidth^2)) for every entry of the list."""
-    scaled = neighbours.distances / bandwidth
-    return np.asarray(np.exp(-0.5 * scaled * scaled))
+    with np.errstate(over="ignore"):  # a square past 1e308 has the weight exp(-inf) = 0
+        scaled = neighbours.distances / bandwidth
+        return np.asarray(np.exp(-0.5 * scaled * scaled))
 
 
 def union_graph(
@@ -72,7 +73,8 @@ def laplacian(graph: sp.csr_array) -> sp.csr_array:
 def graph_defect(neighbours: NeighbourList, graph: sp.csr_array) -> str | None:
     """What is wrong with a graph that carries no information, in words; None if nothing is."""
     distances = neighbours.distances
-    isolated = int(np.sum(degrees(graph) <= _VANISHED))
+    to_others = degrees(graph) - graph.diagonal()
+    isolated = int(np.sum(to_others <= _VANISHED))
     if isolated == neighbours.n_samples:
         return (
             "all heat weights underflow to zero: the bandwidth is far below the distances between "
@@ -82,6 +84,8 @@ def graph_defect(neighbours: NeighbourList, graph: sp.csr_array) -> str | None:
         return f"{isolated} of {neighbours.n_samples} samples have no neighbour of non-zero weight"
     if not np.any(distances):
         return "all samples coincide with their neighbours: every distance is zero"
-    if np.ptp(distances) <= 1e-12 * distances.max():
-        return "all neighbours are equally far: which samples are neighbours is decided by ties"
-    return None
+    if np.ptp(distances) > 1e-12 * distances.max():
+        return None
+    if neighbours.n_neighbors == neighbours.n_samples - 1:
+        return "all samples are equally far from each other: every pair has the same weight"
+    return "all neighbours are equally far: which samples are neighbours is decided by ties"

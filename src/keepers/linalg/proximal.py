@@ -1,4 +1,6 @@
-"""Proximal maps and projections with a closed form: the steps that splitting methods are made of."""
+"""Proximal maps and projections with a closed form: what splitting methods are made of."""
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh
@@ -6,6 +8,7 @@ from scipy.linalg import eigh
 from keepers._protocols import FloatArray
 
 __all__ = [
+    "SpectralPart",
     "keep_top_rows",
     "nearest_orthonormal",
     "rank_threshold",
@@ -29,25 +32,42 @@ def shrinkage(norms: FloatArray, threshold: float) -> FloatArray:
 
 
 def shrink_rows(Q: FloatArray, threshold: float) -> FloatArray:
-    """argmin over E of threshold * sum_i |e_i| + 1/2 |E - Q|^2: every row shorter by threshold."""
+    """Minimise threshold * sum_i |e_i| + 1/2 |E - Q|^2 over E: rows shorter by threshold."""
     return np.asarray(shrinkage(row_norms(Q), threshold)[:, np.newaxis] * Q)
 
 
 def soft_threshold(Q: FloatArray, threshold: float) -> FloatArray:
-    """argmin over E of threshold * sum_ij |e_ij| + 1/2 |E - Q|^2: every entry nearer to zero."""
+    """Minimise threshold * sum_ij |e_ij| + 1/2 |E - Q|^2 over E: entries nearer to zero."""
     return np.asarray(np.sign(Q) * np.maximum(np.abs(Q) - threshold, 0.0))
 
 
 def keep_top_rows(Q: FloatArray, n_rows: int) -> FloatArray:
-    """argmin over E with at most ``n_rows`` non-zero rows of |E - Q|; ties keep the lowest index."""
+    """The nearest matrix with at most ``n_rows`` non-zero rows; ties keep the lowest index."""
     kept = np.argsort(-row_norms(Q), kind="stable")[:n_rows]
     E = np.zeros_like(Q)
     E[kept] = Q[kept]
     return E
 
 
-def rank_threshold(A: FloatArray, eta: float) -> FloatArray:
-    """argmin over positive semi-definite L of |L - A|^2 + eta * rank(L), A symmetrised.
+@dataclass(frozen=True)
+class SpectralPart:
+    """A symmetric matrix of low rank by its non-zero eigenpairs, largest eigenvalue first."""
+
+    values: FloatArray
+    vectors: FloatArray
+
+    @property
+    def rank(self) -> int:
+        """Number of eigenpairs; 0 is the zero matrix."""
+        return len(self.values)
+
+    def dense(self) -> FloatArray:
+        """The matrix itself."""
+        return np.asarray((self.vectors * self.values) @ self.vectors.T)
+
+
+def rank_threshold(A: FloatArray, eta: float) -> SpectralPart:
+    """Minimise |L - A|^2 + eta * rank(L) over positive semi-definite L, A symmetrised.
 
     Eigenvalues of A above sqrt(eta) stay, the others go.
     """
@@ -55,12 +75,12 @@ def rank_threshold(A: FloatArray, eta: float) -> FloatArray:
     smallest = float(np.sqrt(eta))
     # No eigenvalue exceeds the largest absolute row sum: often that settles it without any.
     if np.abs(symmetric).sum(axis=1).max() <= smallest:
-        return np.zeros_like(symmetric)
+        return SpectralPart(np.zeros(0), np.zeros((len(symmetric), 0)))
     values, vectors = eigh(symmetric, subset_by_value=(smallest, np.inf))
-    return np.asarray((vectors * values) @ vectors.T)
+    return SpectralPart(values[::-1], vectors[:, ::-1])
 
 
 def nearest_orthonormal(N: FloatArray) -> FloatArray:
-    """argmax over U with orthonormal columns of Tr(U'N): orthogonal Procrustes."""
+    """Maximise Tr(U'N) over U with orthonormal columns: orthogonal Procrustes."""
     left, _, right = np.linalg.svd(N, full_matrices=False)
     return np.asarray(left @ right)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import cho_factor, cho_solve
 
 from keepers._protocols import FloatArray
 
@@ -34,26 +34,28 @@ __all__ = [
     "EigenBlock",
     "LowRankForm",
     "QuadraticForm",
-    "dense_eigenvectors",
     "low_rank_form",
     "smallest_eigenvectors",
 ]
 
 Apply = Callable[[FloatArray], FloatArray]
 
-# Up to this size, or for more than this share of all vectors, the dense solver is faster.
+# Up to this size, and where so many vectors are wanted that the blocks would fill the space, C is
+# formed and decomposed.
 DENSE_SIZE = 150
-DENSE_SHARE = 0.2
+FEWEST_BLOCKS = 3
+MOST_BLOCKS = 12
 # Vectors carried beside the wanted ones: they hold the next eigenvalues off and show the gap.
 GUARDS = 4
 # Error of the subspace: residual over gap. No residual falls below a few roundings.
 SUBSPACE_TOL = 1e-11
 ROUNDING = 1e-14
-# sigma stays this far below min(a), in units of (c-th eigenvalue - min(a)); and at least this
-# share of min(a), where a - sigma would have lost its digits.
+# A new block with less than this of its length outside of the basis may not be orthogonal to it.
+DEPENDENT = 1e-8
+# sigma stays this far below min(a), in units of (last eigenvalue of the block - min(a)); at least
+# this share of min(a), where a - sigma would have lost its digits; and never below zero.
 SHIFT_DISTANCE = 0.1
-SMALLEST_SHIFT = 1e-11
-BLOCKS_PER_SHIFT = 8
+SMALLEST_DISTANCE = 1e-11
 MOST_SHIFTS = 12
 
 
@@ -67,9 +69,6 @@ class QuadraticForm(Protocol):
     def diagonal(self) -> FloatArray:
         """The entries M_jj."""
 
-    def dense(self) -> FloatArray:
-        """M itself."""
-
     def images(self, W: FloatArray) -> FloatArray:
         """The product MW."""
 
@@ -78,6 +77,9 @@ class QuadraticForm(Protocol):
 
     def bound(self, diagonal: FloatArray, count: int) -> float:
         """An upper bound on the ``count``-th smallest eigenvalue of M + diag(diagonal)."""
+
+    def smallest_distance(self, diagonal: FloatArray) -> float:
+        """How far sigma has to stay below min(diagonal) for C to have digits."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,6 @@ class DenseForm:
     def diagonal(self) -> FloatArray:
         """The entries M_jj."""
         return np.asarray(self.matrix.diagonal())
-
-    def dense(self) -> FloatArray:
-        """M itself."""
-        return self.matrix
 
     def images(self, W: FloatArray) -> FloatArray:
         """The product MW."""
@@ -120,6 +118,10 @@ class DenseForm:
         part = self.matrix[np.ix_(light, light)] + np.diag(diagonal[light])
         return float(np.linalg.eigvalsh(part)[-1])
 
+    def smallest_distance(self, diagonal: FloatArray) -> float:
+        """Below this, a Cholesky factor of the d x d matrix need not exist."""
+        return float(self.size * np.finfo(float).eps * self.diagonal().max())
+
 
 @dataclass(frozen=True)
 class LowRankForm:
@@ -137,11 +139,6 @@ class LowRankForm:
         """The entries M_jj."""
         return np.asarray(np.einsum("ij,ij,j->i", self.Q, self.Q, self.s))
 
-    def dense(self) -> FloatArray:
-        """M itself (d x d)."""
-        half = self.Q * np.sqrt(self.s)
-        return np.asarray(half @ half.T)
-
     def images(self, W: FloatArray) -> FloatArray:
         """The product MW."""
         return np.asarray(self.Q @ (self.s[:, np.newaxis] * (self.Q.T @ W)))
@@ -152,7 +149,7 @@ class LowRankForm:
         half = self.Q * np.sqrt(light)
         K = half.T @ half
         K[np.diag_indices(len(K))] += 1.0 / self.s
-        Z = light * np.linalg.solve(np.linalg.cholesky(K), self.Q.T).T
+        Z = light * (self.Q @ np.linalg.inv(np.linalg.cholesky(K)).T)
 
         def multiply(V: FloatArray) -> FloatArray:
             return np.asarray(light * V - Z @ (Z.T @ V))
@@ -164,7 +161,12 @@ class LowRankForm:
         place = count + len(self.s) - 1
         if place < self.size:
             return float(np.partition(diagonal, place)[place])
-        return float(diagonal.max() + self.s.max(initial=0.0))
+        return float(diagonal.max() + self.s.max())
+
+    def smallest_distance(self, diagonal: FloatArray) -> float:
+        """Below this, a Cholesky factor of K need not exist."""
+        smallest_of_K = 1.0 / diagonal.max() + 1.0 / self.s.max()
+        return float(self.size * np.finfo(float).eps / smallest_of_K)
 
 
 def low_rank_form(basis: FloatArray, middle: FloatArray) -> LowRankForm:
@@ -194,18 +196,6 @@ class EigenBlock:
         return self.block[:, : self.width]
 
 
-def dense_eigenvectors(form: QuadraticForm, diagonal: FloatArray, width: int) -> EigenBlock:
-    """The ``width`` smallest eigenvectors by the dense symmetric solver."""
-    shifted = form.dense().copy()
-    shifted[np.diag_indices(form.size)] += diagonal
-    kept = min(width + GUARDS, form.size)
-    if form.size <= DENSE_SIZE:  # one call into NumPy's own LAPACK is the fastest
-        values, vectors = np.linalg.eigh(shifted)
-    else:
-        values, vectors = eigh(shifted, subset_by_index=[0, kept - 1], overwrite_a=True)
-    return EigenBlock(vectors[:, :kept], width, values[:width], 0, True)
-
-
 def smallest_eigenvectors(
     form: QuadraticForm,
     diagonal: FloatArray,
@@ -218,55 +208,79 @@ def smallest_eigenvectors(
     ``start`` is the solution for another diagonal. ``rng`` fills the starting block where there is
     none; it does not influence the result beyond rounding.
     """
-    size = form.size
-    if size <= DENSE_SIZE or width + GUARDS > DENSE_SHARE * size:
-        return dense_eigenvectors(form, diagonal, width)
-    n_columns = width + GUARDS
-    block = rng.standard_normal((size, n_columns)) if start is None else start.block
+    n_columns = min(width + GUARDS, form.size)
+    dense = form.size <= max(DENSE_SIZE, FEWEST_BLOCKS * n_columns)
     lightest = float(diagonal.min())
-    reach = form.bound(diagonal, width) - lightest
+    nearest = max(SMALLEST_DISTANCE * lightest, form.smallest_distance(diagonal))
+    reach = form.bound(diagonal, n_columns) - lightest
     if start is not None:
-        reach = min(reach, _largest_ritz_value(form, diagonal, start.vectors) - lightest)
+        reach = min(reach, _largest_ritz_value(form, diagonal, start.block) - lightest)
+    block = rng.standard_normal((form.size, n_columns))
+    if start is not None:
+        # The last column stays random: an old solution can be invariant without being smallest.
+        block[:, :-1] = start.block[:, : n_columns - 1]
     n_solves = 0
     for _ in range(MOST_SHIFTS):
-        distance = max(SHIFT_DISTANCE * reach, SMALLEST_SHIFT * lightest)
+        distance = min(max(SHIFT_DISTANCE * reach, nearest), max(lightest, nearest))
         apply = form.inverse((diagonal - lightest) + distance)
-        found = _leading_of_inverse(apply, block, width)
-        block, n_solves = found.block, n_solves + found.n_solves
-        values = (1.0 / found.values - distance) + lightest
-        if found.converged:
-            return EigenBlock(block, width, values, n_solves, True)
-        reach = min(reach, max(float(values[-1]) - lightest, 0.0))
-    return EigenBlock(block, width, values, n_solves, False)
+        if dense:
+            leading = _decomposed(apply(np.eye(form.size)), n_columns)
+        else:
+            leading = _leading_subspace(apply, block, width)
+        block, n_solves = leading.vectors, n_solves + leading.n_products
+        values = (1.0 / leading.values - distance) + lightest
+        nearer = max(float(values[-1]) - lightest, 0.0)
+        if leading.converged and (not dense or distance <= max(nearer, nearest)):
+            return EigenBlock(block, width, values[:width], n_solves, True)
+        reach = min(reach, nearer)
+    return EigenBlock(block, width, values[:width], n_solves, False)
 
 
 def _largest_ritz_value(form: QuadraticForm, diagonal: FloatArray, W: FloatArray) -> float:
-    return float(np.linalg.eigvalsh(W.T @ (form.images(W) + diagonal[:, np.newaxis] * W))[-1])
+    projected = W.T @ (form.images(W) + diagonal[:, np.newaxis] * W)
+    return float(np.linalg.eigvalsh(_symmetric(projected))[-1])
 
 
-def _leading_of_inverse(apply: Apply, block: FloatArray, width: int) -> EigenBlock:
-    """Leading eigenvectors of C in the block Krylov space of ``block``.
+@dataclass(frozen=True)
+class _Leading:
+    """Leading eigenvectors of C."""
 
-    The residuals of the leading Ritz vectors span the next block of that space, so the basis can
-    be cut down to them at any time.
+    vectors: FloatArray
+    values: FloatArray
+    n_products: int
+    converged: bool
+
+
+def _decomposed(C: FloatArray, n_columns: int) -> _Leading:
+    values, vectors = np.linalg.eigh(_symmetric(C))
+    return _Leading(vectors[:, ::-1][:, :n_columns], values[::-1][:n_columns], 1, True)
+
+
+def _leading_subspace(apply: Apply, block: FloatArray, width: int) -> _Leading:
+    """Leading eigenvectors of C in the block Krylov space of ``block`` (block Lanczos).
+
+    C V = V T + next * coupling, so the residual of V y is the coupling times the last part of y.
     """
-    n_columns = block.shape[1]
-    basis = np.linalg.qr(block)[0]
-    images = apply(basis)
-    n_solves = 1
-    while True:
-        values, rotation = np.linalg.eigh(_symmetric(basis.T @ images))
-        leading = rotation[:, ::-1][:, :n_columns]
-        values = values[::-1][:n_columns]
-        ritz, ritz_images = basis @ leading, images @ leading
-        residual = ritz_images - ritz * values
-        converged = _has_converged(residual, values, width)
-        if converged or n_solves >= BLOCKS_PER_SHIFT:
-            return EigenBlock(ritz, width, values[:width], n_solves, converged)
-        fresh = _orthonormal_to(basis, residual)
-        basis = np.hstack([basis, fresh])
-        images = np.hstack([images, apply(fresh)])
-        n_solves += 1
+    size, n_columns = block.shape
+    most_blocks = min(MOST_BLOCKS, size // n_columns)
+    basis = np.empty((size, most_blocks * n_columns))
+    projected = np.zeros((most_blocks * n_columns, most_blocks * n_columns))
+    following = np.linalg.qr(block)[0]
+    for n_blocks in range(1, most_blocks + 1):
+        filled = n_blocks * n_columns
+        V = basis[:, :filled]
+        V[:, -n_columns:] = following
+        image = apply(following)
+        along = V.T @ image
+        projected[:filled, filled - n_columns : filled] = along
+        following, coupling = _orthonormal_rest(V, image, along)
+        values, rotation = np.linalg.eigh(projected[:filled, :filled], UPLO="U")
+        values, leading = values[::-1][:n_columns], rotation[:, ::-1][:, :n_columns]
+        residual = coupling @ leading[-n_columns:]
+        converged = n_blocks > 1 and _has_converged(residual, values, width)
+        if converged:
+            break
+    return _Leading(V @ leading, values, n_blocks, converged)
 
 
 def _has_converged(residual: FloatArray, values: FloatArray, width: int) -> bool:
@@ -275,10 +289,16 @@ def _has_converged(residual: FloatArray, values: FloatArray, width: int) -> bool
     return error <= max(SUBSPACE_TOL * gap, ROUNDING * float(values[0]))
 
 
-def _orthonormal_to(basis: FloatArray, block: FloatArray) -> FloatArray:
-    for _ in range(2):  # once is not enough when the block is almost in the span
-        block = np.linalg.qr(block - basis @ (basis.T @ block))[0]
-    return block
+def _orthonormal_rest(
+    V: FloatArray, image: FloatArray, along: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Orthonormal columns that span ``image`` outside of V, and the triangle that gives it back."""
+    rest = image - V @ along
+    rest -= V @ (V.T @ rest)  # once is not enough when almost nothing is left
+    following, coupling = np.linalg.qr(rest)
+    if np.abs(coupling.diagonal()).min() <= DEPENDENT * np.abs(along).max():
+        following = np.linalg.qr(following - V @ (V.T @ following))[0]
+    return following, coupling
 
 
 def _symmetric(matrix: FloatArray) -> FloatArray:

@@ -1,23 +1,87 @@
-"""Nearest neighbours and the bandwidth of the heat kernel, through scikit-learn."""
+"""Nearest neighbours and the bandwidth of the heat kernel, through scikit-learn.
+
+Distances come twice. The expansion |x|^2 - 2xy + |y|^2 is fast and finds the candidates; it is
+off by rounding, so every pair that could be among the nearest is a candidate. Differences x - y
+then decide: they are exact where the data are (duplicates, whole numbers), so that ties are ties.
+"""
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics import pairwise_distances_chunked
 from sklearn.neighbors import NearestNeighbors
 
-from keepers._protocols import FloatArray
+from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.exceptions import DataWarning, ParameterError
 from keepers.linalg.graph import NeighbourList, graph_defect, heat_weights, union_graph
 from keepers.linalg.moments import row_blocks
 from keepers.selectors.settings import check_count, check_positive
 
-__all__ = ["heat_graph", "mean_distance", "nearest_neighbours", "warn_of_defect"]
+__all__ = [
+    "binary_graph",
+    "cap_neighbors",
+    "heat_graph",
+    "mean_distance",
+    "nearest_neighbours",
+    "warn_of_defect",
+]
 
-# Cai's rule: past this many samples the mean distance is taken over a random sample of them.
+# Cai's rule: past this many samples the mean distance is taken over a random sample of them. Up to
+# it, the matrix of all distances is formed once and serves the neighbours as well.
 BANDWIDTH_SAMPLES = 3000
+
+
+@dataclass(frozen=True)
+class _Points:
+    """The samples, made ready for distances."""
+
+    X: Any
+    centred: Any
+    """Centred if dense: the expansion keeps its digits when |x| is not large beside |x - y|."""
+    squared_norms: FloatArray
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def rounding(self) -> float:
+        """Bound on the error of the expansion, relative to |x|^2 + |y|^2."""
+        return (self.X.shape[1] + 4) * float(np.finfo(np.float64).eps)
+
+    def squared_distances(self, rows: Any) -> FloatArray:
+        """Of some samples (slice or indices) to all of them, by expansion."""
+        products = self.centred[rows] @ self.centred.T
+        squared = products.toarray() if sp.issparse(products) else products
+        squared *= -2.0
+        squared += self.squared_norms
+        squared += self.squared_norms[rows][:, np.newaxis]
+        np.maximum(squared, 0.0, out=squared)
+        squared[np.arange(len(squared)), np.arange(self.n_samples)[rows]] = 0.0
+        return np.asarray(squared)
+
+    def pair_distances(self, first: IndexArray, second: IndexArray) -> FloatArray:
+        """|x - y| for a list of pairs, by differences."""
+        squared = np.empty(len(first))
+        for pairs in row_blocks(len(first), self.X.shape[1]):
+            if sp.issparse(self.X):
+                gaps = self.X[first[pairs]] - self.X[second[pairs]]
+                squared[pairs] = np.asarray(gaps.multiply(gaps).sum(axis=1)).ravel()
+            else:
+                gaps = self.X[first[pairs]] - self.X[second[pairs]]
+                squared[pairs] = np.einsum("ij,ij->i", gaps, gaps)
+        return np.sqrt(squared)
+
+
+def _points(X: Any) -> _Points:
+    if sp.issparse(X):
+        rows = sp.csr_array(X, dtype=np.float64)
+        return _Points(rows, rows, np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
+    values = np.asarray(X, dtype=np.float64)
+    centred = values - values.mean(axis=0)
+    return _Points(values, centred, np.einsum("ij,ij->i", centred, centred))
 
 
 def nearest_neighbours(X: Any, n_neighbors: int, *, spare: int = 1) -> NeighbourList:
@@ -26,52 +90,94 @@ def nearest_neighbours(X: Any, n_neighbors: int, *, spare: int = 1) -> Neighbour
     A sample is excluded from its own list by its index, not by its position: among duplicates it
     need not come first. At most n_samples - ``spare`` neighbours can be asked for.
     """
-    n_samples = X.shape[0]
+    _check_neighbors(n_neighbors, X.shape[0], spare)
+    points = _points(X)
+    if points.n_samples > BANDWIDTH_SAMPLES:
+        return _searched_neighbours(points, n_neighbors)
+    return _tabled_neighbours(points, n_neighbors, points.squared_distances(slice(None)))
+
+
+def _check_neighbors(n_neighbors: Any, n_samples: int, spare: int = 1) -> None:
     check_count(
         "n_neighbors",
         n_neighbors,
         at_most=n_samples - spare,
         hint=f"X has {n_samples} samples, and a sample is not its own neighbour.",
     )
-    centred = X if sp.issparse(X) else X - X.mean(axis=0)  # keeps the digits of |x|^2 - 2xy + |y|^2
-    index = NearestNeighbors(n_neighbors=min(n_neighbors + 2, n_samples)).fit(centred)
-    distances, indices = index.kneighbors(centred)
-    distances[indices == np.arange(n_samples)[:, np.newaxis]] = np.inf
-    distances = np.where(np.isinf(distances), np.inf, _pair_distances(centred, indices))
-    order = np.lexsort((indices, distances), axis=1)[:, :n_neighbors]
-    return NeighbourList(
-        np.take_along_axis(indices, order, axis=1),
-        np.take_along_axis(distances, order, axis=1),
+
+
+def _tabled_neighbours(points: _Points, n_neighbors: int, squared: FloatArray) -> NeighbourList:
+    """From the matrix of squared distances, which is overwritten."""
+    everyone = np.arange(points.n_samples)
+    first, second = _candidates(points, everyone, squared, n_neighbors)
+    return _first_of_each(points, n_neighbors, first, second)
+
+
+def _candidates(
+    points: _Points, rows: IndexArray, squared: FloatArray, n_neighbors: int
+) -> tuple[IndexArray, IndexArray]:
+    """Pairs that are among the nearest, or could be but for the rounding of the expansion."""
+    slack = points.squared_norms + points.squared_norms[rows][:, np.newaxis]
+    slack *= points.rounding
+    squared[np.arange(len(rows)), rows] = np.inf
+    reach = np.partition(squared + slack, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
+    squared -= slack
+    which, second = np.nonzero(squared <= reach[:, np.newaxis])
+    return rows[which], second
+
+
+def _first_of_each(
+    points: _Points, n_neighbors: int, first: IndexArray, second: IndexArray
+) -> NeighbourList:
+    """The nearest of each sample among candidate pairs, by distance, then by index."""
+    distances = points.pair_distances(first, second)
+    order = np.lexsort((second, distances, first))
+    starts = np.searchsorted(first[order], np.arange(points.n_samples))
+    chosen = order[starts[:, np.newaxis] + np.arange(n_neighbors)]
+    return NeighbourList(second[chosen], distances[chosen])
+
+
+def _searched_neighbours(points: _Points, n_neighbors: int) -> NeighbourList:
+    """Through scikit-learn's search, and once more where it may have cut through a tie."""
+    n_samples = points.n_samples
+    everyone = np.arange(n_samples)
+    index = NearestNeighbors(n_neighbors=min(n_neighbors + 2, n_samples)).fit(points.centred)
+    found_distances, found = index.kneighbors(points.centred)
+    other = found != everyone[:, np.newaxis]
+    first, second = np.nonzero(other)[0], found[other]
+    listed = _first_of_each(points, n_neighbors, first, second)
+    doubtful = _may_miss_some(points, listed, found_distances[:, -1])
+    if found.shape[1] == n_samples or not doubtful.any():
+        return listed
+    kept = ~doubtful[first]
+    pairs = [(first[kept], second[kept])]
+    rows = np.flatnonzero(doubtful)
+    for block in row_blocks(len(rows), n_samples):
+        squared = points.squared_distances(rows[block])
+        pairs.append(_candidates(points, rows[block], squared, n_neighbors))
+    return _first_of_each(
+        points,
+        n_neighbors,
+        np.concatenate([pair[0] for pair in pairs]),
+        np.concatenate([pair[1] for pair in pairs]),
     )
 
 
-def _pair_distances(X: Any, indices: np.ndarray) -> FloatArray:
-    """Distances of each sample to its listed ones, by differences: no digits lost to expansion."""
-    if sp.issparse(X):
-        squared = np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    distances = np.empty(indices.shape)
-    for rows in row_blocks(X.shape[0], X.shape[1] * indices.shape[1] if not sp.issparse(X) else 1):
-        listed = indices[rows]
-        if sp.issparse(X):
-            for column in range(listed.shape[1]):
-                others = listed[:, column]
-                cross = np.asarray(X[rows].multiply(X[others]).sum(axis=1)).ravel()
-                gap = squared[rows] + squared[others] - 2 * cross
-                distances[rows, column] = np.sqrt(np.maximum(gap, 0.0))
-        else:
-            gaps = X[listed] - X[rows][:, np.newaxis, :]
-            distances[rows] = np.sqrt(np.einsum("ijk,ijk->ij", gaps, gaps))
-    return distances
+def _may_miss_some(points: _Points, listed: NeighbourList, searched: FloatArray) -> BoolArray:
+    """Samples for which one not found could be as near as the last one listed."""
+    reach = listed.distances[:, -1]
+    norms = np.sqrt(points.squared_norms)
+    slack = points.rounding * (norms**2 + (norms + reach) ** 2)
+    return np.asarray(searched**2 - slack <= reach**2)
 
 
 def mean_distance(X: Any, rng: np.random.Generator) -> float:
     """Mean of all entries of the distance matrix, its zero diagonal included (Cai's bandwidth)."""
     n_samples = X.shape[0]
     if n_samples > BANDWIDTH_SAMPLES:
-        X = X[np.sort(rng.choice(n_samples, BANDWIDTH_SAMPLES, replace=False))]
-    centred = X if sp.issparse(X) else X - X.mean(axis=0)
-    chunks = pairwise_distances_chunked(centred, reduce_func=lambda chunk, _: [chunk.sum()])
-    return float(sum(total for chunk in chunks for total in chunk)) / X.shape[0] ** 2
+        rows = np.sort(rng.choice(n_samples, BANDWIDTH_SAMPLES, replace=False))
+        X = (X.tocsr() if sp.issparse(X) else X)[rows]
+    return float(np.sqrt(_points(X).squared_distances(slice(None))).mean())
 
 
 def heat_graph(
@@ -83,26 +189,56 @@ def heat_graph(
     self_loops: bool = False,
 ) -> sp.csr_array:
     """The symmetric heat-kernel graph of the samples; None takes the mean distance as bandwidth."""
-    neighbours = nearest_neighbours(X, n_neighbors)
-    if bandwidth is None:
-        bandwidth = mean_distance(X, rng)
-        if bandwidth == 0.0:
-            raise ParameterError(
-                "The mean distance between samples is 0, so no heat kernel can be scaled by it; "
-                "all samples are the same. Check that samples are rows."
-            )
-    check_positive("bandwidth", bandwidth, hint="None takes the mean distance between samples.")
-    graph = union_graph(neighbours, heat_weights(neighbours, bandwidth), self_loops=self_loops)
-    warn_of_defect(neighbours, graph)
+    if bandwidth is not None:
+        check_positive("bandwidth", bandwidth, hint="None takes the mean distance between samples.")
+    if X.shape[0] > BANDWIDTH_SAMPLES:
+        neighbours = nearest_neighbours(X, n_neighbors)
+        width = mean_distance(X, rng) if bandwidth is None else bandwidth
+    else:
+        _check_neighbors(n_neighbors, X.shape[0])
+        points = _points(X)
+        squared = points.squared_distances(slice(None))
+        width = float(np.sqrt(squared).mean()) if bandwidth is None else bandwidth
+        neighbours = _tabled_neighbours(points, n_neighbors, squared)
+    if width == 0.0:
+        raise ParameterError(
+            "The mean distance between samples is 0, so no heat kernel can be scaled by it; "
+            "all samples are the same. Check that samples are rows."
+        )
+    graph = union_graph(neighbours, heat_weights(neighbours, width), self_loops=self_loops)
+    warn_of_defect(neighbours, graph, stacklevel=5)
     return graph
 
 
-def warn_of_defect(neighbours: NeighbourList, graph: sp.csr_array) -> None:
+def binary_graph(X: Any, n_neighbors: int, *, self_loops: bool = False) -> sp.csr_array:
+    """The symmetric graph of the samples with weight 1 on every edge."""
+    neighbours = nearest_neighbours(X, n_neighbors)
+    graph = union_graph(neighbours, self_loops=self_loops)
+    warn_of_defect(neighbours, graph, stacklevel=5)
+    return graph
+
+
+def cap_neighbors(n_neighbors: int, n_samples: int, *, spare: int = 1) -> int:
+    """``n_neighbors``, or all there are, with a warning, if the table has too few samples."""
+    check_count("n_neighbors", n_neighbors)
+    most = n_samples - spare
+    if n_neighbors <= most:
+        return n_neighbors
+    warnings.warn(
+        f"n_neighbors={n_neighbors} needs at least {n_neighbors + spare} samples; X has "
+        f"{n_samples}, so {most} neighbours are used.",
+        DataWarning,
+        stacklevel=4,
+    )
+    return most
+
+
+def warn_of_defect(neighbours: NeighbourList, graph: sp.csr_array, *, stacklevel: int = 4) -> None:
     """Warn, naming the cause, if the graph carries no information."""
     defect = graph_defect(neighbours, graph)
     if defect is not None:
         warnings.warn(
             f"The neighbour graph is degenerate: {defect}. The scores say little about X.",
             DataWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )

@@ -1,0 +1,42 @@
+"""Run the comparisons and keep the figures with the facts of the machine.
+
+    python benchmarks/run.py [part of a case's name] ...
+"""
+
+import json
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import spcafs
+from measure import machine
+
+RESULTS = Path(__file__).parent / "results" / "latest.json"
+
+
+def rounded(value: object) -> object:
+    """Three significant digits are more than the machine gives."""
+    if isinstance(value, dict):
+        return {key: rounded(entry) for key, entry in value.items()}
+    return float(f"{value:.3g}") if isinstance(value, float) else value
+
+
+def main(wanted: list[str]) -> None:
+    """Run every case whose name contains one of ``wanted`` (all of them, if none is given)."""
+    warnings.simplefilter("ignore")  # the dense iteration is stopped on purpose
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cases": {}}
+    for name, case in spcafs.CASES.items():
+        if wanted and not any(part in name for part in wanted):
+            continue
+        started = time.perf_counter()
+        outcome = rounded(case())
+        print(f"{name}  ({time.perf_counter() - started:.0f} s)")
+        print(json.dumps(outcome, indent=2), flush=True)
+        kept["cases"][name] = outcome
+        kept["machine"] = machine()
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
+
+
+main(sys.argv[1:])

@@ -1,0 +1,226 @@
+"""EUFS as a scikit-learn selector."""
+
+import warnings
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
+from sklearn.utils import check_random_state
+
+from keepers.exceptions import ConvergenceWarning, DataWarning
+from keepers.linalg.graph import laplacian
+from keepers.linalg.proximal import row_norms
+from keepers.selectors.neighbours import cap_neighbors, heat_graph
+from keepers.selectors.ranking import RankingSelector
+from keepers.selectors.settings import check_choice, check_count, check_positive
+from keepers.selectors.table import read_table
+from keepers.solvers.eufs import solve_eufs, start_from_labels, vanishing_alpha
+
+__all__ = ["EUFS"]
+
+ALPHA_SCALE = 0.3
+# The split E = X - UV' usually holds to four digits after 300 iterations; worse than this, they
+# were too few.
+UNSETTLED = 1e-2
+# Scores this far below the others count as zero, and may still carry an order.
+BELOW_ALL = 1e-12
+
+
+class EUFS(RankingSelector):
+    """Embedded unsupervised feature selection: clustering with row-sparse cluster centres.
+
+    Factors the table into a cluster indicator U (samples x clusters) and centres V (features x
+    clusters) of which most rows are zero::
+
+        minimise  |X - U V'|_{2,1} + alpha |V|_{2,1} + beta Tr(U' L U)
+        subject to  U'U = I,  U >= 0,
+
+    where the norms sum the lengths of rows and L is the Laplacian of a neighbour graph of the
+    samples. A feature's score is the norm of its row of V. This is the method of "Embedded
+    unsupervised feature selection" (Wang, Tang and Liu, AAAI 2015), with the threshold alpha / mu
+    that its derivation asks for.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float in (0, 1] or None, default=None
+        How many features to keep, or which share of them; None keeps half. It does not influence
+        the fit.
+    n_clusters : int, default=5
+        Columns of U and V. With fewer samples (or distinct samples) than that, as many as there
+        are, with a warning.
+    n_neighbors : int, default=5
+        Neighbours per sample in the graph; at most n_samples - 1, with a warning beyond.
+    alpha : "scale" or float, default="scale"
+        Weight of the row sparsity. Too large, and V is zero. "scale" means 0.3 times the least
+        alpha at which V = 0 is stationary for the k-means clusters; it does not depend on the unit
+        of X.
+    beta : float, default=0.1
+        Weight of the graph; in the unit of X.
+    max_iter : int, default=300
+        Iterations at most; the penalty of the splitting has then grown to about 1e9. Usually all
+        of them are run.
+    tol : float, default=1e-6
+        The iteration ends when U V' + E = X (relative to the largest entry of X) and U >= 0 hold
+        to this.
+    bandwidth : float or None, default=None
+        Of the heat kernel exp(-distance^2 / (2 bandwidth^2)); None takes the mean distance between
+        samples.
+    random_state : int, RandomState or None, default=None
+        Seeds the k-means start, and the sample from which the bandwidth is taken past 3000 rows.
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_features,)
+        Row norms of V; higher is better. Rows that vanished are scored below 1e-12 of the smallest
+        one that did not, by the norm they had in the last iteration before. If all vanished, those
+        norms are the scores.
+    ranking_ : array of shape (n_features,)
+        1 is the best feature. Ties go to the lowest index, constant columns come last.
+    support_ : boolean array of shape (n_features,)
+        The features kept.
+    components_ : array of shape (n_clusters_, n_features)
+        V transposed.
+    objective_ : array
+        The objective after every iteration. It need not fall.
+    n_iter_ : int
+        Iterations made.
+    converged_ : bool
+        Whether both constraints held to ``tol`` within ``max_iter`` iterations; usually not.
+    residual_ : float
+        max|X - U V' - E| / max|X| at the end.
+    indicator_gap_ : float
+        How far U is from being non-negative at the end.
+    alpha_ : float
+        The weight used.
+    n_clusters_ : int
+        The number of clusters used.
+    n_live_ : int
+        Rows of V that are not zero.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : array of shape (n_features,)
+        Column names, if X was a data frame with string columns.
+
+    Examples
+    --------
+    >>> from keepers import EUFS, datasets
+    >>> X, names, y = datasets.load("srbct")
+    >>> selector = EUFS(50, n_clusters=4, random_state=0).fit(X)
+    >>> selector.transform(X).shape
+    (83, 50)
+    """
+
+    def __init__(
+        self,
+        n_features_to_select=None,
+        *,
+        n_clusters=5,
+        n_neighbors=5,
+        alpha="scale",
+        beta=0.1,
+        max_iter=300,
+        tol=1e-6,
+        bandwidth=None,
+        random_state=None,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.n_clusters = n_clusters
+        self.n_neighbors = n_neighbors
+        self.alpha = alpha
+        self.beta = beta
+        self.max_iter = max_iter
+        self.tol = tol
+        self.bandwidth = bandwidth
+        self.random_state = random_state
+
+    def _fit(self, X):
+        self._check_parameters()
+        table = read_table(self, X, accept_sparse="its residual X - U V' has no zeros.")
+        values = np.asarray(table.X, dtype=np.float64)
+        random = check_random_state(self.random_state)
+        n_neighbors = cap_neighbors(self.n_neighbors, values.shape[0])
+        rng = np.random.default_rng(random.randint(2**31 - 1))
+        graph = heat_graph(values, n_neighbors, self.bandwidth, rng)
+        start = self._start(values, random)
+        alpha = self.alpha
+        if isinstance(alpha, str):
+            alpha = ALPHA_SCALE * vanishing_alpha(values, start.U)
+        result = solve_eufs(
+            values,
+            laplacian(graph),
+            start,
+            alpha=alpha,
+            beta=self.beta,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        norms = row_norms(result.V)
+        self._warn_of_outcome(result, alpha, norms)
+        self.components_ = table.spread(result.V.T)
+        self.objective_ = result.objective
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.residual_ = result.residual
+        self.indicator_gap_ = result.indicator_gap
+        self.alpha_ = float(alpha)
+        self.n_clusters_ = start.U.shape[1]
+        self.n_live_ = int(np.count_nonzero(norms))
+        scores = _scores(norms, result.last_norms)
+        self._store_ranking(table.spread(scores), table.unusable)
+
+    def _check_parameters(self):
+        check_count("n_clusters", self.n_clusters)
+        check_count("n_neighbors", self.n_neighbors)
+        if isinstance(self.alpha, str):
+            check_choice("alpha", self.alpha, ("scale",), "Or give a number > 0.")
+        else:
+            check_positive("alpha", self.alpha, hint="alpha='scale' adapts it to the data.")
+        check_positive("beta", self.beta, zero=True)
+        check_count("max_iter", self.max_iter)
+        check_positive("tol", self.tol, zero=True)
+        if self.bandwidth is not None:
+            hint = "None takes the mean distance between samples."
+            check_positive("bandwidth", self.bandwidth, hint=hint)
+
+    def _start(self, X, random):
+        """U and V of the k-means clusters."""
+        n_clusters = min(self.n_clusters, X.shape[0])
+        with warnings.catch_warnings():
+            # Fewer distinct samples than clusters: said below, in our words.
+            warnings.simplefilter("ignore", SklearnConvergenceWarning)
+            labels = KMeans(n_clusters, n_init=10, random_state=random).fit(X).labels_
+        found, labels = np.unique(labels, return_inverse=True)
+        if len(found) < self.n_clusters:
+            warnings.warn(
+                f"n_clusters={self.n_clusters} needs as many distinct samples; k-means found "
+                f"{len(found)} clusters in the {X.shape[0]} there are, and {len(found)} are used.",
+                DataWarning,
+                stacklevel=4,
+            )
+        return start_from_labels(X, labels, len(found))
+
+    def _warn_of_outcome(self, result, alpha, norms):
+        if not norms.any():
+            warnings.warn(
+                f"All rows of V vanished: alpha={alpha:.3g} is too large for this table. The "
+                "ranking is that of the last iteration in which each row was not zero. Lower "
+                "alpha; alpha='scale' adapts it to the data.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        elif not result.converged and result.residual > UNSETTLED:
+            warnings.warn(
+                f"After max_iter={self.max_iter} iterations U V' + E still differs from X by "
+                f"{result.residual:.2g} of its largest entry. Raise max_iter; 300 is usual.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+
+def _scores(norms, last_norms):
+    """Row norms of V; rows at zero below all others, by the last norm they had."""
+    live = norms > 0
+    if not live.any():
+        return last_norms
+    largest = last_norms.max()
+    return np.where(live, norms, BELOW_ALL * norms[live].min() * last_norms / largest)

@@ -1,0 +1,188 @@
+"""RNE as a scikit-learn selector."""
+
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from keepers.exceptions import DataWarning
+from keepers.linalg.reconstruction import reconstruction_residual, reconstruction_weights
+from keepers.selectors.memory import refuse_past_memory
+from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours
+from keepers.selectors.ranking import RankingSelector
+from keepers.selectors.settings import check_choice, check_count, check_positive, count_features
+from keepers.selectors.table import read_table
+from keepers.solvers.rne import gram_count, solve_rne
+
+__all__ = ["RNE"]
+
+# Beside samples of unit length, this is rounding.
+NO_RESIDUAL = 1e-12
+
+
+class RNE(RankingSelector):
+    """Robust neighbourhood embedding.
+
+    Samples are scaled to unit length and each is rebuilt from its nearest neighbours; A holds what
+    is left. Then a non-negative H (features x features to select) is sought that leaves little of
+    A and has nearly orthonormal columns::
+
+        minimise  |A H|_1 + (alpha/4) |H'H - I|_F^2   over H >= 0.
+
+    A feature's score is the squared norm of its row. After "Robust neighborhood embedding for
+    unsupervised feature selection" (Liu, Ye, Li and Wang, Knowledge-Based Systems 2020) and the
+    program its authors released.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float in (0, 1] or None, default=None
+        How many features to keep, or which share of them; None keeps half. It is the width of H,
+        so it changes the scores and the cost: for another number, fit again. ``top(k)`` reads the
+        ranking of this fit.
+    n_neighbors : int, default=5
+        Neighbours that rebuild a sample. With fewer other samples than that all of them are used,
+        with a warning.
+    alpha : float, default=1000.0
+        Weight of the orthonormality of H, fixed at this value in the authors' program.
+    n_init : int, default=1
+        Random starts; the one with the smallest final objective is kept. The published protocol
+        uses one, yet the selection depends strongly on it.
+    lle_orientation : {"consistent", "release"}, default="consistent"
+        "consistent": A = (I - W) X, the residual of the samples. "release": A = (I - W') X as in
+        the authors' program, to reproduce published numbers.
+    max_iter : int, default=50
+        Steps at most, of 30 updates of H each.
+    tol : float, default=1e-6
+        The iteration ends when the objective changes by less than this, relatively, twice in a
+        row; 0 always takes all steps.
+    random_state : int, RandomState or None, default=None
+        Seeds the starts.
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_features,)
+        Squared row norms of H; higher is better.
+    ranking_ : array of shape (n_features,)
+        1 is the best feature. Ties go to the lowest index, constant columns come last.
+    support_ : boolean array of shape (n_features,)
+        The features kept.
+    n_features_to_select_ : int
+        Their number.
+    objective_ : array
+        The objective after every step of the run that was kept. It usually falls; no proof says
+        that it must.
+    n_iter_ : int
+        Steps taken by the run that was kept.
+    converged_ : bool
+        Whether the objective settled within ``max_iter`` steps. It rarely does: the method is
+        defined by its number of steps, and no warning is given.
+    split_gap_ : float
+        Largest entry of |M - A H|, the constraint that splits off the l1 term.
+    orthogonality_gap_ : float
+        Frobenius norm of H'H - I.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : array of shape (n_features,)
+        Column names, if X was a data frame with string columns.
+
+    Notes
+    -----
+    A step costs O(d^2 m) for d features of which m are kept; |A'A| (d x d) must fit in memory.
+    Constant columns are set aside before the samples are scaled. A sample that is zero stays zero.
+    A sparse X is accepted and made dense, as A is.
+
+    Examples
+    --------
+    >>> from keepers import RNE, datasets
+    >>> X, names, y = datasets.load("digits")
+    >>> selector = RNE(20, random_state=0).fit(X[:300])
+    >>> selector.transform(X).shape
+    (1797, 20)
+    """
+
+    def __init__(
+        self,
+        n_features_to_select=None,
+        *,
+        n_neighbors=5,
+        alpha=1000.0,
+        n_init=1,
+        lle_orientation="consistent",
+        max_iter=50,
+        tol=1e-6,
+        random_state=None,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.n_neighbors = n_neighbors
+        self.alpha = alpha
+        self.n_init = n_init
+        self.lle_orientation = lle_orientation
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _fit(self, X):
+        self._check_parameters()
+        table = read_table(self, X)
+        n_samples, n_usable = table.X.shape
+        width = min(count_features(self.n_features_to_select, table.n_features), n_usable)
+        _refuse_past_memory(n_samples, n_usable, width)
+        n_neighbors = cap_neighbors(self.n_neighbors, n_samples)
+        residual = self._residual(_unit_samples(table.X), n_neighbors)
+        if np.abs(residual).max() <= NO_RESIDUAL:
+            warnings.warn(
+                "Scaled to unit length, every sample is rebuilt by its neighbours without rest: "
+                "the scores only reflect the random start.",
+                DataWarning,
+                stacklevel=3,
+            )
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        starts = (rng.random((n_usable, width)) for _ in range(self.n_init))
+        result = solve_rne(
+            residual, starts, alpha=float(self.alpha), max_iter=self.max_iter, tol=self.tol
+        )
+        self.objective_ = result.objective
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.split_gap_ = result.split_gap
+        self.orthogonality_gap_ = result.orthogonality_gap
+        self._store_ranking(table.spread(result.squared_row_norms), table.unusable)
+
+    def _check_parameters(self):
+        check_count("n_neighbors", self.n_neighbors)
+        check_positive("alpha", self.alpha, hint="The authors' program fixes it at 1000.")
+        check_count("n_init", self.n_init)
+        check_choice("lle_orientation", self.lle_orientation, ("consistent", "release"))
+        check_count("max_iter", self.max_iter)
+        check_positive("tol", self.tol, zero=True, hint="0 always takes max_iter steps.")
+
+    def _residual(self, X, n_neighbors):
+        """What the neighbours of each sample cannot rebuild of it."""
+        weights = reconstruction_weights(X, nearest_neighbours(X, n_neighbors))
+        if self.lle_orientation == "release":
+            weights = weights.T.tocsr()
+        return reconstruction_residual(X, weights)
+
+
+def _refuse_past_memory(n_samples, n_features, width):
+    count = gram_count(n_samples, n_features)
+    block = 7.0 * n_features * width + 3.0 * n_samples * n_features
+    refuse_past_memory(
+        "RNE",
+        f"the {n_features} x {n_features} products of the features, {count} of them, and H",
+        8.0 * (count * float(n_features) ** 2 + block),
+    )
+
+
+def _unit_samples(X):
+    """Samples scaled to unit length, dense, in float64; zero samples stay zero."""
+    dense = np.array(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+    norms = np.linalg.norm(dense, axis=1, keepdims=True)
+    dense /= np.where(norms > 0.0, norms, 1.0)
+    return dense

@@ -1,0 +1,95 @@
+"""Orthonormal W with few non-zero rows, by reweighting: the step that UDFS and SOGFS share.
+
+    minimise  f(W) = Tr(W'MW) + gamma * sum_j r_j,   r_j = sqrt(|w_j|^2 + eps),   over W'W = I
+
+Concavity of the square root bounds the penalty by a quadratic with the weights 1 / (2 r_j), so
+each step is an eigenproblem: W holds the smallest eigenvectors of M + gamma diag(weights), and f
+never rises. The weights start from ones.
+
+Where M has a null space wider than W (always for d > n), the first W would be an arbitrary part of
+it. `first_weights` therefore adds 1e-6 * mean(s) / s_j to the ones, s_j being the standard
+deviation of feature j: features with more spread win what the objective leaves open.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from keepers._protocols import FloatArray
+from keepers.linalg.smallest import EigenBlock, QuadraticForm, smallest_eigenvectors
+
+__all__ = ["RowSparseProjection", "first_weights", "row_sparse_projection"]
+
+EPS = float(np.finfo(float).eps)
+TIE_BREAK = 1e-6
+
+HasSettled = Callable[[list[float]], bool]
+
+
+@dataclass(frozen=True)
+class RowSparseProjection:
+    """Where the reweighting ended."""
+
+    W: FloatArray
+    squared_norms: FloatArray
+    """|w_j|^2; they sum to the number of columns."""
+    objective: FloatArray
+    """f after every step; it never rises."""
+    n_iter: int
+    """Eigenproblems solved."""
+    converged: bool
+    first: EigenBlock
+    """Solution of the first eigenproblem: where another run, on a similar M, can start from."""
+
+
+def first_weights(spread: FloatArray, *, tie_breaker: bool = True) -> FloatArray:
+    """Ones, tilted towards features of large standard deviation ``spread``."""
+    if not tie_breaker:
+        return np.ones(len(spread))
+    return np.asarray(1.0 + TIE_BREAK * spread.mean() / spread)
+
+
+def row_sparse_projection(
+    form: QuadraticForm,
+    gamma: float,
+    width: int,
+    weights: FloatArray,
+    rng: np.random.Generator,
+    *,
+    max_iter: int,
+    has_settled: HasSettled,
+    start: EigenBlock | None = None,
+) -> RowSparseProjection:
+    """Reweight from ``weights`` until ``has_settled`` says so of the values of f.
+
+    ``start`` only speeds up the first eigenproblem.
+    """
+    first = block = smallest_eigenvectors(form, gamma * weights, width, rng, start)
+    history = [_objective(form, gamma, block.vectors)]
+    n_iter, settled = 1, False
+    while n_iter < max_iter and not settled:
+        weights = 0.5 / _smoothed_row_norms(block.vectors)
+        candidate = smallest_eigenvectors(form, gamma * weights, width, rng, block)
+        history.append(_objective(form, gamma, candidate.vectors))
+        n_iter, settled = n_iter + 1, has_settled(history)
+        if settled and history[-1] > history[-2]:  # by rounding: the step before was the last
+            history.pop()
+        else:
+            block = candidate
+    W = block.vectors
+    return RowSparseProjection(
+        W, _squared_row_norms(W), np.array(history), n_iter, settled and block.converged, first
+    )
+
+
+def _squared_row_norms(W: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("ij,ij->i", W, W))
+
+
+def _smoothed_row_norms(W: FloatArray) -> FloatArray:
+    return np.asarray(np.sqrt(_squared_row_norms(W) + EPS))
+
+
+def _objective(form: QuadraticForm, gamma: float, W: FloatArray) -> float:
+    return float(np.vdot(W, form.images(W))) + gamma * float(_smoothed_row_norms(W).sum())
