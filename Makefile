@@ -5,6 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OLDEST := .venv-oldest
 
+# Two test processes, one BLAS thread each.
+PYTEST := -m pytest -n 2 --dist worksteal -q
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-oldest lint bench clean
 
@@ -21,13 +25,13 @@ demo: $(READY)  ## Select features of a gene expression table; ends with a table
 	$(BIN)/python examples/demo.py
 
 test: $(READY)  ## Run all tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+	$(ONE_THREAD) $(BIN)/python $(PYTEST)
 
 test-oldest: pyproject.toml  ## Run the tests on the oldest supported versions
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" \
-		"scikit-learn==1.6.0" "numpy==1.26.4" "scipy==1.11.4" "pandas<3"
-	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal -q
+		"scikit-learn==1.6.0" "numpy==1.26.4" "scipy==1.12.0" "pandas<3"
+	$(ONE_THREAD) $(OLDEST)/bin/python $(PYTEST)
 
 lint: $(READY)  ## Style, types and the direction of imports
 	$(BIN)/ruff check .

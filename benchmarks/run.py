@@ -1,6 +1,6 @@
 """Run the comparisons and keep the figures with the facts of the machine.
 
-    python benchmarks/run.py [part of a case's name] ...
+python benchmarks/run.py [part of a case's name] ...
 """
 
 import json

@@ -2,10 +2,10 @@
 
 import numpy as np
 import scipy.sparse as sp
-from measure import benchmark_data, peak_over_data, seconds, side_by_side
 from sklearn.decomposition import PCA, TruncatedSVD
 
 from keepers import SPCAFS, datasets
+from measure import benchmark_data, peak_over_data, seconds, side_by_side
 
 # Where the dense iteration would take minutes it is stopped after this many steps; its time, and
 # so the ratio, is then a lower bound.

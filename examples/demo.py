@@ -71,7 +71,9 @@ def draw(selector: SPCAFS, table: pd.DataFrame, y: np.ndarray, path: Path) -> No
             of_kind = y == tumour
             axis.scatter(*plane[of_kind].T, color=colours[tumour], s=22, label=tumour)
         axis.set(xlabel="component 1", ylabel="component 2", title=title)
-    after.legend(frameon=False, title="tumour\n(not used)", loc="center left", bbox_to_anchor=(1, 0.5))
+    after.legend(
+        frameon=False, title="tumour\n(not used)", loc="center left", bbox_to_anchor=(1, 0.5)
+    )
     figure.savefig(path, dpi=130)
 
 

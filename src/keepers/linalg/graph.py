@@ -55,7 +55,7 @@ def union_graph(
     )
     graph = directed.maximum(directed.T.tocsr())
     if self_loops:
-        graph = graph + sp.eye_array(n_samples, format="csr")
+        graph = graph + sp.csr_array(sp.eye(n_samples))
     graph.sort_indices()
     return graph
 
@@ -67,7 +67,7 @@ def degrees(graph: sp.csr_array) -> FloatArray:
 
 def laplacian(graph: sp.csr_array) -> sp.csr_array:
     """D - S."""
-    return sp.csr_array(sp.diags_array(degrees(graph)) - graph)
+    return sp.csr_array(sp.csr_array(sp.diags(degrees(graph))) - graph)
 
 
 def graph_defect(neighbours: NeighbourList, graph: sp.csr_array) -> str | None:

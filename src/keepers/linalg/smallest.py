@@ -1,44 +1,27 @@
 """The smallest eigenvectors of M + diag(a), for one M and many diagonals a > 0.
 
-M = X'LX is positive semi-definite and comes in one of two storages: `DenseForm`, the matrix itself
-(d <= n), and `LowRankForm`, M = Q diag(s) Q' with an orthonormal Q of at most n columns (d > n).
-
 Reweighting spreads a over ten orders of magnitude and more. A dense eigensolver then costs O(d^3)
 and commits an error of eps * max(a), large beside the eigenvalues wanted. The inverse has neither
 defect: its largest eigenvalues are the wanted ones, and the heavy entries of a hardly appear in
-it. So `smallest_eigenvectors` runs a block Krylov iteration on
+it. So `smallest_eigenvectors` runs a block Lanczos iteration on
 
-    C = (M + diag(a) - sigma)^-1,      sigma just below min(a),
+    C = (M + diag(a) - sigma)^-1,      sigma just below min(a).
 
-warm-started from the last solution. M is positive semi-definite, so M + diag(a) - sigma is
-positive definite. C is applied through a Cholesky factor of the d x d matrix, or by Woodbury's
-formula with n x n work only; with b = a - sigma,
-
-    C = diag(1/b) - Z Z',      Z = diag(1/b) Q K^(-1/2),      K = diag(1/s) + Q' diag(1/b) Q.
+M is positive semi-definite, so M + diag(a) - sigma is positive definite. The iteration starts from
+what the storage of M offers (`Inverse.condensed`), else from the last solution.
 
 The shift matters where M has a null space and a is nearly constant: the eigenvalues wanted then
 differ in the seventh digit, and only the distance to sigma tells them apart.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from keepers._protocols import FloatArray
+from keepers.linalg.quadratic_form import Inverse, QuadraticForm
 
-__all__ = [
-    "DenseForm",
-    "EigenBlock",
-    "LowRankForm",
-    "QuadraticForm",
-    "low_rank_form",
-    "smallest_eigenvectors",
-]
-
-Apply = Callable[[FloatArray], FloatArray]
+__all__ = ["EigenBlock", "smallest_eigenvectors"]
 
 # Up to this size, and where so many vectors are wanted that the blocks would fill the space, C is
 # formed and decomposed.
@@ -47,8 +30,7 @@ FEWEST_BLOCKS = 3
 MOST_BLOCKS = 12
 # Vectors carried beside the wanted ones: they hold the next eigenvalues off and show the gap.
 GUARDS = 4
-# Error of the subspace: residual over gap. No residual falls below a few roundings.
-SUBSPACE_TOL = 1e-11
+# No residual falls below a few roundings.
 ROUNDING = 1e-14
 # A new block with less than this of its length outside of the basis may not be orthogonal to it.
 DEPENDENT = 1e-8
@@ -57,126 +39,6 @@ DEPENDENT = 1e-8
 SHIFT_DISTANCE = 0.1
 SMALLEST_DISTANCE = 1e-11
 MOST_SHIFTS = 12
-
-
-class QuadraticForm(Protocol):
-    """A positive semi-definite d x d matrix M to which diagonals are added."""
-
-    @property
-    def size(self) -> int:
-        """Number of rows, d."""
-
-    def diagonal(self) -> FloatArray:
-        """The entries M_jj."""
-
-    def images(self, W: FloatArray) -> FloatArray:
-        """The product MW."""
-
-    def inverse(self, diagonal: FloatArray) -> Apply:
-        """The map V -> (M + diag(diagonal))^-1 V, for a positive diagonal."""
-
-    def bound(self, diagonal: FloatArray, count: int) -> float:
-        """An upper bound on the ``count``-th smallest eigenvalue of M + diag(diagonal)."""
-
-    def smallest_distance(self, diagonal: FloatArray) -> float:
-        """How far sigma has to stay below min(diagonal) for C to have digits."""
-
-
-@dataclass(frozen=True)
-class DenseForm:
-    """M in memory."""
-
-    matrix: FloatArray
-
-    @property
-    def size(self) -> int:
-        """Number of rows, d."""
-        return int(self.matrix.shape[0])
-
-    def diagonal(self) -> FloatArray:
-        """The entries M_jj."""
-        return np.asarray(self.matrix.diagonal())
-
-    def images(self, W: FloatArray) -> FloatArray:
-        """The product MW."""
-        return np.asarray(self.matrix @ W)
-
-    def inverse(self, diagonal: FloatArray) -> Apply:
-        """Solve with a Cholesky factor."""
-        shifted = self.matrix.copy(order="F")
-        shifted[np.diag_indices(self.size)] += diagonal
-        factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
-
-        def solve(V: FloatArray) -> FloatArray:
-            return np.asarray(cho_solve(factor, V, check_finite=False))
-
-        return solve
-
-    def bound(self, diagonal: FloatArray, count: int) -> float:
-        """The eigenvalues of a principal submatrix lie above those of the whole."""
-        light = np.argsort(self.diagonal() + diagonal)[:count]
-        part = self.matrix[np.ix_(light, light)] + np.diag(diagonal[light])
-        return float(np.linalg.eigvalsh(part)[-1])
-
-    def smallest_distance(self, diagonal: FloatArray) -> float:
-        """Below this, a Cholesky factor of the d x d matrix need not exist."""
-        return float(self.size * np.finfo(float).eps * self.diagonal().max())
-
-
-@dataclass(frozen=True)
-class LowRankForm:
-    """M = Q diag(s) Q' with orthonormal columns of Q and s > 0."""
-
-    Q: FloatArray
-    s: FloatArray
-
-    @property
-    def size(self) -> int:
-        """Number of rows, d."""
-        return int(self.Q.shape[0])
-
-    def diagonal(self) -> FloatArray:
-        """The entries M_jj."""
-        return np.asarray(np.einsum("ij,ij,j->i", self.Q, self.Q, self.s))
-
-    def images(self, W: FloatArray) -> FloatArray:
-        """The product MW."""
-        return np.asarray(self.Q @ (self.s[:, np.newaxis] * (self.Q.T @ W)))
-
-    def inverse(self, diagonal: FloatArray) -> Apply:
-        """Woodbury's formula, with the middle factor split between its two sides."""
-        light = 1.0 / diagonal[:, np.newaxis]
-        half = self.Q * np.sqrt(light)
-        K = half.T @ half
-        K[np.diag_indices(len(K))] += 1.0 / self.s
-        Z = light * (self.Q @ np.linalg.inv(np.linalg.cholesky(K)).T)
-
-        def multiply(V: FloatArray) -> FloatArray:
-            return np.asarray(light * V - Z @ (Z.T @ V))
-
-        return multiply
-
-    def bound(self, diagonal: FloatArray, count: int) -> float:
-        """A change of rank r moves eigenvalues up by at most r places."""
-        place = count + len(self.s) - 1
-        if place < self.size:
-            return float(np.partition(diagonal, place)[place])
-        return float(diagonal.max() + self.s.max())
-
-    def smallest_distance(self, diagonal: FloatArray) -> float:
-        """Below this, a Cholesky factor of K need not exist."""
-        smallest_of_K = 1.0 / diagonal.max() + 1.0 / self.s.max()
-        return float(self.size * np.finfo(float).eps / smallest_of_K)
-
-
-def low_rank_form(basis: FloatArray, middle: FloatArray) -> LowRankForm:
-    """V G V' for an orthonormal basis V and a positive semi-definite G, null directions left out.
-
-    With X = RV' (n <= d) and a Laplacian L, X'LX = V (R'LR) V'.
-    """
-    spectrum, rotation = np.linalg.eigh((middle + middle.T) / 2)
-    kept = spectrum > len(spectrum) * np.finfo(float).eps * max(spectrum[-1], 0.0)
-    return LowRankForm(basis @ rotation[:, kept], spectrum[kept])
 
 
 @dataclass(frozen=True)
@@ -202,11 +64,14 @@ def smallest_eigenvectors(
     width: int,
     rng: np.random.Generator,
     start: EigenBlock | None = None,
+    *,
+    tol: float = 1e-10,
 ) -> EigenBlock:
     """The ``width`` smallest eigenvectors of M + diag(diagonal), the diagonal being positive.
 
     ``start`` is the solution for another diagonal. ``rng`` fills the starting block where there is
-    none; it does not influence the result beyond rounding.
+    none; it does not influence the result beyond ``tol``, which bounds the error of the subspace
+    (residual over gap).
     """
     n_columns = min(width + GUARDS, form.size)
     dense = form.size <= max(DENSE_SIZE, FEWEST_BLOCKS * n_columns)
@@ -215,18 +80,18 @@ def smallest_eigenvectors(
     reach = form.bound(diagonal, n_columns) - lightest
     if start is not None:
         reach = min(reach, _largest_ritz_value(form, diagonal, start.block) - lightest)
-    block = rng.standard_normal((form.size, n_columns))
+    block: FloatArray = rng.standard_normal((form.size, n_columns))
     if start is not None:
         # The last column stays random: an old solution can be invariant without being smallest.
         block[:, :-1] = start.block[:, : n_columns - 1]
     n_solves = 0
     for _ in range(MOST_SHIFTS):
         distance = min(max(SHIFT_DISTANCE * reach, nearest), max(lightest, nearest))
-        apply = form.inverse((diagonal - lightest) + distance)
+        C = form.inverse((diagonal - lightest) + distance)
         if dense:
-            leading = _decomposed(apply(np.eye(form.size)), n_columns)
+            leading = _decomposed(C(np.eye(form.size)), n_columns)
         else:
-            leading = _leading_subspace(apply, block, width)
+            leading = _leading_subspace(C, block, width, reach + distance, tol)
         block, n_solves = leading.vectors, n_solves + leading.n_products
         values = (1.0 / leading.values - distance) + lightest
         nearer = max(float(values[-1]) - lightest, 0.0)
@@ -256,49 +121,59 @@ def _decomposed(C: FloatArray, n_columns: int) -> _Leading:
     return _Leading(vectors[:, ::-1][:, :n_columns], values[::-1][:n_columns], 1, True)
 
 
-def _leading_subspace(apply: Apply, block: FloatArray, width: int) -> _Leading:
-    """Leading eigenvectors of C in the block Krylov space of ``block`` (block Lanczos).
+def _leading_subspace(
+    C: Inverse, block: FloatArray, width: int, reach: float, tol: float
+) -> _Leading:
+    """Leading eigenvectors of C in a block Krylov space (block Lanczos).
 
-    C V = V T + next * coupling, so the residual of V y is the coupling times the last part of y.
+    C V = V T + rest * (last block of the identity), so the residual of a Ritz vector V y is the
+    rest times the last part of y.
     """
+    condensed = C.condensed(block.shape[1], reach)
+    following = np.linalg.qr(block)[0] if condensed is None else condensed
     size, n_columns = block.shape
     most_blocks = min(MOST_BLOCKS, size // n_columns)
+    fewest_blocks = 2 if condensed is None else 1
     basis = np.empty((size, most_blocks * n_columns))
     projected = np.zeros((most_blocks * n_columns, most_blocks * n_columns))
-    following = np.linalg.qr(block)[0]
     for n_blocks in range(1, most_blocks + 1):
         filled = n_blocks * n_columns
         V = basis[:, :filled]
         V[:, -n_columns:] = following
-        image = apply(following)
-        along = V.T @ image
-        projected[:filled, filled - n_columns : filled] = along
-        following, coupling = _orthonormal_rest(V, image, along)
+        rest = C(following)
+        recent = slice(
+            max(filled - 2 * n_columns, 0), filled
+        )  # but for rounding, V'CV is zero above
+        along = V[:, recent].T @ rest
+        rest -= V[:, recent] @ along
+        projected[recent, filled - n_columns : filled] = along
         values, rotation = np.linalg.eigh(projected[:filled, :filled], UPLO="U")
         values, leading = values[::-1][:n_columns], rotation[:, ::-1][:, :n_columns]
-        residual = coupling @ leading[-n_columns:]
-        converged = n_blocks > 1 and _has_converged(residual, values, width)
-        if converged:
+        last = leading[-n_columns:, :width]
+        squared_residuals = np.einsum("ij,ij->j", last, (rest.T @ rest) @ last)
+        converged = _has_converged(squared_residuals, values, width, tol)
+        if n_blocks == most_blocks or (converged and n_blocks >= fewest_blocks):
             break
+        following = _orthonormal_to(V, rest)
     return _Leading(V @ leading, values, n_blocks, converged)
 
 
-def _has_converged(residual: FloatArray, values: FloatArray, width: int) -> bool:
-    error = float(np.sqrt(np.einsum("ij,ij->j", residual, residual)[:width].max()))
+def _has_converged(
+    squared_residuals: FloatArray, values: FloatArray, width: int, tol: float
+) -> bool:
+    error = float(np.sqrt(squared_residuals.max()))
     gap = float(values[width - 1] - values[width])
-    return error <= max(SUBSPACE_TOL * gap, ROUNDING * float(values[0]))
+    return error <= max(tol * gap, ROUNDING * float(values[0]))
 
 
-def _orthonormal_rest(
-    V: FloatArray, image: FloatArray, along: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Orthonormal columns that span ``image`` outside of V, and the triangle that gives it back."""
-    rest = image - V @ along
-    rest -= V @ (V.T @ rest)  # once is not enough when almost nothing is left
-    following, coupling = np.linalg.qr(rest)
-    if np.abs(coupling.diagonal()).min() <= DEPENDENT * np.abs(along).max():
+def _orthonormal_to(V: FloatArray, block: FloatArray) -> FloatArray:
+    """Orthonormal columns that span ``block``, which is almost orthogonal to V, outside of V."""
+    block = block - V @ (V.T @ block)
+    following, triangle = np.linalg.qr(block)
+    lengths = np.abs(triangle.diagonal())
+    if lengths.min() <= DEPENDENT * lengths.max():
         following = np.linalg.qr(following - V @ (V.T @ following))[0]
-    return following, coupling
+    return following
 
 
 def _symmetric(matrix: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
+from keepers._protocols import FloatArray, SymmetricOperator
 
 __all__ = ["Subspace", "leading_subspace", "orthonormal_subspace"]
 
@@ -24,6 +24,8 @@ __all__ = ["Subspace", "leading_subspace", "orthonormal_subspace"]
 _DEPENDENT = 1e-12
 # theta_j + shift_i may cross zero in rows with little shift; such quotients are capped.
 _FLOOR = 1e-3
+# Images smaller than this share of the largest do not set the accuracy.
+_NEGLIGIBLE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Subspace:
     images: FloatArray
     values: FloatArray
     residual: float = np.inf
-    """Largest residual norm, relative to the largest column norm of ``images``."""
+    """Largest residual norm of a vector, relative to the norm of its image."""
     n_products: int = 0
 
     @property
@@ -54,11 +56,6 @@ def orthonormal_subspace(operator: SymmetricOperator, block: FloatArray) -> Subs
     images = operator.matmat(basis)
     values, rotation = _descending(basis.T @ images)
     return Subspace(basis @ rotation, images @ rotation, values, n_products=1)
-
-
-def restricted_start(operator: SymmetricOperator, space: Subspace, rows: IndexArray) -> Subspace:
-    """The block on some of its rows, made orthonormal again, with its image recomputed."""
-    return orthonormal_subspace(operator, space.vectors[rows])
 
 
 def leading_subspace(
@@ -86,7 +83,7 @@ def leading_subspace(
     for n_products in range(max_iter + 1):
         residual = SW - column_shift * W
         residual -= W * values
-        error = _largest_column_norm(residual) / max(_largest_column_norm(SW), np.finfo(float).tiny)
+        error = float(np.max(_column_norms(residual) / _column_sizes(SW)))
         if n_products == max_iter or (n_products > 0 and error <= tol):
             break
         direction = basis[:, width:]
@@ -107,7 +104,7 @@ def _preconditioned(
     floor = _FLOOR * max(float(np.abs(values).max()), np.finfo(float).tiny)
     np.maximum(quotient, floor, out=quotient)
     np.divide(residual, quotient, out=quotient)
-    norms = np.sqrt(np.einsum("ij,ij->j", quotient, quotient))
+    norms = _column_norms(quotient)
     quotient /= np.where(norms > 0.0, norms, 1.0)
     return quotient
 
@@ -137,5 +134,11 @@ def _descending(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     return values[::-1], vectors[:, ::-1]
 
 
-def _largest_column_norm(block: FloatArray) -> float:
-    return float(np.sqrt(np.einsum("ij,ij->j", block, block).max()))
+def _column_norms(block: FloatArray) -> FloatArray:
+    return np.asarray(np.sqrt(np.einsum("ij,ij->j", block, block)))
+
+
+def _column_sizes(images: FloatArray) -> FloatArray:
+    """|S w_j|, from below by a small share of the largest: what a residual is compared with."""
+    norms = _column_norms(images)
+    return np.maximum(norms, max(_NEGLIGIBLE * float(norms.max()), np.finfo(float).tiny))

@@ -1,11 +1,55 @@
 """scikit-learn estimators, one per method, all with the same contract."""
 
+from keepers.selectors.dgufs import DGUFS
+from keepers.selectors.eufs import EUFS
+from keepers.selectors.floors import AllFeatures, RandomScore, VarianceScore
+from keepers.selectors.laplacian_score import LaplacianScore
+from keepers.selectors.mcfs import MCFS
 from keepers.selectors.ranking import RankingSelector, TopFeatures
+from keepers.selectors.rne import RNE
+from keepers.selectors.sogfs import SOGFS
 from keepers.selectors.spcafs import SPCAFS
+from keepers.selectors.udfs import UDFS
 
-__all__ = ["SPCAFS", "RankingSelector", "TopFeatures", "all_selectors"]
+__all__ = [
+    "DGUFS",
+    "EUFS",
+    "MCFS",
+    "RNE",
+    "SOGFS",
+    "SPCAFS",
+    "UDFS",
+    "AllFeatures",
+    "LaplacianScore",
+    "RandomScore",
+    "RankingSelector",
+    "TopFeatures",
+    "VarianceScore",
+    "all_selectors",
+]
+
+_SELECTORS: tuple[type[RankingSelector], ...] = (
+    SPCAFS,
+    LaplacianScore,
+    MCFS,
+    UDFS,
+    EUFS,
+    DGUFS,
+    SOGFS,
+    RNE,
+    VarianceScore,
+    RandomScore,
+    AllFeatures,
+)
 
 
 def all_selectors() -> dict[str, type[RankingSelector]]:
-    """Every selector of the library, by the name of its method."""
-    return {"spcafs": SPCAFS}
+    """Every selector of the library by name: SPCAFS, the methods it is compared with, the floors.
+
+    Examples
+    --------
+    >>> from keepers import all_selectors
+    >>> list(all_selectors())[:3]
+    ['SPCAFS', 'LaplacianScore', 'MCFS']
+    """
+    return {selector.__name__: selector for selector in _SELECTORS}

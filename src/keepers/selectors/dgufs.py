@@ -133,6 +133,11 @@ class DGUFS(RankingSelector):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
     def _fit(self, X):
         self._check_parameters()
         table = read_table(

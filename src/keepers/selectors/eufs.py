@@ -71,9 +71,10 @@ class EUFS(RankingSelector):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Row norms of V; higher is better. Rows that vanished are scored below 1e-12 of the smallest
-        one that did not, by the norm they had in the last iteration before. If all vanished, those
-        norms are the scores.
+        Row norms of V; higher is better. Rows at zero get up to 1e-12 of the smallest other norm,
+        which orders them: first those that once were not zero, by the last norm they had, then the
+        others by how near they came to it. If all rows are at zero, the scores are that order, in
+        [0, 1].
     ranking_ : array of shape (n_features,)
         1 is the best feature. Ties go to the lowest index, constant columns come last.
     support_ : boolean array of shape (n_features,)
@@ -133,6 +134,11 @@ class EUFS(RankingSelector):
         self.bandwidth = bandwidth
         self.random_state = random_state
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
     def _fit(self, X):
         self._check_parameters()
         table = read_table(self, X, accept_sparse="its residual X - U V' has no zeros.")
@@ -165,7 +171,7 @@ class EUFS(RankingSelector):
         self.alpha_ = float(alpha)
         self.n_clusters_ = start.U.shape[1]
         self.n_live_ = int(np.count_nonzero(norms))
-        scores = _scores(norms, result.last_norms)
+        scores = _scores(norms, result.last_norms, result.pulls)
         self._store_ranking(table.spread(scores), table.unusable)
 
     def _check_parameters(self):
@@ -200,27 +206,27 @@ class EUFS(RankingSelector):
         return start_from_labels(X, labels, len(found))
 
     def _warn_of_outcome(self, result, alpha, norms):
-        if not norms.any():
-            warnings.warn(
-                f"All rows of V vanished: alpha={alpha:.3g} is too large for this table. The "
-                "ranking is that of the last iteration in which each row was not zero. Lower "
-                "alpha; alpha='scale' adapts it to the data.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        elif not result.converged and result.residual > UNSETTLED:
+        if not result.converged and result.residual > UNSETTLED:
             warnings.warn(
                 f"After max_iter={self.max_iter} iterations U V' + E still differs from X by "
                 f"{result.residual:.2g} of its largest entry. Raise max_iter; 300 is usual.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        elif not norms.any():
+            warnings.warn(
+                f"All rows of V vanished with alpha={alpha:.3g}. The features are ranked by the "
+                "last norm their row had, then by how near it came to having one. Lower alpha "
+                "(alpha='scale' adapts it to the data) or raise n_clusters.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
 
-def _scores(norms, last_norms):
-    """Row norms of V; rows at zero below all others, by the last norm they had."""
+def _scores(norms, last_norms, pulls):
+    """Row norms of V; rows at zero below all others, by their last norm, then by their pull."""
     live = norms > 0
-    if not live.any():
-        return last_norms
-    largest = last_norms.max()
-    return np.where(live, norms, BELOW_ALL * norms[live].min() * last_norms / largest)
+    largest = max(last_norms.max(), np.finfo(np.float64).tiny)
+    among_zeros = np.where(last_norms > 0, 0.5 + 0.5 * last_norms / largest, 0.5 * pulls)
+    ceiling = BELOW_ALL * norms[live].min() if live.any() else 1.0
+    return np.where(live, norms, ceiling * among_zeros)

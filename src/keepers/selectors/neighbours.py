@@ -117,20 +117,46 @@ def _candidates(
     points: _Points, rows: IndexArray, squared: FloatArray, n_neighbors: int
 ) -> tuple[IndexArray, IndexArray]:
     """Pairs that are among the nearest, or could be but for the rounding of the expansion."""
-    slack = points.squared_norms + points.squared_norms[rows][:, np.newaxis]
-    slack *= points.rounding
     squared[np.arange(len(rows)), rows] = np.inf
-    reach = np.partition(squared + slack, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
-    squared -= slack
+    reach = _with_rounding(points, rows, _bound_of_nearest(squared, n_neighbors))
     which, second = np.nonzero(squared <= reach[:, np.newaxis])
-    return rows[which], second
+    few = squared[which, second]
+    order = np.lexsort((few, which))
+    starts = np.searchsorted(which, np.arange(len(rows)))
+    reach = _with_rounding(points, rows, few[order[starts + n_neighbors - 1]])
+    kept = few <= reach[which]
+    return rows[which[kept]], second[kept]
+
+
+def _bound_of_nearest(squared: FloatArray, n_neighbors: int) -> FloatArray:
+    """A distance within which every row has ``n_neighbors`` entries, and not many more.
+
+    Exact if the row is short; else from the minima of groups of columns, which is much quicker.
+    """
+    n_rows, n_columns = squared.shape
+    n_groups = max(128, 8 * n_neighbors)
+    depth = n_columns // n_groups
+    if depth > 1:
+        squared = squared[:, : depth * n_groups].reshape(n_rows, depth, n_groups).min(axis=1)
+    return np.asarray(np.partition(squared, n_neighbors - 1, axis=1)[:, n_neighbors - 1])
+
+
+def _with_rounding(points: _Points, rows: IndexArray, squared: FloatArray) -> FloatArray:
+    """A bound that no pair within ``squared`` of these rows exceeds by rounding.
+
+    An entry is off by at most ``rounding`` (|x|^2 + |y|^2), |y|^2 <= 2 |x|^2 + 2 |x - y|^2, and
+    both the bound and the entries compared with it are off.
+    """
+    return squared + 10.0 * points.rounding * (points.squared_norms[rows] + squared)
 
 
 def _first_of_each(
     points: _Points, n_neighbors: int, first: IndexArray, second: IndexArray
 ) -> NeighbourList:
     """The nearest of each sample among candidate pairs, by distance, then by index."""
-    distances = points.pair_distances(first, second)
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    pairs, place = np.unique(low * points.n_samples + high, return_inverse=True)
+    distances = points.pair_distances(*np.divmod(pairs, points.n_samples))[place]
     order = np.lexsort((second, distances, first))
     starts = np.searchsorted(first[order], np.arange(points.n_samples))
     chosen = order[starts[:, np.newaxis] + np.arange(n_neighbors)]
@@ -165,10 +191,8 @@ def _searched_neighbours(points: _Points, n_neighbors: int) -> NeighbourList:
 
 def _may_miss_some(points: _Points, listed: NeighbourList, searched: FloatArray) -> BoolArray:
     """Samples for which one not found could be as near as the last one listed."""
-    reach = listed.distances[:, -1]
-    norms = np.sqrt(points.squared_norms)
-    slack = points.rounding * (norms**2 + (norms + reach) ** 2)
-    return np.asarray(searched**2 - slack <= reach**2)
+    reach = listed.distances[:, -1] ** 2
+    return np.asarray(searched**2 <= _with_rounding(points, np.arange(points.n_samples), reach))
 
 
 def mean_distance(X: Any, rng: np.random.Generator) -> float:

@@ -41,6 +41,12 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     with ``_store_ranking``. Nothing fitted stays behind if it is interrupted.
     """
 
+    def __sklearn_tags__(self):
+        """CSR and CSC are welcome, unless a subclass says why not."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def fit(self, X, y=None):
         """Rank the features of X.
 

@@ -77,7 +77,7 @@ def read_table(selector: Any, X: Any, *, accept_sparse: bool | str = True) -> Ta
     if len(usable) < n_features:
         constant = _listed(selector, np.flatnonzero(moments.constant))
         warnings.warn(
-            f"Columns that do not vary are left out and ranked last: {constant}.",
+            f"Columns that do not vary are set aside and ranked last: {constant}.",
             DataWarning,
             stacklevel=4,
         )
@@ -173,8 +173,8 @@ def _refuse_unrepresentable(values: Any, moments: ColumnMoments) -> None:
         return  # really constant
     raise DataError(
         "The squares of the values must stay between 1e-140 and 1e140 to be summed in float64; "
-        f"the largest value here is {largest:.3g}. Multiply X by {1 / largest:.0e} first: with "
-        "gamma='scale' the selection does not depend on the unit."
+        f"the largest value here is {largest:.3g}. Multiply X by {1 / largest:.0e} first; a "
+        "penalty given as an absolute number then changes by the square of that factor."
     )
 
 

@@ -244,7 +244,8 @@ def solve_admm(
         history.append(_agreement(graph, L, beta, float(_alignment(Y, L).sum())) + alpha * L.rank)
         apart, kernels_apart = Z - Y, dense - M
         converged = bool(max(np.abs(apart).max(), np.abs(kernels_apart).max()) < FEASIBLE)
-        diverged = stop_runaway and bool(np.abs(Y).max() > RUNAWAY * largest)
+        reached = max(np.abs(Y).max(), np.abs(Z).max())
+        diverged = stop_runaway and bool(reached > RUNAWAY * largest)
         Lam1 = Lam1 + mu * apart
         Lam2 = Lam2 + mu * kernels_apart
         mu = min(MU_GROWTH * mu, MU_MOST)

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import FloatArray, IndexArray
-from keepers.linalg.proximal import nearest_orthonormal, row_norms, shrink_rows, shrinkage
+from keepers.linalg.proximal import nearest_orthonormal, row_norms, shrinkage
 
 __all__ = ["EUFSResult", "Splitting", "Start", "solve_eufs", "start_from_labels", "vanishing_alpha"]
 
@@ -47,6 +47,8 @@ class EUFSResult:
     V: FloatArray
     last_norms: FloatArray
     """Row norms of V, each from the last iteration in which it was not zero (0: never)."""
+    pulls: FloatArray
+    """For rows at zero the share of the threshold their norm had before shrinking; else 1."""
     objective: FloatArray
     """The objective after every iteration; ADMM does not make it fall every time."""
     residual: float
@@ -112,6 +114,7 @@ def solve_eufs(
         state.U,
         state.V,
         last_norms,
+        state.pulls,
         np.array(history),
         state.residual / largest,
         state.indicator_gap,
@@ -144,6 +147,7 @@ class Splitting:
         self.Y1 = np.zeros_like(start.U)
         self.W = np.zeros_like(X)
         self.B = np.empty_like(X)
+        self.pulls: FloatArray = np.zeros(X.shape[1])
         self.mu = MU_START
         self.objective = np.inf
         self.residual = np.inf
@@ -177,7 +181,12 @@ class Splitting:
 
     def update_centres(self) -> None:
         """V = shrink_rows(B'U, alpha/mu), because U'U = I."""
-        self.V = shrink_rows(self.B.T @ self.U, self.threshold)
+        K = self.B.T @ self.U
+        norms = row_norms(K)
+        self.V = shrinkage(norms, self.threshold)[:, np.newaxis] * K
+        self.pulls = np.divide(
+            norms, self.threshold, out=np.ones_like(norms), where=norms < self.threshold
+        )
 
     def update_nonnegative(self) -> None:
         """Z = max(U - Y1/mu - (beta/mu) L U, 0)."""

@@ -102,19 +102,20 @@ def _sparse_forms(graph: sp.csr_array, weight: FloatArray, X: Any) -> _Forms:
 
 
 def _sparse_variances(weight: FloatArray, X: Any) -> tuple[FloatArray, FloatArray]:
-    """f' D f around the weighted mean and around zero; absent entries are zeros."""
-    n_features = X.shape[1]
+    """Sums f' D f around the weighted mean and around zero; absent entries are zeros."""
+    n_samples, n_features = X.shape
     entries = X.tocsc()
     column = stored_columns(entries)
     values = entries.data.astype(np.float64, copy=False)
     stored_weight = weight[entries.indices]
 
     def per_column(quantity: FloatArray) -> FloatArray:
-        return np.bincount(column, weights=quantity, minlength=n_features)
+        return np.asarray(np.bincount(column, weights=quantity, minlength=n_features), dtype=float)
 
     mean = per_column(stored_weight * values)
     gaps = values - mean[column]
     absent = np.maximum(1.0 - per_column(stored_weight), 0.0)
+    absent[np.diff(entries.indptr) == n_samples] = 0.0  # exactly: it is multiplied by mean^2
     residue = per_column(stored_weight * gaps) - absent * mean  # what rounding left in the mean
     around_mean = per_column(stored_weight * gaps**2) + absent * mean**2 - residue**2
     return np.maximum(around_mean, 0.0), per_column(stored_weight * values**2)

@@ -17,12 +17,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepers._protocols import FloatArray
-from keepers.linalg.smallest import EigenBlock, QuadraticForm, smallest_eigenvectors
+from keepers.linalg.quadratic_form import QuadraticForm
+from keepers.linalg.smallest import EigenBlock, smallest_eigenvectors
 
-__all__ = ["RowSparseProjection", "first_weights", "row_sparse_projection"]
+__all__ = [
+    "RowSparseProjection",
+    "break_ties_by_cost",
+    "count_live",
+    "first_weights",
+    "row_sparse_projection",
+]
 
 EPS = float(np.finfo(float).eps)
 TIE_BREAK = 1e-6
+# Squared row norms up to this share of the largest are rounding noise.
+NOISE = 1e-12
+# Error allowed in W; f is stationary in W, so it feels the square of it.
+SUBSPACE_TOL = 1e-9
 
 HasSettled = Callable[[list[float]], bool]
 
@@ -65,12 +76,16 @@ def row_sparse_projection(
 
     ``start`` only speeds up the first eigenproblem.
     """
-    first = block = smallest_eigenvectors(form, gamma * weights, width, rng, start)
+    first = block = smallest_eigenvectors(
+        form, gamma * weights, width, rng, start, tol=SUBSPACE_TOL
+    )
     history = [_objective(form, gamma, block.vectors)]
     n_iter, settled = 1, False
     while n_iter < max_iter and not settled:
         weights = 0.5 / _smoothed_row_norms(block.vectors)
-        candidate = smallest_eigenvectors(form, gamma * weights, width, rng, block)
+        candidate = smallest_eigenvectors(
+            form, gamma * weights, width, rng, block, tol=SUBSPACE_TOL
+        )
         history.append(_objective(form, gamma, candidate.vectors))
         n_iter, settled = n_iter + 1, has_settled(history)
         if settled and history[-1] > history[-2]:  # by rounding: the step before was the last
@@ -81,6 +96,23 @@ def row_sparse_projection(
     return RowSparseProjection(
         W, _squared_row_norms(W), np.array(history), n_iter, settled and block.converged, first
     )
+
+
+def count_live(squared_norms: FloatArray) -> int:
+    """Rows whose squared norm is not rounding noise."""
+    return int(np.count_nonzero(squared_norms > NOISE * squared_norms.max()))
+
+
+def break_ties_by_cost(squared_norms: FloatArray, cost: FloatArray) -> FloatArray:
+    """Scores in which rows that are rounding noise stand in the order of their cost M_jj.
+
+    A squared norm up to 1e-12 of the largest becomes 1e-12 of the largest times m / (m + M_jj), m
+    being the mean cost: positive, below every live score, and larger for cheaper features.
+    """
+    floor = NOISE * squared_norms.max()
+    positive = np.maximum(cost, 0.0)
+    scale = max(float(positive.mean()), float(np.finfo(float).tiny))
+    return np.where(squared_norms > floor, squared_norms, floor * (scale / (scale + positive)))
 
 
 def _squared_row_norms(W: FloatArray) -> FloatArray:

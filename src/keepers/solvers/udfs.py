@@ -18,10 +18,10 @@ import scipy.sparse as sp
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.moments import row_blocks
-from keepers.linalg.smallest import DenseForm, QuadraticForm, low_rank_form
+from keepers.linalg.quadratic_form import QuadraticForm
 from keepers.solvers.reweighting import first_weights, row_sparse_projection
 
-__all__ = ["UDFSResult", "local_scatter_form", "patch_laplacian", "solve_udfs"]
+__all__ = ["UDFSResult", "patch_laplacian", "solve_udfs"]
 
 
 @dataclass(frozen=True)
@@ -64,16 +64,6 @@ def _patch_blocks(patches: FloatArray, regularization: float) -> FloatArray:
     filler = np.trace(gram, axis1=1, axis2=2)[:, np.newaxis, np.newaxis] / width**2
     system = gram + filler + regularization * np.eye(width)
     return np.asarray(H @ np.linalg.solve(system, np.broadcast_to(H, gram.shape)))
-
-
-def local_scatter_form(X: FloatArray, L: sp.csr_array) -> QuadraticForm:
-    """X'LX of centred data X, in the storage that suits its shape."""
-    n_samples, n_features = X.shape
-    if n_features <= n_samples:
-        M = X.T @ (L @ X)
-        return DenseForm((M + M.T) / 2)
-    basis, triangle = np.linalg.qr(X.T)
-    return low_rank_form(basis, triangle @ (L @ triangle.T))
 
 
 def solve_udfs(

@@ -1,0 +1,113 @@
+"""The Laplacian score as a scikit-learn selector."""
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from keepers.exceptions import ParameterError
+from keepers.selectors.neighbours import binary_graph, cap_neighbors, heat_graph
+from keepers.selectors.ranking import RankingSelector
+from keepers.selectors.settings import check_choice, check_count, check_positive
+from keepers.selectors.table import read_table
+from keepers.solvers.laplacian_score import WORST_SCORE, laplacian_scores
+
+__all__ = ["LaplacianScore"]
+
+
+class LaplacianScore(RankingSelector):
+    """Unsupervised feature selection by smoothness over a neighbour graph.
+
+    Joins every sample to its nearest neighbours and prefers features that differ little between
+    neighbours and much between samples at large::
+
+        LS(f) = (f' L f) / (f' D f),   f freed of its degree-weighted mean,
+
+    with S the graph, D its degrees and L = D - S (He, Cai and Niyogi, NIPS 2005). LS lies in
+    [0, 2] and small is good; ``scores_`` holds -LS, so that higher is better as everywhere here.
+    Features are scored one by one: copies of a good feature are all ranked high.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float in (0, 1] or None, default=None
+        How many features to keep, or which share of them; None keeps half. It does not influence
+        the fit: ``top(k)`` gives the best k for any k afterwards.
+    n_neighbors : int, default=5
+        Neighbours of each sample. An edge joins two samples if either lists the other.
+    weights : {"heat", "binary"}, default="heat"
+        Weight of an edge: exp(-d^2 / (2 t^2)) of the distance d, or 1.
+    bandwidth : float or None, default=None
+        The t of the heat kernel, in the unit of the distances. None takes the mean distance
+        between samples (over a random 3000 of them if there are more). Not used by "binary".
+    self_loops : bool, default=False
+        Whether every sample is also joined to itself with weight 1, as in scikit-feature.
+    random_state : int, RandomState or None, default=None
+        Draws the samples for the mean distance where there are more than 3000; nothing else is
+        random.
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_features,)
+        Minus the Laplacian score, from -2 to 0; higher is better. Constant columns hold -2.
+    laplacian_scores_ : array of shape (n_features,)
+        The Laplacian score itself; lower is better.
+    ranking_ : array of shape (n_features,)
+        1 is the best feature. Ties go to the lowest index, constant columns come last.
+    support_ : boolean array of shape (n_features,)
+        The features kept.
+    n_features_to_select_ : int
+        How many features are kept.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : array of shape (n_features,)
+        Column names, if X was a data frame with string columns.
+
+    Examples
+    --------
+    >>> from keepers import LaplacianScore, datasets
+    >>> X, names, y = datasets.load("srbct")
+    >>> selector = LaplacianScore(50).fit(X)
+    >>> selector.transform(X).shape
+    (83, 50)
+    >>> bool(selector.scores_.max() <= 0)
+    True
+    """
+
+    def __init__(
+        self,
+        n_features_to_select=None,
+        *,
+        n_neighbors=5,
+        weights="heat",
+        bandwidth=None,
+        self_loops=False,
+        random_state=None,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.bandwidth = bandwidth
+        self.self_loops = self_loops
+        self.random_state = random_state
+
+    def _fit(self, X):
+        self._check_parameters()
+        table = read_table(self, X)
+        n_neighbors = cap_neighbors(self.n_neighbors, table.X.shape[0])
+        if self.weights == "binary":
+            graph = binary_graph(table.X, n_neighbors, self_loops=self.self_loops)
+        else:
+            rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+            graph = heat_graph(
+                table.X, n_neighbors, self.bandwidth, rng, self_loops=self.self_loops
+            )
+        result = laplacian_scores(graph, table.X)
+        self.laplacian_scores_ = table.spread(result.scores, fill=WORST_SCORE)
+        self._store_ranking(0.0 - self.laplacian_scores_, table.unusable)
+
+    def _check_parameters(self):
+        check_count("n_neighbors", self.n_neighbors)
+        check_choice("weights", self.weights, ("heat", "binary"))
+        if self.bandwidth is not None:
+            hint = "None takes the mean distance between samples."
+            check_positive("bandwidth", self.bandwidth, hint=hint)
+        if not isinstance(self.self_loops, (bool, np.bool_)):
+            raise ParameterError(f"self_loops must be True or False; got {self.self_loops!r}.")

@@ -1,0 +1,195 @@
+"""MCFS as a scikit-learn selector."""
+
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from keepers.exceptions import ConvergenceWarning, DataWarning
+from keepers.selectors.memory import refuse_past_memory
+from keepers.selectors.neighbours import cap_neighbors, heat_graph
+from keepers.selectors.ranking import RankingSelector
+from keepers.selectors.settings import check_count, check_positive, count_features
+from keepers.selectors.table import read_table
+from keepers.solvers.mcfs import embed, solve_mcfs
+
+__all__ = ["MCFS"]
+
+
+class MCFS(RankingSelector):
+    """Multi-cluster feature selection: sparse regressions of a spectral embedding.
+
+    Embeds the samples by the leading eigenvectors of a heat-kernel graph of nearest neighbours,
+    explains each coordinate by few features, along the lasso path, and scores a feature by its
+    largest coefficient (Cai, Zhang and He, KDD 2010).
+
+    A fit is made for one number of features: about ``n_clusters`` times ``cardinality`` of them
+    can have a score above zero, often fewer, and all the others tie at zero and are ranked by
+    their index. Hence refit for another number of features instead of reading ``top(k)`` far
+    beyond ``n_features_to_select``.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float in (0, 1] or None, default=None
+        How many features to keep, or which share of them; None keeps half. Unless ``cardinality``
+        is given it is also the number of non-zero coefficients of each regression, and so part
+        of the fit.
+    n_clusters : int, default=5
+        Number of eigenvectors, each of which is regressed on the features.
+    n_neighbors : int, default=5
+        Neighbours of each sample. An edge joins two samples if either lists the other.
+    cardinality : int or None, default=None
+        Non-zero coefficients of each regression. None takes the number of features to select.
+    ridge : float, default=0.001
+        Added to the diagonal of X'X, in the square of the unit of X. It lets a regression reach
+        more non-zeros than there are samples; 0 is allowed.
+    bandwidth : float or None, default=None
+        The t of the heat kernel exp(-d^2 / (2 t^2)). None takes the mean distance between samples
+        (over a random 3000 of them if there are more).
+    random_state : int, RandomState or None, default=None
+        Seeds the eigensolver past 400 samples and the sample for the mean distance past 3000.
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_features,)
+        Largest absolute coefficient, from 0 to 1; higher is better.
+    ranking_ : array of shape (n_features,)
+        1 is the best feature. Ties go to the lowest index, constant columns come last.
+    support_ : boolean array of shape (n_features,)
+        The features kept.
+    n_features_to_select_ : int
+        How many features are kept.
+    coef_ : array of shape (n_vectors, n_features)
+        Coefficients of each regression, scaled to length 1; n_vectors is ``n_clusters`` or the
+        few less whose eigenvalue does not vanish.
+    embedding_ : array of shape (n_samples, n_vectors)
+        The coordinates Y that were regressed; Y'DY = I for the degrees D of the graph.
+    eigenvalues_ : array of shape (n_vectors,)
+        Of the normalised Laplacian, rising; 0 for each further piece of a disconnected graph.
+    cardinality_ : int
+        Non-zeros asked of each regression.
+    n_iter_ : int
+        Knots walked, over all regressions.
+    converged_ : bool
+        Whether the eigenvectors reached their tolerance.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : array of shape (n_features,)
+        Column names, if X was a data frame with string columns.
+
+    Examples
+    --------
+    >>> from keepers import MCFS, datasets
+    >>> X, names, y = datasets.load("srbct")
+    >>> selector = MCFS(50, n_clusters=4).fit(X)
+    >>> selector.transform(X).shape
+    (83, 50)
+    >>> selector.coef_.shape
+    (4, 2308)
+    """
+
+    def __init__(
+        self,
+        n_features_to_select=None,
+        *,
+        n_clusters=5,
+        n_neighbors=5,
+        cardinality=None,
+        ridge=1e-3,
+        bandwidth=None,
+        random_state=None,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.n_clusters = n_clusters
+        self.n_neighbors = n_neighbors
+        self.cardinality = cardinality
+        self.ridge = ridge
+        self.bandwidth = bandwidth
+        self.random_state = random_state
+
+    def _fit(self, X):
+        self._check_parameters()
+        table = read_table(self, X)
+        values = _in_double(table.X)
+        n_samples = values.shape[0]
+        cardinality = self._count_nonzeros(table)
+        n_vectors = _cap_vectors(self.n_clusters, n_samples)
+        n_neighbors = cap_neighbors(self.n_neighbors, n_samples)
+        _refuse_large_gram(values.shape, cardinality, n_vectors)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        graph = heat_graph(values, n_neighbors, self.bandwidth, rng)
+        embedding = embed(graph, n_vectors, rng)
+        result = solve_mcfs(values, embedding.Y, cardinality, float(self.ridge))
+        _warn_of_shortfalls(embedding, result, cardinality)
+        self.coef_ = table.spread(result.coef)
+        self.embedding_ = embedding.Y
+        self.eigenvalues_ = np.maximum(1.0 - embedding.mu, 0.0)
+        self.cardinality_ = cardinality
+        self.n_iter_ = int(result.n_knots.sum())
+        self.converged_ = embedding.converged
+        self._store_ranking(table.spread(result.scores), table.unusable)
+
+    def _check_parameters(self):
+        check_count("n_clusters", self.n_clusters)
+        check_count("n_neighbors", self.n_neighbors)
+        check_positive("ridge", self.ridge, zero=True)
+        if self.cardinality is not None:
+            check_count("cardinality", self.cardinality, hint="None takes n_features_to_select.")
+        if self.bandwidth is not None:
+            hint = "None takes the mean distance between samples."
+            check_positive("bandwidth", self.bandwidth, hint=hint)
+
+    def _count_nonzeros(self, table):
+        """The cardinality meant, and no more than the columns that vary."""
+        wanted = count_features(self.n_features_to_select, table.n_features)
+        if self.cardinality is not None:
+            wanted = check_count(
+                "cardinality",
+                self.cardinality,
+                at_most=table.n_features,
+                hint="A regression has no more coefficients than X has columns.",
+            )
+        return min(wanted, len(table.usable))
+
+
+def _in_double(X):
+    return X.astype(np.float64, copy=False) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+
+
+def _cap_vectors(n_clusters, n_samples):
+    if n_clusters < n_samples:
+        return n_clusters
+    warnings.warn(
+        f"n_clusters={n_clusters} needs at least {n_clusters + 1} samples; X has {n_samples}, so "
+        f"{n_samples - 1} eigenvectors are used.",
+        DataWarning,
+        stacklevel=4,
+    )
+    return n_samples - 1
+
+
+def _refuse_large_gram(shape, cardinality, n_vectors):
+    """Rows of X'X are kept for features that became active, and about as many again."""
+    n_samples, n_features = shape
+    active = min(cardinality, n_samples)
+    rows = min(n_features, 2 * n_vectors * active) + active
+    refuse_past_memory("MCFS", "rows of X'X", 8.0 * (rows * n_features + active**2))
+
+
+def _warn_of_shortfalls(embedding, result, cardinality):
+    if not embedding.converged:
+        warnings.warn(
+            "The eigenvectors of the graph did not converge: it is long and thin, or its pieces "
+            "are all but separate. The scores are rough; more neighbours may help.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    if result.n_short:
+        warnings.warn(
+            f"{result.n_short} of {len(result.coef)} regressions ended before they had "
+            f"{cardinality} non-zero coefficients: the columns of X are dependent beyond that. "
+            "Lower cardinality or raise ridge.",
+            DataWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,239 @@
+"""UDFS as a scikit-learn selector."""
+
+import warnings
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from keepers.exceptions import ConvergenceWarning, DataWarning, ParameterError
+from keepers.linalg.graph import union_graph
+from keepers.linalg.quadratic_form import LaplacianForms
+from keepers.selectors.memory import refuse_past_memory
+from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours, warn_of_defect
+from keepers.selectors.ranking import RankingSelector
+from keepers.selectors.settings import (
+    check_choice,
+    check_count,
+    check_positive,
+    count_features,
+)
+from keepers.selectors.table import read_table
+from keepers.solvers.reweighting import break_ties_by_cost, count_live
+from keepers.solvers.udfs import patch_laplacian, solve_udfs
+
+__all__ = ["UDFS"]
+
+GAMMA_SCALE = 0.1
+NEGLIGIBLE = 1e-13
+
+
+class UDFS(RankingSelector):
+    """Unsupervised discriminative feature selection.
+
+    Finds an orthonormal W (features x clusters) under which every sample and its nearest
+    neighbours stay easy to tell apart, while a penalty on the norms of its rows drives most of
+    them to zero::
+
+        minimise  Tr(W' M W) + gamma * sum_j |w_j|   subject to W'W = I.
+
+    M = X' Lbar X adds up the local scatter of all neighbourhoods. A feature's score is the squared
+    norm of its row. The method is that of Yang, Shen, Ma, Huang and Zhou (IJCAI 2011).
+
+    Parameters
+    ----------
+    n_features_to_select : int, float in (0, 1] or None, default=None
+        How many features to keep, or which share of them; None keeps half. It does not influence
+        the fit: ``top(k)`` gives the best k for any k afterwards.
+    n_clusters : int, default=5
+        Columns of W. Capped, with a warning, below the number of columns that vary.
+    n_neighbors : int, default=5
+        Neighbours per sample. Capped, with a warning, at n_samples - 1.
+    gamma : "scale" or float, default="scale"
+        Weight of the penalty, on the scale of M. "scale" means 0.1 times the mean of the diagonal
+        of M. That diagonal depends on the unit of X, the number of samples and
+        ``regularization``, so no fixed number suits two tables: with 5 clusters, gamma = 1 left
+        5 to 8 rows alive on seven tables, "scale" 20 to 150 on six of them.
+    regularization : float, default=1000.0
+        The paper's lambda: added to the local scatter before it is inverted. To be read beside the
+        squared distances between neighbours: X -> aX with lambda -> a^2 lambda changes nothing.
+    max_iter : int, default=100
+        Eigenproblems at most.
+    tol : float, default=1e-8
+        The iteration ends when a step lowers the objective by no more than this, relatively.
+    random_state : int, RandomState or None, default=None
+        Seeds the eigensolver; it does not change the scores beyond rounding.
+    tie_breaker : bool, default=True
+        Whether features of larger standard deviation win (by one part in a million of the first
+        weights) what the objective leaves open. Without it the outcome for more features than
+        samples is arbitrary, as in the published programs; False serves to compare with those.
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_features,)
+        Squared row norms of W; higher is better; they sum to ``n_clusters_``. Scores up to 1e-12 of
+        the largest are rounding noise: they are replaced by values below that limit that order
+        these features by M_jj, the cheapest first.
+    ranking_ : array of shape (n_features,)
+        1 is the best feature. Ties go to the lowest index, constant columns come last.
+    support_ : boolean array of shape (n_features,)
+        The features kept.
+    n_features_to_select_ : int
+        How many features are kept.
+    objective_ : array
+        The objective after every step, the norms smoothed at zero; it never rises.
+    n_iter_ : int
+        Eigenproblems solved.
+    converged_ : bool
+        Whether the objective settled within ``max_iter`` steps.
+    n_live_ : int
+        Features whose score is not rounding noise.
+    gamma_ : float
+        The penalty weight used.
+    n_clusters_ : int
+        The number of columns of W used.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : array of shape (n_features,)
+        Column names, if X was a data frame with string columns.
+
+    Examples
+    --------
+    >>> from keepers import UDFS, datasets
+    >>> X, names, y = datasets.load("digits")
+    >>> X = X[:, X.std(axis=0) > 0]
+    >>> selector = UDFS(20, n_clusters=10, gamma=0.1).fit(X)
+    >>> selector.transform(X).shape
+    (1797, 20)
+    >>> selector.converged_
+    True
+    """
+
+    def __init__(
+        self,
+        n_features_to_select=None,
+        *,
+        n_clusters=5,
+        n_neighbors=5,
+        gamma="scale",
+        regularization=1000.0,
+        max_iter=100,
+        tol=1e-8,
+        random_state=None,
+        tie_breaker=True,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.n_clusters = n_clusters
+        self.n_neighbors = n_neighbors
+        self.gamma = gamma
+        self.regularization = regularization
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.tie_breaker = tie_breaker
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+    def _fit(self, X):
+        self._check_parameters()
+        table = read_table(
+            self, X, accept_sparse="it works with centred neighbourhoods, which have no zeros."
+        )
+        values = np.asarray(table.X, dtype=np.float64) - table.moments.mean
+        n_samples, n_usable = values.shape
+        n_clusters = cap_columns("n_clusters", self.n_clusters, n_usable)
+        refuse_quadratic_form("UDFS", n_samples, n_usable)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        neighbours = nearest_neighbours(values, cap_neighbors(self.n_neighbors, n_samples))
+        warn_of_defect(neighbours, union_graph(neighbours))
+        Lbar = patch_laplacian(values, neighbours.indices, float(self.regularization))
+        form = LaplacianForms.of(values).form(Lbar)
+        gamma = self._absolute_gamma(form, table.moments.sum_of_squares)
+        result = solve_udfs(
+            form,
+            gamma,
+            n_clusters,
+            np.sqrt(table.moments.variance),
+            rng,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            tie_breaker=self.tie_breaker,
+        )
+        self._warn_if_unsettled(result)
+        self.objective_ = result.objective
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.n_live_ = count_live(result.squared_norms)
+        self.gamma_ = gamma
+        self.n_clusters_ = n_clusters
+        warn_of_noise(self.n_live_, count_features(self.n_features_to_select, table.n_features))
+        scores = break_ties_by_cost(result.squared_norms, form.diagonal())
+        self._store_ranking(table.spread(scores), table.unusable)
+
+    def _check_parameters(self):
+        check_count("n_clusters", self.n_clusters)
+        check_count("n_neighbors", self.n_neighbors)
+        check_positive("regularization", self.regularization, hint="The paper's lambda.")
+        check_count("max_iter", self.max_iter)
+        check_positive("tol", self.tol, zero=True)
+        if not isinstance(self.tie_breaker, (bool, np.bool_)):
+            raise ParameterError(f"tie_breaker must be True or False; got {self.tie_breaker!r}.")
+        if isinstance(self.gamma, str):
+            check_choice("gamma", self.gamma, ("scale",), "Or give a number > 0.")
+        else:
+            check_positive("gamma", self.gamma, hint="gamma='scale' adapts it to the data.")
+
+    def _absolute_gamma(self, form, sum_of_squares):
+        if self.gamma != "scale":
+            return float(self.gamma)
+        scale = float(form.diagonal().mean())
+        # Where all neighbours coincide, M is rounding noise beside |Lbar| times the scatter of X.
+        largest = (self.n_neighbors + 1) / self.regularization * float(sum_of_squares.mean())
+        return GAMMA_SCALE * scale if scale > NEGLIGIBLE * largest else 1.0
+
+    def _warn_if_unsettled(self, result):
+        if not result.converged:
+            warnings.warn(
+                f"The objective was still falling after max_iter={self.max_iter} steps. Raise "
+                "max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+
+def cap_columns(name, wanted, n_usable):
+    """Columns of W: fewer than features, with a warning; else every score would be 1."""
+    most = max(1, n_usable - 1)
+    if wanted <= most:
+        return wanted
+    warnings.warn(
+        f"{name}={wanted} has to be below the number of columns that vary, {n_usable}; {most} is "
+        "used.",
+        DataWarning,
+        stacklevel=4,
+    )
+    return most
+
+
+def refuse_quadratic_form(method, n_samples, n_features):
+    """Refuse if M does not fit in memory: with a factor, or as four thin factors for d > n."""
+    if n_features <= n_samples:
+        what = f"two {n_features} x {n_features} matrices"
+        refuse_past_memory(method, what, 16.0 * n_features**2)
+    else:
+        what = f"four {n_samples} x {n_features} tables"
+        refuse_past_memory(method, what, 32.0 * n_samples * n_features)
+
+
+def warn_of_noise(n_live, n_wanted):
+    """Warn if more features are wanted than have a score above rounding noise."""
+    if n_live < n_wanted:
+        warnings.warn(
+            f"{n_wanted} features are wanted, but only {n_live} have a score above rounding noise; "
+            "the others are ordered by their cost in M alone. A smaller gamma or more columns of W "
+            "keeps more features alive.",
+            DataWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,219 @@
+"""What holds for every selector of the library."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from keepers import all_selectors
+from keepers.exceptions import DataError, DataWarning, KeepersWarning, ParameterError
+
+SELECTORS = all_selectors()
+EVERY = pytest.mark.parametrize("name", SELECTORS)
+FLOORS = {"RandomScore", "VarianceScore", "AllFeatures"}
+# How well scores keep when the columns are reordered. EUFS amplifies rounding from step to step
+# (1e-14, 3e-9, 6e-5 ... of the scores), so it is compared after two. RNE starts from a random block and
+# RandomScore is random: neither can be equivariant, their own tests say what holds instead.
+EQUIVARIANT = {
+    "SPCAFS": ({}, 1e-6),
+    "LaplacianScore": ({}, 1e-10),
+    "MCFS": ({}, 1e-6),
+    "UDFS": ({}, 1e-6),
+    "EUFS": ({"max_iter": 2}, 1e-6),
+    "DGUFS": ({}, 1e-8),
+    "SOGFS": ({}, 1e-6),
+    "VarianceScore": ({}, 1e-12),
+    "AllFeatures": ({}, 0),
+}
+
+
+def make(name, **settings):
+    cls = SELECTORS[name]
+    if "random_state" in cls().get_params():
+        settings.setdefault("random_state", 0)
+    return cls(**settings)
+
+
+def quietly(selector, X):
+    """Fit without the warnings a method owes the user about its own convergence."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KeepersWarning)
+        return selector.fit(X)
+
+
+def accepts_sparse(name):
+    return SELECTORS[name]().__sklearn_tags__().input_tags.sparse
+
+
+@pytest.fixture(scope="module")
+def table():
+    """50 x 14: four groups of samples in the first six features, noise in the rest."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 14))
+    X[:, :6] += 3 * rng.standard_normal((4, 6))[rng.integers(0, 4, 50)]
+    return X
+
+
+@parametrize_with_checks([selector() for selector in SELECTORS.values()])
+def test_scikit_learn_accepts_it(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KeepersWarning)
+        warnings.filterwarnings("ignore", message=".*(Casting complex|overflow|invalid value).*")
+        check(estimator)
+
+
+@EVERY
+def test_scores_ranking_and_support_tell_the_same_story(name, table):
+    selector = quietly(make(name, n_features_to_select=6), table)
+    kept = 14 if name == "AllFeatures" else 6
+    assert selector.scores_.shape == (14,)
+    assert np.all(np.isfinite(selector.scores_))
+    assert sorted(selector.ranking_) == list(range(1, 15))
+    best_first = selector.scores_[np.argsort(selector.ranking_)]
+    assert np.all(np.diff(best_first) <= 0)
+    np.testing.assert_array_equal(selector.support_, selector.ranking_ <= kept)
+    np.testing.assert_array_equal(selector.transform(table), table[:, selector.support_])
+    np.testing.assert_array_equal(selector.top(3).indices, np.argsort(selector.ranking_)[:3])
+
+
+@EVERY
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_names_survive(name, frame, table):
+    columns = [f"gene {j}" for j in range(14)]
+    named = frame(dict(zip(columns, table.T, strict=True)))
+    selector = quietly(make(name, n_features_to_select=6), named)
+    kept = [columns[j] for j in np.flatnonzero(selector.support_)]
+    assert list(selector.get_feature_names_out()) == kept
+    best = columns[int(np.argmin(selector.ranking_))]
+    assert selector.top(1).names.tolist() == [best]
+    output = "pandas" if frame is pd.DataFrame else "polars"
+    assert list(selector.set_output(transform=output).transform(named).columns) == kept
+
+
+@EVERY
+def test_the_same_seed_gives_the_same_scores(name, table):
+    first, second = (quietly(make(name), table).scores_ for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("name", EQUIVARIANT)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_reordering_the_features_reorders_the_scores(name, seed, table):
+    settings, tolerance = EQUIVARIANT[name]
+    order = np.random.default_rng(seed).permutation(14)
+    plain = quietly(make(name, **settings), table).scores_
+    reordered = quietly(make(name, **settings), table[:, order]).scores_
+    np.testing.assert_allclose(reordered, plain[order], atol=tolerance * np.abs(plain).max())
+
+
+@EVERY
+@pytest.mark.parametrize("container", [sp.csr_array, sp.csc_array, sp.csr_matrix])
+def test_sparse_storage_gives_the_same_scores_or_a_reason(name, container, table):
+    X = table * (np.abs(table) > 0.8)
+    selector = make(name)
+    if not accepts_sparse(name):
+        with pytest.raises(DataError, match="does not accept a sparse matrix: .*toarray"):
+            quietly(selector, container(X))
+        return
+    expected = quietly(make(name), X).scores_
+    found = quietly(selector, container(X)).scores_
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
+
+
+@EVERY
+def test_float32_and_fortran_order_change_nothing_that_matters(name, table):
+    rounded = table.astype(np.float32)
+    expected = quietly(make(name), rounded.astype(np.float64))
+    np.testing.assert_allclose(
+        quietly(make(name), np.asfortranarray(rounded.astype(np.float64))).scores_,
+        expected.scores_,
+        atol=1e-6 * np.abs(expected.scores_).max(),
+    )
+    single = quietly(make(name), rounded)
+    shared = set(single.top(4).indices) & set(expected.top(4).indices)
+    assert len(shared) >= 3
+
+
+@EVERY
+def test_constant_columns_come_last_with_a_warning_that_names_them(name, table):
+    X = table.copy()
+    X[:, 2] = 7.0
+    X[:, 9] = 0.0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        selector = make(name).fit(X)
+    assert any(
+        issubclass(w.category, DataWarning) and "ranked last: 2, 9." in str(w.message)
+        for w in caught
+    )
+    assert sorted(selector.ranking_[[2, 9]]) == [13, 14]
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("spoil", "error"),
+    [
+        (lambda X: np.where(X > 2, np.nan, X), DataError),
+        (lambda X: np.where(X > 2, np.inf, X), DataError),
+        (lambda X: X * 1e250, DataError),
+        (lambda X: np.ones_like(X), DataError),
+        (lambda X: X[:1], ValueError),
+        (lambda X: X[:0], ValueError),
+        (lambda X: X[:, :0], ValueError),
+        (lambda X: pd.DataFrame(X).assign(colour="red"), DataError),
+    ],
+    ids=["nan", "inf", "1e250", "constant", "one sample", "no sample", "no feature", "text"],
+)
+def test_a_bad_table_is_refused_and_nothing_stays_behind(name, spoil, error, table):
+    selector = make(name)
+    with np.errstate(all="ignore"), pytest.raises(error):
+        selector.fit(spoil(table))
+    assert [attribute for attribute in vars(selector) if attribute.endswith("_")] == []
+
+
+@EVERY
+@pytest.mark.parametrize("value", [0, -3, 15, 1.5, "many"])
+def test_a_bad_number_of_features_is_refused(name, value, table):
+    with pytest.raises(ParameterError, match=f"got {value!r}"):
+        quietly(make(name, n_features_to_select=value), table)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in SELECTORS if "n_neighbors" in SELECTORS[n]().get_params()]
+)
+def test_few_samples_mean_few_neighbours_and_a_warning_with_both_numbers(name, table):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make(name, n_neighbors=20).fit(table[:9])
+    most = "7" if name == "SOGFS" else "8"  # SOGFS needs one more sample than its neighbours
+    assert any("20" in str(w.message) and most in str(w.message) for w in caught)
+    for bad in (0, -1, 2.5, "5"):
+        with pytest.raises(ParameterError, match="n_neighbors"):
+            make(name, n_neighbors=bad).fit(table)
+
+
+@EVERY
+def test_works_in_a_pipeline_and_clones(name, table):
+    pipeline = make_pipeline(StandardScaler(), make(name, n_features_to_select=5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KeepersWarning)
+        reduced = clone(pipeline).fit_transform(table)
+    assert reduced.shape == (50, 14 if name == "AllFeatures" else 5)
+
+
+@pytest.mark.parametrize("name", [n for n in SELECTORS if n not in FLOORS])
+def test_every_parameter_and_attribute_is_documented(name, table):
+    selector = quietly(make(name), table)
+    text = SELECTORS[name].__doc__
+    for parameter in selector.get_params():
+        assert f"    {parameter} : " in text, parameter
+    for attribute in (a for a in vars(selector) if a.endswith("_")):
+        if attribute not in {"n_features_in_", "n_features_to_select_"}:
+            assert f"    {attribute} : " in text, attribute

@@ -1,0 +1,149 @@
+"""Neighbour lists against all pairwise differences, and graphs against the published programs."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from keepers.exceptions import DataWarning, ParameterError
+from keepers.selectors import neighbours as module
+from keepers.selectors.neighbours import (
+    binary_graph,
+    cap_neighbors,
+    heat_graph,
+    mean_distance,
+    nearest_neighbours,
+)
+from shared_material import fixture
+
+
+def all_distances(X):
+    return np.sqrt(((X[:, np.newaxis] - X[np.newaxis]) ** 2).sum(axis=2))
+
+
+def sorted_neighbours(X, n_neighbors):
+    """By a stable sort of all distances, each sample put last in its own row."""
+    distances = all_distances(X)
+    np.fill_diagonal(distances, np.inf)
+    indices = np.argsort(distances, axis=1, kind="stable")[:, :n_neighbors]
+    return indices, np.take_along_axis(distances, indices, axis=1)
+
+
+def tables():
+    rng = np.random.default_rng(0)
+    return {
+        "continuous": rng.standard_normal((120, 20)),
+        "far from zero": rng.standard_normal((120, 20)) + 1e6,
+        "whole numbers": rng.integers(0, 3, (150, 4)).astype(float),
+        "zeros and ones": rng.integers(0, 2, (150, 30)).astype(float),
+        "duplicates": np.repeat(rng.standard_normal((15, 17)), 9, axis=0),
+        "one huge column": np.column_stack(
+            [rng.standard_normal((100, 16)), 1e7 * rng.standard_normal(100)]
+        ),
+        "one far sample": np.vstack([rng.standard_normal((100, 16)), np.full((1, 16), 1e9)]),
+    }
+
+
+@pytest.fixture(params=["one table of distances", "searched"])
+def route(request, monkeypatch):
+    if request.param == "searched":
+        monkeypatch.setattr(module, "BANDWIDTH_SAMPLES", 10)
+
+
+@pytest.mark.usefixtures("route")
+@pytest.mark.parametrize("name", tables())
+@pytest.mark.parametrize("n_neighbors", [1, 5, 99])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, sp.csc_matrix])
+def test_neighbours_are_those_of_a_stable_sort_of_all_distances(name, n_neighbors, storage):
+    X = tables()[name]
+    found = nearest_neighbours(storage(X), n_neighbors)
+    indices, distances = sorted_neighbours(X, n_neighbors)
+    np.testing.assert_array_equal(found.indices, indices)
+    np.testing.assert_allclose(found.distances, distances, rtol=1e-12)
+
+
+@pytest.mark.usefixtures("route")
+def test_a_sample_is_never_its_own_neighbour_even_among_duplicates():
+    X = np.vstack([np.zeros((30, 3)), np.ones((30, 3))])
+    found = nearest_neighbours(X, 5)
+    assert not np.any(found.indices == np.arange(60)[:, np.newaxis])
+    np.testing.assert_array_equal(found.indices[0], [1, 2, 3, 4, 5])
+    np.testing.assert_array_equal(found.indices[45], [30, 31, 32, 33, 34])
+    np.testing.assert_array_equal(found.distances, 0.0)
+
+
+def test_single_precision_gives_the_neighbours_of_its_values():
+    X = tables()["continuous"].astype(np.float32)
+    indices, _ = sorted_neighbours(X.astype(np.float64), 5)
+    np.testing.assert_array_equal(nearest_neighbours(X, 5).indices, indices)
+
+
+def test_more_neighbours_than_other_samples_are_refused():
+    with pytest.raises(ParameterError, match="from 1 to 3; got 4"):
+        nearest_neighbours(np.eye(4), 4)
+    with pytest.raises(ParameterError, match="from 1 to 2; got 3"):
+        nearest_neighbours(np.eye(4), 3, spare=2)
+
+
+def test_the_cap_warns_with_both_numbers_and_only_when_it_binds():
+    with pytest.warns(DataWarning, match=r"n_neighbors=5 needs at least 6 samples; X has 4, so 3"):
+        assert cap_neighbors(5, 4) == 3
+    assert cap_neighbors(3, 4) == 3
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_the_mean_distance_counts_the_zero_diagonal(storage):
+    X = tables()["continuous"]
+    rng = np.random.default_rng(0)
+    assert mean_distance(storage(X), rng) == pytest.approx(all_distances(X).mean(), rel=1e-12)
+
+
+def test_the_mean_distance_of_many_samples_is_that_of_some(monkeypatch):
+    monkeypatch.setattr(module, "BANDWIDTH_SAMPLES", 60)
+    X = tables()["continuous"]
+    sampled = mean_distance(X, np.random.default_rng(3))
+    assert sampled == mean_distance(X, np.random.default_rng(3))
+    assert sampled == pytest.approx(all_distances(X).mean(), rel=0.1)
+    assert sampled != mean_distance(X, np.random.default_rng(4))
+
+
+@pytest.mark.parametrize("name", ["mix", "digits", "blobs", "wide"])
+def test_graphs_are_those_of_cais_program(name):
+    stored = fixture(f"lapscore_cai_{name}")
+    X, k, rng = stored["X"], int(stored["k"]), np.random.default_rng(0)
+    assert mean_distance(X, rng) == pytest.approx(float(stored["t"]), rel=1e-9)
+    for graph, weights in (
+        (heat_graph(X, k, None, rng), "W_heat"),
+        (heat_graph(X, k, 1.0, rng), "W_heat_t1"),
+        (binary_graph(X, k), "W_binary"),
+        (binary_graph(X, k, self_loops=True), "W_binary_self"),
+    ):
+        np.testing.assert_allclose(graph.toarray(), stored[weights], atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["mix", "digits"])
+def test_graphs_with_self_loops_are_those_of_scikit_feature(name):
+    stored = fixture(f"lapscore_skfeature_{name}")
+    X, k, rng = stored["X"], int(stored["k"]), np.random.default_rng(0)
+    heat = heat_graph(X, k, float(stored["t"]), rng, self_loops=True)
+    np.testing.assert_allclose(heat.toarray(), stored["W_heat"], atol=1e-10)
+    binary = binary_graph(X, k, self_loops=True)
+    np.testing.assert_array_equal(binary.toarray(), stored["W_binary"])
+
+
+def test_a_degenerate_graph_warns_and_a_sound_one_does_not():
+    rng = np.random.default_rng(0)
+    X = tables()["continuous"]
+    with pytest.warns(DataWarning, match="underflow"):
+        heat_graph(X, 5, 1e-3, rng)
+    with pytest.warns(DataWarning, match="ties"):
+        binary_graph(np.eye(8), 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        heat_graph(X, 5, None, rng)
+
+
+def test_samples_that_are_all_the_same_leave_no_scale_for_the_kernel():
+    with pytest.raises(ParameterError, match="mean distance between samples is 0"):
+        heat_graph(np.ones((5, 3)), 2, None, np.random.default_rng(0))

@@ -1,0 +1,172 @@
+import numpy as np
+import pytest
+
+from keepers.linalg.quadratic_form import LaplacianForms
+from keepers.solvers.udfs import patch_laplacian, solve_udfs
+from shared_material import fixture
+
+DATA = ("mix", "digits", "blobs")
+
+
+def neighbours_of(X, k):
+    gaps = ((X[:, np.newaxis, :] - X[np.newaxis, :, :]) ** 2).sum(axis=2)
+    np.fill_diagonal(gaps, np.inf)
+    return np.argsort(gaps, axis=1, kind="stable")[:, :k]
+
+
+def centred(X):
+    return X - X.mean(axis=0)
+
+
+def local_form(X, k, regularization):
+    X = centred(X)
+    Lbar = patch_laplacian(X, neighbours_of(X, k), regularization)
+    return LaplacianForms.of(X).form(Lbar)
+
+
+def table(shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+@pytest.mark.parametrize("regularization", [1e-6, 1.0, 1000.0])
+def test_lbar_is_symmetric_positive_and_annihilates_constants(regularization):
+    X = centred(table((40, 8)))
+    Lbar = patch_laplacian(X, neighbours_of(X, 5), regularization).toarray()
+    np.testing.assert_array_equal(Lbar, Lbar.T)
+    scale = np.abs(Lbar).max()
+    assert np.abs(Lbar.sum(axis=1)).max() <= 1e-12 * scale
+    assert np.linalg.eigvalsh(Lbar).min() >= -1e-12 * scale
+
+
+def test_lbar_equals_the_sum_over_samples_of_its_definition():
+    X = centred(table((20, 6)))
+    k, regularization = 4, 0.5
+    neighbours = neighbours_of(X, k)
+    H = np.eye(k + 1) - 1 / (k + 1)
+    expected = np.zeros((20, 20))
+    for i in range(20):
+        patch = [i, *neighbours[i]]
+        Z = H @ X[patch]
+        block = H @ np.linalg.inv(Z @ Z.T + regularization * np.eye(k + 1)) @ H
+        expected[np.ix_(patch, patch)] += block
+    Lbar = patch_laplacian(X, neighbours, regularization).toarray()
+    np.testing.assert_allclose(Lbar, expected, atol=1e-12)
+
+
+def test_with_everyone_a_neighbour_lbar_has_a_closed_form():
+    X = centred(table((12, 5)))
+    H = np.eye(12) - 1 / 12
+    expected = 12 * H @ np.linalg.inv(2.0 * np.eye(12) + H @ X @ X.T @ H) @ H
+    Lbar = patch_laplacian(X, neighbours_of(X, 11), 2.0).toarray()
+    np.testing.assert_allclose(Lbar, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(60, 10), (30, 60)])
+def test_the_local_scatter_does_not_depend_on_an_offset_of_1e6(shape):
+    X = np.round(table(shape) * 2**10) / 2**10  # exact with the offset, too
+    near, far = local_form(X, 5, 1.0), local_form(X + 2.0**20, 5, 1.0)
+    W = table((shape[1], 3), 1)
+    np.testing.assert_allclose(far.images(W), near.images(W), rtol=1e-9, atol=1e-9)
+
+
+def test_scaling_the_data_and_lambda_together_changes_nothing():
+    X = table((30, 6))
+    first, second = local_form(X, 5, 2.0), local_form(10 * X, 5, 200.0)
+    np.testing.assert_allclose(first.diagonal(), second.diagonal(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(60, 20), (30, 200), (25, 60)])
+def test_permuted_features_get_permuted_scores(shape):
+    X = table(shape) * np.random.default_rng(1).uniform(0.5, 2.0, shape[1])
+    order = np.random.default_rng(2).permutation(shape[1])
+    results = []
+    for data in (X, X[:, order]):
+        form = local_form(data, 5, 1000.0)
+        gamma = 0.1 * form.diagonal().mean()
+        results.append(
+            solve_udfs(form, gamma, 4, data.std(axis=0), np.random.default_rng(3), max_iter=30)
+        )
+    np.testing.assert_allclose(
+        results[1].squared_norms, results[0].squared_norms[order], rtol=0, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("shape", [(60, 20), (200, 180), (30, 250)])
+def test_the_objective_never_rises_and_scores_sum_to_the_columns(shape):
+    X = table(shape)
+    form = local_form(X, 5, 1000.0)
+    gamma = 0.1 * form.diagonal().mean()
+    found = solve_udfs(form, gamma, 4, X.std(axis=0), np.random.default_rng(0), max_iter=40)
+    assert np.all(np.diff(found.objective) <= 0)
+    assert found.squared_norms.sum() == pytest.approx(4, abs=1e-9)
+    np.testing.assert_allclose(found.W.T @ found.W, np.eye(4), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("regularization", [1, 1000])
+def test_lbar_is_that_of_the_authors(name, regularization):
+    reference = fixture(f"udfs_authors_{name}")
+    X = centred(reference["X"])
+    Lbar = patch_laplacian(X, neighbours_of(X, int(reference["k"])), regularization)
+    np.testing.assert_allclose(
+        Lbar.toarray(), reference[f"L_l{regularization}"], rtol=0, atol=1.3e-13
+    )
+
+
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("regularization", [1, 1000])
+@pytest.mark.parametrize("gamma", ["0.001", "0.1", "10"])
+def test_36_steps_from_ones_are_those_of_the_authors(name, regularization, gamma):
+    reference = fixture(f"udfs_authors_{name}")
+    X = reference["X"]
+    found = solve_udfs(
+        local_form(X, int(reference["k"]), regularization),
+        float(gamma),
+        int(reference["c"]),
+        X.std(axis=0),
+        np.random.default_rng(0),
+        max_iter=36,
+        tol=-np.inf,
+        tie_breaker=False,
+    )
+    key = f"l{regularization}_g{gamma}"
+    assert found.n_iter == 36
+    np.testing.assert_allclose(found.squared_norms, reference[f"score_{key}"], rtol=0, atol=2e-7)
+    np.testing.assert_allclose(found.objective, reference[f"obj_{key}"].ravel(), rtol=6e-9)
+
+
+@pytest.mark.parametrize(("gamma", "regularization"), [(0.1, 0.1), (1, 0.001), (0.001, 1)])
+def test_scores_are_those_of_itmo(gamma, regularization):
+    reference = fixture("udfs_itmo_mix")
+    X = reference["X"]
+    found = solve_udfs(
+        local_form(X, int(reference["k"]), regularization),
+        gamma,
+        int(reference["c"]),
+        X.std(axis=0),
+        np.random.default_rng(0),
+        max_iter=1000,
+        tol=1e-14,
+    )
+    expected = reference[f"score_g{gamma:g}_l{regularization:g}"]
+    np.testing.assert_allclose(found.squared_norms, expected, rtol=0, atol=1e-5)
+
+
+def test_the_patches_of_scikit_feature_are_not_imitated():
+    reference = fixture("udfs_skfeature_BUGGY_mix")
+    M = local_form(reference["X"], 5, 0.1).images(np.eye(reference["X"].shape[1]))
+    wrong = reference["M_buggy"]
+    assert np.abs(M - wrong).max() > 0.1 * np.abs(wrong).max()
+    assert np.linalg.matrix_rank(wrong, tol=1e-8) <= 5
+    assert np.linalg.matrix_rank(M) == M.shape[0]
+
+
+def test_the_authors_branch_for_few_features_is_not_imitated():
+    reference = fixture("udfs_authors_smalld_branch")
+    X, k, regularization = centred(reference["X"]), int(reference["k"]), float(reference["lam"])
+    neighbours = neighbours_of(X, k)
+    Lbar = patch_laplacian(X, neighbours, regularization).toarray()
+    assert np.abs(Lbar - reference["L_ref"]).max() > 0.1 * np.abs(Lbar).max()
+    # What that branch computes instead.
+    other = patch_laplacian(X, neighbours, 1 / regularization).toarray() / regularization
+    np.testing.assert_allclose(other, reference["L_ref"], rtol=0, atol=2e-13)
