@@ -9,6 +9,7 @@ import time
 import warnings
 from pathlib import Path
 
+import compared
 import spcafs
 from measure import machine
 
@@ -26,7 +27,7 @@ def main(wanted: list[str]) -> None:
     """Run every case whose name contains one of ``wanted`` (all of them, if none is given)."""
     warnings.simplefilter("ignore")  # the dense iteration is stopped on purpose
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cases": {}}
-    for name, case in spcafs.CASES.items():
+    for name, case in (spcafs.CASES | compared.CASES).items():
         if wanted and not any(part in name for part in wanted):
             continue
         started = time.perf_counter()

@@ -31,8 +31,8 @@ def print_table(selector: SPCAFS, X: np.ndarray) -> None:
     for row, index in enumerate(top.indices):
         twin = int(np.argmax(likeness[row]))
         print(
-            f"{row + 1:>4}  {top.names[row]:<9} {top.scores[row]:>6.3f}  {X[:, index].var():>8.2f}  "
-            f"{top.names[twin]} (|r| = {likeness[row, twin]:.2f})"
+            f"{row + 1:>4}  {top.names[row]:<9} {top.scores[row]:>6.3f}  "
+            f"{X[:, index].var():>8.2f}  {top.names[twin]} (|r| = {likeness[row, twin]:.2f})"
         )
 
 
@@ -85,8 +85,9 @@ def main() -> None:
     selector = SPCAFS(KEPT).set_output(transform="pandas").fit(table)
     took = time.perf_counter() - started
     print(
-        f"SPCAFS on {X.shape[0]} samples x {X.shape[1]} genes: {selector.n_components_} components, "
-        f"{selector.n_live_} genes with a weight, {selector.n_iter_} steps, {took:.2f} s\n"
+        f"SPCAFS on {X.shape[0]} samples x {X.shape[1]} genes: "
+        f"{selector.n_components_} components, {selector.n_live_} genes with a weight, "
+        f"{selector.n_iter_} steps, {took:.2f} s\n"
     )
     print_table(selector, table.to_numpy())
     OUTPUT.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Reference outputs and data sets that are not part of the project; absent, tests skip and say so."""
+"""Reference outputs and data sets that we may not redistribute; absent, tests skip and say so."""
 
 import os
 from pathlib import Path

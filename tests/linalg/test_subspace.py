@@ -70,7 +70,9 @@ def test_principal_subspace_agrees_with_lapack(exact, monkeypatch):
     found = principal_subspace(DenseScatter(S), 4, np.random.default_rng(0), tol=1e-8)
     np.testing.assert_allclose(found.values, values[::-1][:4], rtol=1e-10 if exact else 1e-7)
     leading = vectors[:, ::-1][:, :4]
-    np.testing.assert_allclose(found.vectors @ found.vectors.T, leading @ leading.T, atol=1e-6)
+    np.testing.assert_allclose(
+        found.vectors @ found.vectors.T, leading @ leading.T, atol=1e-6 if exact else 1e-3
+    )
 
 
 @pytest.mark.parametrize("exact", [True, False], ids=["small side", "krylov"])

@@ -19,8 +19,8 @@ SELECTORS = all_selectors()
 EVERY = pytest.mark.parametrize("name", SELECTORS)
 FLOORS = {"RandomScore", "VarianceScore", "AllFeatures"}
 # How well scores keep when the columns are reordered. EUFS amplifies rounding from step to step
-# (1e-14, 3e-9, 6e-5 ... of the scores), so it is compared after two. RNE starts from a random block and
-# RandomScore is random: neither can be equivariant, their own tests say what holds instead.
+# (1e-14, 3e-9, 6e-5 ... of the scores), so it is compared after two. RNE starts from a random
+# block and RandomScore is random: neither can be equivariant, their own tests say what holds.
 EQUIVARIANT = {
     "SPCAFS": ({}, 1e-6),
     "LaplacianScore": ({}, 1e-10),
@@ -119,7 +119,7 @@ def test_sparse_storage_gives_the_same_scores_or_a_reason(name, container, table
     X = table * (np.abs(table) > 0.8)
     selector = make(name)
     if not accepts_sparse(name):
-        with pytest.raises(DataError, match="does not accept a sparse matrix: .*toarray"):
+        with pytest.raises(DataError, match=r"does not accept a sparse matrix: .*toarray"):
             quietly(selector, container(X))
         return
     expected = quietly(make(name), X).scores_

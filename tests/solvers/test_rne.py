@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keepers.solvers.rne import gram_count, soft_threshold, solve_rne
+from keepers.solvers.rne import gram_count, solve_rne
 from shared_material import fixture
 
 DATA = ["mix", "digits", "blobs", "wide"]
@@ -37,21 +37,6 @@ def _as_written(A, H, alpha, max_iter):
         Y = Y + g * (M - AH)
         g = min(1.1 * g, 1e10)
     return H
-
-
-def test_the_soft_threshold_shortens_and_never_turns_a_number():
-    values = np.array([[-3.0, -1.0, -0.2], [0.0, 0.4, 2.5]])
-    expected = np.array([[-2.5, -0.5, 0.0], [0.0, 0.0, 2.0]])
-    np.testing.assert_allclose(soft_threshold(values, 0.5), expected, rtol=0, atol=1e-15)
-
-
-def test_the_soft_threshold_minimises_the_split_problem():
-    target, threshold = np.linspace(-2, 2, 9), 0.7
-    grid = np.linspace(-3, 3, 600_001)
-    costs = threshold * np.abs(grid) + 0.5 * (grid - target[:, np.newaxis]) ** 2
-    np.testing.assert_allclose(
-        soft_threshold(target, threshold), grid[costs.argmin(axis=1)], rtol=0, atol=2e-5
-    )
 
 
 @pytest.mark.parametrize(

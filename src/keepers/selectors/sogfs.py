@@ -9,9 +9,9 @@ from keepers.exceptions import ConvergenceWarning, DataError, DataWarning
 from keepers.linalg.graph import union_graph
 from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours, warn_of_defect
 from keepers.selectors.ranking import RankingSelector
+from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
 from keepers.selectors.settings import check_count, check_positive, count_features
 from keepers.selectors.table import read_table
-from keepers.selectors.udfs import cap_columns, refuse_quadratic_form, warn_of_noise
 from keepers.solvers.reweighting import break_ties_by_cost, count_live
 from keepers.solvers.sogfs import solve_sogfs, unit_columns
 

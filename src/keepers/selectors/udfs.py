@@ -5,12 +5,12 @@ import warnings
 import numpy as np
 from sklearn.utils import check_random_state
 
-from keepers.exceptions import ConvergenceWarning, DataWarning, ParameterError
+from keepers.exceptions import ConvergenceWarning, ParameterError
 from keepers.linalg.graph import union_graph
 from keepers.linalg.quadratic_form import LaplacianForms
-from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours, warn_of_defect
 from keepers.selectors.ranking import RankingSelector
+from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
 from keepers.selectors.settings import (
     check_choice,
     check_count,
@@ -201,39 +201,3 @@ class UDFS(RankingSelector):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-
-def cap_columns(name, wanted, n_usable):
-    """Columns of W: fewer than features, with a warning; else every score would be 1."""
-    most = max(1, n_usable - 1)
-    if wanted <= most:
-        return wanted
-    warnings.warn(
-        f"{name}={wanted} has to be below the number of columns that vary, {n_usable}; {most} is "
-        "used.",
-        DataWarning,
-        stacklevel=4,
-    )
-    return most
-
-
-def refuse_quadratic_form(method, n_samples, n_features):
-    """Refuse if M does not fit in memory: with a factor, or as four thin factors for d > n."""
-    if n_features <= n_samples:
-        what = f"two {n_features} x {n_features} matrices"
-        refuse_past_memory(method, what, 16.0 * n_features**2)
-    else:
-        what = f"four {n_samples} x {n_features} tables"
-        refuse_past_memory(method, what, 32.0 * n_samples * n_features)
-
-
-def warn_of_noise(n_live, n_wanted):
-    """Warn if more features are wanted than have a score above rounding noise."""
-    if n_live < n_wanted:
-        warnings.warn(
-            f"{n_wanted} features are wanted, but only {n_live} have a score above rounding noise; "
-            "the others are ordered by their cost in M alone. A smaller gamma or more columns of W "
-            "keeps more features alive.",
-            DataWarning,
-            stacklevel=4,
-        )

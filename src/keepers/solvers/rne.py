@@ -24,8 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepers._protocols import FloatArray
+from keepers.linalg.proximal import soft_threshold
 
-__all__ = ["INNER_UPDATES", "RNEResult", "gram_count", "soft_threshold", "solve_rne"]
+__all__ = ["INNER_UPDATES", "RNEResult", "gram_count", "solve_rne"]
 
 INNER_UPDATES = 30
 FIRST_PENALTY, PENALTY_GROWTH, LARGEST_PENALTY = 10.0, 1.1, 1e10
@@ -70,11 +71,6 @@ def solve_rne(
     gram = _SplitGram(A)
     runs = (_run(gram, start, alpha, max_iter, tol) for start in starts)
     return min(runs, key=lambda run: run.objective[-1])
-
-
-def soft_threshold(values: FloatArray, threshold: float) -> FloatArray:
-    """sign(v) max(|v| - threshold, 0)."""
-    return np.asarray(values - np.clip(values, -threshold, threshold))
 
 
 def _run(

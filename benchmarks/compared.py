@@ -1,0 +1,148 @@
+"""LaplacianScore, MCFS and UDFS against the public packages, and their growth with n.
+
+The packages are installed beside the environment (``make bench`` does it) because they pin old
+dependencies. Each of their runs is a process of its own with a time limit: some never end.
+"""
+
+import json
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import make_blobs
+
+from keepers import MCFS, UDFS, LaplacianScore
+from measure import seconds
+
+RIVALS = Path(sys.prefix) / "rivals"
+TIME_LIMIT = 240
+N_SAMPLES, N_FEATURES, KEPT = 2000, 1000, 100
+
+PREPARE = f"""
+import sys, time, json
+sys.path.insert(0, {str(RIVALS)!r})
+import numpy as np
+for name, kind in (("float", float), ("int", int), ("bool", bool)):
+    setattr(np, name, kind) if not hasattr(np, name) else None
+from sklearn.datasets import make_blobs
+X, y = make_blobs({N_SAMPLES}, {N_FEATURES}, centers=5, cluster_std=20.0, random_state=0)
+"""
+GRAPH = (
+    "from skfeature.utility.construct_W import construct_W\n"
+    "W = construct_W(X, metric='euclidean', neighbor_mode='knn', k=5,"
+    " weight_mode='heat_kernel', t=900.0)\n"
+)
+THEIRS = {
+    "LaplacianScore": {
+        "skfeature-chappers": "from skfeature.function.similarity_based import lap_score\n"
+        "started = time.perf_counter()\n" + GRAPH + "lap_score.lap_score(X, W=W)",
+    },
+    "MCFS": {
+        "skfeature-chappers": "from skfeature.function.sparse_learning_based import MCFS\n"
+        "started = time.perf_counter()\n"
+        + GRAPH
+        + f"MCFS.mcfs(X, n_selected_features={KEPT}, W=W, n_clusters=5)",
+        "ITMO_FS": "from ITMO_FS.filters.unsupervised import MCFS\n"
+        f"started = time.perf_counter()\nMCFS({KEPT}, 5).fit(X, y)",
+    },
+    "UDFS": {
+        "skfeature-chappers": "from skfeature.function.sparse_learning_based import UDFS\n"
+        "started = time.perf_counter()\nUDFS.udfs(X, gamma=0.1, k=5, n_clusters=5)",
+        "ITMO_FS": "from ITMO_FS.filters.unsupervised import UDFS\n"
+        f"started = time.perf_counter()\nUDFS({KEPT}, 5).fit(X, y)",
+    },
+}
+OURS = {
+    "LaplacianScore": lambda: LaplacianScore(KEPT),
+    "MCFS": lambda: MCFS(KEPT, n_clusters=5),
+    "UDFS": lambda: UDFS(KEPT, n_clusters=5, random_state=0),
+}
+
+
+def their_seconds(code: str) -> dict[str, object]:
+    """Seconds a package takes (graph included), or what became of it."""
+    script = PREPARE + code + "\nprint(json.dumps(time.perf_counter() - started))"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", script],
+            capture_output=True,
+            text=True,
+            timeout=TIME_LIMIT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"seconds_at_least": TIME_LIMIT}
+    if done.returncode:
+        return {"failed": done.stderr.strip().splitlines()[-1][:160]}
+    return {"seconds": float(json.loads(done.stdout.strip().splitlines()[-1]))}
+
+
+def against_packages(method: str) -> dict[str, object]:
+    """Our median of five fits against the best of three of every package, graphs included."""
+    X, _ = make_blobs(N_SAMPLES, N_FEATURES, centers=5, cluster_std=20.0, random_state=0)
+    selector = OURS[method]()
+    selector.fit(X)
+    ours = float(np.median([seconds(lambda: selector.fit(X)) for _ in range(5)]))
+    outcome: dict[str, object] = {"ours_s": ours}
+    best = []
+    for package, code in THEIRS[method].items():
+        runs = [their_seconds(code)]
+        while "seconds" in runs[0] and len(runs) < 3:
+            runs.append(their_seconds(code))
+        outcome[package] = min(runs, key=lambda run: run.get("seconds", np.inf))
+        best += [run.get("seconds", run.get("seconds_at_least")) for run in runs]
+    finished = [taken for taken in best if taken is not None]
+    outcome["faster_than_the_fastest"] = min(finished) / ours if finished else None
+    return outcome
+
+
+def growth(method: str) -> dict[str, object]:
+    """Seconds and peak memory at n = 5,000, 10,000 and 20,000 (d = 100), and their exponents."""
+    script = (
+        "import resource, time, sys, json, warnings\nwarnings.simplefilter('ignore')\n"
+        "from sklearn.datasets import make_blobs\nimport keepers\n"
+        "n = int(sys.argv[1])\n"
+        "X, _ = make_blobs(n, 100, centers=8, cluster_std=8.0, random_state=0)\n"
+        f"make = lambda: keepers.{method}(20, random_state=0)\n"
+        "make().fit(X[:500])\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "started = time.perf_counter()\nmake().fit(X)\n"
+        "print(json.dumps([time.perf_counter() - started,"
+        " (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024]))\n"
+    )
+    sizes = [5_000, 10_000, 20_000]
+    measured = []
+    for n in sizes:
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(n)], capture_output=True, text=True, check=True
+        )
+        measured.append(json.loads(done.stdout.strip().splitlines()[-1]))
+    times, memory = np.array(measured).T
+    logs = np.log(sizes)
+    return {
+        "n": sizes,
+        "seconds": times.tolist(),
+        "extra_memory_mb": memory.tolist(),
+        "time_exponent": float(np.polyfit(logs, np.log(times), 1)[0]),
+        "memory_exponent": float(np.polyfit(logs, np.log(memory), 1)[0]),
+    }
+
+
+CASES = {
+    f"{method} {N_SAMPLES} x {N_FEATURES} against packages": (
+        lambda method=method: against_packages(method)
+    )
+    for method in OURS
+} | {
+    f"{method} growth with n": (lambda method=method: growth(method))
+    for method in ("LaplacianScore", "MCFS")
+}
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    started = time.perf_counter()
+    for name, case in CASES.items():
+        print(name, json.dumps(case(), indent=1), round(time.perf_counter() - started))
