@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.datasets import make_blobs
 
 from keepers import MCFS, UDFS, LaplacianScore
-from measure import seconds
+from measure import PEAK, seconds
 
 RIVALS = Path(sys.prefix) / "rivals"
 TIME_LIMIT = 240
@@ -102,16 +102,15 @@ def against_packages(method: str) -> dict[str, object]:
 def growth(method: str) -> dict[str, object]:
     """Seconds and peak memory at n = 5,000, 10,000 and 20,000 (d = 100), and their exponents."""
     script = (
-        "import resource, time, sys, json, warnings\nwarnings.simplefilter('ignore')\n"
+        PEAK + "import time, sys, json, warnings\nwarnings.simplefilter('ignore')\n"
         "from sklearn.datasets import make_blobs\nimport keepers\n"
         "n = int(sys.argv[1])\n"
         "X, _ = make_blobs(n, 100, centers=8, cluster_std=8.0, random_state=0)\n"
         f"make = lambda: keepers.{method}(20, random_state=0)\n"
         "make().fit(X[:500])\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "before = peak_mb()\n"
         "started = time.perf_counter()\nmake().fit(X)\n"
-        "print(json.dumps([time.perf_counter() - started,"
-        " (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024]))\n"
+        "print(json.dumps([time.perf_counter() - started, peak_mb() - before]))\n"
     )
     sizes = [5_000, 10_000, 20_000]
     measured = []

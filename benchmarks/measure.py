@@ -1,9 +1,7 @@
 """Timing two sides of a comparison in one run, and memory in a process of its own."""
 
-import json
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -47,21 +45,29 @@ def side_by_side(
     return {"ours_s": mine, "theirs_s": other, "repeats": repeats}
 
 
+PEAK = (
+    "def peak_mb():\n"
+    "    for line in open('/proc/self/status'):\n"
+    "        if line.startswith('VmHWM'):\n"
+    "            return int(line.split()[1]) / 1024\n"
+)
+"""Source of a function for a child process: its highest memory so far. (ru_maxrss will not do: a
+child starts with its parent's.)"""
+
+
 def peak_over_data(script: str) -> float:
     """Run a script that builds X and fits; return (peak - start) / size of X, memory in a child.
 
     The script has to define ``build()`` and ``fit(X)``.
     """
     child = (
-        "import resource, json\n" + script + "\nimport keepers, sklearn.decomposition\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        PEAK + script + "\nimport keepers\n"
+        "before = peak_mb()\n"
         "X = build()\nfit(X)\n"
-        "size = X.nbytes if hasattr(X, 'nbytes') else X.data.nbytes + X.indices.nbytes\n"
-        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "print(json.dumps((peak - before) * 1024 / size))\n"
+        "print((peak_mb() - before) * 2**20 / X.nbytes)\n"
     )
     done = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=True)
-    return float(json.loads(done.stdout.strip().splitlines()[-1]))
+    return float(done.stdout.strip().splitlines()[-1])
 
 
 def machine() -> dict[str, object]:
@@ -76,5 +82,4 @@ def machine() -> dict[str, object]:
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
-        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }

@@ -87,7 +87,7 @@ def faces(ratio: float) -> dict[str, object]:
         X = rng.standard_normal((2600, 150)) * np.geomspace(30, 1, 150)
         X = X @ rng.standard_normal((150, 2200)) + rng.standard_normal((2600, 2200))
     settings = {"n_components": 99, "gamma": gamma_of(X, ratio)}
-    dense = SPCAFS(solver="dense", max_iter=DENSE_STEPS, **settings)
+    dense = SPCAFS(solver="dense", max_iter=300, **settings)
     result: dict[str, object] = side_by_side(
         lambda: SPCAFS(**settings).fit(X), lambda: PCA(99, random_state=0).fit(X), repeats=3
     )

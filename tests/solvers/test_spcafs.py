@@ -12,6 +12,7 @@ from keepers import datasets
 from keepers.linalg.moments import column_moments
 from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import DenseScatter, as_scatter
+from keepers.linalg.subspace import orthonormal_subspace
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.spcafs import (
     Progress,
@@ -190,6 +191,25 @@ def test_dead_rows_meet_the_optimality_condition(srbct):
     assert dead.sum() > 1000
     assert np.all(force[dead] <= gamma)
     assert np.all(force[~dead] >= 0.85 * gamma)
+
+
+@pytest.mark.parametrize("ratio", [0.05, 0.2, 0.4])
+def test_a_row_that_was_lost_comes_back(ratio):
+    # The smallest live row of the solution is set to zero at the start; only its force is left.
+    rng = np.random.default_rng(5)
+    S = scatter_of(
+        rng.standard_normal((40, 12)) + 1.5 * np.outer(rng.standard_normal(40), np.ones(12))
+    )
+    penalty = RowPenalty(ratio * np.linalg.eigvalsh(S)[-1], 1.0, 1e-12)
+    solution = solve_dense(S, 1, penalty, max_iter=5000, tol=1e-13)
+    norms = (solution.W**2).sum(axis=1)
+    lost = solution.W.copy()
+    lost[np.argmin(np.where(penalty.dead(norms), np.inf, norms))] = 0
+    operator = DenseScatter(S)
+    start = orthonormal_subspace(operator, lost)
+    found = solve_block(operator, start, penalty, max_iter=1000, tol=1e-8)
+    assert found.objective[-1] == pytest.approx(solution.objective[-1], rel=1e-7)
+    assert found.n_live == solution.n_live
 
 
 def test_extrapolation_reaches_the_same_objective_in_fewer_steps(srbct, monkeypatch):

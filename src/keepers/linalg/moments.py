@@ -41,9 +41,9 @@ class ColumnMoments:
         return ColumnMoments(self.n_samples, self.mean[columns], self.sum_of_squares[columns])
 
 
-def row_blocks(n_samples: int, n_features: int) -> list[slice]:
-    """Slices over the rows, each about four megabytes of float64: small enough for a cache."""
-    step = max(1, _BLOCK_BYTES // (8 * max(n_features, 1)))
+def row_blocks(n_samples: int, n_features: int, n_bytes: int = _BLOCK_BYTES) -> list[slice]:
+    """Slices over the rows, each of ``n_bytes`` of float64; the default fits in a cache."""
+    step = max(1, n_bytes // (8 * max(n_features, 1)))
     return [slice(start, min(start + step, n_samples)) for start in range(0, n_samples, step)]
 
 

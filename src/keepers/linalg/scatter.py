@@ -27,6 +27,7 @@ __all__ = ["DenseScatter", "FactoredScatter", "as_scatter", "forming_pays"]
 HARMLESS_MEAN = 100.0
 # A fit takes a few dozen products; forming S must be earned back by that many.
 EXPECTED_PRODUCTS = 40
+_GRAM_BYTES = 1 << 25
 # Up to this size a full eigendecomposition takes seconds, and is exact.
 SMALL_SIDE = 3000
 
@@ -139,7 +140,8 @@ def centred_gram(X: FloatArray, mean: FloatArray) -> FloatArray:
     """(X - 1 mean')'(X - 1 mean'), from blocks of rows so that no centred copy of X is held."""
     n_samples, n_features = X.shape
     total = np.zeros((n_features, n_features))
-    for rows in row_blocks(n_samples, min(n_features, 512)):
+    # Blocks no smaller than S itself, or adding them up would cost as much as multiplying.
+    for rows in row_blocks(n_samples, n_features, max(_GRAM_BYTES, total.nbytes)):
         centred = X[rows] - mean
         total += centred.T @ centred
     return total

@@ -123,7 +123,14 @@ def _rayleigh_ritz(
 def _whitening(gram: FloatArray) -> FloatArray:
     """C with C' gram C = I; directions that are dependent to rounding are left out."""
     scale = 1.0 / np.sqrt(np.maximum(gram.diagonal(), np.finfo(float).tiny))
-    spectrum, vectors = np.linalg.eigh(gram * scale * scale[:, np.newaxis])
+    normalised = gram * scale * scale[:, np.newaxis]
+    try:
+        factor = np.linalg.cholesky(normalised)
+    except np.linalg.LinAlgError:
+        factor = None
+    if factor is not None and factor.diagonal().min() ** 2 > _DEPENDENT:
+        return np.asarray(scale[:, np.newaxis] * np.linalg.inv(factor).T)
+    spectrum, vectors = np.linalg.eigh(normalised)
     kept = spectrum > _DEPENDENT * spectrum[-1]
     return np.asarray(scale[:, np.newaxis] * (vectors[:, kept] / np.sqrt(spectrum[kept])))
 
