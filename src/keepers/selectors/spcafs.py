@@ -72,7 +72,8 @@ class SPCAFS(RankingSelector):
         Seeds the start of the eigensolver where both sides of X exceed 3000; elsewhere nothing is
         random.
     verbose : int, default=0
-        1 logs every step to the logger "keepers" (level INFO).
+        1 logs every step to the logger "keepers" (level INFO), which goes to the error stream
+        unless the program has set logging up otherwise.
     callback : callable or None, default=None
         Called after each step with an object that has ``n_iter``, ``objective``, ``n_live`` and
         ``n_rows``.
@@ -228,6 +229,7 @@ class SPCAFS(RankingSelector):
 
     def _on_step(self, progress):
         if self.verbose:
+            _give_the_logger_a_voice()
             logger.info(
                 "step %d: objective %.8g, %d live rows of %d in the work",
                 progress.n_iter,
@@ -237,6 +239,14 @@ class SPCAFS(RankingSelector):
             )
         if self.callback is not None:
             self.callback(progress)
+
+
+def _give_the_logger_a_voice():
+    """Let verbose=1 be seen on the error stream by users who never set logging up."""
+    if not logger.hasHandlers():
+        logger.addHandler(logging.StreamHandler())
+    if not logger.isEnabledFor(logging.INFO):
+        logger.setLevel(logging.INFO)
 
 
 def _first_past(values, wanted):
