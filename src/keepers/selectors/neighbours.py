@@ -6,6 +6,7 @@ then decide: they are exact where the data are (duplicates, whole numbers), so t
 """
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,7 @@ __all__ = [
 # Cai's rule: past this many samples the mean distance is taken over a random sample of them. Up to
 # it, the matrix of all distances is formed once and serves the neighbours as well.
 BANDWIDTH_SAMPLES = 3000
+_CACHED_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,21 @@ class _Points:
         """Of some samples (slice or indices) to all of them, by expansion."""
         products = self.centred[rows] @ self.centred.T
         squared = products.toarray() if sp.issparse(products) else products
+        return self._expanded(squared, rows)
+
+    def squared_distance_blocks(self) -> Iterator[tuple[IndexArray, FloatArray]]:
+        """Of all samples to all of them, some rows at a time; for tables with few samples.
+
+        One symmetric product is half the work of the products block by block, and what is done
+        with a block that fits in a cache costs a fraction of what it would on the whole.
+        """
+        products = self.centred @ self.centred.T
+        products = products.toarray() if sp.issparse(products) else products
+        for rows in row_blocks(self.n_samples, self.n_samples, _CACHED_BYTES):
+            yield np.arange(self.n_samples)[rows], self._expanded(products[rows], rows)
+
+    def _expanded(self, squared: FloatArray, rows: Any) -> FloatArray:
+        """|x|^2 - 2xy + |y|^2 from the products xy, in place; never negative, zero to itself."""
         squared *= -2.0
         squared += self.squared_norms
         squared += self.squared_norms[rows][:, np.newaxis]
@@ -94,7 +111,11 @@ def nearest_neighbours(X: Any, n_neighbors: int, *, spare: int = 1) -> Neighbour
     points = _points(X)
     if points.n_samples > BANDWIDTH_SAMPLES:
         return _searched_neighbours(points, n_neighbors)
-    return _tabled_neighbours(points, n_neighbors, points.squared_distances(slice(None)))
+    pairs = [
+        _candidates(points, rows, squared, n_neighbors)
+        for rows, squared in points.squared_distance_blocks()
+    ]
+    return _first_of_each(points, n_neighbors, *_joined(pairs))
 
 
 def _check_neighbors(n_neighbors: Any, n_samples: int, spare: int = 1) -> None:
@@ -106,11 +127,10 @@ def _check_neighbors(n_neighbors: Any, n_samples: int, spare: int = 1) -> None:
     )
 
 
-def _tabled_neighbours(points: _Points, n_neighbors: int, squared: FloatArray) -> NeighbourList:
-    """From the matrix of squared distances, which is overwritten."""
-    everyone = np.arange(points.n_samples)
-    first, second = _candidates(points, everyone, squared, n_neighbors)
-    return _first_of_each(points, n_neighbors, first, second)
+def _joined(pairs: list[tuple[IndexArray, IndexArray]]) -> tuple[IndexArray, IndexArray]:
+    """Lists of pairs, one after the other."""
+    first, second = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
+    return first, second
 
 
 def _candidates(
@@ -181,12 +201,7 @@ def _searched_neighbours(points: _Points, n_neighbors: int) -> NeighbourList:
     for block in row_blocks(len(rows), n_samples):
         squared = points.squared_distances(rows[block])
         pairs.append(_candidates(points, rows[block], squared, n_neighbors))
-    return _first_of_each(
-        points,
-        n_neighbors,
-        np.concatenate([pair[0] for pair in pairs]),
-        np.concatenate([pair[1] for pair in pairs]),
-    )
+    return _first_of_each(points, n_neighbors, *_joined(pairs))
 
 
 def _may_miss_some(points: _Points, listed: NeighbourList, searched: FloatArray) -> BoolArray:
@@ -201,7 +216,8 @@ def mean_distance(X: Any, rng: np.random.Generator) -> float:
     if n_samples > BANDWIDTH_SAMPLES:
         rows = np.sort(rng.choice(n_samples, BANDWIDTH_SAMPLES, replace=False))
         X = (X.tocsr() if sp.issparse(X) else X)[rows]
-    return float(np.sqrt(_points(X).squared_distances(slice(None))).mean())
+    blocks = _points(X).squared_distance_blocks()
+    return sum(float(np.sqrt(squared).sum()) for _, squared in blocks) / X.shape[0] ** 2
 
 
 def heat_graph(
@@ -221,9 +237,12 @@ def heat_graph(
     else:
         _check_neighbors(n_neighbors, X.shape[0])
         points = _points(X)
-        squared = points.squared_distances(slice(None))
-        width = float(np.sqrt(squared).mean()) if bandwidth is None else bandwidth
-        neighbours = _tabled_neighbours(points, n_neighbors, squared)
+        total, pairs = 0.0, []
+        for rows, squared in points.squared_distance_blocks():
+            total += float(np.sqrt(squared).sum())
+            pairs.append(_candidates(points, rows, squared, n_neighbors))
+        neighbours = _first_of_each(points, n_neighbors, *_joined(pairs))
+        width = total / X.shape[0] ** 2 if bandwidth is None else bandwidth
     if width == 0.0:
         raise ParameterError(
             "The mean distance between samples is 0, so no heat kernel can be scaled by it; "
