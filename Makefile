@@ -41,7 +41,7 @@ lint: $(READY)  ## Style, types and the direction of imports
 
 bench: $(READY)  ## Measure against Algorithm 1, PCA and the public packages (half an hour)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
-		--target $(VENV)/rivals skfeature-chappers ITMO_FS imbalanced-learn qpsolvers
+		--target $(VENV)/rivals skfeature-chappers ITMO_FS imbalanced-learn sklearn-compat qpsolvers
 	$(BIN)/python benchmarks/run.py
 
 clean:  ## Remove everything that the targets made

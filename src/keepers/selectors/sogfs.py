@@ -12,6 +12,7 @@ from keepers.selectors.ranking import RankingSelector
 from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
 from keepers.selectors.settings import check_count, check_positive, count_features
 from keepers.selectors.table import read_table
+from keepers.selectors.threads import quiet_threads
 from keepers.solvers.reweighting import break_ties_by_cost, count_live
 from keepers.solvers.sogfs import solve_sogfs, unit_columns
 
@@ -145,18 +146,19 @@ class SOGFS(RankingSelector):
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         values = unit_columns(np.asarray(table.X, dtype=np.float64) - table.moments.mean)
         self._warn_of_defect(values, n_neighbors)
-        result = solve_sogfs(
-            values,
-            np.sqrt(table.moments.variance),
-            nearest_neighbours,
-            rng,
-            n_neighbors=n_neighbors,
-            n_clusters=n_clusters,
-            width=width,
-            gamma=float(self.gamma),
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        with quiet_threads(min(values.shape)):
+            result = solve_sogfs(
+                values,
+                np.sqrt(table.moments.variance),
+                nearest_neighbours,
+                rng,
+                n_neighbors=n_neighbors,
+                n_clusters=n_clusters,
+                width=width,
+                gamma=float(self.gamma),
+                max_iter=self.max_iter,
+                tol=self.tol,
+            )
         self._warn_if_unsettled(result, n_clusters)
         self.graph_ = result.graph
         self.converged_ = result.converged

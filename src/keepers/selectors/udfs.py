@@ -18,6 +18,7 @@ from keepers.selectors.settings import (
     count_features,
 )
 from keepers.selectors.table import read_table
+from keepers.selectors.threads import quiet_threads
 from keepers.solvers.reweighting import break_ties_by_cost, count_live
 from keepers.solvers.udfs import patch_laplacian, solve_udfs
 
@@ -151,16 +152,17 @@ class UDFS(RankingSelector):
         Lbar = patch_laplacian(values, neighbours.indices, float(self.regularization))
         form = LaplacianForms.of(values).form(Lbar)
         gamma = self._absolute_gamma(form, table.moments.sum_of_squares)
-        result = solve_udfs(
-            form,
-            gamma,
-            n_clusters,
-            np.sqrt(table.moments.variance),
-            rng,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            tie_breaker=self.tie_breaker,
-        )
+        with quiet_threads(min(values.shape)):
+            result = solve_udfs(
+                form,
+                gamma,
+                n_clusters,
+                np.sqrt(table.moments.variance),
+                rng,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                tie_breaker=self.tie_breaker,
+            )
         self._warn_if_unsettled(result)
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
