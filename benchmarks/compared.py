@@ -128,13 +128,7 @@ def growth(method: str) -> dict[str, object]:
         "print(json.dumps([time.perf_counter() - started, peak_mb() - before]))\n"
     )
     sizes = [5_000, 10_000, 20_000]
-    measured = []
-    for n in sizes:
-        done = subprocess.run(
-            [sys.executable, "-c", script, str(n)], capture_output=True, text=True, check=True
-        )
-        measured.append(json.loads(done.stdout.strip().splitlines()[-1]))
-    times, memory = np.array(measured).T
+    times, memory = np.array([in_child(script, n) for n in sizes]).T
     logs = np.log(sizes)
     return {
         "n": sizes,
@@ -145,18 +139,35 @@ def growth(method: str) -> dict[str, object]:
     }
 
 
-CASES = (
-    {
-        f"{method} {N_SAMPLES} x {N_FEATURES} against packages": (
-            lambda method=method: against_packages(method)
-        )
-        for method in OURS
-    }
-    | {
-        f"LaplacianScore {N_SAMPLES} x {N_FEATURES}, graph given": scores_alone,
-    }
-    | {
-        f"{method} growth with n": (lambda method=method: growth(method))
-        for method in ("LaplacianScore", "MCFS")
-    }
-)
+def in_child(script: str, *arguments: object) -> list[float]:
+    """The numbers that a script prints last, as JSON, run in a process of its own."""
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def large(method: str) -> dict[str, object]:
+    """50,000 x 500 has to fit in 4 GB, X included."""
+    script = (
+        PEAK + "import json, time\nimport numpy as np, keepers\n"
+        "X = np.random.default_rng(0).standard_normal((50_000, 500))\n"
+        "X[:, :50] += 3 * np.random.default_rng(1).standard_normal((8, 50))"
+        "[np.random.default_rng(2).integers(0, 8, 50_000)]\n"
+        f"started = time.perf_counter()\nkeepers.{method}(50, random_state=0).fit(X)\n"
+        "print(json.dumps([time.perf_counter() - started, peak_mb()]))\n"
+    )
+    taken, peak = in_child(script)
+    return {"seconds": taken, "peak_mb": peak}
+
+
+SIZE = f"{N_SAMPLES} x {N_FEATURES}"
+CASES = {
+    f"LaplacianScore {SIZE} against packages": lambda: against_packages("LaplacianScore"),
+    f"LaplacianScore {SIZE}, graph given": scores_alone,
+    f"MCFS {SIZE} against packages": lambda: against_packages("MCFS"),
+    f"UDFS {SIZE} against packages": lambda: against_packages("UDFS"),
+    "LaplacianScore growth with n": lambda: growth("LaplacianScore"),
+    "MCFS growth with n": lambda: growth("MCFS"),
+    "LaplacianScore 50,000 x 500": lambda: large("LaplacianScore"),
+    "MCFS 50,000 x 500": lambda: large("MCFS"),
+}

@@ -199,6 +199,13 @@ def test_few_samples_mean_few_neighbours_and_a_warning_with_both_numbers(name, t
             make(name, n_neighbors=bad).fit(table)
 
 
+@pytest.mark.parametrize("name", ["UDFS", "DGUFS", "SOGFS", "RNE"])
+def test_work_past_memory_is_refused_with_the_number_before_it_starts(name, table, monkeypatch):
+    monkeypatch.setattr("keepers.selectors.memory._physical_memory", lambda: 1000.0)
+    with pytest.raises(DataError, match=rf"{name} needs about \d+\.\d GB for .* more than the"):
+        quietly(make(name), table)
+
+
 @EVERY
 def test_works_in_a_pipeline_and_clones(name, table):
     pipeline = make_pipeline(StandardScaler(), make(name, n_features_to_select=5))
