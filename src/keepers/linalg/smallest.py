@@ -27,7 +27,7 @@ __all__ = ["EigenBlock", "smallest_eigenvectors"]
 # formed and decomposed.
 DENSE_SIZE = 150
 FEWEST_BLOCKS = 3
-MOST_BLOCKS = 12
+MOST_BLOCKS = 24
 # Vectors carried beside the wanted ones: they hold the next eigenvalues off and show the gap.
 GUARDS = 4
 # No residual falls below a few roundings.
@@ -36,7 +36,7 @@ ROUNDING = 1e-14
 DEPENDENT = 1e-8
 # sigma stays this far below min(a), in units of (last eigenvalue of the block - min(a)); at least
 # this share of min(a), where a - sigma would have lost its digits; and never below zero.
-SHIFT_DISTANCE = 0.1
+SHIFT_DISTANCE = 0.03
 SMALLEST_DISTANCE = 1e-11
 MOST_SHIFTS = 12
 
