@@ -9,7 +9,7 @@ from measure import benchmark_data, peak_over_data, seconds, side_by_side
 
 # Where the dense iteration would take minutes it is stopped after this many steps; its time, and
 # so the ratio, is then a lower bound.
-DENSE_STEPS = 25
+DENSE_STEPS = 40
 
 
 def gamma_of(X: np.ndarray, ratio: float) -> float:
