@@ -429,6 +429,12 @@ def test_columns_that_changed_between_fit_and_transform_are_refused(frame):
         SPCAFS(5).fit(frame.to_numpy()).transform(frame.to_numpy()[:, 1:])
 
 
+def test_a_scatter_past_memory_is_refused_with_the_number_and_the_other_solver():
+    X = np.random.default_rng(0).standard_normal((5, 200_000))
+    with pytest.raises(DataError, match=r"needs about 960.0 GB .*solver='block' needs none"):
+        SPCAFS(n_components=2, solver="dense").fit(X)
+
+
 def test_an_early_stop_is_a_warning_and_a_flag(planted):
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):
         selector = SPCAFS(max_iter=2, solver="block").fit(planted)

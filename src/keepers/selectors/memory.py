@@ -7,14 +7,19 @@ from keepers.exceptions import DataError
 __all__ = ["refuse_past_memory"]
 
 
-def refuse_past_memory(method: str, what: str, n_bytes: float) -> None:
+OTHERWISE = (
+    "Fit it on a sample of the rows or a first selection of the columns, or use SPCAFS, whose "
+    "memory is that of the data."
+)
+
+
+def refuse_past_memory(method: str, what: str, n_bytes: float, way_out: str = OTHERWISE) -> None:
     """Raise if ``n_bytes`` exceeds the memory of this machine; say how much and for what."""
     available = _physical_memory()
     if n_bytes > available:
         raise DataError(
             f"{method} needs about {n_bytes / 1e9:.1f} GB for {what}, more than the "
-            f"{available / 1e9:.1f} GB of this machine. Fit it on a sample of the rows or a first "
-            "selection of the columns, or use SPCAFS, whose memory is that of the data."
+            f"{available / 1e9:.1f} GB of this machine. {way_out}"
         )
 
 

@@ -10,6 +10,7 @@ from keepers.exceptions import ConvergenceWarning, ParameterError
 from keepers.linalg.null_spectrum import null_edge
 from keepers.linalg.principal import count_leading, principal_subspace
 from keepers.linalg.scatter import as_scatter
+from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.ranking import RankingSelector
 from keepers.selectors.settings import (
     check_choice,
@@ -156,6 +157,13 @@ class SPCAFS(RankingSelector):
         scatter = as_scatter(table.X, table.moments, expected_width)
         width = self._count_components(scatter, table, rng)
         solver = self._choose_solver(n_samples, n_usable, width)
+        if solver == "dense":
+            refuse_past_memory(
+                "solver='dense'",
+                f"the {n_usable} x {n_usable} scatter, a copy and its decomposition",
+                24.0 * n_usable**2,
+                "solver='block' needs none of them.",
+            )
         result, gamma = self._solve(scatter, width, solver, rng)
         if not result.converged:
             warnings.warn(
