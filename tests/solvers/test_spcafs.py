@@ -162,7 +162,7 @@ def test_a_huge_gamma_ends_with_exactly_m_rows(solve, p):
 
 
 def test_rows_set_aside_come_back_before_the_end():
-    # 3000 features of which 30 carry signal: most rows leave the work, and the last steps are
+    # 1500 features of which 30 carry signal: most rows leave the work, and the last steps are
     # made with all of them again, down to the same objective as the dense iteration.
     rng = np.random.default_rng(4)
     X = rng.standard_normal((60, 1500))

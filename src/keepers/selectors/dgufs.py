@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from keepers.exceptions import ConvergenceWarning, DataWarning, ParameterError
 from keepers.linalg.proximal import row_norms
@@ -112,6 +111,8 @@ class DGUFS(RankingSelector):
     True
     """
 
+    why_not_sparse = "its kernels are those of centred columns, which have no zeros."
+
     def __init__(
         self,
         n_features_to_select=None,
@@ -133,16 +134,9 @@ class DGUFS(RankingSelector):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
-
     def _fit(self, X):
         self._check_parameters()
-        table = read_table(
-            self, X, accept_sparse="its kernels are those of centred columns, which have no zeros."
-        )
+        table = read_table(self, X)
         values = np.asarray(table.X, dtype=np.float64)
         n_samples, n_usable = values.shape
         n_selected = min(count_features(self.n_features_to_select, table.n_features), n_usable)
@@ -191,7 +185,7 @@ class DGUFS(RankingSelector):
             refuse_past_memory("DGUFS", what, 8.0 * BCD_SQUARES * n_samples**2)
 
     def _solve_bcd(self, X, graph, n_selected, n_clusters):
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         result = solve_bcd(
             X, graph, n_selected, n_clusters, beta=self.beta, max_iter=self.max_iter, rng=rng
         )

@@ -111,6 +111,8 @@ class EUFS(RankingSelector):
     (83, 50)
     """
 
+    why_not_sparse = "its residual X - U V' has no zeros."
+
     def __init__(
         self,
         n_features_to_select=None,
@@ -134,14 +136,9 @@ class EUFS(RankingSelector):
         self.bandwidth = bandwidth
         self.random_state = random_state
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
-
     def _fit(self, X):
         self._check_parameters()
-        table = read_table(self, X, accept_sparse="its residual X - U V' has no zeros.")
+        table = read_table(self, X)
         values = np.asarray(table.X, dtype=np.float64)
         random = check_random_state(self.random_state)
         n_neighbors = cap_neighbors(self.n_neighbors, values.shape[0])

@@ -49,11 +49,6 @@ class RandomScore(RankingSelector):
         self.n_features_to_select = n_features_to_select
         self.random_state = random_state
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def _fit(self, X):
         table = read_table(self, X)
         scores = check_random_state(self.random_state).uniform(size=table.n_features)
@@ -98,11 +93,6 @@ class VarianceScore(RankingSelector):
     def __init__(self, n_features_to_select=None):
         self.n_features_to_select = n_features_to_select
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def _fit(self, X):
         table = read_table(self, X)
         self._store_ranking(table.spread(table.moments.variance), table.unusable)
@@ -142,11 +132,6 @@ class AllFeatures(RankingSelector):
 
     def __init__(self, n_features_to_select=None):
         self.n_features_to_select = n_features_to_select
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def _fit(self, X):
         table = read_table(self, X)

@@ -1,7 +1,6 @@
 """The Laplacian score as a scikit-learn selector."""
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from keepers.exceptions import ParameterError
 from keepers.selectors.neighbours import binary_graph, cap_neighbors, heat_graph
@@ -95,7 +94,7 @@ class LaplacianScore(RankingSelector):
         if self.weights == "binary":
             graph = binary_graph(table.X, n_neighbors, self_loops=self.self_loops)
         else:
-            rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+            rng = self._generator()
             graph = heat_graph(
                 table.X, n_neighbors, self.bandwidth, rng, self_loops=self.self_loops
             )

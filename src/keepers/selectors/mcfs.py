@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
 
 from keepers.exceptions import ConvergenceWarning, DataWarning
 from keepers.selectors.memory import refuse_past_memory
@@ -117,7 +116,7 @@ class MCFS(RankingSelector):
         n_vectors = _cap_vectors(self.n_clusters, n_samples)
         n_neighbors = cap_neighbors(self.n_neighbors, n_samples)
         _refuse_large_gram(values.shape, cardinality, n_vectors)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         graph = heat_graph(values, n_neighbors, self.bandwidth, rng)
         embedding = embed(graph, n_vectors, rng)
         result = solve_mcfs(values, embedding.Y, cardinality, float(self.ridge))

@@ -1,10 +1,12 @@
 """What every selector shares: a ranking of the features, and the first k of it."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
@@ -41,10 +43,13 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     with ``_store_ranking``. Nothing fitted stays behind if it is interrupted.
     """
 
+    why_not_sparse: ClassVar[str | None] = None
+    """Set by methods that cannot take a sparse matrix: the reason, as a clause."""
+
     def __sklearn_tags__(self):
-        """CSR and CSC are welcome, unless a subclass says why not."""
+        """CSR and CSC are welcome, unless the method says why not."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.why_not_sparse is None
         return tags
 
     def fit(self, X, y=None):
@@ -92,6 +97,10 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         self.n_features_to_select_ = count_features(self.n_features_to_select, len(scores))
         self.support_ = ranking <= self.n_features_to_select_
         self.ranking_ = ranking
+
+    def _generator(self) -> np.random.Generator:
+        """The random numbers of one fit, from ``random_state``."""
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _get_support_mask(self) -> BoolArray:
         check_is_fitted(self)

@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
 
 from keepers.exceptions import DataWarning
 from keepers.linalg.reconstruction import reconstruction_residual, reconstruction_weights
@@ -122,11 +121,6 @@ class RNE(RankingSelector):
         self.tol = tol
         self.random_state = random_state
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def _fit(self, X):
         self._check_parameters()
         table = read_table(self, X)
@@ -142,7 +136,7 @@ class RNE(RankingSelector):
                 DataWarning,
                 stacklevel=3,
             )
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         starts = (rng.random((n_usable, width)) for _ in range(self.n_init))
         result = solve_rne(
             residual, starts, alpha=float(self.alpha), max_iter=self.max_iter, tol=self.tol

@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from keepers.exceptions import ConvergenceWarning, DataError, DataWarning
 from keepers.linalg.graph import union_graph
@@ -106,6 +105,8 @@ class SOGFS(RankingSelector):
     True
     """
 
+    why_not_sparse = "it works with centred columns, which have no zeros."
+
     def __init__(
         self,
         n_features_to_select=None,
@@ -127,23 +128,16 @@ class SOGFS(RankingSelector):
         self.tol = tol
         self.random_state = random_state
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
-
     def _fit(self, X):
         self._check_parameters()
-        table = read_table(
-            self, X, accept_sparse="it works with centred columns, which have no zeros."
-        )
+        table = read_table(self, X)
         n_samples, n_usable = table.X.shape
         n_neighbors = self._cap_neighbors(n_samples)
         n_clusters = self._cap_clusters(n_samples)
         n_wanted = count_features(self.n_features_to_select, table.n_features)
         width = self._count_components(n_clusters, n_wanted, n_usable)
         refuse_quadratic_form("SOGFS", n_samples, n_usable)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         values = unit_columns(np.asarray(table.X, dtype=np.float64) - table.moments.mean)
         self._warn_of_defect(values, n_neighbors)
         with quiet_threads(min(values.shape)):

@@ -4,7 +4,6 @@ import logging
 import warnings
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from keepers.exceptions import ConvergenceWarning, ParameterError
 from keepers.linalg.null_spectrum import null_edge
@@ -152,7 +151,7 @@ class SPCAFS(RankingSelector):
         self._check_parameters()
         table = read_table(self, X)
         n_samples, n_usable = table.X.shape
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         expected_width = self.n_components if is_whole(self.n_components) else 10
         scatter = as_scatter(table.X, table.moments, expected_width)
         width = self._count_components(scatter, table, rng)

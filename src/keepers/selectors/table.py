@@ -52,14 +52,11 @@ class Table:
         return full
 
 
-def read_table(selector: Any, X: Any, *, accept_sparse: bool | str = True) -> Table:
-    """Validate X for ``selector``, leave out constant columns, and measure the rest.
-
-    ``accept_sparse`` is True, or the reason why the method cannot take a sparse matrix.
-    """
-    if sp.issparse(X) and accept_sparse is not True:
+def read_table(selector: Any, X: Any) -> Table:
+    """Validate X for ``selector``, leave out constant columns, and measure the rest."""
+    if sp.issparse(X) and selector.why_not_sparse is not None:
         raise DataError(
-            f"{type(selector).__name__} does not accept a sparse matrix: {accept_sparse} "
+            f"{type(selector).__name__} does not accept a sparse matrix: {selector.why_not_sparse} "
             "Pass X.toarray() if it fits in memory."
         )
     _refuse_large_integers(X)

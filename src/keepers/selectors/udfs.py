@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from keepers.exceptions import ConvergenceWarning, ParameterError
 from keepers.linalg.graph import union_graph
@@ -109,6 +108,8 @@ class UDFS(RankingSelector):
     True
     """
 
+    why_not_sparse = "it works with centred neighbourhoods, which have no zeros."
+
     def __init__(
         self,
         n_features_to_select=None,
@@ -132,21 +133,14 @@ class UDFS(RankingSelector):
         self.random_state = random_state
         self.tie_breaker = tie_breaker
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
-
     def _fit(self, X):
         self._check_parameters()
-        table = read_table(
-            self, X, accept_sparse="it works with centred neighbourhoods, which have no zeros."
-        )
+        table = read_table(self, X)
         values = np.asarray(table.X, dtype=np.float64) - table.moments.mean
         n_samples, n_usable = values.shape
         n_clusters = cap_columns("n_clusters", self.n_clusters, n_usable)
         refuse_quadratic_form("UDFS", n_samples, n_usable)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         neighbours = nearest_neighbours(values, cap_neighbors(self.n_neighbors, n_samples))
         warn_of_defect(neighbours, union_graph(neighbours))
         Lbar = patch_laplacian(values, neighbours.indices, float(self.regularization))
