@@ -1,6 +1,7 @@
 """keepers: which features of an unlabelled table are worth keeping."""
 
 from keepers import data as datasets
+from keepers import metrics
 from keepers.selectors import (
     DGUFS,
     EUFS,
@@ -34,4 +35,5 @@ __all__ = [
     "VarianceScore",
     "all_selectors",
     "datasets",
+    "metrics",
 ]

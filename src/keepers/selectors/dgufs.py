@@ -111,6 +111,7 @@ class DGUFS(RankingSelector):
     True
     """
 
+    depends_on_k = True
     why_not_sparse = "its kernels are those of centred columns, which have no zeros."
 
     def __init__(

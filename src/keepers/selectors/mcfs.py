@@ -88,6 +88,8 @@ class MCFS(RankingSelector):
     (4, 2308)
     """
 
+    depends_on_k = True
+
     def __init__(
         self,
         n_features_to_select=None,

@@ -100,6 +100,8 @@ class RNE(RankingSelector):
     (300, 20)
     """
 
+    depends_on_k = True
+
     def __init__(
         self,
         n_features_to_select=None,

@@ -1,0 +1,1 @@
+"""The paper's evaluation: clusterings judged against classes, studies that resume."""

@@ -1,0 +1,158 @@
+"""What a worker process does with one task: load, fit, judge, and always come back with an outcome.
+
+A failure is a result. Running past the time limit is a result too: a timer interrupts the fit (on
+systems without such timers the limit is not enforced).
+"""
+
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from keepers.evaluation.protocol import judge_columns
+from keepers.evaluation.tasks import Growth, Outcome, Task, resolve_params
+from keepers.selectors import all_selectors
+
+__all__ = ["do"]
+
+
+class _OutOfTimeError(BaseException):
+    """Raised by the timer; not an Exception, so that no handler on the way swallows it."""
+
+
+def do(task: Task | Growth, data_folder: Path, time_limit: float, runner: int) -> Outcome:
+    """Carry out a task for the process ``runner``. Whatever happens inside becomes the outcome."""
+    if os.getpid() != runner:
+        _leave_with(runner)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            with _limit(time_limit):
+                outcome = _time(task) if isinstance(task, Growth) else _judge(task, data_folder)
+        except _OutOfTimeError:
+            outcome = Outcome("timeout", f"ran past the limit of {time_limit:g} s")
+        except MemoryError:
+            outcome = Outcome("failed", "not enough memory")
+        except Exception as error:
+            outcome = Outcome("failed", f"{type(error).__name__}: {error}")
+    messages = tuple(sorted({f"{w.category.__name__}: {w.message}" for w in caught}))
+    return Outcome(**{**vars(outcome), "warnings": messages})
+
+
+def _judge(task: Task, data_folder: Path) -> Outcome:
+    X, classes = load_prepared(data_folder, task.fingerprint)
+    selector_class = all_selectors()[task.method]
+    params = resolve_params(task.params, len(np.unique(classes)))
+    if "random_state" in selector_class().get_params():
+        params.setdefault("random_state", task.seed)
+    began = time.perf_counter()
+    selector = selector_class(max(task.ks), **params).fit(X)
+    fit_seconds = time.perf_counter() - began
+    top = selector.top(max(task.ks)).indices
+    judgements = [
+        judge_columns(X, classes, top[:k], n_repeats=task.repeats, seed=task.seed)
+        for k in (task.ks if task.repeats else ())
+    ]
+    n_iter = getattr(selector, "n_iter_", None)
+    return Outcome(
+        "ok",
+        fit_seconds=fit_seconds,
+        kmeans_seconds=sum(judgement.seconds for judgement in judgements),
+        judgements=tuple(
+            {"n_features": j.n_features, "acc": j.acc, "nmi": j.nmi} for j in judgements
+        ),
+        objective=_history(selector),
+        n_iter=None if n_iter is None else int(np.max(n_iter)),
+        top=tuple(int(index) for index in top),
+    )
+
+
+def _history(selector: Any) -> tuple[float, ...]:
+    values = np.atleast_1d(getattr(selector, "objective_", ()))
+    return tuple(float(value) for value in values)
+
+
+def _time(task: Growth) -> Outcome:
+    """One fit on clusters in noise; the first, small fit is off the clock."""
+    selector_class = all_selectors()[task.method]
+    params = resolve_params(task.params, N_CLUSTERS)
+    if "random_state" in selector_class().get_params():
+        params.setdefault("random_state", task.seed)
+    selector_class(10, **params).fit(_made_up(60, 30, task.seed))
+    X = _made_up(task.n_samples, task.n_features, task.seed)
+    began = time.perf_counter()
+    selector_class(10, **params).fit(X)
+    return Outcome("ok", fit_seconds=time.perf_counter() - began)
+
+
+N_CLUSTERS = 5
+
+
+def _made_up(n_samples: int, n_features: int, seed: int) -> NDArray[np.float64]:
+    random = np.random.default_rng(seed)
+    centres = random.standard_normal((N_CLUSTERS, n_features))
+    members = random.integers(N_CLUSTERS, size=n_samples)
+    return centres[members] + random.standard_normal((n_samples, n_features))
+
+
+def save_prepared(folder: Path, fingerprint: str, X: Any, classes: NDArray[Any]) -> None:
+    """Put a table where workers read it; done once a run, before the first task."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if sp.issparse(X):
+        sp.save_npz(folder / f"{fingerprint}.npz", sp.csr_matrix(X))
+    else:
+        np.save(folder / f"{fingerprint}.npy", X)
+    np.save(folder / f"{fingerprint}.classes.npy", classes)
+
+
+@lru_cache(maxsize=2)
+def load_prepared(folder: Path, fingerprint: str) -> tuple[Any, NDArray[Any]]:
+    """The table and its classes; dense values stay on disk and are shared between workers."""
+    classes = np.load(folder / f"{fingerprint}.classes.npy", allow_pickle=False)
+    dense = folder / f"{fingerprint}.npy"
+    if dense.exists():
+        return np.load(dense, mmap_mode="r", allow_pickle=False), classes
+    return sp.load_npz(folder / f"{fingerprint}.npz"), classes
+
+
+@contextmanager
+def _limit(seconds: float) -> Iterator[None]:
+    can_limit = hasattr(signal, "setitimer") and (
+        threading.current_thread() is threading.main_thread()
+    )
+    if not can_limit or seconds <= 0:
+        yield
+        return
+
+    def out_of_time(*_: object) -> None:
+        raise _OutOfTimeError
+
+    before = signal.signal(signal.SIGALRM, out_of_time)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@lru_cache(maxsize=1)
+def _leave_with(runner: int) -> None:
+    """End this worker when the process that started it is gone; nobody would read its result."""
+
+    def watch() -> None:
+        while os.getppid() == runner:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
