@@ -224,3 +224,17 @@ def test_every_parameter_and_attribute_is_documented(name, table):
     for attribute in (a for a in vars(selector) if a.endswith("_")):
         if attribute not in {"n_features_in_", "n_features_to_select_"}:
             assert f"    {attribute} : " in text, attribute
+
+
+@EVERY
+def test_a_method_that_does_not_depend_on_k_ranks_alike_for_every_k(name, table):
+    few, many = (quietly(make(name, n_features_to_select=k), table) for k in (3, 9))
+    if not few.depends_on_k:
+        np.testing.assert_array_equal(few.ranking_, many.ranking_)
+
+
+@pytest.mark.parametrize("name", ["MCFS", "DGUFS", "RNE", "SOGFS"])
+def test_methods_whose_ranking_depends_on_k_say_so(name, table):
+    few, many = (quietly(make(name, n_features_to_select=k), table) for k in (3, 9))
+    assert few.depends_on_k
+    assert not np.array_equal(few.scores_, many.scores_)

@@ -113,7 +113,7 @@ def _tasks(
     groups: list[tuple[int, ...]]
     if selector is AllFeatures:
         groups = [(facts.n_features,)]
-    elif selector.depends_on_k:
+    elif selector(**params).depends_on_k:
         groups = [(k,) for k in ks]
     else:
         groups = [ks]

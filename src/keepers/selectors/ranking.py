@@ -46,8 +46,8 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     why_not_sparse: ClassVar[str | None] = None
     """Set by methods that cannot take a sparse matrix: the reason, as a clause."""
 
-    depends_on_k: ClassVar[bool] = False
-    """Set by methods whose ranking depends on ``n_features_to_select``, so that each k needs its
+    depends_on_k: bool = False
+    """True for methods whose ranking depends on ``n_features_to_select``, so that each k needs its
     own fit."""
 
     def __sklearn_tags__(self):

@@ -128,6 +128,11 @@ class SOGFS(RankingSelector):
         self.tol = tol
         self.random_state = random_state
 
+    @property
+    def depends_on_k(self):  # type: ignore[override]
+        """Unless told, the number of columns of W follows the number of features wanted."""
+        return self.n_components is None
+
     def _fit(self, X):
         self._check_parameters()
         table = read_table(self, X)

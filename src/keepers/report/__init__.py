@@ -1,0 +1,1 @@
+"""Pages one can show to a colleague: summary, figures, one offline HTML file."""

@@ -1,0 +1,155 @@
+"""The report of a fitted selector, from Python."""
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, Literal
+
+from keepers.exceptions import ParameterError
+from keepers.report.selection.figures import draw
+from keepers.report.selection.page import render
+from keepers.report.selection.summary import SelectionSummary, summarise
+from keepers.report.selection.svg import require
+
+__all__ = ["SelectionReport", "make_report"]
+
+
+@dataclass(frozen=True)
+class SelectionReport:
+    """A page about one selection: save it, or let a notebook show it."""
+
+    summary: SelectionSummary
+
+    @cached_property
+    def html(self) -> str:
+        """The whole page, which needs nothing but itself."""
+        return render(self.summary, draw(self.summary))
+
+    def save(self, path: str | os.PathLike[str], force: bool = False) -> Path:
+        """Write the page, all of it or nothing.
+
+        Parameters
+        ----------
+        path : str or path
+            Where to; its folder must exist.
+        force : bool, default=False
+            Replace a file that is already there.
+
+        Returns
+        -------
+        Path
+            Where it was written.
+        """
+        target = Path(path)
+        if not target.parent.is_dir():
+            raise ParameterError(
+                f"The folder of a report must exist; {str(target.parent)!r} does not. Create it."
+            )
+        if target.is_dir() or (target.exists() and not force):
+            raise ParameterError(
+                f"{str(target)!r} exists already. Choose another name, or pass force=True to "
+                "replace a file."
+            )
+        page = self.html.encode("utf-8")
+        partial = target.parent / f".keepers-{token_hex(8)}.tmp"
+        try:
+            partial.write_bytes(page)
+            os.replace(partial, target)
+        finally:
+            partial.unlink(missing_ok=True)
+        return target
+
+    def __repr__(self) -> str:
+        summary = self.summary
+        return (
+            f"<SelectionReport: {summary.k} of {summary.n_features} features by "
+            f"{summary.method.name}; .save('report.html') writes it>"
+        )
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, shut off from the notebook around it."""
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts" title="Selection report"'
+            ' style="width: 100%; height: 720px; border: 1px solid #8884; border-radius: 6px">'
+            "</iframe>"
+        )
+
+
+def make_report(
+    selector: Any,
+    X: Any,
+    *,
+    feature_names: Any = None,
+    sample_names: Any = None,
+    labels: Any = None,
+    image_shape: tuple[int, int] | None = None,
+    image_order: Literal["C", "F"] = "C",
+    title: str | None = None,
+    source: str | None = None,
+    command: str | None = None,
+    seconds: float | None = None,
+    k: int | float | None = None,
+) -> SelectionReport:
+    """A page about what a selector found: one HTML file that opens offline.
+
+    Parameters
+    ----------
+    selector : fitted selector
+        Any selector of keepers after ``fit``.
+    X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        The table it was fitted on. A sparse one is not densified beyond the kept columns.
+    feature_names : sequence of str, optional
+        Names of the features; by default those the selector saw, else x0, x1, ...
+    sample_names : sequence of str, optional
+        Names of the samples, shown when one points at them.
+    labels : sequence, optional
+        A class per sample. Only colours the samples; nothing is computed from it.
+    image_shape : (rows, columns), optional
+        For features that are pixels: the kept ones are drawn over the mean image.
+    image_order : {"C", "F"}, default="C"
+        Whether pixels are numbered row by row ("C") or column by column ("F", as in MATLAB).
+    title : str, optional
+        Heading of the page.
+    source : str, optional
+        Where the table came from: a file name, or a bundled name.
+    command : str, optional
+        The command line that repeats the selection.
+    seconds : float, optional
+        How long the selection took.
+    k : int, float in (0, 1] or None
+        How many features, or which share, count as kept; None: as many as the selector keeps. The
+        page lets its reader try others.
+
+    Returns
+    -------
+    SelectionReport
+        ``save(path)`` writes it, ``html`` is the text, and a notebook shows it in place.
+
+    Examples
+    --------
+    >>> from keepers import SPCAFS, datasets
+    >>> X, names, y = datasets.load("srbct")
+    >>> report = make_report(SPCAFS(50, n_components=3).fit(X), X, feature_names=names, labels=y)
+    >>> report
+    <SelectionReport: 50 of 2308 features by SPCAFS; .save('report.html') writes it>
+    """
+    for module in ("matplotlib", "jinja2"):
+        require(module)
+    summary = summarise(
+        selector,
+        X,
+        feature_names=feature_names,
+        sample_names=sample_names,
+        labels=labels,
+        image_shape=image_shape,
+        image_order=image_order,
+        title=title,
+        source=source,
+        command=command,
+        seconds=seconds,
+        k=k,
+    )
+    return SelectionReport(summary)

@@ -1,0 +1,119 @@
+"""Matplotlib figures as SVG that lives inside a page: small, inert, and in the page's colours."""
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from keepers.exceptions import MissingDependencyError
+
+__all__ = ["ACCENT", "INK", "LINE", "MUTED", "drawing_board", "inline_svg", "require"]
+
+# Colours that no figure uses for itself: each stands for a colour of the page, light or dark.
+INK, MUTED, LINE, ACCENT = "#010203", "#010204", "#010205", "#010206"
+_PAGE_COLOURS = {
+    INK: "currentColor",
+    MUTED: "var(--muted)",
+    LINE: "var(--line)",
+    ACCENT: "var(--accent)",
+}
+_SETTINGS: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.image_inline": True,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.5,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.labelcolor": MUTED,
+    "axes.labelsize": 9.5,
+    "axes.edgecolor": LINE,
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9.5,
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "xtick.color": LINE,
+    "ytick.color": LINE,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": MUTED,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "grid.color": LINE,
+    "grid.linewidth": 0.6,
+    "lines.solid_capstyle": "round",
+    "path.simplify": False,
+}
+
+
+def require(module: str) -> None:
+    """Refuse, with the command that mends it, if a package of the extra is not installed."""
+    from importlib import import_module
+
+    try:
+        import_module(module)
+    except ImportError as error:
+        raise MissingDependencyError(
+            f'A report needs {module}, which is not installed. Run: pip install "keepers[plot]"'
+        ) from error
+
+
+@contextmanager
+def drawing_board(name: str, width: float, height: float) -> Iterator[Any]:
+    """A new figure of so many points, drawn with our settings whatever the user's are."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_SETTINGS)
+        matplotlib.rcParams["svg.hashsalt"] = f"keepers-{name}"
+        yield Figure(figsize=(width / 72, height / 72), dpi=72, layout="constrained")
+
+
+def inline_svg(figure: Any, label: str) -> str:
+    """The figure as an ``<svg>`` element; to be called while the drawing board is up."""
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg", metadata={"Date": None})
+    text = stream.getvalue()
+    text = text[text.index("<svg") :].strip()
+    text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", text, flags=re.S)
+    view = _found(r'viewBox="([^"]*)"', text)
+    text = re.sub(r"^<svg[^>]*>", f'<svg viewBox="{view}" role="img" aria-label="{label}">', text)
+    text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", text)
+    for stand_in, colour in _PAGE_COLOURS.items():
+        text = text.replace(stand_in, colour)
+    text = re.sub(r' d="([^"]*)"', _rounded_path, text)
+    return _without_idle_ids(re.sub(r"\s*\n\s*", "\n", text))
+
+
+def _found(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    return match.group(1) if match else ""
+
+
+def _rounded_path(match: re.Match[str]) -> str:
+    """Coordinates with two decimals; a line of no length (a dot) written as short as it can be."""
+    path = re.sub(r"-?\d+\.\d+", _two_decimals, " ".join(match.group(1).split()))
+    path = re.sub(r"([MLQCz]) ", r"\1", path)
+    return f' d="{re.sub(r"M([-.0-9]+ [-.0-9]+) L(?:[-.0-9]+ [-.0-9]+)(?= M|$)", _dot, path)}"'
+
+
+def _two_decimals(match: re.Match[str]) -> str:
+    return f"{float(match.group()):.2f}".rstrip("0").rstrip(".")
+
+
+def _dot(match: re.Match[str]) -> str:
+    start, end = match.group().split(" L")
+    return f"{start}h0" if start[1:] == end else match.group()
+
+
+def _without_idle_ids(text: str) -> str:
+    """Drop ids that nothing refers to, and make those of the classes of points attributes."""
+    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
+    text = re.sub(r' id="class-(\d+)"', r' data-class="\1"', text)
+    return re.sub(
+        r' id="([^"]+)"', lambda match: match.group() if match.group(1) in used else "", text
+    )
