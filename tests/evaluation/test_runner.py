@@ -92,6 +92,7 @@ def test_a_fit_past_the_limit_ends_as_a_timeout(tmp_path):
     outcome = do(task, tmp_path, 0.5, os.getpid())
     assert outcome.status == "timeout"
     assert "0.5 s" in outcome.reason
+    assert outcome.fit_seconds >= 0.5
     assert time.monotonic() - began < 20
 
 

@@ -42,12 +42,12 @@ class Entry:
 def plan_tasks(spec: StudySpec, tables: Mapping[str, TableFacts]) -> list[Entry]:
     """Every fit the study asks for; entries may share a task."""
     entries: list[Entry] = []
+    for sweep in spec.sweeps:  # first, because they are soon done
+        for name in sweep.data:
+            entries += _sweep(spec, sweep, name, tables[name])
     for name, facts in tables.items():
         for method in spec.methods:
             entries += _comparison(spec, method, name, facts)
-    for sweep in spec.sweeps:
-        for name in sweep.data:
-            entries += _sweep(spec, sweep, name, tables[name])
     return entries
 
 

@@ -8,7 +8,7 @@ import inspect
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -142,7 +142,7 @@ class StudySpec(_Strict):
     methods: Annotated[list[MethodChoice], Field(min_length=1)]
     sweeps: list[Sweep] = []
     growth: GrowthChoice | None = None
-    claims: str | None = None
+    claims: Literal["spcafs"] | None = None
     """Name of the list of published claims that the results are held against."""
 
     @model_validator(mode="after")

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+from keepers.data.catalogue import catalogue, present
+from keepers.evaluation.spec import StudySpec
 from keepers.exceptions import DataError
 
-__all__ = ["STUDIES", "find_study"]
+__all__ = ["STUDIES", "absent_data", "find_study", "without_data"]
 
 STUDIES = ("paper", "quick", "suite")
 
@@ -25,3 +27,27 @@ def find_study(spec: str) -> Path:
             "file."
         )
     return Path(spec)
+
+
+def absent_data(study: StudySpec) -> list[str]:
+    """Data sets of a study that are catalogued but not here."""
+    absent = {entry.name.casefold() for entry in catalogue() if not present(entry)}
+    return [
+        choice.title
+        for choice in study.data
+        if choice.source.casefold() in absent and not Path(choice.source).exists()
+    ]
+
+
+def without_data(study: StudySpec, missing: list[str]) -> StudySpec:
+    """The same study on the data sets that are here."""
+    data = [choice for choice in study.data if choice.title not in missing]
+    if not data:
+        raise DataError("None of the data sets of this study is here; there is nothing to run.")
+    here = [choice.title for choice in data]
+    sweeps = []
+    for sweep in study.sweeps:
+        kept = [name for name in sweep.data if name in here]
+        if kept:
+            sweeps.append(sweep.model_copy(update={"data": kept}))
+    return study.model_copy(update={"data": data, "sweeps": sweeps})

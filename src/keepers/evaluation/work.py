@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ def do(task: Task | Growth, data_folder: Path, time_limit: float, runner: int) -
     """Carry out a task for the process ``runner``. Whatever happens inside becomes the outcome."""
     if os.getpid() != runner:
         _leave_with(runner)
+    began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -45,8 +47,10 @@ def do(task: Task | Growth, data_folder: Path, time_limit: float, runner: int) -
             outcome = Outcome("failed", "not enough memory")
         except Exception as error:
             outcome = Outcome("failed", f"{type(error).__name__}: {error}")
+    if outcome.status != "ok":
+        outcome = replace(outcome, fit_seconds=time.perf_counter() - began)
     messages = tuple(sorted({f"{w.category.__name__}: {w.message}" for w in caught}))
-    return Outcome(**{**vars(outcome), "warnings": messages})
+    return replace(outcome, warnings=messages)
 
 
 def _judge(task: Task, data_folder: Path) -> Outcome:

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, Literal
 
-from keepers.exceptions import ParameterError
-from keepers.report.selection.figures import draw
-from keepers.report.selection.page import render
-from keepers.report.selection.summary import SelectionSummary, summarise
-from keepers.report.selection.svg import require
+from keepers.data.writing import whole_file
+from keepers.reporting.selection.figures import draw
+from keepers.reporting.selection.page import render
+from keepers.reporting.selection.summary import SelectionSummary, summarise
+from keepers.reporting.selection.svg import require
 
 __all__ = ["SelectionReport", "make_report"]
 
@@ -44,22 +43,8 @@ class SelectionReport:
             Where it was written.
         """
         target = Path(path)
-        if not target.parent.is_dir():
-            raise ParameterError(
-                f"The folder of a report must exist; {str(target.parent)!r} does not. Create it."
-            )
-        if target.is_dir() or (target.exists() and not force):
-            raise ParameterError(
-                f"{str(target)!r} exists already. Choose another name, or pass force=True to "
-                "replace a file."
-            )
-        page = self.html.encode("utf-8")
-        partial = target.parent / f".keepers-{token_hex(8)}.tmp"
-        try:
-            partial.write_bytes(page)
-            os.replace(partial, target)
-        finally:
-            partial.unlink(missing_ok=True)
+        with whole_file(target, force=force) as temporary:
+            temporary.write_text(self.html, encoding="utf-8")
         return target
 
     def __repr__(self) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from keepers._protocols import FloatArray
-from keepers.report.selection import wording
-from keepers.report.selection.figures import COLOURS, Figure, Figures
-from keepers.report.selection.plane import Planes
-from keepers.report.selection.summary import SelectionSummary
+from keepers.reporting.selection import wording
+from keepers.reporting.selection.figures import COLOURS, Figure, Figures
+from keepers.reporting.selection.plane import Planes
+from keepers.reporting.selection.summary import SelectionSummary
 
 __all__ = ["page_data", "render", "script_safe_json"]
 
@@ -139,7 +139,7 @@ def script_safe_json(data: Any) -> str:
 
 
 def _template(name: str) -> str:
-    folder = files("keepers.report.selection") / "templates"
+    folder = files("keepers.reporting.selection") / "templates"
     return (folder / name).read_text(encoding="utf-8").replace("\r\n", "\n")
 
 

@@ -8,11 +8,11 @@ from unicodedata import east_asian_width
 import numpy as np
 
 from keepers._protocols import FloatArray
-from keepers.report.selection.plane import Classes, Plane, Planes
-from keepers.report.selection.redundancy import Redundancy
-from keepers.report.selection.summary import Convergence, SelectionSummary
-from keepers.report.selection.svg import ACCENT, INK, LINE, MUTED, drawing_board, inline_svg
-from keepers.report.selection.wording import count, displayed, percent
+from keepers.reporting.selection.plane import Classes, Plane, Planes
+from keepers.reporting.selection.redundancy import Redundancy
+from keepers.reporting.selection.summary import Convergence, SelectionSummary
+from keepers.reporting.selection.svg import ACCENT, INK, LINE, MUTED, drawing_board, inline_svg
+from keepers.reporting.selection.wording import count, displayed, percent
 
 __all__ = ["COLOURS", "Figure", "Figures", "draw"]
 

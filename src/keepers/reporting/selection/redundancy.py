@@ -10,7 +10,7 @@ from scipy.spatial.distance import squareform
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import as_scatter
-from keepers.report.selection.matrix import as_matrix
+from keepers.reporting.selection.matrix import as_matrix
 
 __all__ = ["Redundancy", "correlation_matrix", "nearest_neighbours", "nearest_of", "redundancy_of"]
 

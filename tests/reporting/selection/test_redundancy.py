@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from keepers.report.selection.redundancy import (
+from keepers.reporting.selection.redundancy import (
     correlation_matrix,
     nearest_neighbours,
     redundancy_of,

@@ -4,7 +4,7 @@ Three stages, each tested on its own: `summary` (numbers and strings), `figures`
 (one HTML file that opens offline).
 """
 
-from keepers.report.selection.redundancy import nearest_neighbours
-from keepers.report.selection.report import SelectionReport, make_report
+from keepers.reporting.selection.redundancy import nearest_neighbours
+from keepers.reporting.selection.report import SelectionReport, make_report
 
 __all__ = ["SelectionReport", "make_report", "nearest_neighbours"]

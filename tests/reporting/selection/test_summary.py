@@ -12,9 +12,9 @@ from sklearn.exceptions import NotFittedError
 
 from keepers import SPCAFS, AllFeatures, LaplacianScore, VarianceScore, all_selectors, datasets
 from keepers.exceptions import DataError, ParameterError
-from keepers.report.selection.figures import draw
-from keepers.report.selection.page import page_data
-from keepers.report.selection.summary import knee_of, summarise
+from keepers.reporting.selection.figures import draw
+from keepers.reporting.selection.page import page_data
+from keepers.reporting.selection.summary import knee_of, summarise
 
 
 @pytest.fixture

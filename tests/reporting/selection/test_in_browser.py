@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from keepers import VarianceScore, datasets
-from keepers.report.selection import make_report
+from keepers.reporting.selection import make_report
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="playwright is not installed: pip install playwright"

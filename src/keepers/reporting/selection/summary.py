@@ -12,15 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import DataError, ParameterError
 from keepers.linalg.moments import ColumnMoments, column_moments
-from keepers.report.selection.matrix import as_matrix, as_texts, names_of
-from keepers.report.selection.plane import Classes, Planes, classes_of, planes_of
-from keepers.report.selection.redundancy import (
+from keepers.reporting.selection.matrix import as_matrix, as_texts, names_of
+from keepers.reporting.selection.plane import Classes, Planes, classes_of, planes_of
+from keepers.reporting.selection.redundancy import (
     Redundancy,
     correlation_matrix,
     nearest_of,
     redundancy_of,
 )
-from keepers.report.selection.wording import (
+from keepers.reporting.selection.wording import (
     python_recipe,
     readable,
     settings_of,

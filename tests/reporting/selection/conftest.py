@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from keepers import SPCAFS, VarianceScore, datasets
-from keepers.report.selection import make_report
+from keepers.reporting.selection import make_report
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",

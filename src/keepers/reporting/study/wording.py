@@ -1,0 +1,86 @@
+"""Numbers and names as they are shown in figures and in the page."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keepers.reporting.selection.wording import displayed
+
+__all__ = ["difference", "number", "probability", "seconds", "settings", "short", "value"]
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+DASH = "–"
+
+
+def short(name: str, longest: int = 26) -> str:
+    """A name from outside, inert and not too long."""
+    return displayed(name, longest)
+
+
+def value(share: float | None) -> str:
+    """ACC or NMI with three decimals; a dash if there is none."""
+    return DASH if share is None else f"{share:.3f}"
+
+
+def difference(share: float | None) -> str:
+    """A difference in points with its sign; a dash if there is none.
+
+    Examples
+    --------
+    >>> difference(0.0312), difference(-0.001), difference(0.0001)
+    ('+3.1', '−0.1', '0.0')
+    """
+    if share is None:
+        return DASH
+    text = f"{100 * share:+.1f}".replace("-", "−")
+    return text if text not in ("+0.0", "−0.0") else "0.0"
+
+
+def number(setting: Any) -> str:
+    """A setting as one would write it; powers of ten as such.
+
+    Examples
+    --------
+    >>> number(1e-6), number(0.5), number(10), number("scale")
+    ('10⁻⁶', '0.5', '10', 'scale')
+    """
+    if isinstance(setting, bool) or not isinstance(setting, int | float):
+        return displayed(str(setting))
+    mantissa, exponent = f"{setting:e}".split("e")
+    if float(mantissa) == 1 and not 0.01 <= setting < 1000:
+        return "10" + str(int(exponent)).translate(_RAISED)
+    return f"{setting:g}"
+
+
+def probability(p: float) -> str:
+    """A p-value; small ones by their bound.
+
+    Examples
+    --------
+    >>> probability(0.0312), probability(3e-9)
+    ('0.031', '< 0.0001')
+    """
+    if p < 1e-4:
+        return "< 0.0001"
+    return f"{p:.3f}" if p >= 1e-3 else f"{p:.4f}"
+
+
+def settings(params: Mapping[str, Any]) -> str:
+    """Chosen settings in a few words; empty if nothing was chosen."""
+    return ", ".join(f"{displayed(name)} = {number(chosen)}" for name, chosen in params.items())
+
+
+def seconds(time: float) -> str:
+    """A time as one would say it.
+
+    Examples
+    --------
+    >>> seconds(0.0042), seconds(3.21), seconds(75), seconds(7300)
+    ('4 ms', '3.2 s', '75 s', '2.0 h')
+    """
+    if time < 0.1:
+        return f"{1000 * time:.0f} ms"
+    if time < 10:
+        return f"{time:.1f} s"
+    if time < 120:
+        return f"{time:.0f} s"
+    return f"{time / 60:.0f} min" if time < 7200 else f"{time / 3600:.1f} h"

@@ -1,0 +1,40 @@
+"""A study on disk: its tables, its figures, its page."""
+
+from pathlib import Path
+
+from keepers.evaluation.atomic import write_text
+from keepers.evaluation.claims import Evidence
+from keepers.evaluation.runner import StudyRun
+from keepers.evaluation.tables import write_tables
+from keepers.reporting.study.drawing import require, save
+from keepers.reporting.study.page import render
+from keepers.reporting.study.pictures import draw_all
+
+__all__ = ["write_study"]
+
+
+def write_study(run: StudyRun, folder: Path) -> Path:
+    """Write tables, ``figures/`` and ``index.html`` into a folder; where the page is.
+
+    Parameters
+    ----------
+    run : StudyRun
+        What `run_study` returned. What has not run yet is shown as missing.
+    folder : Path
+        Made if need be. Files of an earlier report are replaced, each at once.
+
+    Returns
+    -------
+    Path
+        ``folder/index.html``, which needs nothing but itself.
+    """
+    require("matplotlib")
+    require("jinja2")
+    write_tables(run, folder)
+    evidence = Evidence(run)
+    pictures = draw_all(evidence)
+    for picture in pictures.values():
+        save(picture, folder / "figures")
+    page = folder / "index.html"
+    write_text(page, render(evidence, pictures))
+    return page
