@@ -10,7 +10,7 @@ PYTEST := -m pytest -n 2 --dist worksteal -q
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest lint bench clean
+.PHONY: help demo test test-oldest lint bench reproduce clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -38,6 +38,9 @@ lint: $(READY)  ## Style, types and the direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+reproduce: $(READY)  ## The paper's study on the data in KEEPERS_DATA: hours, and it resumes
+	$(ONE_THREAD) $(BIN)/keepers reproduce paper --out experiments/runs/paper
 
 bench: $(READY)  ## Measure against Algorithm 1, PCA and the public packages (half an hour)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \

@@ -1,22 +1,31 @@
-"""keepers: which features of an unlabelled table are worth keeping."""
+"""keepers: which features of an unlabelled table are worth keeping.
 
-from keepers import data as datasets
-from keepers import metrics
-from keepers.selectors import (
-    DGUFS,
-    EUFS,
-    MCFS,
-    RNE,
-    SOGFS,
-    SPCAFS,
-    UDFS,
-    AllFeatures,
-    LaplacianScore,
-    RandomScore,
-    TopFeatures,
-    VarianceScore,
-    all_selectors,
-)
+Names are imported when they are first used: a command that only prints its help should not wait for
+scikit-learn.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keepers import data as datasets
+    from keepers import metrics
+    from keepers.reporting.selection import make_report as report
+    from keepers.selectors import (
+        DGUFS,
+        EUFS,
+        MCFS,
+        RNE,
+        SOGFS,
+        SPCAFS,
+        UDFS,
+        AllFeatures,
+        LaplacianScore,
+        RandomScore,
+        TopFeatures,
+        VarianceScore,
+        all_selectors,
+    )
 
 __version__ = "0.1.0"
 
@@ -36,4 +45,25 @@ __all__ = [
     "all_selectors",
     "datasets",
     "metrics",
+    "report",
 ]
+
+_ELSEWHERE = {
+    "datasets": ("keepers.data", None),
+    "metrics": ("keepers.metrics", None),
+    "report": ("keepers.reporting.selection", "make_report"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'keepers' has no attribute {name!r}")
+    module_name, attribute = _ELSEWHERE.get(name, ("keepers.selectors", name))
+    module = importlib.import_module(module_name)
+    found = module if attribute is None else getattr(module, attribute)
+    globals()[name] = found  # asked for once
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,5 +1,25 @@
 """Data sets and files in, tables out."""
 
 from keepers.data.bundled import Dataset, load, names
+from keepers.data.catalogue import CatalogueEntry, catalogue, data_folder, find, present
+from keepers.data.opening import load_catalogued, open_table
+from keepers.data.scaling import SCALINGS, scale_samples
+from keepers.data.table import LabelledTable
+from keepers.data.writing import write_table
 
-__all__ = ["Dataset", "load", "names"]
+__all__ = [
+    "SCALINGS",
+    "CatalogueEntry",
+    "Dataset",
+    "LabelledTable",
+    "catalogue",
+    "data_folder",
+    "find",
+    "load",
+    "load_catalogued",
+    "names",
+    "open_table",
+    "present",
+    "scale_samples",
+    "write_table",
+]

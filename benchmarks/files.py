@@ -1,0 +1,79 @@
+"""From a CSV file to a selection, against the time pyarrow takes to read the file."""
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from measure import PEAK, seconds
+
+N_SAMPLES, N_FEATURES = 1000, 20_000
+# Both sides in processes of their own: what one has allocated must not help the other.
+SELECT = """
+import time, sys
+import keepers
+from keepers.data import open_table
+before, began = peak_mb(), time.perf_counter()
+table = open_table(sys.argv[1])
+read = time.perf_counter() - began
+keepers.SPCAFS(50).fit(table.X)
+print(read, time.perf_counter() - began, (peak_mb() - before) * 2**20 / table.X.nbytes, peak_mb())
+"""
+READ = """
+import time, sys
+from pyarrow import csv
+began = time.perf_counter()
+csv.read_csv(sys.argv[1])
+print(time.perf_counter() - began)
+"""
+
+
+def _child(script: str, path: Path) -> list[float]:
+    command = [sys.executable, "-c", PEAK + script, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [float(word) for word in done.stdout.split()]
+
+
+def wide_csv() -> dict[str, object]:
+    """1,000 x 20,000 numbers, about 350 MB of text."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "wide.csv"
+        X = np.random.default_rng(0).standard_normal((N_SAMPLES, N_FEATURES))
+        columns = {f"g{j}": X[:, j] for j in range(N_FEATURES)}
+        writing = seconds(lambda: csv.write_csv(pa.table(columns), path))
+        pairs = [(_child(SELECT, path), _child(READ, path)) for _ in range(3)]
+        size = path.stat().st_size
+    ours, theirs = (np.median([pair[side] for pair in pairs], axis=0) for side in (0, 1))
+    return {
+        "text_mb": size / 1e6,
+        "read_s": ours[0],
+        "read_and_select_s": ours[1],
+        "pyarrow_read_s": theirs[0],
+        "times_pyarrow": ours[1] / theirs[0],
+        "peak_over_matrix": ours[2],
+        "peak_mb_whole_process": ours[3],
+        "writing_s": writing,
+    }
+
+
+def command_starts() -> dict[str, object]:
+    """How long the command takes to say its version: the wait before anything happens."""
+    command = str(Path(sys.executable).with_name("keepers"))
+
+    def once() -> float:
+        began = time.perf_counter()
+        subprocess.run([command, "--version"], capture_output=True, check=True)
+        return time.perf_counter() - began
+
+    return {"seconds": float(np.median([once() for _ in range(5)]))}
+
+
+CASES = {
+    "CSV 1,000 x 20,000 read and selected": wide_csv,
+    "the command starts": command_starts,
+}

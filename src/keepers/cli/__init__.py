@@ -1,0 +1,20 @@
+"""The command ``keepers``: the only room that prints."""
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Entry point of the command; says what to install if the extra is missing."""
+    try:
+        from keepers.cli.app import app
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich", "pydantic"):
+            raise
+        print(
+            f'keepers: the command needs {error.name}. Install it with: pip install "keepers[cli]"',
+            file=sys.stderr,
+        )
+        raise SystemExit(1) from None
+    app()

@@ -1,0 +1,71 @@
+"""`keepers apply`: a saved selection on new data."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keepers.cli.options import (
+    DataArgument,
+    DebugOption,
+    DropOption,
+    ForceOption,
+    IdOption,
+    LabelsOption,
+    MaxSizeOption,
+    QuietOption,
+    as_bytes,
+    refuse_existing,
+)
+from keepers.cli.voice import errors_in_one_sentence, note
+
+__all__ = ["apply"]
+
+
+@errors_in_one_sentence
+def apply(
+    recipe: Annotated[
+        Path, typer.Argument(metavar="RECIPE", help="What `keepers select --save` wrote.")
+    ],
+    data: DataArgument,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Write the columns; the suffix says the format.")
+    ],
+    id: IdOption = None,
+    labels: LabelsOption = None,
+    drop: DropOption = None,
+    force: ForceOption = False,
+    max_size: MaxSizeOption = None,
+    quiet: QuietOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Keep the features of a recipe in another table with the same column names.
+
+    Example: keepers apply recipe.json new-samples.csv --id sample --out kept.csv
+    """
+    # Imported here, so that help and completion are there at once.
+    from keepers.data import open_table
+    from keepers.data.recipe import Recipe
+    from keepers.data.writing import check_writable, write_table
+
+    refuse_existing([out], force)
+    check_writable(out)
+    kept = Recipe.load(recipe)
+    table = open_table(
+        data, labels=labels, identifier=id, drop=drop or (), max_bytes=as_bytes(max_size)
+    )
+    columns = kept.columns_of(table.feature_names)
+    write_table(
+        out,
+        table.X[:, columns],
+        table.feature_names[columns],
+        table.sample_names,
+        table.labels,
+        identifier_name=id or "sample",
+        label_name=labels or "label",
+        force=force,
+    )
+    note(
+        f"Kept {len(columns)} of {table.n_features} features of {table.name}; wrote {out}",
+        quiet=quiet,
+    )

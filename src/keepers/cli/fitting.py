@@ -1,0 +1,70 @@
+"""A fit that shows how far it is."""
+
+import math
+import time
+import warnings
+from collections import deque
+from contextlib import nullcontext
+from typing import Any
+
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from threadpoolctl import threadpool_limits
+
+from keepers.cli.voice import in_words, note, stderr
+from keepers.exceptions import KeepersWarning
+
+__all__ = ["StepsLeft", "fit_with_progress"]
+
+
+def fit_with_progress(selector: Any, X: Any, *, threads: int | None, quiet: bool) -> None:
+    """Fit, with a line on the terminal that says what goes on; silent where there is none."""
+    limits = nullcontext() if threads is None else threadpool_limits(threads)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    silent = quiet or not stderr.is_terminal
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        limits,
+        Progress(*columns, console=stderr, disable=silent, transient=True) as bar,
+    ):
+        warnings.simplefilter("always", KeepersWarning)
+        shown = bar.add_task(f"{type(selector).__name__} on {X.shape[0]} x {X.shape[1]}")
+        if "callback" in selector.get_params():
+            steps = StepsLeft(selector.tol)
+
+            def show(progress: Any) -> None:
+                left = steps.after(progress.objective)
+                text = f"step {progress.n_iter}, {progress.n_live} features alive"
+                bar.update(shown, description=text + (f", {in_words(left)}" if left else ""))
+
+            selector.set_params(callback=show)
+        try:
+            selector.fit(X)
+        finally:
+            if "callback" in selector.get_params():
+                selector.set_params(callback=None)
+    for message in {str(w.message) for w in caught if issubclass(w.category, KeepersWarning)}:
+        note(f"keepers: note: {message}", quiet=quiet)
+
+
+ENOUGH_STEPS = 8
+
+
+class StepsLeft:
+    """When an iteration will settle, guessed from how fast its steps shrink."""
+
+    def __init__(self, tol: float) -> None:
+        self._goal = math.log(tol)
+        self._before: float | None = None
+        self._recent: deque[tuple[float, float]] = deque(maxlen=ENOUGH_STEPS)
+
+    def after(self, objective: float) -> float | None:
+        """Seconds left after a step that reached ``objective``; None while it cannot be told."""
+        change = None if self._before is None else abs(self._before - objective)
+        self._before = objective
+        if not change or not objective:
+            return None
+        self._recent.append((time.monotonic(), math.log(change / abs(objective))))
+        (began, first), (now, last) = self._recent[0], self._recent[-1]
+        if len(self._recent) < ENOUGH_STEPS or last >= first:
+            return None
+        return max(0.0, (self._goal - last) / (last - first) * (now - began))

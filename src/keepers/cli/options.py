@@ -1,0 +1,148 @@
+"""Options that several commands share, so that they read the same everywhere."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keepers.exceptions import ParameterError
+
+__all__ = [
+    "METHOD_NAMES",
+    "SCALINGS",
+    "DataArgument",
+    "DebugOption",
+    "DropOption",
+    "FolderOption",
+    "ForceOption",
+    "IdOption",
+    "LabelsOption",
+    "MaxSizeOption",
+    "QuietOption",
+    "ScaleOption",
+    "SeedOption",
+    "ThreadsOption",
+    "as_bytes",
+    "as_image_shape",
+    "as_numbers",
+    "available_cores",
+    "check_scaling",
+    "refuse_existing",
+]
+
+# Named here as well as where they are defined, so that help and completion are there at once; a
+# test holds the two together.
+SCALINGS = ("raw", "unit-samples", "unit-features", "standardize-features")
+METHOD_NAMES = (
+    "spcafs",
+    "lapscore",
+    "mcfs",
+    "udfs",
+    "eufs",
+    "dgufs",
+    "sogfs",
+    "rne",
+    "variance",
+    "random",
+)
+
+DataArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A file (CSV, Parquet, NPZ, MAT, ...), a bundled data set (srbct, digits) or a name "
+        "that `keepers datasets` lists.",
+        show_default=False,
+    ),
+]
+IdOption = Annotated[
+    str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the samples.")
+]
+LabelsOption = Annotated[
+    str | None,
+    typer.Option("--labels", metavar="COLUMN", help="Column with classes; never used to select."),
+]
+DropOption = Annotated[
+    list[str] | None,
+    typer.Option("--drop", metavar="COLUMN", help="Column to leave out; may be repeated."),
+]
+ScaleOption = Annotated[
+    str, typer.Option("--scale", metavar="HOW", help=f"One of: {', '.join(SCALINGS)}.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random numbers.")]
+ThreadsOption = Annotated[
+    int | None,
+    typer.Option("--threads", min=1, help="Cores to use; all of them if not given."),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only.")]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+FolderOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FOLDER", help="Where results go, and where they are resumed."),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+MaxSizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--max-size", metavar="SIZE", help="Refuse a larger table in memory (default 8G)."
+    ),
+]
+
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def refuse_existing(paths: Sequence[Path | None], force: bool) -> None:
+    """Refuse, before anything is computed, to write where something is or where nothing can be."""
+    for path in paths:
+        if path is None:
+            continue
+        if path.is_dir() or (path.exists() and not force):
+            raise ParameterError(f"{path} exists. Choose another name, or replace it with --force.")
+        if not path.parent.is_dir():
+            raise ParameterError(f"There is no folder {path.parent}. Create it first.")
+
+
+def as_bytes(text: str | None) -> int | None:
+    """Read "4G" as a number of bytes."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise ParameterError(f"--max-size takes a size like 500M or 4G; got {text!r}.")
+    return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def as_image_shape(text: str) -> tuple[int, int]:
+    """Read "32x32" as (32, 32)."""
+    match = re.fullmatch(r"(\d+)[xX](\d+)", text.strip())
+    if match is None or not (int(match[1]) and int(match[2])):
+        raise ParameterError(f"--image takes height x width, like 32x32; got {text!r}.")
+    return int(match[1]), int(match[2])
+
+
+def check_scaling(scaling: str) -> str:
+    """Refuse a scaling that does not exist. "none" is another word for "raw"."""
+    scaling = "raw" if scaling == "none" else scaling
+    if scaling not in SCALINGS:
+        raise ParameterError(f"--scale must be one of {', '.join(SCALINGS)}; got {scaling!r}.")
+    return scaling
+
+
+def as_numbers(text: str, option: str) -> list[int]:
+    """Read "10,20,50" as numbers of at least 1."""
+    try:
+        numbers = [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 1:
+        raise ParameterError(f"{option} takes whole numbers like 10,20,50; got {text!r}.")
+    return numbers
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    import joblib
+
+    return int(joblib.cpu_count())

@@ -1,0 +1,120 @@
+"""`keepers select`: from a file to the features worth keeping."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keepers.cli.options import (
+    METHOD_NAMES,
+    DataArgument,
+    DebugOption,
+    DropOption,
+    ForceOption,
+    IdOption,
+    LabelsOption,
+    MaxSizeOption,
+    QuietOption,
+    ScaleOption,
+    SeedOption,
+    ThreadsOption,
+    as_bytes,
+    as_image_shape,
+    check_scaling,
+    refuse_existing,
+)
+from keepers.cli.voice import errors_in_one_sentence, note
+from keepers.exceptions import ParameterError
+
+__all__ = ["select"]
+
+
+@errors_in_one_sentence
+def select(
+    data: DataArgument,
+    k: Annotated[int, typer.Option("-k", "--features", min=1, help="How many features to keep.")],
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help=f"One of: {', '.join(METHOD_NAMES)}.")
+    ] = "spcafs",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Setting of the method, as in Python; repeatable."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the kept columns; the suffix says the format."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page to look at (HTML).")
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a recipe (JSON) for `keepers apply`."),
+    ] = None,
+    id: IdOption = None,
+    labels: LabelsOption = None,
+    drop: DropOption = None,
+    scale: ScaleOption = "raw",
+    image: Annotated[
+        str | None,
+        typer.Option(metavar="HxW", help="Features are pixels: draw the kept ones (32x32)."),
+    ] = None,
+    image_columns_first: Annotated[
+        bool,
+        typer.Option("--image-columns-first", help="Pixels run down the columns, as in MATLAB."),
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    force: ForceOption = False,
+    max_size: MaxSizeOption = None,
+    seed: SeedOption = 0,
+    threads: ThreadsOption = None,
+    quiet: QuietOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Select the features of a table that are worth keeping; labels are never used.
+
+    Example: keepers select genes.csv -k 50 --id sample --out kept.csv --report report.html
+    """
+    # Imported here, so that help and completion need not wait for scikit-learn.
+    from keepers.cli.selecting import (
+        as_json,
+        in_words,
+        recipe_of,
+        selected,
+        write_kept,
+        write_report,
+    )
+    from keepers.cli.settings import make_selector
+    from keepers.cli.shown import print_json, print_kept
+    from keepers.data import open_table
+    from keepers.data.writing import check_writable
+
+    refuse_existing([out, report, save], force)
+    if out is not None:
+        check_writable(out)
+    picture = None if image is None else as_image_shape(image)
+    scaling = check_scaling(scale)
+    selector = make_selector(method, k, set_ or [], seed)
+    table = open_table(
+        data, labels=labels, identifier=id, drop=drop or (), max_bytes=as_bytes(max_size)
+    )
+    if picture is not None and picture[0] * picture[1] != table.n_features:
+        raise ParameterError(
+            f"--image {image} is {picture[0] * picture[1]} pixels; the table has "
+            f"{table.n_features} features. Give the height and width of the images."
+        )
+    selection = selected(table, scaling, selector, threads, quiet)
+    if out is not None:
+        write_kept(selection, out, id, labels, force)
+    if report is not None:
+        write_report(selection, report, picture, image_columns_first, force)
+    if save is not None:
+        recipe_of(selection).save(save, force=force)
+    written = {"out": out, "report": report, "recipe": save}
+    if json:
+        print_json(as_json(selection, written))
+    else:
+        print_kept(selection.kept)
+        note(in_words(selection, written), quiet=quiet)

@@ -1,0 +1,170 @@
+"""What `keepers select` does: fit, write, show."""
+
+import shlex
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keepers.cli.fitting import fit_with_progress
+from keepers.cli.shown import KeptFeature
+from keepers.data import scale_samples
+from keepers.data.recipe import Recipe, checksum
+from keepers.data.table import LabelledTable
+from keepers.data.writing import write_table
+from keepers.evaluation.environment import environment_facts
+from keepers.linalg.moments import column_moments
+from keepers.reporting.selection import make_report, nearest_neighbours
+
+__all__ = [
+    "Selection",
+    "as_json",
+    "in_words",
+    "recipe_of",
+    "selected",
+    "write_kept",
+    "write_report",
+]
+
+DEPTH = 500
+"""How many of the kept features are compared with each other for the redundancy column."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A table, a fitted selector, and what it keeps."""
+
+    table: LabelledTable
+    X: Any
+    """Its values as scaled for the selection."""
+    scaling: str
+    selector: Any
+    kept: tuple[KeptFeature, ...]
+    variance_share: float
+    seconds: float
+
+    @property
+    def columns(self) -> np.ndarray:
+        """Kept columns in the order of the table."""
+        return np.sort([feature.column for feature in self.kept])
+
+
+def selected(
+    table: LabelledTable, scaling: str, selector: Any, threads: int | None, quiet: bool
+) -> Selection:
+    X = scale_samples(table.X, scaling)
+    began = time.perf_counter()
+    fit_with_progress(selector, X, threads=threads, quiet=quiet)
+    seconds = time.perf_counter() - began
+    top = selector.top()
+    spread = column_moments(X).sum_of_squares
+    neighbour, correlation = nearest_neighbours(X, top.indices, DEPTH)
+    kept = tuple(
+        KeptFeature(
+            column=int(column),
+            name=str(table.feature_names[column]),
+            score=float(top.scores[rank]),
+            variance=float(spread[column] / table.n_samples),
+            neighbour=_name_of(table, neighbour, rank),
+            correlation=float(correlation[rank]) if rank < len(correlation) else float("nan"),
+        )
+        for rank, column in enumerate(top.indices)
+    )
+    share = float(spread[top.indices].sum() / spread.sum())
+    return Selection(table, X, scaling, selector, kept, share, seconds)
+
+
+def _name_of(table: LabelledTable, neighbour: np.ndarray, rank: int) -> str | None:
+    if rank >= len(neighbour) or neighbour[rank] < 0:
+        return None
+    return str(table.feature_names[neighbour[rank]])
+
+
+def write_kept(
+    selection: Selection, path: Path, id: str | None, labels: str | None, force: bool
+) -> None:
+    """Write the kept columns with the values they had in the table, in its order."""
+    table, columns = selection.table, selection.columns
+    write_table(
+        path,
+        table.X[:, columns],
+        table.feature_names[columns],
+        table.sample_names,
+        table.labels,
+        identifier_name=id or "sample",
+        label_name=labels or "label",
+        force=force,
+    )
+
+
+def write_report(
+    selection: Selection,
+    path: Path,
+    image_shape: tuple[int, int] | None,
+    columns_first: bool,
+    force: bool,
+) -> None:
+    """Write the page about the selection."""
+    table = selection.table
+    make_report(
+        selection.selector,
+        selection.X,
+        feature_names=table.feature_names,
+        sample_names=table.sample_names,
+        labels=table.labels,
+        image_shape=image_shape,
+        image_order="F" if columns_first else "C",
+        source=table.name,
+        command=shlex.join(["keepers", *sys.argv[1:]]),
+        seconds=selection.seconds,
+    ).save(path, force=force)
+
+
+def recipe_of(selection: Selection) -> Recipe:
+    table, selector = selection.table, selection.selector
+    params = {name: value for name, value in selector.get_params().items() if name != "callback"}
+    facts = environment_facts()
+    return Recipe(
+        features=tuple(feature.name for feature in selection.kept),
+        scores=tuple(feature.score for feature in selection.kept),
+        method=type(selector).__name__,
+        params=params,
+        scaling=selection.scaling,
+        source=table.name,
+        shape=(table.n_samples, table.n_features),
+        checksum=checksum(table.X, table.feature_names),
+        versions={"python": facts["python"], **facts["versions"]},
+    )
+
+
+def as_json(selection: Selection, written: dict[str, Path | None]) -> dict[str, Any]:
+    recipe = recipe_of(selection)
+    return {
+        "data": recipe.source,
+        "n_samples": recipe.shape[0],
+        "n_features": recipe.shape[1],
+        "method": recipe.method,
+        "params": recipe.params,
+        "scaling": recipe.scaling,
+        "k": len(selection.kept),
+        "variance_share": selection.variance_share,
+        "seconds": selection.seconds,
+        "features": [
+            {"rank": rank, **vars(feature)} for rank, feature in enumerate(selection.kept, 1)
+        ],
+        "written": {what: str(path) for what, path in written.items() if path is not None},
+    }
+
+
+def in_words(selection: Selection, written: dict[str, Path | None]) -> str:
+    table = selection.table
+    sentences = [
+        f"{type(selection.selector).__name__} kept {len(selection.kept)} of {table.n_features} "
+        f"features of {table.name} ({table.n_samples} samples) in {selection.seconds:.1f} s; they "
+        f"hold {selection.variance_share:.1%} of the variance."
+    ]
+    sentences += [f"{what}: {path}" for what, path in written.items() if path is not None]
+    return "\n".join(sentences)

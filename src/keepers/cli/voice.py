@@ -1,0 +1,85 @@
+"""How the command speaks: results to stdout, everything else to stderr, and four exit codes.
+
+0: done. 1: could not, with one sentence why and the way out. 2: misuse. 130: interrupted. A
+traceback is shown only with ``--debug``.
+"""
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from rich.console import Console
+
+from keepers.exceptions import KeepersError, ParameterError
+
+__all__ = [
+    "COULD_NOT",
+    "INTERRUPTED",
+    "MISUSE",
+    "errors_in_one_sentence",
+    "in_words",
+    "note",
+    "stderr",
+]
+
+COULD_NOT, MISUSE, INTERRUPTED = 1, 2, 130
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+stderr = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
+
+
+def note(text: str, *, quiet: bool = False) -> None:
+    """Say something beside the result."""
+    if not quiet:
+        stderr.print(text)
+
+
+def in_words(seconds: float) -> str:
+    """Time left, in words that do not pretend to precision."""
+    if seconds < 90:
+        return f"about {max(1, round(seconds))} s left"
+    if seconds < 5400:
+        return f"about {round(seconds / 60)} min left"
+    return f"about {seconds / 3600:.1f} h left"
+
+
+def errors_in_one_sentence(command: Command) -> Command:
+    """Turn what goes wrong inside a command into a sentence and an exit code."""
+
+    @functools.wraps(command)
+    def guarded(*args: Any, **settings: Any) -> None:
+        if settings.get("debug"):
+            command(*args, **settings)
+            return
+        try:
+            command(*args, **settings)
+        except ParameterError as error:
+            _end(str(error), MISUSE)
+        except KeepersError as error:
+            _end(str(error), COULD_NOT)
+        except KeyboardInterrupt as error:
+            _end(str(error) or "Interrupted.", INTERRUPTED)
+        except BrokenPipeError:
+            # The reader of our output has left, as in `keepers ... | head`; nobody to tell.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(COULD_NOT) from None
+        except MemoryError:
+            _end("Not enough memory for this table.", COULD_NOT)
+        except OSError as error:
+            _end(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), COULD_NOT)
+        except Exception as error:
+            _end(
+                f"An error that keepers did not foresee ({type(error).__name__}: {error}). Run it "
+                "again with --debug and report what it shows.",
+                COULD_NOT,
+            )
+
+    return guarded  # type: ignore[return-value]
+
+
+def _end(sentence: str, code: int) -> None:
+    stderr.print(f"keepers: {sentence}")
+    raise SystemExit(code) from None

@@ -1,0 +1,85 @@
+"""How large the compressed buffers of an Arrow stream say they become, before they do.
+
+pyarrow allocates what each buffer declares. The declarations stand in the flatbuffer metadata of
+every message and in the first eight bytes of every compressed buffer; this module reads just those.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from keepers.data.limits import SizeLimit
+from keepers.exceptions import DataError
+
+__all__ = ["refuse_bombs"]
+
+# Positions of fields in the tables of Arrow's Message.fbs.
+_MESSAGE_HEADER = 2
+_DICTIONARY_DATA = 1
+_BATCH_LENGTH, _BATCH_BUFFERS, _BATCH_COMPRESSION = 0, 2, 3
+_NOT_COMPRESSED = -1
+
+
+def refuse_bombs(stream: Any, limit: SizeLimit) -> None:
+    """Raise if the buffers of an IPC stream would expand past the limit."""
+    import pyarrow as pa
+
+    expanded = 0
+    for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(stream)):
+        if message.type not in ("record batch", "dictionary"):
+            continue
+        try:
+            expanded += sum(_declared_sizes(message))
+        except (struct.error, IndexError) as error:
+            raise DataError("An Arrow message is damaged. Write the file again.") from error
+        limit.refuse_past(expanded, "The table, expanded,")
+
+
+def _declared_sizes(message: Any) -> Iterator[int]:
+    """Expanded size of every buffer of a message."""
+    metadata = memoryview(message.metadata)
+    batch = _table_in(metadata, _indirect(metadata, 0), _MESSAGE_HEADER)
+    if message.type == "dictionary":
+        batch = _table_in(metadata, batch, _DICTIONARY_DATA)
+    buffers = _table_in(metadata, batch, _BATCH_BUFFERS)
+    compressed = _field(metadata, batch, _BATCH_COMPRESSION) is not None
+    body = memoryview(message.body)
+    (count,) = _unpacked("<I", metadata, buffers)
+    if count * 16 > len(metadata):
+        raise DataError("An Arrow message is damaged. Write the file again.")
+    for at in range(count):
+        offset, length = _unpacked("<qq", metadata, buffers + 4 + 16 * at)
+        if not compressed or length < 8:
+            yield max(0, length)
+            continue
+        (declared,) = _unpacked("<q", body, offset)
+        yield length - 8 if declared == _NOT_COMPRESSED else max(0, declared)
+
+
+def _unpacked(layout: str, data: memoryview, at: int) -> tuple[int, ...]:
+    if at < 0:
+        raise IndexError
+    return struct.unpack_from(layout, data, at)
+
+
+def _indirect(data: memoryview, at: int) -> int:
+    """Follow a flatbuffer's relative pointer."""
+    return at + _unpacked("<I", data, at)[0]
+
+
+def _field(data: memoryview, table: int, number: int) -> int | None:
+    """Where a field of a flatbuffer table stands; None if it is left out."""
+    vtable = table - _unpacked("<i", data, table)[0]
+    (vtable_size,) = _unpacked("<H", data, vtable)
+    entry = 4 + 2 * number
+    if entry + 2 > vtable_size:
+        return None
+    (offset,) = _unpacked("<H", data, vtable + entry)
+    return table + offset if offset else None
+
+
+def _table_in(data: memoryview, table: int, number: int) -> int:
+    field = _field(data, table, number)
+    if field is None:
+        raise IndexError
+    return _indirect(data, field)

@@ -1,0 +1,46 @@
+"""What a writer is handed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from keepers.data.limits import SizeLimit
+
+__all__ = ["WrittenTable"]
+
+
+@dataclass(frozen=True)
+class WrittenTable:
+    """A checked table on its way to a file."""
+
+    X: Any
+    feature_names: list[str]
+    sample_names: list[str] | None
+    labels: NDArray[Any] | None
+    identifier_name: str
+    label_name: str
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X is a CSR matrix."""
+        return bool(sp.issparse(self.X))
+
+    @property
+    def has_numeric_labels(self) -> bool:
+        """Whether there are labels, and they are numbers."""
+        return self.labels is not None and self.labels.dtype.kind in "biuf"
+
+    def text_labels(self) -> list[str]:
+        """Labels as text."""
+        return [] if self.labels is None else [str(label) for label in self.labels.tolist()]
+
+    def dense(self) -> NDArray[Any]:
+        """X as an array, if it fits in memory."""
+        if not self.is_sparse:
+            return np.asarray(self.X)
+        shape = (int(self.X.shape[0]), int(self.X.shape[1]))
+        SizeLimit.of(None).refuse_shape(shape, self.X.dtype.itemsize, "The table as dense columns")
+        return np.asarray(self.X.toarray())

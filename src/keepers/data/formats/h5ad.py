@@ -1,0 +1,105 @@
+"""AnnData files (.h5ad), read with h5py: the layout is HDF5 with a few conventions."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from keepers.data.columns import Matrix, to_table
+from keepers.data.formats.hdf5 import hard_linked, open_hdf5, read_dataset
+from keepers.data.request import ReadRequest
+from keepers.data.table import LabelledTable
+from keepers.data.values import as_labels, as_names
+from keepers.data.wording import closest, listed
+from keepers.exceptions import DataError
+
+__all__ = ["read_h5ad"]
+
+_USUAL_INDEX = "_index"
+
+
+def read_h5ad(path: Path, request: ReadRequest) -> LabelledTable:
+    """Read X with var_names as features and obs_names as samples; labels are a column of obs."""
+    with open_hdf5(path) as file:
+        absent = [part for part in ("X", "obs", "var") if part not in file]
+        if absent:
+            raise DataError(f"An AnnData file holds X, obs and var; this one has no {absent[0]!r}.")
+        obs, var = hard_linked(file, "obs"), hard_linked(file, "var")
+        labels = request.labels
+        identifier = request.identifier or _index_name(obs)
+        matrix = Matrix(
+            _values(hard_linked(file, "X"), request),
+            feature_names=_column(var, _index_name(var), request),
+            sample_names=as_names(_column(obs, identifier, request), identifier),
+            labels=None if labels is None else as_labels(_column(obs, labels, request), labels),
+        )
+    return to_table(matrix, request, path.stem)
+
+
+def _values(node: Any, request: ReadRequest) -> Any:
+    if not _is_group(node) or "indptr" not in node:
+        return read_dataset(node, request)
+    shape = node.attrs.get("shape", node.attrs.get("h5sparse_shape"))
+    n_rows, n_columns = (int(length) for length in np.asarray(shape).ravel())
+    data, indices, starts = (
+        read_dataset(hard_linked(node, part), request) for part in ("data", "indices", "indptr")
+    )
+    by_rows = len(starts) == n_rows + 1
+    if n_rows == n_columns:
+        kind = node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", ""))
+        by_rows = _text(kind).startswith("csr")
+    build = sp.csr_matrix if by_rows else sp.csc_matrix
+    return build((data, indices, starts), shape=(n_rows, n_columns))
+
+
+def _is_group(node: Any) -> bool:
+    return hasattr(node, "keys")
+
+
+def _index_name(frame: Any) -> str:
+    """The column that holds the row names of obs or var."""
+    if _is_group(frame) and _USUAL_INDEX in frame:
+        return _USUAL_INDEX
+    # Asked last: the HDF5 library believes any length that a damaged text attribute claims.
+    if not _is_group(frame) or "_index" not in frame.attrs:
+        raise DataError(
+            f"{frame.name!r} is laid out as anndata did before 0.7. Read the file with anndata "
+            "and write it again."
+        )
+    return _text(frame.attrs["_index"])
+
+
+def _column(frame: Any, name: str, request: ReadRequest) -> Any:
+    """A column of obs or var: plain, categorical, or nullable."""
+    if name not in frame:
+        known = [key for key in frame if key != "__categories"]
+        raise DataError(
+            f"There is no column {name!r} in {frame.name!r}.{closest(name, known)} It holds "
+            f"{listed([repr(key) for key in known])}."
+        )
+    node = hard_linked(frame, name)
+    if not _is_group(node):
+        values = read_dataset(node, request)
+        if values.dtype.names is not None:
+            raise DataError(f"Column {name!r} of {frame.name!r} is no plain column.")
+        return values
+    if "codes" in node:
+        codes = read_dataset(hard_linked(node, "codes"), request)
+        categories = as_names(read_dataset(hard_linked(node, "categories"), request), name)
+        return _missing_where(codes < 0, categories[np.maximum(codes, 0)])
+    values = read_dataset(hard_linked(node, "values"), request)
+    mask = read_dataset(hard_linked(node, "mask"), request).astype(bool)
+    return _missing_where(mask, values)
+
+
+def _missing_where(mask: Any, values: Any) -> Any:
+    if not mask.any():
+        return values
+    holed = values.astype(object)
+    holed[mask] = None
+    return holed
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)

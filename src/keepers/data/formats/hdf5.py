@@ -1,0 +1,124 @@
+"""HDF5 as the formats built on it need it: nothing read from elsewhere, nothing too large."""
+
+import mmap
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keepers.data.limits import DEFLATE_RATIO, refuse_declared
+from keepers.data.request import ReadRequest
+from keepers.exceptions import DataError, MissingDependencyError
+
+__all__ = ["HDF5_MAGIC", "hard_linked", "open_hdf5", "read_dataset"]
+
+HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+_HEAP_MAGIC = b"GCOL\x01\0\0\0"
+_TEXT_RECORD = 16
+"""A length (4 bytes), the address of a heap (8) and a number in it (4)."""
+_HEAP_OBJECT = struct.Struct("<H6xQ")
+
+
+def open_hdf5(path: Path) -> Any:
+    """Open for reading; a context manager."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise MissingDependencyError(
+            f'{path.suffix} files of this kind need h5py: pip install "keepers[io]".'
+        ) from error
+    _refuse_endless_heaps(path)
+    return h5py.File(path, "r")
+
+
+def _refuse_endless_heaps(path: Path) -> None:
+    """Raise if text would be looked up without end.
+
+    Text of varying length lies in heaps: collections of objects, each with its size. The HDF5
+    library was seen to walk on the spot, for ever, where free space has size 0.
+    """
+    if path.stat().st_size == 0:
+        return
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as file:
+        heap = -1
+        while (heap := file.find(_HEAP_MAGIC, heap + 1)) >= 0:
+            end = min(heap + int.from_bytes(file[heap + 8 : heap + 16], "little"), len(file))
+            at = heap + 16
+            while at + _HEAP_OBJECT.size <= end:
+                index, size = _HEAP_OBJECT.unpack_from(file, at)
+                if index == 0 and size == 0:
+                    raise DataError("Its store of text is damaged. Obtain or write it again.")
+                at += size if index == 0 else _HEAP_OBJECT.size + size + (-size % 8)
+
+
+def hard_linked(group: Any, name: str) -> Any:
+    """A member that lies in this file; a link into another file is not followed."""
+    import h5py
+
+    link = group.get(name, getlink=True)
+    if not isinstance(link, h5py.HardLink):
+        raise DataError(
+            f"{name!r} must lie in the file itself; it is a link to elsewhere, which is not "
+            "followed. Store the values in the file."
+        )
+    return group[name]
+
+
+def read_dataset(dataset: Any, request: ReadRequest) -> Any:
+    """All values of a dataset, after its size was held against the limit and the file."""
+    import h5py
+
+    if not isinstance(dataset, h5py.Dataset) or dataset.shape is None:
+        raise DataError(f"{dataset.name!r} must be an array; it is a group, or empty.")
+    if dataset.external or dataset.is_virtual:
+        raise DataError(
+            f"{dataset.name!r} must lie in the file itself; it points to other files, which are "
+            "not read. Store the values in the file."
+        )
+    what = f"array {dataset.name!r}"
+    request.limit.refuse_shape(dataset.shape, max(dataset.dtype.itemsize, 8), what)
+    # Chunks that were never written take no space and stand for zeros; that is no table either.
+    ratio = 1 if dataset.chunks is None else DEFLATE_RATIO
+    refuse_declared(dataset.nbytes, ratio * dataset.id.get_storage_size(), what)
+    if h5py.check_string_dtype(dataset.dtype) is not None and dataset.dtype.kind == "O":
+        _refuse_false_lengths(dataset, what)
+    return dataset[()]
+
+
+def _refuse_false_lengths(dataset: Any, what: str) -> None:
+    """Raise if the text of an array claims to be longer than the file.
+
+    For every entry the file holds a length and a place; the HDF5 library sets memory aside by the
+    length before it looks at the place.
+    """
+    file_size = Path(dataset.file.filename).stat().st_size
+    total = 0
+    for block in _stored_blocks(dataset, file_size):
+        records = np.frombuffer(block, dtype=np.uint8)
+        usable = records[: len(records) // _TEXT_RECORD * _TEXT_RECORD].reshape(-1, _TEXT_RECORD)
+        lengths = np.ascontiguousarray(usable[:, :4]).view("<u4")
+        total += int(lengths.sum(dtype=np.int64))
+        refuse_declared(total, file_size, what)
+
+
+def _stored_blocks(dataset: Any, file_size: int) -> Iterator[bytes]:
+    """The bytes of an array as stored; nothing where a filter hides them."""
+    if dataset.chunks is None:
+        offset, size = dataset.id.get_offset(), dataset.id.get_storage_size()
+        if offset is not None and offset + size <= file_size:
+            with Path(dataset.file.filename).open("rb") as stream:
+                stream.seek(offset)
+                yield stream.read(size)
+        return
+    if dataset.compression not in (None, "gzip") or dataset.shuffle or dataset.fletcher32:
+        return
+    expected = _TEXT_RECORD * int(np.prod(dataset.chunks, dtype=object))
+    for number in range(dataset.id.get_num_chunks()):
+        place = dataset.id.get_chunk_info(number).chunk_offset
+        skipped, block = dataset.id.read_direct_chunk(place)
+        if dataset.compression == "gzip" and not skipped:
+            block = zlib.decompressobj().decompress(block, expected)
+        yield block

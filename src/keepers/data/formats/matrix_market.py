@@ -1,0 +1,172 @@
+"""Matrix Market (.mtx), sparse or dense.
+
+Parsed here: scipy's reader was seen to end the whole process on damaged files.
+"""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from keepers._protocols import FloatArray
+from keepers.data.columns import Matrix, to_table
+from keepers.data.formats.cells import parsed_cells
+from keepers.data.formats.expansion import is_compressed, open_expanded
+from keepers.data.limits import refuse_columns, refuse_declared, refuse_hollow
+from keepers.data.request import ReadRequest
+from keepers.data.table import LabelledTable
+from keepers.exceptions import DataError, MissingDependencyError
+
+__all__ = ["read_mtx"]
+
+_LONGEST_LINE = 2**16
+_BLOCK_BYTES = 4 * 2**20
+_ONE_A_LINE = bytes.maketrans(b" \t\r", b"\n\n\n")
+_BANNER = "%%matrixmarket"
+_NUMBERS_PER_ENTRY = {"pattern": 2, "real": 3, "integer": 3}
+_MIRRORED = {"general": None, "symmetric": 1.0, "skew-symmetric": -1.0}
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The banner and the sizes."""
+
+    sparse: bool
+    field: str
+    symmetry: str
+    n_rows: int
+    n_columns: int
+    n_entries: int
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers follow."""
+        return self.n_entries * (_NUMBERS_PER_ENTRY[self.field] if self.sparse else 1)
+
+
+def read_mtx(path: Path, request: ReadRequest) -> LabelledTable:
+    """Read a matrix whose rows are samples; sparse stays sparse."""
+    with open_expanded(path, request.limit) as stream:
+        head = _read_head(stream)
+        refuse_columns(head.n_columns, "the file")
+        if head.sparse:
+            refuse_hollow(head.n_rows, head.n_entries, "the file")
+            request.limit.refuse_shape((head.n_numbers,), 8, "The sparse matrix")
+        else:
+            request.limit.refuse_shape((head.n_rows, head.n_columns), 8, "The matrix")
+        if not is_compressed(path):  # every number takes a digit and a space
+            refuse_declared(2 * head.n_numbers, path.stat().st_size + 1, "the file")
+        numbers = _read_numbers(stream, head.n_numbers)
+    X = _sparse(numbers, head) if head.sparse else _dense(numbers, head)
+    return to_table(Matrix(X), request, path.name.split(".")[0])
+
+
+def _read_head(stream: IO[bytes]) -> _Head:
+    words = stream.readline(_LONGEST_LINE).decode("ascii", errors="replace").lower().split()
+    if len(words) != 5 or words[:2] != [_BANNER, "matrix"]:
+        raise DataError("A Matrix Market file begins with '%%MatrixMarket matrix ...'.")
+    layout, field, symmetry = words[2:]
+    if layout not in ("coordinate", "array") or field not in ("real", "integer", "pattern"):
+        raise DataError(
+            "A matrix must be coordinate or array, and real, integer or pattern; this one is "
+            f"{layout} {field}. Store real numbers."
+        )
+    if symmetry not in _MIRRORED or (layout == "array" and field == "pattern"):
+        raise DataError(f"A {layout} {field} matrix cannot be {symmetry}; the file is damaged.")
+    sizes = _read_sizes(stream)
+    if len(sizes) != (3 if layout == "coordinate" else 2) or min(sizes) < 0:
+        raise DataError(f"The line of sizes reads {sizes}; the file is damaged.")
+    n_rows, n_columns = sizes[:2]
+    if symmetry != "general" and n_rows != n_columns:
+        raise DataError(f"A {symmetry} matrix is square; this one is {n_rows} x {n_columns}.")
+    if layout == "coordinate":
+        return _Head(True, field, symmetry, n_rows, n_columns, sizes[2])
+    n_entries = n_rows * n_columns
+    if symmetry != "general":
+        n_entries = n_rows * (n_rows + (1 if symmetry == "symmetric" else -1)) // 2
+    return _Head(False, field, symmetry, n_rows, n_columns, n_entries)
+
+
+def _read_sizes(stream: IO[bytes]) -> list[int]:
+    while line := stream.readline(_LONGEST_LINE):
+        if line.strip() and not line.startswith(b"%"):
+            return [int(word) for word in line.split()]
+    raise DataError("There is no line of sizes; the file is truncated.")
+
+
+def _read_numbers(stream: IO[bytes], expected: int) -> FloatArray:
+    """The numbers of the body, as many as were declared."""
+    numbers = np.empty(expected)
+    found = 0
+    for block in _whole_words(stream):
+        values = _parsed(block)
+        if found + len(values) > expected:
+            raise DataError(f"The body must hold {expected} numbers; there are more.")
+        numbers[found : found + len(values)] = values
+        found += len(values)
+    if found < expected:
+        raise DataError(f"The body must hold {expected} numbers; there are {found}.")
+    return numbers
+
+
+def _whole_words(stream: IO[bytes]) -> Iterator[bytes]:
+    """Blocks that end where a line ends."""
+    while block := stream.read(_BLOCK_BYTES):
+        if not block.endswith(b"\n"):
+            block += stream.readline(_LONGEST_LINE)
+        yield block
+
+
+def _parsed(block: bytes) -> FloatArray:
+    try:
+        return parsed_cells(block.translate(_ONE_A_LINE), skip_empty=True)
+    except (MissingDependencyError, ValueError):
+        return _parsed_slowly(block)  # without pyarrow, or to be sure that something is wrong
+
+
+def _parsed_slowly(block: bytes) -> FloatArray:
+    with warnings.catch_warnings():
+        # NumPy stops at the first word that is no number; as a warning until it becomes an error.
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            return np.fromstring(block.decode("ascii"), sep=" ") if block.strip() else np.empty(0)
+        except (DeprecationWarning, ValueError) as error:
+            raise DataError("The body must hold numbers only; some word is none.") from error
+
+
+def _sparse(numbers: FloatArray, head: _Head) -> Any:
+    entries = numbers.reshape(head.n_entries, -1)
+    places = entries[:, :2]
+    inside = (places >= 1) & (places <= (head.n_rows, head.n_columns))
+    if not inside.all() or np.any(places != np.floor(places)):
+        raise DataError(
+            f"Rows and columns must be whole numbers from 1 to {head.n_rows} and "
+            f"{head.n_columns}; some are not."
+        )
+    rows, columns = places.T.astype(np.int64) - 1
+    values = np.ones(len(entries)) if head.field == "pattern" else entries[:, 2]
+    sign = _MIRRORED[head.symmetry]
+    if sign is not None:
+        below = rows != columns
+        values = np.concatenate([values, sign * values[below]])
+        rows, columns = (
+            np.concatenate([rows, columns[below]]),
+            np.concatenate([columns, rows[below]]),
+        )
+    return sp.csr_matrix((values, (rows, columns)), shape=(head.n_rows, head.n_columns))
+
+
+def _dense(numbers: FloatArray, head: _Head) -> FloatArray:
+    sign = _MIRRORED[head.symmetry]
+    if sign is None:
+        return numbers.reshape((head.n_rows, head.n_columns), order="F")
+    X = np.zeros((head.n_rows, head.n_columns))
+    # The lower triangle by columns is the upper one of the transpose by rows.
+    upper = np.triu_indices(head.n_rows, k=0 if sign > 0 else 1)
+    X.T[upper] = numbers
+    X[upper] = sign * numbers
+    return X

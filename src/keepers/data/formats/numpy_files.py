@@ -1,0 +1,134 @@
+"""NumPy archives (.npz) and single arrays (.npy). Nothing is ever unpickled."""
+
+import zipfile
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from keepers.data.columns import Matrix, to_table
+from keepers.data.limits import refuse_declared
+from keepers.data.request import ReadRequest
+from keepers.data.table import LabelledTable
+from keepers.data.wording import closest, listed
+from keepers.exceptions import DataError
+
+__all__ = ["read_npy", "read_npz"]
+
+LABEL_ARRAYS = ("y", "labels", "label", "target")
+_SPARSE_PARTS = {"format", "shape", "data", "indices", "indptr"}
+_CONVERTED = 8  # bytes per value once in float64
+
+
+def read_npy(path: Path, request: ReadRequest) -> LabelledTable:
+    """Read one two-dimensional array."""
+    with path.open("rb") as stream:
+        array = _read_array(stream, path.stat().st_size, path.name, request)
+    return to_table(Matrix(array), request, path.stem)
+
+
+def read_npz(path: Path, request: ReadRequest) -> LabelledTable:
+    """Read an archive: X (or its only 2-D array), y, feature_names and sample_names if there.
+
+    The parts of a matrix stored by ``scipy.sparse.save_npz`` are put together again.
+    """
+    with zipfile.ZipFile(path) as archive:
+        members = {
+            info.filename.removesuffix(".npy"): info
+            for info in archive.infolist()
+            if info.filename.endswith(".npy")
+        }
+
+        def read(name: str) -> Any:
+            info = members[name]
+            with archive.open(info) as stream:
+                return _read_array(stream, info.file_size, name, request)
+
+        labels = _named_array(request.labels, members, LABEL_ARRAYS)
+        identifier = _named_array(request.identifier, members, ("sample_names",))
+        if set(members) >= _SPARSE_PARTS:
+            X = _joined_sparse({part: read(part) for part in _SPARSE_PARTS})
+        else:
+            X = read(_values_array(members, archive, {labels, identifier}))
+        return to_table(
+            Matrix(
+                X,
+                feature_names=read("feature_names") if "feature_names" in members else None,
+                sample_names=read(identifier) if identifier else None,
+                labels=read(labels) if labels else None,
+            ),
+            request,
+            path.stem,
+        )
+
+
+def _named_array(
+    asked: str | None, members: dict[str, zipfile.ZipInfo], usual: tuple[str, ...]
+) -> str | None:
+    """The array that plays a role: the one asked for, if it is there, else a usual name."""
+    if asked is not None:
+        return asked if asked in members else None
+    return next((name for name in usual if name in members), None)
+
+
+def _values_array(
+    members: dict[str, zipfile.ZipInfo], archive: zipfile.ZipFile, taken: set[str | None]
+) -> str:
+    """The array of values: X, else the only one with two dimensions."""
+    if "X" in members:
+        return "X"
+    two_dimensional = []
+    for name, info in members.items():
+        if name in taken:
+            continue
+        with archive.open(info) as stream:
+            shape, dtype = _read_header(stream, name)
+        if len(shape) == 2 and dtype.kind in "biuf":
+            two_dimensional.append(name)
+    if len(two_dimensional) == 1:
+        return two_dimensional[0]
+    found = listed([repr(name) for name in members], shown=12) or "nothing"
+    raise DataError(
+        "An archive must hold an array X, or exactly one numeric array with two dimensions; this "
+        f"one holds {found}.{closest('X', members)} Store the values as X and the classes as y."
+    )
+
+
+def _read_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    elif version == (2, 0):
+        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    else:  # 3.0 exists only for structured arrays with non-ASCII field names
+        raise DataError(f"{name!r} is no plain numeric array. Store a two-dimensional one.")
+    if dtype.hasobject:
+        raise DataError(
+            f"{name!r} holds pickled Python objects, which are never loaded: a pickle can run any "
+            "code. Store it as numbers or fixed-width text (for example names.astype(str))."
+        )
+    return shape, dtype
+
+
+def _read_array(stream: IO[bytes], n_bytes: int, name: str, request: ReadRequest) -> Any:
+    """One array, after its declared size was held against the file and the limit."""
+    shape, dtype = _read_header(stream, name)
+    what = f"array {name!r}"
+    room = n_bytes - stream.tell()
+    request.limit.refuse_shape(shape, max(dtype.itemsize, _CONVERTED), what)
+    refuse_declared(int(np.prod(shape, dtype=object)) * dtype.itemsize, room, what)
+    stream.seek(0)
+    return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+def _joined_sparse(parts: dict[str, Any]) -> Any:
+    kind = parts["format"].item()
+    kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
+    if kind not in ("csr", "csc"):
+        raise DataError(f"A stored sparse matrix must be CSR or CSC; this one is {kind!r}.")
+    shape = tuple(int(length) for length in parts["shape"])
+    if len(shape) != 2:
+        raise DataError(f"A stored sparse matrix has two dimensions; this one has {len(shape)}.")
+    build = sp.csr_matrix if kind == "csr" else sp.csc_matrix
+    return build((parts["data"], parts["indices"], parts["indptr"]), shape=shape)

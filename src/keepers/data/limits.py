@@ -1,0 +1,109 @@
+"""How large a table may become, decided before memory is asked for."""
+
+import os
+from dataclasses import dataclass
+
+from keepers.data.wording import gigabytes
+from keepers.exceptions import DataError, ParameterError
+
+__all__ = [
+    "DEFAULT_MAX_BYTES",
+    "DEFLATE_RATIO",
+    "MOST_COLUMNS",
+    "SizeLimit",
+    "refuse_columns",
+    "refuse_declared",
+    "refuse_hollow",
+]
+
+DEFAULT_MAX_BYTES = 8 * 2**30
+MOST_COLUMNS = 5_000_000
+"""Every column has a name; past this number the names alone outweigh the table."""
+
+DEFLATE_RATIO = 1032
+"""No stream that zlib compressed expands by more: a larger declared size is a lie."""
+
+_ROWS_TAKEN_ON_TRUST, _ROWS_PER_ENTRY = 1_000_000, 100
+
+
+@dataclass(frozen=True)
+class SizeLimit:
+    """The largest table, in bytes of memory, that a reader may build."""
+
+    max_bytes: int
+    by_machine: bool = False
+    """Whether the machine's memory, not the setting, is what binds."""
+
+    @classmethod
+    def of(cls, max_bytes: int | None) -> "SizeLimit":
+        """The user's limit or the default (8 GiB), never more than the machine's memory."""
+        wanted = DEFAULT_MAX_BYTES if max_bytes is None else max_bytes
+        if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
+            raise ParameterError(
+                f"max_bytes must be a whole number of bytes, at least 1; got {max_bytes!r}. Leave "
+                f"it out for the default, {DEFAULT_MAX_BYTES} (8 GiB)."
+            )
+        memory = _physical_memory()
+        if memory is not None and memory < wanted:
+            return cls(memory, by_machine=True)
+        return cls(wanted)
+
+    def refuse_past(self, n_bytes: int, what: str) -> None:
+        """Raise if ``n_bytes`` for ``what`` exceeds the limit."""
+        if n_bytes <= self.max_bytes:
+            return
+        if self.by_machine:
+            bound = f"the {gigabytes(self.max_bytes)} of memory of this machine"
+            way_out = "Read a part of the table, or use a larger machine."
+        else:
+            bound = f"the limit of {gigabytes(self.max_bytes)}"
+            way_out = "If that size is meant, raise the limit: max_bytes= (--max-size)."
+        raise DataError(f"{what} needs {gigabytes(n_bytes)}, more than {bound}. {way_out}")
+
+    def refuse_shape(self, shape: tuple[int, ...], itemsize: int, what: str) -> None:
+        """Raise if an array of this shape, or its number of columns, is too large."""
+        n_bytes = itemsize
+        for length in shape:
+            if length < 0:
+                raise DataError(f"{what} declares a negative length ({shape}); it is damaged.")
+            n_bytes *= length
+        self.refuse_past(n_bytes, f"{what} ({' x '.join(str(length) for length in shape)})")
+        if len(shape) == 2:
+            refuse_columns(shape[1], what)
+
+
+def refuse_columns(n_columns: int, what: str) -> None:
+    """Raise if there are more columns than keepers reads."""
+    if n_columns > MOST_COLUMNS:
+        raise DataError(
+            f"At most {MOST_COLUMNS} columns are read; {what} declares {n_columns}. If it is not "
+            "damaged, leave out columns first (for example those that are almost always zero)."
+        )
+
+
+def refuse_declared(declared: int, at_most: int, what: str) -> None:
+    """Raise if a file declares more bytes than it can hold."""
+    if declared > at_most:
+        raise DataError(
+            f"{what} declares {declared} bytes of values, but the file can hold {at_most} at most: "
+            "it is truncated or damaged. Obtain or write it again."
+        )
+
+
+def refuse_hollow(n_rows: int, n_entries: int, what: str) -> None:
+    """Raise if a sparse matrix declares rows out of all proportion to its entries.
+
+    Every row costs memory, entries or not, so a damaged row count is expensive to believe.
+    """
+    if n_rows > _ROWS_TAKEN_ON_TRUST + _ROWS_PER_ENTRY * n_entries:
+        raise DataError(
+            f"A row without entries is no sample; {what} declares {n_rows} rows and {n_entries} "
+            "entries: it is damaged, or samples are columns. Write it again, samples as rows."
+        )
+
+
+def _physical_memory() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None  # a platform that does not tell; the allocation will

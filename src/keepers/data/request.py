@@ -1,0 +1,17 @@
+"""What the caller asked of a file: which columns are no features, and how large it may be."""
+
+from dataclasses import dataclass, field
+
+from keepers.data.limits import SizeLimit
+
+__all__ = ["ReadRequest"]
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """Roles of columns (or of the arrays of an archive), and the limit on size."""
+
+    labels: str | None = None
+    identifier: str | None = None
+    drop: tuple[str, ...] = ()
+    limit: SizeLimit = field(default_factory=lambda: SizeLimit.of(None))

@@ -1,0 +1,84 @@
+"""One type for every table that is read: values, names, and labels for judging a selection."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from keepers.data.wording import listed
+from keepers.exceptions import DataError
+
+__all__ = ["LabelledTable"]
+
+Names = NDArray[np.object_]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTable:
+    """A numeric table with the names of its columns and, where known, of its rows and classes.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        float64 or float32; NaN stands for a missing value.
+    feature_names : object array of str, length n_features
+        No two alike.
+    sample_names : object array of str, length n_samples, or None
+        Which sample each row is, where the source says so.
+    labels : array of length n_samples or None
+        Classes, for judging a selection; no method looks at them.
+    name : str
+        Short name for display.
+    """
+
+    X: Any
+    feature_names: Names
+    sample_names: Names | None = None
+    labels: NDArray[Any] | None = None
+    name: str = "table"
+
+    def __post_init__(self) -> None:
+        """Refuse a table whose parts do not fit together."""
+        if self.X.ndim != 2 or 0 in self.X.shape:
+            shape = " x ".join(str(length) for length in self.X.shape)
+            raise DataError(
+                f"A table needs at least one row and one feature column; {self.name!r} has shape "
+                f"{shape}. Check that the right file, variable or columns were named."
+            )
+        if self.X.dtype not in (np.float64, np.float32):
+            raise DataError(f"Values must be float64 or float32; got {self.X.dtype}.")
+        self._refuse_wrong_length("feature_names", self.feature_names, self.n_features)
+        self._refuse_wrong_length("sample_names", self.sample_names, self.n_samples)
+        self._refuse_wrong_length("labels", self.labels, self.n_samples)
+        if len(set(self.feature_names)) < self.n_features:
+            counts = Counter(self.feature_names)
+            twice = [repr(name) for name, count in counts.items() if count > 1]
+            raise DataError(
+                f"Feature names must differ; these stand more than once: {listed(twice)}. Rename "
+                "or drop all but one of each."
+            )
+
+    def _refuse_wrong_length(self, what: str, values: NDArray[Any] | None, expected: int) -> None:
+        if values is not None and (values.ndim != 1 or len(values) != expected):
+            raise DataError(
+                f"{what} must have one entry each ({expected}); {self.name!r} has an array of "
+                f"shape {values.shape}. Check that samples are rows and features are columns."
+            )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.X.shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X is a CSR matrix."""
+        return bool(sp.issparse(self.X))

@@ -1,0 +1,34 @@
+"""Pieces of error messages that several readers share."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+__all__ = ["closest", "first_line", "gigabytes", "listed"]
+
+_SHOWN = 5
+
+
+def listed(items: Sequence[str], shown: int = _SHOWN) -> str:
+    """The first few items, and how many more there are."""
+    text = ", ".join(items[:shown])
+    more = len(items) - shown
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """' Did you mean ...?' for the nearest known name, or nothing."""
+    by_folded = {candidate.casefold(): candidate for candidate in known}
+    found = difflib.get_close_matches(name.casefold(), by_folded, n=1)
+    return f" Did you mean {by_folded[found[0]]!r}?" if found else ""
+
+
+def first_line(error: BaseException, width: int = 200) -> str:
+    """The first line of what an exception says, without its final stop, or else its kind."""
+    lines = str(error).strip().splitlines()
+    text = lines[0].strip().rstrip(".") if lines else type(error).__name__
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def gigabytes(n_bytes: float) -> str:
+    """A size for people."""
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 5e7 else f"{n_bytes / 1e6:,.1f} MB"

@@ -1,0 +1,155 @@
+"""`keepers compare`, `reproduce` and `datasets`, as a user runs them."""
+
+import csv
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import COMMAND, QUICK
+
+STUDY = """\
+title = "two methods"
+ks = [2, 4]
+repeats = 2
+[[data]]
+source = "{table}"
+name = "patients"
+labels = "class"
+identifier = "sample"
+[[methods]]
+name = "SPCAFS"
+grid = {{ gamma = [1e-2, 1.0] }}
+default = {{}}
+[[methods]]
+name = "AllFeatures"
+default = {{}}
+"""
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_compare_judges_every_method_on_ones_own_table(keepers, table, tmp_path):
+    methods = ("--methods", "spcafs,mcfs", "--ks", "2,4", "--repeats", 3)
+    done = keepers("compare", table, "--labels", "class", "--id", "sample", *methods)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "keepers-compare-table"
+    found = {(r["method"], r["k"]): r for r in rows_of(folder / "default.csv")}
+    assert {method for method, _ in found} == {
+        "SPCAFS",
+        "MCFS",
+        "Random",
+        "Variance",
+        "All features",
+    }
+    assert float(found["SPCAFS", "2"]["acc_mean"]) == 1.0
+    assert "SPCAFS\t1.000" in done.stdout
+    assert (folder / "index.html").stat().st_size > 10_000
+    assert "index.html" in done.stderr
+
+
+def test_reproduce_runs_a_study_and_prints_nothing_beside_with_quiet(keepers, table, tmp_path):
+    (tmp_path / "mine.toml").write_text(STUDY.format(table=table))
+    done = keepers("reproduce", "mine.toml", "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(rows_of(tmp_path / "keepers-mine" / "tuned.csv")) == 3  # two k, and all features
+
+
+def test_a_faulty_study_is_refused_with_its_line(keepers, table, tmp_path):
+    (tmp_path / "mine.toml").write_text(STUDY.format(table=table).replace("ks =", "kz ="))
+    done = keepers("reproduce", "mine.toml")
+    assert done.returncode == 1
+    assert "line 2: kz: there is no such setting" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_absent_data_sets_are_named_with_the_way_out(keepers, tmp_path):
+    done = keepers("reproduce", "paper", KEEPERS_DATA=str(tmp_path))
+    assert done.returncode == 1
+    assert "Imm40" in done.stderr
+    assert "KEEPERS_DATA" in done.stderr
+    assert "--skip-absent" in done.stderr
+
+
+def test_datasets_lists_what_is_here_and_what_is_not(keepers, tmp_path):
+    done = keepers("datasets", KEEPERS_DATA=str(tmp_path))
+    assert done.returncode == 0
+    lines = {line.split()[0]: line for line in done.stdout.splitlines() if line}
+    assert "bundled" in lines["srbct"]
+    assert " no " in lines["Imm40"]
+    assert "KEEPERS_DATA" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["compare"], 2, "DATA"),
+        (["compare", "srbct", "--ks", "ten"], 2, "--ks takes whole numbers"),
+        (["compare", "srbct", "--methods", "spca"], 2, "no method 'spca'"),
+        (["compare", "srbct", "--scale", "big"], 2, "--scale must be one of"),
+        (["compare", "no-such-table"], 1, "no-such-table"),
+        (["reproduce", "no-such-study"], 1, "paper, quick, suite"),
+        (["nonsense"], 2, "nonsense"),
+        (["--version"], 0, ""),
+        (["compare", "--help"], 0, ""),
+    ],
+)
+def test_exit_codes_say_whether_it_was_misuse_or_could_not_be_done(keepers, arguments, code, said):
+    done = keepers(*arguments)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    """A comparison of some dozens of tasks, each a fraction of a second."""
+    what = ["compare", "digits", "--methods", "spcafs,lapscore,mcfs,udfs,dgufs", "--tune"]
+    how = ["--ks", "5,10,20,30", "--repeats", "5", "--threads", "2", "--out", str(folder)]
+    return subprocess.Popen(
+        [str(COMMAND), *what, *how],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **QUICK},
+    )
+
+
+def results_in(folder: Path) -> int:
+    path = folder / "results.sqlite"
+    if not path.exists():
+        return 0
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
+        try:
+            return int(database.execute("SELECT count(*) FROM results").fetchone()[0])
+        except sqlite3.OperationalError:  # killed before the tables were made
+            return 0
+
+
+def test_killed_ten_times_a_comparison_ends_with_the_same_tables(tmp_path):
+    whole, torn = tmp_path / "whole", tmp_path / "torn"
+    assert start(whole).wait(timeout=200) == 0
+    moments = random.Random(0)
+    kept, kills = 0, 0
+    while kills < 10:
+        process = start(torn)
+        time.sleep(moments.uniform(0.5, 4.0))
+        process.send_signal(signal.SIGKILL)
+        # -9: it was at work when it was killed. Else it had come to its end: begin anew.
+        kills += process.wait(timeout=20) == -signal.SIGKILL
+        now = results_in(torn)
+        assert now >= kept, "a result was lost"
+        kept = now
+        if process.returncode == 0:
+            torn = tmp_path / f"torn-{kills}"
+            kept = 0
+    assert start(torn).wait(timeout=200) == 0
+    assert results_in(torn) == results_in(whole)
+    for name in ("results.csv", "tuned.csv", "default.csv"):
+        assert (torn / name).read_bytes() == (whole / name).read_bytes()

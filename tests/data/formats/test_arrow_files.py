@@ -1,0 +1,156 @@
+"""Parquet and Feather as pandas and pyarrow write them."""
+
+import decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from keepers.data import open_table
+from keepers.exceptions import DataError
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+def _write(frame, path):
+    frame.to_parquet(path) if path.suffix == ".parquet" else frame.to_feather(path)
+
+
+@pytest.fixture(params=["a.parquet", "a.feather"])
+def path(request, tmp_path):
+    return tmp_path / request.param
+
+
+def test_what_pandas_writes_is_read_back_exactly(path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(50, 4)), columns=list("abcd"))
+    frame["small"] = rng.integers(0, 9, 50).astype("int8")
+    frame["truth"] = rng.random(50) < 0.5
+    frame["kind"] = pd.Categorical(rng.choice(["x", "y"], 50))
+    frame["who"] = [f"s{i}" for i in range(50)]
+    _write(frame, path)
+    table = open_table(path, labels="kind", identifier="who")
+    assert list(table.feature_names) == [*"abcd", "small", "truth"]
+    np.testing.assert_array_equal(table.X, frame.iloc[:, :6].to_numpy(dtype=float))
+    assert list(table.labels) == list(frame["kind"])
+    assert list(table.sample_names) == list(frame["who"])
+    assert table.X.flags.c_contiguous
+
+
+def test_single_precision_stays_single(path):
+    X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    _write(pd.DataFrame(X, columns=list("abc")), path)
+    table = open_table(path)
+    assert table.X.dtype == np.float32
+    np.testing.assert_array_equal(table.X, X)
+
+
+def test_missing_values_are_nan_in_every_kind_of_column(path):
+    frame = pd.DataFrame(
+        {
+            "a": [1.0, None, 3.0],
+            "b": pd.array([1, None, 3], dtype="Int64"),
+            "c": pd.array([True, None, False], dtype="boolean"),
+        }
+    )
+    _write(frame, path)
+    expected = [[1, 1, 1], [np.nan, np.nan, np.nan], [3, 3, 0]]
+    np.testing.assert_array_equal(open_table(path).X, expected)
+
+
+def test_the_row_names_of_pandas_name_the_samples(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0]}, index=["r1", "r2"])
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert list(open_table(tmp_path / "a.parquet").sample_names) == ["r1", "r2"]
+
+
+def test_many_batches_make_one_table(tmp_path):
+    X = np.random.default_rng(0).normal(size=(1000, 5))
+    content = pa.table({f"x{j}": X[:, j] for j in range(5)})
+    pq.write_table(content, tmp_path / "a.parquet", row_group_size=77)
+    np.testing.assert_array_equal(open_table(tmp_path / "a.parquet").X, X)
+    with pa.ipc.new_stream(tmp_path / "a.arrow", content.schema) as writer:
+        writer.write_table(content, max_chunksize=77)
+    np.testing.assert_array_equal(open_table(tmp_path / "a.arrow").X, X)
+
+
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+def test_compressed_and_plain_feather(tmp_path, compression):
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    content = pa.table({f"x{j}": X[:, j] for j in range(3)})
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_file(tmp_path / "a.feather", content.schema, options=options) as writer:
+        writer.write_table(content)
+    np.testing.assert_array_equal(open_table(tmp_path / "a.feather").X, X)
+
+
+def test_decimals_are_numbers(tmp_path):
+    values = [decimal.Decimal("1.25"), decimal.Decimal("-3.50")]
+    pq.write_table(pa.table({"a": values}), tmp_path / "a.parquet")
+    np.testing.assert_array_equal(open_table(tmp_path / "a.parquet").X, [[1.25], [-3.5]])
+
+
+def test_whole_numbers_that_float64_cannot_hold_are_refused(path):
+    _write(pd.DataFrame({"key": [2**60 + 1, 3], "a": [1.0, 2.0]}), path)
+    with pytest.raises(DataError, match=r"'key' .*identifier="):
+        open_table(path)
+    assert list(open_table(path, identifier="key").sample_names) == [str(2**60 + 1), "3"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [["x", "y"], [[1.0], [2.0]], pd.to_datetime(["2020-01-01", "2020-01-02"]), [b"x", b"y"]],
+)
+def test_columns_that_are_no_numbers_are_named(path, column):
+    _write(pd.DataFrame({"a": [1.0, 2.0], "other": column}), path)
+    with pytest.raises(DataError, match="do not: 'other'"):
+        open_table(path)
+    assert open_table(path, drop=["other"]).n_features == 1
+
+
+def test_repeated_names_are_refused(tmp_path):
+    content = pa.table([[1.0], [2.0]], names=["a", "a"])
+    pq.write_table(content, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="more than once: 'a'"):
+        open_table(tmp_path / "a.parquet")
+
+
+def test_a_name_with_a_dot_is_no_path(tmp_path):
+    content = pa.table({"a": [1.0], "a.b": [2.0], "c": ["x"]})
+    pq.write_table(content, tmp_path / "a.parquet")
+    table = open_table(tmp_path / "a.parquet", drop=["c"])
+    np.testing.assert_array_equal(table.X, [[1, 2]])
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_buffers_that_would_expand_past_the_limit_are_refused_unread(tmp_path, compression):
+    content = pa.table({"a": np.zeros(2_000_000), "b": np.zeros(2_000_000)})
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    path = tmp_path / "bomb.feather"
+    with pa.ipc.new_file(path, content.schema, options=options) as writer:
+        writer.write_table(content)
+    assert path.stat().st_size < 1_000_000
+    before = pa.total_allocated_bytes()
+    with pytest.raises(DataError, match=r"expanded, needs 32\.0 MB.*--max-size"):
+        open_table(path, max_bytes=20_000_000)
+    assert pa.total_allocated_bytes() - before < 1_000_000
+    assert open_table(path, max_bytes=40_000_000).n_samples == 2_000_000
+
+
+def test_text_that_would_expand_past_the_limit_is_refused_too(tmp_path):
+    path = tmp_path / "bomb.feather"
+    content = pa.table({"a": [1.0], "t": ["x" * 30_000_000]})
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(path, content.schema, options=options) as writer:
+        writer.write_table(content)
+    with pytest.raises(DataError, match="expanded"):
+        open_table(path, labels="t", max_bytes=20_000_000)
+
+
+def test_a_parquet_bomb_is_refused_by_what_it_declares(tmp_path):
+    path = tmp_path / "bomb.parquet"
+    pq.write_table(pa.table({"a": np.zeros(5_000_000)}), path)
+    assert path.stat().st_size < 1_000_000
+    with pytest.raises(DataError, match=r"5000000 x 1\) needs 40\.0 MB"):
+        open_table(path, max_bytes=30_000_000)

@@ -1,0 +1,170 @@
+"""MATLAB files: what scipy writes (5 to 7), and the layout of 7.3."""
+
+import struct
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from keepers.data import open_table
+from keepers.exceptions import DataError
+
+h5py = pytest.importorskip("h5py")
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(20, 6)) * (RNG.random((20, 6)) < 0.6)
+
+
+def _dense(values):
+    return values.toarray() if sp.issparse(values) else np.asarray(values, dtype=float)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize(
+    "values",
+    [
+        X,
+        X.astype(np.float32),
+        (10 * X).astype(np.int16),
+        np.abs(10 * X).astype(np.uint8),
+        X > 0,
+        (1e6 * X).astype(np.int64),
+        sp.csc_matrix(X),
+    ],
+    ids=lambda values: f"{type(values).__name__}-{values.dtype}",
+)
+def test_what_scipy_writes_is_read_back_exactly(tmp_path, compressed, values):
+    path = tmp_path / "a.mat"
+    content = {"note": "text", "fea": values, "s": {"a": 1}, "gnd": np.arange(20.0)[:, None]}
+    scipy.io.savemat(path, content, do_compression=compressed)
+    table = open_table(path)
+    np.testing.assert_array_equal(_dense(table.X), _dense(values))
+    assert table.is_sparse == sp.issparse(values)
+    np.testing.assert_array_equal(table.labels, np.arange(20))
+    assert table.labels.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.arange(20)[:, None],
+        np.arange(20, dtype=np.uint8)[None],
+        np.array([f"kind{i % 3}ü" for i in range(20)], dtype=object),
+        np.array([f"k{i}" for i in range(20)]),
+        sp.csc_matrix(np.arange(20.0)[:, None]),
+    ],
+    ids=["column", "row", "cells", "chars", "sparse"],
+)
+@pytest.mark.parametrize("name", ["y", "Y", "gnd", "label", "labels"])
+def test_labels_in_the_usual_shapes_and_names(tmp_path, labels, name):
+    path = tmp_path / "a.mat"
+    scipy.io.savemat(path, {"X": X, name: labels})
+    expected = labels.toarray() if sp.issparse(labels) else np.asarray(labels)
+    assert open_table(path).labels.tolist() == expected.ravel().tolist()
+
+
+def test_a_variable_can_be_named_as_labels(tmp_path):
+    path = tmp_path / "a.mat"
+    scipy.io.savemat(path, {"X": X, "y": np.zeros(20), "classes": np.arange(20)})
+    np.testing.assert_array_equal(open_table(path, labels="classes").labels, np.arange(20))
+
+
+def test_the_only_matrix_will_do_and_two_are_ambiguous(tmp_path):
+    path = tmp_path / "a.mat"
+    scipy.io.savemat(path, {"M": X, "v": np.arange(3)})
+    np.testing.assert_array_equal(open_table(path).X, X)
+    scipy.io.savemat(path, {"M": X, "N": X})
+    with pytest.raises(DataError, match="this one holds 'M', 'N'"):
+        open_table(path)
+
+
+def test_complex_values_are_refused(tmp_path):
+    scipy.io.savemat(tmp_path / "a.mat", {"X": X + 1j})
+    with pytest.raises(DataError, match="complex"):
+        open_table(tmp_path / "a.mat")
+
+
+def test_a_large_variable_is_refused_before_it_is_expanded(tmp_path):
+    path = tmp_path / "a.mat"
+    scipy.io.savemat(path, {"X": np.zeros((2000, 500))}, do_compression=True)
+    assert path.stat().st_size < 50_000
+    with pytest.raises(DataError, match=r"2000 x 500\) needs 8\.0 MB.*--max-size"):
+        open_table(path, max_bytes=5_000_000)
+    many = sp.csc_matrix(np.ones((2000, 500)))
+    scipy.io.savemat(path, {"X": many}, do_compression=True)
+    with pytest.raises(DataError, match="expanded, needs"):
+        open_table(path, max_bytes=5_000_000)
+
+
+def test_bytes_in_the_other_order_are_understood(tmp_path):
+    """One variable X = [1 3; 2 4] written by hand as a big-endian machine would."""
+    flags = struct.pack(">IIII", 6, 8, 6, 0)
+    dimensions = struct.pack(">IIii", 5, 8, 2, 2)
+    name = struct.pack(">HH4s", 1, 1, b"X\0\0\0")
+    values = struct.pack(">II4d", 9, 32, 1, 2, 3, 4)
+    body = flags + dimensions + name + values
+    header = b"MATLAB 5.0 MAT-file".ljust(124) + b"\x01\x00MI"
+    (tmp_path / "a.mat").write_bytes(header + struct.pack(">II", 14, len(body)) + body)
+    np.testing.assert_array_equal(open_table(tmp_path / "a.mat").X, [[1, 3], [2, 4]])
+
+
+def _save_73(path, **variables):
+    """As MATLAB's save -v7.3: columns as rows, classes as attributes, 512 bytes before all."""
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, values in variables.items():
+            if sp.issparse(values):
+                group = file.create_group(name)
+                group.attrs["MATLAB_sparse"] = np.uint64(values.shape[0])
+                group["data"], group["ir"] = values.data, values.indices.astype(np.uint64)
+                group["jc"] = values.indptr.astype(np.uint64)
+            elif values.dtype == object:
+                held = file.require_group("#refs#")
+                cells = []
+                for at, text in enumerate(values):
+                    codes = np.array([[ord(c)] for c in text], dtype=np.uint16)
+                    held[f"c{at}"] = codes
+                    cells.append(held[f"c{at}"].ref)
+                file.create_dataset(name, data=np.array([cells], dtype=h5py.ref_dtype))
+                file[name].attrs["MATLAB_class"] = np.bytes_(b"cell")
+            else:
+                file.create_dataset(name, data=values.T, chunks=True, compression="gzip")
+                file[name].attrs["MATLAB_class"] = np.bytes_(b"double")
+    with path.open("r+b") as stream:
+        stream.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
+
+
+@pytest.mark.parametrize("values", [X, sp.csc_matrix(X)], ids=["dense", "sparse"])
+def test_version_73_is_read_the_right_way_round(tmp_path, values):
+    _save_73(tmp_path / "a.mat", fea=values, gnd=np.arange(20.0)[:, None])
+    table = open_table(tmp_path / "a.mat")
+    np.testing.assert_array_equal(_dense(table.X), X)
+    np.testing.assert_array_equal(table.labels, np.arange(20))
+
+
+def test_version_73_with_a_cell_array_of_labels(tmp_path):
+    kinds = np.array([f"kind{i % 3}ü" for i in range(20)], dtype=object)
+    _save_73(tmp_path / "a.mat", X=X, labels=kinds)
+    assert list(open_table(tmp_path / "a.mat").labels) == list(kinds)
+
+
+def test_values_that_lie_in_another_file_are_not_read(tmp_path):
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["X"] = X
+    with h5py.File(tmp_path / "a.mat", "w") as file:
+        file["X"] = h5py.ExternalLink("other.h5", "X")
+    with pytest.raises(DataError, match="link to elsewhere"):
+        open_table(tmp_path / "a.mat")
+    X.astype("<f8").tofile(tmp_path / "raw")
+    with h5py.File(tmp_path / "a.mat", "w") as file:
+        place = [(str(tmp_path / "raw"), 0, X.nbytes)]
+        file.create_dataset("X", X.shape, "<f8", external=place)
+    with pytest.raises(DataError, match="points to other files"):
+        open_table(tmp_path / "a.mat")
+
+
+def test_a_declared_size_in_version_73_is_checked_first(tmp_path):
+    with h5py.File(tmp_path / "a.mat", "w") as file:
+        file.create_dataset("X", (10**6, 10**6), "<f8", chunks=(10, 10))
+    with pytest.raises(DataError, match="more than the"):
+        open_table(tmp_path / "a.mat")
