@@ -46,6 +46,14 @@ def test_the_core_works_where_no_optional_package_is_installed():
     assert done.stdout.strip() == "(20, 2)"
 
 
+def test_a_wheel_carries_the_studies_and_the_pages():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    carried = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    studies = {path.relative_to(ROOT).as_posix() for path in (ROOT / "experiments").glob("*.toml")}
+    assert set(carried) == studies
+    assert all(target.startswith("keepers/evaluation/study_files/") for target in carried.values())
+
+
 def test_every_public_name_exists_and_is_documented():
     for name in keepers.__all__:
         assert getattr(keepers, name).__doc__

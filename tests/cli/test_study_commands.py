@@ -109,14 +109,14 @@ def test_exit_codes_say_whether_it_was_misuse_or_could_not_be_done(keepers, argu
     assert "Traceback" not in done.stderr
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
+def start(folder: Path, stderr: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
     """A comparison of some dozens of tasks, each a fraction of a second."""
     what = ["compare", "digits", "--methods", "spcafs,lapscore,mcfs,udfs,dgufs", "--tune"]
     how = ["--ks", "5,10,20,30", "--repeats", "5", "--threads", "2", "--out", str(folder)]
     return subprocess.Popen(
         [str(COMMAND), *what, *how],
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=stderr,
         env={**os.environ, **QUICK},
     )
 
@@ -130,6 +130,18 @@ def results_in(folder: Path) -> int:
             return int(database.execute("SELECT count(*) FROM results").fetchone()[0])
         except sqlite3.OperationalError:  # killed before the tables were made
             return 0
+
+
+def test_interrupted_it_says_how_to_go_on_and_ends_with_130(tmp_path):
+    process = start(tmp_path / "out", stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while results_in(tmp_path / "out") == 0 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 130
+    assert "the same command goes on from there" in said
+    assert "Traceback" not in said
 
 
 def test_killed_ten_times_a_comparison_ends_with_the_same_tables(tmp_path):

@@ -17,7 +17,7 @@ from keepers.cli.options import (
     as_bytes,
     refuse_existing,
 )
-from keepers.cli.voice import errors_in_one_sentence, note
+from keepers.cli.voice import errors_in_one_sentence, note, waiting
 
 __all__ = ["apply"]
 
@@ -51,9 +51,9 @@ def apply(
     refuse_existing([out], force)
     check_writable(out)
     kept = Recipe.load(recipe)
-    table = open_table(
-        data, labels=labels, identifier=id, drop=drop or (), max_bytes=as_bytes(max_size)
-    )
+    limit = as_bytes(max_size)
+    with waiting(f"reading {data}", quiet=quiet):
+        table = open_table(data, labels=labels, identifier=id, drop=drop or (), max_bytes=limit)
     columns = kept.columns_of(table.feature_names)
     write_table(
         out,

@@ -23,7 +23,7 @@ from keepers.cli.options import (
     check_scaling,
     refuse_existing,
 )
-from keepers.cli.voice import errors_in_one_sentence, note
+from keepers.cli.voice import errors_in_one_sentence, note, waiting
 from keepers.exceptions import ParameterError
 
 __all__ = ["select"]
@@ -97,9 +97,9 @@ def select(
     picture = None if image is None else as_image_shape(image)
     scaling = check_scaling(scale)
     selector = make_selector(method, k, set_ or [], seed)
-    table = open_table(
-        data, labels=labels, identifier=id, drop=drop or (), max_bytes=as_bytes(max_size)
-    )
+    limit = as_bytes(max_size)
+    with waiting(f"reading {data}", quiet=quiet):
+        table = open_table(data, labels=labels, identifier=id, drop=drop or (), max_bytes=limit)
     if picture is not None and picture[0] * picture[1] != table.n_features:
         raise ParameterError(
             f"--image {image} is {picture[0] * picture[1]} pixels; the table has "

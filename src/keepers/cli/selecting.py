@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from keepers.cli.fitting import fit_with_progress
-from keepers.cli.shown import KeptFeature
+from keepers.cli.shown import KeptFeature, printable
 from keepers.data import scale_samples
 from keepers.data.recipe import Recipe, checksum
 from keepers.data.table import LabelledTable
+from keepers.data.wording import listed
 from keepers.data.writing import write_table
 from keepers.evaluation.environment import environment_facts
+from keepers.exceptions import DataError
 from keepers.linalg.moments import column_moments
 from keepers.reporting.selection import make_report, nearest_neighbours
 
@@ -55,6 +57,7 @@ class Selection:
 def selected(
     table: LabelledTable, scaling: str, selector: Any, threads: int | None, quiet: bool
 ) -> Selection:
+    _refuse_gaps(table)
     X = scale_samples(table.X, scaling)
     began = time.perf_counter()
     fit_with_progress(selector, X, threads=threads, quiet=quiet)
@@ -75,6 +78,22 @@ def selected(
     )
     share = float(spread[top.indices].sum() / spread.sum())
     return Selection(table, X, scaling, selector, kept, share, seconds)
+
+
+def _refuse_gaps(table: LabelledTable) -> None:
+    """Name the columns with missing values; the selector knows their numbers only."""
+    values = table.X.data if table.is_sparse else table.X
+    if np.isfinite(values.sum()) or np.isfinite(values).all():
+        return
+    if table.is_sparse:
+        gaps = np.bincount(table.X.indices[~np.isfinite(values)], minlength=table.n_features)
+    else:
+        gaps = (~np.isfinite(values)).sum(axis=0)
+    named = [f"{printable(str(table.feature_names[j]), 40)} ({gaps[j]})" for j in gaps.nonzero()[0]]
+    raise DataError(
+        f"Values must be finite numbers; NaN or infinity is in {len(named)} of {table.n_features} "
+        f"columns (how often): {listed(named)}. Leave them out with --drop, or fill the gaps first."
+    )
 
 
 def _name_of(table: LabelledTable, neighbour: np.ndarray, rank: int) -> str | None:

@@ -7,10 +7,12 @@ traceback is shown only with ``--debug``.
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from keepers.exceptions import KeepersError, ParameterError
 
@@ -22,6 +24,7 @@ __all__ = [
     "in_words",
     "note",
     "stderr",
+    "waiting",
 ]
 
 COULD_NOT, MISUSE, INTERRUPTED = 1, 2, 130
@@ -35,6 +38,16 @@ def note(text: str, *, quiet: bool = False) -> None:
     """Say something beside the result."""
     if not quiet:
         stderr.print(text)
+
+
+@contextmanager
+def waiting(text: str, *, quiet: bool = False) -> Iterator[None]:
+    """Show that something goes on, and for how long; silent where there is no terminal."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    silent = quiet or not stderr.is_terminal
+    with Progress(*columns, console=stderr, disable=silent, transient=True) as bar:
+        bar.add_task(text)
+        yield
 
 
 def in_words(seconds: float) -> str:

@@ -12,7 +12,7 @@ STUDIES = ("paper", "quick", "suite")
 
 # In a wheel the files lie beside this module; in a checkout they are in experiments/.
 _HERE = Path(__file__).resolve().parent
-_FOLDERS = (_HERE / "studies", _HERE.parents[2] / "experiments")
+_FOLDERS = (_HERE / "study_files", _HERE.parents[2] / "experiments")
 
 
 def find_study(spec: str) -> Path:

@@ -151,11 +151,13 @@ def _assembled(
     labels: list[Any] = []
     samples: list[Any] = []
     for batch in batches:
-        X.append(_values(batch, columns))
+        # By name once: batch.column(name) searches all names, which is slow in a wide table.
+        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+        X.append(_values(arrays, batch.num_rows, columns))
         if plan.labels is not None:
-            labels.extend(batch.column(columns.stored[plan.labels]).to_pylist())
+            labels.extend(arrays[columns.stored[plan.labels]].to_pylist())
         if plan.identifier is not None:
-            samples.extend(batch.column(columns.stored[plan.identifier]).to_pylist())
+            samples.extend(arrays[columns.stored[plan.identifier]].to_pylist())
     return LabelledTable(
         X.finished(),
         np.array([columns.names[at] for at in plan.features], dtype=object),
@@ -165,18 +167,18 @@ def _assembled(
     )
 
 
-def _values(batch: Any, columns: _Columns) -> Any:
+def _values(stored: dict[str, Any], n_rows: int, columns: _Columns) -> Any:
     """Rows x features; a missing value is NaN."""
     import pyarrow as pa
 
     target = pa.float32() if columns.dtype is np.float32 else pa.float64()
     arrays = []
     for at in columns.plan.features:
-        array = batch.column(columns.stored[at])
+        array = stored[columns.stored[at]]
         if array.type != target:
             array = _cast(array, target, columns.names[at])
         arrays.append(array)
-    if batch.num_rows == 0:
+    if n_rows == 0:
         return np.empty((0, len(arrays)), dtype=columns.dtype)
     plain = pa.RecordBatch.from_arrays(arrays, names=[str(at) for at in range(len(arrays))])
     return plain.to_tensor(null_to_nan=True).to_numpy()
