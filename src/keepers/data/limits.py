@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from keepers.data.wording import gigabytes
+from keepers.data.wording import readable_size
 from keepers.exceptions import DataError, ParameterError
 
 __all__ = [
@@ -53,12 +53,12 @@ class SizeLimit:
         if n_bytes <= self.max_bytes:
             return
         if self.by_machine:
-            bound = f"the {gigabytes(self.max_bytes)} of memory of this machine"
+            bound = f"the {readable_size(self.max_bytes)} of memory of this machine"
             way_out = "Read a part of the table, or use a larger machine."
         else:
-            bound = f"the limit of {gigabytes(self.max_bytes)}"
+            bound = f"the limit of {readable_size(self.max_bytes)}"
             way_out = "If that size is meant, raise the limit: max_bytes= (--max-size)."
-        raise DataError(f"{what} needs {gigabytes(n_bytes)}, more than {bound}. {way_out}")
+        raise DataError(f"{what} needs {readable_size(n_bytes)}, more than {bound}. {way_out}")
 
     def refuse_shape(self, shape: tuple[int, ...], itemsize: int, what: str) -> None:
         """Raise if an array of this shape, or its number of columns, is too large."""

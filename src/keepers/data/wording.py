@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable, Sequence
 
-__all__ = ["closest", "first_line", "gigabytes", "listed"]
+__all__ = ["closest", "first_line", "listed", "readable_size"]
 
 _SHOWN = 5
 
@@ -29,6 +29,9 @@ def first_line(error: BaseException, width: int = 200) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-def gigabytes(n_bytes: float) -> str:
+def readable_size(n_bytes: float) -> str:
     """A size for people."""
-    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 5e7 else f"{n_bytes / 1e6:,.1f} MB"
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:,.1f} {unit}"
+    return f"{n_bytes:.0f} bytes"

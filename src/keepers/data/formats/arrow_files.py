@@ -93,7 +93,8 @@ class _Columns:
     def of(cls, schema: Any, request: ReadRequest) -> "_Columns":
         names = settled_names(schema.names)
         plan = plan_columns(names, request, index=_pandas_index(schema))
-        kinds = [schema.types[at] for at in plan.features]
+        types = schema.types  # made anew at every access: slow in a wide table
+        kinds = [types[at] for at in plan.features]
         refuse_text(
             [
                 names[at]
@@ -151,7 +152,6 @@ def _assembled(
     labels: list[Any] = []
     samples: list[Any] = []
     for batch in batches:
-        # By name once: batch.column(name) searches all names, which is slow in a wide table.
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         X.append(_values(arrays, batch.num_rows, columns))
         if plan.labels is not None:

@@ -82,10 +82,9 @@ def _decoded_cells(block: bytes, starts: Any, stops: Any) -> list[str]:
 
 def _blank(codes: Any, starts: Any, stops: Any) -> None:
     """Overwrite cells by zeros, so that what is no number can pass as one."""
-    edges = np.zeros(len(codes) + 1, dtype=np.int8)
-    edges[starts] += 1
-    edges[stops] -= 1
-    codes[np.cumsum(edges[:-1], dtype=np.int8).astype(bool)] = _ZERO
+    lengths = stops - starts
+    before = np.cumsum(lengths) - lengths
+    codes[np.repeat(starts - before, lengths) + np.arange(lengths.sum())] = _ZERO
 
 
 def quoted_blocks(
@@ -144,8 +143,8 @@ def parsed_cells(cells: bytes, *, decimal: str = ".", skip_empty: bool = False) 
         raise MissingDependencyError(
             'Text tables need pyarrow: pip install "keepers[io]".'
         ) from error
-    if not cells.strip(b"\n"):
-        return np.full(0 if skip_empty else len(cells), np.nan)
+    if not cells:
+        return np.empty(0)
     table = pa_csv.read_csv(
         pa.py_buffer(cells),
         read_options=pa_csv.ReadOptions(column_names=["cell"]),
