@@ -30,7 +30,8 @@ def test_all_stands_for_every_user_facing_extra():
 
 
 def test_the_core_works_where_no_optional_package_is_installed():
-    optional = ["pandas", "polars", "pyarrow", "matplotlib", "dask", "anndata", "typer", "jinja2"]
+    optional = ["pandas", "polars", "pyarrow", "matplotlib", "dask", "anndata", "jinja2"]
+    optional += ["typer", "rich", "pydantic", "h5py", "playwright"]
     code = (
         "import sys\n"
         "class Absent:\n"
