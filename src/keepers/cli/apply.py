@@ -44,9 +44,10 @@ def apply(
     Example: keepers apply recipe.json new-samples.csv --id sample --out kept.csv
     """
     # Imported here, so that help and completion are there at once.
+    from keepers.cli.keeping import write_columns
     from keepers.data import open_table
     from keepers.data.recipe import Recipe
-    from keepers.data.writing import check_writable, write_table
+    from keepers.data.writing import check_writable
 
     refuse_existing([out], force)
     check_writable(out)
@@ -55,16 +56,7 @@ def apply(
     with waiting(f"reading {data}", quiet=quiet):
         table = open_table(data, labels=labels, identifier=id, drop=drop or (), max_bytes=limit)
     columns = kept.columns_of(table.feature_names)
-    write_table(
-        out,
-        table.X[:, columns],
-        table.feature_names[columns],
-        table.sample_names,
-        table.labels,
-        identifier_name=id or "sample",
-        label_name=labels or "label",
-        force=force,
-    )
+    write_columns(table, columns, out, identifier=id, labels=labels, force=force)
     note(
         f"Kept {len(columns)} of {table.n_features} features of {table.name}; wrote {out}",
         quiet=quiet,

@@ -14,6 +14,7 @@ from keepers.cli.options import (
     IdOption,
     LabelsOption,
     QuietOption,
+    RetryOption,
     ScaleOption,
     SeedOption,
     ThreadsOption,
@@ -53,9 +54,7 @@ def compare(
     out: FolderOption = None,
     seed: SeedOption = 0,
     threads: ThreadsOption = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Try failed and timed-out fits again.")
-    ] = False,
+    retry_failed: RetryOption = False,
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:

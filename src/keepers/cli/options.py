@@ -21,6 +21,7 @@ __all__ = [
     "LabelsOption",
     "MaxSizeOption",
     "QuietOption",
+    "RetryOption",
     "ScaleOption",
     "SeedOption",
     "ThreadsOption",
@@ -78,6 +79,9 @@ ThreadsOption = Annotated[
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+RetryOption = Annotated[
+    bool, typer.Option("--retry-failed", help="Try failed and timed-out fits again.")
+]
 FolderOption = Annotated[
     Path | None,
     typer.Option("--out", metavar="FOLDER", help="Where results go, and where they are resumed."),

@@ -9,6 +9,7 @@ from keepers.cli.options import (
     DebugOption,
     FolderOption,
     QuietOption,
+    RetryOption,
     ThreadsOption,
     available_cores,
 )
@@ -33,9 +34,7 @@ def reproduce(
     skip_absent: Annotated[
         bool, typer.Option("--skip-absent", help="Leave out data sets that are not here.")
     ] = False,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Try failed and timed-out fits again.")
-    ] = False,
+    retry_failed: RetryOption = False,
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:

@@ -78,12 +78,12 @@ def select(
     Example: keepers select genes.csv -k 50 --id sample --out kept.csv --report report.html
     """
     # Imported here, so that help and completion need not wait for scikit-learn.
+    from keepers.cli.keeping import write_columns
     from keepers.cli.selecting import (
         as_json,
         in_words,
         recipe_of,
         selected,
-        write_kept,
         write_report,
     )
     from keepers.cli.settings import make_selector
@@ -107,7 +107,8 @@ def select(
         )
     selection = selected(table, scaling, selector, threads, quiet)
     if out is not None:
-        write_kept(selection, out, id, labels, force)
+        columns = selection.columns
+        write_columns(table, columns, out, identifier=id, labels=labels, force=force)
     if report is not None:
         write_report(selection, report, picture, image_columns_first, force)
     if save is not None:

@@ -15,7 +15,6 @@ from keepers.data import scale_samples
 from keepers.data.recipe import Recipe, checksum
 from keepers.data.table import LabelledTable
 from keepers.data.wording import listed
-from keepers.data.writing import write_table
 from keepers.evaluation.environment import environment_facts
 from keepers.exceptions import DataError
 from keepers.linalg.moments import column_moments
@@ -27,7 +26,6 @@ __all__ = [
     "in_words",
     "recipe_of",
     "selected",
-    "write_kept",
     "write_report",
 ]
 
@@ -100,23 +98,6 @@ def _name_of(table: LabelledTable, neighbour: np.ndarray, rank: int) -> str | No
     if rank >= len(neighbour) or neighbour[rank] < 0:
         return None
     return str(table.feature_names[neighbour[rank]])
-
-
-def write_kept(
-    selection: Selection, path: Path, id: str | None, labels: str | None, force: bool
-) -> None:
-    """Write the kept columns with the values they had in the table, in its order."""
-    table, columns = selection.table, selection.columns
-    write_table(
-        path,
-        table.X[:, columns],
-        table.feature_names[columns],
-        table.sample_names,
-        table.labels,
-        identifier_name=id or "sample",
-        label_name=labels or "label",
-        force=force,
-    )
 
 
 def write_report(
