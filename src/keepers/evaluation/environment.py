@@ -51,14 +51,13 @@ def _commit() -> str | None:
     if not (here.parents[2] / ".git").exists():
         return None
     try:
-        done = subprocess.run(
-            ["git", "rev-parse", "--short=12", "HEAD"],
-            cwd=here,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
+        changed = _git("status", "--porcelain", cwd=here)
+        return _git("rev-parse", "--short=12", "HEAD", cwd=here) + (" with changes" * bool(changed))
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def _git(*arguments: str, cwd: Path) -> str:
+    command = ["git", *arguments]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=10, check=True)
     return done.stdout.strip()
