@@ -134,6 +134,9 @@ def _refuse_ragged(line: int, n_cells: int, n_columns: int) -> None:
     )
 
 
+WORTH_THREADS = 2**20
+
+
 def parsed_cells(cells: bytes, *, decimal: str = ".", skip_empty: bool = False) -> FloatArray:
     """Numbers that stand one a line; an empty line is NaN, or skipped."""
     try:
@@ -147,7 +150,11 @@ def parsed_cells(cells: bytes, *, decimal: str = ".", skip_empty: bool = False) 
         return np.empty(0)
     table = pa_csv.read_csv(
         pa.py_buffer(cells),
-        read_options=pa_csv.ReadOptions(column_names=["cell"]),
+        # For a small table threads gain nothing, and a process that ends while pyarrow's are still
+        # being started can be aborted (seen once in a hundred runs with pyarrow 16).
+        read_options=pa_csv.ReadOptions(
+            column_names=["cell"], use_threads=len(cells) > WORTH_THREADS
+        ),
         # No quoting and no delimiter is left to find; \x01 stands in for one.
         parse_options=pa_csv.ParseOptions(
             delimiter="\x01", quote_char=False, ignore_empty_lines=skip_empty
