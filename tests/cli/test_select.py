@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cli.test_malformed_files import options_of
+from data.test_malformed_files import SOUND
 from keepers import SPCAFS, VarianceScore
 
 COLUMNS = ("--id", "sample", "--labels", "class")
@@ -181,3 +183,14 @@ def test_names_cannot_steer_the_terminal(keepers, tmp_path):
     assert "\x1b" not in done.stdout
     assert "\u202e" not in done.stdout
     assert "\\x1b[31mred" in done.stdout
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_a_file_of_every_format_is_read_by_the_installed_command(keepers, tmp_path, name):
+    make, roles = SOUND[name]
+    path = tmp_path / name
+    path.write_bytes(make(np.random.default_rng(0)))
+    done = keepers("select", path, "-k", 2, "--method", "variance", "--json", *options_of(roles))
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["n_samples"], len(result["features"])) == (12, 2)
