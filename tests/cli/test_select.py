@@ -21,11 +21,12 @@ def kept_by_hand(table, k=3):
 def test_a_csv_becomes_a_smaller_csv_with_rows_and_classes_kept(keepers, table, tmp_path):
     done = keepers("select", table, "-k", 3, *COLUMNS, "--out", "kept.csv")
     assert done.returncode == 0, done.stderr
-    kept, whole = (
-        pd.read_csv(path, float_precision="round_trip") for path in (tmp_path / "kept.csv", table)
-    )
-    assert set(kept.columns) == {"sample", "class"} | kept_by_hand(table)
-    pd.testing.assert_frame_equal(kept, whole[kept.columns], check_exact=True)
+    kept, whole = (pd.read_csv(path, dtype=str) for path in (tmp_path / "kept.csv", table))
+    features = [name for name in kept.columns if name not in ("sample", "class")]
+    assert set(features) == kept_by_hand(table)
+    assert kept[["sample", "class"]].equals(whole[["sample", "class"]])
+    for name in features:  # Python's float reads every digit, which not every pandas does
+        assert list(map(float, kept[name])) == list(map(float, whole[name]))
 
 
 @pytest.mark.parametrize(
