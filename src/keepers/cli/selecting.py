@@ -1,5 +1,6 @@
 """What `keepers select` does: fit, write, show."""
 
+import platform
 import shlex
 import sys
 import time
@@ -15,7 +16,7 @@ from keepers.data import scale_samples
 from keepers.data.recipe import Recipe, checksum
 from keepers.data.table import LabelledTable
 from keepers.data.wording import listed
-from keepers.evaluation.environment import environment_facts
+from keepers.evaluation.environment import package_versions
 from keepers.exceptions import DataError
 from keepers.linalg.moments import column_moments
 from keepers.reporting.selection import make_report, nearest_neighbours
@@ -55,6 +56,7 @@ class Selection:
 def selected(
     table: LabelledTable, scaling: str, selector: Any, threads: int | None, quiet: bool
 ) -> Selection:
+    """Scale, fit, and describe each kept feature."""
     _refuse_gaps(table)
     X = scale_samples(table.X, scaling)
     began = time.perf_counter()
@@ -124,9 +126,9 @@ def write_report(
 
 
 def recipe_of(selection: Selection) -> Recipe:
+    """What it takes to keep the same features of another table."""
     table, selector = selection.table, selection.selector
     params = {name: value for name, value in selector.get_params().items() if name != "callback"}
-    facts = environment_facts()
     return Recipe(
         features=tuple(feature.name for feature in selection.kept),
         scores=tuple(feature.score for feature in selection.kept),
@@ -136,11 +138,12 @@ def recipe_of(selection: Selection) -> Recipe:
         source=table.name,
         shape=(table.n_samples, table.n_features),
         checksum=checksum(table.X, table.feature_names),
-        versions={"python": facts["python"], **facts["versions"]},
+        versions={"python": platform.python_version(), **package_versions()},
     )
 
 
 def as_json(selection: Selection, written: dict[str, Path | None]) -> dict[str, Any]:
+    """The result for machines."""
     recipe = recipe_of(selection)
     return {
         "data": recipe.source,
@@ -160,6 +163,7 @@ def as_json(selection: Selection, written: dict[str, Path | None]) -> dict[str, 
 
 
 def in_words(selection: Selection, written: dict[str, Path | None]) -> str:
+    """The result in a sentence, and a line for each file."""
     table = selection.table
     sentences = [
         f"{type(selection.selector).__name__} kept {len(selection.kept)} of {table.n_features} "

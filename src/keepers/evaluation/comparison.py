@@ -94,9 +94,5 @@ def _chosen(methods: str) -> list[str]:
 
 
 def _choice(name: str, tune: bool) -> MethodChoice:
-    settings = METHODS[name]
-    if tune or "grid" not in settings:
-        return MethodChoice(**settings)
-    # Without tuning the one grid point is the default itself.
-    grid = {key: [value] for key, value in settings["default"].items()}
-    return MethodChoice(**{**settings, "grid": grid})
+    # An empty grid has one point, the default itself.
+    return MethodChoice(**METHODS[name] if tune else {**METHODS[name], "grid": {}})

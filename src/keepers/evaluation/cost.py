@@ -38,7 +38,7 @@ class TimingRow:
     role: str
     fits: int
     unsuccessful: int
-    """Fits that failed or ran out of time; their seconds are not known and not counted."""
+    """Fits that failed or ran out of time; their seconds count as selection."""
     fit_seconds: float
     kmeans_seconds: float
 

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["environment_facts"]
+__all__ = ["environment_facts", "package_versions"]
 
 _PACKAGES = ("keepers", "numpy", "scipy", "scikit-learn", "joblib")
 
@@ -19,9 +19,14 @@ def environment_facts() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "cpu": _cpu(),
         "cores": _cores(),
-        "versions": {name: _version(name) for name in _PACKAGES},
+        "versions": package_versions(),
         "commit": _commit(),
     }
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of keepers and of what it computes with."""
+    return {name: _version(name) for name in _PACKAGES}
 
 
 def _cores() -> int:

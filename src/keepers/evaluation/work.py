@@ -55,12 +55,9 @@ def do(task: Task | Growth, data_folder: Path, time_limit: float, runner: int) -
 
 def _judge(task: Task, data_folder: Path) -> Outcome:
     X, classes = load_prepared(data_folder, task.fingerprint)
-    selector_class = all_selectors()[task.method]
-    params = resolve_params(task.params, len(np.unique(classes)))
-    if "random_state" in selector_class().get_params():
-        params.setdefault("random_state", task.seed)
+    unfitted = _selector(task, max(task.ks), len(np.unique(classes)))
     began = time.perf_counter()
-    selector = selector_class(max(task.ks), **params).fit(X)
+    selector = unfitted.fit(X)
     fit_seconds = time.perf_counter() - began
     top = selector.top(max(task.ks)).indices
     judgements = [
@@ -81,6 +78,14 @@ def _judge(task: Task, data_folder: Path) -> Outcome:
     )
 
 
+def _selector(task: Task | Growth, k: int, n_classes: int) -> Any:
+    selector_class = all_selectors()[task.method]
+    params = resolve_params(task.params, n_classes)
+    if "random_state" in selector_class().get_params():
+        params.setdefault("random_state", task.seed)
+    return selector_class(k, **params)
+
+
 def _history(selector: Any) -> tuple[float, ...]:
     values = np.atleast_1d(getattr(selector, "objective_", ()))
     return tuple(float(value) for value in values)
@@ -88,14 +93,11 @@ def _history(selector: Any) -> tuple[float, ...]:
 
 def _time(task: Growth) -> Outcome:
     """One fit on clusters in noise; the first, small fit is off the clock."""
-    selector_class = all_selectors()[task.method]
-    params = resolve_params(task.params, N_CLUSTERS)
-    if "random_state" in selector_class().get_params():
-        params.setdefault("random_state", task.seed)
-    selector_class(10, **params).fit(_made_up(60, 30, task.seed))
+    selector = _selector(task, 10, N_CLUSTERS)
+    selector.fit(_made_up(60, 30, task.seed))
     X = _made_up(task.n_samples, task.n_features, task.seed)
     began = time.perf_counter()
-    selector_class(10, **params).fit(X)
+    selector.fit(X)
     return Outcome("ok", fit_seconds=time.perf_counter() - began)
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from keepers.data.writing import whole_file
+from keepers.reporting.board import require
 from keepers.reporting.selection.figures import draw
 from keepers.reporting.selection.page import render
 from keepers.reporting.selection.summary import SelectionSummary, summarise
-from keepers.reporting.selection.svg import require
 
 __all__ = ["SelectionReport", "make_report"]
 

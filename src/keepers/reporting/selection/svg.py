@@ -2,13 +2,12 @@
 
 import io
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
-from keepers.exceptions import MissingDependencyError
+from keepers.reporting.board import clean_board
 
-__all__ = ["ACCENT", "INK", "LINE", "MUTED", "drawing_board", "inline_svg", "require"]
+__all__ = ["ACCENT", "INK", "LINE", "MUTED", "drawing_board", "inline_svg"]
 
 # Colours that no figure uses for itself: each stands for a colour of the page, light or dark.
 INK, MUTED, LINE, ACCENT = "#010203", "#010204", "#010205", "#010206"
@@ -48,29 +47,9 @@ _SETTINGS: dict[Any, Any] = {
 }
 
 
-def require(module: str) -> None:
-    """Refuse, with the command that mends it, if a package of the extra is not installed."""
-    from importlib import import_module
-
-    try:
-        import_module(module)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'A report needs {module}, which is not installed. Run: pip install "keepers[plot]"'
-        ) from error
-
-
-@contextmanager
-def drawing_board(name: str, width: float, height: float) -> Iterator[Any]:
-    """A new figure of so many points, drawn with our settings whatever the user's are."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_SETTINGS)
-        matplotlib.rcParams["svg.hashsalt"] = f"keepers-{name}"
-        yield Figure(figsize=(width / 72, height / 72), dpi=72, layout="constrained")
+def drawing_board(name: str, width: float, height: float) -> AbstractContextManager[Any]:
+    """A new figure of so many points, in the colours of the page."""
+    return clean_board(name, width, height, _SETTINGS)
 
 
 def inline_svg(figure: Any, label: str) -> str:

@@ -3,19 +3,17 @@
 import io
 import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from html import escape
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from keepers.evaluation.atomic import write_bytes, write_text
-from keepers.exceptions import MissingDependencyError
+from keepers.reporting.board import clean_board
 from keepers.reporting.study.palette import INK, LINE, MUTED, PAPER, as_variables
 
-__all__ = ["Picture", "board", "finish", "require", "save"]
+__all__ = ["Picture", "board", "finish", "save"]
 
 PIXELS_PER_POINT = 2
 _SETTINGS: dict[Any, Any] = {
@@ -59,28 +57,9 @@ class Picture:
     png: bytes
 
 
-def require(module: str) -> None:
-    """Refuse, with the command that mends it, if a package of the extra is not installed."""
-    try:
-        import_module(module)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"The report of a study needs {module}, which is not installed. Run: "
-            'pip install "keepers[plot]"'
-        ) from error
-
-
-@contextmanager
-def board(name: str, width: float, height: float) -> Iterator[Any]:
-    """A new figure of so many points, drawn with our settings whatever the user's are."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_SETTINGS)
-        matplotlib.rcParams["svg.hashsalt"] = f"keepers-{name}"
-        yield Figure(figsize=(width / 72, height / 72), dpi=72, layout="constrained")
+def board(name: str, width: float, height: float) -> AbstractContextManager[Any]:
+    """A new figure of so many points, in the colours of the study."""
+    return clean_board(name, width, height, _SETTINGS)
 
 
 def finish(figure: Any, name: str, label: str) -> Picture:

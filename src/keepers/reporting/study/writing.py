@@ -6,7 +6,8 @@ from keepers.evaluation.atomic import write_text
 from keepers.evaluation.claims import Evidence
 from keepers.evaluation.runner import StudyRun
 from keepers.evaluation.tables import write_tables
-from keepers.reporting.study.drawing import require, save
+from keepers.reporting.board import require
+from keepers.reporting.study.drawing import save
 from keepers.reporting.study.page import render
 from keepers.reporting.study.pictures import draw_all
 
