@@ -1,0 +1,1 @@
+"""Choices made from X alone: the path along gamma, stability, settings and the number to keep."""
