@@ -25,7 +25,9 @@ if TYPE_CHECKING:
         TopFeatures,
         VarianceScore,
         all_selectors,
+        prune_redundant,
     )
+    from keepers.tuning import StabilitySelector
 
 __version__ = "0.1.0"
 
@@ -40,11 +42,13 @@ __all__ = [
     "AllFeatures",
     "LaplacianScore",
     "RandomScore",
+    "StabilitySelector",
     "TopFeatures",
     "VarianceScore",
     "all_selectors",
     "datasets",
     "metrics",
+    "prune_redundant",
     "report",
 ]
 
@@ -52,6 +56,7 @@ _ELSEWHERE = {
     "datasets": ("keepers.data", None),
     "metrics": ("keepers.metrics", None),
     "report": ("keepers.reporting.selection", "make_report"),
+    "StabilitySelector": ("keepers.tuning", "StabilitySelector"),
 }
 
 

@@ -253,8 +253,7 @@ def test_ties_go_to_the_lowest_index():
     X = np.column_stack([column, column, column])
     selector = SPCAFS(1, n_components=1).fit(X)
     np.testing.assert_allclose(selector.scores_, np.sqrt(1 / 3), atol=1e-6)
-    tied = SPCAFS(1, n_components=1)
-    tied._store_ranking(np.array([0.5, 1.0, 0.5, 1.0]), np.zeros(4, dtype=bool))
+    tied = VarianceScore(1).fit(np.array([[0.0, 0.0, 1.0, 4.0], [1.0, 2.0, 2.0, 2.0]]))
     assert tied.ranking_.tolist() == [3, 1, 4, 2]
 
 

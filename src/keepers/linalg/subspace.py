@@ -21,7 +21,7 @@ from keepers._protocols import FloatArray, SymmetricOperator
 __all__ = ["Subspace", "leading_subspace", "orthonormal_subspace"]
 
 # Below this, a direction of the 2m-dimensional space is rounding noise (relative, squared norm).
-_DEPENDENT = 1e-12
+_DEPENDENT = 1e-8
 # theta_j + shift_i may cross zero in rows with little shift; such quotients are capped.
 _FLOOR = 1e-3
 # Images smaller than this share of the largest do not set the accuracy.

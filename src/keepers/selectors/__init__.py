@@ -6,6 +6,7 @@ from keepers.selectors.floors import AllFeatures, RandomScore, VarianceScore
 from keepers.selectors.laplacian_score import LaplacianScore
 from keepers.selectors.mcfs import MCFS
 from keepers.selectors.ranking import RankingSelector, TopFeatures
+from keepers.selectors.redundancy import prune_redundant
 from keepers.selectors.rne import RNE
 from keepers.selectors.sogfs import SOGFS
 from keepers.selectors.spcafs import SPCAFS
@@ -26,6 +27,7 @@ __all__ = [
     "TopFeatures",
     "VarianceScore",
     "all_selectors",
+    "prune_redundant",
 ]
 
 _SELECTORS: tuple[type[RankingSelector], ...] = (

@@ -71,6 +71,9 @@ class DGUFS(RankingSelector):
         See above.
     max_iter : int, default=100
         Passes at most; "bcd" usually needs two to four.
+    max_correlation : float in (0, 1] or None, default=None
+        Features whose correlation with a better one exceeds this, in size, are ranked behind all
+        others. None ranks by score alone.
     random_state : int, RandomState or None, default=None
         Seeds the start of the eigensolver of "bcd", which does not influence the result beyond
         rounding. "admm" has nothing random.
@@ -124,6 +127,7 @@ class DGUFS(RankingSelector):
         beta=0.5,
         solver="bcd",
         max_iter=100,
+        max_correlation=None,
         random_state=None,
     ):
         self.n_features_to_select = n_features_to_select
@@ -133,6 +137,7 @@ class DGUFS(RankingSelector):
         self.beta = beta
         self.solver = solver
         self.max_iter = max_iter
+        self.max_correlation = max_correlation
         self.random_state = random_state
 
     def _fit(self, X):
@@ -155,7 +160,7 @@ class DGUFS(RankingSelector):
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.n_clusters_ = n_clusters
-        self._store_ranking(table.spread(scores), table.unusable)
+        self._store_ranking(table.spread(scores), table)
 
     def _check_parameters(self):
         check_choice("solver", self.solver, ("bcd", "admm"))

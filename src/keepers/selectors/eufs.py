@@ -65,6 +65,9 @@ class EUFS(RankingSelector):
     bandwidth : float or None, default=None
         Of the heat kernel exp(-distance^2 / (2 bandwidth^2)); None takes the mean distance between
         samples.
+    max_correlation : float in (0, 1] or None, default=None
+        Features whose correlation with a better one exceeds this, in size, are ranked behind all
+        others. None ranks by score alone.
     random_state : int, RandomState or None, default=None
         Seeds the k-means start, and the sample from which the bandwidth is taken past 3000 rows.
 
@@ -124,6 +127,7 @@ class EUFS(RankingSelector):
         max_iter=300,
         tol=1e-6,
         bandwidth=None,
+        max_correlation=None,
         random_state=None,
     ):
         self.n_features_to_select = n_features_to_select
@@ -134,6 +138,7 @@ class EUFS(RankingSelector):
         self.max_iter = max_iter
         self.tol = tol
         self.bandwidth = bandwidth
+        self.max_correlation = max_correlation
         self.random_state = random_state
 
     def _fit(self, X):
@@ -169,7 +174,7 @@ class EUFS(RankingSelector):
         self.n_clusters_ = start.U.shape[1]
         self.n_live_ = int(np.count_nonzero(norms))
         scores = _scores(norms, result.last_norms, result.pulls)
-        self._store_ranking(table.spread(scores), table.unusable)
+        self._store_ranking(table.spread(scores), table)
 
     def _check_parameters(self):
         check_count("n_clusters", self.n_clusters)

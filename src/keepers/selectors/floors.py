@@ -19,6 +19,9 @@ class RandomScore(RankingSelector):
     ----------
     n_features_to_select : int, float in (0, 1] or None, default=None
         How many features to keep, or which share of them; None keeps half.
+    max_correlation : float in (0, 1] or None, default=None
+        Features whose correlation with a better one exceeds this, in size, are ranked behind all
+        others. None ranks by score alone.
     random_state : int, RandomState or None, default=None
         Seeds the scores.
 
@@ -45,14 +48,15 @@ class RandomScore(RankingSelector):
     (83, 50)
     """
 
-    def __init__(self, n_features_to_select=None, *, random_state=None):
+    def __init__(self, n_features_to_select=None, *, max_correlation=None, random_state=None):
         self.n_features_to_select = n_features_to_select
+        self.max_correlation = max_correlation
         self.random_state = random_state
 
     def _fit(self, X):
         table = read_table(self, X)
         scores = check_random_state(self.random_state).uniform(size=table.n_features)
-        self._store_ranking(np.where(table.unusable, 0.0, scores), table.unusable)
+        self._store_ranking(np.where(table.unusable, 0.0, scores), table)
 
 
 class VarianceScore(RankingSelector):
@@ -66,6 +70,9 @@ class VarianceScore(RankingSelector):
     n_features_to_select : int, float in (0, 1] or None, default=None
         How many features to keep, or which share of them; None keeps half. It does not influence
         the scores: ``top(k)`` gives the best k for any k afterwards.
+    max_correlation : float in (0, 1] or None, default=None
+        Features whose correlation with a better one exceeds this, in size, are ranked behind all
+        others. None ranks by score alone.
 
     Attributes
     ----------
@@ -90,12 +97,13 @@ class VarianceScore(RankingSelector):
     True
     """
 
-    def __init__(self, n_features_to_select=None):
+    def __init__(self, n_features_to_select=None, *, max_correlation=None):
         self.n_features_to_select = n_features_to_select
+        self.max_correlation = max_correlation
 
     def _fit(self, X):
         table = read_table(self, X)
-        self._store_ranking(table.spread(table.moments.variance), table.unusable)
+        self._store_ranking(table.spread(table.moments.variance), table)
 
 
 class AllFeatures(RankingSelector):
@@ -135,6 +143,6 @@ class AllFeatures(RankingSelector):
 
     def _fit(self, X):
         table = read_table(self, X)
-        self._store_ranking(np.ones(table.n_features), table.unusable)
+        self._store_ranking(np.ones(table.n_features), table)
         self.n_features_to_select_ = table.n_features
         self.support_ = np.ones(table.n_features, dtype=bool)

@@ -38,6 +38,9 @@ class LaplacianScore(RankingSelector):
         between samples (over a random 3000 of them if there are more). Not used by "binary".
     self_loops : bool, default=False
         Whether every sample is also joined to itself with weight 1, as in scikit-feature.
+    max_correlation : float in (0, 1] or None, default=None
+        Features whose correlation with a better one exceeds this, in size, are ranked behind all
+        others. None ranks by score alone.
     random_state : int, RandomState or None, default=None
         Draws the samples for the mean distance where there are more than 3000; nothing else is
         random.
@@ -78,6 +81,7 @@ class LaplacianScore(RankingSelector):
         weights="heat",
         bandwidth=None,
         self_loops=False,
+        max_correlation=None,
         random_state=None,
     ):
         self.n_features_to_select = n_features_to_select
@@ -85,6 +89,7 @@ class LaplacianScore(RankingSelector):
         self.weights = weights
         self.bandwidth = bandwidth
         self.self_loops = self_loops
+        self.max_correlation = max_correlation
         self.random_state = random_state
 
     def _fit(self, X):
@@ -100,7 +105,7 @@ class LaplacianScore(RankingSelector):
             )
         result = laplacian_scores(graph, table.X)
         self.laplacian_scores_ = table.spread(result.scores, fill=WORST_SCORE)
-        self._store_ranking(0.0 - self.laplacian_scores_, table.unusable)
+        self._store_ranking(0.0 - self.laplacian_scores_, table)
 
     def _check_parameters(self):
         check_count("n_neighbors", self.n_neighbors)

@@ -46,6 +46,9 @@ class MCFS(RankingSelector):
     bandwidth : float or None, default=None
         The t of the heat kernel exp(-d^2 / (2 t^2)). None takes the mean distance between samples
         (over a random 3000 of them if there are more).
+    max_correlation : float in (0, 1] or None, default=None
+        Features whose correlation with a better one exceeds this, in size, are ranked behind all
+        others. None ranks by score alone.
     random_state : int, RandomState or None, default=None
         Seeds the eigensolver past 400 samples and the sample for the mean distance past 3000.
 
@@ -99,6 +102,7 @@ class MCFS(RankingSelector):
         cardinality=None,
         ridge=1e-3,
         bandwidth=None,
+        max_correlation=None,
         random_state=None,
     ):
         self.n_features_to_select = n_features_to_select
@@ -107,6 +111,7 @@ class MCFS(RankingSelector):
         self.cardinality = cardinality
         self.ridge = ridge
         self.bandwidth = bandwidth
+        self.max_correlation = max_correlation
         self.random_state = random_state
 
     def _fit(self, X):
@@ -129,7 +134,7 @@ class MCFS(RankingSelector):
         self.cardinality_ = cardinality
         self.n_iter_ = int(result.n_knots.sum())
         self.converged_ = embedding.converged
-        self._store_ranking(table.spread(result.scores), table.unusable)
+        self._store_ranking(table.spread(result.scores), table)
 
     def _check_parameters(self):
         check_count("n_clusters", self.n_clusters)

@@ -10,9 +10,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.selectors.settings import check_feature_count, count_features
+from keepers.linalg.redundancy import unlike_the_better
+from keepers.selectors.settings import check_feature_count, check_max_correlation, count_features
+from keepers.selectors.table import Table
 
 __all__ = ["RankingSelector", "TopFeatures"]
+
+# With max_correlation, the walk down the ranking ends once so many unlike features were found, or
+# as many as are asked for: going on to the end takes time with the square of their number.
+FEWEST_COMPARED = 2000
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,9 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     """True for methods whose ranking depends on ``n_features_to_select``, so that each k needs its
     own fit."""
 
+    max_correlation: float | None = None
+    """A parameter of every selector but `AllFeatures`."""
+
     def __sklearn_tags__(self):
         """CSR and CSC are welcome, unless the method says why not."""
         tags = super().__sklearn_tags__()
@@ -74,6 +83,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         self._forget()
         try:
             check_feature_count(self.n_features_to_select)
+            check_max_correlation(self.max_correlation)
             self._fit(X)
         except BaseException:
             self._forget()
@@ -89,18 +99,54 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         """Whether a ranking is there."""
         return hasattr(self, "ranking_")
 
-    def _store_ranking(self, scores: FloatArray, unusable: BoolArray) -> None:
-        """Set ``scores_``, ``ranking_`` and ``support_``; unusable features come last.
+    def _store_ranking(self, scores: FloatArray, table: Table) -> None:
+        """Set ``scores_``, ``ranking_`` and ``support_`` from a score per column the user gave.
 
-        Ties go to the lowest index.
+        Ties go to the lowest index; constant columns come last.
         """
-        order = np.lexsort((np.arange(len(scores)), -scores, unusable))
-        ranking = np.empty(len(scores), dtype=np.intp)
-        ranking[order] = np.arange(1, len(scores) + 1)
         self.scores_ = scores
         self.n_features_to_select_ = count_features(self.n_features_to_select, len(scores))
+        order = np.lexsort((np.arange(len(scores)), -scores, table.unusable))
+        self._store_order(order, table)
+
+    def _store_order(
+        self,
+        order: IndexArray,
+        table: Table,
+        always: BoolArray | None = None,
+        never: BoolArray | None = None,
+    ) -> None:
+        """Set ``ranking_`` and ``support_`` from the columns in order, best first.
+
+        With ``max_correlation``, features too much like a better one go behind the others, unless
+        they are marked in ``always``; constant columns, and those marked in ``never``, stay last.
+        """
+        if self.max_correlation is not None:
+            compared = ~table.unusable if never is None else ~(table.unusable | never)
+            order = self._unlike_first(order, table, compared, always)
+        ranking = np.empty(len(order), dtype=np.intp)
+        ranking[order] = np.arange(1, len(order) + 1)
         self.support_ = ranking <= self.n_features_to_select_
         self.ranking_ = ranking
+
+    def _unlike_first(
+        self, order: IndexArray, table: Table, compared: BoolArray, always: BoolArray | None
+    ) -> IndexArray:
+        position = np.full(table.n_features, -1)
+        position[table.usable] = np.arange(len(table.usable))
+        walk = order[compared[order]]
+        keeps = unlike_the_better(
+            table.X,
+            table.moments,
+            position[walk],
+            float(self.max_correlation or 1.0),
+            most=max(self.n_features_to_select_, FEWEST_COMPARED),
+            always=None if always is None else always[table.usable],
+        )
+        unlike_first = np.concatenate([walk[keeps], walk[~keeps], order[~compared[order]]])
+        if always is None:
+            return unlike_first
+        return np.concatenate([order[always[order]], unlike_first[~always[unlike_first]]])
 
     def _generator(self) -> np.random.Generator:
         """The random numbers of one fit, from ``random_state``."""

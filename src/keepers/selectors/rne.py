@@ -55,6 +55,9 @@ class RNE(RankingSelector):
     tol : float, default=1e-6
         The iteration ends when the objective changes by less than this, relatively, twice in a
         row; 0 always takes all steps.
+    max_correlation : float in (0, 1] or None, default=None
+        Features whose correlation with a better one exceeds this, in size, are ranked behind all
+        others. None ranks by score alone.
     random_state : int, RandomState or None, default=None
         Seeds the starts.
 
@@ -112,6 +115,7 @@ class RNE(RankingSelector):
         lle_orientation="consistent",
         max_iter=50,
         tol=1e-6,
+        max_correlation=None,
         random_state=None,
     ):
         self.n_features_to_select = n_features_to_select
@@ -121,6 +125,7 @@ class RNE(RankingSelector):
         self.lle_orientation = lle_orientation
         self.max_iter = max_iter
         self.tol = tol
+        self.max_correlation = max_correlation
         self.random_state = random_state
 
     def _fit(self, X):
@@ -148,7 +153,7 @@ class RNE(RankingSelector):
         self.converged_ = result.converged
         self.split_gap_ = result.split_gap
         self.orthogonality_gap_ = result.orthogonality_gap
-        self._store_ranking(table.spread(result.squared_row_norms), table.unusable)
+        self._store_ranking(table.spread(result.squared_row_norms), table)
 
     def _check_parameters(self):
         check_count("n_neighbors", self.n_neighbors)

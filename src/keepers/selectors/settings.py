@@ -11,6 +11,7 @@ __all__ = [
     "check_choice",
     "check_count",
     "check_feature_count",
+    "check_max_correlation",
     "check_positive",
     "count_features",
 ]
@@ -60,6 +61,13 @@ def check_feature_count(value: Any, name: str = "n_features_to_select") -> None:
         f"{name} must be a whole number from 1 on, a share in (0, 1], or None for half of the "
         f"features; got {value!r}."
     )
+
+
+def check_max_correlation(value: Any) -> None:
+    """None, or a number in (0, 1]."""
+    if value is not None:
+        hint = "None passes no feature over."
+        check_positive("max_correlation", value, at_most=1.0, hint=hint)
 
 
 def count_features(value: Any, n_features: int, name: str = "n_features_to_select") -> int:

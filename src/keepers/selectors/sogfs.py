@@ -58,6 +58,9 @@ class SOGFS(RankingSelector):
     tol : float, default=1e-6
         Within a pass, W is reweighted until its part of the objective changes by less than this
         (absolutely), at most 100 times.
+    max_correlation : float in (0, 1] or None, default=None
+        Features whose correlation with a better one exceeds this, in size, are ranked behind all
+        others. None ranks by score alone.
     random_state : int, RandomState or None, default=None
         Seeds the eigensolver; it does not change the scores beyond its tolerance.
 
@@ -117,6 +120,7 @@ class SOGFS(RankingSelector):
         gamma=1.0,
         max_iter=50,
         tol=1e-6,
+        max_correlation=None,
         random_state=None,
     ):
         self.n_features_to_select = n_features_to_select
@@ -126,6 +130,7 @@ class SOGFS(RankingSelector):
         self.gamma = gamma
         self.max_iter = max_iter
         self.tol = tol
+        self.max_correlation = max_correlation
         self.random_state = random_state
 
     @property
@@ -169,7 +174,7 @@ class SOGFS(RankingSelector):
         self.n_clusters_ = n_clusters
         warn_of_noise(self.n_live_, n_wanted)
         scores = break_ties_by_cost(result.squared_norms, result.cost)
-        self._store_ranking(table.spread(scores), table.unusable)
+        self._store_ranking(table.spread(scores), table)
 
     def _check_parameters(self):
         check_count("n_clusters", self.n_clusters)

@@ -9,8 +9,8 @@ from keepers.exceptions import ConvergenceWarning, ParameterError
 from keepers.linalg.null_spectrum import null_edge
 from keepers.linalg.principal import count_leading, principal_subspace
 from keepers.linalg.scatter import as_scatter
+from keepers.selectors.control import ControlledSelector, read_control
 from keepers.selectors.memory import refuse_past_memory
-from keepers.selectors.ranking import RankingSelector
 from keepers.selectors.settings import (
     check_choice,
     check_count,
@@ -19,7 +19,6 @@ from keepers.selectors.settings import (
     is_whole,
 )
 from keepers.selectors.table import read_table
-from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.spcafs import dense_is_cheaper, solve_block, solve_dense
 
 __all__ = ["SPCAFS"]
@@ -30,7 +29,7 @@ GAMMA_SCALE = 0.03
 MOST_AUTO_COMPONENTS = 100
 
 
-class SPCAFS(RankingSelector):
+class SPCAFS(ControlledSelector):
     """Unsupervised feature selection by row-sparse PCA.
 
     Finds an orthonormal W (features x components) that keeps as much of the variance as it can
@@ -43,11 +42,14 @@ class SPCAFS(RankingSelector):
     (Li, Nie, Bian, Wu and Li), with eigenproblems that cost a few products with X instead of a
     decomposition of S.
 
+    What you know beforehand goes into the penalty, gamma * sum_G c_G (|W_G|^2 + eps)^(p/2) over
+    groups G of features: see ``must_keep``, ``never_keep``, ``penalty_weights`` and ``groups``.
+
     Parameters
     ----------
     n_features_to_select : int, float in (0, 1] or None, default=None
-        How many features to keep, or which share of them; None keeps half. It does not influence
-        the fit: ``top(k)`` gives the best k for any k afterwards.
+        How many features to keep, or which share of those not in ``never_keep``; None keeps half.
+        It does not influence the fit: ``top(k)`` gives the best k for any k afterwards.
     n_components : "auto", int or float in (0, 1), default="auto"
         Columns of W. A float keeps as many principal components as explain that share of the
         variance. "auto" counts the eigenvalues of the covariance that exceed the largest one to be
@@ -68,6 +70,19 @@ class SPCAFS(RankingSelector):
         Steps at most.
     tol : float, default=1e-8
         The iteration ends when a step lowers the objective by less than this, relatively.
+    penalty_weights : array of shape (n_features,), dict or None, default=None
+        A factor c_i on the penalty of each feature (a cost, say), or a dict from names or indices
+        to factors, 1 for the others. 0 means always kept, infinity never.
+    groups : array of shape (n_features,), list of lists, dict of lists or None, default=None
+        Features that live or die together: a label per feature (None or NaN: in no group), or
+        lists of names or indices. A group of k counts as k^(1 - p/2) times its mean weight.
+    must_keep : sequence of names or indices, boolean mask or None, default=None
+        Features that stay: the same as weight 0. Names need a data frame.
+    never_keep : sequence of names or indices, boolean mask or None, default=None
+        Features that go: the same as weight infinity, and as a fit without these columns.
+    max_correlation : float in (0, 1] or None, default=None
+        Features whose correlation with a better one exceeds this, in size, are ranked behind all
+        others. None ranks by score alone.
     random_state : int, RandomState or None, default=None
         Seeds the start of the eigensolver where both sides of X exceed 3000; elsewhere nothing is
         random.
@@ -83,7 +98,9 @@ class SPCAFS(RankingSelector):
     scores_ : array of shape (n_features,)
         Row norms of W; higher is better.
     ranking_ : array of shape (n_features,)
-        1 is the best feature. Ties go to the lowest index, constant columns come last.
+        1 is the best feature. Ties go to the lowest index, constant columns come last. Features
+        always kept come before all others, those never kept after all others, and the members of
+        a group stand together, in the place that the root mean square of their scores gives them.
     support_ : boolean array of shape (n_features,)
         The features kept.
     components_ : array of shape (n_components_, n_features)
@@ -95,7 +112,9 @@ class SPCAFS(RankingSelector):
     converged_ : bool
         Whether the objective settled within ``max_iter`` steps.
     n_live_ : int
-        Rows of W that are not zero up to the smoothing.
+        Rows of W that the penalty has not sent to zero, up to the smoothing.
+    penalty_weights_ : array of shape (n_features,)
+        The factors used; 0 for features always kept, infinity for those never kept.
     gamma_ : float
         The penalty weight used.
     n_components_ : int
@@ -118,6 +137,9 @@ class SPCAFS(RankingSelector):
     (83, 50)
     >>> len(selector.top(10).indices)
     10
+    >>> selector = SPCAFS(50, n_components=3, must_keep=[7], never_keep=[0, 1]).fit(X)
+    >>> selector.top(1).indices
+    array([7])
     """
 
     def __init__(
@@ -131,6 +153,11 @@ class SPCAFS(RankingSelector):
         solver="auto",
         max_iter=1000,
         tol=1e-8,
+        penalty_weights=None,
+        groups=None,
+        must_keep=None,
+        never_keep=None,
+        max_correlation=None,
         random_state=None,
         verbose=0,
         callback=None,
@@ -143,13 +170,21 @@ class SPCAFS(RankingSelector):
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
+        self.penalty_weights = penalty_weights
+        self.groups = groups
+        self.must_keep = must_keep
+        self.never_keep = never_keep
+        self.max_correlation = max_correlation
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
 
     def _fit(self, X):
         self._check_parameters()
-        table = read_table(self, X)
+        everything = read_table(self, X)
+        control = self._read_control(everything.n_features)
+        table = control.allowed(everything)
+        control.count_to_select(self.n_features_to_select)  # refused here, before any work
         n_samples, n_usable = table.X.shape
         rng = self._generator()
         expected_width = self.n_components if is_whole(self.n_components) else 10
@@ -163,7 +198,10 @@ class SPCAFS(RankingSelector):
                 24.0 * n_usable**2,
                 "solver='block' needs none of them.",
             )
-        result, gamma = self._solve(scatter, width, solver, rng)
+        start = principal_subspace(scatter, width, rng)
+        gamma = float(GAMMA_SCALE * start.values[0] if self.gamma == "scale" else self.gamma)
+        penalty = control.penalty(gamma, float(self.p), float(self.eps), table.usable)
+        result = self._solve(scatter, start, penalty, solver)
         if not result.converged:
             warnings.warn(
                 f"The objective was still falling after max_iter={self.max_iter} steps. Raise "
@@ -181,7 +219,8 @@ class SPCAFS(RankingSelector):
         self.n_components_ = width
         self.solver_ = solver
         self.mean_ = table.mean.astype(table.X.dtype, copy=False)
-        self._store_ranking(np.sqrt(np.einsum("ij,ij->j", W, W)), table.unusable)
+        scores = np.sqrt(np.einsum("ij,ij->j", W, W))
+        self._store_controlled(scores, everything, control)
 
     def _check_parameters(self):
         check_choice("solver", self.solver, ("auto", "block", "dense"))
@@ -199,6 +238,17 @@ class SPCAFS(RankingSelector):
         share = is_real(self.n_components) and not is_whole(self.n_components)
         if not named_auto and not (share and 0 < self.n_components < 1):
             check_count("n_components", self.n_components, hint="Or a share in (0, 1), or 'auto'.")
+
+    def _read_control(self, n_features):
+        """What the user decided before the data do."""
+        return read_control(
+            n_features,
+            getattr(self, "feature_names_in_", None),
+            penalty_weights=self.penalty_weights,
+            groups=self.groups,
+            must_keep=self.must_keep,
+            never_keep=self.never_keep,
+        )
 
     def _count_components(self, scatter, table, rng):
         """The number of columns of W, from the setting and the spectrum of S."""
@@ -225,14 +275,11 @@ class SPCAFS(RankingSelector):
             return self.solver
         return "dense" if dense_is_cheaper(n_samples, n_features, width) else "block"
 
-    def _solve(self, scatter, width, solver, rng):
-        start = principal_subspace(scatter, width, rng)
-        gamma = GAMMA_SCALE * start.values[0] if self.gamma == "scale" else self.gamma
-        penalty = RowPenalty(float(gamma), float(self.p), float(self.eps))
+    def _solve(self, scatter, start, penalty, solver):
         common = {"max_iter": self.max_iter, "tol": self.tol, "callback": self._on_step}
         if solver == "dense":
-            return solve_dense(scatter.dense(), width, penalty, **common), penalty.gamma
-        return solve_block(scatter, start, penalty, **common), penalty.gamma
+            return solve_dense(scatter.dense(), start.vectors.shape[1], penalty, **common)
+        return solve_block(scatter, start, penalty, **common)
 
     def _on_step(self, progress):
         if self.verbose:

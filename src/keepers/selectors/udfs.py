@@ -60,6 +60,9 @@ class UDFS(RankingSelector):
         Eigenproblems at most.
     tol : float, default=1e-8
         The iteration ends when a step lowers the objective by no more than this, relatively.
+    max_correlation : float in (0, 1] or None, default=None
+        Features whose correlation with a better one exceeds this, in size, are ranked behind all
+        others. None ranks by score alone.
     random_state : int, RandomState or None, default=None
         Seeds the eigensolver; it does not change the scores beyond rounding.
     tie_breaker : bool, default=True
@@ -120,6 +123,7 @@ class UDFS(RankingSelector):
         regularization=1000.0,
         max_iter=100,
         tol=1e-8,
+        max_correlation=None,
         random_state=None,
         tie_breaker=True,
     ):
@@ -130,6 +134,7 @@ class UDFS(RankingSelector):
         self.regularization = regularization
         self.max_iter = max_iter
         self.tol = tol
+        self.max_correlation = max_correlation
         self.random_state = random_state
         self.tie_breaker = tie_breaker
 
@@ -166,7 +171,7 @@ class UDFS(RankingSelector):
         self.n_clusters_ = n_clusters
         warn_of_noise(self.n_live_, count_features(self.n_features_to_select, table.n_features))
         scores = break_ties_by_cost(result.squared_norms, form.diagonal())
-        self._store_ranking(table.spread(scores), table.unusable)
+        self._store_ranking(table.spread(scores), table)
 
     def _check_parameters(self):
         check_count("n_clusters", self.n_clusters)

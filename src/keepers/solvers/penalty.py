@@ -1,35 +1,105 @@
-"""The smoothed l2,p penalty of the paper and the weights of its quadratic majorant."""
+"""The smoothed l2,p penalty and the weights of its quadratic majorant.
 
-from dataclasses import dataclass
+The paper penalises every row of W alike. Here rows may be pooled into groups G, and every group
+may have its own cost c_G >= 0::
+
+    gamma * sum_G c_G (|W_G|^2 + eps)^(p/2),    |W_G|^2 = sum of |w_i|^2 over the rows i of G
+
+With groups of one row and costs of 1 this is Eq. (23). The function u -> u^(p/2) is concave, so its
+tangent at the present |W_G|^2 + eps lies above it (the paper's Lemma 1, which asks nothing else of
+u): the majorant gives each row of G the weight gamma c_G (p/2) (|W_G|^2 + eps)^((p-2)/2), and
+Theorem 2 (f never rises) holds as before. Theorem 1 (at least m rows live) is about W'W = I alone.
+"""
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from keepers._protocols import BoolArray, FloatArray
+from keepers._protocols import BoolArray, FloatArray, IndexArray
 
-__all__ = ["RowPenalty"]
+__all__ = ["RowPenalty", "group_costs"]
 
-# A row whose norm has sunk to the smoothing is dead. The optimality condition for p = 1, a share
-# r < 1 of the force that would keep the row alive, puts it at sqrt(eps) r / sqrt(1 - r^2).
+# A group whose norm has sunk to the smoothing is dead. The optimality condition for p = 1, a share
+# r < 1 of the force that would keep the group alive, puts it at sqrt(eps) r / sqrt(1 - r^2).
 _DEAD = 4.0
+
+
+def group_costs(row_costs: FloatArray, groups: IndexArray, p: float) -> FloatArray:
+    """c_G = k^(1 - p/2) times the mean cost of the k rows of G.
+
+    With it, k rows of equal norm and cost are penalised as much together as one by one, so that
+    neither large nor small groups are favoured; for p = 1 it is the sqrt(k) of the group lasso.
+    """
+    sizes = np.bincount(groups)
+    return np.asarray(np.bincount(groups, row_costs) * sizes ** (-p / 2))
 
 
 @dataclass(frozen=True)
 class RowPenalty:
-    """gamma * sum_i (|w_i|^2 + eps)^(p/2), seen through the squared row norms of W."""
+    """gamma * sum_G c_G (|W_G|^2 + eps)^(p/2), seen through the squared row norms of W."""
 
     gamma: float
     p: float
     eps: float
+    costs: FloatArray | None = None
+    """c_G of every group, finite and >= 0; None: all 1."""
+    groups: IndexArray | None = None
+    """The group of every row, counted from 0; None: every row is its own group."""
+
+    def pooled(self, squared_norms: FloatArray) -> FloatArray:
+        """|W_G|^2 of every group."""
+        if self.groups is None:
+            return squared_norms
+        return np.asarray(np.bincount(self.groups, squared_norms), dtype=np.float64)
+
+    def spread(self, values: FloatArray) -> FloatArray:
+        """A value of every group -> a value of every row."""
+        return values if self.groups is None else values[self.groups]
 
     def value(self, squared_norms: FloatArray) -> float:
         """The penalty itself, the second term of Eq. (23)."""
-        return self.gamma * float(np.sum((squared_norms + self.eps) ** (self.p / 2)))
+        terms = (self.pooled(squared_norms) + self.eps) ** (self.p / 2)
+        return self.gamma * float(np.sum(terms if self.costs is None else self.costs * terms))
+
+    def value_at_zero(self, n_rows: int) -> float:
+        """The penalty of ``n_rows`` rows of zeros: what the smoothing leaves of it."""
+        costs = n_rows if self.costs is None else float(np.sum(self.costs))
+        if self.costs is None and self.groups is not None:
+            costs = int(np.max(self.groups)) + 1
+        return self.gamma * self.eps ** (self.p / 2) * costs
 
     def weights(self, squared_norms: FloatArray) -> FloatArray:
-        """Gamma g_i with g_i = (p/2) (|w_i|^2 + eps)^((p-2)/2), Eq. (26)."""
+        """Gamma g_i of every row, with g_i = c_G (p/2) (|W_G|^2 + eps)^((p-2)/2), Eq. (26)."""
+        return self.weights_at(self.pooled(squared_norms))
+
+    def weights_at(self, pooled: FloatArray) -> FloatArray:
+        """The same, from the squared norms of the groups."""
         half = self.p / 2
-        return self.gamma * half * (squared_norms + self.eps) ** (half - 1.0)
+        by_group = self.gamma * half * (pooled + self.eps) ** (half - 1.0)
+        return self.spread(by_group if self.costs is None else self.costs * by_group)
 
     def dead(self, squared_norms: FloatArray) -> BoolArray:
-        """Rows that count as zero: their norm is of the size of the smoothing."""
-        return squared_norms <= _DEAD * self.eps
+        """Rows the penalty has sent to zero: the norm of their group is of the smoothing's size.
+
+        Rows that cost nothing are never dead, however small.
+        """
+        dead = self.pooled(squared_norms) <= _DEAD * self.eps
+        if self.costs is not None:
+            dead &= self.costs > 0.0
+        return dead if self.groups is None else dead[self.groups]
+
+    def whole_groups(self, rows: BoolArray) -> BoolArray:
+        """These rows and those that must stay with them: their groups' and rows without cost."""
+        if self.costs is None and self.groups is None:
+            return rows
+        by_group = rows if self.groups is None else np.bincount(self.groups, rows) > 0
+        if self.costs is not None:
+            by_group = by_group | (self.costs == 0.0)
+        return by_group if self.groups is None else by_group[self.groups]
+
+    def restrict(self, rows: IndexArray) -> "RowPenalty":
+        """The penalty on some of the rows, which are those of whole groups."""
+        if self.groups is None:
+            return self if self.costs is None else replace(self, costs=self.costs[rows])
+        kept, groups = np.unique(self.groups[rows], return_inverse=True)
+        return replace(self, costs=None if self.costs is None else self.costs[kept], groups=groups)

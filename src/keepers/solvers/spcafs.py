@@ -3,13 +3,15 @@
     minimise  f(W) = -Tr(W'SW) + gamma * sum_i (|w_i|^2 + eps)^(p/2)   over W'W = I      (23)
 
 Algorithm 1 of the paper alternates the weights of a quadratic majorant of the penalty (26) with
-the m leading eigenvectors of S - gamma diag(g) (27); f never rises (Theorem 2). Two solvers:
+the m leading eigenvectors of S - gamma diag(g) (27); f never rises (Theorem 2). Rows may be pooled
+into groups and have costs of their own: `RowPenalty` has the general form. Two solvers:
 
 * `solve_dense` is Algorithm 1 as printed: S in memory, one dense eigenproblem a step. It is the
   reference against which the other one is tested.
 * `solve_block` walks the same path with products S V only. Each eigenproblem is solved just well
-  enough, from the last solution; rows that die are taken out of the work and put back, and
-  iterated with, before it ends; for p = 1 the weights are extrapolated where that lowers f.
+  enough, from the last solution; rows that die (groups of them, as a whole) are taken out of the
+  work and put back, and iterated with, before it ends; for p = 1 the weights are extrapolated
+  where that lowers f.
 """
 
 from collections.abc import Callable
@@ -36,6 +38,7 @@ DEPTH = 3
 LONGEST_LOG_STEP = 3.0
 # Rows leave the work when at least half of them are dying and there is work to save.
 FEWEST_ROWS = 1000
+WORTH_A_COPY = 0.3
 MOST_DROPS = 3
 DYING_RATE = 0.8
 DYING_SIZE = 1e-2
@@ -65,7 +68,7 @@ class SPCAFSResult:
     n_iter: int
     converged: bool
     n_live: int
-    """Rows of W that are not zero up to the smoothing."""
+    """Rows of W that the penalty has not sent to zero, up to the smoothing."""
     n_products: int
 
 
@@ -96,25 +99,34 @@ def solve_dense(
     tol: float,
     callback: Callback | None = None,
 ) -> SPCAFSResult:
-    """Algorithm 1 as printed."""
+    """Algorithm 1 as printed.
+
+    Its eigenproblems are exact up to rounding of the size of the largest weight; a step that raises
+    f does so by that rounding, is not taken, and is the end.
+    """
     size = scatter.shape[0]
     shift = np.full(size, penalty.gamma)  # G = I
     history: list[float] = []
-    converged = False
-    while len(history) < max_iter and not converged:
+    n_iter, converged = 0, False
+    while n_iter < max_iter and not converged:
         shifted = scatter.copy()
         shifted[np.diag_indices(size)] -= shift
-        _, W = eigh(shifted, subset_by_index=[size - width, size - 1])  # Eq. (27)
-        squared_norms = np.einsum("ij,ij->i", W, W)
-        shift = penalty.weights(squared_norms)  # Eq. (26)
-        trace = float(np.vdot(W, scatter @ W))
-        history.append(penalty.value(squared_norms) - trace)  # Eq. (23)
-        converged = len(history) > 1 and _settled(history[-2], history[-1], trace, tol)
-        n_live = size - int(penalty.dead(squared_norms).sum())
+        _, candidate = eigh(shifted, subset_by_index=[size - width, size - 1])  # Eq. (27)
+        n_iter += 1
+        squared_norms = np.einsum("ij,ij->i", candidate, candidate)
+        trace = float(np.vdot(candidate, scatter @ candidate))
+        objective = penalty.value(squared_norms) - trace  # Eq. (23)
+        if history and objective > history[-1]:
+            converged = True
+        else:
+            converged = bool(history) and _settled(history[-1], objective, trace, tol)
+            W = candidate
+            shift = penalty.weights(squared_norms)  # Eq. (26)
+            n_live = size - int(penalty.dead(squared_norms).sum())
+            history.append(objective)
         if callback is not None:
-            callback(Progress(len(history), history[-1], n_live, size))
-    objective = np.array(history)
-    return SPCAFSResult(W[:, ::-1], objective, len(history), converged, n_live, 0)
+            callback(Progress(n_iter, history[-1], n_live, size))
+    return SPCAFSResult(W[:, ::-1], np.array(history), n_iter, converged, n_live, 0)
 
 
 def solve_block(
@@ -125,9 +137,16 @@ def solve_block(
     max_iter: int,
     tol: float,
     callback: Callback | None = None,
+    warm: bool = False,
 ) -> SPCAFSResult:
-    """Algorithm 1 from block products; ``start`` is the PCA solution."""
+    """Algorithm 1 from block products; ``start`` is the PCA solution.
+
+    With ``warm`` it is the solution for a slightly weaker penalty: rows already dead in it start
+    out of the work, and no step is plain for the sake of the minimum to be reached.
+    """
     run = _BlockRun(operator, start, penalty, tol)
+    if warm:
+        run.start_warm()
     run.report(callback)
     while run.n_iter < max_iter and not run.finished:
         run.step()
@@ -151,12 +170,14 @@ class _BlockRun:
         self.operator = operator
         self.rows: IndexArray | None = None
         self.space = start
+        self.penalty_on_all_rows = penalty
         self.penalty = penalty
         self.tol = tol
-        self.history = [self.objective(start)]
+        self.history = [self.objective(start, penalty)]
         self.n_iter = 1
         self.n_products = start.n_products
         self.drops_left = MOST_DROPS
+        self.plain_steps = PLAIN_STEPS
         self.shrinkage: FloatArray | None = None
         self.calm_steps = 0
         # Extrapolation pays for p = 1 only: below, it was turned down every second time and once
@@ -179,12 +200,12 @@ class _BlockRun:
         """Whether f has stopped falling with every row in the work."""
         return self.on_all_rows and self.settled
 
-    def objective(self, space: Subspace) -> float:
+    def objective(self, space: Subspace, penalty: RowPenalty) -> float:
         """f, with rows that were set aside counted as zero."""
-        squared_norms = space.squared_row_norms
-        set_aside = self.everything.size - squared_norms.shape[0]
-        constant = self.penalty.value(np.zeros(1)) * set_aside
-        return self.penalty.value(squared_norms) + constant - space.trace
+        n_rows = space.vectors.shape[0]
+        everywhere = self.penalty_on_all_rows.value_at_zero(self.everything.size)
+        set_aside = everywhere - penalty.value_at_zero(n_rows)
+        return penalty.value(space.squared_row_norms) + set_aside - space.trace
 
     def step(self) -> None:
         """New weights, then the leading subspace; an extrapolation that raises f is undone."""
@@ -192,13 +213,13 @@ class _BlockRun:
         point = log_norms if self.proposal is None else self.proposal
         candidate = leading_subspace(
             self.operator,
-            self.penalty.weights(np.exp(point) - self.penalty.eps),  # Eq. (26)
+            self.penalty.weights_at(np.exp(point) - self.penalty.eps),  # Eq. (26)
             self.space,
             tol=INNER_TOL if self.penalty.p == 1.0 else INNER_TOL_BELOW_1,
         )  # Eq. (27)
         self.n_iter += 1
         self.n_products += candidate.n_products
-        before, after = self.history[-1], self.objective(candidate)  # Eq. (23)
+        before, after = self.history[-1], self.objective(candidate, self.penalty)  # (23)
         if after > before:
             self._turn_down()
             return
@@ -219,42 +240,58 @@ class _BlockRun:
         self.proposal = None
 
     def _look_ahead(self, point: FloatArray, image: FloatArray) -> None:
-        if self.ahead is None or self.n_iter <= PLAIN_STEPS:
+        if self.ahead is None or self.n_iter <= self.plain_steps:
             return
         self.ahead.remember(point, image)
-        self.proposal = self.ahead.propose(np.exp(image / 2))
+        terms = np.exp(image / 2)  # of the penalty: p = 1
+        costs = self.penalty.costs
+        self.proposal = self.ahead.propose(terms if costs is None else costs * terms)
         if self.proposal is not None:
-            np.clip(self.proposal, np.log(self.penalty.eps), 0.0, out=self.proposal)
+            # The squared norm of a row is at most 1, that of a group at most the number of columns.
+            largest = 1 if self.penalty.groups is None else self.space.vectors.shape[1]
+            np.clip(self.proposal, np.log(self.penalty.eps), np.log(largest), out=self.proposal)
 
     def _log_norms(self, space: Subspace) -> FloatArray:
-        return np.log(space.squared_row_norms + self.penalty.eps)
+        """Of the groups: all that the weights depend on."""
+        return np.log(self.penalty.pooled(space.squared_row_norms) + self.penalty.eps)
 
     def drop_dying_rows(self) -> None:
         """Set dying rows to zero and leave them out, if they are many and f does not rise."""
         size = self.space.vectors.shape[0]
         width = self.space.vectors.shape[1]
-        if not self.drops_left or self.n_iter < PLAIN_STEPS - 1 or size < FEWEST_ROWS:
+        if not self.drops_left or self.n_iter < self.plain_steps - 1 or size < FEWEST_ROWS:
             return
         if self.shrinkage is None:
             return
         squared_norms = self.space.squared_row_norms
-        dying = (self.shrinkage < 2 * np.log(DYING_RATE)) & (
-            squared_norms < DYING_SIZE * width / size
-        )
+        shrinkage = self.penalty.spread(self.shrinkage)
+        dying = (shrinkage < 2 * np.log(DYING_RATE)) & (squared_norms < DYING_SIZE * width / size)
         dying |= self.penalty.dead(squared_norms)
         dying[np.argsort(-squared_norms, kind="stable")[: 4 * width]] = False
-        kept = np.flatnonzero(~dying)
+        kept = np.flatnonzero(self.penalty.whole_groups(~dying))
         if len(kept) > size // 2:
             return
         self.drops_left -= 1
-        operator = self.operator.restrict(kept)
+        self._go_on_with(kept)
+
+    def start_warm(self) -> None:
+        """Leave out what is dead already, if that is enough to be worth a copy of the data."""
+        self.plain_steps = 1
+        dead = self.penalty.dead(self.space.squared_row_norms)
+        if dead.sum() >= WORTH_A_COPY * len(dead):
+            self._go_on_with(np.flatnonzero(self.penalty.whole_groups(~dead)))
+
+    def _go_on_with(self, kept: IndexArray) -> None:
+        """Set all other rows to zero and leave them out, if f does not rise."""
+        operator, penalty = self.operator.restrict(kept), self.penalty.restrict(kept)
         space = orthonormal_subspace(operator, self.space.vectors[kept])
         self.n_products += 1
-        after = self.objective(space)
+        after = self.objective(space, penalty)
         if after > self.history[-1]:
             return
+        self.history[-1] = after
         self.rows = kept if self.rows is None else self.rows[kept]
-        self._move_to(operator, space, after)
+        self._move_to(operator, penalty, space)
 
     def restore_rows(self) -> None:
         """Take all rows into the work again; those set aside start from zero."""
@@ -263,15 +300,13 @@ class _BlockRun:
         images = self.everything.matmat(vectors)
         self.n_products += 1
         self.rows = None
-        self._move_to(self.everything, Subspace(vectors, images, self.space.values), None)
+        space = Subspace(vectors, images, self.space.values)
+        self._move_to(self.everything, self.penalty_on_all_rows, space)
 
-    def _move_to(
-        self, operator: SymmetricOperator, space: Subspace, objective: float | None
-    ) -> None:
+    def _move_to(self, operator: SymmetricOperator, penalty: RowPenalty, space: Subspace) -> None:
         self.operator = operator
+        self.penalty = penalty
         self.space = space
-        if objective is not None:
-            self.history[-1] = objective
         self.calm_steps = 0
         self.shrinkage = None
         self.proposal = None

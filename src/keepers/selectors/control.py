@@ -1,0 +1,356 @@
+"""What a user may decide before the data do: features that stay, features that go, costs, groups.
+
+All of it is one mechanism, a penalty weight per feature and a group per feature: weight 0 keeps a
+feature, infinity never does. `read_control` turns what the user wrote, by name or by index, into
+those two arrays; `ControlledSelector` ranks and counts accordingly.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers.data.wording import closest, listed
+from keepers.exceptions import ParameterError
+from keepers.selectors.ranking import RankingSelector, TopFeatures
+from keepers.selectors.settings import check_feature_count, count_features, is_real, is_whole
+from keepers.selectors.table import Table
+from keepers.solvers.penalty import RowPenalty, group_costs
+
+__all__ = ["ControlledSelector", "FeatureControl", "read_control"]
+
+# Past this the eigenproblems of the dense solver lose the digits that tell the other rows apart.
+LARGEST_WEIGHT = 1e6
+
+
+@dataclass(frozen=True)
+class FeatureControl:
+    """A weight and a group for every column the user gave."""
+
+    weights: FloatArray
+    """0: always kept; infinity: never."""
+    groups: IndexArray | None
+    """The group of every column, counted from 0; None: every column stands alone."""
+
+    @property
+    def must(self) -> BoolArray:
+        """Columns that are always kept."""
+        return self.weights == 0.0
+
+    @property
+    def never(self) -> BoolArray:
+        """Columns that are never kept."""
+        return np.isinf(self.weights)
+
+    def allowed(self, table: Table) -> Table:
+        """The table without the columns that are never kept."""
+        never = self.never
+        if not never.any():
+            return table
+        rows = np.flatnonzero(~never[table.usable])
+        if len(rows) == 0:
+            raise ParameterError(
+                f"At least one column that varies must be left to choose from; all "
+                f"{len(table.usable)} of them are never to be kept. Take some out of never_keep."
+            )
+        moments = table.moments.subset(rows)
+        return Table(table.X[:, rows], moments, table.usable[rows], table.mean)
+
+    def penalty(self, gamma: float, p: float, eps: float, columns: IndexArray) -> RowPenalty:
+        """The penalty on the rows of W that belong to these columns."""
+        costs = self.weights[columns]
+        if self.groups is not None:
+            _, groups = np.unique(self.groups[columns], return_inverse=True)
+            if groups.max() + 1 < len(columns):
+                return RowPenalty(gamma, p, eps, group_costs(costs, groups, p), groups)
+        return RowPenalty(gamma, p, eps, None if np.all(costs == 1.0) else costs)
+
+    def order(self, scores: FloatArray, constant: BoolArray) -> IndexArray:
+        """Columns from best to worst.
+
+        Those always kept, the rest, constant ones, those never kept; in each tier by the root mean
+        square score of the group, so that its members stand together, then by score, then index.
+        """
+        tier = np.where(constant, 2, 1)
+        tier[self.must] = 0
+        tier[self.never] = 3
+        index = np.arange(len(scores))
+        if self.groups is None:
+            return np.lexsort((index, -scores, tier))
+        counted = ~(constant | self.never)
+        squares = np.bincount(self.groups, np.where(counted, scores.astype(float) ** 2, 0.0))
+        typical = np.sqrt(squares / np.maximum(np.bincount(self.groups, counted), 1))
+        return np.lexsort((index, -scores, self.groups, -typical[self.groups], tier))
+
+    def count(self, value: Any, name: str) -> int:
+        """How many features a (checked) number, share or None means: of those not ruled out."""
+        n_features = len(self.weights)
+        n_allowed = n_features - int(self.never.sum())
+        if not is_whole(value):
+            return count_features(value, n_allowed, name)
+        if n_allowed < value <= n_features:
+            raise ParameterError(
+                f"{name} must be at most {n_allowed}, the number of features that may be kept "
+                f"({n_features - n_allowed} of {n_features} are never to be); got {value!r}."
+            )
+        return count_features(value, n_features, name)
+
+    def count_to_select(self, value: Any) -> int:
+        """The same for the selection itself, which has to hold every feature always kept."""
+        n_must = int(self.must.sum())
+        count = self.count(value, "n_features_to_select")
+        if value is None:
+            return max(count, n_must)
+        if count < n_must:
+            raise ParameterError(
+                f"n_features_to_select must be at least {n_must}, the number of features that are "
+                f"always kept; got {value!r}. Ask for more, or shorten must_keep."
+            )
+        return count
+
+
+class ControlledSelector(RankingSelector):
+    """A selector whose user may decide on some features; ends its fit in `_store_controlled`."""
+
+    def _store_controlled(self, scores: FloatArray, table: Table, control: FeatureControl) -> None:
+        """Set ``scores_``, ``ranking_``, ``support_`` and ``penalty_weights_``."""
+        self.scores_ = scores
+        self.penalty_weights_ = control.weights
+        self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)
+        order = control.order(scores, table.unusable)
+        self._store_order(order, table, control.must, control.never)
+
+    def top(self, k: int | float | None = None) -> TopFeatures:
+        """The k best features, whatever number the selector was made with; nothing is refitted.
+
+        Parameters
+        ----------
+        k : int, float in (0, 1] or None
+            How many features, or which share of those that may be kept. None: as many as the
+            selector keeps. More than may be kept is an error.
+
+        Returns
+        -------
+        TopFeatures
+            ``indices``, ``names`` and ``scores``, best first; features always kept come first.
+        """
+        weights = getattr(self, "penalty_weights_", None)
+        if k is not None and weights is not None:
+            check_feature_count(k, name="k")
+            k = FeatureControl(weights, None).count(k, "k")
+        return super().top(k)
+
+
+def read_control(
+    n_features: int,
+    names: Any = None,
+    *,
+    penalty_weights: Any = None,
+    groups: Any = None,
+    must_keep: Any = None,
+    never_keep: Any = None,
+) -> FeatureControl:
+    """The weights and groups that the user's settings mean; ``names`` are the columns' or None."""
+    if all(given is None for given in (penalty_weights, groups, must_keep, never_keep)):
+        return FeatureControl(np.ones(n_features), None)
+    columns = _Columns(n_features, names)
+    weights = _read_weights(penalty_weights, columns)
+    must = columns.marked("must_keep", must_keep)
+    never = columns.marked("never_keep", never_keep)
+    both = np.flatnonzero(must & never)
+    if len(both):
+        raise ParameterError(
+            "A feature cannot be in must_keep and in never_keep; these are in both: "
+            f"{columns.listed(both)}. Take them out of one."
+        )
+    for name, mask, weight in (("must_keep", must, 0.0), ("never_keep", never, np.inf)):
+        clash = np.flatnonzero(mask & (weights != 1.0) & (weights != weight))
+        if len(clash):
+            raise ParameterError(
+                f"{name} means a penalty weight of {weight:g}; penalty_weights gives "
+                f"{weights[clash[0]]:g} to {columns.listed(clash[:1])}. Leave it out of one."
+            )
+        weights[mask] = weight
+    labels = _read_groups(groups, columns)
+    if labels is not None:
+        _refuse_half_kept_groups(weights, labels, columns)
+    return FeatureControl(weights, labels)
+
+
+class _Columns:
+    """The columns of the user's table, by name or index."""
+
+    def __init__(self, n_features: int, names: Any) -> None:
+        self.n_features = n_features
+        self.names = None if names is None else [str(name) for name in names]
+        self._positions: dict[str, list[int]] = {}
+        for position, name in enumerate(self.names or []):
+            self._positions.setdefault(name, []).append(position)
+
+    def find(self, setting: str, feature: Any) -> int:
+        """The position of one feature; ``setting`` is named in what is raised."""
+        if isinstance(feature, str):
+            return self._named(setting, feature)
+        if not is_whole(feature):
+            raise ParameterError(
+                f"{setting} must hold names or indices of features; got {feature!r} among them."
+            )
+        if not 0 <= feature < self.n_features:
+            raise ParameterError(
+                f"Indices in {setting} must lie between 0 and {self.n_features - 1}, X having "
+                f"{self.n_features} features; got {feature!r}."
+            )
+        return int(feature)
+
+    def _named(self, setting: str, name: str) -> int:
+        if self.names is None:
+            raise ParameterError(
+                f"Names in {setting} need an X with column names, all of them strings; got "
+                f"{name!r}. Pass a data frame, or give indices from 0 to {self.n_features - 1}."
+            )
+        positions = self._positions.get(name, [])
+        if not positions:
+            raise ParameterError(
+                f"{setting} must name columns of X; {name!r} is none of its {self.n_features}."
+                f"{closest(name, self.names)}"
+            )
+        if len(positions) > 1:
+            raise ParameterError(
+                f"Names in {setting} must be clear; {len(positions)} columns of X are called "
+                f"{name!r}. Give the index instead."
+            )
+        return positions[0]
+
+    def find_all(self, setting: str, features: Any) -> list[int]:
+        """The positions of a sequence of features."""
+        if isinstance(features, str) or not isinstance(features, Iterable):
+            raise ParameterError(
+                f"{setting} must be a sequence of names or indices; got {features!r}. Write "
+                f"[{features!r}] for one feature."
+            )
+        return [self.find(setting, feature) for feature in features]
+
+    def marked(self, setting: str, features: Any) -> BoolArray:
+        """A mask over the columns from a mask, a labelled mask, or a sequence of features."""
+        mask = np.zeros(self.n_features, dtype=bool)
+        if features is None:
+            return mask
+        if _is_labelled(features) and features.dtype == bool:
+            features = [feature for feature, marked in features.to_dict().items() if marked]
+        elif isinstance(features, Iterable) and not isinstance(features, str):
+            features = list(features)
+            if features and all(isinstance(entry, (bool, np.bool_)) for entry in features):
+                self.check_length(setting, features)
+                return np.array(features, dtype=bool)
+        mask[self.find_all(setting, features)] = True
+        return mask
+
+    def check_length(self, setting: str, values: Any) -> None:
+        """Refuse an array that is not as long as X is wide."""
+        if len(values) != self.n_features:
+            raise ParameterError(
+                f"{setting} must have one entry per feature, {self.n_features}; got {len(values)}."
+            )
+
+    def listed(self, positions: IndexArray) -> str:
+        """Names, or else indices, for a message."""
+        return listed([str(at) if self.names is None else repr(self.names[at]) for at in positions])
+
+
+def _is_labelled(values: Any) -> bool:
+    """Whether this is a pandas Series: it says itself which feature an entry belongs to."""
+    return hasattr(values, "to_dict") and hasattr(values, "index") and hasattr(values, "dtype")
+
+
+def _read_weights(given: Any, columns: _Columns) -> FloatArray:
+    weights = np.ones(columns.n_features)
+    if given is None:
+        return weights
+    entries = given.to_dict() if _is_labelled(given) else given
+    if isinstance(entries, Mapping):
+        for feature, weight in entries.items():
+            weights[columns.find("penalty_weights", feature)] = _read_weight(weight)
+        return weights
+    if isinstance(entries, str) or not isinstance(entries, Iterable):
+        raise ParameterError(
+            "penalty_weights must be an array with one weight per feature, or a dict from names "
+            f"or indices to weights; got {given!r}."
+        )
+    entries = list(entries)
+    columns.check_length("penalty_weights", entries)
+    return np.array([_read_weight(weight) for weight in entries])
+
+
+def _read_weight(weight: Any) -> float:
+    if not is_real(weight) or not (0 <= weight <= LARGEST_WEIGHT or weight == np.inf):
+        raise ParameterError(
+            f"A penalty weight must be a number from 0 to {LARGEST_WEIGHT:g}, or infinity for a "
+            f"feature never to be kept; got {weight!r}."
+        )
+    return float(weight)
+
+
+def _read_groups(given: Any, columns: _Columns) -> IndexArray | None:
+    """The group of every column, numbered by their first members; None if all stand alone."""
+    if given is None:
+        return None
+    if _is_labelled(given):
+        found = {columns.find("groups", name): label for name, label in given.to_dict().items()}
+        given = [found.get(position) for position in range(columns.n_features)]
+    if not isinstance(given, (Mapping, str)) and isinstance(given, Iterable):
+        given = list(given)
+        if not any(_is_collection(entry) for entry in given):
+            columns.check_length("groups", given)
+            return _numbered(given)
+    members = list(given.values()) if isinstance(given, Mapping) else given
+    if not isinstance(members, list):
+        raise ParameterError(
+            "groups must be an array with one label per feature, a list of lists of features, or "
+            f"a dict of such lists; got {given!r}."
+        )
+    labels: list[Any] = [None] * columns.n_features
+    for number, group in enumerate(members):
+        for position in columns.find_all("groups", group):
+            if labels[position] not in (None, number):
+                raise ParameterError(
+                    f"Groups must not overlap; {columns.listed(np.array([position]))} is in more "
+                    "than one of them."
+                )
+            labels[position] = number
+    return _numbered(labels)
+
+
+def _is_collection(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes))
+
+
+def _numbered(labels: list[Any]) -> IndexArray | None:
+    """Equal labels -> equal numbers; None and NaN stand for a feature of no group."""
+    first: dict[Any, int] = {}
+    numbers = []
+    for position, label in enumerate(labels):
+        key = ("alone", position) if _is_missing(label) else ("group", label)
+        numbers.append(first.setdefault(key, len(first)))
+    return None if len(first) == len(labels) else np.array(numbers, dtype=np.intp)
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA has no truth value
+        return True
+
+
+def _refuse_half_kept_groups(weights: FloatArray, groups: IndexArray, columns: _Columns) -> None:
+    """A group lives or dies as a whole: either all of its members are always kept or none."""
+    free = np.bincount(groups, weights == 0.0) > 0
+    paid = np.bincount(groups, (weights > 0.0) & np.isfinite(weights)) > 0
+    split = np.flatnonzero((free & paid)[groups] & (weights == 0.0))
+    if len(split):
+        raise ParameterError(
+            "The features of a group are kept together: all of them are always kept (weight 0) or "
+            f"none; only a part of its group is: {columns.listed(split[:1])}. Add the others to "
+            "must_keep, or take this one out of the group."
+        )

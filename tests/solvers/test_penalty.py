@@ -1,0 +1,362 @@
+"""The penalty with costs and groups, and both solvers under it, against plain formulas."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
+
+from keepers.linalg.moments import column_moments
+from keepers.linalg.principal import principal_subspace
+from keepers.linalg.scatter import DenseScatter, as_scatter
+from keepers.solvers.penalty import RowPenalty, group_costs
+from keepers.solvers.spcafs import Progress, SPCAFSResult, solve_block, solve_dense
+
+EPS = 1e-12
+
+
+def scatter_of(X):
+    centred = X - X.mean(axis=0)
+    return centred.T @ centred
+
+
+def block(S, width, penalty, tol=1e-10, callback=None) -> SPCAFSResult:
+    operator = DenseScatter(S)
+    start = principal_subspace(operator, width, np.random.default_rng(0))
+    return solve_block(operator, start, penalty, max_iter=3000, tol=tol, callback=callback)
+
+
+def dense(S, width, penalty, tol=1e-10, callback=None) -> SPCAFSResult:
+    return solve_dense(S, width, penalty, max_iter=3000, tol=tol, callback=callback)
+
+
+SOLVERS = pytest.mark.parametrize("solve", [block, dense], ids=["block", "dense"])
+
+
+def objective(S, W, penalty):
+    """The paper's f by its definition: a loop over the groups."""
+    groups = np.arange(len(W)) if penalty.groups is None else penalty.groups
+    costs = np.ones(groups.max() + 1) if penalty.costs is None else penalty.costs
+    total = -np.trace(W.T @ S @ W)
+    for number, cost in enumerate(costs):
+        pooled = np.sum(W[groups == number] ** 2)
+        total += penalty.gamma * cost * (pooled + penalty.eps) ** (penalty.p / 2)
+    return total
+
+
+def random_penalty(rng, d, gamma, p, span=2.0, eps=EPS):
+    """Groups of very different sizes, costs over ``span`` decades, some of them zero."""
+    groups = np.unique((d * rng.random(d) ** 2).astype(int), return_inverse=True)[1]
+    costs = 10.0 ** rng.uniform(-span / 2, span / 2, groups.max() + 1)
+    costs[rng.random(len(costs)) < 0.2] = 0.0
+    return RowPenalty(gamma, p, eps, costs, groups)
+
+
+# The penalty itself
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    p=st.sampled_from([1.0, 0.5, 0.1]),
+    log_eps=st.floats(-12, 0),
+)
+@settings(max_examples=100, deadline=None)
+def test_the_majorant_touches_the_penalty_and_lies_above_it(seed, p, log_eps):
+    rng = np.random.default_rng(seed)
+    here, there = (rng.random(9) * 10.0 ** rng.uniform(-8, 0, 9) for _ in range(2))
+    penalty = random_penalty(rng, 9, 2.0, p, eps=10.0**log_eps)
+    slope = penalty.weights(here)
+    majorant = penalty.value(here) + slope @ (there - here)
+    assert penalty.value(there) <= majorant + 1e-12 * (abs(majorant) + np.abs(slope) @ here)
+
+
+@pytest.mark.parametrize("p", [1.0, 0.5])
+def test_the_weights_are_the_slope_of_the_penalty_in_the_squared_row_norms(p):
+    rng = np.random.default_rng(0)
+    squared_norms = rng.uniform(0.1, 1.0, 12)
+    penalty = random_penalty(rng, 12, 3.0, p)
+    numeric = approx_fprime(squared_norms, penalty.value, 1e-7)
+    np.testing.assert_allclose(penalty.weights(squared_norms), numeric, rtol=1e-5, atol=1e-5)
+
+
+def test_the_value_is_the_definition():
+    rng = np.random.default_rng(1)
+    W = rng.standard_normal((15, 3))
+    squared_norms = (W**2).sum(axis=1)
+    for penalty in (random_penalty(rng, 15, 2.0, 0.5), RowPenalty(2.0, 0.5, EPS)):
+        assert penalty.value(squared_norms) == pytest.approx(objective(0 * W @ W.T, W, penalty))
+
+
+@pytest.mark.parametrize("p", [1.0, 0.5, 0.1])
+def test_equal_rows_cost_as_much_together_as_one_by_one(p):
+    groups = np.array([0, 1, 1, 1, 2, 2])
+    row_costs = np.array([1.0, 2.0, 2.0, 2.0, 0.5, 0.5])
+    norms = np.array([0.3, 0.7, 0.7, 0.7, 0.2, 0.2])
+    together = RowPenalty(2.0, p, 1e-30, group_costs(row_costs, groups, p), groups)
+    assert together.value(norms**2) == pytest.approx(2.0 * np.sum(row_costs * norms**p))
+
+
+def test_for_p_1_a_group_costs_the_square_root_of_its_size_times_its_mean_cost():
+    costs = group_costs(np.array([1.0, 1.0, 1.0, 1.0, 2.0, 4.0]), np.array([0, 0, 0, 0, 1, 1]), 1.0)
+    np.testing.assert_allclose(costs, [2.0, 3.0 * np.sqrt(2.0)])
+
+
+def test_dead_means_the_whole_group_and_never_a_row_without_cost():
+    costs, groups = np.array([1.0, 0.0, 1.0]), np.array([0, 0, 1, 1, 2, 2])
+    squared_norms = np.array([0.0, 0.5, 0.0, 0.0, EPS, EPS])
+    dead = RowPenalty(1.0, 1.0, EPS, costs, groups).dead(squared_norms)
+    assert dead.tolist() == [False, False, False, False, True, True]
+
+
+def test_rows_bring_their_groups_and_the_rows_without_cost_along():
+    costs, groups = np.array([1.0, 0.0, 1.0, 1.0]), np.array([0, 1, 2, 0, 3])
+    rows = np.array([False, False, False, True, False])
+    assert RowPenalty(1.0, 1.0, EPS, costs, groups).whole_groups(rows).tolist() == [1, 1, 0, 1, 0]
+    assert RowPenalty(1.0, 1.0, EPS, None, groups).whole_groups(rows).tolist() == [1, 0, 0, 1, 0]
+    free = np.array([1.0, 1.0, 0.0, 1.0, 1.0])
+    assert RowPenalty(1.0, 1.0, EPS, free).whole_groups(rows).tolist() == [0, 0, 1, 1, 0]
+    assert RowPenalty(1.0, 1.0, EPS).whole_groups(rows) is rows
+
+
+@pytest.mark.parametrize("kind", ["costs and groups", "costs", "groups", "plain"])
+def test_a_penalty_falls_apart_into_its_groups(kind):
+    rng = np.random.default_rng(2)
+    penalty = random_penalty(rng, 30, 2.0, 0.5, eps=1e-3)
+    if kind == "costs":
+        penalty = RowPenalty(2.0, 0.5, 1e-3, rng.random(30))
+    elif kind == "groups":
+        penalty = RowPenalty(2.0, 0.5, 1e-3, None, penalty.groups)
+    elif kind == "plain":
+        penalty = RowPenalty(2.0, 0.5, 1e-3)
+    squared_norms = rng.random(30)
+    labels = np.arange(30) if penalty.groups is None else penalty.groups
+    parts = [np.flatnonzero(labels % 2 == odd) for odd in (0, 1)]
+    values = [penalty.restrict(rows).value(squared_norms[rows]) for rows in parts]
+    assert sum(values) == pytest.approx(penalty.value(squared_norms))
+    for rows in parts:
+        part = penalty.restrict(rows)
+        whole = penalty.weights(squared_norms)[rows]
+        np.testing.assert_allclose(part.weights(squared_norms[rows]), whole)
+        at_zero = part.value_at_zero(len(rows))
+        assert at_zero == pytest.approx(part.value(np.zeros(len(rows))))
+
+
+# Descent
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(4, 40),
+    d=st.integers(2, 30),
+    share=st.floats(0.05, 1.0),
+    log_ratio=st.floats(-3, 1),
+    p=st.sampled_from([1.0, 0.5]),
+    span=st.sampled_from([0.0, 2.0, 6.0]),
+)
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_f_never_rises_and_is_f_of_the_returned_w(seed, n, d, share, log_ratio, p, span):
+    rng = np.random.default_rng(seed)
+    S = scatter_of(rng.standard_normal((n, d)) * rng.lognormal(size=d))
+    gamma = 10.0**log_ratio * np.linalg.eigvalsh(S)[-1]
+    penalty = random_penalty(rng, d, gamma, p, span)
+    for solve, most in ((block, d // 2), (dense, d)):  # block works in twice as many dimensions
+        width = max(1, int(share * min(n - 1, most)))
+        seen: list[Progress] = []
+        result = solve(S, width, penalty, callback=seen.append)
+        told = np.array([step.objective for step in seen])
+        assert np.all(np.diff(told) <= 0)
+        assert np.all(np.diff(result.objective) <= 0)
+        size = np.abs(result.objective).max() + np.trace(S)
+        assert told[-1] == result.objective[-1]
+        assert told[-1] == pytest.approx(objective(S, result.W, penalty), abs=1e-7 * size)
+        np.testing.assert_allclose(result.W.T @ result.W, np.eye(width), atol=1e-10)
+        assert result.n_live >= width  # Theorem 1
+
+
+@pytest.mark.parametrize("log_ratio", [-3.0, -2.0, -1.0, 0.0])
+@pytest.mark.parametrize("seed", range(6))
+def test_block_is_not_worse_than_dense(seed, log_ratio):
+    # Fixed seeds: with several local minima (one table in 400) the two may part.
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 60)) * rng.lognormal(size=60)
+    X[:, :6] += 3 * rng.standard_normal((40, 1))
+    S = scatter_of(X)
+    penalty = random_penalty(rng, 60, 10.0**log_ratio * np.linalg.eigvalsh(S)[-1], 1.0)
+    reference = dense(S, 4, penalty).objective[-1]
+    assert block(S, 4, penalty).objective[-1] <= reference + 1e-6 * abs(reference)
+
+
+@pytest.mark.parametrize("p", [1.0, 0.5])
+@pytest.mark.parametrize("seed", range(5))
+def test_both_solvers_end_in_the_same_place(seed, p):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((50, 40))
+    X[:, :10] += 3 * rng.standard_normal((4, 10))[rng.integers(0, 4, 50)]
+    S = scatter_of(X)
+    penalty = random_penalty(rng, 40, 0.03 * np.linalg.eigvalsh(S)[-1], p, span=0.6)
+    ours, theirs = block(S, 3, penalty), dense(S, 3, penalty)
+    assert ours.objective[-1] == pytest.approx(theirs.objective[-1], rel=1e-6)
+    best, same = (np.argsort(-(r.W**2).sum(axis=1))[:8] for r in (ours, theirs))
+    assert set(best) == set(same)
+    assert ours.n_live == theirs.n_live
+
+
+@SOLVERS
+@pytest.mark.parametrize("p", [1.0, 0.5])
+def test_the_end_is_stationary(solve, p):
+    # S W - gamma G W = W Lambda with Lambda symmetric, the paper's Eq. (25).
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((50, 30))
+    X[:, :8] += 3 * rng.standard_normal((4, 8))[rng.integers(0, 4, 50)]
+    S = scatter_of(X)
+    leading = np.linalg.eigvalsh(S)[-1]
+    penalty = random_penalty(rng, 30, 0.02 * leading, p)
+    W = solve(S, 3, penalty, tol=1e-13).W
+    pooled = np.array([np.sum(W[penalty.groups == g] ** 2) for g in penalty.groups])
+    weights = penalty.gamma * penalty.costs[penalty.groups] * (p / 2)
+    gradient = S @ W - (weights * (pooled + EPS) ** (p / 2 - 1))[:, np.newaxis] * W
+    multipliers = W.T @ gradient
+    np.testing.assert_allclose(multipliers, multipliers.T, atol=1e-4 * leading)
+    np.testing.assert_allclose(gradient, W @ multipliers, atol=1e-3 * leading)
+
+
+# Closed forms
+
+
+@SOLVERS
+@pytest.mark.parametrize("costs", [(1.0, 1.0), (0.0, 1.0), (1.0, 0.0), (0.2, 3.0), (3.0, 0.2)])
+def test_two_features_agree_with_a_search_over_the_angle(solve, costs):
+    S = np.array([[2.0, 0.6], [0.6, 1.9]])
+    gamma = 0.3
+    angle = np.linspace(0, np.pi, 200_001)
+    w = np.array([np.cos(angle), np.sin(angle)])
+    f = -np.einsum("ia,ij,ja->a", w, S, w) + gamma * np.array(costs) @ np.sqrt(w**2 + EPS)
+    result = solve(S, 1, RowPenalty(gamma, 1.0, EPS, np.array(costs)))
+    assert result.objective[-1] == pytest.approx(f.min(), rel=1e-8)
+
+
+@SOLVERS
+def test_a_group_of_two_and_a_single_feature_agree_with_a_search_over_the_sphere(solve):
+    S = np.array([[3.0, 0.4, 0.3], [0.4, 2.8, 0.5], [0.3, 0.5, 3.2]])
+    gamma = 0.4
+    groups = np.array([0, 0, 1])
+    costs = np.array([np.sqrt(2.0), 1.0])
+    around, up = np.meshgrid(np.linspace(0, np.pi, 1001), np.linspace(0, np.pi, 1001))
+    w = np.array([np.sin(up) * np.cos(around), np.sin(up) * np.sin(around), np.cos(up)])
+    f = -np.einsum("iab,ij,jab->ab", w, S, w)
+    f += gamma * (costs[0] * np.sqrt(w[0] ** 2 + w[1] ** 2 + EPS) + np.sqrt(w[2] ** 2 + EPS))
+    result = solve(S, 1, RowPenalty(gamma, 1.0, EPS, costs, groups))
+    assert result.objective[-1] == pytest.approx(f.min(), rel=1e-5)
+
+
+def test_on_a_diagonal_scatter_a_free_feature_wins_past_half_the_penalty():
+    # m = 1: e_1 pays gamma, and the step away from it leads to the unpenalised e_2 if and only if
+    # its variance exceeds s_1 - gamma / 2 (the weight of e_1 in the majorant).
+    for s_2, winner in ((7.4, 0), (7.6, 1)):
+        S = np.diag([9.0, s_2, 8.5])
+        penalty = RowPenalty(3.0, 1.0, EPS, np.array([1.0, 0.0, 1.0]))
+        result = dense(S, 1, penalty)
+        np.testing.assert_allclose(np.abs(result.W[:, 0]), np.eye(3)[winner], atol=1e-6)
+        assert result.objective[-1] == pytest.approx(-9.0 + 3.0 if winner == 0 else -s_2, abs=1e-5)
+
+
+@SOLVERS
+def test_a_diagonal_scatter_drops_the_rows_that_cost_too_much(solve):
+    # m = 2: the start e_2, e_4 pays 2 gamma; a small coupling lets rows grow from nothing, and the
+    # free rows 0 and 2 are the two best once the others weigh gamma / 2 each.
+    S = np.diag([8.0, 9.0, 8.5, 9.5]) + 1e-4
+    penalty = RowPenalty(10.0, 1.0, EPS, np.array([0.0, 1.0, 0.0, 1.0]))
+    result = solve(S, 2, penalty)
+    np.testing.assert_allclose((result.W**2).sum(axis=1), [1, 0, 1, 0], atol=1e-6)
+    assert result.objective[-1] == pytest.approx(-16.5 - 2e-4, abs=1e-4)
+
+
+@SOLVERS
+@pytest.mark.parametrize("p", [1.0, 0.5])
+def test_one_group_of_everything_is_pca(solve, p):
+    S = scatter_of(np.random.default_rng(4).standard_normal((50, 20)))
+    values, vectors = np.linalg.eigh(S)
+    penalty = RowPenalty(values[-1], p, EPS, np.ones(1), np.zeros(20, dtype=np.intp))
+    result = solve(S, 3, penalty)
+    leading = vectors[:, -3:]
+    np.testing.assert_allclose(result.W @ result.W.T, leading @ leading.T, atol=1e-5)
+    expected = -values[-3:].sum() + values[-1] * 3 ** (p / 2)
+    assert result.objective[-1] == pytest.approx(expected, rel=1e-9)
+    assert result.n_live == 20
+
+
+@SOLVERS
+def test_no_cost_anywhere_is_pca(solve):
+    S = scatter_of(np.random.default_rng(5).standard_normal((50, 20)))
+    values, vectors = np.linalg.eigh(S)
+    W = solve(S, 3, RowPenalty(values[-1], 1.0, EPS, np.zeros(20)), tol=1e-13).W
+    leading = vectors[:, -3:]
+    np.testing.assert_allclose(W @ W.T, leading @ leading.T, atol=1e-4)
+
+
+@SOLVERS
+@pytest.mark.parametrize("p", [1.0, 0.5])
+def test_equal_costs_are_a_larger_gamma_and_groups_of_one_are_none(solve, p):
+    S = scatter_of(np.random.default_rng(6).standard_normal((50, 20)))
+    gamma = 0.03 * np.linalg.eigvalsh(S)[-1]
+    expected = solve(S, 3, RowPenalty(3.0 * gamma, p, EPS))
+    alone = np.random.default_rng(0).permutation(20)
+    for penalty in (
+        RowPenalty(gamma, p, EPS, np.full(20, 3.0)),
+        RowPenalty(gamma, p, EPS, np.full(20, 3.0), alone),
+        RowPenalty(3.0 * gamma, p, EPS, None, alone),
+    ):
+        result = solve(S, 3, penalty)
+        assert result.objective[-1] == pytest.approx(expected.objective[-1], rel=1e-9)
+        np.testing.assert_allclose(np.abs(result.W), np.abs(expected.W), atol=1e-4)
+
+
+@SOLVERS
+def test_a_higher_cost_sends_a_copy_of_a_feature_to_zero(solve):
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((60, 10))
+    X[:, 9] = X[:, 0] = 3 * X[:, 0]
+    S = scatter_of(X)
+    costs = np.ones(10)
+    costs[9] = 1.5
+    result = solve(S, 1, RowPenalty(0.05 * np.linalg.eigvalsh(S)[-1], 1.0, EPS, costs))
+    norms = np.linalg.norm(result.W, axis=1)
+    assert norms[0] > norms[9]
+
+
+# Many rows
+
+
+def wide_table(rng, d=3000, n=60):
+    """30 informative features in groups of three among noise in groups of five."""
+    X = rng.standard_normal((n, d))
+    X[:, :30] += 3 * rng.standard_normal((4, 30))[rng.integers(0, 4, n)]
+    groups = np.concatenate([np.repeat(np.arange(10), 3), 10 + np.arange(d - 30) // 5])
+    return X, groups
+
+
+@pytest.mark.parametrize("p", [1.0, 0.5])
+def test_on_wide_data_whole_groups_leave_the_work_and_come_back(p):
+    rng = np.random.default_rng(8)
+    X, groups = wide_table(rng)
+    costs = group_costs(rng.uniform(0.8, 1.25, 3000), groups, p)
+    costs[500] = 0.0  # five features of noise that may not leave
+    free = groups == 500
+    operator = as_scatter(X, column_moments(X), 3)
+    start = principal_subspace(operator, 3, rng)
+    penalty = RowPenalty(0.05 * start.values[0], p, EPS, costs, groups)
+    seen: list[Progress] = []
+    result = solve_block(operator, start, penalty, max_iter=1000, tol=1e-8, callback=seen.append)
+    assert min(step.n_rows for step in seen) < 1500
+    assert seen[-1].n_rows == 3000
+    assert result.converged
+    assert np.all(np.diff([step.objective for step in seen]) <= 0)
+    told = pytest.approx(objective(scatter_of(X), result.W, penalty), rel=1e-9)
+    assert result.objective[-1] == told
+    norms = np.linalg.norm(result.W, axis=1)
+    assert np.all(norms[free] > 1e-3)
+    alive = norms > 2 * np.sqrt(EPS)
+    by_group = np.bincount(groups, alive) / np.bincount(groups)
+    assert set(by_group.tolist()) <= {0.0, 1.0}
+    assert result.n_live == alive.sum()
+    assert set(np.flatnonzero(alive & ~free)) <= set(range(30))
