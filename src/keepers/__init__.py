@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         all_selectors,
         prune_redundant,
     )
-    from keepers.tuning import StabilitySelector
+    from keepers.tuning import SPCAFSCV, StabilitySelector, select_settings, spcafs_path
 
 __version__ = "0.1.0"
 
@@ -38,6 +38,7 @@ __all__ = [
     "RNE",
     "SOGFS",
     "SPCAFS",
+    "SPCAFSCV",
     "UDFS",
     "AllFeatures",
     "LaplacianScore",
@@ -50,13 +51,18 @@ __all__ = [
     "metrics",
     "prune_redundant",
     "report",
+    "select_settings",
+    "spcafs_path",
 ]
 
 _ELSEWHERE = {
     "datasets": ("keepers.data", None),
     "metrics": ("keepers.metrics", None),
     "report": ("keepers.reporting.selection", "make_report"),
+    "SPCAFSCV": ("keepers.tuning", "SPCAFSCV"),
     "StabilitySelector": ("keepers.tuning", "StabilitySelector"),
+    "select_settings": ("keepers.tuning", "select_settings"),
+    "spcafs_path": ("keepers.tuning", "spcafs_path"),
 }
 
 

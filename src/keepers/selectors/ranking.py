@@ -83,12 +83,15 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         self._forget()
         try:
             check_feature_count(self.n_features_to_select)
-            check_max_correlation(self.max_correlation)
+            self._check_limit()
             self._fit(X)
         except BaseException:
             self._forget()
             raise
         return self
+
+    def _check_limit(self) -> None:
+        check_max_correlation(self.max_correlation)
 
     def _forget(self) -> None:
         """Drop everything learned from data."""

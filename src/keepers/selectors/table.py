@@ -44,6 +44,23 @@ class Table:
         mask[self.usable] = False
         return mask
 
+    def scaled(self, exponent: float) -> "Table":
+        """Every column divided by its standard deviation to the power ``exponent``."""
+        if exponent == 0.0:
+            return self
+        factors = self.moments.variance ** (-exponent / 2)
+        cast = factors.astype(self.X.dtype, copy=False)
+        if sp.issparse(self.X):
+            X = (self.X @ sp.diags(cast)).asformat(self.X.format)
+        else:
+            X = self.X * cast
+        moments = ColumnMoments(
+            self.moments.n_samples,
+            self.moments.mean * factors,
+            self.moments.sum_of_squares * factors**2,
+        )
+        return Table(X, moments, self.usable, self.mean)
+
     def spread(self, values: Any, fill: float = 0.0) -> Any:
         """Values per usable column (last axis) -> values per column the user gave."""
         shape = (*values.shape[:-1], self.n_features)

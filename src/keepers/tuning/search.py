@@ -1,0 +1,310 @@
+"""Settings of SPCAFS and the number of features, chosen from X alone."""
+
+import itertools
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import joblib
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from keepers._protocols import IndexArray
+from keepers.exceptions import KeepersWarning, ParameterError
+from keepers.linalg.principal import principal_subspace
+from keepers.linalg.redundancy import unlike_the_better
+from keepers.linalg.scatter import as_scatter
+from keepers.selectors.settings import (
+    check_count,
+    check_feature_count,
+    check_max_correlation,
+    check_positive,
+    count_features,
+    is_real,
+)
+from keepers.selectors.spcafs import SPCAFS
+from keepers.selectors.table import Table, read_table
+from keepers.tuning.evidence import Evidence, Judge
+from keepers.tuning.structure import Structure, find_structure
+
+__all__ = ["SettingsChoice", "Trial", "select_settings"]
+
+GAMMA_SHARES = (1e-5, 1.0)
+COMPONENTS = (1, 10, 30, 100)
+SCALINGS = (0.0, 1.0)
+EXPONENTS = (1.0,)
+MAX_CORRELATIONS = (0.8, 0.6)
+# Fits that are compared need not be as exact as the one that is kept.
+TRIAL_TOL, TRIAL_STEPS = 1e-6, 200
+# The longest prefix of a pruned ranking that a choice can be asked about later.
+FARTHEST = 1000
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One combination that was tried."""
+
+    params: dict[str, Any]
+    """Settings of `SPCAFS`, ``gamma`` on the scale of the scatter."""
+    gamma_share: float
+    """``gamma`` over the leading eigenvalue."""
+    n_live: int
+    evidence: Evidence
+    columns: IndexArray = field(repr=False)
+    """The features it keeps, best first."""
+
+
+@dataclass(frozen=True)
+class SettingsChoice:
+    """What `select_settings` recommends, and why."""
+
+    n_features_to_select: int
+    """How many features to keep; 0 if no structure was found and no number was given."""
+    trials: tuple[Trial, ...] = field(repr=False)
+    """Everything tried, best first."""
+    structure: Structure = field(repr=False)
+    """Which features carry structure: the source of ``n_features_to_select`` if none was given."""
+    n_features: int
+    seconds: float
+    _search: Any = field(repr=False, compare=False)
+
+    @property
+    def best(self) -> Trial:
+        """The recommendation."""
+        return self.trials[0]
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Settings for `SPCAFS`: ``SPCAFS(**choice.params)``."""
+        return {"n_features_to_select": self.n_features_to_select, **self.best.params}
+
+    @property
+    def structure_found(self) -> bool:
+        """False if no feature has more to do with the others than chance."""
+        return self.structure.found
+
+    def at(self, n_features_to_select: int) -> "SettingsChoice":
+        """The choice for another number of features; nothing is fitted again."""
+        check_count("n_features_to_select", n_features_to_select, at_most=self.n_features)
+        return self._search.choose(n_features_to_select, self.structure, self.seconds)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The table of everything tried, a dict a row, best first: ready for a data frame."""
+        return [
+            {
+                **trial.params,
+                "gamma_share": trial.gamma_share,
+                "n_live": trial.n_live,
+                "reliability": trial.evidence.reliability,
+                "clumpiness": trial.evidence.clumpiness,
+                "score": trial.evidence.score,
+            }
+            for trial in self.trials
+        ]
+
+
+def select_settings(
+    X: Any,
+    n_features_to_select: int | float | None = None,
+    *,
+    n_components: Sequence[Any] = COMPONENTS,
+    gamma_shares: Sequence[float] = GAMMA_SHARES,
+    p: Sequence[float] = EXPONENTS,
+    scaling: Sequence[float] = SCALINGS,
+    max_correlation: Sequence[float | None] = MAX_CORRELATIONS,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    callback: Callable[[int, int], object] | None = None,
+) -> SettingsChoice:
+    """Choose how many features to keep, and the settings of `SPCAFS`, without labels.
+
+    The number of features is that of those predicted by the others better than chance, up to the
+    knee of their leverages. Then every combination of the settings below is fitted, and the one
+    whose kept features have the strongest evidence wins: the agreement of nearest neighbours
+    between halves of the kept features (reliability), times how much nearer they are than in
+    Gaussian data of the same covariance (clumpiness).
+
+    Parameters
+    ----------
+    X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        The table.
+    n_features_to_select : int, float in (0, 1] or None, default=None
+        How many features to keep, or which share of them; None finds the number.
+    n_components : sequence, default=(1, 10, 30, 100)
+        As in `SPCAFS`; numbers larger than the table allows are left out.
+    gamma_shares : sequence of float, default=(1e-5, 1.0)
+        Penalty weights, as shares of the leading eigenvalue: next to none, and one that leaves
+        ``n_components`` rows.
+    p : sequence of float, default=(1.0,)
+        Exponents of the penalty.
+    scaling : sequence of float, default=(0.0, 1.0)
+        As in `SPCAFS`.
+    max_correlation : sequence of float or None, default=(0.8, 0.6)
+        As in `SPCAFS`.
+    random_state : int, RandomState or None, default=None
+        Seeds folds, splits and draws. The choice is the same for the same int.
+    n_jobs : int or None, default=None
+        Processes, as in joblib; the result does not depend on it.
+    callback : callable or None, default=None
+        Called after each fit with the number done and the number of all.
+
+    Returns
+    -------
+    SettingsChoice
+        ``params`` goes into `SPCAFS`; ``best``, ``trials`` and ``rows()`` are the evidence,
+        ``structure`` is where the number of features comes from, ``at(k)`` is the choice for
+        another number.
+
+    Examples
+    --------
+    >>> from keepers import SPCAFS, datasets, select_settings
+    >>> X, names, y = datasets.load("srbct")
+    >>> choice = select_settings(X, 50, n_components=[3, 10], random_state=0)
+    >>> SPCAFS(**choice.params).fit_transform(X).shape
+    (83, 50)
+    """
+    began = time.perf_counter()
+    check_feature_count(n_features_to_select)
+    selector = SPCAFS(random_state=random_state)
+    table = read_table(selector, X)
+    rng = selector._generator()
+    structure = find_structure(table.X, rng)
+    if n_features_to_select is None:
+        wanted = structure.n_features_to_select
+    else:
+        wanted = count_features(n_features_to_select, table.n_features)
+    grid = _checked_grid(table, n_components, gamma_shares, p, scaling, max_correlation)
+    search = _Search(table, Judge(table.X, rng), int(rng.integers(2**31 - 1)))
+    search.fit(grid, max_correlation, n_jobs, callback)
+    return search.choose(wanted, structure, time.perf_counter() - began)
+
+
+def _checked_grid(
+    table: Table, n_components: Any, gamma_shares: Any, p: Any, scaling: Any, max_correlation: Any
+) -> list[dict[str, Any]]:
+    """Settings to be fitted, the cheapest scaling outermost."""
+    named = {
+        "n_components": n_components,
+        "gamma_shares": gamma_shares,
+        "p": p,
+        "scaling": scaling,
+        "max_correlation": max_correlation,
+    }
+    for name, values in named.items():
+        if (
+            isinstance(values, str)
+            or not isinstance(values, Sequence | np.ndarray)
+            or not len(values)
+        ):
+            raise ParameterError(f"{name} must be a sequence of values to try; got {values!r}.")
+    for share in gamma_shares:
+        check_positive("gamma_shares", share)
+    for limit in max_correlation:
+        check_max_correlation(limit)
+    n_samples, n_usable = table.X.shape
+    limit = min(n_samples - 1, n_usable)
+    widths = [m for m in n_components if not is_real(m) or m <= limit] or [limit]
+    return [
+        {"scaling": a, "n_components": m, "p": exponent, "gamma_share": share}
+        for a, m, exponent, share in itertools.product(scaling, widths, p, gamma_shares)
+    ]
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    params: dict[str, Any]
+    gamma_share: float
+    n_live: int
+    order: IndexArray
+    """Usable columns, best first, those passed over left out."""
+
+
+class _Search:
+    """Rankings of every setting, from which a choice is made for any number of features."""
+
+    def __init__(self, table: Table, judge: Judge, seed: int) -> None:
+        self.table = table
+        self.judge = judge
+        self.seed = seed
+        self.fitted: list[_Fitted] = []
+
+    def fit(
+        self,
+        grid: list[dict[str, Any]],
+        max_correlations: Sequence[float | None],
+        n_jobs: int | None,
+        callback: Callable[[int, int], object] | None,
+    ) -> None:
+        """Fit every setting; one thread each, so that the numbers do not depend on ``n_jobs``."""
+        parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
+        jobs = (
+            joblib.delayed(_fit_one)(self.table, settings, tuple(max_correlations), self.seed)
+            for settings in grid
+        )
+        for done, found in enumerate(parallel(jobs), 1):
+            self.fitted.extend(found)
+            if callback is not None:
+                callback(done, len(grid))
+
+    def choose(self, wanted: int, structure: Structure, seconds: float) -> SettingsChoice:
+        """Weigh what every setting keeps; with nothing to keep, weigh ten features."""
+        began = time.perf_counter()
+        n_kept = max(1, min(wanted or 10, len(self.table.usable)))
+        trials = []
+        for fitted in self.fitted:
+            columns = fitted.order[:n_kept]
+            with threadpool_limits(1):
+                evidence = self.judge.weigh(columns)
+            trials.append(
+                Trial(
+                    fitted.params,
+                    fitted.gamma_share,
+                    fitted.n_live,
+                    evidence,
+                    self.table.usable[columns],
+                )
+            )
+        trials.sort(key=lambda trial: -trial.evidence.score)
+        return SettingsChoice(
+            n_features_to_select=wanted,
+            trials=tuple(trials),
+            structure=structure,
+            n_features=self.table.n_features,
+            seconds=seconds + time.perf_counter() - began,
+            _search=self,
+        )
+
+
+def _fit_one(
+    table: Table, settings: dict[str, Any], max_correlations: tuple[float | None, ...], seed: int
+) -> list[_Fitted]:
+    """One fit, and what each limit on correlation makes of its ranking."""
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", KeepersWarning)
+        scaled = table.scaled(float(settings["scaling"]))
+        rng = np.random.default_rng(seed)
+        leading = principal_subspace(as_scatter(scaled.X, scaled.moments, 1), 1, rng).values[0]
+        params = {name: settings[name] for name in ("n_components", "p", "scaling")}
+        params["gamma"] = float(settings["gamma_share"] * leading)
+        selector = SPCAFS(
+            **params, tol=TRIAL_TOL, max_iter=TRIAL_STEPS, random_state=seed % 2**31
+        ).fit(table.X)
+        order = np.argsort(selector.ranking_)
+        return [
+            _Fitted(
+                {**params, "max_correlation": limit},
+                float(settings["gamma_share"]),
+                selector.n_live_,
+                _unlike_first(table, order, limit),
+            )
+            for limit in max_correlations
+        ]
+
+
+def _unlike_first(table: Table, order: IndexArray, limit: float | None) -> IndexArray:
+    if limit is None:
+        return order
+    keeps = unlike_the_better(table.X, table.moments, order, limit, most=FARTHEST)
+    return np.concatenate([order[keeps], order[~keeps]])
