@@ -109,11 +109,11 @@ def select_settings(
     X: Any,
     n_features_to_select: int | float | None = None,
     *,
-    n_components: Sequence[Any] = COMPONENTS,
-    gamma_shares: Sequence[float] = GAMMA_SHARES,
-    p: Sequence[float] = EXPONENTS,
-    scaling: Sequence[float] = SCALINGS,
-    max_correlation: Sequence[float | None] = MAX_CORRELATIONS,
+    n_components: Any = COMPONENTS,
+    gamma_shares: Any = GAMMA_SHARES,
+    p: Any = EXPONENTS,
+    scaling: Any = SCALINGS,
+    max_correlation: Any = MAX_CORRELATIONS,
     random_state: Any = None,
     n_jobs: int | None = None,
     callback: Callable[[int, int], object] | None = None,
@@ -132,17 +132,18 @@ def select_settings(
         The table.
     n_features_to_select : int, float in (0, 1] or None, default=None
         How many features to keep, or which share of them; None finds the number.
-    n_components : sequence, default=(1, 10, 30, 100)
+    n_components : value or sequence, default=(1, 10, 30, 100)
         As in `SPCAFS`; numbers larger than the table allows are left out.
-    gamma_shares : sequence of float, default=(1e-5, 1.0)
+    gamma_shares : float or sequence of float, default=(1e-5, 1.0)
         Penalty weights, as shares of the leading eigenvalue: next to none, and one that leaves
         ``n_components`` rows.
-    p : sequence of float, default=(1.0,)
+    p : float or sequence of float, default=(1.0,)
         Exponents of the penalty.
-    scaling : sequence of float, default=(0.0, 1.0)
+    scaling : float or sequence of float, default=(0.0, 1.0)
         As in `SPCAFS`.
-    max_correlation : sequence of float or None, default=(0.8, 0.6)
-        As in `SPCAFS`.
+    max_correlation : float, None or sequence of them, default=(0.8, 0.6)
+        As in `SPCAFS`. Not used, and None in the result, where the number to keep is at least that
+        of the features that carry structure.
     random_state : int, RandomState or None, default=None
         Seeds folds, splits and draws. The choice is the same for the same int.
     n_jobs : int or None, default=None
@@ -177,7 +178,7 @@ def select_settings(
         wanted = count_features(n_features_to_select, table.n_features)
     grid = _checked_grid(table, n_components, gamma_shares, p, scaling, max_correlation)
     search = _Search(table, Judge(table.X, rng), int(rng.integers(2**31 - 1)))
-    search.fit(grid, max_correlation, n_jobs, callback)
+    search.fit(grid, as_choices("max_correlation", max_correlation), n_jobs, callback)
     return search.choose(wanted, structure, time.perf_counter() - began)
 
 
@@ -192,24 +193,29 @@ def _checked_grid(
         "scaling": scaling,
         "max_correlation": max_correlation,
     }
-    for name, values in named.items():
-        if (
-            isinstance(values, str)
-            or not isinstance(values, Sequence | np.ndarray)
-            or not len(values)
-        ):
-            raise ParameterError(f"{name} must be a sequence of values to try; got {values!r}.")
-    for share in gamma_shares:
+    tried = {name: as_choices(name, values) for name, values in named.items()}
+    for share in tried["gamma_shares"]:
         check_positive("gamma_shares", share)
-    for limit in max_correlation:
-        check_max_correlation(limit)
+    for most in tried["max_correlation"]:
+        check_max_correlation(most)
     n_samples, n_usable = table.X.shape
     limit = min(n_samples - 1, n_usable)
-    widths = [m for m in n_components if not is_real(m) or m <= limit] or [limit]
+    widths = [m for m in tried["n_components"] if not is_real(m) or m <= limit] or [limit]
     return [
         {"scaling": a, "n_components": m, "p": exponent, "gamma_share": share}
-        for a, m, exponent, share in itertools.product(scaling, widths, p, gamma_shares)
+        for a, m, exponent, share in itertools.product(
+            tried["scaling"], widths, tried["p"], tried["gamma_shares"]
+        )
     ]
+
+
+def as_choices(name: str, values: Any) -> tuple[Any, ...]:
+    """A value, or a sequence of values to try, as a tuple."""
+    if values is None or isinstance(values, str) or is_real(values):
+        return (values,)
+    if not isinstance(values, (Sequence, np.ndarray)) or not len(values):
+        raise ParameterError(f"{name} must be a value or a sequence of values; got {values!r}.")
+    return tuple(values)
 
 
 @dataclass(frozen=True)
@@ -229,22 +235,24 @@ class _Search:
         self.judge = judge
         self.seed = seed
         self.fitted: list[_Fitted] = []
+        self.not_passed_over: list[_Fitted] = []
 
     def fit(
         self,
         grid: list[dict[str, Any]],
-        max_correlations: Sequence[float | None],
+        max_correlations: tuple[float | None, ...],
         n_jobs: int | None,
         callback: Callable[[int, int], object] | None,
     ) -> None:
         """Fit every setting; one thread each, so that the numbers do not depend on ``n_jobs``."""
         parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
         jobs = (
-            joblib.delayed(_fit_one)(self.table, settings, tuple(max_correlations), self.seed)
+            joblib.delayed(_fit_one)(self.table, settings, max_correlations, self.seed)
             for settings in grid
         )
         for done, found in enumerate(parallel(jobs), 1):
-            self.fitted.extend(found)
+            self.not_passed_over.append(found[0])
+            self.fitted.extend(found[1:])
             if callback is not None:
                 callback(done, len(grid))
 
@@ -252,8 +260,12 @@ class _Search:
         """Weigh what every setting keeps; with nothing to keep, weigh ten features."""
         began = time.perf_counter()
         n_kept = max(1, min(wanted or 10, len(self.table.usable)))
+        # Where every feature that carries structure is to be kept, passing some of them over would
+        # only make room for noise.
+        passing_over = n_kept < structure.n_carrying or not structure.found
+        eligible = self.fitted if passing_over else self.not_passed_over
         trials = []
-        for fitted in self.fitted:
+        for fitted in eligible:
             columns = fitted.order[:n_kept]
             with threadpool_limits(1):
                 evidence = self.judge.weigh(columns)
@@ -280,7 +292,7 @@ class _Search:
 def _fit_one(
     table: Table, settings: dict[str, Any], max_correlations: tuple[float | None, ...], seed: int
 ) -> list[_Fitted]:
-    """One fit, and what each limit on correlation makes of its ranking."""
+    """One fit: its ranking, and what each limit on correlation makes of it."""
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", KeepersWarning)
         scaled = table.scaled(float(settings["scaling"]))
@@ -299,7 +311,7 @@ def _fit_one(
                 selector.n_live_,
                 _unlike_first(table, order, limit),
             )
-            for limit in max_correlations
+            for limit in (None, *max_correlations)
         ]
 
 

@@ -34,15 +34,15 @@ class SPCAFSCV(RankingSelector):
         How many features to keep, or which share of them. None finds the number: the features that
         the others predict better than chance, up to the knee of their leverages. The settings are
         chosen for this number.
-    n_components : sequence, default=(1, 10, 30, 100)
+    n_components : value or sequence, default=(1, 10, 30, 100)
         Numbers of components to try, as in `SPCAFS`.
-    gamma_shares : sequence of float, default=(1e-5, 1.0)
+    gamma_shares : float or sequence of float, default=(1e-5, 1.0)
         Penalty weights to try, as shares of the leading eigenvalue.
-    p : sequence of float, default=(1.0,)
+    p : float or sequence of float, default=(1.0,)
         Exponents of the penalty to try.
-    scaling : sequence of float, default=(0.0, 1.0)
+    scaling : float or sequence of float, default=(0.0, 1.0)
         Powers of the standard deviation to divide the features by, as in `SPCAFS`.
-    max_correlation : sequence of float or None, default=(0.8, 0.6)
+    max_correlation : float, None or sequence of them, default=(0.8, 0.6)
         Limits on the correlation between kept features to try, as in `SPCAFS`.
     random_state : int, RandomState or None, default=None
         Seeds folds, splits and draws.

@@ -24,7 +24,7 @@ from keepers.linalg.null_spectrum import null_edge
 __all__ = ["Structure", "find_structure", "knee_of"]
 
 LEVEL = 0.01
-FOLDS = 5
+FOLDS = 10
 MOST_SAMPLES = 2000
 MOST_COMPONENTS = 20
 _COLUMNS_AT_ONCE = 1024
