@@ -1,7 +1,8 @@
 """How good are choices made without labels? Runs the study of docs/without-labels.md.
 
 python tools/study_without_labels.py run DATA [DATA ...]   a CSV each; finished ones are kept
-python tools/study_without_labels.py tables                regret.csv, floors.csv and a summary
+python tools/study_without_labels.py planted               planted.csv: is k found?
+python tools/study_without_labels.py tables                regret.csv, floors.csv
 
 Everything is judged by the protocol of the paper: k-means 20 times, mean accuracy. On the six data
 sets of the paper, its grid and the compared methods are taken from the study of the paper, kept in
@@ -23,6 +24,7 @@ from keepers.data import open_table
 from keepers.data.writing import whole_file
 from keepers.evaluation.protocol import judge_columns
 from keepers.exceptions import KeepersWarning
+from keepers.tuning import find_structure
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "experiments" / "results" / "without-labels"
@@ -43,6 +45,9 @@ def main(arguments: list[str]) -> None:
     KEPT.mkdir(parents=True, exist_ok=True)
     if arguments[:1] == ["tables"]:
         assemble()
+        return
+    if arguments[:1] == ["planted"]:
+        plant()
         return
     for name in arguments[1:]:
         target = KEPT / f"{name}.csv"
@@ -114,6 +119,38 @@ def floors(X: np.ndarray, classes: np.ndarray, judge: object) -> None:
             "MCFS": MCFS(k, n_clusters=n_clusters, random_state=SEED),
         }.items():
             judge(label, selector.fit(X).top(k).indices, k)
+
+
+def plant() -> None:
+    """50 of 5,000 features tell four clusters apart, by means of some spread; 0 is pure noise."""
+    rows = []
+    for n_samples, strength, draws in (
+        (100, 0.0, 100),
+        *((n, s, 10) for n in (100, 200) for s in (0.7, 1.0, 1.5, 2.5)),
+    ):
+        for draw in range(draws):
+            rng = np.random.default_rng(draw)
+            means = strength * rng.standard_normal((4, 50))
+            X = rng.standard_normal((n_samples, 5000))
+            X[:, :50] += means[rng.integers(4, size=n_samples)]
+            found = find_structure(X, np.random.default_rng(SEED))
+            rows.append(
+                {
+                    "samples": n_samples,
+                    "strength": strength,
+                    "draw": draw,
+                    "chosen": found.n_features_to_select,
+                    "informative": int(found.carries[:50].sum()),
+                    "false": int(found.carries[50:].sum()),
+                }
+            )
+    table = pd.DataFrame(rows)
+    table.to_csv(KEPT / "planted.csv", index=False)
+    by_case = table.groupby(["samples", "strength"])
+    summary = by_case["chosen"].agg(["count", "median", "min", "max"])
+    summary["none found"] = by_case["chosen"].agg(lambda chosen: int((chosen == 0).sum()))
+    summary["false, mean"] = by_case["false"].mean()
+    print(summary.to_string())
 
 
 def of_the_paper() -> pd.DataFrame:

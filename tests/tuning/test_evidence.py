@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.datasets import make_blobs
 from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import StandardScaler
 
 from keepers.tuning import evidence as evidence_module
 from keepers.tuning.evidence import Evidence, Judge
@@ -18,23 +19,39 @@ def weigh(X):
 def test_neighbours_are_those_of_scikit_learn():
     points = np.random.default_rng(0).standard_normal((80, 6))
     expected = NearestNeighbors(n_neighbors=5).fit(points).kneighbors_graph().toarray() > 0
-    assert np.array_equal(evidence_module._neighbours(points, 5), expected)
+    found = evidence_module._nearest(evidence_module.squared_distances(points), 5)
+    assert np.array_equal(found, expected)
 
 
 def test_distances_are_those_of_scipy():
     points = np.random.default_rng(1).standard_normal((40, 7)) + 3.0
-    found = evidence_module._squared_distances(points - points.mean(axis=0))
+    found = evidence_module.squared_distances(points - points.mean(axis=0))
     np.testing.assert_allclose(found, cdist(points, points, "sqeuclidean"), atol=1e-10)
 
 
-def test_halves_of_copies_agree_on_every_neighbour():
-    column = np.random.default_rng(2).standard_normal((60, 1))
-    assert weigh(np.repeat(column, 12, axis=1)).reliability == 1.0
+def test_all_features_of_equal_variance_have_the_neighbours_of_the_whole_table():
+    X = np.random.default_rng(2).standard_normal((60, 12))
+    assert weigh(X / X.std(axis=0) + 4.0).fidelity == 1.0
 
 
-def test_halves_of_noise_agree_by_chance_only():
-    reliability = weigh(np.random.default_rng(3).standard_normal((200, 40))).reliability
-    assert reliability == pytest.approx(5 / 199, abs=0.01)
+def test_fidelity_is_the_share_of_neighbours_in_the_standardised_table():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((70, 30)) * np.exp(rng.standard_normal(30)) + 5.0
+    columns = np.array([0, 4, 9, 20])
+
+    def neighbours(points):
+        return NearestNeighbors(n_neighbors=5).fit(points).kneighbors_graph().toarray() > 0
+
+    whole, kept = neighbours(StandardScaler().fit_transform(X)), neighbours(X[:, columns])
+    expected = (whole & kept).sum() / whole.sum()
+    found = Judge(X, np.random.default_rng(0)).weigh(columns)
+    assert found.fidelity == pytest.approx(expected, abs=1e-12)
+
+
+def test_noise_shares_the_neighbours_of_other_features_by_chance_only():
+    X = np.random.default_rng(4).standard_normal((200, 1040))
+    found = Judge(X, np.random.default_rng(0)).weigh(np.arange(5))
+    assert found.fidelity == pytest.approx(5 / 199, abs=0.02)
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.5, 1.5])
@@ -58,13 +75,13 @@ def test_clusters_are_clumpy_and_the_farther_apart_the_more():
 def test_evidence_does_not_depend_on_units_or_origin():
     X = make_blobs(120, 10, centers=4, random_state=1)[0]
     plain, moved = weigh(X), weigh(1e3 * X - 7.0)
-    assert moved.reliability == pytest.approx(plain.reliability, abs=0.01)
+    assert moved.fidelity == pytest.approx(plain.fidelity, abs=0.01)
     assert moved.clumpiness == pytest.approx(plain.clumpiness, rel=1e-6)
 
 
-def test_the_score_is_the_geometric_mean_and_noise_cannot_make_it_negative():
-    assert Evidence(0.5, 0.32).score == pytest.approx(0.4)
-    assert Evidence(0.5, -0.2).score == pytest.approx(np.sqrt(0.005))
+def test_the_score_is_fidelity_times_the_root_of_clumpiness_and_noise_cannot_make_it_vanish():
+    assert Evidence(0.5, 0.64).score == pytest.approx(0.4)
+    assert Evidence(0.5, -0.2).score == pytest.approx(0.05)
 
 
 def test_sparse_and_dense_tables_weigh_the_same():
@@ -73,7 +90,7 @@ def test_sparse_and_dense_tables_weigh_the_same():
     columns = np.array([0, 3, 4, 7, 11])
     dense = Judge(X, np.random.default_rng(0)).weigh(columns)
     found = Judge(sp.csr_matrix(X), np.random.default_rng(0)).weigh(columns)
-    assert found.reliability == pytest.approx(dense.reliability)
+    assert found.fidelity == pytest.approx(dense.fidelity)
     assert found.clumpiness == pytest.approx(dense.clumpiness)
 
 
@@ -86,11 +103,10 @@ def test_the_order_of_the_columns_does_not_matter():
 @pytest.mark.parametrize("shape", [(2, 2), (3, 1), (5, 3)])
 def test_tiny_tables_are_weighed_too(shape):
     found = weigh(np.random.default_rng(0).standard_normal(shape))
-    assert 0.0 <= found.reliability <= 1.0
+    assert 0.0 <= found.fidelity <= 1.0
     assert np.isfinite(found.score)
 
 
 def test_identical_samples_do_not_divide_by_zero():
     X = np.repeat(np.eye(3), 10, axis=0)
-    assert np.isfinite(weigh(X).reliability)
-    assert weigh(X).score > 1.0
+    assert weigh(X) == Evidence(fidelity=1.0, clumpiness=2.0)

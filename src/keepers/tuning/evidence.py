@@ -1,19 +1,18 @@
 """What speaks for a set of features, read from X alone.
 
-Two things that k-means and every other neighbourhood method need, both measured on the kept columns
-as they are:
+Two things that clustering, and every other method that looks at neighbours, needs:
 
-* Reliability. The kept features are split at random into two halves. If they see the same
-  structure, a sample has the same nearest neighbours in both. Reliability is the share of the
-  nearest neighbours in one half that are nearest neighbours in the other, averaged over splits.
-* Clumpiness. How much nearer the nearest neighbours are than they would be without clusters: than
-  in Gaussian data with the same covariance. It is the ratio of the two mean distances, each
-  relative to the mean distance of all pairs, minus 1. The covariance is the same, so neither a few
-  long directions nor many short ones count as clusters.
+* Fidelity. The share of a sample's nearest neighbours in the whole table (every feature brought to
+  the same variance) that are among its nearest neighbours in the kept columns. Features that see
+  something else than the rest of the table have little of it.
+* Clumpiness. How much nearer the nearest neighbours are, in the kept columns, than they would be
+  without clusters: than in Gaussian data with the same covariance. It is the ratio of the two mean
+  distances, each relative to the mean distance of all pairs, minus 1. The covariance is the same,
+  so neither a few long directions nor many short ones count as clusters.
 
-The evidence for a set is the geometric mean of the two. Noise has low reliability, copies of one
-feature have low clumpiness. docs/without-labels.md shows how well this tracks clustering accuracy,
-and what else was tried.
+The evidence for a set is fidelity times the square root of clumpiness. Any large random set of
+features is faithful, and any few bimodal ones are clumpy; features worth keeping are both.
+docs/without-labels.md shows how well this tracks clustering accuracy, and what else was tried.
 """
 
 from dataclasses import dataclass
@@ -28,37 +27,40 @@ __all__ = ["Evidence", "Judge"]
 
 N_NEIGHBORS = 5
 MOST_SAMPLES = 1000
-# A split or a draw costs n^2 k; many are taken where n is small and a single one says little.
-MOST_SPLITS, FEWEST_SPLITS = 16, 3
 N_DRAWS = 3
-PAIRS_FOR_SPLITS = 16 * 300**2
 # Clumpiness below this is noise, and may be negative; its logarithm must not decide.
 LEAST_CLUMPINESS = 0.01
+# Kept columns that take a few values only make samples coincide, which is no sign of clusters.
+MOST_CLUMPINESS = 2.0
+_COLUMNS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
 class Evidence:
     """What speaks for a set of features."""
 
-    reliability: float
-    """Share of nearest neighbours that two halves of the features agree on."""
+    fidelity: float
+    """Share of nearest neighbours in the whole table that are so in the kept columns too."""
     clumpiness: float
-    """How much nearer neighbours are than in Gaussian data of the same covariance; 0: as near."""
+    """How much nearer neighbours are than in Gaussian data of the same covariance; 0: as near,
+    2: three times as near, or nearer."""
 
     @property
     def score(self) -> float:
-        """Geometric mean of the two; higher is better."""
-        return float(np.sqrt(self.reliability * max(self.clumpiness, LEAST_CLUMPINESS)))
+        """Fidelity times the square root of clumpiness; higher is better."""
+        return float(self.fidelity * np.sqrt(max(self.clumpiness, LEAST_CLUMPINESS)))
 
 
 class Judge:
-    """Weighs sets of columns of one table, always on the same samples, splits and draws."""
+    """Weighs sets of columns of one table, always on the same samples and draws."""
 
     def __init__(self, X: Any, rng: np.random.Generator) -> None:
         n_samples = X.shape[0]
         if n_samples > MOST_SAMPLES:
             X = X[np.sort(rng.choice(n_samples, MOST_SAMPLES, replace=False))]
         self._X = X.tocsc() if sp.issparse(X) else X
+        self._n_neighbors = min(N_NEIGHBORS, X.shape[0] - 1)
+        self._near = _nearest(_standardised_distances(self._X), self._n_neighbors)
         self._seed = int(rng.integers(2**31 - 1))
         self._known: dict[bytes, Evidence] = {}
 
@@ -67,65 +69,68 @@ class Judge:
         columns = np.sort(columns)
         key = columns.tobytes()
         if key not in self._known:
-            kept = self._X[:, columns]
-            kept = kept.toarray() if sp.issparse(kept) else kept
-            kept = np.asarray(kept - kept.mean(axis=0), dtype=np.float64)
+            kept = _dense(self._X[:, columns])
+            kept -= kept.mean(axis=0)
+            distances = squared_distances(kept)
+            shared = _nearest(distances, self._n_neighbors) & self._near
+            fidelity = float(shared.sum() / (len(kept) * self._n_neighbors))
             rng = np.random.default_rng(self._seed)
-            self._known[key] = Evidence(_reliability(kept, rng), _clumpiness(kept, rng))
+            self._known[key] = Evidence(fidelity, _clumpiness(kept, distances, rng))
         return self._known[key]
 
 
-def _reliability(kept: FloatArray, rng: np.random.Generator) -> float:
-    n_samples, n_features = kept.shape
-    n_neighbors = min(N_NEIGHBORS, n_samples - 1)
-    if n_features < 2:
-        return 0.0
-    splits = int(np.clip(PAIRS_FOR_SPLITS / n_samples**2, FEWEST_SPLITS, MOST_SPLITS))
-    shares = []
-    for _ in range(splits):
-        order = rng.permutation(n_features)
-        near = [
-            _neighbours(kept[:, part], n_neighbors)
-            for part in (order[: n_features // 2], order[n_features // 2 :])
-        ]
-        shares.append((near[0] & near[1]).sum() / (n_samples * n_neighbors))
-    return float(np.mean(shares))
+def _dense(block: Any) -> FloatArray:
+    return np.array(block.toarray() if sp.issparse(block) else block, dtype=np.float64)
 
 
-def _clumpiness(kept: FloatArray, rng: np.random.Generator) -> float:
+def _standardised_distances(X: Any) -> FloatArray:
+    """Squared distances with every feature brought to the same variance."""
+    total = np.zeros((X.shape[0], X.shape[0]))
+    for start in range(0, X.shape[1], _COLUMNS_AT_ONCE):
+        block = _dense(X[:, start : start + _COLUMNS_AT_ONCE])
+        block -= block.mean(axis=0)
+        spread = block.std(axis=0)
+        block /= np.where(spread > 0.0, spread, 1.0)
+        total += squared_distances(block)
+    return total
+
+
+def _clumpiness(kept: FloatArray, distances: FloatArray, rng: np.random.Generator) -> float:
     spread = np.linalg.svd(kept, compute_uv=False)
     if not spread[0] > 0.0:
         return 0.0
     draws = [
-        _nearness(rng.standard_normal((kept.shape[0], len(spread))) * spread)
+        _nearness(squared_distances(rng.standard_normal((len(kept), len(spread))) * spread))
         for _ in range(N_DRAWS)
     ]
-    found = _nearness(kept)
-    return float(np.mean(draws) / found - 1.0) if found > 0.0 else np.inf
+    found = _nearness(distances)
+    ratio = float(np.mean(draws)) / max(found, np.finfo(float).tiny)
+    return min(ratio - 1.0, MOST_CLUMPINESS)
 
 
-def _nearness(points: FloatArray) -> float:
+def _nearness(distances: FloatArray) -> float:
     """Mean distance to the nearest neighbours over the mean distance of all pairs."""
-    n_samples = len(points)
+    lengths = np.sqrt(distances)
+    n_samples = len(lengths)
     n_neighbors = min(N_NEIGHBORS, n_samples - 1)
-    distances = np.sqrt(_squared_distances(points))
-    typical = float(distances.sum()) / (n_samples * (n_samples - 1))
-    np.fill_diagonal(distances, np.inf)
-    nearest = np.partition(distances, n_neighbors - 1, axis=1)[:, :n_neighbors]
+    typical = float(lengths.sum()) / (n_samples * (n_samples - 1))
+    np.fill_diagonal(lengths, np.inf)
+    nearest = np.partition(lengths, n_neighbors - 1, axis=1)[:, :n_neighbors]
     return float(nearest.mean()) / typical if typical > 0.0 else 0.0
 
 
-def _neighbours(points: FloatArray, n_neighbors: int) -> BoolArray:
+def _nearest(distances: FloatArray, n_neighbors: int) -> BoolArray:
     """Sample i, sample j: whether j is among the nearest of i."""
-    distances = _squared_distances(points)
-    np.fill_diagonal(distances, np.inf)
-    nearest = np.argpartition(distances, n_neighbors - 1, axis=1)[:, :n_neighbors]
-    near = np.zeros(distances.shape, dtype=bool)
+    others = distances.copy()
+    np.fill_diagonal(others, np.inf)
+    nearest = np.argpartition(others, n_neighbors - 1, axis=1)[:, :n_neighbors]
+    near = np.zeros(others.shape, dtype=bool)
     np.put_along_axis(near, nearest, True, axis=1)
     return near
 
 
-def _squared_distances(points: FloatArray) -> FloatArray:
+def squared_distances(points: FloatArray) -> FloatArray:
+    """Between all pairs of rows; centre them first if they lie far from the origin."""
     lengths = np.einsum("ij,ij->i", points, points)
     squared = points @ points.T
     squared *= -2.0

@@ -33,7 +33,7 @@ __all__ = ["SettingsChoice", "Trial", "select_settings"]
 
 GAMMA_SHARES = (1e-5, 1.0)
 COMPONENTS = (1, 10, 30, 100)
-SCALINGS = (0.0, 1.0)
+SCALINGS = (0.0, 0.5, 1.0)
 EXPONENTS = (1.0,)
 MAX_CORRELATIONS = (0.8, 0.6)
 # Fits that are compared need not be as exact as the one that is kept.
@@ -97,7 +97,7 @@ class SettingsChoice:
                 **trial.params,
                 "gamma_share": trial.gamma_share,
                 "n_live": trial.n_live,
-                "reliability": trial.evidence.reliability,
+                "fidelity": trial.evidence.fidelity,
                 "clumpiness": trial.evidence.clumpiness,
                 "score": trial.evidence.score,
             }
@@ -122,9 +122,9 @@ def select_settings(
 
     The number of features is that of those predicted by the others better than chance, up to the
     knee of their leverages. Then every combination of the settings below is fitted, and the one
-    whose kept features have the strongest evidence wins: the agreement of nearest neighbours
-    between halves of the kept features (reliability), times how much nearer they are than in
-    Gaussian data of the same covariance (clumpiness).
+    whose kept features have the strongest evidence wins: how far nearest neighbours are those of
+    the whole table (fidelity), times the root of how much nearer they are than in Gaussian data of
+    the same covariance (clumpiness).
 
     Parameters
     ----------
@@ -139,13 +139,13 @@ def select_settings(
         ``n_components`` rows.
     p : float or sequence of float, default=(1.0,)
         Exponents of the penalty.
-    scaling : float or sequence of float, default=(0.0, 1.0)
+    scaling : float or sequence of float, default=(0.0, 0.5, 1.0)
         As in `SPCAFS`.
     max_correlation : float, None or sequence of them, default=(0.8, 0.6)
         As in `SPCAFS`. Not used, and None in the result, where the number to keep is at least that
         of the features that carry structure.
     random_state : int, RandomState or None, default=None
-        Seeds folds, splits and draws. The choice is the same for the same int.
+        Seeds folds and draws. The choice is the same for the same int.
     n_jobs : int or None, default=None
         Processes, as in joblib; the result does not depend on it.
     callback : callable or None, default=None

@@ -1,6 +1,7 @@
 """SPCAFS with its settings and the number of features chosen from X alone."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +25,8 @@ class SPCAFSCV(RankingSelector):
 
     The sibling of scikit-learn's ``LassoCV`` for tables without labels: `select_settings` weighs
     every combination of settings by the features it keeps, and the winner is fitted. Instead of a
-    held-out error, which needs something to predict, it looks for agreement: two halves of the kept
-    features should give a sample the same neighbours, and those should be nearer than in data
-    without clusters.
+    held-out error, which needs something to predict, it looks at neighbours: those of a sample in the
+    kept features should be those in the whole table, and nearer than in data without clusters.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ class SPCAFSCV(RankingSelector):
         Penalty weights to try, as shares of the leading eigenvalue.
     p : float or sequence of float, default=(1.0,)
         Exponents of the penalty to try.
-    scaling : float or sequence of float, default=(0.0, 1.0)
+    scaling : float or sequence of float, default=(0.0, 0.5, 1.0)
         Powers of the standard deviation to divide the features by, as in `SPCAFS`.
     max_correlation : float, None or sequence of them, default=(0.8, 0.6)
         Limits on the correlation between kept features to try, as in `SPCAFS`.
     random_state : int, RandomState or None, default=None
-        Seeds folds, splits and draws.
+        Seeds folds and draws.
     n_jobs : int or None, default=None
         Processes, as in joblib; the result does not depend on it.
     callback : callable or None, default=None
@@ -90,17 +90,17 @@ class SPCAFSCV(RankingSelector):
 
     def __init__(
         self,
-        n_features_to_select=None,
+        n_features_to_select: Any = None,
         *,
-        n_components=COMPONENTS,
-        gamma_shares=GAMMA_SHARES,
-        p=EXPONENTS,
-        scaling=SCALINGS,
-        max_correlation=MAX_CORRELATIONS,
-        random_state=None,
-        n_jobs=None,
-        callback=None,
-    ):
+        n_components: Any = COMPONENTS,
+        gamma_shares: Any = GAMMA_SHARES,
+        p: Any = EXPONENTS,
+        scaling: Any = SCALINGS,
+        max_correlation: Any = MAX_CORRELATIONS,
+        random_state: Any = None,
+        n_jobs: Any = None,
+        callback: Any = None,
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.n_components = n_components
         self.gamma_shares = gamma_shares
@@ -111,10 +111,10 @@ class SPCAFSCV(RankingSelector):
         self.n_jobs = n_jobs
         self.callback = callback
 
-    def _check_limit(self):
+    def _check_limit(self) -> None:
         """The limits are many, and `select_settings` checks them."""
 
-    def _fit(self, X):
+    def _fit(self, X: Any) -> None:
         choice = select_settings(
             X,
             self.n_features_to_select,
