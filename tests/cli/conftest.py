@@ -8,6 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
+
+from keepers.cli.app import app
 
 COMMAND = Path(sys.executable).with_name("keepers")
 QUICK = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "100"}
@@ -32,6 +35,21 @@ def keepers(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture
+def quick_keepers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The same in this process, which saves the start."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        words = list(map(str, arguments))
+        done = CliRunner().invoke(app, words)
+        return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
 def table(tmp_path: Path) -> Path:
     """40 samples x 8 numbers, an identifier and a class; the first two columns tell the classes."""
     random = np.random.default_rng(0)
@@ -43,5 +61,21 @@ def table(tmp_path: Path) -> Path:
         f"s{i},{classes[i]}," + ",".join(f"{value:.17g}" for value in X[i]) for i in range(40)
     ]
     path = tmp_path / "table.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def grouped(tmp_path: Path) -> Path:
+    """60 samples x 12 numbers, an identifier and a class; six columns differ between classes."""
+    random = np.random.default_rng(0)
+    classes = np.arange(60) % 3
+    X = random.standard_normal((60, 12))
+    X[:, :6] += 3 * random.standard_normal((3, 6))[classes]
+    lines = ["sample,class," + ",".join(f"g{j}" for j in range(12))]
+    lines += [
+        f"s{i},kind {classes[i]}," + ",".join(f"{value:.17g}" for value in X[i]) for i in range(60)
+    ]
+    path = tmp_path / "grouped.csv"
     path.write_text("\n".join(lines) + "\n")
     return path

@@ -1,6 +1,9 @@
 """`keepers select` and `keepers apply`, as a user runs them."""
 
+import html
 import json
+import re
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -8,7 +11,8 @@ import pytest
 
 from cli.test_malformed_files import options_of
 from data.test_malformed_files import SOUND
-from keepers import SPCAFS, VarianceScore
+from keepers import SPCAFS, VarianceScore, select_settings
+from keepers.data import open_table
 
 COLUMNS = ("--id", "sample", "--labels", "class")
 
@@ -16,6 +20,11 @@ COLUMNS = ("--id", "sample", "--labels", "class")
 def kept_by_hand(table, k=3):
     frame = pd.read_csv(table, index_col="sample").drop(columns="class")
     return set(SPCAFS(k).fit(frame).get_feature_names_out())
+
+
+def chosen_by_hand(grouped):
+    X = open_table(grouped, identifier="sample", labels="class").X
+    return select_settings(X, random_state=0)
 
 
 def test_a_csv_becomes_a_smaller_csv_with_rows_and_classes_kept(keepers, table, tmp_path):
@@ -95,6 +104,97 @@ def test_other_methods_and_their_settings_can_be_named(keepers, table):
     assert (params["gamma"], params["n_components"]) == (2.5, 2)
 
 
+def test_features_stay_and_go_by_name(quick_keepers, table):
+    chosen = ("--keep", "g7", "--never", "g0", "--never", "g1")
+    done = quick_keepers("select", table, "-k", 3, *COLUMNS, *chosen, "--json")
+    assert done.returncode == 0, done.stderr
+    frame = pd.read_csv(table).iloc[:, 2:]
+    by_hand = SPCAFS(3, must_keep=["g7"], never_keep=["g0", "g1"], random_state=0).fit(frame)
+    names = [feature["name"] for feature in json.loads(done.stdout)["features"]]
+    assert names == by_hand.top().names.tolist()
+    assert names[0] == "g7"
+
+
+@pytest.mark.parametrize("method", ["spcafs", "variance", "mcfs"])
+def test_kept_features_can_be_held_apart_with_every_method(quick_keepers, table, method):
+    done = quick_keepers(
+        *("select", table, "-k", 2, *COLUMNS, "--method", method),
+        *("--set", "max_correlation=0.8", "--json"),
+    )
+    assert done.returncode == 0, done.stderr
+    kept = [feature["name"] for feature in json.loads(done.stdout)["features"]]
+    assert abs(pd.read_csv(table)[kept].corr().iloc[0, 1]) <= 0.8
+    assert not {"g0", "g1"} <= set(kept)  # they tell the classes, and correlate with 0.95
+
+
+def test_without_k_it_keeps_what_tune_recommends(quick_keepers, grouped, tmp_path):
+    done = quick_keepers("select", grouped, *COLUMNS, "--json", "--save", "recipe.json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("Chosen without labels:")
+    assert "carry structure" in done.stderr
+    choice = chosen_by_hand(grouped)
+    result = json.loads(done.stdout)
+    params = json.loads((tmp_path / "recipe.json").read_text())["params"]
+    for name, value in choice.params.items():
+        assert result["params"][name] == params[name] == value
+    assert len(result["features"]) == choice.n_features_to_select
+
+
+def test_without_k_the_report_holds_a_command_that_names_everything(keepers, grouped, tmp_path):
+    done = keepers("select", grouped, *COLUMNS, "--report", "page.html", "--out", "one.csv")
+    assert done.returncode == 0, done.stderr
+    page = html.unescape((tmp_path / "page.html").read_text())
+    command = re.search(r"keepers select -k [^<]*", page)[0]
+    again = keepers(*shlex.split(command.replace("one.csv", "two.csv"))[1:], "--force")
+    assert again.returncode == 0, again.stderr
+    assert "Chosen without labels" not in again.stderr
+    assert (tmp_path / "one.csv").read_text() == (tmp_path / "two.csv").read_text()
+
+
+def test_without_k_settings_that_are_given_are_held(quick_keepers, grouped):
+    held = ("--set", "n_components=2", "--set", "max_correlation=0.5", "--set", "max_iter=50")
+    done = quick_keepers("select", grouped, *COLUMNS, *held, "--json")
+    assert done.returncode == 0, done.stderr
+    params = json.loads(done.stdout)["params"]
+    assert (params["n_components"], params["max_correlation"], params["max_iter"]) == (2, 0.5, 50)
+    assert params["gamma"] != "scale"
+
+
+def test_without_k_more_components_than_the_table_has_are_refused(quick_keepers, grouped):
+    done = quick_keepers("select", grouped, *COLUMNS, "--set", "n_components=99")
+    assert done.returncode == 2
+    assert "n_components must be a whole number from 1 to 12; got 99" in done.stderr
+
+
+def test_without_k_other_methods_keep_as_many_features_as_carry_structure(quick_keepers, grouped):
+    done = quick_keepers("select", grouped, *COLUMNS, "--method", "variance", "--json")
+    assert done.returncode == 0, done.stderr
+    choice = chosen_by_hand(grouped)
+    assert json.loads(done.stdout)["k"] == choice.n_features_to_select
+
+
+def test_without_k_what_must_stay_and_go_is_obeyed(quick_keepers, grouped):
+    chosen = ("--keep", "g5", "--keep", "g6", "--keep", "g7", "--keep", "g4", "--never", "g2")
+    done = quick_keepers("select", grouped, *COLUMNS, *chosen, "--json")
+    assert done.returncode == 0, done.stderr
+    names = {feature["name"] for feature in json.loads(done.stdout)["features"]}
+    assert names >= {"g4", "g5", "g6", "g7"}
+    assert "g2" not in names
+
+
+@pytest.mark.parametrize("method", ["spcafs", "variance"])
+def test_without_k_noise_is_refused_with_the_way_out(quick_keepers, tmp_path, method):
+    noise = np.random.default_rng(0).standard_normal((60, 20))
+    pd.DataFrame(noise, columns=[f"g{j}" for j in range(20)]).to_csv(
+        tmp_path / "noise.csv", index=False
+    )
+    done = quick_keepers("select", "noise.csv", "--method", method, "--out", "kept.csv")
+    assert done.returncode == 1
+    assert "No structure found in noise" in done.stderr
+    assert "-k" in done.stderr
+    assert not (tmp_path / "kept.csv").exists()
+
+
 def test_a_recipe_keeps_the_same_columns_of_new_data(keepers, table, tmp_path):
     assert keepers("select", table, "-k", 3, *COLUMNS, "--save", "recipe.json").returncode == 0
     new = pd.read_csv(table).iloc[::-1, ::-1]
@@ -136,7 +236,14 @@ def test_existing_files_are_left_alone_without_force(keepers, table, tmp_path):
     ("arguments", "code", "said"),
     [
         ([], 2, "DATA"),
-        (["table.csv"], 2, "-k"),
+        (["table.csv", *COLUMNS, "--set", "gamma=2"], 2, "Give -k too, or leave gamma out"),
+        (["table.csv", *COLUMNS, "--set", "scaling=big"], 2, "scaling must lie in [0, 1]"),
+        (["table.csv", "-k", "3", *COLUMNS, "--set", "must_keep=[1]"], 2, "--keep"),
+        (["table.csv", "-k", "3", *COLUMNS, "--keep", "G1"], 1, "Did you mean 'g1'?"),
+        (["table.csv", "-k", "3", *COLUMNS, "--never", "class"], 1, "--never must name features"),
+        (["table.csv", "-k", "3", *COLUMNS, "--keep", "g1", "--never", "g1"], 2, "'g1'"),
+        (["table.csv", "-k", "3", *COLUMNS, "--keep", "g1", "--method", "mcfs"], 2, "spcafs"),
+        (["table.csv", "-k", "1", *COLUMNS, "--keep", "g1", "--keep", "g2"], 2, "at least 2"),
         (["table.csv", "-k", "0", *COLUMNS], 2, "-k"),
         (["table.csv", "-k", "99", *COLUMNS], 2, "8"),
         (["table.csv", "-k", "3"], 1, "--labels"),
@@ -153,10 +260,10 @@ def test_existing_files_are_left_alone_without_force(keepers, table, tmp_path):
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence_with_the_way_out(
-    keepers, table, tmp_path, arguments, code, said
+    quick_keepers, table, tmp_path, arguments, code, said
 ):
     before = sorted(tmp_path.iterdir())
-    done = keepers("select", *arguments)
+    done = quick_keepers("select", *arguments)
     assert done.returncode == code, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr

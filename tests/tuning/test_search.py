@@ -21,7 +21,8 @@ def planted():
     """Five clusters in 12 of 60 features."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((90, 60))
-    X[:, :12] += 3.0 * rng.standard_normal((5, 12))[rng.integers(5, size=90)]
+    signs = rng.choice([-1.0, 1.0], (5, 12))
+    X[:, :12] += 2.5 * signs[rng.integers(5, size=90)]
     return X
 
 
@@ -116,6 +117,12 @@ def test_a_single_value_is_held_fixed(planted):
     assert [(row["n_components"], row["max_correlation"]) for row in rows] == [(3, None)]
 
 
+def test_a_table_too_small_for_the_numbers_tries_the_most_it_allows():
+    X = np.random.default_rng(0).standard_normal((30, 6))
+    rows = select_settings(X, 3, random_state=0).rows()
+    assert {row["n_components"] for row in rows} == {1, 6}
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -124,6 +131,7 @@ def test_a_single_value_is_held_fixed(planted):
         ({"gamma_shares": [0.0]}, "gamma_shares must be a finite number > 0"),
         ({"max_correlation": [2.0]}, r"max_correlation must lie in \(0, 1\]"),
         ({"scaling": {}}, "scaling must be a value or a sequence"),
+        ({"scaling": ["x"]}, r"scaling must lie in \[0, 1\]; got 'x'"),
         ({"scaling": [3.0]}, r"scaling must lie in \[0, 1\]"),
         ({"p": [2.0]}, r"p must lie in \(0, 1\]"),
     ],

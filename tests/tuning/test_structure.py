@@ -102,6 +102,16 @@ def test_tables_too_small_to_say_anything_say_nothing(shape):
     assert structure.n_features_to_select == 0
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_two_related_columns_among_a_few_are_found_whatever_the_folds(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 8))
+    X[:, :2] += np.repeat([0.0, 9.0], 20)[:, np.newaxis]
+    structure = find_structure(X, np.random.default_rng(seed))
+    assert structure.carries[:2].all()
+    assert structure.carries.sum() <= 3  # a false discovery now and then is what the rate allows
+
+
 def test_the_knee_limits_the_number():
     curve = np.concatenate([np.linspace(10, 9, 20), np.linspace(1, 0.9, 80)])
     assert knee_of(curve) == 21

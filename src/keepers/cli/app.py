@@ -10,6 +10,7 @@ from keepers.cli.compare import compare
 from keepers.cli.datasets import datasets
 from keepers.cli.reproduce import reproduce
 from keepers.cli.select import select
+from keepers.cli.tune import tune
 
 __all__ = ["app"]
 
@@ -21,7 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for command in (select, apply, compare, reproduce, datasets):
+for command in (select, tune, apply, compare, reproduce, datasets):
     app.command()(command)
 
 

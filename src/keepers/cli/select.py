@@ -1,5 +1,7 @@
 """`keepers select`: from a file to the features worth keeping."""
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +34,12 @@ __all__ = ["select"]
 @errors_in_one_sentence
 def select(
     data: DataArgument,
-    k: Annotated[int, typer.Option("-k", "--features", min=1, help="How many features to keep.")],
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "-k", "--features", min=1, help="How many features to keep; chosen if not given."
+        ),
+    ] = None,
     method: Annotated[
         str, typer.Option(metavar="NAME", help=f"One of: {', '.join(METHOD_NAMES)}.")
     ] = "spcafs",
@@ -41,6 +48,14 @@ def select(
         typer.Option(
             "--set", metavar="NAME=VALUE", help="Setting of the method, as in Python; repeatable."
         ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", metavar="COLUMN", help="Feature that must stay; may be repeated."),
+    ] = None,
+    never: Annotated[
+        list[str] | None,
+        typer.Option("--never", metavar="COLUMN", help="Feature that must go; may be repeated."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -75,18 +90,21 @@ def select(
 ) -> None:
     """Select the features of a table that are worth keeping; labels are never used.
 
+    Without -k, the number of features and the settings are those that `keepers tune` recommends.
     Example: keepers select genes.csv -k 50 --id sample --out kept.csv --report report.html
     """
     # Imported here, so that help and completion need not wait for scikit-learn.
+    from keepers.cli.choosing import settle
     from keepers.cli.keeping import write_columns
     from keepers.cli.selecting import (
         as_json,
         in_words,
+        ready_to_select,
         recipe_of,
         selected,
         write_report,
     )
-    from keepers.cli.settings import make_selector
+    from keepers.cli.settings import keep_and_never, make_selector, read_settings
     from keepers.cli.shown import print_json, print_kept
     from keepers.data import open_table
     from keepers.data.writing import check_writable
@@ -96,7 +114,8 @@ def select(
         check_writable(out)
     picture = None if image is None else as_image_shape(image)
     scaling = check_scaling(scale)
-    selector = make_selector(method, k, set_ or [], seed)
+    settings = read_settings(method, set_ or [])
+    selector = make_selector(method, k, settings, seed)
     limit = as_bytes(max_size)
     with waiting(f"reading {data}", quiet=quiet):
         table = open_table(data, labels=labels, identifier=id, drop=drop or (), max_bytes=limit)
@@ -105,12 +124,16 @@ def select(
             f"--image {image} is {picture[0] * picture[1]} pixels; the table has "
             f"{table.n_features} features. Give the height and width of the images."
         )
-    selection = selected(table, scaling, selector, threads, quiet)
+    keep_and_never(selector, table, keep or [], never or [])
+    X = ready_to_select(table, scaling)
+    options = settle(selector, settings, table, X, seed=seed, threads=threads, quiet=quiet)
+    selection = selected(table, X, scaling, selector, threads, quiet)
     if out is not None:
         columns = selection.columns
         write_columns(table, columns, out, identifier=id, labels=labels, force=force)
     if report is not None:
-        write_report(selection, report, picture, image_columns_first, force)
+        command = shlex.join(["keepers", *sys.argv[1:2], *options, *sys.argv[2:]])
+        write_report(selection, report, picture, image_columns_first, command, force)
     if save is not None:
         recipe_of(selection).save(save, force=force)
     written = {"out": out, "report": report, "recipe": save}

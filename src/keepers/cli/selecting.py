@@ -1,8 +1,6 @@
 """What `keepers select` does: fit, write, show."""
 
 import platform
-import shlex
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +23,7 @@ __all__ = [
     "Selection",
     "as_json",
     "in_words",
+    "ready_to_select",
     "recipe_of",
     "selected",
     "write_report",
@@ -53,12 +52,21 @@ class Selection:
         return np.sort([feature.column for feature in self.kept])
 
 
-def selected(
-    table: LabelledTable, scaling: str, selector: Any, threads: int | None, quiet: bool
-) -> Selection:
-    """Scale, fit, and describe each kept feature."""
+def ready_to_select(table: LabelledTable, scaling: str) -> Any:
+    """The values of a table as a selector takes them: without gaps, scaled."""
+    if table.n_samples < 2:
+        raise DataError(
+            f"A selection needs at least 2 samples; {table.name} has 1. Check that samples are "
+            "rows and features are columns."
+        )
     _refuse_gaps(table)
-    X = scale_samples(table.X, scaling)
+    return scale_samples(table.X, scaling)
+
+
+def selected(
+    table: LabelledTable, X: Any, scaling: str, selector: Any, threads: int | None, quiet: bool
+) -> Selection:
+    """Fit, and describe each kept feature."""
     began = time.perf_counter()
     fit_with_progress(selector, X, threads=threads, quiet=quiet)
     seconds = time.perf_counter() - began
@@ -107,9 +115,10 @@ def write_report(
     path: Path,
     image_shape: tuple[int, int] | None,
     columns_first: bool,
+    command: str,
     force: bool,
 ) -> None:
-    """Write the page about the selection."""
+    """Write the page about the selection; ``command`` repeats it."""
     table = selection.table
     make_report(
         selection.selector,
@@ -120,7 +129,7 @@ def write_report(
         image_shape=image_shape,
         image_order="F" if columns_first else "C",
         source=table.name,
-        command=shlex.join(["keepers", *sys.argv[1:]]),
+        command=command,
         seconds=selection.seconds,
     ).save(path, force=force)
 

@@ -7,12 +7,20 @@ traceback is shown only with ``--debug``.
 import functools
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from keepers.exceptions import KeepersError, ParameterError
 
@@ -20,6 +28,7 @@ __all__ = [
     "COULD_NOT",
     "INTERRUPTED",
     "MISUSE",
+    "counting",
     "errors_in_one_sentence",
     "in_words",
     "note",
@@ -48,6 +57,30 @@ def waiting(text: str, *, quiet: bool = False) -> Iterator[None]:
     with Progress(*columns, console=stderr, disable=silent, transient=True) as bar:
         bar.add_task(text)
         yield
+
+
+@contextmanager
+def counting(text: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Show how many of all are done, and the time left; hands out what has to be told of it."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    silent = quiet or not stderr.is_terminal
+    with Progress(*columns, console=stderr, disable=silent, transient=True) as bar:
+        shown = bar.add_task(text, total=None, left="")
+        began: list[float] = []
+
+        def show(done: int, total: int) -> None:
+            # Timed from the first that is done: before it stands what happens only once.
+            began.append(time.monotonic())
+            left = (began[-1] - began[0]) / max(done - 1, 1) * (total - done)
+            bar.update(shown, completed=done, total=total, left=in_words(left) if left else "")
+
+        yield show
 
 
 def in_words(seconds: float) -> str:

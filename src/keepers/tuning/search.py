@@ -36,6 +36,7 @@ COMPONENTS = (1, 10, 30, 100)
 SCALINGS = (0.0, 0.5, 1.0)
 EXPONENTS = (1.0,)
 MAX_CORRELATIONS = (0.8, 0.6)
+FITTED = ("n_components", "p", "scaling")
 # Fits that are compared need not be as exact as the one that is kept.
 TRIAL_TOL, TRIAL_STEPS = 1e-6, 200
 # The longest prefix of a pruned ranking that a choice can be asked about later.
@@ -200,13 +201,18 @@ def _checked_grid(
         check_max_correlation(most)
     n_samples, n_usable = table.X.shape
     limit = min(n_samples - 1, n_usable)
-    widths = [m for m in tried["n_components"] if not is_real(m) or m <= limit] or [limit]
-    return [
+    widths = [m for m in tried["n_components"] if not is_real(m) or m <= limit]
+    if not widths or (widths == [1] and len(tried["n_components"]) > 1 and limit > 1):
+        widths.append(limit)  # a table too small for more than one of the numbers
+    grid = [
         {"scaling": a, "n_components": m, "p": exponent, "gamma_share": share}
         for a, m, exponent, share in itertools.product(
             tried["scaling"], widths, tried["p"], tried["gamma_shares"]
         )
     ]
+    for settings in grid:  # before any work
+        SPCAFS(**{name: settings[name] for name in FITTED})._check_parameters()
+    return grid
 
 
 def as_choices(name: str, values: Any) -> tuple[Any, ...]:
@@ -298,7 +304,7 @@ def _fit_one(
         scaled = table.scaled(float(settings["scaling"]))
         rng = np.random.default_rng(seed)
         leading = principal_subspace(as_scatter(scaled.X, scaled.moments, 1), 1, rng).values[0]
-        params = {name: settings[name] for name in ("n_components", "p", "scaling")}
+        params = {name: settings[name] for name in FITTED}
         params["gamma"] = float(settings["gamma_share"] * leading)
         selector = SPCAFS(
             **params, tol=TRIAL_TOL, max_iter=TRIAL_STEPS, random_state=seed % 2**31

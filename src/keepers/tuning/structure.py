@@ -78,11 +78,10 @@ def find_structure(X: Any, rng: np.random.Generator, level: float = LEVEL) -> St
     n_components = _count_components(values, moments)
     leading = vectors[:, -n_components:]
     p_values = np.ones(n_features)
-    folds = rng.integers(FOLDS, size=n_features)
-    for fold in range(FOLDS):
+    n_folds = min(FOLDS, n_features)
+    folds = rng.permutation(n_features) % n_folds
+    for fold in range(n_folds if n_folds > 1 else 0):
         held_out = np.flatnonzero(folds == fold)
-        if len(held_out) in (0, n_features):
-            continue
         p_values[held_out] = _unpredicted(X, moments, held_out, gram, n_components)
     return Structure(
         p_values,

@@ -1,0 +1,80 @@
+"""`keepers tune`: how many features, and which settings, from the table alone."""
+
+from typing import Annotated
+
+import typer
+
+from keepers.cli.options import (
+    DataArgument,
+    DebugOption,
+    DropOption,
+    IdOption,
+    LabelsOption,
+    MaxSizeOption,
+    QuietOption,
+    ScaleOption,
+    SeedOption,
+    ThreadsOption,
+    as_bytes,
+    check_scaling,
+)
+from keepers.cli.voice import errors_in_one_sentence, waiting
+
+__all__ = ["tune"]
+
+
+@errors_in_one_sentence
+def tune(
+    data: DataArgument,
+    k: Annotated[
+        int | None,
+        typer.Option("-k", "--features", min=1, help="How many to keep; found if not given."),
+    ] = None,
+    id: IdOption = None,
+    labels: LabelsOption = None,
+    drop: DropOption = None,
+    scale: ScaleOption = "raw",
+    resamples: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Halves of the samples that say how sure it is, an even number; 0: none."
+        ),
+    ] = 20,
+    json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    max_size: MaxSizeOption = None,
+    seed: SeedOption = 0,
+    threads: ThreadsOption = None,
+    quiet: QuietOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Recommend how many features to keep, and the settings of SPCAFS; labels are never used.
+
+    Prints the recommendation, its evidence, and the command that applies it.
+    Example: keepers tune genes.csv --id sample --labels type
+    """
+    # Imported here, so that help and completion need not wait for scikit-learn.
+    from keepers.cli.shown import print_json
+    from keepers.cli.tuning import as_json, check_resamples, command_for, tuned
+    from keepers.cli.tuning_shown import print_tuned
+    from keepers.data import open_table
+
+    check_resamples(resamples)
+    scaling = check_scaling(scale)
+    limit = as_bytes(max_size)
+    with waiting(f"reading {data}", quiet=quiet):
+        table = open_table(data, labels=labels, identifier=id, drop=drop or (), max_bytes=limit)
+    done = tuned(table, scaling, k, n_resamples=resamples, seed=seed, threads=threads, quiet=quiet)
+    command = command_for(
+        done,
+        data,
+        identifier=id,
+        labels=labels,
+        drop=drop or [],
+        seed=seed,
+        threads=threads,
+        max_size=max_size,
+    )
+    if json:
+        print_json(as_json(done, command))
+    else:
+        print_tuned(done, command)
