@@ -11,6 +11,7 @@ from pathlib import Path
 
 import compared
 import files
+import path
 import spcafs
 from measure import machine
 
@@ -28,7 +29,7 @@ def main(wanted: list[str]) -> None:
     """Run every case whose name contains one of ``wanted`` (all of them, if none is given)."""
     warnings.simplefilter("ignore")  # the dense iteration is stopped on purpose
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cases": {}}
-    for name, case in (spcafs.CASES | compared.CASES | files.CASES).items():
+    for name, case in (spcafs.CASES | path.CASES | compared.CASES | files.CASES).items():
         if wanted and not any(part in name for part in wanted):
             continue
         started = time.perf_counter()

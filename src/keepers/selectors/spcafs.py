@@ -25,9 +25,9 @@ __all__ = ["SPCAFS"]
 
 logger = logging.getLogger("keepers")
 
-# Chosen by the study in docs/without-labels.md. Weaker penalties rank a little better on real tables
-# and lose a few informative features among many; from 0.01 to 0.03, where rows begin to die, the
-# ranking was worst on real tables.
+# Chosen by the study in docs/without-labels.md. Weaker penalties rank a little better on real
+# tables and lose a few informative features among many; from 0.01 to 0.03, where rows begin to die,
+# the ranking was worst on real tables.
 GAMMA_SCALE = 0.1
 MOST_AUTO_COMPONENTS = 100
 

@@ -25,7 +25,7 @@ from keepers.linalg.subspace import Subspace, leading_subspace, orthonormal_subs
 from keepers.solvers.extrapolation import Extrapolation
 from keepers.solvers.penalty import RowPenalty
 
-__all__ = ["Progress", "SPCAFSResult", "dense_is_cheaper", "solve_block", "solve_dense"]
+__all__ = ["BlockRun", "Progress", "SPCAFSResult", "dense_is_cheaper", "solve_block", "solve_dense"]
 
 # Residual, relative to |S w_j|, at which an eigenproblem is left for the next weights. Looser, runs
 # ended in other minima than the dense iteration; below p = 1 there are many more of them, and 1e-3
@@ -38,7 +38,6 @@ DEPTH = 3
 LONGEST_LOG_STEP = 3.0
 # Rows leave the work when at least half of them are dying and there is work to save.
 FEWEST_ROWS = 1000
-WORTH_A_COPY = 0.3
 MOST_DROPS = 3
 DYING_RATE = 0.8
 DYING_SIZE = 1e-2
@@ -137,16 +136,9 @@ def solve_block(
     max_iter: int,
     tol: float,
     callback: Callback | None = None,
-    warm: bool = False,
 ) -> SPCAFSResult:
-    """Algorithm 1 from block products; ``start`` is the PCA solution.
-
-    With ``warm`` it is the solution for a slightly weaker penalty: rows already dead in it start
-    out of the work, and no step is plain for the sake of the minimum to be reached.
-    """
-    run = _BlockRun(operator, start, penalty, tol)
-    if warm:
-        run.start_warm()
+    """Algorithm 1 from block products; ``start`` is the PCA solution."""
+    run = BlockRun(operator, start, penalty, tol)
     run.report(callback)
     while run.n_iter < max_iter and not run.finished:
         run.step()
@@ -160,7 +152,7 @@ def solve_block(
     return run.result()
 
 
-class _BlockRun:
+class BlockRun:
     """The state of one run of `solve_block`."""
 
     def __init__(
@@ -272,22 +264,15 @@ class _BlockRun:
         if len(kept) > size // 2:
             return
         self.drops_left -= 1
-        self._go_on_with(kept)
+        self.go_on_with(kept)
 
-    def start_warm(self) -> None:
-        """Leave out what is dead already, if that is enough to be worth a copy of the data."""
-        self.plain_steps = 1
-        dead = self.penalty.dead(self.space.squared_row_norms)
-        if dead.sum() >= WORTH_A_COPY * len(dead):
-            self._go_on_with(np.flatnonzero(self.penalty.whole_groups(~dead)))
-
-    def _go_on_with(self, kept: IndexArray) -> None:
-        """Set all other rows to zero and leave them out, if f does not rise."""
+    def go_on_with(self, kept: IndexArray, slack: float = 0.0) -> None:
+        """Set all other rows to zero and leave them out, if f rises by no more than ``slack``."""
         operator, penalty = self.operator.restrict(kept), self.penalty.restrict(kept)
         space = orthonormal_subspace(operator, self.space.vectors[kept])
         self.n_products += 1
         after = self.objective(space, penalty)
-        if after > self.history[-1]:
+        if after > self.history[-1] + slack:
             return
         self.history[-1] = after
         self.rows = kept if self.rows is None else self.rows[kept]

@@ -25,8 +25,8 @@ class SPCAFSCV(RankingSelector):
 
     The sibling of scikit-learn's ``LassoCV`` for tables without labels: `select_settings` weighs
     every combination of settings by the features it keeps, and the winner is fitted. Instead of a
-    held-out error, which needs something to predict, it looks at neighbours: those of a sample in the
-    kept features should be those in the whole table, and nearer than in data without clusters.
+    held-out error, which needs something to predict, it looks at neighbours: those of a sample in
+    the kept features should be those in the whole table, and nearer than without clusters.
 
     Parameters
     ----------

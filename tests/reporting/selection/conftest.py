@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from keepers import SPCAFS, VarianceScore, datasets
+from keepers import SPCAFS, StabilitySelector, VarianceScore, datasets, spcafs_path
 from keepers.reporting.selection import make_report
 
 HOSTILE = [
@@ -71,3 +71,24 @@ def long_report():
     names = [f"ENSG{number:011d}" for number in range(20_000)]
     labels = rng.integers(0, 25, 2100)
     return make_report(VarianceScore(100).fit(X), X, feature_names=names, labels=labels)
+
+
+@pytest.fixture(scope="session")
+def path_report():
+    """A selection at a gamma that lies on the path shown with it."""
+    X, names, labels = datasets.load("srbct")
+    path = spcafs_path(X, n_components=3)
+    selector = SPCAFS(50, n_components=3).fit(X)
+    return make_report(selector, X, feature_names=names, labels=labels, source="srbct", path=path)
+
+
+@pytest.fixture(scope="session")
+def stable_selector():
+    X = datasets.load("srbct").X
+    return StabilitySelector(VarianceScore(20), n_resamples=20, random_state=0).fit(X)
+
+
+@pytest.fixture(scope="session")
+def stability_report(stable_selector):
+    X, names, _ = datasets.load("srbct")
+    return make_report(stable_selector, X, feature_names=names, source="srbct")

@@ -293,3 +293,27 @@ def test_a_notebook_frame_works_shut_off(srbct_report, browser, tmp_path):
     frame.locator("#copy").click()
     playwright.expect(frame.locator("#copy-status")).not_to_have_text("")
     page.close()
+
+
+def test_intervals_are_a_column_of_the_table(stability_report, stable_selector, open_page):
+    page = open_page(stability_report, viewport={"width": 1200, "height": 900})
+    first = stable_selector.top(1).indices[0]
+    low, high = stable_selector.frequency_intervals_[first]
+    assert page.locator("#rows td.interval").first.inner_text() == f"{low:.2f}–{high:.2f}"
+    assert page.locator("#features th").count() == 7
+    overflow = page.evaluate(
+        "() => { const box = document.querySelector('.scroll');"
+        " return box.scrollWidth - box.clientWidth; }"
+    )
+    assert overflow <= 0
+    page.fill("#search", "no such gene")
+    assert page.locator("#rows td").first.get_attribute("colspan") == "7"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_path_fits_its_page_in_light_and_dark(path_report, open_page, scheme):
+    page = open_page(path_report, color_scheme=scheme, viewport={"width": 400, "height": 800})
+    box = page.locator("#path svg").bounding_box()
+    assert box["width"] <= 400
+    assert page.locator("ul.key li").count() == 8
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400

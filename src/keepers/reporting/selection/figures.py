@@ -7,7 +7,8 @@ from unicodedata import east_asian_width
 
 import numpy as np
 
-from keepers._protocols import FloatArray
+from keepers._protocols import FloatArray, IndexArray
+from keepers.reporting.selection.path import draw_reported_path
 from keepers.reporting.selection.plane import Classes, Plane, Planes
 from keepers.reporting.selection.redundancy import Redundancy
 from keepers.reporting.selection.summary import Convergence, SelectionSummary
@@ -46,6 +47,8 @@ class Figures:
     redundancy: Figure | None
     before: Figure | None
     after: Figure | None
+    path: str | None = None
+    """An ``<svg>`` element; nothing in it follows the pointer."""
 
 
 def draw(summary: SelectionSummary) -> Figures:
@@ -60,6 +63,7 @@ def draw(summary: SelectionSummary) -> Figures:
         redundancy=None if summary.redundancy is None else _map(summary.redundancy, names),
         before=before,
         after=after,
+        path=None if summary.path is None else draw_reported_path(summary.path),
     )
 
 
@@ -75,16 +79,46 @@ def _scores(summary: SelectionSummary) -> Figure:
     with drawing_board("scores", 340, 225) as board:
         axes = board.add_subplot()
         axes.plot(ranks, scores[ranks - 1], color=ACCENT, linewidth=1.8)
+        if summary.stability is not None:
+            _error_bars(axes, ranks, summary.stability.intervals[ranks - 1])
+            _mark_threshold(axes, summary.stability.bound.threshold)
         if summary.knee is not None:
             _mark_knee(axes, summary.knee, float(scores[summary.knee - 1]))
         axes.set_xlim(1, max(shown, 2))
         axes.set_xlabel("rank")
-        axes.set_ylabel("score")
+        axes.set_ylabel("score" if summary.stability is None else "selection frequency")
         axes.grid(axis="y")
         _few_ticks(axes)
         axes.xaxis.set_major_formatter(lambda value, _: count(round(value)))
         svg = inline_svg(board, "Scores of the ranked features")
         return Figure(svg, _frame(board, axes), axes.get_xlim())
+
+
+def _error_bars(axes: Any, ranks: IndexArray, intervals: FloatArray) -> None:
+    """All bars as one path: a tenth of the bytes of a path each."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    vertices = np.stack([np.repeat(ranks, 2), intervals.ravel()], axis=1)
+    codes = np.tile([Path.MOVETO, Path.LINETO], len(ranks))
+    path = Path(vertices, codes)
+    path.should_simplify = False
+    width = float(np.clip(90 / len(ranks), 0.5, 3.0))
+    axes.add_patch(PathPatch(path, fill=False, edgecolor=ACCENT, linewidth=width, alpha=0.35))
+    axes.set_ylim(0.0, 1.04)
+
+
+def _mark_threshold(axes: Any, threshold: float) -> None:
+    axes.axhline(threshold, color=MUTED, linewidth=1.0, linestyle=":")
+    axes.annotate(
+        f"stable from {threshold:g}",
+        (1.0, threshold),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, 3),
+        textcoords="offset points",
+        ha="right",
+        color=MUTED,
+    )
 
 
 def _mark_knee(axes: Any, knee: int, score: float) -> None:

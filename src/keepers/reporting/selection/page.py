@@ -13,6 +13,7 @@ from keepers.reporting.selection import wording
 from keepers.reporting.selection.figures import COLOURS, Figure, Figures
 from keepers.reporting.selection.plane import Planes
 from keepers.reporting.selection.summary import SelectionSummary
+from keepers.tuning.path_plot import COLOURS as PATH_COLOURS
 
 __all__ = ["page_data", "render", "script_safe_json"]
 
@@ -33,6 +34,7 @@ def render(summary: SelectionSummary, figures: Figures) -> str:
         count=wording.count,
         displayed=wording.displayed,
         duration=wording.duration,
+        few=wording.significant,
         percent=wording.percent,
     )
     script = _template("page.js")
@@ -40,7 +42,9 @@ def render(summary: SelectionSummary, figures: Figures) -> str:
         summary=summary,
         figures=figures,
         colours=COLOURS,
+        path_colours=PATH_COLOURS,
         svg=lambda figure: Markup(figure.svg),
+        svg_text=Markup,
         style=Markup(_template("style.css")),
         script=Markup(script),
         script_hash=_hash(script),
@@ -63,6 +67,11 @@ def page_data(summary: SelectionSummary, figures: Figures) -> dict[str, Any]:
         "r": [None if np.isnan(r) else round(float(r), 3) for r in ranked.neighbour_r],
         "curve": _place(figures.scores),
     }
+    if summary.stability is not None:
+        data["intervals"] = {
+            "halves": summary.stability.n_halves,
+            "ends": summary.stability.by_count.round(3).tolist(),
+        }
     if summary.image is not None:
         image = summary.image
         data["image"] = {

@@ -77,6 +77,7 @@ def make_report(
     command: str | None = None,
     seconds: float | None = None,
     k: int | float | None = None,
+    path: Any = None,
 ) -> SelectionReport:
     """A page about what a selector found: one HTML file that opens offline.
 
@@ -107,6 +108,8 @@ def make_report(
     k : int, float in (0, 1] or None
         How many features, or which share, count as kept; None: as many as the selector keeps. The
         page lets its reader try others.
+    path : SPCAFSPath, optional
+        What `keepers.spcafs_path` returns for the same X: drawn as a panel of its own.
 
     Returns
     -------
@@ -136,5 +139,6 @@ def make_report(
         command=command,
         seconds=seconds,
         k=k,
+        path=path,
     )
     return SelectionReport(summary)

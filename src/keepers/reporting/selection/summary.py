@@ -13,6 +13,7 @@ from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import DataError, ParameterError
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.reporting.selection.matrix import as_matrix, as_texts, names_of
+from keepers.reporting.selection.path import ReportedPath, reported_path
 from keepers.reporting.selection.plane import Classes, Planes, classes_of, planes_of
 from keepers.reporting.selection.redundancy import (
     Redundancy,
@@ -20,12 +21,14 @@ from keepers.reporting.selection.redundancy import (
     nearest_of,
     redundancy_of,
 )
+from keepers.reporting.selection.stability import SelectionStability, stability_of
 from keepers.reporting.selection.wording import (
     python_recipe,
     readable,
     settings_of,
     significant,
 )
+from keepers.tuning.structure import knee_of
 
 __all__ = [
     "Convergence",
@@ -120,6 +123,8 @@ class SelectionSummary:
     labels: tuple[str, ...] | None
     sample_names: tuple[str, ...] | None
     image: MeanImage | None
+    stability: SelectionStability | None = None
+    path: ReportedPath | None = None
 
 
 def summarise(
@@ -136,6 +141,7 @@ def summarise(
     command: str | None = None,
     seconds: float | None = None,
     k: int | float | None = None,
+    path: Any = None,
 ) -> SelectionSummary:
     """Measure what `make_report` shows; its parameters are explained there."""
     check_is_fitted(selector)
@@ -156,7 +162,10 @@ def summarise(
     order = np.asarray(selector.top(n_features).indices, dtype=np.intp)
     correlation = correlation_matrix(matrix, order[:NEIGHBOUR_DEPTH])
     ranked = _ranked(names, order, selector.scores_, moments, correlation)
+    along = reported_path(path, selector, names)
     extras = [] if image_shape is None else [f"image_shape={readable(tuple(image_shape))}"]
+    if along is not None:
+        extras.append(f"path=keepers.spcafs_path(X, {_path_settings(along)})")
     return SelectionSummary(
         title=title or "Features worth keeping",
         source=source,
@@ -179,30 +188,14 @@ def summarise(
         labels=tagged,
         sample_names=called,
         image=_mean_image(image_shape, image_order, moments.mean),
+        stability=stability_of(selector, order),
+        path=along,
     )
 
 
-def knee_of(scores: FloatArray) -> int | None:
-    """How many features stand up to the knee of the score curve; None if it has none.
-
-    Ranks and scores are both scaled to run from 0 to 1. The knee is the point of the falling curve
-    that lies furthest below the straight line from its first to its last point. A curve that lies
-    nowhere below it by more than a twentieth has no knee.
-
-    Examples
-    --------
-    >>> knee_of(np.array([10.0, 9.0, 8.0, 0.2, 0.1, 0.0]))
-    4
-    >>> knee_of(np.array([3.0, 2.0, 1.0, 0.0])) is None
-    True
-    """
-    if len(scores) < 3 or not scores[0] > scores[-1]:
-        return None
-    rank = np.linspace(0.0, 1.0, len(scores))
-    height = (scores - scores[-1]) / (scores[0] - scores[-1])
-    below = 1.0 - rank - height
-    furthest = int(np.argmax(below))
-    return furthest + 1 if below[furthest] > 0.05 else None
+def _path_settings(along: ReportedPath) -> str:
+    components = f"n_components={along.path.n_components}"
+    return components if along.path.p == 1.0 else f"{components}, p={along.path.p}"
 
 
 def _share(variances: FloatArray, k: int) -> float:

@@ -70,7 +70,21 @@ def readable(value: Any) -> str:
     if isinstance(value, (list, tuple)) and len(value) <= 10:
         inside = ", ".join(readable(entry) for entry in value)
         return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return _constructed(value)
     return f"<{getattr(value, '__name__', type(value).__name__)}>"
+
+
+def _constructed(selector: Any) -> str:
+    """The call that makes a selector, with the settings that are not the defaults."""
+    cls = type(selector)
+    home = "keepers" if cls.__module__.startswith("keepers.") else cls.__module__
+    settings = [
+        f"{name}={readable(value)}"
+        for name, value, default in settings_of(selector)
+        if readable(value) != readable(default)
+    ]
+    return f"{home}.{cls.__name__}({', '.join(settings)})"
 
 
 def python_recipe(
@@ -79,11 +93,6 @@ def python_recipe(
     """Lines of Python that repeat the selection, with the settings that are not the defaults."""
     cls = type(selector)
     home = "keepers" if cls.__module__.startswith("keepers.") else cls.__module__
-    settings = [
-        f"{name}={readable(value)}"
-        for name, value, default in settings_of(selector)
-        if readable(value) != readable(default)
-    ]
     lines = ["import keepers"] if home == "keepers" else ["import keepers", f"import {home}"]
     arguments = list(extras)
     if source in bundled_names():
@@ -93,7 +102,7 @@ def python_recipe(
         origin = f", from {displayed(source)}" if source else ""
         lines += ["", f"X = ...  # {shape[0]} samples x {shape[1]} features{origin}"]
     lines += [
-        f"selector = {home}.{cls.__name__}({', '.join(settings)}).fit(X)",
+        f"selector = {_constructed(selector)}.fit(X)",
         f"selector.top({k}).names",
         f"keepers.report({', '.join(['selector', 'X', *arguments])}).save('report.html')",
     ]

@@ -61,6 +61,13 @@
   };
   const scoreText = columnFormat(data.scores);
   const varianceText = columnFormat(data.variances);
+  // The interval of a frequency depends on how many halves it counts alone.
+  const intervalCells = (i) => {
+    if (!data.intervals) return [];
+    const { halves, ends } = data.intervals;
+    const [low, high] = ends[Math.round(halves * data.scores[i])];
+    return [cell("number interval", low.toFixed(2) + "–" + high.toFixed(2))];
+  };
 
   // ---- the table ----
   const VALUE = {
@@ -106,6 +113,7 @@
       rank,
       cell("name", nameElement(data.names[i])),
       cell("number", scoreText(data.scores[i])),
+      ...intervalCells(i),
       cell("number", varianceText(data.variances[i])),
       cell("neighbour", has ? nameElement(data.names[near]) : "–"),
       cell("number", has ? data.r[i].toFixed(2).replace("-", "−") : "–"),
@@ -120,7 +128,7 @@
       const row = document.createElement("tr");
       row.className = "empty";
       const only = cell("", "No name matches.");
-      only.colSpan = 6;
+      only.colSpan = data.intervals ? 7 : 6;
       row.append(only);
       shown.push(row);
     }
