@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from scipy.stats import false_discovery_control, kstest
 from sklearn.decomposition import PCA
 
+from keepers.linalg.moments import column_moments
 from keepers.tuning import structure as structure_module
 from keepers.tuning.structure import find_structure, knee_of
 
@@ -43,8 +44,22 @@ def test_nothing_is_found_in_noise(kind):
 def test_p_values_of_unrelated_features_are_uniform_whatever_their_variance():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((150, 1500)) * np.exp(rng.standard_normal(1500))
-    p_values = find_structure(X, rng).p_values
+    features = structure_module._Features(X, column_moments(X), np.ones(1500))
+    p_values = structure_module._unpredicted(features, rng.permutation(1500) % 10)
     assert kstest(p_values, "uniform").pvalue > 0.01
+    # The smaller of two, doubled: never more often small than that.
+    both = find_structure(X, rng).p_values
+    assert all(np.mean(both <= level) <= 1.3 * level for level in (0.05, 0.1, 0.2))
+
+
+def test_one_feature_of_large_variance_does_not_hide_the_structure_of_the_others():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 11))
+    X[:, :5] += 3 * rng.standard_normal((3, 5))[np.arange(60) % 3]
+    X[:, 10] *= 30.0
+    structure = find_structure(X, np.random.default_rng(0))
+    assert structure.carries[:5].sum() >= 3
+    assert not structure.carries[5:].any()
 
 
 @pytest.mark.parametrize("seed", range(5))

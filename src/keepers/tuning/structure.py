@@ -4,9 +4,12 @@ A feature carries structure if the leading components of the *other* features pr
 than chance. The features are dealt into folds; for each fold, the leading components of the rest
 are taken, and every feature of the fold is regressed on them, by its ranks. A feature that is
 independent of all others then has a squared multiple correlation that follows the
-Beta(m/2, (n-1-m)/2) distribution, however large its variance, so its p-value is uniform.
-Benjamini and Hochberg's procedure turns the p-values into a set; if no feature has anything to do
-with any other, that set is empty except with probability ``level``.
+Beta(m/2, (n-1-m)/2) distribution, however large its variance, so its p-value is uniform. This is
+done twice, with the components of the features as they are, which see a few strong features among
+many, and at the same variance, which are not led astray by one feature of large variance; the
+smaller p-value counts, doubled. Benjamini and Hochberg's procedure turns the p-values into a set;
+if no feature has anything to do with any other, that set is empty except with probability
+``level``.
 """
 
 from dataclasses import dataclass
@@ -73,70 +76,82 @@ def find_structure(X: Any, rng: np.random.Generator, level: float = LEVEL) -> St
         X = X[np.sort(rng.choice(n_samples, MOST_SAMPLES, replace=False))]
     X = X.tocsc() if sp.issparse(X) else X
     moments = column_moments(X)
-    gram = _gram(X, moments, np.arange(n_features))
-    values, vectors = np.linalg.eigh(gram)
-    n_components = _count_components(values, moments)
-    leading = vectors[:, -n_components:]
-    p_values = np.ones(n_features)
-    n_folds = min(FOLDS, n_features)
-    folds = rng.permutation(n_features) % n_folds
-    for fold in range(n_folds if n_folds > 1 else 0):
-        held_out = np.flatnonzero(folds == fold)
-        p_values[held_out] = _unpredicted(X, moments, held_out, gram, n_components)
-    return Structure(
-        p_values,
-        _discoveries(p_values, level),
-        n_components,
-        _leverages(X, moments, leading, np.maximum(values[-n_components:], 1e-300)),
-    )
+    # Columns may be constant in the samples drawn.
+    lengths = np.sqrt(np.where(moments.sum_of_squares > 0.0, moments.sum_of_squares, 1.0))
+    plain, alike = (_Features(X, moments, f) for f in (np.ones(n_features), 1.0 / lengths))
+    folds = rng.permutation(n_features) % min(FOLDS, n_features)
+    p_values = 2.0 * np.minimum(_unpredicted(plain, folds), _unpredicted(alike, folds))
+    p_values = np.minimum(p_values, 1.0)
+    return Structure(p_values, _discoveries(p_values, level), plain.n_components, plain.leverages())
 
 
-def _count_components(values: FloatArray, moments: ColumnMoments) -> int:
-    """Eigenvalues above the edge of unrelated columns, at least 1."""
-    freedom = moments.n_samples - 1
-    edge = freedom * null_edge(moments.sum_of_squares / freedom, freedom)
-    most = max(1, min(MOST_COMPONENTS, moments.n_samples // 4))
-    return int(np.clip(np.sum(values > edge), 1, most))
+class _Features:
+    """The columns of X, centred and multiplied by factors, and their leading components."""
+
+    def __init__(self, X: Any, moments: ColumnMoments, factors: FloatArray) -> None:
+        self.X = X
+        self.mean = moments.mean
+        self.factors = factors
+        self.gram = self.gram_of(np.arange(len(factors)))
+        self.values, self.vectors = np.linalg.eigh(self.gram)
+        self.n_components = self._count_components(moments.sum_of_squares * factors**2)
+
+    def block(self, columns: IndexArray) -> FloatArray:
+        """Some of the columns as an array."""
+        block = self.X[:, columns]
+        block = block.toarray() if sp.issparse(block) else block
+        return np.asarray((block - self.mean[columns]) * self.factors[columns])
+
+    def gram_of(self, columns: IndexArray) -> FloatArray:
+        """The sum of the outer products of some of the columns."""
+        total = np.zeros((self.X.shape[0], self.X.shape[0]))
+        for part in _parts(columns):
+            block = self.block(part)
+            total += block @ block.T
+        return total
+
+    def _count_components(self, sums_of_squares: FloatArray) -> int:
+        """Eigenvalues above the edge of unrelated columns, at least 1."""
+        n_samples = self.X.shape[0]
+        freedom = n_samples - 1
+        edge = freedom * null_edge(sums_of_squares / freedom, freedom)
+        most = max(1, min(MOST_COMPONENTS, n_samples // 4))
+        return int(np.clip(np.sum(self.values > edge), 1, most))
+
+    def leverages(self) -> FloatArray:
+        """Squared row norms of the components, as eigenvectors of the scatter."""
+        values = np.maximum(self.values[-self.n_components :], np.finfo(float).tiny)
+        vectors = self.vectors[:, -self.n_components :]
+        parts = _parts(np.arange(len(self.mean)))
+        return np.concatenate(
+            [np.sum((self.block(part).T @ vectors) ** 2 / values, axis=1) for part in parts]
+        )
 
 
-def _blocks(columns: IndexArray) -> list[IndexArray]:
+def _parts(columns: IndexArray) -> list[IndexArray]:
     return [
         columns[start : start + _COLUMNS_AT_ONCE]
         for start in range(0, len(columns), _COLUMNS_AT_ONCE)
     ]
 
 
-def _centred(X: Any, moments: ColumnMoments, columns: IndexArray) -> FloatArray:
-    block = X[:, columns]
-    block = block.toarray() if sp.issparse(block) else block
-    return np.asarray(block - moments.mean[columns])
-
-
-def _gram(X: Any, moments: ColumnMoments, columns: IndexArray) -> FloatArray:
-    """Xc Xc' over some of the columns."""
-    total = np.zeros((X.shape[0], X.shape[0]))
-    for block in _blocks(columns):
-        centred = _centred(X, moments, block)
-        total += centred @ centred.T
-    return total
-
-
-def _unpredicted(
-    X: Any, moments: ColumnMoments, held_out: IndexArray, gram: FloatArray, n_components: int
-) -> FloatArray:
-    """P-values of the held-out columns, given the leading components of all the others."""
-    n_samples = X.shape[0]
-    rest = gram - _gram(X, moments, held_out)
-    components = eigh(rest, subset_by_index=[n_samples - n_components, n_samples - 1])[1]
-    basis, _ = np.linalg.qr(components - components.mean(axis=0))
-    explained = np.concatenate(
-        [
-            np.sum((basis.T @ _ranks(_centred(X, moments, block))) ** 2, axis=0)
-            for block in _blocks(held_out)
-        ]
-    )
-    freedom = n_samples - 1 - n_components
-    return np.asarray(beta.sf(np.minimum(explained, 1.0), n_components / 2, freedom / 2))
+def _unpredicted(features: _Features, folds: IndexArray) -> FloatArray:
+    """P-values of all columns, each given the leading components of the other folds."""
+    n_samples = features.X.shape[0]
+    width = features.n_components
+    freedom = n_samples - 1 - width
+    p_values = np.ones(len(folds))
+    if folds.max() == 0 or freedom < 1:
+        return p_values
+    for fold in range(int(folds.max()) + 1):
+        held_out = np.flatnonzero(folds == fold)
+        rest = features.gram - features.gram_of(held_out)
+        components = eigh(rest, subset_by_index=[n_samples - width, n_samples - 1])[1]
+        basis, _ = np.linalg.qr(components - components.mean(axis=0))
+        for part in _parts(held_out):
+            explained = np.sum((basis.T @ _ranks(features.block(part))) ** 2, axis=0)
+            p_values[part] = beta.sf(np.minimum(explained, 1.0), width / 2, freedom / 2)
+    return p_values
 
 
 def _ranks(block: FloatArray) -> FloatArray:
@@ -154,17 +169,6 @@ def _discoveries(p_values: FloatArray, level: float) -> BoolArray:
     if not len(below):
         return np.zeros(len(p_values), dtype=bool)
     return np.asarray(p_values <= ordered[below[-1]])
-
-
-def _leverages(
-    X: Any, moments: ColumnMoments, vectors: FloatArray, values: FloatArray
-) -> FloatArray:
-    """Squared row norms of the eigenvectors of the scatter, from those of the Gram matrix."""
-    parts = [
-        np.sum((_centred(X, moments, block).T @ vectors) ** 2 / values, axis=1)
-        for block in _blocks(np.arange(X.shape[1]))
-    ]
-    return np.concatenate(parts)
 
 
 def knee_of(scores: FloatArray) -> int | None:
