@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 
-from keepers import SPCAFS, datasets
+from keepers import SPCAFSCV, datasets
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ def leading_plane(X: np.ndarray) -> np.ndarray:
     return left[:, :2] * singular[:2]
 
 
-def print_table(selector: SPCAFS, X: np.ndarray) -> None:
+def print_table(selector: SPCAFSCV, X: np.ndarray) -> None:
     """Rank, name, score and variance of the best genes, and the kept gene most like each."""
     top = selector.top(KEPT)
     likeness = np.abs(np.corrcoef(X[:, top.indices].T)) - np.eye(KEPT)
@@ -36,7 +36,7 @@ def print_table(selector: SPCAFS, X: np.ndarray) -> None:
         )
 
 
-def draw(selector: SPCAFS, table: pd.DataFrame, y: np.ndarray, path: Path) -> None:
+def draw(selector: SPCAFSCV, table: pd.DataFrame, y: np.ndarray, path: Path) -> None:
     """Score curve, the kept genes over the samples, and the samples before and after."""
     X = table.to_numpy()
     top = selector.top(KEPT)
@@ -45,7 +45,7 @@ def draw(selector: SPCAFS, table: pd.DataFrame, y: np.ndarray, path: Path) -> No
     figure, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
     curve, heat, before, after = axes.ravel()
 
-    curve.plot(np.arange(1, 201), np.sort(selector.scores_)[::-1][:200], color="#0072b2")
+    curve.plot(np.arange(1, 201), selector.top(200).scores, color="#0072b2")
     curve.axvspan(1, KEPT, color="#0072b2", alpha=0.12, label=f"the {KEPT} kept")
     curve.set(xlabel="rank of the gene", ylabel="score", title="Scores of the best 200 genes")
     curve.legend(frameon=False)
@@ -82,12 +82,13 @@ def main() -> None:
     X, names, y = datasets.load("srbct")
     started = time.perf_counter()
     table = pd.DataFrame(np.log2(X), columns=names)  # as biologists read expression ratios
-    selector = SPCAFS(KEPT).set_output(transform="pandas").fit(table)
+    selector = SPCAFSCV(KEPT, random_state=0).set_output(transform="pandas").fit(table)
     took = time.perf_counter() - started
+    winner = selector.best_estimator_
     print(
-        f"SPCAFS on {X.shape[0]} samples x {X.shape[1]} genes: "
-        f"{selector.n_components_} components, {selector.n_live_} genes with a weight, "
-        f"{selector.n_iter_} steps, {took:.2f} s\n"
+        f"SPCAFS on {X.shape[0]} samples x {X.shape[1]} genes: the best of "
+        f"{len(selector.choice_.trials)} settings, judged without labels, has "
+        f"{winner.n_components_} components and gamma = {winner.gamma_:.3g}; {took:.1f} s\n"
     )
     print_table(selector, table.to_numpy())
     OUTPUT.mkdir(exist_ok=True)
