@@ -182,6 +182,13 @@ def test_without_k_what_must_stay_and_go_is_obeyed(quick_keepers, grouped):
     assert "g2" not in names
 
 
+def test_the_page_is_written_with_features_that_must_go(quick_keepers, grouped, tmp_path):
+    chosen = ("-k", 4, "--keep", "g7", "--never", "g2", "--report", "page.html")
+    done = quick_keepers("select", grouped, *COLUMNS, *chosen)
+    assert done.returncode == 0, done.stderr
+    assert "Asked for 4, it keeps" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("method", ["spcafs", "variance"])
 def test_without_k_noise_is_refused_with_the_way_out(quick_keepers, tmp_path, method):
     noise = np.random.default_rng(0).standard_normal((60, 20))

@@ -16,6 +16,7 @@ from keepers.exceptions import KeepersWarning, ParameterError
 from keepers.linalg.principal import principal_subspace
 from keepers.linalg.redundancy import unlike_the_better
 from keepers.linalg.scatter import as_scatter
+from keepers.selectors.ranking import FEWEST_COMPARED
 from keepers.selectors.settings import (
     check_count,
     check_feature_count,
@@ -39,8 +40,6 @@ MAX_CORRELATIONS = (0.8, 0.6)
 FITTED = ("n_components", "p", "scaling")
 # Fits that are compared need not be as exact as the one that is kept.
 TRIAL_TOL, TRIAL_STEPS = 1e-6, 200
-# The longest prefix of a pruned ranking that a choice can be asked about later.
-FARTHEST = 1000
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,9 @@ def select_settings(
     else:
         wanted = count_features(n_features_to_select, table.n_features)
     grid = _checked_grid(table, n_components, gamma_shares, p, scaling, max_correlation)
-    search = _Search(table, Judge(table.X, rng), int(rng.integers(2**31 - 1)))
+    # As far down as `SPCAFS` itself compares features, so that what is weighed is what it keeps.
+    compared = max(wanted, FEWEST_COMPARED)
+    search = _Search(table, Judge(table.X, rng), int(rng.integers(2**31 - 1)), compared)
     search.fit(grid, as_choices("max_correlation", max_correlation), n_jobs, callback)
     return search.choose(wanted, structure, time.perf_counter() - began)
 
@@ -236,10 +237,11 @@ class _Fitted:
 class _Search:
     """Rankings of every setting, from which a choice is made for any number of features."""
 
-    def __init__(self, table: Table, judge: Judge, seed: int) -> None:
+    def __init__(self, table: Table, judge: Judge, seed: int, compared: int) -> None:
         self.table = table
         self.judge = judge
         self.seed = seed
+        self.compared = compared
         self.fitted: list[_Fitted] = []
         self.not_passed_over: list[_Fitted] = []
 
@@ -253,7 +255,9 @@ class _Search:
         """Fit every setting; one thread each, so that the numbers do not depend on ``n_jobs``."""
         parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
         jobs = (
-            joblib.delayed(_fit_one)(self.table, settings, max_correlations, self.seed)
+            joblib.delayed(_fit_one)(
+                self.table, settings, max_correlations, self.seed, self.compared
+            )
             for settings in grid
         )
         for done, found in enumerate(parallel(jobs), 1):
@@ -296,7 +300,11 @@ class _Search:
 
 
 def _fit_one(
-    table: Table, settings: dict[str, Any], max_correlations: tuple[float | None, ...], seed: int
+    table: Table,
+    settings: dict[str, Any],
+    max_correlations: tuple[float | None, ...],
+    seed: int,
+    compared: int,
 ) -> list[_Fitted]:
     """One fit: its ranking, and what each limit on correlation makes of it."""
     with threadpool_limits(1), warnings.catch_warnings():
@@ -315,14 +323,16 @@ def _fit_one(
                 {**params, "max_correlation": limit},
                 float(settings["gamma_share"]),
                 selector.n_live_,
-                _unlike_first(table, order, limit),
+                _unlike_first(table, order, limit, compared),
             )
             for limit in (None, *max_correlations)
         ]
 
 
-def _unlike_first(table: Table, order: IndexArray, limit: float | None) -> IndexArray:
+def _unlike_first(
+    table: Table, order: IndexArray, limit: float | None, compared: int
+) -> IndexArray:
     if limit is None:
         return order
-    keeps = unlike_the_better(table.X, table.moments, order, limit, most=FARTHEST)
+    keeps = unlike_the_better(table.X, table.moments, order, limit, most=compared)
     return np.concatenate([order[keeps], order[~keeps]])

@@ -159,7 +159,7 @@ def summarise(
         called = tuple(as_texts("sample_names", sample_names, n_samples, "sample"))
     moments = column_moments(matrix)
     n_kept = len(selector.top(k))
-    order = np.asarray(selector.top(n_features).indices, dtype=np.intp)
+    order = np.argsort(selector.ranking_)  # all of them: `top` refuses features never to be kept
     correlation = correlation_matrix(matrix, order[:NEIGHBOUR_DEPTH])
     ranked = _ranked(names, order, selector.scores_, moments, correlation)
     along = reported_path(path, selector, names)
