@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,17 @@ FloatArray = NDArray[np.floating]
 IndexArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 
-__all__ = ["BoolArray", "FloatArray", "IndexArray", "SmallSide", "SymmetricOperator"]
+__all__ = [
+    "BlockSum",
+    "BlockTable",
+    "BoolArray",
+    "FloatArray",
+    "IndexArray",
+    "RowBlock",
+    "SmallSide",
+    "Sum",
+    "SymmetricOperator",
+]
 
 
 @dataclass(frozen=True)
@@ -44,3 +54,72 @@ class SymmetricOperator(Protocol):
 
     def small_side(self) -> SmallSide | None:
         """Return the smaller of the two Gram matrices, or None if both are too large."""
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Some consecutive rows of a table."""
+
+    values: Any
+    """Array or CSR matrix, rows x features, float64 or float32."""
+    origin: str
+    """Where the rows stand, for messages: "part-3.parquet, rows 4097 to 8192"."""
+
+
+class BlockSum(Protocol):
+    """Something that is summed over the blocks of a table."""
+
+    def add(self, block: RowBlock) -> None:
+        """Take a block in."""
+
+    def merge(self, other: Self) -> None:
+        """Take in what was summed over other blocks."""
+
+
+Sum = TypeVar("Sum", bound=BlockSum)
+
+
+class BlockTable(Protocol):
+    """A table that is seen in blocks of rows only, wherever they lie."""
+
+    @property
+    def name(self) -> str:
+        """What the table is called in messages."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+
+    @property
+    def n_samples(self) -> int | None:
+        """Number of rows, where it is known without reading them."""
+
+    @property
+    def n_stored(self) -> int | None:
+        """Number of stored values (rows x columns, if not sparse), where it is known."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float64 or float32."""
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether blocks are CSR matrices."""
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether the rows can be read more than once."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether rows may be taken into the memory of this process, if they fit."""
+
+    @property
+    def feature_names(self) -> NDArray[np.object_] | None:
+        """Names of the columns, if they have any."""
+
+    def total(self, begin: Callable[[], Sum], columns: IndexArray | None = None) -> Sum:
+        """Sum over all blocks: one pass. Blocks hold ``columns`` only, in that order, if given.
+
+        ``begin`` makes an empty sum; partial sums may be made elsewhere and merged in order.
+        """

@@ -13,6 +13,9 @@
 Every message gives the rule, the value found and the way out.
 """
 
+import sys
+import warnings
+
 __all__ = [
     "ConvergenceWarning",
     "DataError",
@@ -21,6 +24,7 @@ __all__ = [
     "KeepersWarning",
     "MissingDependencyError",
     "ParameterError",
+    "warn_caller",
 ]
 
 
@@ -50,3 +54,11 @@ class DataWarning(KeepersWarning):
 
 class ConvergenceWarning(KeepersWarning):
     """An iteration stopped before it settled."""
+
+
+def warn_caller(message: str, category: type[KeepersWarning]) -> None:
+    """Warn with the line outside of keepers from which it was called."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("keepers."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level - 1)

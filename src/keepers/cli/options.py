@@ -94,9 +94,6 @@ MaxSizeOption = Annotated[
     ),
 ]
 
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-
-
 def refuse_existing(paths: Sequence[Path | None], force: bool) -> None:
     """Refuse, before anything is computed, to write where something is or where nothing can be."""
     for path in paths:
@@ -110,12 +107,9 @@ def refuse_existing(paths: Sequence[Path | None], force: bool) -> None:
 
 def as_bytes(text: str | None) -> int | None:
     """Read "4G" as a number of bytes."""
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
-    if match is None:
-        raise ParameterError(f"--max-size takes a size like 500M or 4G; got {text!r}.")
-    return int(float(match[1]) * _UNITS[match[2].upper()])
+    from keepers.data.limits import as_n_bytes  # brings NumPy and SciPy, for which help cannot wait
+
+    return None if text is None else as_n_bytes(text, "--max-size")
 
 
 def as_image_shape(text: str) -> tuple[int, int]:

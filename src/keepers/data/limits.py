@@ -1,6 +1,7 @@
 """How large a table may become, decided before memory is asked for."""
 
 import os
+import re
 from dataclasses import dataclass
 
 from keepers.data.wording import readable_size
@@ -11,6 +12,7 @@ __all__ = [
     "DEFLATE_RATIO",
     "MOST_COLUMNS",
     "SizeLimit",
+    "as_n_bytes",
     "refuse_columns",
     "refuse_declared",
     "refuse_hollow",
@@ -70,6 +72,20 @@ class SizeLimit:
         self.refuse_past(n_bytes, f"{what} ({' x '.join(str(length) for length in shape)})")
         if len(shape) == 2:
             refuse_columns(shape[1], what)
+
+
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def as_n_bytes(size: int | float | str, name: str) -> int:
+    """A number of bytes, or a text such as "500M" or "4GB"; ``name`` is for the message."""
+    if isinstance(size, str):
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", size.strip(), re.IGNORECASE)
+        if match is not None and float(match[1]) > 0:
+            return int(float(match[1]) * _UNITS[match[2].upper()])
+    elif not isinstance(size, bool) and isinstance(size, (int, float)) and 1 <= size < 2**63:
+        return int(size)
+    raise ParameterError(f"{name} takes a size like 500M or 4G; got {size!r}.")
 
 
 def refuse_columns(n_columns: int, what: str) -> None:

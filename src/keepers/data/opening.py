@@ -10,12 +10,13 @@ from keepers.data import bundled
 from keepers.data.catalogue import catalogue, entry_named, find, refuse_wrong_checksum
 from keepers.data.columns import Matrix, refuse_empty_columns, to_table
 from keepers.data.formats import FORMATS, format_of
+from keepers.data.guard import reading
 from keepers.data.limits import SizeLimit
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.values import as_labels
-from keepers.data.wording import closest, first_line
-from keepers.exceptions import DataError, KeepersError
+from keepers.data.wording import closest, unknown_suffix
+from keepers.exceptions import DataError
 
 __all__ = ["load_catalogued", "open_table"]
 
@@ -114,26 +115,12 @@ def _with_roles(table: LabelledTable, request: ReadRequest) -> LabelledTable:
 def _read_file(path: Path, request: ReadRequest) -> LabelledTable:
     file_format = format_of(path)
     if file_format is None:
-        known = ", ".join(suffix for known in FORMATS for suffix in known.suffixes)
-        raise DataError(
-            f"A file's format is told by its suffix, one of {known}; got {path.name!r}. Rename "
-            "or convert it."
-        )
-    try:
+        known = [suffix for known in FORMATS for suffix in known.suffixes]
+        raise DataError(unknown_suffix(path.name, known))
+    with reading(path, file_format.title):
         table = file_format.read(path, request)
         refuse_empty_columns(table)
         return table
-    except KeepersError as error:
-        raise type(error)(f"{path}: {error}") from error
-    except MemoryError as error:
-        raise DataError(
-            f"{path} does not fit in memory. Read a part of the table, or use a larger machine."
-        ) from error
-    except Exception as error:
-        raise DataError(
-            f"{path} is not a readable {file_format.title} file: {first_line(error)}. Check that "
-            "it is complete and that its suffix tells its format, or write it again."
-        ) from error
 
 
 def _unknown(name: str, path: Path) -> str:

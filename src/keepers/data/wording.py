@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable, Sequence
 
-__all__ = ["closest", "first_line", "listed", "readable_size"]
+__all__ = ["closest", "first_line", "listed", "readable_size", "unknown_suffix"]
 
 _SHOWN = 5
 
@@ -35,3 +35,11 @@ def readable_size(n_bytes: float) -> str:
         if n_bytes >= size:
             return f"{n_bytes / size:,.1f} {unit}"
     return f"{n_bytes:.0f} bytes"
+
+
+def unknown_suffix(name: str, known: Iterable[str]) -> str:
+    """What to say of a file whose name does not tell its format."""
+    return (
+        f"A file's format is told by its suffix, one of {', '.join(known)}; got {name!r}. Rename "
+        "or convert it."
+    )

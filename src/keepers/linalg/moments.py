@@ -4,6 +4,7 @@ The textbook E[x^2] - E[x]^2 has no correct digit once the mean is 1e8 times the
 everything here centres before it squares, and then removes what rounding left in the mean.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +13,17 @@ import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 
-__all__ = ["ColumnMoments", "column_moments", "row_blocks", "stored_columns"]
+__all__ = [
+    "ColumnMoments",
+    "column_moments",
+    "row_blocks",
+    "scaled_columns",
+    "stored_columns",
+]
 
 CONSTANT_RATIO = 1e-12
 _BLOCK_BYTES = 1 << 22
+_PIECE = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,18 @@ class ColumnMoments:
         """Moments of some of the columns."""
         return ColumnMoments(self.n_samples, self.mean[columns], self.sum_of_squares[columns])
 
+    def scaled(self, factors: FloatArray) -> "ColumnMoments":
+        """Moments of the columns times ``factors``."""
+        return ColumnMoments(self.n_samples, self.mean * factors, self.sum_of_squares * factors**2)
+
+
+def scaled_columns(X: Any, factors: FloatArray) -> Any:
+    """Every column of an array or a CSR/CSC matrix times its factor, in the precision of X."""
+    cast = factors.astype(X.dtype, copy=False)
+    if sp.issparse(X):
+        return (X @ sp.diags(cast)).asformat(X.format)
+    return X * cast
+
 
 def row_blocks(n_samples: int, n_features: int, n_bytes: int = _BLOCK_BYTES) -> list[slice]:
     """Slices over the rows, each of ``n_bytes`` of float64; the default fits in a cache."""
@@ -63,18 +83,32 @@ def column_moments(X: Any) -> ColumnMoments:
 
 
 def _sparse_moments(X: Any) -> ColumnMoments:
+    """In pieces, so that nothing as long as the stored values is formed."""
     n_samples, n_features = X.shape
-    columns = (
-        X.indices if X.format == "csr" else np.repeat(np.arange(n_features), np.diff(X.indptr))
-    )
-    values = X.data.astype(np.float64, copy=False)
-    stored = np.bincount(columns, minlength=n_features)
-    mean = np.bincount(columns, weights=values, minlength=n_features) / n_samples
-    centred = values - mean[columns]
+    total = np.zeros(n_features)
+    stored = np.zeros(n_features)
+    for columns, values in _stored_pieces(X):
+        total += np.bincount(columns, weights=values, minlength=n_features)
+        stored += np.bincount(columns, minlength=n_features)
+    mean = total / n_samples
     absent = n_samples - stored
-    residue = np.bincount(columns, weights=centred, minlength=n_features) - absent * mean
-    squares = np.bincount(columns, weights=centred * centred, minlength=n_features)
-    return _with_exact_mean(n_samples, mean, residue, squares + absent * mean * mean)
+    residue, squares = -absent * mean, absent * mean * mean
+    for columns, values in _stored_pieces(X):
+        centred = values - mean[columns]
+        residue += np.bincount(columns, weights=centred, minlength=n_features)
+        squares += np.bincount(columns, weights=centred * centred, minlength=n_features)
+    return _with_exact_mean(n_samples, mean, residue, squares)
+
+
+def _stored_pieces(X: Any) -> Iterator[tuple[IndexArray, FloatArray]]:
+    """Columns and values of the stored entries, a few million at a time."""
+    for start in range(0, X.nnz, _PIECE):
+        piece = slice(start, min(start + _PIECE, X.nnz))
+        if X.format == "csr":
+            columns = X.indices[piece]
+        else:
+            columns = np.searchsorted(X.indptr, np.arange(piece.start, piece.stop), "right") - 1
+        yield columns, X.data[piece].astype(np.float64, copy=False)
 
 
 def stored_columns(X: Any) -> IndexArray:

@@ -1,6 +1,7 @@
 """Leading eigenpairs and eigenvalues of the scatter itself: where SPCAFS starts."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
@@ -8,23 +9,31 @@ from scipy.linalg import eigh
 from keepers._protocols import FloatArray, SymmetricOperator
 from keepers.linalg.subspace import Subspace, leading_subspace, orthonormal_subspace
 
-__all__ = ["count_leading", "principal_subspace"]
+__all__ = ["Leading", "count_leading", "principal_subspace"]
 
 _KRYLOV_BLOCKS = 4
 _OVERSAMPLING = 8
 
 
 def principal_subspace(
-    operator: SymmetricOperator, width: int, rng: np.random.Generator, *, tol: float = 1e-3
+    operator: SymmetricOperator,
+    width: int,
+    rng: np.random.Generator,
+    *,
+    tol: float = 1e-3,
+    known: Subspace | None = None,
 ) -> Subspace:
     """The ``width`` leading eigenvectors of S.
 
-    Exact where one side of the data is small enough for a full decomposition; a randomised block
-    Krylov space, then the block iteration to ``tol``, elsewhere.
+    Exact where one side of the data is small enough for a full decomposition; elsewhere a
+    randomised block Krylov space, or what is ``known`` already, then the block iteration to
+    ``tol``.
     """
     side = operator.small_side()
     if side is None:
-        return _krylov_subspace(operator, width, rng, tol)
+        if known is None or known.vectors.shape[1] < width:
+            known = _krylov_subspace(operator, width, rng)
+        return _refined(operator, known, width, tol)
     size = side.matrix.shape[0]
     if width < size // 4:
         values, vectors = eigh(side.matrix, subset_by_index=[size - width, size - 1])
@@ -35,28 +44,41 @@ def principal_subspace(
     return orthonormal_subspace(operator, side.lift(vectors, np.maximum(values, floor)))
 
 
-def _krylov_subspace(
-    operator: SymmetricOperator, width: int, rng: np.random.Generator, tol: float
-) -> Subspace:
-    """Rayleigh-Ritz on [V, SV, S^2 V, ...] from a random block, then the block iteration."""
-    block = rng.standard_normal((operator.size, min(width + _OVERSAMPLING, operator.size)))
-    krylov = [np.linalg.qr(block)[0]]
-    images = []
-    while True:
-        images.append(operator.matmat(krylov[-1]))
-        room = operator.size - sum(part.shape[1] for part in krylov)
-        if len(krylov) == _KRYLOV_BLOCKS or room < krylov[0].shape[1]:
-            break
-        following = images[-1].copy()
+def _refined(operator: SymmetricOperator, known: Subspace, width: int, tol: float) -> Subspace:
+    """The leading ``width`` vectors of a block, iterated to ``tol``."""
+    start = Subspace(known.vectors[:, :width], known.images[:, :width], known.values[:width])
+    found = leading_subspace(operator, np.zeros(operator.size), start, tol=tol)
+    return replace(found, n_products=found.n_products + known.n_products)
+
+
+def _krylov_subspace(operator: SymmetricOperator, width: int, rng: np.random.Generator) -> Subspace:
+    """Rayleigh-Ritz on [V, SV, S^2 V, ...] from a random block."""
+    size = operator.size
+    step = min(width + _OVERSAMPLING, size)
+    n_blocks = max(1, min(_KRYLOV_BLOCKS, size // step))
+    basis = np.empty((size, step * n_blocks))
+    images = np.empty_like(basis)
+    block = rng.standard_normal((size, step))
+    for start in range(0, step * n_blocks, step):
+        known = basis[:, :start]
         for _ in range(2):  # once is not enough when the block is almost invariant
-            for part in krylov:
-                following -= part @ (part.T @ following)
-        krylov.append(np.linalg.qr(following)[0])
-    basis, image = np.hstack(krylov), np.hstack(images)
-    values, rotation = np.linalg.eigh(basis.T @ image)
+            block -= known @ (known.T @ block)
+        basis[:, start : start + step] = np.linalg.qr(block)[0]
+        images[:, start : start + step] = operator.matmat(
+            np.ascontiguousarray(basis[:, start : start + step])
+        )
+        block = images[:, start : start + step].copy()
+    values, rotation = np.linalg.eigh(basis.T @ images)
     leading = rotation[:, ::-1][:, :width]
-    start = Subspace(basis @ leading, image @ leading, values[::-1][:width])
-    return leading_subspace(operator, np.zeros(operator.size), start, tol=tol)
+    return Subspace(basis @ leading, images @ leading, values[::-1][:width], n_products=n_blocks)
+
+
+@dataclass(frozen=True)
+class Leading:
+    """A number of leading eigenvalues, and the eigenvectors where they were found on the way."""
+
+    count: int
+    found: Subspace | None
 
 
 def count_leading(
@@ -64,7 +86,7 @@ def count_leading(
     enough: Callable[[FloatArray], int | None],
     limit: int,
     rng: np.random.Generator,
-) -> int:
+) -> Leading:
     """The number of leading eigenvalues that ``enough`` asks for, at most ``limit``.
 
     ``enough`` gets the eigenvalues known so far, largest first, and returns how many of them to
@@ -73,11 +95,11 @@ def count_leading(
     side = operator.small_side()
     if side is not None:
         spectrum = np.linalg.eigvalsh(side.matrix)[::-1]
-        return min(enough(np.append(spectrum, 0.0)) or limit, limit)
+        return Leading(min(enough(np.append(spectrum, 0.0)) or limit, limit), None)
     width = min(16, limit)
     while True:
-        values = principal_subspace(operator, width, rng, tol=1e-2).values
-        answer = enough(values)
+        found = principal_subspace(operator, width, rng, tol=1e-2)
+        answer = enough(found.values)
         if answer is not None or width == limit:
-            return min(answer or limit, limit)
+            return Leading(min(answer or limit, limit), found)
         width = min(2 * width, limit)

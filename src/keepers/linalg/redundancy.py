@@ -1,6 +1,8 @@
 """Walking down a ranking, past features that repeat a better one."""
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -8,15 +10,27 @@ import scipy.sparse as sp
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.moments import ColumnMoments
 
-__all__ = ["unlike_the_better"]
+__all__ = [
+    "ColumnCorrelations",
+    "Correlations",
+    "FetchedCorrelations",
+    "ScatterCorrelations",
+    "unlike_the_better",
+]
 
 # Candidates that are compared with all the kept ones in a single product.
 _AT_ONCE = 256
 
 
+class Correlations(Protocol):
+    """Correlations of the columns of a table, wherever it lies."""
+
+    def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
+        """Correlation of each of ``mine`` (rows) with each of ``theirs`` (columns)."""
+
+
 def unlike_the_better(
-    X: Any,
-    moments: ColumnMoments,
+    correlations: Correlations,
     order: IndexArray,
     max_correlation: float,
     *,
@@ -30,76 +44,89 @@ def unlike_the_better(
     passed over. Features marked in ``always`` (by column) are never passed over.
     """
     keeps = np.zeros(len(order), dtype=bool)
-    n_kept = 0
-    kept = _Columns(X, moments)
+    kept: list[int] = []
     for start in range(0, len(order), _AT_ONCE):
         places = np.arange(start, min(start + _AT_ONCE, len(order)))
         block = order[places]
-        candidates = kept.others(block)
-        strongest = candidates.strongest(kept)
-        among = candidates.correlations(candidates)
+        strongest = np.zeros(len(block))
+        if kept:
+            strongest = np.abs(correlations.between(block, np.array(kept))).max(axis=1)
+        among = np.abs(correlations.between(block, block))
         forced = np.zeros(len(block), dtype=bool) if always is None else always[block]
         chosen: list[int] = []
         for i in range(len(block)):
-            if n_kept == most:
+            if len(kept) == most:
                 return keeps
-            like = max(strongest[i], np.abs(among[i, chosen]).max(initial=0.0))
+            like = max(strongest[i], among[i, chosen].max(initial=0.0))
             if like <= max_correlation or forced[i]:
                 keeps[places[i]] = True
-                n_kept += 1
+                kept.append(int(block[i]))
                 chosen.append(i)
-        kept.append(block[chosen])
     return keeps
 
 
-class _Columns:
-    """Some columns of X, centred and scaled to unit length by what is known of their moments."""
+@dataclass(frozen=True)
+class ColumnCorrelations:
+    """From the columns of an array or a CSR/CSC matrix."""
 
-    def __init__(self, X: Any, moments: ColumnMoments) -> None:
-        self._X = X
-        self._moments = moments
-        self._columns = np.empty(0, dtype=np.intp)
-        self._parts: list[Any] = []
+    X: Any
+    moments: ColumnMoments
 
-    def others(self, columns: IndexArray) -> "_Columns":
-        """Other columns of the same table."""
-        found = _Columns(self._X, self._moments)
-        found.append(columns)
-        return found
+    def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
+        """Correlation of each of ``mine`` (rows) with each of ``theirs`` (columns)."""
+        if sp.issparse(self.X):
+            return self._between_sparse(mine, theirs)
+        return np.asarray(self._unit_columns(mine).T @ self._unit_columns(theirs))
 
-    def append(self, columns: IndexArray) -> None:
-        """Take further columns in."""
-        if not len(columns):
-            return
-        part = self._X[:, columns]
-        if not sp.issparse(part):
-            part = part - self._moments.mean[columns]
-            part /= np.sqrt(self._moments.sum_of_squares[columns])
-        self._columns = np.concatenate([self._columns, columns])
-        self._parts.append(part)
+    def _unit_columns(self, columns: IndexArray) -> FloatArray:
+        part = self.X[:, columns] - self.moments.mean[columns]
+        part /= np.sqrt(self.moments.sum_of_squares[columns])
+        return np.asarray(part)
 
-    def correlations(self, other: "_Columns") -> FloatArray:
-        """Correlation of each of these (rows) with each of the others (columns)."""
-        rows = [
-            np.hstack([_product(mine, theirs) for theirs in other._parts]) for mine in self._parts
-        ]
-        products = np.vstack(rows)
-        if not sp.issparse(self._X):
-            return products
-        moments = self._moments
-        products -= moments.n_samples * np.outer(
-            moments.mean[self._columns], moments.mean[other._columns]
+    def _between_sparse(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
+        products = (self.X[:, mine].T @ self.X[:, theirs]).toarray()
+        mean, lengths = self.moments.mean, np.sqrt(self.moments.sum_of_squares)
+        products -= self.moments.n_samples * np.outer(mean[mine], mean[theirs])
+        return np.asarray(products / lengths[mine, np.newaxis] / lengths[theirs])
+
+
+@dataclass(frozen=True)
+class ScatterCorrelations:
+    """From the scatter, where it was formed."""
+
+    scatter: FloatArray
+
+    def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
+        """Correlation of each of ``mine`` (rows) with each of ``theirs`` (columns)."""
+        lengths = np.sqrt(self.scatter.diagonal())
+        products = self.scatter[np.ix_(mine, theirs)]
+        return np.asarray(products / lengths[mine, np.newaxis] / lengths[theirs])
+
+
+class FetchedCorrelations:
+    """From the scatter of some columns at a time, fetched in a pass over the table.
+
+    What stands next in ``order`` is fetched along with what is asked for, so that the walk needs
+    few passes.
+    """
+
+    def __init__(
+        self, scatter_of: Callable[[IndexArray], FloatArray], order: IndexArray, ahead: int
+    ) -> None:
+        self._scatter_of = scatter_of
+        self._order = order
+        self._ahead = ahead
+        self._held = np.empty(0, dtype=np.intp)
+        self._known = ScatterCorrelations(np.empty((0, 0)))
+
+    def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
+        """Correlation of each of ``mine`` (rows) with each of ``theirs`` (columns)."""
+        wanted = np.union1d(mine, theirs)
+        if not np.isin(wanted, self._held).all():
+            last = int(np.flatnonzero(np.isin(self._order, wanted)).max())
+            following = self._order[last + 1 : last + 1 + self._ahead]
+            self._held = np.union1d(wanted, following)
+            self._known = ScatterCorrelations(self._scatter_of(self._held))
+        return self._known.between(
+            np.searchsorted(self._held, mine), np.searchsorted(self._held, theirs)
         )
-        lengths = np.sqrt(moments.sum_of_squares)
-        return np.asarray(products / lengths[self._columns, None] / lengths[other._columns])
-
-    def strongest(self, other: "_Columns") -> FloatArray:
-        """The largest correlation, in size, of each of these with any of the others."""
-        if not len(other._columns):
-            return np.zeros(len(self._columns))
-        return np.asarray(np.abs(self.correlations(other)).max(axis=1))
-
-
-def _product(mine: Any, theirs: Any) -> FloatArray:
-    product = mine.T @ theirs
-    return np.asarray(product.toarray() if sp.issparse(product) else product)

@@ -16,7 +16,7 @@ from keepers.data.wording import closest, listed
 from keepers.exceptions import ParameterError
 from keepers.selectors.ranking import RankingSelector, TopFeatures
 from keepers.selectors.settings import check_feature_count, count_features, is_real, is_whole
-from keepers.selectors.table import Table
+from keepers.selectors.table import FittedTable
 from keepers.solvers.penalty import RowPenalty, group_costs
 
 __all__ = ["ControlledSelector", "FeatureControl", "read_control"]
@@ -44,7 +44,7 @@ class FeatureControl:
         """Columns that are never kept."""
         return np.isinf(self.weights)
 
-    def allowed(self, table: Table) -> Table:
+    def allowed(self, table: FittedTable) -> FittedTable:
         """The table without the columns that are never kept."""
         never = self.never
         if not never.any():
@@ -55,8 +55,7 @@ class FeatureControl:
                 f"At least one column that varies must be left to choose from; all "
                 f"{len(table.usable)} of them are never to be kept. Take some out of never_keep."
             )
-        moments = table.moments.subset(rows)
-        return Table(table.X[:, rows], moments, table.usable[rows], table.mean)
+        return table.restricted(rows)
 
     def penalty(self, gamma: float, p: float, eps: float, columns: IndexArray) -> RowPenalty:
         """The penalty on the rows of W that belong to these columns."""
@@ -114,7 +113,9 @@ class FeatureControl:
 class ControlledSelector(RankingSelector):
     """A selector whose user may decide on some features; ends its fit in `_store_controlled`."""
 
-    def _store_controlled(self, scores: FloatArray, table: Table, control: FeatureControl) -> None:
+    def _store_controlled(
+        self, scores: FloatArray, table: FittedTable, control: FeatureControl
+    ) -> None:
         """Set ``scores_``, ``ranking_``, ``support_`` and ``penalty_weights_``."""
         self.scores_ = scores
         self.penalty_weights_ = control.weights

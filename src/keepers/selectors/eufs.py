@@ -82,7 +82,7 @@ class EUFS(RankingSelector):
         1 is the best feature. Ties go to the lowest index, constant columns come last.
     support_ : boolean array of shape (n_features,)
         The features kept.
-    components_ : array of shape (n_clusters_, n_features)
+    components_ : array of shape (n_clusters, n_features)
         V transposed.
     objective_ : array
         The objective after every iteration. It need not fall.

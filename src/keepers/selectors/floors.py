@@ -9,6 +9,9 @@ from keepers.selectors.table import read_table
 __all__ = ["AllFeatures", "RandomScore", "VarianceScore"]
 
 
+YARDSTICK = "it is a yardstick for tables in memory."
+
+
 class RandomScore(RankingSelector):
     """Features in random order.
 
@@ -47,6 +50,8 @@ class RandomScore(RankingSelector):
     >>> RandomScore(50, random_state=0).fit_transform(X).shape
     (83, 50)
     """
+
+    why_not_dask = YARDSTICK
 
     def __init__(self, n_features_to_select=None, *, max_correlation=None, random_state=None):
         self.n_features_to_select = n_features_to_select
@@ -97,6 +102,8 @@ class VarianceScore(RankingSelector):
     True
     """
 
+    why_not_dask = YARDSTICK
+
     def __init__(self, n_features_to_select=None, *, max_correlation=None):
         self.n_features_to_select = n_features_to_select
         self.max_correlation = max_correlation
@@ -137,6 +144,8 @@ class AllFeatures(RankingSelector):
     >>> AllFeatures().fit_transform(X).shape
     (83, 2308)
     """
+
+    why_not_dask = YARDSTICK
 
     def __init__(self, n_features_to_select=None):
         self.n_features_to_select = n_features_to_select

@@ -1,10 +1,15 @@
 """Refusing, with the number, work that would not fit in memory."""
 
 import os
+from typing import Any
 
+from keepers.data.limits import as_n_bytes
 from keepers.exceptions import DataError
 
-__all__ = ["refuse_past_memory"]
+__all__ = ["memory_budget", "refuse_past_memory"]
+
+# Where neither the user nor the platform tells.
+_DEFAULT_BUDGET = 4e9
 
 
 OTHERWISE = (
@@ -21,6 +26,14 @@ def refuse_past_memory(method: str, what: str, n_bytes: float, way_out: str = OT
             f"{method} needs about {n_bytes / 1e9:.1f} GB for {what}, more than the "
             f"{available / 1e9:.1f} GB of this machine. {way_out}"
         )
+
+
+def memory_budget(limit: Any) -> float:
+    """The user's limit in bytes; None is a quarter of the machine's memory."""
+    if limit is not None:
+        return float(as_n_bytes(limit, "memory_limit"))
+    memory = _physical_memory()
+    return memory / 4 if memory < float("inf") else _DEFAULT_BUDGET
 
 
 def _physical_memory() -> float:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.redundancy import unlike_the_better
 from keepers.selectors.settings import check_feature_count, check_max_correlation, count_features
-from keepers.selectors.table import Table
+from keepers.selectors.table import FittedTable
 
 __all__ = ["RankingSelector", "TopFeatures"]
 
@@ -52,6 +52,9 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     why_not_sparse: ClassVar[str | None] = None
     """Set by methods that cannot take a sparse matrix: the reason, as a clause."""
 
+    why_not_dask: ClassVar[str] = "it compares every sample with every other one."
+    """Why chunks on several workers will not do, as a clause."""
+
     depends_on_k: bool = False
     """True for methods whose ranking depends on ``n_features_to_select``, so that each k needs its
     own fit."""
@@ -80,11 +83,15 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         self : object
             The fitted selector.
         """
+        return self._fitting(lambda: self._fit(X))
+
+    def _fitting(self, work):
+        """Do the work of a fit; nothing fitted before or half fitted stays behind."""
         self._forget()
         try:
             check_feature_count(self.n_features_to_select)
             self._check_limit()
-            self._fit(X)
+            work()
         except BaseException:
             self._forget()
             raise
@@ -102,7 +109,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         """Whether a ranking is there."""
         return hasattr(self, "ranking_")
 
-    def _store_ranking(self, scores: FloatArray, table: Table) -> None:
+    def _store_ranking(self, scores: FloatArray, table: FittedTable) -> None:
         """Set ``scores_``, ``ranking_`` and ``support_`` from a score per column the user gave.
 
         Ties go to the lowest index; constant columns come last.
@@ -115,7 +122,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     def _store_order(
         self,
         order: IndexArray,
-        table: Table,
+        table: FittedTable,
         always: BoolArray | None = None,
         never: BoolArray | None = None,
     ) -> None:
@@ -133,15 +140,15 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         self.ranking_ = ranking
 
     def _unlike_first(
-        self, order: IndexArray, table: Table, compared: BoolArray, always: BoolArray | None
+        self, order: IndexArray, table: FittedTable, compared: BoolArray, always: BoolArray | None
     ) -> IndexArray:
         position = np.full(table.n_features, -1)
         position[table.usable] = np.arange(len(table.usable))
         walk = order[compared[order]]
+        places = position[walk]
         keeps = unlike_the_better(
-            table.X,
-            table.moments,
-            position[walk],
+            table.correlations(places),
+            places,
             float(self.max_correlation or 1.0),
             most=max(self.n_features_to_select_, FEWEST_COMPARED),
             always=None if always is None else always[table.usable],

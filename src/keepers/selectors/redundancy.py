@@ -57,5 +57,5 @@ def prune_redundant(
         )
     most = table.n_features if n_features is None else check_count("n_features", n_features)
     order = np.argsort(ranks[table.usable])
-    keeps = unlike_the_better(table.X, table.moments, order, max_correlation, most=most)
+    keeps = unlike_the_better(table.correlations(order), order, max_correlation, most=most)
     return np.asarray(table.usable[order[keeps]])

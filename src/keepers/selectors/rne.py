@@ -80,7 +80,7 @@ class RNE(RankingSelector):
         Whether the objective settled within ``max_iter`` steps. It rarely does: the method is
         defined by its number of steps, and no warning is given.
     split_gap_ : float
-        Largest entry of |M - A H|, the constraint that splits off the l1 term.
+        Largest entry of ``|M - A H|``, the constraint that splits off the l1 term.
     orthogonality_gap_ : float
         Frobenius norm of H'H - I.
     n_features_in_ : int
@@ -90,7 +90,7 @@ class RNE(RankingSelector):
 
     Notes
     -----
-    A step costs O(d^2 m) for d features of which m are kept; |A'A| (d x d) must fit in memory.
+    A step costs O(d^2 m) for d features of which m are kept; ``|A'A|`` (d x d) must fit in memory.
     Constant columns are set aside before the samples are scaled. A sample that is zero stays zero.
     A sparse X is accepted and made dense, as A is.
 

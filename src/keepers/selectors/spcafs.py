@@ -1,15 +1,19 @@
 """SPCAFS as a scikit-learn selector."""
 
 import logging
-import warnings
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from keepers.exceptions import ConvergenceWarning, ParameterError
+from keepers.data.blocks.accepting import as_blocks, is_large_map
+from keepers.data.dask_blocks import is_dask
+from keepers.exceptions import ConvergenceWarning, ParameterError, warn_caller
 from keepers.linalg.null_spectrum import null_edge
-from keepers.linalg.principal import count_leading, principal_subspace
-from keepers.linalg.scatter import as_scatter
-from keepers.selectors.control import ControlledSelector, read_control
+from keepers.linalg.principal import Leading, count_leading, principal_subspace
+from keepers.selectors.block_fitting import BlockFitting
+from keepers.selectors.checkpoint import Checkpoint, SavedFit
+from keepers.selectors.control import read_control
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.settings import (
     check_choice,
@@ -32,7 +36,7 @@ GAMMA_SCALE = 0.1
 MOST_AUTO_COMPONENTS = 100
 
 
-class SPCAFS(ControlledSelector):
+class SPCAFS(BlockFitting):
     """Unsupervised feature selection by row-sparse PCA.
 
     Finds an orthonormal W (features x components) that keeps as much of the variance as it can
@@ -90,6 +94,13 @@ class SPCAFS(ControlledSelector):
     max_correlation : float in (0, 1] or None, default=None
         Features whose correlation with a better one exceeds this, in size, are ranked behind all
         others. None ranks by score alone.
+    memory_limit : int, str or None, default=None
+        Memory that ``fit_blocks``, ``partial_fit`` and Dask collections may take, in bytes or as
+        "500MB", "4GB"; None is a quarter of the machine's. The route follows from it.
+    checkpoint : path or None, default=None
+        A file that holds the state of the fit after each step. A fit that was killed goes on from
+        there if it is run again with the same settings and data; one that was finished returns at
+        once. Nothing in it is ever unpickled.
     random_state : int, RandomState or None, default=None
         Seeds the start of the eigensolver where both sides of X exceed 3000; elsewhere nothing is
         random.
@@ -130,6 +141,11 @@ class SPCAFS(ControlledSelector):
         The solver used.
     mean_ : array of shape (n_features,)
         Column means.
+    n_passes_ : int
+        How many times the table was read, after ``fit_blocks`` and for Dask collections.
+    route_ : str
+        What was held in memory for it: "scatter" (the d x d scatter), "memory" (the rows) or
+        "stream" (a few d x m blocks).
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : array of shape (n_features,)
@@ -166,6 +182,8 @@ class SPCAFS(ControlledSelector):
         must_keep=None,
         never_keep=None,
         max_correlation=None,
+        memory_limit=None,
+        checkpoint=None,
         random_state=None,
         verbose=0,
         callback=None,
@@ -184,22 +202,59 @@ class SPCAFS(ControlledSelector):
         self.must_keep = must_keep
         self.never_keep = never_keep
         self.max_correlation = max_correlation
+        self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
 
     def _fit(self, X):
+        if is_dask(X) or is_large_map(X):
+            self._fit_in_blocks(as_blocks(X))
+            return
         self._check_parameters()
-        everything = read_table(self, X)
+        self._fit_table(read_table(self, X))
+
+    def _fit_table(self, everything):
         control = self._read_control(everything.n_features)
         table = control.allowed(everything).scaled(float(self.scaling))
         control.count_to_select(self.n_features_to_select)  # refused here, before any work
-        n_samples, n_usable = table.X.shape
         rng = self._generator()
-        expected_width = self.n_components if is_whole(self.n_components) else 10
-        scatter = as_scatter(table.X, table.moments, expected_width)
-        width = self._count_components(scatter, table, rng)
-        solver = self._choose_solver(n_samples, n_usable, width)
+        scatter = table.scatter(self._expected_components())
+        penalty = control.penalty(1.0, float(self.p), float(self.eps), table.usable)
+        checkpoint = self._open_checkpoint(table, control)
+        saved = None if checkpoint is None else checkpoint.load()
+        start, fit = self._begun(scatter, table, rng) if saved is None else (saved.run, saved)
+        penalty = replace(penalty, gamma=fit.gamma)
+
+        def keep(run):
+            checkpoint.save(replace(fit, run=run))
+
+        result = self._solve(scatter, start, penalty, fit, keep if checkpoint else None)
+        if not result.converged:
+            warn_caller(
+                f"The objective was still falling after max_iter={self.max_iter} steps. Raise "
+                "max_iter or tol; the ranking is usually settled long before the objective is.",
+                ConvergenceWarning,
+            )
+        W = table.spread(_with_fixed_signs(result.W).T.astype(table.dtype, copy=False))
+        self.components_ = W
+        self.objective_ = result.objective
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.n_live_ = result.n_live
+        self.gamma_ = fit.gamma
+        self.n_components_ = fit.width
+        self.solver_ = fit.solver
+        self.mean_ = table.mean.astype(table.dtype, copy=False)
+        scores = np.sqrt(np.einsum("ij,ij->j", W, W))
+        self._store_controlled(scores, everything, control)
+
+    def _begun(self, scatter, table, rng):
+        """The start of a fit, PCA, and what follows from it."""
+        counted = self._count_components(scatter, table, rng)
+        width, n_usable = counted.count, len(table.usable)
+        solver = self._choose_solver(table.n_samples, n_usable, width)
         if solver == "dense":
             refuse_past_memory(
                 "solver='dense'",
@@ -207,29 +262,18 @@ class SPCAFS(ControlledSelector):
                 24.0 * n_usable**2,
                 "solver='block' needs none of them.",
             )
-        start = principal_subspace(scatter, width, rng)
+        start = principal_subspace(scatter, width, rng, known=counted.found)
         gamma = float(GAMMA_SCALE * start.values[0] if self.gamma == "scale" else self.gamma)
-        penalty = control.penalty(gamma, float(self.p), float(self.eps), table.usable)
-        result = self._solve(scatter, start, penalty, solver)
-        if not result.converged:
-            warnings.warn(
-                f"The objective was still falling after max_iter={self.max_iter} steps. Raise "
-                "max_iter or tol; the ranking is usually settled long before the objective is.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        W = table.spread(_with_fixed_signs(result.W).T.astype(table.X.dtype, copy=False))
-        self.components_ = W
-        self.objective_ = result.objective
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
-        self.n_live_ = result.n_live
-        self.gamma_ = gamma
-        self.n_components_ = width
-        self.solver_ = solver
-        self.mean_ = table.mean.astype(table.X.dtype, copy=False)
-        scores = np.sqrt(np.einsum("ij,ij->j", W, W))
-        self._store_controlled(scores, everything, control)
+        return start, SavedFit(gamma, width, solver, {})
+
+    def _open_checkpoint(self, table, control):
+        if self.checkpoint is None:
+            return None
+        named = ("n_components", "gamma", "p", "scaling", "eps", "solver", "tol")
+        settings = {name: _plain(getattr(self, name)) for name in named}
+        groups = np.arange(len(control.weights)) if control.groups is None else control.groups
+        penalised = np.vstack([control.weights, groups])
+        return Checkpoint(Path(self.checkpoint), settings, table.moments, penalised)
 
     def _check_parameters(self):
         check_choice("solver", self.solver, ("auto", "block", "dense"))
@@ -262,16 +306,17 @@ class SPCAFS(ControlledSelector):
 
     def _count_components(self, scatter, table, rng):
         """The number of columns of W, from the setting and the spectrum of S."""
-        n_samples, n_usable = table.X.shape
+        n_samples, n_usable = table.n_samples, len(table.usable)
         limit = min(n_samples - 1, n_usable)
         if is_whole(self.n_components):
-            return check_count(
+            width = check_count(
                 "n_components",
                 self.n_components,
                 at_most=limit,
                 hint=f"X has {n_samples} samples and {n_usable} columns that vary, hence at most "
                 f"min(samples - 1, columns) = {limit} components.",
             )
+            return Leading(width, None)
         if is_real(self.n_components):
             wanted = self.n_components * float(table.moments.sum_of_squares.sum())
             return count_leading(scatter, lambda values: _first_past(values, wanted), limit, rng)
@@ -285,11 +330,14 @@ class SPCAFS(ControlledSelector):
             return self.solver
         return "dense" if dense_is_cheaper(n_samples, n_features, width) else "block"
 
-    def _solve(self, scatter, start, penalty, solver):
+    def _solve(self, scatter, start, penalty, fit, keep):
         common = {"max_iter": self.max_iter, "tol": self.tol, "callback": self._on_step}
-        if solver == "dense":
-            return solve_dense(scatter.dense(), start.vectors.shape[1], penalty, **common)
-        return solve_block(scatter, start, penalty, **common)
+        if fit.solver == "dense":
+            saved = fit.run or None
+            return solve_dense(
+                scatter.dense(), fit.width, penalty, saved=saved, keep=keep, **common
+            )
+        return solve_block(scatter, start, penalty, keep=keep, **common)
 
     def _on_step(self, progress):
         if self.verbose:
@@ -303,6 +351,11 @@ class SPCAFS(ControlledSelector):
             )
         if self.callback is not None:
             self.callback(progress)
+
+
+def _plain(value):
+    """A setting as JSON holds it."""
+    return value if isinstance(value, str) else float(value)
 
 
 def _give_the_logger_a_voice():

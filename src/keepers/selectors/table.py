@@ -1,6 +1,6 @@
 """From whatever the user hands in to a checked table: values, moments, usable columns."""
 
-import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,11 +8,22 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.exceptions import DataError, DataWarning
-from keepers.linalg.moments import ColumnMoments, column_moments
+from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
+from keepers.data.dask_blocks import is_dask
+from keepers.exceptions import DataError, DataWarning, warn_caller
+from keepers.linalg.moments import ColumnMoments, column_moments, scaled_columns
+from keepers.linalg.redundancy import ColumnCorrelations, Correlations
+from keepers.linalg.scatter import as_scatter
 
-__all__ = ["Table", "read_table"]
+__all__ = [
+    "FittedTable",
+    "Table",
+    "read_table",
+    "refuse_dask",
+    "refuse_unrepresentable",
+    "usable_columns",
+    "validated",
+]
 
 # Eigenvalues are squared once more on the way; these bounds on the scatter leave room for that.
 SMALLEST_SCATTER, LARGEST_SCATTER = 1e-140, 1e140
@@ -21,16 +32,20 @@ _NAMED = 5
 
 
 @dataclass(frozen=True)
-class Table:
-    """A numeric table without its constant columns."""
+class FittedTable(ABC):
+    """What a fit asks of a table, however it is stored; constant columns are set aside."""
 
-    X: Any
-    """Array or CSR/CSC matrix of the usable columns, float64 or float32."""
     moments: ColumnMoments
+    """Of the usable columns."""
     usable: IndexArray
     """Where the usable columns stood in the table the user gave."""
     mean: FloatArray
     """Means of all the user's columns."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.moments.n_samples
 
     @property
     def n_features(self) -> int:
@@ -44,23 +59,6 @@ class Table:
         mask[self.usable] = False
         return mask
 
-    def scaled(self, exponent: float) -> "Table":
-        """Every column divided by its standard deviation to the power ``exponent``."""
-        if exponent == 0.0:
-            return self
-        factors = self.moments.variance ** (-exponent / 2)
-        cast = factors.astype(self.X.dtype, copy=False)
-        if sp.issparse(self.X):
-            X = (self.X @ sp.diags(cast)).asformat(self.X.format)
-        else:
-            X = self.X * cast
-        moments = ColumnMoments(
-            self.moments.n_samples,
-            self.moments.mean * factors,
-            self.moments.sum_of_squares * factors**2,
-        )
-        return Table(X, moments, self.usable, self.mean)
-
     def spread(self, values: Any, fill: float = 0.0) -> Any:
         """Values per usable column (last axis) -> values per column the user gave."""
         shape = (*values.shape[:-1], self.n_features)
@@ -68,38 +66,106 @@ class Table:
         full[..., self.usable] = values
         return full
 
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """float64 or float32."""
+
+    @abstractmethod
+    def restricted(self, rows: IndexArray) -> "FittedTable":
+        """The same with some of the usable columns."""
+
+    @abstractmethod
+    def scaled(self, exponent: float) -> "FittedTable":
+        """Every column divided by its standard deviation to the power ``exponent``."""
+
+    @abstractmethod
+    def scatter(self, block_width: int) -> SymmetricOperator:
+        """The scatter of the usable columns, which will be multiplied with d x ``block_width``."""
+
+    @abstractmethod
+    def correlations(self, order: IndexArray) -> Correlations:
+        """Correlations of the usable columns, which will be asked for in this order."""
+
+
+@dataclass(frozen=True)
+class Table(FittedTable):
+    """A numeric table in memory without its constant columns."""
+
+    X: Any
+    """Array or CSR/CSC matrix of the usable columns, float64 or float32."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float64 or float32."""
+        return np.dtype(self.X.dtype)
+
+    def restricted(self, rows: IndexArray) -> "Table":
+        """The table with some of the usable columns."""
+        return Table(self.moments.subset(rows), self.usable[rows], self.mean, self.X[:, rows])
+
+    def scaled(self, exponent: float) -> "Table":
+        """Every column divided by its standard deviation to the power ``exponent``."""
+        if exponent == 0.0:
+            return self
+        factors = self.moments.variance ** (-exponent / 2)
+        X = scaled_columns(self.X, factors)
+        return Table(self.moments.scaled(factors), self.usable, self.mean, X)
+
+    def scatter(self, block_width: int) -> SymmetricOperator:
+        """The scatter, in the form whose products are cheapest."""
+        return as_scatter(self.X, self.moments, block_width)
+
+    def correlations(self, order: IndexArray) -> Correlations:
+        """Correlations of the usable columns."""
+        return ColumnCorrelations(self.X, self.moments)
+
 
 def read_table(selector: Any, X: Any) -> Table:
     """Validate X for ``selector``, leave out constant columns, and measure the rest."""
+    refuse_dask(X, type(selector).__name__, selector.why_not_dask)
     if sp.issparse(X) and selector.why_not_sparse is not None:
         raise DataError(
             f"{type(selector).__name__} does not accept a sparse matrix: {selector.why_not_sparse} "
             "Pass X.toarray() if it fits in memory."
         )
     _refuse_large_integers(X)
-    values = _validated(selector, X)
+    values = validated(selector, X)
     moments = column_moments(values)
-    _refuse_unrepresentable(values, moments)
-    mean = moments.mean
+    refuse_unrepresentable(values, moments)
+    usable = usable_columns(selector, moments)
+    if len(usable) < values.shape[1]:
+        values = values[:, usable]
+    return Table(moments.subset(usable), usable, moments.mean, values)
+
+
+def refuse_dask(X: Any, what: str, reason: str) -> None:
+    """Raise for a Dask collection; ``reason`` is a clause."""
+    if is_dask(X):
+        raise DataError(
+            f"{what} does not accept a Dask collection: {reason} Use SPCAFS, which sums over the "
+            "chunks, or X.compute() if it fits in memory."
+        )
+
+
+def usable_columns(selector: Any, moments: ColumnMoments) -> IndexArray:
+    """Columns that vary; the others are named in a warning, and it is an error if none does."""
     usable = np.flatnonzero(~moments.constant)
-    n_features = values.shape[1]
+    n_features = len(moments.mean)
     if len(usable) == 0:
         raise DataError(
             f"At least one column must vary; all {n_features} columns of X are constant over its "
-            f"{values.shape[0]} samples. Check that samples are rows and features are columns."
+            f"{moments.n_samples} samples. Check that samples are rows and features are columns."
         )
     if len(usable) < n_features:
         constant = _listed(selector, np.flatnonzero(moments.constant))
-        warnings.warn(
-            f"Columns that do not vary are set aside and ranked last: {constant}.",
-            DataWarning,
-            stacklevel=4,
+        warn_caller(
+            f"Columns that do not vary are set aside and ranked last: {constant}.", DataWarning
         )
-        values, moments = values[:, usable], moments.subset(usable)
-    return Table(values, moments, usable, mean)
+    return usable
 
 
-def _validated(selector: Any, X: Any) -> Any:
+def validated(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> Any:
     """scikit-learn's checks, with messages that name the columns at fault."""
     try:
         with np.errstate(all="ignore"):
@@ -108,7 +174,8 @@ def _validated(selector: Any, X: Any) -> Any:
                 X,
                 accept_sparse=("csr", "csc"),
                 dtype=(np.float64, np.float32),
-                ensure_min_samples=2,
+                ensure_min_samples=fewest,
+                reset=reset,
             )
     except (ValueError, TypeError) as error:
         explanation = _text_columns(X) or _missing_values(X)
@@ -177,18 +244,22 @@ def _refuse_large_integers(X: Any) -> None:
         )
 
 
-def _refuse_unrepresentable(values: Any, moments: ColumnMoments) -> None:
-    data = values.data if sp.issparse(values) else values
+def refuse_unrepresentable(values: Any, moments: ColumnMoments) -> None:
+    """Raise if squares of the values leave the range of float64; ``values`` may be unknown."""
     total = float(np.sum(moments.sum_of_squares))
-    if SMALLEST_SCATTER < total < LARGEST_SCATTER or not data.size:
+    if SMALLEST_SCATTER < total < LARGEST_SCATTER:
         return
-    largest = float(np.max(np.abs(data)))
+    largest = float(np.abs(moments.mean).max(initial=0.0))
+    if values is not None:
+        data = values.data if sp.issparse(values) else values
+        largest = float(np.max(np.abs(data))) if data.size else 0.0
     if total == 0.0 and (largest == 0.0 or largest > 1e-100):
         return  # really constant
+    advice = f" Multiply X by {1 / largest:.0e} first" if largest else " Rescale X first"
     raise DataError(
         "The squares of the values must stay between 1e-140 and 1e140 to be summed in float64; "
-        f"the largest value here is {largest:.3g}. Multiply X by {1 / largest:.0e} first; a "
-        "penalty given as an absolute number then changes by the square of that factor."
+        f"the largest value here is {largest:.3g}.{advice}; a penalty given as an absolute number "
+        "then changes by the square of that factor."
     )
 
 

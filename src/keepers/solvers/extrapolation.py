@@ -27,6 +27,13 @@ class Extrapolation:
         """Add a pair; the oldest is dropped."""
         self._points.append((point, image))
 
+    def remembered(self) -> tuple[FloatArray | None, FloatArray | None]:
+        """All points, and all their images, oldest first."""
+        if not self._points:
+            return None, None
+        points, images = zip(*self._points, strict=True)
+        return np.array(points), np.array(images)
+
     def forget(self) -> None:
         """Drop all pairs."""
         self._points.clear()

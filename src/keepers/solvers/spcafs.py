@@ -24,6 +24,7 @@ from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
 from keepers.linalg.subspace import Subspace, leading_subspace, orthonormal_subspace
 from keepers.solvers.extrapolation import Extrapolation
 from keepers.solvers.penalty import RowPenalty
+from keepers.solvers.saved_run import SavedRun
 
 __all__ = ["BlockRun", "Progress", "SPCAFSResult", "dense_is_cheaper", "solve_block", "solve_dense"]
 
@@ -55,6 +56,7 @@ class Progress:
 
 
 Callback = Callable[[Progress], object]
+Keep = Callable[[SavedRun], object]
 
 
 @dataclass(frozen=True)
@@ -97,16 +99,23 @@ def solve_dense(
     max_iter: int,
     tol: float,
     callback: Callback | None = None,
+    saved: SavedRun | None = None,
+    keep: Keep | None = None,
 ) -> SPCAFSResult:
-    """Algorithm 1 as printed.
+    """Algorithm 1 as printed; goes on from ``saved``, and hands what could be to ``keep``.
 
     Its eigenproblems are exact up to rounding of the size of the largest weight; a step that raises
     f does so by that rounding, is not taken, and is the end.
     """
     size = scatter.shape[0]
+    W: FloatArray = np.empty((size, 0))
     shift = np.full(size, penalty.gamma)  # G = I
     history: list[float] = []
     n_iter, converged = 0, False
+    if saved is not None:
+        W, history = saved["vectors"], saved["history"].tolist()
+        n_iter, converged = int(saved["n_iter"]), bool(saved["converged"])
+        shift = penalty.weights(np.einsum("ij,ij->i", W, W))
     while n_iter < max_iter and not converged:
         shifted = scatter.copy()
         shifted[np.diag_indices(size)] -= shift
@@ -119,28 +128,41 @@ def solve_dense(
             converged = True
         else:
             converged = bool(history) and _settled(history[-1], objective, trace, tol)
-            W = candidate
+            W = candidate[:, ::-1]
             shift = penalty.weights(squared_norms)  # Eq. (26)
-            n_live = size - int(penalty.dead(squared_norms).sum())
             history.append(objective)
         if callback is not None:
-            callback(Progress(n_iter, history[-1], n_live, size))
-    return SPCAFSResult(W[:, ::-1], np.array(history), n_iter, converged, n_live, 0)
+            callback(Progress(n_iter, history[-1], _count_live(W, penalty), size))
+        if keep is not None:
+            counts = {"n_iter": np.array(n_iter), "converged": np.array(converged)}
+            keep({"vectors": W, "history": np.array(history), **counts})
+    n_live = _count_live(W, penalty)
+    return SPCAFSResult(W, np.array(history), n_iter, converged, n_live, 0)
+
+
+def _count_live(W: FloatArray, penalty: RowPenalty) -> int:
+    return int((~penalty.dead(np.einsum("ij,ij->i", W, W))).sum())
 
 
 def solve_block(
     operator: SymmetricOperator,
-    start: Subspace,
+    start: Subspace | SavedRun,
     penalty: RowPenalty,
     *,
     max_iter: int,
     tol: float,
     callback: Callback | None = None,
+    keep: Keep | None = None,
 ) -> SPCAFSResult:
-    """Algorithm 1 from block products; ``start`` is the PCA solution."""
-    run = BlockRun(operator, start, penalty, tol)
+    """Algorithm 1 from block products; ``start`` is the PCA solution, or a run to go on with.
+
+    After the start and after every step ``keep`` is handed what it takes to go on from there.
+    """
+    run = BlockRun.begun(operator, start, penalty, tol)
     run.report(callback)
     while run.n_iter < max_iter and not run.finished:
+        if keep is not None:
+            keep(run.saved())
         run.step()
         run.report(callback)
         if not run.settled:
@@ -149,6 +171,8 @@ def solve_block(
             run.restore_rows()
     if not run.on_all_rows:
         run.restore_rows()
+    if keep is not None:
+        keep(run.saved())
     return run.result()
 
 
@@ -156,7 +180,12 @@ class BlockRun:
     """The state of one run of `solve_block`."""
 
     def __init__(
-        self, operator: SymmetricOperator, start: Subspace, penalty: RowPenalty, tol: float
+        self,
+        operator: SymmetricOperator,
+        start: Subspace,
+        penalty: RowPenalty,
+        tol: float,
+        history: list[float] | None = None,
     ) -> None:
         self.everything = operator
         self.operator = operator
@@ -165,7 +194,7 @@ class BlockRun:
         self.penalty_on_all_rows = penalty
         self.penalty = penalty
         self.tol = tol
-        self.history = [self.objective(start, penalty)]
+        self.history = [self.objective(start, penalty)] if history is None else history
         self.n_iter = 1
         self.n_products = start.n_products
         self.drops_left = MOST_DROPS
@@ -176,6 +205,46 @@ class BlockRun:
         # led to a worse minimum (2e-5 relative).
         self.ahead = Extrapolation(DEPTH, LONGEST_LOG_STEP) if penalty.p == 1.0 else None
         self.proposal: FloatArray | None = None
+
+    @classmethod
+    def begun(
+        cls,
+        operator: SymmetricOperator,
+        start: Subspace | SavedRun,
+        penalty: RowPenalty,
+        tol: float,
+    ) -> "BlockRun":
+        """A new run, or one that goes on where a saved one was."""
+        if isinstance(start, Subspace):
+            return cls(operator, start, penalty, tol)
+        space = Subspace(start["vectors"], start["images"], start["values"])
+        run = cls(operator, space, penalty, tol, start["history"].tolist())
+        if "rows" in start:
+            run.rows = start["rows"]
+            run.operator, run.penalty = operator.restrict(run.rows), penalty.restrict(run.rows)
+        run.n_iter, run.n_products, run.drops_left, run.calm_steps = start["counts"].tolist()
+        run.shrinkage, run.proposal = start.get("shrinkage"), start.get("proposal")
+        if run.ahead is not None and "points" in start:
+            for point, image in zip(start["points"], start["point_images"], strict=True):
+                run.ahead.remember(point, image)
+        return run
+
+    def saved(self) -> SavedRun:
+        """What it takes to go on from here."""
+        counts = [self.n_iter, self.n_products, self.drops_left, self.calm_steps]
+        arrays: dict[str, FloatArray | IndexArray | None] = {
+            "vectors": self.space.vectors,
+            "images": self.space.images,
+            "values": self.space.values,
+            "history": np.array(self.history),
+            "counts": np.array(counts),
+            "rows": self.rows,
+            "shrinkage": self.shrinkage,
+            "proposal": self.proposal,
+        }
+        if self.ahead is not None:
+            arrays["points"], arrays["point_images"] = self.ahead.remembered()
+        return {name: array for name, array in arrays.items() if array is not None}
 
     @property
     def on_all_rows(self) -> bool:

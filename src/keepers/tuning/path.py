@@ -12,7 +12,7 @@ from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import as_scatter
 from keepers.selectors.settings import check_count, is_whole
 from keepers.selectors.spcafs import SPCAFS
-from keepers.selectors.table import read_table
+from keepers.selectors.table import read_table, refuse_dask
 from keepers.solvers.path import PathPoint, find_path, follow_path
 from keepers.solvers.penalty import RowPenalty
 
@@ -150,11 +150,12 @@ def spcafs_path(
         callback=callback,
     )
     selector._check_parameters()
+    refuse_dask(X, "The path", "it solves many problems on a table in memory.")
     table = read_table(selector, X)
     rng = selector._generator()
     scatter = as_scatter(table.X, table.moments, n_components if is_whole(n_components) else 10)
-    width = selector._count_components(scatter, table, rng)
-    pca = principal_subspace(scatter, width, rng)
+    counted = selector._count_components(scatter, table, rng)
+    pca = principal_subspace(scatter, counted.count, rng, known=counted.found)
     penalty = RowPenalty(1.0, float(p), float(eps))
     if gammas is None:
         n_points = check_count("n_gammas", n_gammas, at_least=2)
@@ -169,7 +170,7 @@ def spcafs_path(
         if callback is not None:
             callback(len(points), n_points)
     points.sort(key=lambda point: point.gamma)
-    return _assembled(points, selector, table, width, float(pca.values[0]), float(p), eps)
+    return _assembled(points, selector, table, counted.count, float(pca.values[0]), float(p), eps)
 
 
 def _checked(gammas: Any) -> FloatArray:

@@ -26,7 +26,7 @@ from keepers.selectors.settings import (
     is_real,
 )
 from keepers.selectors.spcafs import SPCAFS
-from keepers.selectors.table import Table, read_table
+from keepers.selectors.table import Table, read_table, refuse_dask
 from keepers.tuning.evidence import Evidence, Judge
 from keepers.tuning.structure import Structure, find_structure
 
@@ -169,6 +169,7 @@ def select_settings(
     began = time.perf_counter()
     check_feature_count(n_features_to_select)
     selector = SPCAFS(random_state=random_state)
+    refuse_dask(X, "Choosing settings", "every choice is weighed by neighbours in the whole table.")
     table = read_table(selector, X)
     rng = selector._generator()
     structure = find_structure(table.X, rng)
@@ -334,5 +335,5 @@ def _unlike_first(
 ) -> IndexArray:
     if limit is None:
         return order
-    keeps = unlike_the_better(table.X, table.moments, order, limit, most=compared)
+    keeps = unlike_the_better(table.correlations(order), order, limit, most=compared)
     return np.concatenate([order[keeps], order[~keeps]])

@@ -135,6 +135,8 @@ class StabilitySelector(RankingSelector):
         self.memory = memory
         self.callback = callback
 
+    why_not_dask = "it fits many halves of the rows, in memory."
+
     @property
     def why_not_sparse(self) -> str | None:  # type: ignore[override]
         """The base selector's reason, if it cannot take a sparse matrix."""

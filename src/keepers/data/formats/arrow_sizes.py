@@ -11,7 +11,7 @@ from typing import Any
 from keepers.data.limits import SizeLimit
 from keepers.exceptions import DataError
 
-__all__ = ["refuse_bombs"]
+__all__ = ["batch_lengths", "refuse_bombs"]
 
 # Positions of fields in the tables of Arrow's Message.fbs.
 _MESSAGE_HEADER = 2
@@ -22,17 +22,42 @@ _NOT_COMPRESSED = -1
 
 def refuse_bombs(stream: Any, limit: SizeLimit) -> None:
     """Raise if the buffers of an IPC stream would expand past the limit."""
+    expanded = 0
+    for _, size in _declarations(stream):
+        expanded += size
+        limit.refuse_past(expanded, "The table, expanded,")
+
+
+def batch_lengths(stream: Any, limit: SizeLimit) -> list[int]:
+    """Rows of every record batch of an IPC stream; raise if one would expand past the limit."""
+    lengths = []
+    for length, size in _declarations(stream):
+        limit.refuse_past(size, "A record batch of the table, expanded,")
+        if length is not None:
+            lengths.append(length)
+    return lengths
+
+
+def _declarations(stream: Any) -> Iterator[tuple[int | None, int]]:
+    """Rows (None for a dictionary) and expanded size of every message that holds values."""
     import pyarrow as pa
 
-    expanded = 0
     for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(stream)):
         if message.type not in ("record batch", "dictionary"):
             continue
         try:
-            expanded += sum(_declared_sizes(message))
+            size = sum(_declared_sizes(message))
+            length = _declared_length(message) if message.type == "record batch" else None
         except (struct.error, IndexError) as error:
             raise DataError("An Arrow message is damaged. Write the file again.") from error
-        limit.refuse_past(expanded, "The table, expanded,")
+        yield length, size
+
+
+def _declared_length(message: Any) -> int:
+    metadata = memoryview(message.metadata)
+    batch = _table_in(metadata, _indirect(metadata, 0), _MESSAGE_HEADER)
+    field = _field(metadata, batch, _BATCH_LENGTH)
+    return 0 if field is None else _unpacked("<q", metadata, field)[0]
 
 
 def _declared_sizes(message: Any) -> Iterator[int]:

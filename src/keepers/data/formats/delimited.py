@@ -9,6 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from keepers._protocols import FloatArray
 from keepers.data.columns import ColumnPlan, numbered_names, plan_columns, settled_names
 from keepers.data.formats.cells import CellBlock, CellReader, plain_block, quoted_blocks
 from keepers.data.formats.expansion import open_expanded
@@ -18,8 +19,19 @@ from keepers.data.table import LabelledTable
 from keepers.data.values import as_labels, as_names
 from keepers.exceptions import DataError
 
-__all__ = ["read_csv", "read_tsv"]
+__all__ = [
+    "CSV_DELIMITERS",
+    "TSV_DELIMITERS",
+    "TextStart",
+    "number_blocks",
+    "read_csv",
+    "read_start",
+    "read_tsv",
+]
 
+CSV_DELIMITERS = (",", ";", "\t")
+"""The first of these that the first line holds separates cells."""
+TSV_DELIMITERS = ("\t",)
 LONGEST_LINE = 256 * 2**20
 BLOCK_BYTES = 4 * 2**20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -28,16 +40,16 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 def read_csv(path: Path, request: ReadRequest) -> LabelledTable:
     """Read comma-separated text; semicolons or tabs if the first line has those and no comma."""
-    return _read_delimited(path, request, (",", ";", "\t"))
+    return _read_delimited(path, request, CSV_DELIMITERS)
 
 
 def read_tsv(path: Path, request: ReadRequest) -> LabelledTable:
     """Read tab-separated text."""
-    return _read_delimited(path, request, ("\t",))
+    return _read_delimited(path, request, TSV_DELIMITERS)
 
 
 @dataclass(frozen=True)
-class _Start:
+class TextStart:
     """What the first two lines tell."""
 
     names: list[str]
@@ -51,10 +63,9 @@ class _Start:
 
 def _read_delimited(path: Path, request: ReadRequest, delimiters: tuple[str, ...]) -> LabelledTable:
     with open_expanded(path, request.limit) as stream:
-        start = _read_start(stream, delimiters)
+        start = read_start(stream, delimiters)
         plan = plan_columns(start.names, request, index=start.index)
-        blocks = _whole_lines(stream, start.pending)
-        X, labels, samples = _collect(_split(blocks, start, plan), start, plan, request)
+        X, labels, samples = _collect(stream, start, plan, request)
     return LabelledTable(
         X,
         np.array([start.names[at] for at in plan.features], dtype=object),
@@ -64,7 +75,8 @@ def _read_delimited(path: Path, request: ReadRequest, delimiters: tuple[str, ...
     )
 
 
-def _read_start(stream: IO[bytes], delimiters: tuple[str, ...]) -> _Start:
+def read_start(stream: IO[bytes], delimiters: tuple[str, ...]) -> TextStart:
+    """Read names, delimiter and perhaps the first line of values."""
     first_lines = [_next_line(stream)]
     if first_lines[0].startswith(_UTF_16):
         raise DataError("Text must be UTF-8; this is UTF-16. Save it as UTF-8.")
@@ -87,13 +99,13 @@ def _read_start(stream: IO[bytes], delimiters: tuple[str, ...]) -> _Start:
         )
     if all(_is_number(cell, delimiter) for cell in first):
         names = numbered_names(len(first))
-        return _Start(names, delimiter, None, b"".join(first_lines), 1)
+        return TextStart(names, delimiter, None, b"".join(first_lines), 1)
     second = _next_line(stream)
     n_cells = len(next(csv.reader([_decoded(second)], delimiter=delimiter), []))
     # R's write.table leaves the row names without a column name; pandas and write.csv write "".
     index = 0 if n_cells == len(first) + 1 or not first[0].strip() else None
     cells = ["", *first] if n_cells == len(first) + 1 else first
-    return _Start(settled_names(cells), delimiter, index, second, len(first_lines) + 1)
+    return TextStart(settled_names(cells), delimiter, index, second, len(first_lines) + 1)
 
 
 def _next_line(stream: IO[bytes]) -> bytes:
@@ -139,7 +151,7 @@ def _whole_lines(stream: IO[bytes], pending: bytes) -> Iterator[bytes]:
         yield rest if rest.endswith(b"\n") else rest + b"\n"
 
 
-def _split(blocks: Iterable[bytes], start: _Start, plan: ColumnPlan) -> Iterator[CellBlock]:
+def _split(blocks: Iterable[bytes], start: TextStart, plan: ColumnPlan) -> Iterator[CellBlock]:
     """Cells of each block; from the first quotation mark on, by the rules of quoting."""
     line = start.first_data_line
     stream = iter(blocks)
@@ -153,17 +165,25 @@ def _split(blocks: Iterable[bytes], start: _Start, plan: ColumnPlan) -> Iterator
         yield cells
 
 
-def _collect(
-    blocks: Iterable[CellBlock], start: _Start, plan: ColumnPlan, request: ReadRequest
-) -> tuple[Any, list[str], list[str]]:
+def number_blocks(
+    stream: IO[bytes], start: TextStart, plan: ColumnPlan
+) -> Iterator[tuple[FloatArray, CellBlock]]:
+    """Rows x features of each block of lines, and the cells that they were."""
     reader = CellReader(start.names, start.delimiter)
+    everything = len(plan.features) == len(start.names)
+    for block in _split(_whole_lines(stream, start.pending), start, plan):
+        values = reader.numbers(block)
+        yield values if everything else values[:, plan.features], block
+
+
+def _collect(
+    stream: IO[bytes], start: TextStart, plan: ColumnPlan, request: ReadRequest
+) -> tuple[Any, list[str], list[str]]:
     X = GrowingMatrix(len(plan.features), request.limit)
     labels: list[str] = []
     samples: list[str] = []
-    everything = len(plan.features) == len(start.names)
-    for block in blocks:
-        values = reader.numbers(block)
-        X.append(values if everything else values[:, plan.features])
+    for values, block in number_blocks(stream, start, plan):
+        X.append(values)
         labels.extend(block.texts.get(plan.labels, ()))
         samples.extend(block.texts.get(plan.identifier, ()))
     return X.finished(), labels, samples

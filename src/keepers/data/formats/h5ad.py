@@ -14,7 +14,14 @@ from keepers.data.values import as_labels, as_names
 from keepers.data.wording import closest, listed
 from keepers.exceptions import DataError
 
-__all__ = ["read_h5ad"]
+__all__ = [
+    "column_of",
+    "index_name",
+    "is_stored_sparse",
+    "read_h5ad",
+    "refuse_parts_absent",
+    "sparse_layout",
+]
 
 _USUAL_INDEX = "_index"
 
@@ -22,42 +29,58 @@ _USUAL_INDEX = "_index"
 def read_h5ad(path: Path, request: ReadRequest) -> LabelledTable:
     """Read X with var_names as features and obs_names as samples; labels are a column of obs."""
     with open_hdf5(path) as file:
-        absent = [part for part in ("X", "obs", "var") if part not in file]
-        if absent:
-            raise DataError(f"An AnnData file holds X, obs and var; this one has no {absent[0]!r}.")
+        refuse_parts_absent(file)
         obs, var = hard_linked(file, "obs"), hard_linked(file, "var")
         labels = request.labels
-        identifier = request.identifier or _index_name(obs)
+        identifier = request.identifier or index_name(obs)
         matrix = Matrix(
             _values(hard_linked(file, "X"), request),
-            feature_names=_column(var, _index_name(var), request),
-            sample_names=as_names(_column(obs, identifier, request), identifier),
-            labels=None if labels is None else as_labels(_column(obs, labels, request), labels),
+            feature_names=column_of(var, index_name(var), request),
+            sample_names=as_names(column_of(obs, identifier, request), identifier),
+            labels=None if labels is None else as_labels(column_of(obs, labels, request), labels),
         )
     return to_table(matrix, request, path.stem)
 
 
+def refuse_parts_absent(file: Any) -> None:
+    """Raise unless the file holds the values and both frames."""
+    absent = [part for part in ("X", "obs", "var") if part not in file]
+    if absent:
+        raise DataError(f"An AnnData file holds X, obs and var; this one has no {absent[0]!r}.")
+
+
 def _values(node: Any, request: ReadRequest) -> Any:
-    if not _is_group(node) or "indptr" not in node:
+    if not is_stored_sparse(node):
         return read_dataset(node, request)
-    shape = node.attrs.get("shape", node.attrs.get("h5sparse_shape"))
-    n_rows, n_columns = (int(length) for length in np.asarray(shape).ravel())
+    shape, by_rows = sparse_layout(node)
     data, indices, starts = (
         read_dataset(hard_linked(node, part), request) for part in ("data", "indices", "indptr")
     )
-    by_rows = len(starts) == n_rows + 1
+    build = sp.csr_matrix if by_rows else sp.csc_matrix
+    return build((data, indices, starts), shape=shape)
+
+
+def is_stored_sparse(node: Any) -> bool:
+    """Whether a matrix is stored as the parts of a sparse one."""
+    return _is_group(node) and "indptr" in node
+
+
+def sparse_layout(node: Any) -> tuple[tuple[int, int], bool]:
+    """The shape of a stored sparse matrix, and whether it is stored row by row."""
+    shape = node.attrs.get("shape", node.attrs.get("h5sparse_shape"))
+    n_rows, n_columns = (int(length) for length in np.asarray(shape).ravel())
+    by_rows = hard_linked(node, "indptr").shape == (n_rows + 1,)
     if n_rows == n_columns:
         kind = node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", ""))
         by_rows = _text(kind).startswith("csr")
-    build = sp.csr_matrix if by_rows else sp.csc_matrix
-    return build((data, indices, starts), shape=(n_rows, n_columns))
+    return (n_rows, n_columns), by_rows
 
 
 def _is_group(node: Any) -> bool:
     return hasattr(node, "keys")
 
 
-def _index_name(frame: Any) -> str:
+def index_name(frame: Any) -> str:
     """The column that holds the row names of obs or var."""
     if _is_group(frame) and _USUAL_INDEX in frame:
         return _USUAL_INDEX
@@ -70,7 +93,7 @@ def _index_name(frame: Any) -> str:
     return _text(frame.attrs["_index"])
 
 
-def _column(frame: Any, name: str, request: ReadRequest) -> Any:
+def column_of(frame: Any, name: str, request: ReadRequest) -> Any:
     """A column of obs or var: plain, categorical, or nullable."""
     if name not in frame:
         known = [key for key in frame if key != "__categories"]

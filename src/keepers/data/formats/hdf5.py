@@ -9,29 +9,50 @@ from typing import Any
 
 import numpy as np
 
-from keepers.data.limits import DEFLATE_RATIO, refuse_declared
+from keepers.data.limits import DEFLATE_RATIO, SizeLimit, refuse_declared
 from keepers.data.request import ReadRequest
 from keepers.exceptions import DataError, MissingDependencyError
 
-__all__ = ["HDF5_MAGIC", "hard_linked", "open_hdf5", "read_dataset"]
+__all__ = [
+    "HDF5_MAGIC",
+    "hard_linked",
+    "open_hdf5",
+    "open_hdf5_numbers",
+    "read_dataset",
+    "refuse_unsound",
+]
 
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _HEAP_MAGIC = b"GCOL\x01\0\0\0"
 _TEXT_RECORD = 16
 """A length (4 bytes), the address of a heap (8) and a number in it (4)."""
+_SEARCHED_WHOLE = 2**30
 _HEAP_OBJECT = struct.Struct("<H6xQ")
 
 
 def open_hdf5(path: Path) -> Any:
     """Open for reading; a context manager."""
+    h5py = _h5py(path)
+    _refuse_endless_heaps(path)
+    return h5py.File(path, "r")
+
+
+def open_hdf5_numbers(path: Path) -> Any:
+    """Open to read arrays of numbers only: the store of text, which is not touched, may be large.
+
+    A context manager.
+    """
+    return _h5py(path).File(path, "r")
+
+
+def _h5py(path: Path) -> Any:
     try:
         import h5py
     except ImportError as error:
         raise MissingDependencyError(
             f'{path.suffix} files of this kind need h5py: pip install "keepers[io]".'
         ) from error
-    _refuse_endless_heaps(path)
-    return h5py.File(path, "r")
+    return h5py
 
 
 def _refuse_endless_heaps(path: Path) -> None:
@@ -43,8 +64,7 @@ def _refuse_endless_heaps(path: Path) -> None:
     if path.stat().st_size == 0:
         return
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as file:
-        heap = -1
-        while (heap := file.find(_HEAP_MAGIC, heap + 1)) >= 0:
+        for heap in _heaps(file):
             end = min(heap + int.from_bytes(file[heap + 8 : heap + 16], "little"), len(file))
             at = heap + 16
             while at + _HEAP_OBJECT.size <= end:
@@ -52,6 +72,19 @@ def _refuse_endless_heaps(path: Path) -> None:
                 if index == 0 and size == 0:
                     raise DataError("Its store of text is damaged. Obtain or write it again.")
                 at += size if index == 0 else _HEAP_OBJECT.size + size + (-size % 8)
+
+
+def _heaps(file: mmap.mmap) -> Iterator[int]:
+    """Where stores of text begin; of a large file only both ends are searched."""
+    if len(file) <= _SEARCHED_WHOLE:
+        stretches = [(0, len(file))]
+    else:  # names are written before or after the values, which may be larger than memory
+        half = _SEARCHED_WHOLE // 2
+        stretches = [(0, half), (len(file) - half, len(file))]
+    for start, stop in stretches:
+        heap = start - 1
+        while (heap := file.find(_HEAP_MAGIC, heap + 1, stop)) >= 0:
+            yield heap
 
 
 def hard_linked(group: Any, name: str) -> Any:
@@ -67,8 +100,8 @@ def hard_linked(group: Any, name: str) -> Any:
     return group[name]
 
 
-def read_dataset(dataset: Any, request: ReadRequest) -> Any:
-    """All values of a dataset, after its size was held against the limit and the file."""
+def refuse_unsound(dataset: Any, limit: SizeLimit) -> None:
+    """Raise for what is no array, lies elsewhere, or is larger than the limit or the file says."""
     import h5py
 
     if not isinstance(dataset, h5py.Dataset) or dataset.shape is None:
@@ -79,12 +112,20 @@ def read_dataset(dataset: Any, request: ReadRequest) -> Any:
             "not read. Store the values in the file."
         )
     what = f"array {dataset.name!r}"
-    request.limit.refuse_shape(dataset.shape, max(dataset.dtype.itemsize, 8), what)
+    limit.refuse_shape(dataset.shape, max(dataset.dtype.itemsize, 8), what)
     # Chunks that were never written take no space and stand for zeros; that is no table either.
     ratio = 1 if dataset.chunks is None else DEFLATE_RATIO
-    refuse_declared(dataset.nbytes, ratio * dataset.id.get_storage_size(), what)
+    declared = dataset.dtype.itemsize * int(np.prod(dataset.shape, dtype=object))
+    refuse_declared(declared, ratio * dataset.id.get_storage_size(), what)
+
+
+def read_dataset(dataset: Any, request: ReadRequest) -> Any:
+    """All values of a dataset, after its size was held against the limit and the file."""
+    import h5py
+
+    refuse_unsound(dataset, request.limit)
     if h5py.check_string_dtype(dataset.dtype) is not None and dataset.dtype.kind == "O":
-        _refuse_false_lengths(dataset, what)
+        _refuse_false_lengths(dataset, f"array {dataset.name!r}")
     return dataset[()]
 
 

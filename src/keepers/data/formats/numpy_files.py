@@ -1,6 +1,7 @@
 """NumPy archives (.npz) and single arrays (.npy). Nothing is ever unpickled."""
 
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,7 +15,7 @@ from keepers.data.table import LabelledTable
 from keepers.data.wording import closest, listed
 from keepers.exceptions import DataError
 
-__all__ = ["read_npy", "read_npz"]
+__all__ = ["ArrayHeader", "read_header", "read_npy", "read_npz"]
 
 LABEL_ARRAYS = ("y", "labels", "label", "target")
 _SPARSE_PARTS = {"format", "shape", "data", "indices", "indptr"}
@@ -83,8 +84,8 @@ def _values_array(
         if name in taken:
             continue
         with archive.open(info) as stream:
-            shape, dtype = _read_header(stream, name)
-        if len(shape) == 2 and dtype.kind in "biuf":
+            header = read_header(stream, name)
+        if len(header.shape) == 2 and header.dtype.kind in "biuf":
             two_dimensional.append(name)
     if len(two_dimensional) == 1:
         return two_dimensional[0]
@@ -95,12 +96,27 @@ def _values_array(
     )
 
 
-def _read_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+@dataclass(frozen=True)
+class ArrayHeader:
+    """What stands in front of the values of an array."""
+
+    shape: tuple[int, ...]
+    by_columns: bool
+    dtype: np.dtype[Any]
+
+    def refuse_longer_than(self, n_bytes: int, what: str) -> None:
+        """Raise if there are fewer bytes of values than declared."""
+        declared = int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
+        refuse_declared(declared, n_bytes, what)
+
+
+def read_header(stream: IO[bytes], name: str) -> ArrayHeader:
+    """Read up to where the values begin; refuse what would have to be unpickled."""
     version = np.lib.format.read_magic(stream)
     if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream)
     elif version == (2, 0):
-        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+        shape, by_columns, dtype = np.lib.format.read_array_header_2_0(stream)
     else:  # 3.0 exists only for structured arrays with non-ASCII field names
         raise DataError(f"{name!r} is no plain numeric array. Store a two-dimensional one.")
     if dtype.hasobject:
@@ -108,16 +124,15 @@ def _read_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtyp
             f"{name!r} holds pickled Python objects, which are never loaded: a pickle can run any "
             "code. Store it as numbers or fixed-width text (for example names.astype(str))."
         )
-    return shape, dtype
+    return ArrayHeader(shape, by_columns, dtype)
 
 
 def _read_array(stream: IO[bytes], n_bytes: int, name: str, request: ReadRequest) -> Any:
     """One array, after its declared size was held against the file and the limit."""
-    shape, dtype = _read_header(stream, name)
+    header = read_header(stream, name)
     what = f"array {name!r}"
-    room = n_bytes - stream.tell()
-    request.limit.refuse_shape(shape, max(dtype.itemsize, _CONVERTED), what)
-    refuse_declared(int(np.prod(shape, dtype=object)) * dtype.itemsize, room, what)
+    request.limit.refuse_shape(header.shape, max(header.dtype.itemsize, _CONVERTED), what)
+    header.refuse_longer_than(n_bytes - stream.tell(), what)
     stream.seek(0)
     return np.lib.format.read_array(stream, allow_pickle=False)
 

@@ -1,0 +1,98 @@
+"""Arrays in .npy files. Nothing is ever unpickled."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from keepers._protocols import IndexArray
+from keepers.data.blocks.local import rows_at_once
+from keepers.data.blocks.matrices import MatrixBlocks
+from keepers.data.columns import numbered_names
+from keepers.data.formats.numpy_files import ArrayHeader, read_header
+from keepers.data.guard import reading
+from keepers.data.limits import refuse_columns
+from keepers.data.request import ReadRequest
+from keepers.exceptions import DataError
+
+__all__ = ["NumpyBlocks", "open_numpy"]
+
+
+class NumpyBlocks(MatrixBlocks):
+    """Rows of an array in a .npy file."""
+
+    title = "NumPy array"
+
+    def __init__(self, path: Path, header: ArrayHeader, offset: int, request: ReadRequest) -> None:
+        n_rows, n_columns = header.shape
+        super().__init__(path, numbered_names(n_columns), request, n_rows, header.dtype)
+        self._header = header
+        self._offset = offset
+
+    def _raw(self, chosen: IndexArray | None) -> Iterator[Any]:
+        with self.path.open("rb") as stream:
+            if _header_of(stream, self.path) != (self._header, self._offset):
+                raise DataError("It was changed since it was opened. Open it again.")
+        return self._mapped(chosen) if self._header.by_columns else self._read(chosen)
+
+    def _read(self, chosen: IndexArray | None) -> Iterator[Any]:
+        """Rows as they follow each other; pages of a map would count as memory of ours."""
+        stored = self._header.dtype
+        row_bytes = self._width * stored.itemsize
+        step = rows_at_once(self._width, stored.itemsize)
+        with self.path.open("rb", buffering=0) as stream:
+            stream.seek(self._offset + self._here.start * row_bytes)
+            for start in range(self._here.start, self._here.stop, step):
+                count = min(step, self._here.stop - start)
+                rows = np.empty((count, self._width), dtype=stored)
+                _fill(stream, rows)
+                yield rows if chosen is None else rows[:, chosen]
+
+    def _mapped(self, chosen: IndexArray | None) -> Iterator[Any]:
+        """Stretches of every column; the map is made anew for each, and so are its pages freed."""
+        stored = self._header.dtype
+        n_columns = self._width if chosen is None else len(chosen)
+        step = rows_at_once(n_columns, stored.itemsize)
+        by_columns = self._header.shape[::-1]
+        for start in range(self._here.start, self._here.stop, step):
+            stop = min(start + step, self._here.stop)
+            columns = np.memmap(self.path, stored, "r", self._offset, by_columns)
+            block = np.empty((n_columns, stop - start), dtype=stored)
+            positions = range(n_columns) if chosen is None else chosen.tolist()
+            for target, at in zip(block, positions, strict=True):
+                target[:] = columns[at, start:stop]
+            del columns
+            yield block.T
+
+
+def open_numpy(path: Path, request: ReadRequest) -> NumpyBlocks:
+    """Find shape and kind of numbers; no values are read."""
+    with reading(path, NumpyBlocks.title), path.open("rb") as stream:
+        header, offset = _header_of(stream, path)
+        return NumpyBlocks(path, header, offset, request)
+
+
+def _header_of(stream: IO[bytes], path: Path) -> tuple[ArrayHeader, int]:
+    """The header of a sound table, and where its values begin."""
+    header = read_header(stream, path.name)
+    if len(header.shape) != 2:
+        raise DataError(
+            f"A table has two dimensions (samples, features); this array has {len(header.shape)}. "
+            "Reshape it."
+        )
+    if min(header.shape) < 0:
+        raise DataError(f"It declares a negative length ({header.shape}); it is damaged.")
+    refuse_columns(header.shape[1], repr(path.name))
+    offset = stream.tell()
+    header.refuse_longer_than(path.stat().st_size - offset, f"array {path.name!r}")
+    return header, offset
+
+
+def _fill(stream: Any, rows: Any) -> None:
+    wanted = memoryview(rows.view(np.uint8).reshape(-1))
+    while wanted:
+        count = stream.readinto(wanted)
+        if not count:
+            raise DataError("It ends before its last row does. Obtain or write it again.")
+        wanted = wanted[count:]

@@ -1,0 +1,186 @@
+"""What is summed over the blocks of a table: moments, the scatter, products with it, the rows.
+
+A sum takes blocks in (`add`) and other sums in (`merge`), in any grouping. Two sums about different
+means are brought together by the rule of Chan, Golub and LeVeque: with d the difference of means,
+
+    S = S_a + S_b + (n_a n_b / n) d d',
+
+which needs no mean beforehand and, other than E[xx'] - E[x]E[x]', squares no offset.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from keepers._protocols import FloatArray, RowBlock
+from keepers.linalg.moments import ColumnMoments
+from keepers.linalg.shifted import ShiftedRows, less_full_columns, near_own_mean
+
+__all__ = ["MomentSum", "ProductSum", "RowCollection", "ScatterSum"]
+
+# Entries of a sparse product that are made dense at a time, and the share of stored entries from
+# which on the block itself is: a dense product makes a hundred times as many additions a second.
+_DENSE_ENTRIES = 1 << 22
+_DENSE_SHARE = 0.1
+
+
+class MomentSum:
+    """Number of rows, means and centred sums of squares."""
+
+    def __init__(self, n_features: int) -> None:
+        self.n_samples = 0
+        self.mean: FloatArray = np.zeros(n_features)
+        self.sum_of_squares: FloatArray = np.zeros(n_features)
+
+    def add(self, block: RowBlock) -> None:
+        """Take a block in."""
+        rows = near_own_mean(block)
+        self._take(rows.n_rows, rows.mean, _column_squares(rows))
+
+    def merge(self, other: Self) -> None:
+        """Take in what was summed over other blocks."""
+        if other.n_samples:
+            self._take(other.n_samples, other.mean, other.sum_of_squares)
+
+    def _take(self, n_rows: int, mean: FloatArray, squares: FloatArray) -> None:
+        total = self.n_samples + n_rows
+        between = mean - self.mean
+        self.sum_of_squares += squares + self.n_samples * n_rows / total * between**2
+        self.mean += n_rows / total * between
+        self.n_samples = total
+
+    @property
+    def moments(self) -> ColumnMoments:
+        """Moments of all rows so far."""
+        return ColumnMoments(self.n_samples, self.mean, self.sum_of_squares)
+
+
+def _column_squares(rows: ShiftedRows) -> FloatArray:
+    """Sums of squares about the mean of the rows."""
+    if sp.issparse(rows.values):
+        data = rows.values.data.astype(np.float64, copy=False)
+        squares = np.bincount(rows.values.indices, data * data, minlength=len(rows.sums))
+    else:
+        squares = np.einsum("ij,ij->j", rows.values, rows.values, dtype=np.float64)
+    return np.maximum(squares - rows.sums * rows.mean_left, 0.0)
+
+
+class ScatterSum:
+    """Number of rows, mean and scatter, all in float64; products in the precision of the data."""
+
+    def __init__(self, n_features: int) -> None:
+        self.n_samples = 0
+        self.mean: FloatArray = np.zeros(n_features)
+        self.scatter: FloatArray = np.zeros((n_features, n_features))
+
+    def add(self, block: RowBlock) -> None:
+        """Take a block in."""
+        rows = near_own_mean(block)
+        if sp.issparse(rows.values):
+            _add_sparse_gram(self.scatter, rows.values)
+        else:
+            self.scatter += rows.values.T @ rows.values
+        self.scatter -= np.outer(rows.sums, rows.mean_left)
+        self._take_mean(rows.n_rows, rows.mean)
+
+    def merge(self, other: Self) -> None:
+        """Take in what was summed over other blocks."""
+        if other.n_samples:
+            self.scatter += other.scatter
+            self._take_mean(other.n_samples, other.mean)
+
+    def _take_mean(self, n_rows: int, mean: FloatArray) -> None:
+        total = self.n_samples + n_rows
+        between = mean - self.mean
+        if self.n_samples:
+            self.scatter += np.outer(self.n_samples * n_rows / total * between, between)
+        self.mean += n_rows / total * between
+        self.n_samples = total
+
+    @property
+    def moments(self) -> ColumnMoments:
+        """Moments of all rows so far."""
+        squares = np.maximum(self.scatter.diagonal(), 0.0)
+        return ColumnMoments(self.n_samples, self.mean, squares)
+
+
+def _add_sparse_gram(total: FloatArray, X: Any) -> None:
+    n_rows, n_columns = X.shape
+    step = max(1, _DENSE_ENTRIES // n_columns)
+    if X.nnz > _DENSE_SHARE * n_rows * n_columns:
+        for start in range(0, n_rows, step):
+            rows = X[start : start + step].toarray()
+            total += rows.T @ rows
+        return
+    gram = (X.T @ X).tocsr()
+    for start in range(0, n_columns, step):
+        total[start : start + step] += gram[start : start + step].toarray()
+
+
+class ProductSum:
+    """Xc'(Xc V), where the mean of the table is known."""
+
+    def __init__(self, mean: FloatArray, V: FloatArray, offset: bool) -> None:
+        """``offset``: whether some mean is large beside the spread of its column."""
+        self.mean = mean
+        self.V = V
+        self.offset = offset
+        self.product: FloatArray = np.zeros(V.shape)
+
+    def add(self, block: RowBlock) -> None:
+        """Take a block in."""
+        X, left = self._less_mean(block.values)
+        projected = (X @ self.V.astype(X.dtype, copy=False)).astype(np.float64, copy=False)
+        projected -= left @ self.V
+        self.product += X.T @ projected.astype(X.dtype, copy=False)
+        self.product -= np.outer(left, projected.sum(axis=0))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a worker sends back: the product alone, which is all that can be merged."""
+        return {"product": self.product}
+
+    def _less_mean(self, X: Any) -> tuple[Any, FloatArray]:
+        """The rows less most of the mean, and what is left of the mean in them."""
+        if not sp.issparse(X):
+            point = self.mean.astype(X.dtype)
+            return X - point, self.mean - point
+        if not self.offset:
+            return X, self.mean
+        rows = less_full_columns(X, self.mean)
+        return rows.values, self.mean - rows.shift
+
+    def merge(self, other: Self) -> None:
+        """Take in what was summed over other blocks."""
+        self.product += other.product
+
+
+class RowCollection:
+    """The rows themselves, to be held in memory."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Any] = []
+
+    def add(self, block: RowBlock) -> None:
+        """Take a block in."""
+        self.pieces.append(block.values)
+
+    def merge(self, other: Self) -> None:
+        """Take in the rows that follow."""
+        self.pieces += other.pieces
+
+    def stacked(self) -> Any:
+        """One matrix; the pieces are given up on the way, so that memory holds one copy."""
+        if sp.issparse(self.pieces[0]):
+            whole = sp.vstack(self.pieces, format="csr")
+            self.pieces.clear()
+            return whole
+        n_rows = sum(len(piece) for piece in self.pieces)
+        whole = np.empty((n_rows, self.pieces[0].shape[1]), dtype=self.pieces[0].dtype)
+        self.pieces.reverse()
+        end = 0
+        while self.pieces:
+            piece = self.pieces.pop()
+            whole[end : end + len(piece)] = piece
+            end += len(piece)
+        return whole

@@ -1,0 +1,157 @@
+"""Fits on tables that are read in blocks: out of core, row by row, and on a cluster."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from keepers._protocols import RowBlock
+from keepers.data.blocks.accepting import as_blocks
+from keepers.data.dask_blocks import is_dask, selected_columns
+from keepers.data.wording import readable_size
+from keepers.exceptions import DataError
+from keepers.linalg.budget import Budget
+from keepers.linalg.sums import ScatterSum
+from keepers.selectors.block_tables import read_blocks, table_of_scatter
+from keepers.selectors.control import ControlledSelector
+from keepers.selectors.memory import memory_budget
+from keepers.selectors.settings import check_feature_count, is_whole
+from keepers.selectors.table import FittedTable, validated
+
+__all__ = ["BlockFitting"]
+
+# How many components to expect where the data decide.
+TYPICAL_COMPONENTS = 10
+
+
+class BlockFitting(ControlledSelector):
+    """A selector that learns all it needs from sums over blocks; ends its fit in `_fit_table`."""
+
+    n_components: Any
+    memory_limit: Any
+
+    def _check_parameters(self) -> None:
+        """Refuse settings outside their rules."""
+        raise NotImplementedError
+
+    def _fit_table(self, everything: FittedTable) -> None:
+        """Fit, and store everything learned."""
+        raise NotImplementedError
+
+    def fit_blocks(self, source, y=None):
+        """Rank the features of a table that is read in blocks of rows.
+
+        Scores are those of ``fit`` on the same numbers. What has to be held in memory, and how
+        many times the table is read, follows from ``memory_limit``: see ``route_`` and
+        ``n_passes_``, and the page "How it scales".
+
+        Parameters
+        ----------
+        source : path, array, list, function, iterator or Dask collection
+            A file (Parquet, Arrow, CSV, NPY, HDF5, h5ad), a folder of files or a pattern such as
+            "part-*.parquet"; an array, memory map, sparse matrix or anything that is sliced like
+            one; a list of blocks (arrays, sparse matrices or data frames); a function that
+            returns an iterator of blocks; or such an iterator itself, which can be read only once.
+            `keepers.datasets.open_blocks` opens files with columns that are no features.
+        y : ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        self : object
+            The fitted selector.
+
+        Examples
+        --------
+        >>> from keepers import SPCAFS, datasets
+        >>> X = datasets.load("digits").X
+        >>> blocks = (X[start : start + 500] for start in range(0, len(X), 500))
+        >>> selector = SPCAFS(10).fit_blocks(blocks)
+        >>> selector.n_passes_
+        1
+        """
+        return self._fitting(lambda: self._fit_in_blocks(as_blocks(source)))
+
+    def partial_fit(self, X, y=None):
+        """Add rows, and rank the features by all rows so far.
+
+        The scatter of the columns is kept, d x d, and solved anew at each call: the result is that
+        of ``fit`` on all rows at once. For a long stream ``fit_blocks``, which solves once, is
+        cheaper. Before the rows suffice (two, and more than ``n_components``) they are only added.
+        Rows given to ``fit`` or ``fit_blocks`` before are not remembered.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows to add.
+        y : ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        self : object
+            The selector, fitted once there are rows enough.
+        """
+        self._check_parameters()
+        check_feature_count(self.n_features_to_select)
+        self._check_limit()
+        so_far = self._accumulated(X)
+        if so_far.n_samples > (self.n_components if is_whole(self.n_components) else 1):
+            self._fit_table(table_of_scatter(self, so_far, np.dtype(np.float64)))
+        return self
+
+    def transform(self, X):
+        """The columns kept of X; of a Dask collection lazily, as the same kind of collection.
+
+        Parameters
+        ----------
+        X : array, data frame, sparse matrix or Dask collection of shape (n_samples, n_features)
+            A table with the columns of the one fitted.
+
+        Returns
+        -------
+        array, data frame, sparse matrix or Dask collection
+            The kept columns, in the order of X.
+        """
+        if not is_dask(X):
+            return super().transform(X)
+        columns = np.flatnonzero(self.get_support())
+        if X.shape[1] != self.n_features_in_:
+            raise DataError(
+                f"X must have the {self.n_features_in_} columns of the fit; it has {X.shape[1]}."
+            )
+        return selected_columns(X, columns)
+
+    def _accumulated(self, X):
+        so_far = getattr(self, "scatter_sum_", None)
+        first = so_far is None
+        if first:
+            self._forget()  # fit and fit_blocks keep no sums to add to
+        values = validated(self, X, reset=first, fewest=1)
+        n_features = values.shape[1]
+        budget = self._budget()
+        if not budget.holds(budget.of_scatter(n_features)):
+            raise DataError(
+                f"partial_fit keeps a {n_features} x {n_features} scatter, "
+                f"{readable_size(budget.of_scatter(n_features))} with the work on it, which must "
+                f"fit into memory_limit, {readable_size(budget.n_bytes)} here. Raise memory_limit, "
+                "or give fit_blocks something that can be read again."
+            )
+        if so_far is None:
+            so_far = ScatterSum(n_features)
+        so_far.add(RowBlock(sp.csr_array(values) if sp.issparse(values) else values, "X"))
+        self.scatter_sum_ = so_far
+        return so_far
+
+    def _fit_in_blocks(self, source):
+        self._check_parameters()
+        read = read_blocks(self, source, self._budget(), self._expected_components())
+        self._fit_table(read.table)
+        self.n_passes_ = read.passes.n_passes
+        self.route_ = read.route
+
+    def _budget(self):
+        return Budget(memory_budget(self.memory_limit))
+
+    def _expected_components(self):
+        return self.n_components if is_whole(self.n_components) else TYPICAL_COMPONENTS

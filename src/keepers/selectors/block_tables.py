@@ -1,0 +1,246 @@
+"""Tables that are read in blocks of rows: which way to go, and what each way then knows.
+
+======== =============================================== ===================================
+route    what is held in memory                          passes over the table
+======== =============================================== ===================================
+scatter  S, d x d                                        one
+memory   the rows                                        one
+stream   a few d x m blocks                              one a product, until rows have died
+======== =============================================== ===================================
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from keepers._protocols import BlockTable, FloatArray, IndexArray, RowBlock, SymmetricOperator
+from keepers.data.wording import readable_size
+from keepers.exceptions import DataError
+from keepers.linalg.budget import Budget
+from keepers.linalg.moments import ColumnMoments
+from keepers.linalg.redundancy import Correlations, FetchedCorrelations, ScatterCorrelations
+from keepers.linalg.scatter import DenseScatter
+from keepers.linalg.shifted import NotFiniteError, near_own_mean
+from keepers.linalg.streamed import CountedPasses, StreamedScatter
+from keepers.linalg.sums import MomentSum, RowCollection, ScatterSum
+from keepers.selectors.table import (
+    FittedTable,
+    read_table,
+    refuse_unrepresentable,
+    usable_columns,
+)
+
+__all__ = ["ReadBlocks", "ScatterTable", "StreamedTable", "choose_route", "read_blocks"]
+
+# A fit from streamed products reads the table about so many times, and reading a value takes about
+# as long as so many multiplications.
+_EXPECTED_PASSES = 20
+_READING = 60
+# Columns beyond those asked for whose correlations are fetched in one pass.
+_AHEAD = 3000
+
+
+@dataclass(frozen=True)
+class ScatterTable(FittedTable):
+    """A table of which the scatter is known."""
+
+    S: FloatArray
+    """Of the usable columns."""
+    precision: np.dtype[Any]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float64 or float32."""
+        return self.precision
+
+    def restricted(self, rows: IndexArray) -> "ScatterTable":
+        """The same with some of the usable columns."""
+        S = self.S[np.ix_(rows, rows)]
+        moments = self.moments.subset(rows)
+        return ScatterTable(moments, self.usable[rows], self.mean, S, self.precision)
+
+    def scaled(self, exponent: float) -> "ScatterTable":
+        """Every column divided by its standard deviation to the power ``exponent``."""
+        if exponent == 0.0:
+            return self
+        factors = self.moments.variance ** (-exponent / 2)
+        S = self.S * factors * factors[:, np.newaxis]
+        return replace(self, moments=self.moments.scaled(factors), S=S)
+
+    def scatter(self, block_width: int) -> SymmetricOperator:
+        """S, as it is."""
+        return DenseScatter(self.S)
+
+    def correlations(self, order: IndexArray) -> Correlations:
+        """Correlations of the usable columns."""
+        return ScatterCorrelations(self.S)
+
+
+@dataclass(frozen=True)
+class StreamedTable(FittedTable):
+    """A table that is read again for every product."""
+
+    passes: CountedPasses
+    budget: Budget
+    factors: FloatArray
+    """By which the usable columns are multiplied."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float64 or float32."""
+        return self.passes.table.dtype
+
+    def restricted(self, rows: IndexArray) -> "StreamedTable":
+        """The same with some of the usable columns."""
+        return replace(
+            self,
+            moments=self.moments.subset(rows),
+            usable=self.usable[rows],
+            factors=self.factors[rows],
+        )
+
+    def scaled(self, exponent: float) -> "StreamedTable":
+        """Every column divided by its standard deviation to the power ``exponent``."""
+        if exponent == 0.0:
+            return self
+        factors = self.moments.variance ** (-exponent / 2)
+        return replace(self, moments=self.moments.scaled(factors), factors=self.factors * factors)
+
+    def scatter(self, block_width: int) -> SymmetricOperator:
+        """The scatter through its products, a pass each."""
+        unscaled = self.moments.scaled(1.0 / self.factors)
+        return StreamedScatter(self.passes, unscaled, self.usable, self.factors, self.budget)
+
+    def correlations(self, order: IndexArray) -> Correlations:
+        """Correlations of the usable columns, those next in order fetched together."""
+
+        def scatter_of(columns: IndexArray) -> FloatArray:
+            begin = partial(ScatterSum, len(columns))
+            return self.passes.total(begin, self.usable[columns]).scatter
+
+        return FetchedCorrelations(scatter_of, order, _AHEAD)
+
+
+@dataclass(frozen=True)
+class ReadBlocks:
+    """A table as read, the way it was read, and the count of passes."""
+
+    table: FittedTable
+    route: str
+    passes: CountedPasses
+
+
+def read_blocks(selector: Any, source: BlockTable, budget: Budget, width: int) -> ReadBlocks:
+    """Read a table in blocks for ``selector``: as much of it as the route asks for."""
+    names = source.feature_names
+    selector.n_features_in_ = source.n_features
+    if names is not None:
+        selector.feature_names_in_ = np.asarray(names, dtype=object)
+    passes = CountedPasses(source)
+    table: FittedTable
+    route = choose_route(source, budget, width)
+    try:
+        if route == "scatter":
+            summed = passes.total(partial(ScatterSum, source.n_features))
+            table = table_of_scatter(selector, summed, source.dtype)
+        elif route == "memory":
+            begin = partial(_RowsWithin, budget.n_bytes)
+            table = read_table(selector, passes.total(begin).stacked())
+            if names is not None:
+                selector.feature_names_in_ = np.asarray(names, dtype=object)
+        else:
+            moments = passes.total(partial(MomentSum, source.n_features)).moments
+            usable = _checked(selector, moments)
+            factors = np.ones(len(usable))
+            table = StreamedTable(
+                moments.subset(usable), usable, moments.mean, passes, budget, factors
+            )
+    except NotFiniteError as error:
+        raise DataError(error.with_names(names)) from error
+    return ReadBlocks(table, route, passes)
+
+
+def table_of_scatter(selector: Any, summed: ScatterSum, dtype: np.dtype[Any]) -> ScatterTable:
+    """The table of which a scatter was summed."""
+    moments = summed.moments
+    usable = _checked(selector, moments)
+    S = summed.scatter
+    if len(usable) < len(moments.mean):
+        S = S[np.ix_(usable, usable)]
+    return ScatterTable(moments.subset(usable), usable, moments.mean, S, dtype)
+
+
+def _checked(selector: Any, moments: ColumnMoments) -> IndexArray:
+    if moments.n_samples < 2:
+        raise DataError(
+            f"A fit needs at least 2 samples; the blocks hold {moments.n_samples}. Check that "
+            "samples are rows and features are columns."
+        )
+    refuse_unrepresentable(None, moments)
+    return usable_columns(selector, moments)
+
+
+def choose_route(source: BlockTable, budget: Budget, width: int) -> str:
+    """The cheapest of the routes that fit into the budget; an error says what would."""
+    n_features = source.n_features
+    scatter = budget.of_scatter(n_features)
+    rows = budget.of_rows(source, source.n_samples, n_features)
+    products = budget.of_products(n_features, width)
+    if budget.holds(scatter) and _summing_is_cheap(source, width):
+        return "scatter"
+    if budget.holds(rows):
+        return "memory"
+    if source.rereadable and budget.holds(products):
+        return "stream"
+    if budget.holds(scatter):
+        return "scatter"
+    if not source.rereadable and source.is_local:
+        return "memory"  # the number of rows is unknown: they may fit
+    needs = [f"{readable_size(scatter)} to sum the {n_features} x {n_features} scatter"]
+    if source.rereadable:
+        needs.append(f"{readable_size(products)} for products with {width} components")
+    if np.isfinite(rows):
+        needs.append(f"{readable_size(rows)} to hold the rows")
+    raise DataError(
+        f"A fit must fit into memory_limit, {readable_size(budget.n_bytes)} here; this table needs "
+        f"{' or '.join(needs)}. Raise memory_limit, or leave out columns first."
+    )
+
+
+def _summing_is_cheap(source: BlockTable, width: int) -> bool:
+    """Whether S takes less time to sum than the products of a fit, reading included.
+
+    Per value and pass a product takes 4 m additions; summing S takes one for each value in its row,
+    which in a sparse row are few, but twenty times as slow.
+    """
+    streaming = _EXPECTED_PASSES * (4 * width + _READING)
+    if source.is_sparse and source.n_stored and source.n_samples:
+        return 20 * source.n_stored / source.n_samples <= 20 * streaming / 2
+    return source.n_features <= streaming
+
+
+class _RowsWithin(RowCollection):
+    """Rows, as long as they fit."""
+
+    def __init__(self, n_bytes: float) -> None:
+        super().__init__()
+        self.n_bytes = n_bytes
+        self.held = 0
+
+    def add(self, block: RowBlock) -> None:
+        """Take a block in; refuse it if the rows outgrow the limit."""
+        values = block.values
+        parts = [values.data, values.indices] if hasattr(values, "indptr") else [values]
+        self.held += sum(part.nbytes for part in parts)
+        if self.held > self.n_bytes:
+            raise DataError(
+                f"The rows must fit into memory_limit, {readable_size(self.n_bytes)} here, because "
+                "they can be read only once and have too many columns to be summed up; they do "
+                f"not ({block.origin}). Raise memory_limit, or pass something that can be read "
+                "again: a file, an array, a list of blocks, or a function that returns an iterator."
+            )
+        if not np.isfinite(parts[0].sum(dtype=np.float64)):
+            near_own_mean(block)  # raises, naming block and columns, if values are not finite
+        super().add(block)
