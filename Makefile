@@ -4,13 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OLDEST := .venv-oldest
+DOCS_READY := $(VENV)/.docs-ready
+SITE := docs/_build/html
 
 # Two test processes, one BLAS thread each.
 PYTEST := -m pytest -n 2 --dist worksteal -q
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest lint bench reproduce clean
+.PHONY: help demo test test-oldest lint bench bench-scale docs docs-check reproduce clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -31,7 +33,7 @@ test-oldest: pyproject.toml  ## Run the tests on the oldest supported versions
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" \
 		"scikit-learn==1.6.0" "numpy==1.26.4" "scipy==1.12.0" "pandas<3" "polars<1.30" "pytest<9" \
-		"pyarrow==16.0.0" "h5py==3.11.0"
+		"pyarrow==16.0.0" "h5py==3.11.0" "dask==2024.8.0" "distributed==2024.8.0"
 	$(ONE_THREAD) $(OLDEST)/bin/python $(PYTEST)
 
 lint: $(READY)  ## Style, types and the direction of imports
@@ -48,5 +50,19 @@ bench: $(READY)  ## Measure against Algorithm 1, PCA and the public packages (ha
 		--target $(VENV)/rivals skfeature-chappers ITMO_FS imbalanced-learn sklearn-compat qpsolvers
 	$(BIN)/python benchmarks/run.py
 
+bench-scale: $(READY)  ## Measure tables past memory and past one machine (half an hour, 8 GB of disk)
+	$(BIN)/python benchmarks/run.py scale:
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,docs]"
+	@touch $(DOCS_READY)
+
+docs: $(DOCS_READY)  ## Build the site into docs/_build/html; runs every example, warnings are errors
+	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -b html docs $(SITE)
+
+docs-check: docs  ## Check every link inside the built site
+	$(BIN)/python tools/check_site.py $(SITE)
+
 clean:  ## Remove everything that the targets made
-	rm -rf $(VENV) $(OLDEST) demo-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) demo-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache \
+		docs/_build docs/_generated docs/auto_gallery docs/reference docs/sg_execution_times.rst

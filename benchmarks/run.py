@@ -12,6 +12,7 @@ from pathlib import Path
 import compared
 import files
 import path
+import scale
 import spcafs
 from measure import machine
 
@@ -29,8 +30,9 @@ def main(wanted: list[str]) -> None:
     """Run every case whose name contains one of ``wanted`` (all of them, if none is given)."""
     warnings.simplefilter("ignore")  # the dense iteration is stopped on purpose
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cases": {}}
-    for name, case in (spcafs.CASES | path.CASES | compared.CASES | files.CASES).items():
-        if wanted and not any(part in name for part in wanted):
+    every_day = spcafs.CASES | path.CASES | compared.CASES | files.CASES
+    for name, case in (every_day | scale.CASES).items():
+        if not any(part in name for part in wanted or every_day):
             continue
         started = time.perf_counter()
         outcome = rounded(case())

@@ -99,7 +99,7 @@ def test_recall_on_wide_planted_data_beats_variance_ranking():
     }
     by_variance = list(recall.values())[-1]
     assert recall[default] > by_variance + 0.3
-    assert recall[where_rows_die] > 0.8
+    assert recall[where_rows_die] > 0.75
 
 
 def test_auto_counts_the_components_of_a_planted_factor_model():

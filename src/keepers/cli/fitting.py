@@ -4,7 +4,8 @@ import math
 import time
 import warnings
 from collections import deque
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -13,11 +14,21 @@ from threadpoolctl import threadpool_limits
 from keepers.cli.voice import in_words, note, stderr
 from keepers.exceptions import KeepersWarning
 
-__all__ = ["StepsLeft", "fit_with_progress"]
+__all__ = ["StepsLeft", "fit_with_progress", "showing_steps"]
 
 
 def fit_with_progress(selector: Any, X: Any, *, threads: int | None, quiet: bool) -> None:
     """Fit, with a line on the terminal that says what goes on; silent where there is none."""
+    beginning = f"{type(selector).__name__} on {X.shape[0]} x {X.shape[1]}"
+    with showing_steps(selector, beginning, threads=threads, quiet=quiet):
+        selector.fit(X)
+
+
+@contextmanager
+def showing_steps(
+    selector: Any, beginning: str, *, threads: int | None, quiet: bool
+) -> Iterator[Callable[[str], None]]:
+    """Show the steps of a fit inside the block, then its warnings; hands out what to show else."""
     limits = nullcontext() if threads is None else threadpool_limits(threads)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     silent = quiet or not stderr.is_terminal
@@ -27,7 +38,7 @@ def fit_with_progress(selector: Any, X: Any, *, threads: int | None, quiet: bool
         Progress(*columns, console=stderr, disable=silent, transient=True) as bar,
     ):
         warnings.simplefilter("always", KeepersWarning)
-        shown = bar.add_task(f"{type(selector).__name__} on {X.shape[0]} x {X.shape[1]}")
+        shown = bar.add_task(beginning)
         if "callback" in selector.get_params():
             steps = StepsLeft(selector.tol)
 
@@ -38,7 +49,7 @@ def fit_with_progress(selector: Any, X: Any, *, threads: int | None, quiet: bool
 
             selector.set_params(callback=show)
         try:
-            selector.fit(X)
+            yield lambda text: bar.update(shown, description=text)
         finally:
             if "callback" in selector.get_params():
                 selector.set_params(callback=None)

@@ -94,6 +94,7 @@ MaxSizeOption = Annotated[
     ),
 ]
 
+
 def refuse_existing(paths: Sequence[Path | None], force: bool) -> None:
     """Refuse, before anything is computed, to write where something is or where nothing can be."""
     for path in paths:

@@ -25,7 +25,7 @@ from keepers.cli.options import (
     check_scaling,
     refuse_existing,
 )
-from keepers.cli.voice import errors_in_one_sentence, note, waiting
+from keepers.cli.voice import errors_in_one_sentence, waiting
 from keepers.exceptions import ParameterError
 
 __all__ = ["select"]
@@ -68,6 +68,22 @@ def select(
         Path | None,
         typer.Option(metavar="FILE", help="Write a recipe (JSON) for `keepers apply`."),
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Read in blocks, within so much memory (4G)."),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Read in blocks, by so many local processes (Dask)."),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Read in blocks, by a Dask cluster (tcp://...)."),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep the state of the fit; if killed, it goes on."),
+    ] = None,
     id: IdOption = None,
     labels: LabelsOption = None,
     drop: DropOption = None,
@@ -91,21 +107,15 @@ def select(
     """Select the features of a table that are worth keeping; labels are never used.
 
     Without -k, the number of features and the settings are those that `keepers tune` recommends.
+    A folder, a pattern such as 'part-*.parquet' and tables larger than memory are read in blocks.
     Example: keepers select genes.csv -k 50 --id sample --out kept.csv --report report.html
     """
     # Imported here, so that help and completion need not wait for scikit-learn.
+    from keepers.cli.block_selecting import BlockRequest, select_in_blocks
     from keepers.cli.choosing import settle
     from keepers.cli.keeping import write_columns
-    from keepers.cli.selecting import (
-        as_json,
-        in_words,
-        ready_to_select,
-        recipe_of,
-        selected,
-        write_report,
-    )
+    from keepers.cli.selecting import finish, ready_to_select, selected, write_report
     from keepers.cli.settings import keep_and_never, make_selector, read_settings
-    from keepers.cli.shown import print_json, print_kept
     from keepers.data import open_table
     from keepers.data.writing import check_writable
 
@@ -117,6 +127,21 @@ def select(
     settings = read_settings(method, set_ or [])
     selector = make_selector(method, k, settings, seed)
     limit = as_bytes(max_size)
+    request = BlockRequest(memory, workers, scheduler, checkpoint)
+    if request.concerns(data):
+        files = {"--out": out, "--report": report, "--image": image}
+        request.refuse(method, k, scaling, files)
+        from_blocks = select_in_blocks(
+            data,
+            selector,
+            request,
+            roles={"labels": labels, "identifier": id, "drop": drop or ()},
+            decide=lambda chosen, names: keep_and_never(chosen, names, keep or [], never or []),
+            threads=threads,
+            quiet=quiet,
+        )
+        finish(from_blocks, {"recipe": save}, json=json, force=force, quiet=quiet)
+        return
     with waiting(f"reading {data}", quiet=quiet):
         table = open_table(data, labels=labels, identifier=id, drop=drop or (), max_bytes=limit)
     if picture is not None and picture[0] * picture[1] != table.n_features:
@@ -124,7 +149,7 @@ def select(
             f"--image {image} is {picture[0] * picture[1]} pixels; the table has "
             f"{table.n_features} features. Give the height and width of the images."
         )
-    keep_and_never(selector, table, keep or [], never or [])
+    keep_and_never(selector, list(table.feature_names), keep or [], never or [])
     X = ready_to_select(table, scaling)
     options = settle(selector, settings, table, X, seed=seed, threads=threads, quiet=quiet)
     selection = selected(table, X, scaling, selector, threads, quiet)
@@ -134,11 +159,5 @@ def select(
     if report is not None:
         command = shlex.join(["keepers", *sys.argv[1:2], *options, *sys.argv[2:]])
         write_report(selection, report, picture, image_columns_first, command, force)
-    if save is not None:
-        recipe_of(selection).save(save, force=force)
     written = {"out": out, "report": report, "recipe": save}
-    if json:
-        print_json(as_json(selection, written))
-    else:
-        print_kept(selection.kept)
-        note(in_words(selection, written), quiet=quiet)
+    finish(selection, written, json=json, force=force, quiet=quiet)

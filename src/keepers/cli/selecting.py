@@ -2,6 +2,7 @@
 
 import platform
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from keepers.cli.fitting import fit_with_progress
-from keepers.cli.shown import KeptFeature, printable
+from keepers.cli.shown import KeptFeature, print_json, print_kept, printable
+from keepers.cli.voice import note
 from keepers.data import scale_samples
 from keepers.data.recipe import Recipe, checksum
 from keepers.data.table import LabelledTable
@@ -21,7 +23,9 @@ from keepers.reporting.selection import make_report, nearest_neighbours
 
 __all__ = [
     "Selection",
+    "TableSelection",
     "as_json",
+    "finish",
     "in_words",
     "ready_to_select",
     "recipe_of",
@@ -34,12 +38,9 @@ DEPTH = 500
 
 
 @dataclass(frozen=True)
-class Selection:
-    """A table, a fitted selector, and what it keeps."""
+class Selection(ABC):
+    """A fitted selector, what it keeps, and of what."""
 
-    table: LabelledTable
-    X: Any
-    """Its values as scaled for the selection."""
     scaling: str
     selector: Any
     kept: tuple[KeptFeature, ...]
@@ -47,9 +48,46 @@ class Selection:
     seconds: float
 
     @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name of the table."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Samples and features."""
+
+    @abstractmethod
+    def checksum(self) -> str:
+        """What tells the table from others."""
+
+    @property
     def columns(self) -> np.ndarray:
         """Kept columns in the order of the table."""
         return np.sort([feature.column for feature in self.kept])
+
+
+@dataclass(frozen=True)
+class TableSelection(Selection):
+    """From a table in memory."""
+
+    table: LabelledTable
+    X: Any
+    """Its values as scaled for the selection."""
+
+    @property
+    def name(self) -> str:
+        """Name of the table."""
+        return self.table.name
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and features."""
+        return self.table.n_samples, self.table.n_features
+
+    def checksum(self) -> str:
+        """Of names and values."""
+        return checksum(self.table.X, self.table.feature_names)
 
 
 def ready_to_select(table: LabelledTable, scaling: str) -> Any:
@@ -65,7 +103,7 @@ def ready_to_select(table: LabelledTable, scaling: str) -> Any:
 
 def selected(
     table: LabelledTable, X: Any, scaling: str, selector: Any, threads: int | None, quiet: bool
-) -> Selection:
+) -> TableSelection:
     """Fit, and describe each kept feature."""
     began = time.perf_counter()
     fit_with_progress(selector, X, threads=threads, quiet=quiet)
@@ -85,7 +123,7 @@ def selected(
         for rank, column in enumerate(top.indices)
     )
     share = float(spread[top.indices].sum() / spread.sum())
-    return Selection(table, X, scaling, selector, kept, share, seconds)
+    return TableSelection(scaling, selector, kept, share, seconds, table, X)
 
 
 def _refuse_gaps(table: LabelledTable) -> None:
@@ -111,7 +149,7 @@ def _name_of(table: LabelledTable, neighbour: np.ndarray, rank: int) -> str | No
 
 
 def write_report(
-    selection: Selection,
+    selection: TableSelection,
     path: Path,
     image_shape: tuple[int, int] | None,
     columns_first: bool,
@@ -136,17 +174,18 @@ def write_report(
 
 def recipe_of(selection: Selection) -> Recipe:
     """What it takes to keep the same features of another table."""
-    table, selector = selection.table, selection.selector
-    params = {name: value for name, value in selector.get_params().items() if name != "callback"}
+    selector = selection.selector
+    left_out = ("callback", "checkpoint")
+    params = {name: value for name, value in selector.get_params().items() if name not in left_out}
     return Recipe(
         features=tuple(feature.name for feature in selection.kept),
         scores=tuple(feature.score for feature in selection.kept),
         method=type(selector).__name__,
         params=params,
         scaling=selection.scaling,
-        source=table.name,
-        shape=(table.n_samples, table.n_features),
-        checksum=checksum(table.X, table.feature_names),
+        source=selection.name,
+        shape=selection.shape,
+        checksum=selection.checksum(),
         versions={"python": platform.python_version(), **package_versions()},
     )
 
@@ -173,11 +212,29 @@ def as_json(selection: Selection, written: dict[str, Path | None]) -> dict[str, 
 
 def in_words(selection: Selection, written: dict[str, Path | None]) -> str:
     """The result in a sentence, and a line for each file."""
-    table = selection.table
+    n_samples, n_features = selection.shape
     sentences = [
-        f"{type(selection.selector).__name__} kept {len(selection.kept)} of {table.n_features} "
-        f"features of {table.name} ({table.n_samples} samples) in {selection.seconds:.1f} s; they "
+        f"{type(selection.selector).__name__} kept {len(selection.kept)} of {n_features} "
+        f"features of {selection.name} ({n_samples} samples) in {selection.seconds:.1f} s; they "
         f"hold {selection.variance_share:.1%} of the variance."
     ]
     sentences += [f"{what}: {path}" for what, path in written.items() if path is not None]
     return "\n".join(sentences)
+
+
+def finish(
+    selection: Selection,
+    written: dict[str, Path | None],
+    *,
+    json: bool,
+    force: bool,
+    quiet: bool,
+) -> None:
+    """Save the recipe if one is asked for, and show the result."""
+    if written["recipe"] is not None:
+        recipe_of(selection).save(written["recipe"], force=force)
+    if json:
+        print_json(as_json(selection, written))
+    else:
+        print_kept(selection.kept)
+        note(in_words(selection, written), quiet=quiet)

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from keepers.data.table import LabelledTable
 from keepers.data.wording import closest, listed
 from keepers.exceptions import DataError, ParameterError
 from keepers.selectors import all_selectors
@@ -22,7 +21,13 @@ METHODS = {
 }
 """Name on the command line -> selector."""
 
-HAS_AN_OPTION = {"n_features_to_select": "-k", "must_keep": "--keep", "never_keep": "--never"}
+HAS_AN_OPTION = {
+    "n_features_to_select": "-k",
+    "must_keep": "--keep",
+    "never_keep": "--never",
+    "memory_limit": "--memory",
+    "checkpoint": "--checkpoint",
+}
 NOT_FOR_A_COMMAND = ("callback", "verbose")
 
 
@@ -71,7 +76,7 @@ def _setting(text: str, known: list[str], method: str) -> tuple[str, Any]:
 
 
 def keep_and_never(
-    selector: Any, table: LabelledTable, keep: Sequence[str], never: Sequence[str]
+    selector: Any, feature_names: Sequence[str], keep: Sequence[str], never: Sequence[str]
 ) -> None:
     """Tell the selector which features stay and which go, given by name."""
     if not (keep or never):
@@ -84,7 +89,7 @@ def keep_and_never(
     both = [repr(name) for name in keep if name in never]
     if both:
         raise ParameterError(f"A feature cannot be in --keep and in --never: {listed(both)}.")
-    places = {str(name): place for place, name in enumerate(table.feature_names)}
+    places = {str(name): place for place, name in enumerate(feature_names)}
     selector.set_params(
         must_keep=_places("--keep", keep, places), never_keep=_places("--never", never, places)
     )

@@ -1,5 +1,6 @@
 """Data sets and files in, tables out."""
 
+from keepers.data.blocks.opening import open_blocks
 from keepers.data.bundled import Dataset, load, names
 from keepers.data.catalogue import CatalogueEntry, catalogue, data_folder, find, present
 from keepers.data.opening import load_catalogued, open_table
@@ -18,6 +19,7 @@ __all__ = [
     "load",
     "load_catalogued",
     "names",
+    "open_blocks",
     "open_table",
     "present",
     "scale_samples",

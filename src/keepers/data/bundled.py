@@ -14,7 +14,17 @@ __all__ = ["Dataset", "load", "names"]
 
 
 class Dataset(NamedTuple):
-    """A table, the names of its columns, and (for judging a selection only) its labels."""
+    """A table, the names of its columns, and (for judging a selection only) its labels.
+
+    Attributes
+    ----------
+    X : array of shape (n_samples, n_features)
+        The values.
+    feature_names : array of str, length n_features
+        Names of the columns.
+    y : array of length n_samples
+        Classes; no method looks at them.
+    """
 
     X: FloatArray
     feature_names: NDArray[np.object_]

@@ -18,14 +18,21 @@ class CatalogueEntry:
     """What is known about one benchmark set; the file itself is the user's."""
 
     name: str
+    """What `load_catalogued` and the command line know it by."""
     n_samples: int
+    """Rows."""
     n_features: int
+    """Columns."""
     n_classes: int
+    """Different labels."""
     values: str
     """What the numbers are."""
     source: str
+    """Where it comes from."""
     licence_remark: str
+    """What is known about the right to pass it on."""
     sha256: str
+    """Checksum of the file."""
     scaling: str
     """Recommended before a selection: "raw" or "unit-samples"."""
     in_paper: bool

@@ -31,12 +31,12 @@ __all__ = ["DaskBlocks", "connected", "is_dask", "selected_columns"]
 # Sums of d x d entries make a merge of many expensive to hold, one of few a long chain.
 FAN_IN = 8
 SECONDS_TO_ANSWER = 10
-REAL = "biuf"  # kinds of dtype
+REAL = "biuf"
 
 
 def is_dask(X: Any) -> bool:
     """Whether X is a Dask collection; Dask is not imported to tell."""
-    # An xarray object has the method too, and may hold a plain array.
+    # Objects of xarray have the method too, and may hold a plain array.
     from_dask = any(kind.__module__.startswith("dask") for kind in type(X).__mro__)
     return from_dask and hasattr(type(X), "__dask_graph__")
 
@@ -78,9 +78,9 @@ class DaskBlocks:
         says that its chunks are dense, the type of the first is looked at nevertheless, which costs
         that chunk: arrays made from delayed values often do not know better.
         """
-        if hasattr(X, "numblocks"):
+        if hasattr(type(X), "numblocks"):
             return _of_array(X)
-        if hasattr(X, "columns") and hasattr(X, "npartitions"):
+        if hasattr(type(X), "columns") and X.ndim == 2:
             return _of_dataframe(X)
         raise DataError(
             "Of the Dask collections, an array or a dataframe can be a table; got "
@@ -93,19 +93,24 @@ class DaskBlocks:
         if not parts:
             raise DataError("A table needs at least one part; none was given.")
         first = parts[0]
-        for part in parts[1:]:
-            _refuse_unlike(part, first)
+        names: list[Any] = [part.feature_names for part in parts]
+        for at, part in enumerate(parts):
+            if part.n_features != first.n_features or not np.array_equal(names[at], names[0]):
+                raise DataError(
+                    f"All parts must have the same columns in the same order; {part.name} "
+                    f"({part.n_features} columns) differs from {first.name} ({first.n_features}). "
+                    "Leave it out, or write it again."
+                )
         kind = _Kind(
             first.n_features,
             np.result_type(*(part.dtype for part in parts)),
             is_sparse=any(part.is_sparse for part in parts),
         )
-        tasks = [Task(partial(_read_part, kind, part)) for part in parts]
         return cls(
             name=name or listed([part.name for part in parts], shown=1),
             n_features=first.n_features,
             dtype=kind.dtype,
-            tasks=lambda columns: tasks,
+            tasks=lambda columns: [Task(partial(_read_part, kind, part)) for part in parts],
             n_samples=_known_sum(part.n_samples for part in parts),
             n_stored=_known_sum(part.n_stored for part in parts),
             is_sparse=kind.is_sparse,
@@ -124,20 +129,21 @@ class DaskBlocks:
         ]
         result: Sum | None = _computed(_merged(shared, sums))
         if result is None:
-            raise DataError(
-                f"A table needs at least one row; {self.name} has none. Check the filter, or the "
-                "files, that its rows come from."
-            )
+            raise DataError(f"A table needs at least one row; {self.name} has none. Check filters.")
         return result
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """What all blocks of a table are."""
+    """What all blocks of a table are, before columns are chosen."""
 
     n_features: int
     dtype: np.dtype[Any]
     is_sparse: bool
+
+    def width(self, columns: IndexArray | None) -> int:
+        """Number of columns of a block."""
+        return self.n_features if columns is None else len(columns)
 
     def of(self, values: Any) -> Any:
         """The same values as an array, or as a CSR matrix in which no entry stands twice."""
@@ -149,10 +155,6 @@ class _Kind:
             rows = rows.copy()  # the chunk belongs to Dask, and may be in use elsewhere
             rows.sum_duplicates()
         return rows
-
-    def width(self, columns: IndexArray | None) -> int:
-        """Number of columns of a block."""
-        return self.n_features if columns is None else len(columns)
 
 
 def _of_array(X: Any) -> DaskBlocks:
@@ -185,25 +187,19 @@ def _of_array(X: Any) -> DaskBlocks:
 
 def _of_dataframe(X: Any) -> DaskBlocks:
     names, types = list(X.columns), list(X.dtypes)
-    if not names:
-        raise DataError("A table needs at least one column; the Dask dataframe has none.")
     refuse_columns(len(names), "the Dask dataframe")
-    others = [
-        repr(name) for name, dtype in zip(names, types, strict=True) if dtype.kind not in REAL
-    ]
-    if others:
+    others = [repr(names[at]) for at, dtype in enumerate(types) if dtype.kind not in REAL]
+    if others or not names:
         raise DataError(
-            f"Every column must be numeric; these are not: {listed(others)}. Drop them, or encode "
-            "them (for example with dask.dataframe.get_dummies)."
+            f"Every column must be numeric; these are not: {listed(others) or 'there is none'}. "
+            "Drop them, or encode them (for example with dask.dataframe.get_dummies)."
         )
     twice = [repr(name) for name, count in Counter(names).items() if count > 1]
     if twice:
         raise DataError(
-            f"Column names must differ; these stand more than once: {listed(twice)}. Rename or "
-            "drop all but one of each."
+            f"Column names must differ; these stand twice: {listed(twice)}. Rename one."
         )
     kind = _Kind(len(names), _float_type(types), is_sparse=False)
-    named = all(isinstance(name, str) for name in names)
 
     def tasks(columns: IndexArray | None) -> list[Task]:
         # Columns are chosen before the graph is made: a reader of Parquet then reads no others.
@@ -218,7 +214,7 @@ def _of_dataframe(X: Any) -> DaskBlocks:
         n_features=len(names),
         dtype=kind.dtype,
         tasks=tasks,
-        feature_names=np.array(names, dtype=object) if named else None,
+        feature_names=np.array(names, dtype=object) if {*map(type, names)} == {str} else None,
     )
 
 
@@ -230,26 +226,12 @@ def _float_type(types: Iterable[Any]) -> np.dtype[Any]:
 
 def _known_sum(numbers: Iterable[float | None]) -> int | None:
     """The sum, or None if one of the numbers is not known (None, or nan in Dask)."""
-    known = [np.nan if number is None else number for number in numbers]
-    return None if np.isnan(sum(known)) else int(sum(known))
-
-
-def _refuse_unlike(part: LocalBlocks, first: LocalBlocks) -> None:
-    ours, theirs = part.feature_names, first.feature_names
-    unlike_names = ours is not None and theirs is not None and not np.array_equal(ours, theirs)
-    if part.n_features != first.n_features or unlike_names:
-        raise DataError(
-            f"All parts must have the same columns in the same order; {part.name} "
-            f"({part.n_features} columns) differs from {first.name} ({first.n_features}). Leave it "
-            "out, or write it again."
-        )
-
-
-# What runs on the workers.
+    total = sum(np.nan if number is None else number for number in numbers)
+    return None if np.isnan(total) else int(total)
 
 
 def _sum_of(read: Any, begin: Callable[[], Sum], columns: Any, *values: Any) -> Sum | None:
-    """The sum over the blocks of one task, or None if there are none."""
+    """What a worker does: the sum over the blocks of one task, or None if there are none."""
     result: Sum | None = None
     for block in read(columns, *values):
         result = begin() if result is None else result
@@ -293,13 +275,11 @@ def _read_partition(
         numbers = frame.to_numpy(dtype=kind.dtype, na_value=np.nan)
     except (TypeError, ValueError) as error:
         raise DataError(
-            f"Every column must be numeric; {origin} holds something else ({first_line(error)}). "
-            "Drop or encode that column."
+            f"Every column must be numeric; {origin} is not ({first_line(error)}). Encode it first."
         ) from error
-    block = RowBlock(numbers, origin)
-    refuse_misshapen(block, kind.width(columns))
+    refuse_misshapen(RowBlock(numbers, origin), kind.width(columns))
     _refuse_inexact(numbers, frame.dtypes, origin)
-    yield block
+    yield RowBlock(numbers, origin)
 
 
 def _refuse_inexact(numbers: Any, types: Iterable[Any], origin: str) -> None:
@@ -319,7 +299,7 @@ def _read_part(kind: _Kind, part: LocalBlocks, columns: IndexArray | None) -> It
         yield RowBlock(kind.of(block.values), block.origin)
 
 
-def _merge(begin: Callable[[], BlockSum], sums: list[BlockSum | None]) -> BlockSum | None:
+def _merge(begin: Callable[[], BlockSum], *sums: BlockSum | None) -> BlockSum | None:
     """The sum of sums, none of which is changed: a task may be run again on the same inputs."""
     result: BlockSum | None = None
     for found in sums:
@@ -327,9 +307,6 @@ def _merge(begin: Callable[[], BlockSum], sums: list[BlockSum | None]) -> BlockS
             result = begin() if result is None else result
             result.merge(found)
     return result
-
-
-# The graph, and where it is computed.
 
 
 def _delayed(thing: Any) -> Any:
@@ -341,7 +318,7 @@ def _merged(begin: Any, sums: list[Any]) -> Any:
     merge = _delayed(_merge)
     while len(sums) > 1:
         groups = [sums[at : at + FAN_IN] for at in range(0, len(sums), FAN_IN)]
-        sums = [group[0] if len(group) == 1 else merge(begin, group) for group in groups]
+        sums = [group[0] if len(group) == 1 else merge(begin, *group) for group in groups]
     return sums[0]
 
 
@@ -394,10 +371,9 @@ def _columns_of(chunk: Any, columns: IndexArray) -> Any:
 def connected(scheduler: str | None = None, workers: int | None = None) -> Iterator[Any]:
     """Let all Dask work inside the block go to a cluster; yields its client.
 
-    Either to one that runs, by the address of its scheduler ("tcp://10.0.0.1:8786"), where keepers
-    has to be installed as well; or to so many processes of this machine (None: one for each
-    processor), which end with the block. They have one thread each, in NumPy too unless
-    OMP_NUM_THREADS or the like is set.
+    One that runs ("tcp://10.0.0.1:8786"), on which keepers has to be installed as well, or so many
+    processes of this machine (None: one for each processor), which end with the block. These have
+    one thread each, in NumPy too unless OMP_NUM_THREADS or the like is set.
     """
     if workers is not None and (workers < 1 or scheduler is not None):
         raise ParameterError(
@@ -405,26 +381,19 @@ def connected(scheduler: str | None = None, workers: int | None = None) -> Itera
             f"{scheduler!r}. A cluster that runs has the workers it has."
         )
     distributed = _imported("distributed")
+    here = {"host": "127.0.0.1", "dashboard_address": ":0", "silence_logs": logging.ERROR}
     with ExitStack() as stack:
-        address = scheduler or stack.enter_context(_local_cluster(distributed, workers))
+        address = scheduler or stack.enter_context(
+            distributed.LocalCluster(workers, threads_per_worker=1, processes=True, **here)
+        )
         try:
             client = stack.enter_context(distributed.Client(address, timeout=SECONDS_TO_ANSWER))
             client.wait_for_workers(1, timeout=SECONDS_TO_ANSWER)
-        except (OSError, ValueError) as error:
+            client.run(exec, "import keepers")  # or a fit would wait for ever
+        except (OSError, ValueError, ImportError) as error:
             raise ParameterError(
-                "scheduler must be the address of a running Dask scheduler that has workers; none "
-                f"answered at {scheduler!r} within {SECONDS_TO_ANSWER} s ({first_line(error)}). "
-                "Start them with 'dask scheduler' and 'dask worker', or leave the address out."
+                "scheduler must be the address of a Dask scheduler that answers, with workers that "
+                f"have keepers; {scheduler!r} does not within {SECONDS_TO_ANSWER} s "
+                f"({first_line(error)}). Start one with 'dask scheduler' and 'dask worker'."
             ) from error
         yield client
-
-
-def _local_cluster(distributed: Any, workers: int | None) -> Any:
-    return distributed.LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        processes=True,
-        host="127.0.0.1",
-        dashboard_address=None,
-        silence_logs=logging.ERROR,
-    )

@@ -13,6 +13,7 @@ __all__ = ["Leading", "count_leading", "principal_subspace"]
 
 _KRYLOV_BLOCKS = 4
 _OVERSAMPLING = 8
+_CHECKING_PRODUCTS = 2
 
 
 def principal_subspace(
@@ -44,10 +45,13 @@ def principal_subspace(
     return orthonormal_subspace(operator, side.lift(vectors, np.maximum(values, floor)))
 
 
-def _refined(operator: SymmetricOperator, known: Subspace, width: int, tol: float) -> Subspace:
+def _refined(
+    operator: SymmetricOperator, known: Subspace, width: int, tol: float, max_iter: int = 50
+) -> Subspace:
     """The leading ``width`` vectors of a block, iterated to ``tol``."""
     start = Subspace(known.vectors[:, :width], known.images[:, :width], known.values[:width])
-    found = leading_subspace(operator, np.zeros(operator.size), start, tol=tol)
+    no_shift = np.zeros(operator.size)
+    found = leading_subspace(operator, no_shift, start, tol=tol, max_iter=max_iter)
     return replace(found, n_products=found.n_products + known.n_products)
 
 
@@ -98,8 +102,16 @@ def count_leading(
         return Leading(min(enough(np.append(spectrum, 0.0)) or limit, limit), None)
     width = min(16, limit)
     while True:
-        found = principal_subspace(operator, width, rng, tol=1e-2)
-        answer = enough(found.values)
-        if answer is not None or width == limit:
-            return Leading(min(answer or limit, limit), found)
-        width = min(2 * width, limit)
+        found = _krylov_subspace(operator, width, rng)
+        count = enough(found.values)
+        while count is not None and count < width:
+            # Values rise to the eigenvalues with every product: is it still so many?
+            found = _refined(operator, found, count + 1, tol=1e-2, max_iter=_CHECKING_PRODUCTS)
+            again = enough(found.values)
+            if again == count:
+                return Leading(min(count, limit), found)
+            count = again
+            width = len(found.values)
+        if width == limit or (count is not None and count >= limit):
+            return Leading(min(count or limit, limit), found)
+        width = min(2 * max(width, 16), limit)

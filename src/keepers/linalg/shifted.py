@@ -66,11 +66,6 @@ class ShiftedRows:
         """The mean of ``values``: small for dense rows."""
         return self.sums / self.n_rows
 
-    @property
-    def mean(self) -> FloatArray:
-        """The mean of the rows themselves."""
-        return self.shift + self.mean_left
-
 
 def near_own_mean(block: RowBlock) -> ShiftedRows:
     """The rows of a block less (roughly) their mean; of a CSR block, only columns without zeros.

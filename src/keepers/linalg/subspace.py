@@ -18,7 +18,7 @@ import numpy as np
 
 from keepers._protocols import FloatArray, SymmetricOperator
 
-__all__ = ["Subspace", "leading_subspace", "orthonormal_subspace"]
+__all__ = ["Subspace", "best_of_both", "leading_subspace", "orthonormal_subspace"]
 
 # Below this, a direction of the 2m-dimensional space is rounding noise (relative, squared norm).
 _DEPENDENT = 1e-8
@@ -94,6 +94,15 @@ def leading_subspace(
         basis[:, :width] = basis @ mixing
         images[:, :width] = images @ mixing
     return Subspace(W.copy(), SW.copy(), values, float(error), n_products)
+
+
+def best_of_both(one: Subspace, other: Subspace, shift: FloatArray) -> Subspace:
+    """The leading Ritz vectors of S - diag(shift) in the span of two blocks."""
+    basis = np.hstack([one.vectors, other.vectors])
+    images = np.hstack([one.images, other.images])
+    width = one.vectors.shape[1]
+    values, mixing = _rayleigh_ritz(basis, images, shift[:, np.newaxis], width)
+    return Subspace(basis @ mixing, images @ mixing, values)
 
 
 def _preconditioned(

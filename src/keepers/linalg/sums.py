@@ -25,35 +25,59 @@ _DENSE_ENTRIES = 1 << 22
 _DENSE_SHARE = 0.1
 
 
+class RunningMean:
+    """Rows counted, and their mean as a fixed point plus a small rest.
+
+    As one number, a mean of 1e8 would be rounded at 1e-8, and differences between means with it.
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self.n_samples = 0
+        self.point: FloatArray = np.zeros(n_features)
+        self.rest: FloatArray = np.zeros(n_features)
+
+    def take(self, n_rows: int, point: FloatArray, rest: FloatArray) -> FloatArray:
+        """Take in rows with mean point + rest; returns sqrt(n_a n_b / n) times the difference."""
+        if self.n_samples == 0:
+            self.n_samples, self.point, self.rest = n_rows, point, rest
+            return np.zeros_like(rest)
+        total = self.n_samples + n_rows
+        between = (point - self.point) + (rest - self.rest)
+        scaled = np.sqrt(self.n_samples * (n_rows / total)) * between
+        self.rest = self.rest + n_rows / total * between
+        self.n_samples = total
+        return scaled
+
+    @property
+    def mean(self) -> FloatArray:
+        """The mean of all rows so far."""
+        return self.point + self.rest
+
+
 class MomentSum:
     """Number of rows, means and centred sums of squares."""
 
     def __init__(self, n_features: int) -> None:
-        self.n_samples = 0
-        self.mean: FloatArray = np.zeros(n_features)
+        self.centre = RunningMean(n_features)
         self.sum_of_squares: FloatArray = np.zeros(n_features)
 
     def add(self, block: RowBlock) -> None:
         """Take a block in."""
         rows = near_own_mean(block)
-        self._take(rows.n_rows, rows.mean, _column_squares(rows))
+        between = self.centre.take(rows.n_rows, rows.shift, rows.mean_left)
+        self.sum_of_squares += _column_squares(rows) + between**2
 
     def merge(self, other: Self) -> None:
         """Take in what was summed over other blocks."""
-        if other.n_samples:
-            self._take(other.n_samples, other.mean, other.sum_of_squares)
-
-    def _take(self, n_rows: int, mean: FloatArray, squares: FloatArray) -> None:
-        total = self.n_samples + n_rows
-        between = mean - self.mean
-        self.sum_of_squares += squares + self.n_samples * n_rows / total * between**2
-        self.mean += n_rows / total * between
-        self.n_samples = total
+        centre = other.centre
+        if centre.n_samples:
+            between = self.centre.take(centre.n_samples, centre.point, centre.rest)
+            self.sum_of_squares += other.sum_of_squares + between**2
 
     @property
     def moments(self) -> ColumnMoments:
         """Moments of all rows so far."""
-        return ColumnMoments(self.n_samples, self.mean, self.sum_of_squares)
+        return ColumnMoments(self.centre.n_samples, self.centre.mean, self.sum_of_squares)
 
 
 def _column_squares(rows: ShiftedRows) -> FloatArray:
@@ -70,9 +94,13 @@ class ScatterSum:
     """Number of rows, mean and scatter, all in float64; products in the precision of the data."""
 
     def __init__(self, n_features: int) -> None:
-        self.n_samples = 0
-        self.mean: FloatArray = np.zeros(n_features)
+        self.centre = RunningMean(n_features)
         self.scatter: FloatArray = np.zeros((n_features, n_features))
+
+    @property
+    def n_samples(self) -> int:
+        """Rows so far."""
+        return self.centre.n_samples
 
     def add(self, block: RowBlock) -> None:
         """Take a block in."""
@@ -82,27 +110,24 @@ class ScatterSum:
         else:
             self.scatter += rows.values.T @ rows.values
         self.scatter -= np.outer(rows.sums, rows.mean_left)
-        self._take_mean(rows.n_rows, rows.mean)
+        self._add_outer(self.centre.take(rows.n_rows, rows.shift, rows.mean_left))
 
     def merge(self, other: Self) -> None:
         """Take in what was summed over other blocks."""
-        if other.n_samples:
+        centre = other.centre
+        if centre.n_samples:
             self.scatter += other.scatter
-            self._take_mean(other.n_samples, other.mean)
+            self._add_outer(self.centre.take(centre.n_samples, centre.point, centre.rest))
 
-    def _take_mean(self, n_rows: int, mean: FloatArray) -> None:
-        total = self.n_samples + n_rows
-        between = mean - self.mean
-        if self.n_samples:
-            self.scatter += np.outer(self.n_samples * n_rows / total * between, between)
-        self.mean += n_rows / total * between
-        self.n_samples = total
+    def _add_outer(self, between: FloatArray) -> None:
+        if between.any():
+            self.scatter += np.outer(between, between)
 
     @property
     def moments(self) -> ColumnMoments:
         """Moments of all rows so far."""
         squares = np.maximum(self.scatter.diagonal(), 0.0)
-        return ColumnMoments(self.n_samples, self.mean, squares)
+        return ColumnMoments(self.centre.n_samples, self.centre.mean, squares)
 
 
 def _add_sparse_gram(total: FloatArray, X: Any) -> None:

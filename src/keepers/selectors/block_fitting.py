@@ -49,8 +49,8 @@ class BlockFitting(ControlledSelector):
         ----------
         source : path, array, list, function, iterator or Dask collection
             A file (Parquet, Arrow, CSV, NPY, HDF5, h5ad), a folder of files or a pattern such as
-            "part-*.parquet"; an array, memory map, sparse matrix or anything that is sliced like
-            one; a list of blocks (arrays, sparse matrices or data frames); a function that
+            ``"part-*.parquet"``; an array, memory map, sparse matrix or anything sliced like one; a
+            list of blocks (arrays, sparse matrices or data frames); a function that
             returns an iterator of blocks; or such an iterator itself, which can be read only once.
             `keepers.datasets.open_blocks` opens files with columns that are no features.
         y : ignored
@@ -97,7 +97,8 @@ class BlockFitting(ControlledSelector):
         self._check_limit()
         so_far = self._accumulated(X)
         if so_far.n_samples > (self.n_components if is_whole(self.n_components) else 1):
-            self._fit_table(table_of_scatter(self, so_far, np.dtype(np.float64)))
+            # Columns that do not vary so far may yet do so: no warning.
+            self._fit_table(table_of_scatter(self, so_far, np.dtype(np.float64), quiet=True))
         return self
 
     def transform(self, X):

@@ -162,24 +162,26 @@ def read_blocks(selector: Any, source: BlockTable, budget: Budget, width: int) -
     return ReadBlocks(table, route, passes)
 
 
-def table_of_scatter(selector: Any, summed: ScatterSum, dtype: np.dtype[Any]) -> ScatterTable:
-    """The table of which a scatter was summed."""
+def table_of_scatter(
+    selector: Any, summed: ScatterSum, dtype: np.dtype[Any], *, quiet: bool = False
+) -> ScatterTable:
+    """The table of which a scatter was summed; ``quiet`` about columns that do not vary (yet)."""
     moments = summed.moments
-    usable = _checked(selector, moments)
+    usable = _checked(selector, moments, quiet)
     S = summed.scatter
     if len(usable) < len(moments.mean):
         S = S[np.ix_(usable, usable)]
     return ScatterTable(moments.subset(usable), usable, moments.mean, S, dtype)
 
 
-def _checked(selector: Any, moments: ColumnMoments) -> IndexArray:
+def _checked(selector: Any, moments: ColumnMoments, quiet: bool = False) -> IndexArray:
     if moments.n_samples < 2:
         raise DataError(
             f"A fit needs at least 2 samples; the blocks hold {moments.n_samples}. Check that "
             "samples are rows and features are columns."
         )
     refuse_unrepresentable(None, moments)
-    return usable_columns(selector, moments)
+    return usable_columns(selector, moments, quiet=quiet)
 
 
 def choose_route(source: BlockTable, budget: Budget, width: int) -> str:

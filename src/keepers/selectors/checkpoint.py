@@ -45,7 +45,7 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            with np.load(self.path, allow_pickle=False) as archive:
+            with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
                 stored = dict(archive)
             header = json.loads(str(stored.pop("header")))
             of_data = [stored.pop(name) for name in ("mean", "sum_of_squares", "penalised")]

@@ -26,8 +26,11 @@ class TopFeatures:
     """The best features of a fitted selector, best first."""
 
     indices: IndexArray
+    """Columns of the table."""
     names: np.ndarray
+    """Their names; x0, x1, ... where the table has none."""
     scores: FloatArray
+    """Their scores; higher is better."""
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -46,10 +46,10 @@ class SPCAFS(BlockFitting):
 
     where S is the scatter of the centred data. A feature's score is the norm of its row. This is
     Algorithm 1 of "Sparse PCA via l2,p-norm regularization for unsupervised feature selection"
-    (Li, Nie, Bian, Wu and Li), with eigenproblems that cost a few products with X instead of a
+    (Li, Nie, Bian and Li), with eigenproblems that cost a few products with X instead of a
     decomposition of S.
 
-    What you know beforehand goes into the penalty, gamma * sum_G c_G (|W_G|^2 + eps)^(p/2) over
+    What you know beforehand goes into the penalty, ``gamma * sum_G c_G (|W_G|^2 + eps)^(p/2)`` over
     groups G of features: see ``must_keep``, ``never_keep``, ``penalty_weights`` and ``groups``.
 
     Parameters
@@ -121,7 +121,7 @@ class SPCAFS(BlockFitting):
         a group stand together, in the place that the root mean square of their scores gives them.
     support_ : boolean array of shape (n_features,)
         The features kept.
-    components_ : array of shape (n_components_, n_features)
+    components_ : array of shape (n_components, n_features)
         W transposed, rows ordered by the weight they carry in the penalised problem.
     objective_ : array
         The objective after every accepted step; it never rises.
@@ -141,6 +141,10 @@ class SPCAFS(BlockFitting):
         The solver used.
     mean_ : array of shape (n_features,)
         Column means.
+    var_ : array of shape (n_features,)
+        Column variances, divided by n; 0 for columns set aside as constant.
+    n_samples_seen_ : int
+        Number of rows.
     n_passes_ : int
         How many times the table was read, after ``fit_blocks`` and for Dask collections.
     route_ : str
@@ -247,6 +251,8 @@ class SPCAFS(BlockFitting):
         self.n_components_ = fit.width
         self.solver_ = fit.solver
         self.mean_ = table.mean.astype(table.dtype, copy=False)
+        self.var_ = everything.spread(everything.moments.variance.astype(table.dtype, copy=False))
+        self.n_samples_seen_ = table.n_samples
         scores = np.sqrt(np.einsum("ij,ij->j", W, W))
         self._store_controlled(scores, everything, control)
 

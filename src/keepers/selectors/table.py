@@ -148,8 +148,10 @@ def refuse_dask(X: Any, what: str, reason: str) -> None:
         )
 
 
-def usable_columns(selector: Any, moments: ColumnMoments) -> IndexArray:
-    """Columns that vary; the others are named in a warning, and it is an error if none does."""
+def usable_columns(selector: Any, moments: ColumnMoments, *, quiet: bool = False) -> IndexArray:
+    """Columns that vary; it is an error if none does. Others are named in a warning, or quietly
+    left out.
+    """
     usable = np.flatnonzero(~moments.constant)
     n_features = len(moments.mean)
     if len(usable) == 0:
@@ -157,7 +159,7 @@ def usable_columns(selector: Any, moments: ColumnMoments) -> IndexArray:
             f"At least one column must vary; all {n_features} columns of X are constant over its "
             f"{moments.n_samples} samples. Check that samples are rows and features are columns."
         )
-    if len(usable) < n_features:
+    if len(usable) < n_features and not quiet:
         constant = _listed(selector, np.flatnonzero(moments.constant))
         warn_caller(
             f"Columns that do not vary are set aside and ranked last: {constant}.", DataWarning

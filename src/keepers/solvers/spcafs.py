@@ -21,6 +21,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
+from keepers.linalg.light_rows import with_light_rows
 from keepers.linalg.subspace import Subspace, leading_subspace, orthonormal_subspace
 from keepers.solvers.extrapolation import Extrapolation
 from keepers.solvers.penalty import RowPenalty
@@ -33,6 +34,8 @@ __all__ = ["BlockRun", "Progress", "SPCAFSResult", "dense_is_cheaper", "solve_bl
 # was not always enough.
 INNER_TOL = 3e-2
 INNER_TOL_BELOW_1 = 1e-4
+# Products after which an eigenproblem counts as a long way from its solution.
+PATIENCE = 4
 # The first steps decide which minimum is reached: they are plain, on all rows.
 PLAIN_STEPS = 5
 DEPTH = 3
@@ -272,14 +275,9 @@ class BlockRun:
         """New weights, then the leading subspace; an extrapolation that raises f is undone."""
         log_norms = self._log_norms(self.space)
         point = log_norms if self.proposal is None else self.proposal
-        candidate = leading_subspace(
-            self.operator,
-            self.penalty.weights_at(np.exp(point) - self.penalty.eps),  # Eq. (26)
-            self.space,
-            tol=INNER_TOL if self.penalty.p == 1.0 else INNER_TOL_BELOW_1,
-        )  # Eq. (27)
+        shift = self.penalty.weights_at(np.exp(point) - self.penalty.eps)  # Eq. (26)
+        candidate = self._leading(shift)  # Eq. (27)
         self.n_iter += 1
-        self.n_products += candidate.n_products
         before, after = self.history[-1], self.objective(candidate, self.penalty)  # (23)
         if after > before:
             self._turn_down()
@@ -291,6 +289,20 @@ class BlockRun:
         self.space = candidate
         self.history.append(after)
         self._look_ahead(point, image)
+
+    def _leading(self, shift: FloatArray) -> Subspace:
+        """The leading subspace of S - diag(shift); where the way is long, by way of light rows."""
+        tol = INNER_TOL if self.penalty.p == 1.0 else INNER_TOL_BELOW_1
+        found = leading_subspace(self.operator, shift, self.space, tol=tol, max_iter=PATIENCE)
+        self.n_products += found.n_products
+        if found.residual <= tol:
+            return found
+        nearer = with_light_rows(self.operator, shift, found)
+        if nearer is not None:
+            self.n_products += 2
+        found = leading_subspace(self.operator, shift, nearer or found, tol=tol)
+        self.n_products += found.n_products
+        return found
 
     def _turn_down(self) -> None:
         """Keep the old block. A plain step that raises f does so by rounding: it is the end."""

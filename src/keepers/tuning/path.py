@@ -27,23 +27,30 @@ class SPCAFSPath:
     """SPCAFS along gamma, weakest penalty first."""
 
     gammas: FloatArray
+    """Penalty weights, on the scale of the scatter."""
     scores: FloatArray
     """Row norms, points x features."""
     n_live: IndexArray
     """Rows of W that are not zero, at every point."""
     objective: FloatArray
+    """What is minimised, at every point."""
     explained_variance: FloatArray
     """Share of the total variance that the components hold, at every point."""
     entry: IndexArray
     """Features in the order in which they would enter if gamma fell: those that live longest come
     first; among equals the larger score where they last lived."""
     n_components: int
+    """Columns of W."""
     p: float
+    """Exponent of the penalty."""
     largest_eigenvalue: float
     """Of the scatter: the scale that gamma="scale" is relative to."""
     n_iter: IndexArray
+    """Eigenproblems solved, at every point."""
     converged: np.ndarray
+    """Whether that was enough, at every point."""
     feature_names: np.ndarray
+    """Names of the features; x0, x1, ... where the table has none."""
 
     def __len__(self) -> int:
         return len(self.gammas)

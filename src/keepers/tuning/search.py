@@ -51,7 +51,9 @@ class Trial:
     gamma_share: float
     """``gamma`` over the leading eigenvalue."""
     n_live: int
+    """Features that the penalty leaves alive."""
     evidence: Evidence
+    """Fidelity, clumpiness and the score made of them."""
     columns: IndexArray = field(repr=False)
     """The features it keeps, best first."""
 
@@ -67,7 +69,9 @@ class SettingsChoice:
     structure: Structure = field(repr=False)
     """Which features carry structure: the source of ``n_features_to_select`` if none was given."""
     n_features: int
+    """Features of the table."""
     seconds: float
+    """How long the search took."""
     _search: Any = field(repr=False, compare=False)
 
     @property

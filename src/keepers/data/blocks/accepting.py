@@ -11,6 +11,7 @@ from keepers._protocols import BlockTable
 from keepers.data.blocks.arrays import ArrayBlocks, RawFileBlocks
 from keepers.data.blocks.given import GivenBlocks, PassingBlocks
 from keepers.data.blocks.local import LocalBlocks
+from keepers.data.blocks.opening import open_blocks
 from keepers.data.dask_blocks import DaskBlocks, is_dask
 from keepers.exceptions import ParameterError
 
@@ -31,8 +32,6 @@ def as_blocks(source: Any) -> BlockTable:
     if is_dask(source):
         return DaskBlocks.of(source)
     if isinstance(source, (str, Path)):
-        from keepers.data.blocks.opening import open_blocks
-
         return open_blocks(source)
     if isinstance(source, np.memmap) and _is_whole_file_array(source):
         shape = (int(source.shape[0]), int(source.shape[1]))
@@ -62,8 +61,6 @@ def as_blocks(source: Any) -> BlockTable:
 
 def _sequence(source: Sequence[Any]) -> BlockTable:
     if source and all(isinstance(part, (str, Path)) for part in source):
-        from keepers.data.blocks.opening import open_blocks
-
         return open_blocks(list(source))
     return GivenBlocks(lambda: source, "the list")
 

@@ -1,4 +1,4 @@
-"""Arrow record batches as blocks of values, copied column by column."""
+"""Arrow record batches as blocks of values."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -20,30 +20,46 @@ def blocks_of_batches(
     Batches are as large as their writer made them, so a block may hold a part of one or many.
     """
     n_rows = rows_at_once(len(stored), dtype.itemsize)
-    block, filled = np.empty((len(stored), n_rows), dtype=dtype), 0
+    pieces: list[NDArray[Any]] = []
+    missing = n_rows
     for batch in batches:
+        chosen = batch if batch.schema.names == stored else batch.select(stored)
         taken = 0
         while taken < batch.num_rows:
-            count = min(n_rows - filled, batch.num_rows - taken)
-            piece = batch if count == batch.num_rows else batch.slice(taken, count)
-            _copy_columns(piece, stored, block[:, filled : filled + count])
-            filled, taken = filled + count, taken + count
-            if filled == n_rows:
-                yield block.T
-                block, filled = np.empty((len(stored), n_rows), dtype=dtype), 0
-    if filled:
-        yield np.ascontiguousarray(block[:, :filled]).T
+            count = min(missing, batch.num_rows - taken)
+            pieces.append(_values(chosen.slice(taken, count), dtype))
+            taken, missing = taken + count, missing - count
+            if missing == 0:
+                yield _joined(pieces)
+                pieces, missing = [], n_rows
+    if pieces:
+        yield _joined(pieces)
 
 
-def _copy_columns(batch: Any, stored: Sequence[str], target: NDArray[Any]) -> None:
-    """Copy columns of a batch into rows of ``target``."""
+def _values(batch: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Rows x columns, copied column by column inside Arrow."""
     import pyarrow as pa
 
-    as_they_are = (pa.float32(), pa.float64())
-    place = {name: at for at, name in enumerate(batch.schema.names)}
-    columns = batch.columns
-    for row, name in zip(target, stored, strict=True):
-        column = columns[place[name]]
-        if column.type not in as_they_are:
-            column = cast_exactly(column, pa.float64(), name)
-        row[:] = column.to_numpy(zero_copy_only=False)
+    target = pa.from_numpy_dtype(dtype)
+    types = batch.schema.types
+    if any(kind != target for kind in types):
+        names = batch.schema.names
+        columns = [
+            cast_exactly(column, target, name)
+            for column, name in zip(batch.columns, names, strict=True)
+        ]
+        batch = pa.RecordBatch.from_arrays(columns, names=names)
+    try:
+        tensor = batch.to_tensor(null_to_nan=True, row_major=False)
+    except TypeError:  # pyarrow 16 has no other order to offer
+        tensor = batch.to_tensor(null_to_nan=True)
+    values: NDArray[Any] = tensor.to_numpy()
+    return values
+
+
+def _joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    if len(pieces) == 1:
+        return pieces[0]
+    n_rows, n_columns = sum(len(piece) for piece in pieces), pieces[0].shape[1]
+    block = np.empty((n_columns, n_rows), dtype=pieces[0].dtype).T
+    return np.concatenate(pieces, out=block)

@@ -34,7 +34,7 @@ class NumpyBlocks(MatrixBlocks):
         with self.path.open("rb") as stream:
             if _header_of(stream, self.path) != (self._header, self._offset):
                 raise DataError("It was changed since it was opened. Open it again.")
-        return self._mapped(chosen) if self._header.by_columns else self._read(chosen)
+        return self._read_columns(chosen) if self._header.by_columns else self._read(chosen)
 
     def _read(self, chosen: IndexArray | None) -> Iterator[Any]:
         """Rows as they follow each other; pages of a map would count as memory of ours."""
@@ -49,21 +49,23 @@ class NumpyBlocks(MatrixBlocks):
                 _fill(stream, rows)
                 yield rows if chosen is None else rows[:, chosen]
 
-    def _mapped(self, chosen: IndexArray | None) -> Iterator[Any]:
-        """Stretches of every column; the map is made anew for each, and so are its pages freed."""
-        stored = self._header.dtype
-        n_columns = self._width if chosen is None else len(chosen)
-        step = rows_at_once(n_columns, stored.itemsize)
-        by_columns = self._header.shape[::-1]
-        for start in range(self._here.start, self._here.stop, step):
-            stop = min(start + step, self._here.stop)
-            columns = np.memmap(self.path, stored, "r", self._offset, by_columns)
-            block = np.empty((n_columns, stop - start), dtype=stored)
-            positions = range(n_columns) if chosen is None else chosen.tolist()
-            for target, at in zip(block, positions, strict=True):
-                target[:] = columns[at, start:stop]
-            del columns
-            yield block.T
+    def _read_columns(self, chosen: IndexArray | None) -> Iterator[Any]:
+        """A stretch of every column.
+
+        A map is somewhat faster, but the system maps far more than is looked at: for 1,000,000 x
+        100 values in single precision, 0.08 s instead of 0.13 s, and 250 MB instead of 32 MB.
+        """
+        stored, n_stored_rows = self._header.dtype, self._header.shape[0]
+        positions = range(self._width) if chosen is None else chosen.tolist()
+        step = rows_at_once(len(positions), stored.itemsize)
+        with self.path.open("rb", buffering=0) as stream:
+            for start in range(self._here.start, self._here.stop, step):
+                count = min(step, self._here.stop - start)
+                block = np.empty((len(positions), count), dtype=stored)
+                for target, at in zip(block, positions, strict=True):
+                    stream.seek(self._offset + (at * n_stored_rows + start) * stored.itemsize)
+                    _fill(stream, target)
+                yield block.T
 
 
 def open_numpy(path: Path, request: ReadRequest) -> NumpyBlocks:

@@ -104,15 +104,16 @@ def open_blocks(
     request = ReadRequest(labels, identifier, tuple(drop), _ANY_SIZE)
     opened = partial(_opened, request=request, dataset=dataset)
     if not isinstance(source, (str, os.PathLike)):
-        return _sequence("the list of files", [_absolute(path) for path in source], opened)
+        files = _all_there([_absolute(path) for path in source])
+        return _sequence("the list of files", files, opened)
     if os.path.isfile(source):
         return opened(_absolute(source))
     if os.path.isdir(source):
         folder = _absolute(source)
-        files = _of_one_format(files_below(folder), f"the folder {folder}")
+        files = _of_one_format(_recognised(files_below(folder), str(folder)), str(folder))
         return _sequence(folder.name, files, opened, below=folder)
-    if isinstance(source, str) and glob.has_magic(source):
-        return _sequence(source, _matching(source), opened)
+    if glob.has_magic(os.fspath(source)):
+        return _sequence(str(source), _matching(str(source)), opened)
     raise DataError(_absent(Path(source)))
 
 
@@ -143,36 +144,47 @@ def _sequence(
     opened: Callable[[Path], FileBlocks],
     below: Path | None = None,
 ) -> FileSequence:
-    if not paths:
-        raise DataError("A table needs at least one file; the list of files is empty. Name one.")
-    for path in paths:
-        if not os.path.isfile(path):
-            raise DataError(_absent(path))
     members = [opened(path) for path in paths]
     if below is not None:
         members = [member.called(member.path.relative_to(below).as_posix()) for member in members]
     return FileSequence(name, members)
 
 
-def _of_one_format(paths: Sequence[Path], where: str) -> list[Path]:
-    """Those whose suffix tells a known format; refused if there are none, or several formats."""
-    by_title: dict[str, list[Path]] = {}
+def _all_there(paths: list[Path]) -> list[Path]:
+    if not paths:
+        raise DataError("A table needs at least one file; the list of files is empty. Name one.")
     for path in paths:
-        if file_format := _format_of(path):
-            by_title.setdefault(file_format.title, []).append(path)
-    if not by_title:
+        if not os.path.isfile(path):
+            raise DataError(_absent(path))
+        if _format_of(path) is None:
+            raise DataError(_unreadable(path))
+    return _of_one_format(paths, "the list")
+
+
+def _recognised(paths: Sequence[Path], where: str) -> list[Path]:
+    """The files whose suffix tells a format that is read in blocks; there may be others."""
+    known = [path for path in paths if _format_of(path) is not None]
+    if not known:
         found = listed([path.name for path in paths]) or "nothing"
         raise DataError(
             f"A table in blocks needs files whose names end in one of {_known()}; {where} holds "
             f"{found}. Name another folder, or convert the files."
         )
-    if len(by_title) > 1:
-        told = " and ".join(f"{title} ({some[0].name})" for title, some in by_title.items())
+    return known
+
+
+def _of_one_format(paths: list[Path], where: str) -> list[Path]:
+    examples: dict[str, Path] = {}
+    for path in paths:
+        if file_format := _format_of(path):
+            examples.setdefault(file_format.title, path)
+    if len(examples) > 1:
+        told = " and ".join(f"{title} ({path.name})" for title, path in examples.items())
         raise DataError(
             f"All files of a table must have one format; {where} holds {told}. Name those that "
             "are meant by a pattern, such as '*.parquet'."
         )
-    return next(iter(by_title.values()))
+    return paths
 
 
 def _matching(pattern: str) -> list[Path]:
@@ -188,7 +200,9 @@ def _matching(pattern: str) -> list[Path]:
             f"A pattern must match at least one file; {pattern!r} matches none, seen from "
             f"{Path.cwd()}. Check the folder and the pattern."
         )
-    return _of_one_format(in_natural_order(list(dict.fromkeys(found))), f"the pattern {pattern!r}")
+    where = f"the pattern {pattern!r}"
+    paths = in_natural_order(list(dict.fromkeys(found)))
+    return _of_one_format(_recognised(paths, where), where)
 
 
 def _absolute(path: str | os.PathLike[str]) -> Path:

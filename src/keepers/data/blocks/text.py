@@ -17,7 +17,6 @@ from keepers.data.formats.delimited import (
     TSV_DELIMITERS,
     TextStart,
     number_blocks,
-    read_start,
 )
 from keepers.data.formats.expansion import open_expanded
 from keepers.data.guard import reading
@@ -50,7 +49,7 @@ class TextBlocks(FileBlocks):
         names, features = self._layout
         n_columns = self.n_features if columns is None else len(columns)
         with open_expanded(self.path, self._limit) as stream:
-            start = read_start(stream, self._delimiters)
+            start = TextStart.of(stream, self._delimiters)
             if start.names != names:
                 raise DataError("It was changed since it was opened. Open it again.")
             pieces = number_blocks(stream, start, ColumnPlan(features, None, None))
@@ -72,7 +71,7 @@ def _open_text(path: Path, request: ReadRequest, delimiters: tuple[str, ...]) ->
     with reading(path, TextBlocks.title):
         parsed_cells(b"")  # raises at once if pyarrow is absent
         with open_expanded(path, request.limit) as stream:
-            start = read_start(stream, delimiters)
+            start = TextStart.of(stream, delimiters)
         plan = plan_columns(start.names, request, index=start.index)
         return TextBlocks(path, start, plan, delimiters, request.limit)
 

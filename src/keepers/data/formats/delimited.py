@@ -25,7 +25,6 @@ __all__ = [
     "TextStart",
     "number_blocks",
     "read_csv",
-    "read_start",
     "read_tsv",
 ]
 
@@ -60,10 +59,15 @@ class TextStart:
     """Lines already read that hold data."""
     first_data_line: int
 
+    @classmethod
+    def of(cls, stream: IO[bytes], delimiters: tuple[str, ...]) -> "TextStart":
+        """Read names, delimiter and perhaps the first line of values."""
+        return _read_start(stream, delimiters)
+
 
 def _read_delimited(path: Path, request: ReadRequest, delimiters: tuple[str, ...]) -> LabelledTable:
     with open_expanded(path, request.limit) as stream:
-        start = read_start(stream, delimiters)
+        start = TextStart.of(stream, delimiters)
         plan = plan_columns(start.names, request, index=start.index)
         X, labels, samples = _collect(stream, start, plan, request)
     return LabelledTable(
@@ -75,8 +79,7 @@ def _read_delimited(path: Path, request: ReadRequest, delimiters: tuple[str, ...
     )
 
 
-def read_start(stream: IO[bytes], delimiters: tuple[str, ...]) -> TextStart:
-    """Read names, delimiter and perhaps the first line of values."""
+def _read_start(stream: IO[bytes], delimiters: tuple[str, ...]) -> TextStart:
     first_lines = [_next_line(stream)]
     if first_lines[0].startswith(_UTF_16):
         raise DataError("Text must be UTF-8; this is UTF-16. Save it as UTF-8.")

@@ -1,0 +1,87 @@
+"""The streamed scatter against the one formed from the whole table, and how often it reads."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from keepers.data.blocks.arrays import ArrayBlocks
+from keepers.linalg.budget import Budget
+from keepers.linalg.moments import column_moments
+from keepers.linalg.redundancy import FetchedCorrelations
+from keepers.linalg.scatter import DenseScatter
+from keepers.linalg.streamed import CountedPasses, StreamedScatter
+
+ROOM, NO_ROOM = Budget(1e9), Budget(0.0)
+
+
+def streamed(X, budget, factors=None):
+    passes = CountedPasses(ArrayBlocks(X, "X"))
+    d = X.shape[1]
+    factors = np.ones(d) if factors is None else factors
+    return StreamedScatter(passes, column_moments(X), np.arange(d), factors, budget)
+
+
+@pytest.fixture(params=[np.asarray, sp.csr_array], ids=["array", "csr"])
+def X(request):
+    rng = np.random.default_rng(0)
+    return request.param(rng.standard_normal((60, 12)) @ rng.standard_normal((12, 12)) + 3.0)
+
+
+def expected_scatter(X, factors):
+    X = (X.toarray() if sp.issparse(X) else X) * factors
+    return np.cov(X, rowvar=False) * (len(X) - 1)
+
+
+def test_products_diagonal_and_restriction_are_those_of_the_scatter(X):
+    factors = np.linspace(0.5, 2.0, 12)
+    S = expected_scatter(X, factors)
+    operator = streamed(X, NO_ROOM, factors)
+    V = np.random.default_rng(1).standard_normal((12, 3))
+    np.testing.assert_allclose(operator.matmat(V), S @ V, rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(operator.diagonal(), S.diagonal(), rtol=1e-10)
+    np.testing.assert_allclose(operator.dense(), S, rtol=1e-10, atol=1e-9)
+    assert operator.passes.n_passes == 2
+    rows = np.array([7, 2, 5])
+    part = operator.restrict(rows)
+    assert isinstance(part, StreamedScatter)
+    np.testing.assert_allclose(part.matmat(V[:3]), S[np.ix_(rows, rows)] @ V[:3], rtol=1e-10)
+    assert operator.passes.n_passes == 3
+
+
+def test_with_room_a_restriction_is_held_and_reads_no_more(X):
+    operator = streamed(X, ROOM)
+    rows = np.array([1, 4, 9])
+    part = operator.restrict(rows)
+    assert operator.passes.n_passes == 1
+    S = expected_scatter(X, np.ones(12))
+    np.testing.assert_allclose(part.matmat(np.eye(3)), S[np.ix_(rows, rows)], rtol=1e-10)
+    assert operator.passes.n_passes == 1
+
+
+def test_few_rows_and_many_columns_are_held_as_rows():
+    X = np.random.default_rng(2).standard_normal((10, 4000))
+    operator = streamed(X, Budget(2e8))
+    part = operator.restrict(np.arange(1, 4000))
+    assert not isinstance(part, (StreamedScatter, DenseScatter))
+    assert operator.passes.n_passes == 1
+
+
+def test_correlations_are_fetched_ahead_in_few_passes():
+    X = np.random.default_rng(3).standard_normal((50, 30))
+    S = np.cov(X, rowvar=False) * 49
+    order = np.random.default_rng(4).permutation(30)
+    fetched = []
+
+    def scatter_of(columns):
+        fetched.append(columns)
+        return S[np.ix_(columns, columns)]
+
+    correlations = FetchedCorrelations(scatter_of, order, ahead=10)
+    for start in range(0, 30, 5):
+        mine, before = order[start : start + 5], order[: start + 5]
+        np.testing.assert_allclose(
+            correlations.between(mine, before),
+            np.corrcoef(X, rowvar=False)[np.ix_(mine, before)],
+            atol=1e-12,
+        )
+    assert len(fetched) == 2

@@ -1,0 +1,284 @@
+"""SPCAFS on blocks of rows gives what it gives on the whole table, within the memory told."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from keepers import SPCAFS, datasets
+from keepers.data.blocks.arrays import ArrayBlocks
+from keepers.exceptions import DataError, ParameterError
+from keepers.linalg.budget import Budget
+from keepers.selectors.block_tables import choose_route
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """More columns than a small budget can sum up: 400 x 3000, five groups in 60 columns."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 3000))
+    X[:, :60] += 3 * rng.standard_normal((5, 60))[rng.integers(0, 5, 400)]
+    return X
+
+
+@pytest.fixture(scope="module")
+def narrow():
+    X = datasets.load("digits").X
+    return X[:, X[:200].std(axis=0) > 0][:, :31]  # columns that vary from the start
+
+
+def cut(X, step):
+    return [X[start : start + step] for start in range(0, X.shape[0], step)]
+
+
+def same_scores(found, expected, tol=1e-8):
+    np.testing.assert_allclose(found.scores_, expected.scores_, atol=tol)
+    assert found.n_components_ == expected.n_components_
+    assert found.gamma_ == pytest.approx(expected.gamma_)
+    np.testing.assert_allclose(found.mean_, expected.mean_, rtol=1e-6, atol=1e-9)
+
+
+# Sources
+
+SOURCES = {
+    "list": lambda X: cut(X, 300),
+    "tuple": lambda X: tuple(cut(X, 300)),
+    "one block": lambda X: [X],
+    "generator": lambda X: (block for block in cut(X, 300)),
+    "function": lambda X: lambda: iter(cut(X, 300)),
+    "array": lambda X: X,
+    "fortran": np.asfortranarray,
+    "csr": sp.csr_array,
+    "csc": sp.csc_matrix,
+    "csr blocks": lambda X: [sp.csr_matrix(block) for block in cut(X, 300)],
+    "frames": lambda X: [pd.DataFrame(block).add_prefix("p") for block in cut(X, 300)],
+    "whole numbers": lambda X: [block.astype(np.int32) for block in cut(X, 300)],
+}
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_every_source_gives_the_scores_of_the_whole_table(narrow, source):
+    expected = SPCAFS(10, n_components=4).fit(narrow)
+    found = SPCAFS(10, n_components=4).fit_blocks(source(narrow))
+    same_scores(found, expected)
+    assert found.n_passes_ == 1
+    assert found.route_ == "scatter"
+    np.testing.assert_array_equal(found.get_support(), expected.get_support())
+
+
+def test_a_memory_map_is_read_from_its_file(narrow, tmp_path):
+    path = tmp_path / "table.raw"
+    mapped = np.memmap(path, dtype=np.float64, mode="w+", shape=narrow.shape)
+    mapped[:] = narrow
+    mapped.flush()
+    same_scores(SPCAFS(5).fit_blocks(mapped), SPCAFS(5).fit(narrow))
+    same_scores(SPCAFS(5).fit_blocks(mapped[100:]), SPCAFS(5).fit(narrow[100:]))
+    same_scores(SPCAFS(5).fit_blocks(mapped[:, ::2]), SPCAFS(5).fit(narrow[:, ::2]))
+
+
+def test_a_large_memory_map_given_to_fit_is_read_in_blocks(narrow, tmp_path, monkeypatch):
+    monkeypatch.setattr("keepers.data.blocks.accepting.LARGE_MAP", 1000)
+    mapped = np.memmap(tmp_path / "table.raw", dtype=np.float64, mode="w+", shape=narrow.shape)
+    mapped[:] = narrow
+    mapped.flush()
+    found = SPCAFS(5).fit(mapped)
+    assert found.n_passes_ == 1
+    same_scores(found, SPCAFS(5).fit(narrow))
+
+
+def test_names_of_frames_are_kept_and_put_in_order(narrow):
+    frame = pd.DataFrame(narrow).add_prefix("p")
+    blocks = [frame[:900], frame[900:][frame.columns[::-1]]]
+    found = SPCAFS(5).fit_blocks(blocks)
+    same_scores(found, SPCAFS(5).fit(frame))
+    assert list(found.top(3).names) == list(SPCAFS(5).fit(frame).top(3).names)
+
+
+def test_single_precision_stays_and_loses_little(narrow):
+    expected = SPCAFS(5).fit(narrow)
+    found = SPCAFS(5).fit_blocks(cut(narrow.astype(np.float32), 100))
+    assert found.scores_.dtype == found.components_.dtype == found.mean_.dtype == np.float32
+    np.testing.assert_allclose(found.scores_, expected.scores_, atol=1e-5)
+
+
+# Routes
+
+
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_array], ids=["array", "csr"])
+@pytest.mark.parametrize("n_components", [4, "auto"])
+def test_the_route_follows_from_the_budget_and_does_not_change_the_scores(
+    planted, store, n_components
+):
+    X = store(planted)
+    expected = SPCAFS(10, n_components=n_components).fit(planted)
+    routes = {}
+    for limit in ("112M", "400M"):
+        found = SPCAFS(10, n_components=n_components, memory_limit=limit).fit_blocks(X)
+        same_scores(found, expected, tol=1e-6)
+        routes[limit] = found.route_
+        if found.route_ == "stream":
+            assert 5 <= found.n_passes_ <= 40
+        else:
+            assert found.n_passes_ == 1
+    assert routes["112M"] == "stream"
+    assert routes["400M"] == "memory"
+
+
+def test_streaming_with_scaling_weights_and_pruning_gives_the_same(planted):
+    settings = {
+        "n_components": 4,
+        "scaling": 0.5,
+        "must_keep": [2500],
+        "never_keep": [3, 5],
+        "max_correlation": 0.7,
+    }
+    expected = SPCAFS(40, **settings).fit(planted)
+    streamed = SPCAFS(40, memory_limit="112M", **settings).fit_blocks(planted)
+    assert streamed.route_ == "stream"
+    same_scores(streamed, expected, tol=1e-6)
+    np.testing.assert_array_equal(streamed.top(40).indices, expected.top(40).indices)
+
+
+def test_pruning_from_the_scatter_is_pruning_from_the_table(narrow):
+    settings = {"n_components": 4, "max_correlation": 0.5}
+    expected = SPCAFS(10, **settings).fit(narrow)
+    found = SPCAFS(10, **settings).fit_blocks(cut(narrow, 100))
+    np.testing.assert_array_equal(found.ranking_, expected.ranking_)
+
+
+def test_constant_columns_are_set_aside_on_every_route(planted):
+    X = planted.copy()
+    X[:, [7, 2999]] = 3.0
+    for limit in ("112M", "400M", "4G"):
+        with pytest.warns(UserWarning, match="do not vary.*: 7, 2999"):
+            found = SPCAFS(10, n_components=4, memory_limit=limit).fit_blocks(X)
+        assert sorted(np.argsort(found.ranking_)[-2:]) == [7, 2999]
+
+
+def test_rows_that_pass_once_and_cannot_be_summed_are_held_if_they_fit(planted):
+    expected = SPCAFS(10, n_components=4).fit(planted)
+    found = SPCAFS(10, n_components=4, memory_limit="150M").fit_blocks(iter(cut(planted, 50)))
+    assert (found.route_, found.n_passes_) == ("memory", 1)
+    same_scores(found, expected)
+    with pytest.raises(DataError, match=r"fit into memory_limit, 5\.2 MB here.*block 5.*again"):
+        SPCAFS(memory_limit="5M").fit_blocks(iter(cut(planted, 50)))
+
+
+def test_where_nothing_fits_the_message_says_what_would(planted):
+    with pytest.raises(DataError, match=r"memory_limit, 10\.5 MB here.*316\.7 MB to sum") as caught:
+        SPCAFS(n_components=4, memory_limit="10M").fit_blocks(planted)
+    assert "for products with 4 components" in str(caught.value)
+    assert "to hold the rows" in str(caught.value)
+
+
+@pytest.mark.parametrize("limit", ["", "five", -1, 0, True, "0G", "1X"])
+def test_a_limit_that_is_no_size_is_refused(limit, narrow):
+    with pytest.raises(ParameterError, match="memory_limit takes a size like 500M or 4G"):
+        SPCAFS(memory_limit=limit).fit_blocks(narrow)
+
+
+def test_summing_is_preferred_while_it_is_cheap():
+    def route(shape, n_bytes, width=10):
+        return choose_route(ArrayBlocks(np.zeros(shape), "X"), Budget(n_bytes), width)
+
+    assert route((5000, 500), 4e9) == "scatter"
+    assert route((20, 3000), 4e9) == "memory"
+    assert route((200, 3000), 1.06e8, width=4) == "stream"
+
+
+# Faults
+
+
+def test_a_block_with_another_width_is_named(narrow):
+    with pytest.raises(DataError, match="same 31 columns; block 2 has 30"):
+        SPCAFS().fit_blocks([narrow[:100], narrow[100:, 1:]])
+
+
+def test_a_block_without_rows_is_named(narrow):
+    with pytest.raises(DataError, match="at least one row; block 2 holds none"):
+        SPCAFS().fit_blocks([narrow[:100], narrow[:0], narrow[100:]])
+
+
+@pytest.mark.parametrize("limit", ["4G", "112M"])
+def test_a_block_with_gaps_is_named_with_its_columns(planted, limit):
+    frame = pd.DataFrame(planted).add_prefix("g")
+    frame.iloc[333, 17] = np.nan
+    blocks = [frame[:300], frame[300:]]
+    with pytest.raises(DataError, match=r"block 2 holds NaN.*'g17' \(1\)"):
+        SPCAFS(n_components=4, memory_limit=limit).fit_blocks(lambda: blocks)
+
+
+def test_blocks_with_other_columns_are_refused(narrow):
+    frame = pd.DataFrame(narrow).add_prefix("p")
+    with pytest.raises(DataError, match="block 2 has 'q', which the first has not"):
+        SPCAFS().fit_blocks([frame[:100], frame[100:].rename(columns={"p3": "q"})])
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ([], "at least one block"),
+        (iter(()), "at least one block"),
+        (3, "got a int"),
+        ([["a", "b"]], "holds <U1|numeric|two dimensions"),
+        (np.zeros((3, 4, 5)), "two dimensions"),
+        (np.zeros((0, 4)), "at least one row"),
+    ],
+)
+def test_what_holds_no_blocks_is_refused(source, message):
+    with pytest.raises((DataError, ParameterError), match=message):
+        SPCAFS().fit_blocks(source)
+
+
+def test_one_row_is_refused():
+    with pytest.raises(DataError, match="at least 2 samples; the blocks hold 1"):
+        SPCAFS().fit_blocks([np.ones((1, 3))])
+
+
+def test_a_failed_fit_leaves_nothing_behind(narrow):
+    selector = SPCAFS(5).fit(narrow)
+    with pytest.raises(DataError):
+        selector.fit_blocks([narrow[:100], narrow[:0]])
+    assert not [name for name in vars(selector) if name.endswith("_")]
+
+
+# Row by row
+
+
+def test_partial_fit_ends_where_fit_does(narrow):
+    selector = SPCAFS(5, n_components=4)
+    for block in cut(narrow, 250):
+        selector.partial_fit(block)
+    same_scores(selector, SPCAFS(5, n_components=4).fit(narrow))
+
+
+def test_partial_fit_is_fitted_after_every_call_that_has_rows_enough(narrow):
+    selector = SPCAFS(5, n_components=4)
+    for row in narrow[:4]:
+        selector.partial_fit(row[np.newaxis])
+        assert not hasattr(selector, "ranking_")
+    selector.partial_fit(narrow[4:200])
+    same_scores(selector, SPCAFS(5, n_components=4).fit(narrow[:200]))
+
+
+def test_partial_fit_takes_sparse_rows_and_frames(narrow):
+    frame = pd.DataFrame(narrow).add_prefix("p")
+    selector = SPCAFS(5).partial_fit(frame[:700]).partial_fit(frame[700:])
+    assert selector.feature_names_in_[0] == "p0"
+    same_scores(selector, SPCAFS(5).fit(narrow))
+    sparse = SPCAFS(5).partial_fit(sp.csr_array(narrow[:700]))
+    same_scores(sparse.partial_fit(sp.csc_array(narrow[700:])), SPCAFS(5).fit(narrow))
+
+
+def test_partial_fit_refuses_another_width_and_too_little_memory(narrow):
+    selector = SPCAFS(5).partial_fit(narrow)
+    with pytest.raises(ValueError, match=r"30 features.*31"):
+        selector.partial_fit(narrow[:, 1:])
+    with pytest.raises(DataError, match="fit into memory_limit"):
+        SPCAFS(5, memory_limit="1M").partial_fit(narrow)
+
+
+def test_partial_fit_after_fit_starts_anew(narrow):
+    selector = SPCAFS(5).fit(narrow)
+    same_scores(selector.partial_fit(narrow[:200]), clone(selector).fit(narrow[:200]))
