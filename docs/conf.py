@@ -1,0 +1,115 @@
+"""How the site is built: `make docs`.
+
+The site is one folder that opens offline: no script, font or inventory is fetched, neither while it
+is built nor while it is read.
+"""
+
+import sys
+from pathlib import Path
+
+import matplotlib
+from sphinx.application import Sphinx
+
+import keepers
+from keepers import datasets
+
+DOCS = Path(__file__).parent
+sys.path[:0] = [str(DOCS / "_extensions"), str(DOCS)]
+matplotlib.use("Agg")
+
+# `keepers.datasets` is how users reach `keepers.data`; autodoc can only import what is a module.
+sys.modules["keepers.datasets"] = datasets
+
+project = "keepers"
+author = "The keepers developers"
+copyright = author
+version = release = keepers.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "mathml",
+    "own_members",
+    "repository_files",
+]
+exclude_patterns = ["_build", "_extensions", "_generated", "_templates", "**/*.ipynb"]
+templates_path = ["_templates"]
+default_role = "autolink"  # `SPCAFS` in a docstring: a link where there is a page, else plain
+highlight_language = "none"  # unless a block says what it is
+nitpicky = True
+smartquotes = False  # "auto" is typed with straight ones
+suppress_warnings = ["config.cache"]  # functions handed to templates cannot be stored; nothing lost
+
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 4
+
+# Pages of the repository that are pages of the site as well, and where they are on it.
+repository_pages = {
+    "README.md": "index",
+    "CHANGELOG.md": "changelog",
+    "CONTRIBUTING.md": "contributing",
+}
+
+autosummary_generate = True
+autosummary_imported_members = True
+autodoc_typehints = "none"  # the docstrings tell shapes and meanings, which the types do not
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+toc_object_entries_show_parents = "hide"
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(DOCS.parent / "examples" / "gallery"),
+    "gallery_dirs": "auto_gallery",
+    "filename_pattern": r"plot_",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "image_scrapers": ("matplotlib",),
+    "matplotlib_animations": False,
+    "min_reported_time": 5,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "thumbnail_size": (420, 300),
+    "within_subsection_order": "FileNameSortKey",
+    "write_computation_times": False,  # its table would fetch scripts
+}
+
+copybutton_exclude = ".linenos, .gp, .go"  # neither prompts nor what was printed
+
+html_theme = "pydata_sphinx_theme"
+html_title = "keepers"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
+html_show_sourcelink = False
+html_math_renderer = "mathml"
+html_theme_options = {
+    "logo": {"text": "keepers"},
+    "header_links_before_dropdown": 6,
+    "navbar_align": "left",
+    "navigation_with_keys": False,
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "github-dark",
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "show_prev_next": True,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {"index": [], "quick-start": []}
+
+
+def make_figures(app: Sphinx) -> None:
+    """Fill _generated/ with what pages include."""
+    from figures.build import build_all  # beside this file
+
+    build_all(app.srcdir)
+
+
+def setup(app: Sphinx) -> None:
+    """Figures and tables are made before the pages are read."""
+    app.connect("builder-inited", make_figures)

@@ -1,0 +1,1 @@
+"""Figures and tables of the pages, drawn when the site is built."""

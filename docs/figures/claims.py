@@ -1,0 +1,100 @@
+"""The paper's claims with our verdicts, and the curves behind them."""
+
+from pathlib import Path
+
+from figures.drawing import BLUE, GREEN, GREY, INK, ORANGE, board, keep_figure, keep_text
+from figures.kept_results import Results
+
+__all__ = ["write"]
+
+TOPICS = {
+    "convergence": ("descent", "converges-fast", "thirty-steps"),
+    "settings": ("gamma", "gamma-elsewhere", "components", "power-imm", "power-srbct"),
+}
+COLOURS = {"holds": "success", "does not hold here": "warning", "cannot be tested": "secondary"}
+MARKED = {"SPCAFS": (BLUE, 2.4), "Variance": (ORANGE, 1.8), "Random": (GREEN, 1.8)}
+
+
+def write(folder: Path) -> list[Path]:
+    """The verdicts as a table and a count, and accuracy against the number of features."""
+    results = Results()
+    return [
+        keep_text(folder / "claims.md", claims_table(results)),
+        keep_text(folder / "claims-counted.md", claims_counted(results)),
+        *(
+            keep_text(folder / f"claims-{topic}.md", claims_about(results, names))
+            for topic, names in TOPICS.items()
+        ),
+        keep_figure(draw_curves(results), folder / "paper-curves.svg"),
+    ]
+
+
+def claims_table(results: Results) -> str:
+    """A drawer a claim: verdict and claim on it; the rule and what was measured inside."""
+    return "\n".join(
+        f":::{{dropdown}} {row['verdict'].capitalize()}: {row['claim']}\n"
+        f":color: {COLOURS[row['verdict']]}\n\n"
+        f"**Said in**: {row['where']}.\n\n"
+        f"**Rule**: {row['rule']}\n\n"
+        f"**Measured**:\n\n{_listed(row['numbers'])}:::\n"
+        for row in results.study("claims")
+    )
+
+
+def _listed(numbers: str) -> str:
+    return "".join(f"- {part}\n" for part in numbers.split(" | "))
+
+
+def claims_about(results: Results, names: tuple[str, ...]) -> str:
+    """Some of the claims as a list."""
+    rows = {row["id"]: row for row in results.study("claims")}
+    return "".join(
+        f"- *{rows[name]['claim']}* **{rows[name]['verdict'].capitalize()}.** "
+        f"{rows[name]['numbers'].replace(' | ', '. ')}.\n"
+        for name in names
+    )
+
+
+def claims_counted(results: Results) -> str:
+    """One sentence: how many of the claims hold."""
+    verdicts = [row["verdict"] for row in results.study("claims")]
+    said = {"holds": "hold", "does not hold here": "do not hold here"}
+    counts = {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)}
+    parts = [f"{count} {said.get(verdict, verdict)}" for verdict, count in counts.items()]
+    return f"Of {len(verdicts)} claims, " + ", ".join(parts) + ".\n"
+
+
+def draw_curves(results: Results):
+    """ACC against k on each data set: SPCAFS, the floors, and the other methods behind them."""
+    data = results.data_sets()
+    figure, axes = board(2, 3, (10.5, 6.2), sharex=True)
+    rows = [row for row in results.study("tuned") if row["status"] == "ok"]
+    for axis, name in zip(axes.ravel(), data, strict=True):
+        curves: dict[str, list[tuple[int, float]]] = {}
+        for row in rows:
+            if row["data"] == name and row["k"]:
+                point = (int(float(row["k"])), float(row["acc_mean"]))
+                curves.setdefault(row["method"], []).append(point)
+        _draw_panel(axis, name, curves)
+    for axis in axes[1]:
+        axis.set_xlabel("features kept")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("ACC, tuned with labels")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    return figure
+
+
+def _draw_panel(axis, name: str, curves: dict[str, list[tuple[int, float]]]) -> None:
+    axis.set_title(name)
+    everything = curves.pop("All features", None)
+    others = [method for method in curves if method not in MARKED]
+    for position, method in enumerate(others):
+        label = "the other methods" if position == 0 else None
+        axis.plot(*zip(*curves[method], strict=True), color=GREY, alpha=0.55, lw=1, label=label)
+    for method, (colour, width) in MARKED.items():
+        axis.plot(*zip(*curves[method], strict=True), color=colour, lw=width, label=method)
+    if everything:
+        axis.axhline(everything[0][1], color=INK, lw=1.2, ls="--", label="all features")
+    axis.set_ylim(bottom=0)
+    axis.locator_params(axis="y", nbins=5)

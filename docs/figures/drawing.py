@@ -1,0 +1,74 @@
+"""How all figures look, and how they are kept: SVG, the same bytes for the same numbers."""
+
+import io
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+__all__ = [
+    "BLUE",
+    "GREEN",
+    "GREY",
+    "INK",
+    "ORANGE",
+    "PINK",
+    "board",
+    "common_look",
+    "keep_figure",
+    "keep_text",
+]
+
+BLUE, ORANGE, GREEN, PINK = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
+GREY, INK = "#8a8a8a", "#222222"
+
+LOOK = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9.5,
+    "font.size": 9.5,
+    "font.family": "DejaVu Sans",
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "svg.fonttype": "path",  # reads the same where the font is missing
+    "svg.hashsalt": "keepers",
+    "figure.facecolor": "white",  # the site also has a dark mode
+}
+
+
+def common_look() -> AbstractContextManager[None]:
+    """Where all drawing is done: the look holds inside, and nothing stays behind."""
+    return plt.rc_context(LOOK)
+
+
+def board(rows: int, columns: int, size: tuple[float, float], **options: Any) -> Any:
+    """A figure and its axes."""
+    return plt.subplots(rows, columns, figsize=size, layout="constrained", **options)
+
+
+def keep_figure(figure: Any, path: Path) -> Path:
+    """Write a figure as SVG; a file that would not change is left alone."""
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg", metadata={"Date": None})
+    plt.close(figure)
+    return keep_text(path, stream.getvalue())
+
+
+def keep_text(path: Path, text: str) -> Path:
+    """Write a file; one that would not change is left alone, so that Sphinx rebuilds no page."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,71 @@
+"""The kept results, and Markdown tables of them."""
+
+import csv
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Results", "markdown_table", "mean", "signed"]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Results:
+    """What lies under experiments/results/ and benchmarks/results/."""
+
+    def __init__(self, root: Path = ROOT) -> None:
+        self.paper = root / "experiments" / "results" / "paper"
+        self.without_labels = root / "experiments" / "results" / "without-labels"
+        self.benchmarks = root / "benchmarks" / "results" / "latest.json"
+
+    def study(self, name: str) -> list[dict[str, str]]:
+        """A table of the paper's study: "tuned", "default", "claims", "timing" ..."""
+        return _rows(self.paper / f"{name}.csv")
+
+    def choice(self, name: str) -> list[dict[str, str]]:
+        """A table of the study of choices made without labels: "regret", "floors", "planted"."""
+        return _rows(self.without_labels / f"{name}.csv")
+
+    def cases(self) -> dict[str, Any]:
+        """The benchmark cases."""
+        return json.loads(self.benchmarks.read_text(encoding="utf-8"))["cases"]
+
+    def data_sets(self) -> list[str]:
+        """The paper's data sets, in its study's order."""
+        return [row["data"] for row in self.study("table2")]
+
+    def means_over_k(self, tuning: str, measure: str = "acc") -> dict[str, dict[str, float]]:
+        """Method -> data set -> mean over the numbers of features."""
+        found: dict[str, dict[str, list[float]]] = {}
+        for row in self.study(tuning):
+            if row["status"] == "ok" and row[f"{measure}_mean"]:
+                values = found.setdefault(row["method"], {}).setdefault(row["data"], [])
+                values.append(float(row[f"{measure}_mean"]))
+        return {m: {d: mean(v) for d, v in sets.items()} for m, sets in found.items()}
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def mean(values: Iterable[float]) -> float:
+    """The arithmetic mean."""
+    kept = list(values)
+    return sum(kept) / len(kept)
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """With its sign, and a real minus."""
+    return f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A pipe table; pipes in cells become line breaks."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += [
+        "| " + " | ".join(cell.replace(" | ", "<br>").replace("|", "\\|") for cell in row) + " |"
+        for row in rows
+    ]
+    return "\n".join(lines) + "\n"

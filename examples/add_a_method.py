@@ -1,0 +1,90 @@
+"""A method of your own: rank features by how much of them the leading components explain."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from keepers._protocols import FloatArray, SymmetricOperator
+from keepers.linalg.principal import principal_subspace
+from keepers.linalg.scatter import as_scatter
+from keepers.selectors.ranking import RankingSelector
+from keepers.selectors.settings import check_count
+from keepers.selectors.table import read_table
+
+
+# The mathematics: an operator in, one frozen result out. In the library: solvers/shared_variance.py
+@dataclass(frozen=True)
+class SharedVarianceResult:
+    """What was found."""
+
+    shares: FloatArray
+    components: FloatArray
+
+
+def shared_variance(
+    scatter: SymmetricOperator, width: int, rng: np.random.Generator
+) -> SharedVarianceResult:
+    """R^2 of every feature on the leading components: sum_k lambda_k v_jk^2 / S_jj."""
+    leading = principal_subspace(scatter, width, rng)
+    explained = (leading.vectors**2) @ leading.values
+    return SharedVarianceResult(explained / scatter.diagonal(), leading.vectors)
+
+
+# The estimator: check, read, solve, store. In the library: selectors/shared_variance.py
+class SharedVariance(RankingSelector):
+    """Features by the share of their variance that the leading components explain.
+
+    Unlike the variance, it does not grow with the unit of one feature alone, and a loud feature
+    that has nothing to do with the others scores low, unless it is a component by itself.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float in (0, 1] or None, default=None
+        How many features to keep, or which share of them; None keeps half.
+    n_components : int, default=3
+        Components that explain; fewer if X has fewer.
+    max_correlation : float in (0, 1] or None, default=None
+        Features more correlated than this with a better one are ranked behind all others.
+    random_state : int, RandomState or None, default=None
+        Seeds the eigensolver where both sides of X exceed 3000.
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_features,)
+        Shares from 0 to 1; higher is better.
+    ranking_ : array of shape (n_features,)
+        1 is the best feature.
+    support_ : boolean array of shape (n_features,)
+        The features kept.
+    components_ : array of shape (n_components, n_features)
+        The components.
+    """
+
+    def __init__(
+        self,
+        n_features_to_select=None,
+        *,
+        n_components=3,
+        max_correlation=None,
+        random_state=None,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.n_components = n_components
+        self.max_correlation = max_correlation
+        self.random_state = random_state
+
+    def _fit(self, X):
+        check_count("n_components", self.n_components)
+        table = read_table(self, X)
+        width = min(self.n_components, table.X.shape[0] - 1, table.X.shape[1])
+        scatter = as_scatter(table.X, table.moments, width)
+        result = shared_variance(scatter, width, self._generator())
+        self.components_ = table.spread(result.components.T)
+        self._store_ranking(table.spread(result.shares), table)
+
+
+if __name__ == "__main__":
+    from keepers import datasets
+
+    X, names, _ = datasets.load("srbct")
+    print(SharedVariance(20).fit(X).top(5))

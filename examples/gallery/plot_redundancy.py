@@ -1,0 +1,144 @@
+"""
+No two alike: what ``max_correlation`` does
+===========================================
+
+The best-scoring features are often copies of each other: neighbouring pixels, probes of one gene,
+the same sensor twice. Ten copies of one good feature are still one feature. ``max_correlation``
+walks down the ranking of any selector and passes over whatever is too much like something already
+kept.
+"""
+
+# %%
+# Images make it visible. The two photographs that come with scikit-learn are cut into patches of 16
+# x 16 pixels, each set to the same mean brightness; 24 of the 256 positions are kept.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.cluster.hierarchy import leaves_list, linkage
+from sklearn.datasets import load_sample_images
+
+from keepers import SPCAFS, RandomScore, datasets
+
+RED, INK, MUTED = "#c8341b", "#1f242a", "#59626d"
+plt.rcParams.update({"axes.titlelocation": "left", "text.color": INK})
+
+SIZE, STEP, KEPT = 16, 8, 24
+
+
+def patches_of(photograph):
+    """Overlapping squares with some contrast, each with its mean removed."""
+    grey = photograph.mean(axis=2)
+    squares = [
+        grey[top : top + SIZE, left : left + SIZE].ravel()
+        for top in range(0, grey.shape[0] - SIZE, STEP)
+        for left in range(0, grey.shape[1] - SIZE, STEP)
+    ]
+    return np.array([square - square.mean() for square in squares if square.std() > 15])
+
+
+patches = np.vstack([patches_of(photograph) for photograph in load_sample_images().images])
+print(f"{len(patches)} patches of {patches.shape[1]} pixels")
+
+
+def effective_rank(columns):
+    """How many directions the columns span: exp of the entropy of their spectrum."""
+    share = np.linalg.svd(columns - columns.mean(axis=0), compute_uv=False) ** 2
+    share = share[share > 0] / share.sum()
+    return float(np.exp(-np.sum(share * np.log(share))))
+
+
+# %%
+# Pixels that keep their distance
+# -------------------------------
+#
+# The lower the limit, the further apart the kept pixels (red; yellow ground: a high score). The
+# effective rank counts the directions that they span together. The penalty is a thousandth of the
+# default, so that every pixel has a score to be seen. (Where a limit leaves too few
+# features, the best of those passed over fill the places.)
+
+gamma = SPCAFS(n_components=10, random_state=0).fit(patches).gamma_ / 1000
+LIMITS = (None, 0.6, 0.4)
+figure, axes = plt.subplots(1, len(LIMITS), figsize=(9.4, 3.7), layout="compressed")
+for axis, limit in zip(axes, LIMITS, strict=True):
+    selector = SPCAFS(
+        KEPT, n_components=10, gamma=gamma, max_correlation=limit, random_state=0
+    ).fit(patches)
+    axis.imshow(selector.scores_.reshape(SIZE, SIZE), cmap="cividis")
+    row, column = np.unravel_index(selector.top().indices, (SIZE, SIZE))
+    axis.scatter(column, row, marker="s", s=95, color=RED, edgecolor="white", linewidths=0.8)
+    axis.set(xticks=[], yticks=[])
+    axis.spines[:].set_visible(False)
+    name = "no limit" if limit is None else f"max_correlation = {limit}"
+    axis.set_title(f"{name}\neffective rank {effective_rank(selector.transform(patches)):.1f}")
+plt.show()
+
+# %%
+# Genes that say different things
+# -------------------------------
+#
+# On gene expression copies are not neighbours, but the correlations of the kept genes give them
+# away: genes that go up and down together form dark blocks.
+
+ratios, _, _ = datasets.load("srbct")
+X = np.log2(ratios)
+GENES = 40
+
+
+def distance(one, other):
+    """Between genes: 0 if one is a copy of the other, upside down or not."""
+    return 1 - abs(np.corrcoef(one, other)[0, 1])
+
+
+figure, axes = plt.subplots(1, 2, figsize=(9.4, 4.6), layout="compressed")
+for axis, limit in zip(axes, (None, 0.6), strict=True):
+    selector = SPCAFS(GENES, n_components=3, max_correlation=limit).fit(X)
+    kept = selector.top().indices
+    in_blocks = leaves_list(linkage(X[:, kept].T, "average", metric=distance))
+    alike = np.abs(np.corrcoef(X[:, kept[in_blocks]].T))
+    image = axis.imshow(alike, cmap="magma_r", vmin=0, vmax=1)
+    axis.set(xticks=[], yticks=[], xlabel=f"the {GENES} kept genes, alike ones side by side")
+    axis.spines[:].set_visible(False)
+    name = "No limit" if limit is None else f"max_correlation = {limit}"
+    pairs = alike[np.triu_indices(GENES, 1)]
+    axis.set_title(
+        f"{name}: {np.sum(pairs > 0.6)} of {len(pairs)} pairs above 0.6,\n"
+        f"effective rank {effective_rank(X[:, kept]):.1f}"
+    )
+figure.colorbar(image, ax=axes, label="absolute correlation", shrink=0.8)
+plt.show()
+
+# %%
+# It is not free
+# --------------
+#
+# A limit trades the strength of the features for their variety. If the signal is in one place,
+# variety is not what you want; :doc:`/redundancy` tells such tables apart, and ``SPCAFSCV`` chooses
+# a limit from the table itself.
+
+limits = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
+rank, strength = [], []
+for limit in limits:
+    kept = SPCAFS(GENES, n_components=3, max_correlation=limit).fit(X).top().indices
+    rank.append(effective_rank(X[:, kept]))
+    strength.append(X[:, kept].var(axis=0).sum() / X.var(axis=0).sum())
+by_chance = np.mean(
+    [effective_rank(RandomScore(GENES, random_state=seed).fit_transform(X)) for seed in range(20)]
+)
+
+figure, axis = plt.subplots(figsize=(8.4, 3.4), layout="constrained")
+axis.plot(limits, rank, color=RED, marker="o", linewidth=2)
+axis.axhline(by_chance, color="#9aa3ad", linestyle=(0, (1.2, 2.2)))
+axis.text(1.0, by_chance, f"{GENES} genes at random", va="top", color=MUTED)
+axis.set_ylabel("effective rank", color=RED)
+axis.set(xlabel="max_correlation", xlim=(1.02, 0.38))
+other = axis.twinx()
+other.plot(limits, 100 * np.array(strength), color="#0072b2", marker="s", linestyle="--")
+other.set_ylabel("variance held, % of all genes", color="#0072b2")
+other.set_ylim(0, None)
+axis.set_title(
+    f"From no limit to {limits[-1]}: {rank[-1] / rank[0]:.1f} times the directions, "
+    f"{strength[-1] / strength[0]:.0%} of the variance"
+)
+for side in (axis, other):
+    side.spines["top"].set_visible(False)
+plt.show()

@@ -1,0 +1,117 @@
+"""The worked example of docs/add-a-method.md keeps what the library promises."""
+
+import ast
+import importlib.util
+import inspect
+import io
+import itertools
+import sys
+import tokenize
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LinearRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from keepers.exceptions import KeepersWarning
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "examples" / "add_a_method.py"
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(f"{path.stem}_under_test", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # scikit-learn's checks pickle its classes
+    spec.loader.exec_module(module)
+    return module
+
+
+example = load(EXAMPLE)
+contract = load(Path(__file__).parent / "selectors" / "test_contract.py")
+NAME = "SharedVariance"
+contract.SELECTORS = {NAME: example.SharedVariance}
+contract.EQUIVARIANT = {NAME: ({}, 1e-8)}
+
+
+def contract_cases():
+    """Every test of the contract that SPCAFS has to pass, with its parameters but the name."""
+    for title, function in inspect.getmembers(contract, inspect.isfunction):
+        marks = [m for m in getattr(function, "pytestmark", []) if m.name == "parametrize"]
+        choices = {m.args[0]: list(m.args[1]) for m in marks}
+        if not title.startswith("test_") or "SPCAFS" not in choices.pop("name", ()):
+            continue  # about some methods only
+        if set(inspect.signature(function).parameters) - {"name", "table"} - _named(choices):
+            continue
+        for values in itertools.product(*choices.values()):
+            given = {}
+            for names, value in zip(choices, values, strict=True):
+                given |= dict(zip(_listed(names), value if _many(names) else [value], strict=True))
+            yield pytest.param(function, given, id=title)
+
+
+def _listed(names):
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+
+
+def _many(names):
+    return len(_listed(names)) > 1
+
+
+def _named(choices):
+    return {name for names in choices for name in _listed(names)}
+
+
+@pytest.fixture(scope="module")
+def table():
+    """50 x 14: four groups of samples in the first six features, noise in the rest."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 14))
+    X[:, :6] += 3 * rng.standard_normal((4, 6))[rng.integers(0, 4, 50)]
+    return X
+
+
+@parametrize_with_checks([example.SharedVariance()])
+def test_scikit_learn_accepts_it(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KeepersWarning)
+        warnings.filterwarnings("ignore", message=".*(Casting complex|overflow|invalid value).*")
+        check(estimator)
+
+
+@pytest.mark.parametrize(("claim", "given"), list(contract_cases()))
+def test_it_keeps_the_contract_of_every_selector(claim, given, table):
+    claim(name=NAME, table=table, **given)
+
+
+def test_scores_are_the_r_squared_of_regressions_on_the_components(table):
+    scores = example.SharedVariance(n_components=2).fit(table).scores_
+    coordinates = PCA(2).fit_transform(table)
+    expected = [LinearRegression().fit(coordinates, f).score(coordinates, f) for f in table.T]
+    np.testing.assert_allclose(scores, expected, atol=1e-10)
+
+
+def test_the_example_has_at_most_sixty_lines_of_code():
+    source = EXAMPLE.read_text()
+    told = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node
+        ):
+            told |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    silent = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    lines = {
+        line
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type not in silent | {tokenize.ENDMARKER}
+        for line in range(token.start[0], token.end[0] + 1)
+    }
+    assert len(lines - told) <= 60
+
+
+def test_the_page_shows_the_file_itself():
+    page = (ROOT / "docs" / "add-a-method.md").read_text()
+    assert "```{literalinclude} ../examples/add_a_method.py" in page

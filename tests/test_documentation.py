@@ -1,0 +1,117 @@
+"""What the pages promise: every public name is in the reference, every link leads somewhere."""
+
+import doctest
+import importlib
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+import keepers
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+MADE_BY_THE_BUILD = ("_build", "_generated", "auto_gallery", "reference")
+PAGES = sorted(
+    path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] not in MADE_BY_THE_BUILD
+)
+WITH_LINKS = [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
+BLOCK = re.compile(r"^(`{3,}|:{3,}) *([^\n]*)\n(.*?)^\1 *$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\(<?([^()\s>]+)>?\)")
+
+
+def named(paths):
+    return pytest.mark.parametrize("page", paths, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def reference() -> dict[str, list[str]]:
+    """Names in the summaries of docs/api*.md, by module."""
+    listed: dict[str, list[str]] = {}
+    for page in sorted(DOCS.glob("api*.md")):
+        text = page.read_text(encoding="utf-8")
+        pattern = r"^\.\. currentmodule:: (\S+)\n\.\. autosummary::\n(?: +:.*\n)*\n((?: +\w+\n)+)"
+        for module, names in re.findall(pattern, text, re.MULTILINE):
+            listed.setdefault(module, []).extend(names.split())
+    return listed
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    text = page.read_text(encoding="utf-8")
+    return re.sub(r"^ *(`{3,})[^\n]*\n.*?^ *\1 *$", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """What `#...` can stand for on a page: its headings, as GitHub and MyST name them."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    plain = [re.sub(r"\]\([^)]*\)|[`*\[\]]", "", heading).strip().lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
+
+
+def toctrees(page: Path) -> list[tuple[Path, str]]:
+    """The entries of all tables of contents on a page, with the folder they start from."""
+    found = []
+    for _, title, body in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if title == "{toctree}":
+            lines = [line.strip() for line in body.splitlines()]
+            entries = [line for line in lines if line and not line.startswith(":")]
+            found += [(page.parent, re.sub(r"^.*<(.+)>$", r"\1", entry)) for entry in entries]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("shown_as", "module"),
+    [
+        ("keepers", "keepers"),
+        ("keepers.datasets", "keepers.data"),
+        ("keepers.metrics", "keepers.metrics"),
+    ],
+)
+def test_every_public_name_is_in_the_reference_once(shown_as, module):
+    modules_with_a_section = {"datasets", "metrics"} if module == "keepers" else set()
+    listed = [*reference()[shown_as], *modules_with_a_section]
+    assert sorted(listed) == sorted(importlib.import_module(module).__all__)
+
+
+def test_every_error_and_warning_is_in_the_reference():
+    errors = importlib.import_module("keepers.exceptions")
+    classes = [name for name in errors.__all__ if isinstance(getattr(errors, name), type)]
+    assert sorted(reference()["keepers.exceptions"]) == sorted(classes)
+
+
+def test_what_else_the_reference_names_exists():
+    for module, names in reference().items():
+        home = keepers.datasets if module == "keepers.datasets" else importlib.import_module(module)
+        for name in names:
+            assert getattr(home, name).__doc__, f"{module}.{name}"
+
+
+@named(WITH_LINKS)
+def test_every_relative_link_leads_to_a_file_and_a_heading(page):
+    for link in LINK.findall(prose(page)):
+        target, _, anchor = link.partition("#")
+        if ":" in target or target.split("/")[0] in MADE_BY_THE_BUILD:
+            continue
+        path = (page.parent / target).resolve() if target else page
+        assert path.exists(), f"{page.name}: {link}"
+        if anchor and path.suffix == ".md":
+            assert anchor in anchors(path), f"{page.name}: {link}"
+
+
+@named([page for page in PAGES if page != DOCS / "index.md"])
+def test_every_page_is_in_a_table_of_contents(page):
+    name = page.relative_to(DOCS).with_suffix("").as_posix()
+    entries = [
+        (folder / entry).resolve().relative_to(DOCS.resolve()).as_posix().removesuffix(".md")
+        for listing in PAGES
+        for folder, entry in toctrees(listing)
+    ]
+    assert any(fnmatch(name, entry) for entry in entries)
+
+
+@named([page for page in PAGES if ">>>" in page.read_text(encoding="utf-8")])
+def test_the_examples_on_a_page_print_what_it_says(page):
+    failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert tried
+    assert not failed

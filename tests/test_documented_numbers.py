@@ -1,0 +1,242 @@
+"""Numbers that pages state by hand are those of the kept results."""
+
+import csv
+import json
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+STUDY = ROOT / "experiments" / "results" / "paper"
+CHOICE = ROOT / "experiments" / "results" / "without-labels"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "without-labels.md").read_text(encoding="utf-8")
+CASES = json.loads((ROOT / "benchmarks" / "results" / "latest.json").read_text())["cases"]
+
+
+def rows_of(path):
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def table_after(text, start):
+    """The first table after some words: the head, and the rows by their first cell."""
+    lines = text[text.index(start) :].splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("|"))
+    cells = []
+    for line in lines[first:]:
+        if not line.startswith("|"):
+            break
+        cells.append([cell.strip().strip("*") for cell in line.strip("|").split("|")])
+    return cells[0], cells[2:]
+
+
+def numbers_in(text, pattern):
+    """The numbers that a sentence states, wherever its lines are broken."""
+    found = re.search(pattern.replace(" ", r"\s+"), text.replace("*", ""))
+    assert found, f"no longer said: {pattern}"
+    return [float(number) for number in found.groups()]
+
+
+def rounded(value, stated):
+    """The value with as many decimals as the page gives."""
+    return f"{float(value):.{len(stated.partition('.')[2])}f}"
+
+
+REGRET = {row["data"]: row for row in rows_of(CHOICE / "regret.csv")}
+MEAN = REGRET["mean (without the held out)"]
+FLOORS = {row["data"]: row for row in rows_of(CHOICE / "floors.csv")}
+
+
+def means_over_k(tuning):
+    found = {}
+    for row in rows_of(STUDY / f"{tuning}.csv"):
+        if row["acc_mean"]:
+            found.setdefault((row["method"], row["data"]), []).append(float(row["acc_mean"]))
+    return {key: statistics.fmean(values) for key, values in found.items()}
+
+
+def test_the_readme_shows_the_accuracies_of_the_study():
+    head, rows = table_after(README, "## What the paper's study gives here")
+    kept = {
+        (row["method"], row["data"]): row["acc_mean"]
+        for row in rows_of(STUDY / "tuned.csv")
+        if row["acc_mean"] and (row["k"] == "100" or row["method"] == "All features")
+    }
+    kept |= {
+        ("SPCAFS, default", row["data"]): row["acc_mean"]
+        for row in rows_of(STUDY / "default.csv")
+        if row["method"] == "SPCAFS" and row["k"] == "100"
+    }
+    shown = {
+        (row[0], data): cell
+        for row in rows
+        for data, cell in zip(head[1:], row[1:], strict=True)
+        if cell
+    }
+    assert shown.keys() == kept.keys()
+    for key, cell in shown.items():
+        assert cell == rounded(kept[key], cell), key
+
+
+def test_the_readme_tells_which_floors_spcafs_beats():
+    tuned, default = means_over_k("tuned"), means_over_k("default")
+    data = [row["data"] for row in rows_of(STUDY / "table2.csv")]
+    below_all = [d for d in data if tuned["SPCAFS", d] < tuned["All features", d]]
+    below_variance = [d for d in data if default["SPCAFS", d] < default["Variance", d]]
+    text = " ".join(README.split())
+    assert "beats all features on five of six sets and approaches them from below on Palm" in text
+    assert below_all == ["PalmData25"]
+    assert "ahead of the largest variance on five of the six, and behind on LEUML" in text
+    assert below_variance == ["LEUML"]
+
+
+def test_the_readme_tells_the_regret_of_the_choice_without_labels():
+    mean, srbct, ar, held_out_1, held_out_2, fixed, default = numbers_in(
+        README,
+        r"([\d.]+) on average over seven sets \(([\d.]+) on SRBCTML, ([\d.]+) on AR, "
+        r"where it fails\), ([\d.]+) and ([\d.]+) on two that were not looked at before; "
+        r"the best fixed gamma, told the number of classes, reaches ([\d.]+), the default "
+        r"([\d.]+\d)",
+    )
+    assert mean == round(float(MEAN["label-free"]), 3)
+    assert srbct == round(float(REGRET["SRBCTML"]["label-free"]), 2)
+    assert ar == round(float(REGRET["AR"]["label-free"]), 2)
+    assert held_out_1 == round(float(REGRET["TOX_171"]["label-free"]), 2)
+    assert held_out_2 == round(float(REGRET["lung_discrete"]["label-free"]), 2)
+    assert fixed == round(max(float(v) for k, v in MEAN.items() if k.startswith("gamma")), 3)
+    assert default == round(float(MEAN["default"]), 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern"),
+    [
+        (README, r"beats random selection on (\d+) of (\d+) sets and loses by at most ([\d.]+\d)"),
+        (PAGE, r"beats random selection on (\d+) of these (\d+); .* by ([\d.]+\d), "),
+    ],
+    ids=["README", "without-labels"],
+)
+def test_wins_against_random_selection_are_counted_right(text, pattern):
+    won, of, loss = numbers_in(text, pattern)
+    gains = [float(row["over random"]) for row in FLOORS.values()]
+    assert (won, of) == (sum(gain > 0 for gain in gains), len(gains))
+    assert loss == pytest.approx(-min(gains), abs=6e-4)
+
+
+def test_the_page_shows_the_regret_of_every_data_set():
+    head, rows = table_after(PAGE, "## How well it does")
+    named = {"chosen without labels": "label-free", "SPCAFS as it comes": "default"}
+    columns = [named.get(name, name.replace("gamma = ", "gamma ")) for name in head[1:]]
+    assert len(rows) == len(REGRET)
+    for row in rows:
+        data = "mean (without the held out)" if row[0].startswith("mean") else row[0].split()[0]
+        for column, cell in zip(columns, row[1:], strict=True):
+            assert float(cell) == pytest.approx(float(REGRET[data][column]), abs=6e-4), data
+
+
+def test_the_page_shows_the_floors_of_every_data_set():
+    head, rows = table_after(PAGE, "Against the floors")
+    columns = ["label-free", "Random", "over random", "Variance", "LapScore", "MCFS", "default"]
+    assert len(head) == len(columns) + 1
+    assert [row[0] for row in rows] == list(FLOORS)
+    for row in rows:
+        for column, cell in zip(columns, row[1:], strict=True):
+            assert float(cell) == pytest.approx(float(FLOORS[row[0]][column]), abs=6e-4), row[0]
+
+
+def test_the_page_tells_how_often_others_are_ahead():
+    text = " ".join(PAGE.split())
+    mcfs, laplacian, variance = numbers_in(
+        text, r"is ahead of it on (\d+), LapScore on (\d+), variance on (\d+)\."
+    )
+    for count, method in ((mcfs, "MCFS"), (laplacian, "LapScore"), (variance, "Variance")):
+        ahead = [d for d, row in FLOORS.items() if float(row[method]) > float(row["label-free"])]
+        assert count == len(ahead), method
+
+
+def test_the_page_shows_what_was_found_of_planted_features():
+    _, rows = table_after(PAGE, "50 of 5,000 features")
+    draws = {}
+    for row in rows_of(CHOICE / "planted.csv"):
+        draws.setdefault((row["samples"], float(row["strength"])), []).append(row)
+    assert len(rows) == len(draws)
+    for samples, spread, number, chosen, nothing, false in rows:
+        found = draws[samples, float(spread.split(",")[0])]
+        counts = [int(row["chosen"]) for row in found]
+        median, least, most = (float(n) for n in re.findall(r"[\d.]+", chosen))
+        assert int(number) == len(found)
+        assert (median, least, most) == (statistics.median(counts), min(counts), max(counts))
+        assert int(nothing) == counts.count(0)
+        mean_false = statistics.fmean(int(row["false"]) for row in found)
+        assert float(false) == pytest.approx(mean_false, abs=0.051)
+
+
+def test_the_readme_tells_how_often_noise_was_called_structure():
+    draws, quiet = numbers_in(README, r"On (\d+) tables of pure noise it found no structure (\d+)")
+    noise = [r for r in rows_of(CHOICE / "planted.csv") if float(r["strength"]) == 0]
+    assert draws == len(noise)
+    assert quiet == sum(row["chosen"] == "0" for row in noise)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "case", "keys"),
+    [
+        (r"m = 3 \| .solver=.dense.. \| (\d+) times", "SRBCT 83 x 2308, m = 3", ["faster"]),
+        (
+            r"gamma = 0.01 lambda_1 \|[^|]*\| ([\d.]+) times faster / ([\d.]+) times PCA",
+            "2600 x 2200, m = 99, gamma/lambda_1 = 0.01",
+            ["faster_than_dense", "times_pca"],
+        ),
+        (
+            r"gamma = 0.03 lambda_1 \(141 steps\) \|[^|]*\| ([\d.]+) times faster / ([\d.]+)",
+            "2600 x 2200, m = 99, gamma/lambda_1 = 0.03",
+            ["faster_than_dense", "times_pca"],
+        ),
+        (
+            r"300 x 200,000, m = 10 \|[^|]*\| ([\d.]+) times its time, peak memory ([\d.]+) times",
+            "300 x 200,000, m = 10",
+            ["times_pca", "peak_over_data"],
+        ),
+        (
+            r"1 % stored, m = 10 \|[^|]*\| ([\d.]+) times its time",
+            "CSR 20,000 x 20,000, m = 10",
+            ["times_svd"],
+        ),
+        (
+            r"it takes 44 s\) \| ([\d.]+) times its time, peak memory ([\d.]+) times the matrix",
+            "CSV 1,000 x 20,000 read and selected",
+            ["times_pyarrow", "peak_over_matrix"],
+        ),
+        (
+            r"LaplacianScore, 2000 x 1000 \|[^|]*\| ([\d.]+) times faster",
+            "LaplacianScore 2000 x 1000 against packages",
+            ["faster_than_the_fastest"],
+        ),
+        (
+            r"MCFS, 2000 x 1000, 100 features \|[^|]*\| ([\d.]+) times faster",
+            "MCFS 2000 x 1000 against packages",
+            ["faster_than_the_fastest"],
+        ),
+        (
+            r"UDFS, 2000 x 1000 \|[^|]*\| ([\d.]+) times faster",
+            "UDFS 2000 x 1000 against packages",
+            ["faster_than_the_fastest"],
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) and "|" not in value else "",
+)
+def test_the_readme_shows_the_last_benchmark(pattern, case, keys):
+    for stated, key in zip(numbers_in(README, pattern), keys, strict=True):
+        assert stated == pytest.approx(CASES[case][key], rel=0.03, abs=0.051), key
+
+
+def test_eufs_came_last_in_the_study_as_its_page_says():
+    page = (ROOT / "docs" / "methods" / "eufs.md").read_text(encoding="utf-8")
+    assert "it came last, tuned and untuned" in page
+    ranks = {}
+    for row in rows_of(STUDY / "ranks.csv"):
+        ranks.setdefault((row["tuning"], row["measure"]), {})[row["method"]] = row["average_rank"]
+    for order in ranks.values():
+        assert max(order, key=lambda method: float(order[method])) == "EUFS"

@@ -1,0 +1,123 @@
+"""The reader's test: Quick start, followed line by line in an empty folder."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parent.parent / "docs" / "quick-start.md"
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+# Reads blocks as lines of JSON; runs each statement by statement, as one types them at the prompt;
+# answers with what was printed. What a notebook would draw is drawn.
+READER = """
+import ast, contextlib, io, json, sys, traceback
+
+def show(value):
+    if value is not None:
+        html = getattr(value, "_repr_html_", None)
+        print(repr(value) if html is None else f"<{len(html())} characters of HTML>")
+
+sys.displayhook = show
+answers, names = sys.stdout, {"__name__": "__main__"}
+for line in sys.stdin:
+    printed, error = io.StringIO(), None
+    with contextlib.redirect_stdout(printed):
+        try:
+            for statement in ast.parse(json.loads(line)).body:
+                code = ast.Interactive([statement])
+                exec(compile(code, "<the page>", "single"), names)
+        except Exception:
+            error = traceback.format_exc()
+    answers.write(json.dumps({"printed": printed.getvalue(), "error": error}) + "\\n")
+    answers.flush()
+"""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A block to run, and what the page says it prints (None: the page does not say)."""
+
+    language: str
+    source: str
+    shown: str | None
+    line: int
+
+
+def steps_of(page: str) -> list[Step]:
+    """The blocks in order; a block of text right after one is what it prints."""
+    blocks = list(FENCED.finditer(page))
+    steps = []
+    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+        if block[1] == "text":
+            continue
+        follows = after is not None and not page[block.end() : after.start()].strip()
+        shown = after[2] if after is not None and follows and after[1] == "text" else None
+        steps.append(Step(block[1], block[2], shown, page[: block.start()].count("\n") + 2))
+    return steps
+
+
+def trimmed(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+@pytest.fixture
+def reader(tmp_path):
+    """One Python process for all Python blocks, in the folder in which the commands run too."""
+    environment = {**os.environ, **ONE_THREAD, "COLUMNS": "100", "MPLBACKEND": "Agg"}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", READER],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as python:
+
+        def run(step: Step) -> str:
+            if step.language == "python":
+                python.stdin.write(json.dumps(step.source) + "\n")
+                python.stdin.flush()
+                answer = json.loads(python.stdout.readline())
+                assert answer["error"] is None, f"line {step.line}: {answer['error']}"
+                return answer["printed"]
+            done = subprocess.run(
+                ["bash", "-e", "-c", step.source],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+            assert done.returncode == 0, f"line {step.line}: {done.stderr}"
+            return done.stdout
+
+        yield run
+        python.stdin.close()
+
+
+def test_quick_start_works_line_by_line_in_an_empty_folder(reader, tmp_path):
+    steps = steps_of(PAGE.read_text(encoding="utf-8"))
+    assert {step.language for step in steps} == {"python", "bash"}
+    for step in steps:
+        printed = reader(step)
+        if step.shown is not None:
+            assert trimmed(printed) == trimmed(step.shown), f"docs/quick-start.md, line {step.line}"
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+    assert len((tmp_path / "later-kept.csv").read_text().splitlines()) == 6
+
+
+def test_what_the_page_shows_is_found_after_the_block_that_prints_it():
+    page = "```python\nprint(1)\n```\n\n```text\n1\n```\n\nWords.\n\n```bash\nls\n```\n"
+    assert steps_of(page) == [
+        Step("python", "print(1)\n", "1\n", 2),
+        Step("bash", "ls\n", None, 12),
+    ]
