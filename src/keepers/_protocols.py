@@ -69,6 +69,10 @@ class RowBlock:
 class BlockSum(Protocol):
     """Something that is summed over the blocks of a table."""
 
+    @property
+    def n_bytes(self) -> float:
+        """Memory of one such sum; infinite if blocks must come in order, into one sum."""
+
     def add(self, block: RowBlock) -> None:
         """Take a block in."""
 

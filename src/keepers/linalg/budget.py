@@ -6,8 +6,8 @@ from keepers._protocols import BlockTable
 
 __all__ = ["Budget"]
 
-# Blocks in hand at a time: as read, less its mean, and what the reader has read ahead.
-_BLOCKS = 6 * 16 * 2**20
+# Blocks in hand: four threads at most, each with one as read and less its mean; and the readers.
+_BLOCKS = 12 * 8 * 2**20
 # d x d arrays at the worst moment: S, the product of a block, a copy for the decomposition.
 _SQUARES = 3
 # d x m arrays: the block and its search direction, their images, and what is made of them; and the

@@ -88,12 +88,13 @@ class FactoredScatter:
 
     def _back(self, projected: FloatArray) -> FloatArray:
         """Xc' times a block of n rows that sums to zero up to rounding."""
-        product = self.X.T @ projected.astype(self.X.dtype, copy=False)
-        product = np.asarray(product).astype(np.float64, copy=False)
-        leftover = projected.sum(axis=0)
-        if np.any(self.moments.mean):
-            product -= np.outer(self.moments.mean, leftover)
-        return product
+        product = np.asarray(self.X.T @ projected.astype(self.X.dtype, copy=False))
+        result = product.astype(np.float64, copy=False)
+        mean, leftover = self.moments.mean[:, np.newaxis], projected.sum(axis=0)
+        if np.any(mean):
+            for rows in row_blocks(*product.shape):
+                result[rows] -= mean[rows] * leftover
+        return result
 
     def diagonal(self) -> FloatArray:
         """Centred sum of squares of every feature."""
@@ -123,13 +124,17 @@ class FactoredScatter:
         )
 
     def _sample_gram(self) -> FloatArray:
-        """Xc Xc': centring the rows and columns of X X' centres the features of X."""
+        """Xc Xc': centring the rows and columns of X X' centres the features of X.
+
+        That holds about any point, so X is taken about its mean in the precision it has.
+        """
         if sp.issparse(self.X):
             gram = (self.X @ self.X.T).toarray().astype(np.float64, copy=False)
         else:
             gram = np.zeros((self.X.shape[0], self.X.shape[0]))
             for columns in row_blocks(self.X.shape[1], self.X.shape[0]):
-                centred = self.X[:, columns] - self.moments.mean[columns]
+                mean = self.moments.mean[columns].astype(self.X.dtype, copy=False)
+                centred = self.X[:, columns] - mean
                 gram += centred @ centred.T
         gram -= gram.mean(axis=0)
         gram -= gram.mean(axis=1, keepdims=True)

@@ -12,6 +12,7 @@ reweighting has spread the diagonal over many orders of magnitude, where Lanczos
 products. See ``docs/decisions/0002-eigensolver.md`` for the measurement against `scipy`'s LOBPCG.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,8 @@ _DEPENDENT = 1e-8
 _FLOOR = 1e-3
 # Images smaller than this share of the largest do not set the accuracy.
 _NEGLIGIBLE = 1e-4
+# Small enough for BLAS not to call its threads for a product of a chunk.
+_CHUNK_BYTES = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -71,59 +74,115 @@ def leading_subspace(
     At least one product is made, even if ``start`` already meets ``tol``: an outer iteration that
     stops on a step in which nothing moved would have converged by neglect.
     """
-    column_shift = shift[:, np.newaxis]
-    width = start.vectors.shape[1]
-    # W, then its search direction, side by side; and the image of both under S.
-    basis = np.empty((operator.size, 2 * width))
-    images = np.empty_like(basis)
-    shifted = start.images - column_shift * start.vectors
-    values, rotation = _descending(start.vectors.T @ shifted)
-    W = np.matmul(start.vectors, rotation, out=basis[:, :width])
-    SW = np.matmul(start.images, rotation, out=images[:, :width])
+    work = _Iteration(start, shift)
     for n_products in range(max_iter + 1):
-        residual = SW - column_shift * W
-        residual -= W * values
-        error = float(np.max(_column_norms(residual) / _column_sizes(SW)))
+        error = work.error
         if n_products == max_iter or (n_products > 0 and error <= tol):
             break
-        direction = basis[:, width:]
-        direction[:] = _preconditioned(residual, column_shift, values)
-        direction -= W @ (W.T @ direction)
-        images[:, width:] = operator.matmat(np.ascontiguousarray(direction))
-        values, mixing = _rayleigh_ritz(basis, images, column_shift, width)
-        basis[:, :width] = basis @ mixing
-        images[:, :width] = images @ mixing
-    return Subspace(W.copy(), SW.copy(), values, float(error), n_products)
+        direction = work.direction()
+        work.improve(direction, operator.matmat(direction))
+    return Subspace(work.W, work.SW, work.values, error, n_products)
+
+
+class _Iteration:
+    """W, its image, and the sweeps of one step over their rows.
+
+    A step looks at every row of a few d x m arrays some forty times. Rows are taken in chunks that
+    stay in the cache meanwhile: with d in the hundred thousands, memory is what takes the time.
+    """
+
+    def __init__(self, start: Subspace, shift: FloatArray) -> None:
+        self.shift = shift[:, np.newaxis]
+        width = start.vectors.shape[1]
+        self._chunks = _row_chunks(len(shift), width)
+        projected = np.zeros((width, width))
+        for rows in self._chunks:
+            block = start.vectors[rows]
+            projected += block.T @ (start.images[rows] - self.shift[rows] * block)
+        self.values, rotation = _descending(projected)
+        self.W: FloatArray = np.empty(start.vectors.shape)
+        self.SW: FloatArray = np.empty(start.vectors.shape)
+        self.error = self._set(
+            lambda rows: (start.vectors[rows] @ rotation, start.images[rows] @ rotation)
+        )
+
+    def _set(self, block: Callable[[slice], tuple[FloatArray, FloatArray]]) -> float:
+        """Set W and SW chunk by chunk; returns the largest relative residual."""
+        residual_squares, image_squares = np.zeros((2, len(self.values)))
+        for rows in self._chunks:
+            W, SW = block(rows)
+            self.W[rows], self.SW[rows] = W, SW
+            residual = self._residual(W, SW, rows)
+            residual_squares += np.einsum("ij,ij->j", residual, residual)
+            image_squares += np.einsum("ij,ij->j", SW, SW)
+        sizes = np.sqrt(image_squares)
+        # Images far smaller than the largest do not set the accuracy.
+        floor = max(_NEGLIGIBLE * float(sizes.max()), np.finfo(float).tiny)
+        return float(np.max(np.sqrt(residual_squares) / np.maximum(sizes, floor)))
+
+    def _residual(self, W: FloatArray, SW: FloatArray, rows: slice) -> FloatArray:
+        residual = SW - self.shift[rows] * W
+        residual -= W * self.values
+        return residual
+
+    def direction(self) -> FloatArray:
+        """The preconditioned residual, less what of it lies in the span of W."""
+        found = np.empty_like(self.W)
+        overlap = np.zeros((len(self.values), len(self.values)))
+        floor = _FLOOR * max(float(np.abs(self.values).max()), np.finfo(float).tiny)
+        for rows in self._chunks:
+            quotient = np.abs(self.shift[rows] + self.values)
+            np.maximum(quotient, floor, out=quotient)
+            residual = self._residual(self.W[rows], self.SW[rows], rows)
+            np.divide(residual, quotient, out=found[rows])
+            overlap += self.W[rows].T @ found[rows]
+        for rows in self._chunks:
+            found[rows] -= self.W[rows] @ overlap
+        return found
+
+    def improve(self, direction: FloatArray, image: FloatArray) -> None:
+        """Move to the leading Ritz vectors of the space of W and the direction."""
+        width = len(self.values)
+        gram, projected = np.zeros((2, 2 * width, 2 * width))
+        old, new = slice(0, width), slice(width, None)
+        for rows in self._chunks:
+            W, D = self.W[rows], direction[rows]
+            AW, AD = self.SW[rows] - self.shift[rows] * W, image[rows] - self.shift[rows] * D
+            gram[old, old] += W.T @ W
+            projected[old, old] += W.T @ AW
+            gram[new, new] += D.T @ D
+            projected[new, new] += D.T @ AD
+            gram[old, new] += W.T @ D
+            projected[old, new] += W.T @ AD
+        gram[new, old], projected[new, old] = gram[old, new].T, projected[old, new].T
+        self.values, mixing = _ritz_vectors(gram, projected, width)
+        stay, move = mixing[:width], mixing[width:]
+        self.error = self._set(
+            lambda rows: (
+                self.W[rows] @ stay + direction[rows] @ move,
+                self.SW[rows] @ stay + image[rows] @ move,
+            )
+        )
+
+
+def _row_chunks(n_rows: int, width: int) -> list[slice]:
+    step = max(256, _CHUNK_BYTES // (8 * width))
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
 def best_of_both(one: Subspace, other: Subspace, shift: FloatArray) -> Subspace:
     """The leading Ritz vectors of S - diag(shift) in the span of two blocks."""
     basis = np.hstack([one.vectors, other.vectors])
     images = np.hstack([one.images, other.images])
-    width = one.vectors.shape[1]
-    values, mixing = _rayleigh_ritz(basis, images, shift[:, np.newaxis], width)
+    projected = basis.T @ (images - shift[:, np.newaxis] * basis)
+    values, mixing = _ritz_vectors(basis.T @ basis, projected, one.vectors.shape[1])
     return Subspace(basis @ mixing, images @ mixing, values)
 
 
-def _preconditioned(
-    residual: FloatArray, column_shift: FloatArray, values: FloatArray
-) -> FloatArray:
-    """Residual over (shift + theta), columns scaled to unit length."""
-    quotient = np.abs(column_shift + values)
-    floor = _FLOOR * max(float(np.abs(values).max()), np.finfo(float).tiny)
-    np.maximum(quotient, floor, out=quotient)
-    np.divide(residual, quotient, out=quotient)
-    norms = _column_norms(quotient)
-    quotient /= np.where(norms > 0.0, norms, 1.0)
-    return quotient
-
-
-def _rayleigh_ritz(
-    basis: FloatArray, images: FloatArray, column_shift: FloatArray, width: int
+def _ritz_vectors(
+    gram: FloatArray, projected: FloatArray, width: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Values and coefficients of the ``width`` leading Ritz vectors in the span of ``basis``."""
-    gram = basis.T @ basis
-    projected = basis.T @ (images - column_shift * basis)
+    """Values and coefficients of the ``width`` leading Ritz vectors of a basis with this Gram."""
     whitening = _whitening(gram)
     values, vectors = _descending(whitening.T @ projected @ whitening)
     return values[:width], whitening @ vectors[:, :width]
@@ -148,13 +207,3 @@ def _descending(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues (largest first) and eigenvectors of a small symmetric matrix."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return values[::-1], vectors[:, ::-1]
-
-
-def _column_norms(block: FloatArray) -> FloatArray:
-    return np.asarray(np.sqrt(np.einsum("ij,ij->j", block, block)))
-
-
-def _column_sizes(images: FloatArray) -> FloatArray:
-    """|S w_j|, from below by a small share of the largest: what a residual is compared with."""
-    norms = _column_norms(images)
-    return np.maximum(norms, max(_NEGLIGIBLE * float(norms.max()), np.finfo(float).tiny))

@@ -226,9 +226,9 @@ def _summing_is_cheap(source: BlockTable, width: int) -> bool:
 class _RowsWithin(RowCollection):
     """Rows, as long as they fit."""
 
-    def __init__(self, n_bytes: float) -> None:
+    def __init__(self, limit: float) -> None:
         super().__init__()
-        self.n_bytes = n_bytes
+        self.limit = limit
         self.held = 0
 
     def add(self, block: RowBlock) -> None:
@@ -236,9 +236,9 @@ class _RowsWithin(RowCollection):
         values = block.values
         parts = [values.data, values.indices] if hasattr(values, "indptr") else [values]
         self.held += sum(part.nbytes for part in parts)
-        if self.held > self.n_bytes:
+        if self.held > self.limit:
             raise DataError(
-                f"The rows must fit into memory_limit, {readable_size(self.n_bytes)} here, because "
+                f"The rows must fit into memory_limit, {readable_size(self.limit)} here, because "
                 "they can be read only once and have too many columns to be summed up; they do "
                 f"not ({block.origin}). Raise memory_limit, or pass something that can be read "
                 "again: a file, an array, a list of blocks, or a function that returns an iterator."

@@ -35,7 +35,7 @@ __all__ = ["BlockRun", "Progress", "SPCAFSResult", "dense_is_cheaper", "solve_bl
 INNER_TOL = 3e-2
 INNER_TOL_BELOW_1 = 1e-4
 # Products after which an eigenproblem counts as a long way from its solution.
-PATIENCE = 4
+PATIENCE = 16
 # The first steps decide which minimum is reached: they are plain, on all rows.
 PLAIN_STEPS = 5
 DEPTH = 3

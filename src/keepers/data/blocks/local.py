@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keepers._protocols import IndexArray, RowBlock, Sum
+from keepers.data.blocks.sharing import shared_out, usable_threads
 from keepers.exceptions import DataError
 
 __all__ = ["BLOCK_BYTES", "LocalBlocks", "rows_at_once"]
 
 # Large enough for one product per block to be efficient, small enough for a cache to help.
-BLOCK_BYTES = 16 * 2**20
+BLOCK_BYTES = 8 * 2**20
 
 
 def rows_at_once(n_columns: int, itemsize: int = 8, n_bytes: int = BLOCK_BYTES) -> int:
@@ -43,13 +44,22 @@ class LocalBlocks(ABC):
         return [self]
 
     def total(self, begin: Callable[[], Sum], columns: IndexArray | None = None) -> Sum:
-        """Sum over all blocks."""
-        result = begin()
+        """Sum over all blocks, with several threads where sums are small."""
         width = self.n_features if columns is None else len(columns)
-        for block in self.blocks(columns):
-            refuse_misshapen(block, width)
-            result.add(block)
-        return result
+        blocks = _well_shaped(self.blocks(columns), width)
+        first = begin()
+        n_threads = usable_threads(first.n_bytes)
+        if n_threads > 1:
+            return shared_out(blocks, [first, *(begin() for _ in range(n_threads - 1))])
+        for block in blocks:
+            first.add(block)
+        return first
+
+
+def _well_shaped(blocks: Iterator[RowBlock], width: int) -> Iterator[RowBlock]:
+    for block in blocks:
+        refuse_misshapen(block, width)
+        yield block
 
 
 def refuse_misshapen(block: RowBlock, width: int) -> None:
