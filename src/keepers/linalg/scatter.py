@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SmallSide, SymmetricOperator
+from keepers.linalg import sparse_products
 from keepers.linalg.moments import ColumnMoments, row_blocks
 
 __all__ = ["DenseScatter", "FactoredScatter", "as_scatter", "forming_pays"]
@@ -30,6 +31,8 @@ EXPECTED_PRODUCTS = 40
 _GRAM_BYTES = 1 << 25
 # Up to this size a full eigendecomposition takes seconds, and is exact.
 SMALL_SIDE = 3000
+# The number of components where it is not known; it shifts the balance only a little.
+_TYPICAL_WIDTH = 10
 
 
 @dataclass(frozen=True)
@@ -81,14 +84,20 @@ class FactoredScatter:
     def matmat(self, V: FloatArray) -> FloatArray:
         """Xc'(Xc V), with the means taken off the two thin products instead of off X."""
         mean = self.moments.mean
-        projected = (self.X @ V.astype(self.X.dtype, copy=False)).astype(np.float64, copy=False)
+        V_cast = V.astype(self.X.dtype, copy=False)
+        product = sparse_products.times(self.X, V_cast) if sp.issparse(self.X) else self.X @ V_cast
+        projected = product.astype(np.float64, copy=False)
         projected -= mean @ V
         projected -= projected.mean(axis=0)  # what rounding left would be multiplied by the mean
         return self._back(projected)
 
     def _back(self, projected: FloatArray) -> FloatArray:
         """Xc' times a block of n rows that sums to zero up to rounding."""
-        product = np.asarray(self.X.T @ projected.astype(self.X.dtype, copy=False))
+        cast = projected.astype(self.X.dtype, copy=False)
+        if sp.issparse(self.X):
+            product = sparse_products.transposed_times(self.X, cast)
+        else:
+            product = self.X.T @ cast
         result = product.astype(np.float64, copy=False)
         mean, leftover = self.moments.mean[:, np.newaxis], projected.sum(axis=0)
         if np.any(mean):
@@ -100,15 +109,23 @@ class FactoredScatter:
         """Centred sum of squares of every feature."""
         return self.moments.sum_of_squares
 
-    def restrict(self, rows: IndexArray) -> "FactoredScatter":
-        """S on some of the features: X loses the other columns."""
-        return FactoredScatter(self.X[:, rows], self.moments.subset(rows))
+    def restrict(self, rows: IndexArray) -> "FactoredScatter | DenseScatter":
+        """S on some of the features: X loses the other columns, and S is formed if few are left."""
+        part = FactoredScatter(self.X[:, rows], self.moments.subset(rows))
+        n_samples, n_features = part.X.shape
+        if sp.issparse(self.X):
+            # A row of k entries gives k^2 products, and takes part in 2 k m of every product.
+            per_row = part.X.nnz / n_samples
+            pays = n_features <= SMALL_SIDE and per_row <= EXPECTED_PRODUCTS * _TYPICAL_WIDTH
+        else:
+            pays = forming_pays(n_samples, n_features, _TYPICAL_WIDTH)
+        return DenseScatter(part.dense()) if pays else part
 
     def dense(self) -> FloatArray:
         """S itself."""
         if not sp.issparse(self.X):
             return centred_gram(self.X, self.moments.mean)
-        gram = (self.X.T @ self.X).toarray().astype(np.float64, copy=False)
+        gram = sparse_products.gram(self.X)
         mean = self.moments.mean
         return gram - self.moments.n_samples * np.outer(mean, mean)
 

@@ -14,15 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import FloatArray, RowBlock
+from keepers.linalg import sparse_products
 from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.shifted import ShiftedRows, less_full_columns, near_own_mean
 
 __all__ = ["MomentSum", "ProductSum", "RowCollection", "ScatterSum"]
 
-# Entries of a sparse product that are made dense at a time, and the share of stored entries from
-# which on the block itself is: a dense product makes a hundred times as many additions a second.
-_DENSE_ENTRIES = 1 << 22
-_DENSE_SHARE = 0.1
 # Blocks after which outer products that were put off are made.
 _PUT_OFF = 64
 
@@ -137,7 +134,7 @@ class ScatterSum:
         """Take a block in."""
         rows = near_own_mean(block)
         if sp.issparse(rows.values):
-            _add_sparse_gram(self._summed, rows.values)
+            self._summed += sparse_products.gram(rows.values)
         else:
             self._summed += rows.values.T @ rows.values
         self._to_subtract.append(rows.sums / np.sqrt(rows.n_rows))
@@ -157,19 +154,6 @@ class ScatterSum:
         """Moments of all rows so far."""
         squares = np.maximum(self.scatter.diagonal(), 0.0)
         return ColumnMoments(self.centre.n_samples, self.centre.mean, squares)
-
-
-def _add_sparse_gram(total: FloatArray, X: Any) -> None:
-    n_rows, n_columns = X.shape
-    step = max(1, _DENSE_ENTRIES // n_columns)
-    if X.nnz > _DENSE_SHARE * n_rows * n_columns:
-        for start in range(0, n_rows, step):
-            rows = X[start : start + step].toarray()
-            total += rows.T @ rows
-        return
-    gram = (X.T @ X).tocsr()
-    for start in range(0, n_columns, step):
-        total[start : start + step] += gram[start : start + step].toarray()
 
 
 class ProductSum:
