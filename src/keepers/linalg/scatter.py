@@ -159,13 +159,20 @@ class FactoredScatter:
 
 
 def centred_gram(X: FloatArray, mean: FloatArray) -> FloatArray:
-    """(X - 1 mean')'(X - 1 mean'), from blocks of rows so that no centred copy of X is held."""
+    """(X - 1 mean')'(X - 1 mean'), from blocks of rows so that no centred copy of X is held.
+
+    Blocks are multiplied in the precision of X and added up in float64.
+    """
     n_samples, n_features = X.shape
     total = np.zeros((n_features, n_features))
+    point = mean.astype(X.dtype, copy=False)
     # Blocks no smaller than S itself, or adding them up would cost as much as multiplying.
     for rows in row_blocks(n_samples, n_features, max(_GRAM_BYTES, total.nbytes)):
-        centred = X[rows] - mean
+        centred = X[rows] - point
         total += centred.T @ centred
+    left = mean - point  # what rounding the mean to the precision of X has left in
+    if left.any():
+        total -= n_samples * np.outer(left, left)
     return total
 
 
@@ -187,7 +194,8 @@ def as_scatter(X: Any, moments: ColumnMoments, block_width: int) -> SymmetricOpe
     if sp.issparse(X):
         return _sparse_scatter(X, moments, offset)
     n_samples, n_features = X.shape
-    if forming_pays(n_samples, n_features, block_width):
+    # Up to a small side S is formed for its decomposition anyway.
+    if n_features <= min(n_samples, SMALL_SIDE) or forming_pays(n_samples, n_features, block_width):
         return DenseScatter(centred_gram(X, moments.mean))
     if np.any(offset):
         centred = (X - moments.mean).astype(X.dtype, copy=False)
