@@ -1,0 +1,118 @@
+"""`keepers select` on folders and patterns, within a memory, and by workers."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from keepers import SPCAFS
+from keepers.data.recipe import Recipe
+
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """Three Parquet files with names of samples, and the table they make together."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((900, 12))
+    X[:, :4] += 3 * random.standard_normal((3, 4))[random.integers(0, 3, 900)]
+    table = pd.DataFrame(X, columns=[f"g{j}" for j in range(12)])
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for number in range(3):
+        rows = table[300 * number : 300 * (number + 1)]
+        named = rows.assign(sample=[f"s{i}" for i in rows.index])
+        named.to_parquet(folder / f"part-{number}.parquet", index=False)
+    return table
+
+
+def kept(done):
+    return [line.split("\t")[1] for line in done.stdout.splitlines()[1:]]
+
+
+@pytest.mark.parametrize("data", ["parts", "parts/part-*.parquet"])
+def test_a_folder_and_a_pattern_give_what_the_whole_table_gives(quick_keepers, parts, data):
+    done = quick_keepers("select", data, "-k", 5, "--id", "sample")
+    assert done.returncode == 0, done.stderr
+    assert kept(done) == list(SPCAFS(5).fit(parts).top().names)
+    assert "900 samples" in done.stderr
+
+
+def test_a_single_file_is_read_in_blocks_if_a_memory_is_given(quick_keepers, parts):
+    where = ("parts/part-1.parquet", "-k", 3, "--drop", "sample")
+    in_memory, in_blocks = (
+        quick_keepers("select", *where),
+        quick_keepers("select", *where, "--memory", "200M", "--checkpoint", "fit.state"),
+    )
+    assert in_blocks.returncode == 0, in_blocks.stderr
+    assert kept(in_memory) == kept(in_blocks)
+
+
+def test_features_stay_and_go_and_the_recipe_is_applied(quick_keepers, parts, tmp_path):
+    chosen = ("-k", 4, "--drop", "sample", "--keep", "g11", "--never", "g0", "--save", "r.json")
+    done = quick_keepers("select", "parts", *chosen, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    names = [feature["name"] for feature in found["features"]]
+    assert names[0] == "g11"
+    assert "g0" not in names
+    assert (found["n_samples"], found["n_features"]) == (900, 12)
+    assert Recipe.load(tmp_path / "r.json").features == tuple(names)
+    apply = ("apply", "r.json", "parts/part-2.parquet", "--out", "kept.csv", "--id", "sample")
+    assert quick_keepers(*apply).returncode == 0
+    assert set(pd.read_csv(tmp_path / "kept.csv").columns) == {"sample", *names}
+
+
+def test_workers_give_the_same(keepers, parts):
+    pytest.importorskip("distributed")
+    done = keepers("select", "parts", "-k", 5, "--drop", "sample", "--workers", 2)
+    assert done.returncode == 0, done.stderr
+    assert kept(done) == list(SPCAFS(5).fit(parts).top().names)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "needs -k"),
+        (("-k", 3, "--method", "lapscore"), "Only --method spcafs reads a table in blocks"),
+        (("-k", 3, "--scale", "unit-features"), "--set scaling=1"),
+        (("-k", 3, "--out", "kept.csv"), "--out needs the table in memory"),
+        (("-k", 3, "--report", "r.html"), "--report needs the table in memory"),
+        (("-k", 3, "--memory", "lots"), "takes a size like 500M"),
+        (("-k", 3, "--set", "memory_limit=3"), "has an option of its own, --memory"),
+        (("-k", 3, "--workers", 2, "--scheduler", "tcp://127.0.0.1:1"), "workers"),
+    ],
+)
+def test_what_blocks_cannot_give_is_refused_in_a_sentence(quick_keepers, parts, options, message):
+    done = quick_keepers("select", "parts", "--drop", "sample", *options)
+    assert done.returncode in (1, 2)
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_damaged_file_is_named(quick_keepers, parts, tmp_path):
+    path = tmp_path / "parts" / "part-1.parquet"
+    path.write_bytes(path.read_bytes()[:-200])
+    done = quick_keepers("select", "parts", "-k", 3, "--drop", "sample")
+    assert done.returncode == 1
+    assert "part-1.parquet" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_gap_is_named_with_file_rows_and_column(quick_keepers, parts, tmp_path):
+    path = tmp_path / "parts" / "part-2.parquet"
+    rows = pd.read_parquet(path)
+    rows.loc[7, "g3"] = np.nan
+    rows.to_parquet(path, index=False)
+    done = quick_keepers("select", "parts", "-k", 3, "--drop", "sample")
+    assert done.returncode == 1
+    assert "part-2.parquet, rows 1 to 300 holds NaN or infinity" in done.stderr
+    assert "'g3' (1)" in done.stderr
+
+
+def test_a_pattern_that_matches_nothing_says_so(quick_keepers, parts):
+    done = quick_keepers("select", "parts/*.csv", "-k", 3)
+    assert done.returncode in (1, 2)
+    assert "matches none" in done.stderr
