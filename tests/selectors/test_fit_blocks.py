@@ -87,6 +87,20 @@ def test_a_large_memory_map_given_to_fit_is_read_in_blocks(narrow, tmp_path, mon
     same_scores(found, SPCAFS(5).fit(narrow))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_large_tall_array_is_fitted_from_its_scatter(narrow, dtype, monkeypatch):
+    X = narrow.astype(dtype)
+    expected = SPCAFS(5, max_correlation=0.6).fit(X)
+    monkeypatch.setattr("keepers.selectors.block_fitting.TALL_SIZE", 1000)
+    found = SPCAFS(5, max_correlation=0.6).fit(X)
+    assert found.scores_.dtype == dtype
+    np.testing.assert_allclose(found.scores_, expected.scores_, atol=1e-5)
+    np.testing.assert_array_equal(found.ranking_[:10], expected.ranking_[:10])
+    X[3, 2] = np.nan
+    with pytest.raises(DataError, match=r"2 \(1\)"):
+        SPCAFS(5).fit(X)
+
+
 def test_names_of_frames_are_kept_and_put_in_order(narrow):
     frame = pd.DataFrame(narrow).add_prefix("p")
     blocks = [frame[:900], frame[900:][frame.columns[::-1]]]

@@ -1,5 +1,6 @@
 """Fits on tables that are read in blocks: out of core, row by row, and on a cluster."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -7,10 +8,12 @@ import scipy.sparse as sp
 
 from keepers._protocols import RowBlock
 from keepers.data.blocks.accepting import as_blocks
+from keepers.data.blocks.arrays import ArrayBlocks
 from keepers.data.dask_blocks import is_dask, selected_columns
 from keepers.data.wording import readable_size
 from keepers.exceptions import DataError
 from keepers.linalg.budget import Budget
+from keepers.linalg.scatter import SMALL_SIDE
 from keepers.linalg.sums import ScatterSum
 from keepers.selectors.block_tables import read_blocks, table_of_scatter
 from keepers.selectors.control import ControlledSelector
@@ -22,6 +25,8 @@ __all__ = ["BlockFitting"]
 
 # How many components to expect where the data decide.
 TYPICAL_COMPONENTS = 10
+# From this number of values on, one pass with all threads pays.
+TALL_SIZE = 10_000_000
 
 
 class BlockFitting(ControlledSelector):
@@ -143,6 +148,19 @@ class BlockFitting(ControlledSelector):
         so_far.add(RowBlock(sp.csr_array(values) if sp.issparse(values) else values, "X"))
         self.scatter_sum_ = so_far
         return so_far
+
+    def _read_summed(self, X):
+        """A large tall array by its scatter, from a single pass with all threads; else None."""
+        if not isinstance(X, np.ndarray) or X.dtype not in (np.float32, np.float64):
+            return None
+        if X.ndim != 2 or X.size < TALL_SIZE:
+            return None
+        n_samples, n_features = X.shape
+        if n_features > min(SMALL_SIDE, n_samples // 2):
+            return None
+        values = validated(self, X)
+        summed = ArrayBlocks(values, "X").total(partial(ScatterSum, values.shape[1]))
+        return table_of_scatter(self, summed, values.dtype)
 
     def _fit_in_blocks(self, source):
         self._check_parameters()

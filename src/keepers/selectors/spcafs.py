@@ -217,7 +217,7 @@ class SPCAFS(BlockFitting):
             self._fit_in_blocks(as_blocks(X))
             return
         self._check_parameters()
-        self._fit_table(read_table(self, X))
+        self._fit_table(self._read_summed(X) or read_table(self, X))
 
     def _fit_table(self, everything):
         control = self._read_control(everything.n_features)
