@@ -69,8 +69,8 @@ class BlockFitting(ControlledSelector):
         Examples
         --------
         >>> from keepers import SPCAFS, datasets
-        >>> X = datasets.load("digits").X
-        >>> blocks = (X[start : start + 500] for start in range(0, len(X), 500))
+        >>> X = datasets.load("srbct").X[:, :300]
+        >>> blocks = (X[start : start + 20] for start in range(0, len(X), 20))
         >>> selector = SPCAFS(10).fit_blocks(blocks)
         >>> selector.n_passes_
         1

@@ -150,6 +150,8 @@ class SPCAFS(BlockFitting):
     route_ : str
         What was held in memory for it: "scatter" (the d x d scatter), "memory" (the rows) or
         "stream" (a few d x m blocks).
+    scatter_sum_ : object
+        What ``partial_fit`` has summed so far; only after it.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : array of shape (n_features,)
