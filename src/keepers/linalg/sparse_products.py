@@ -69,9 +69,11 @@ def _row_parts(X: Any) -> list[tuple[slice, Any]]:
 
 def _rows_of(X: Any, start: int, stop: int) -> Any:
     entries = slice(X.indptr[start], X.indptr[stop])
-    starts = X.indptr[start : stop + 1] - X.indptr[start]
-    shape = (stop - start, X.shape[1])
-    return sp.csr_array((X.data[entries], X.indices[entries], starts), shape=shape)
+    part = sp.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
+    # Set one by one: handed to the constructor, views of a larger array are copied.
+    part.data, part.indices = X.data[entries], X.indices[entries]
+    part.indptr = X.indptr[start : stop + 1] - X.indptr[start]
+    return part
 
 
 def _threads() -> int:

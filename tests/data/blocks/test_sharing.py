@@ -1,0 +1,69 @@
+"""Blocks shared out among threads: the same sums, in a fixed order, and errors that arrive."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from keepers._protocols import RowBlock
+from keepers.data.blocks.sharing import shared_out, usable_threads
+
+
+class Order:
+    """Remembers which blocks it was given, and in which thread."""
+
+    n_bytes = 8.0
+
+    def __init__(self):
+        self.seen = []
+        self.threads = set()
+
+    def add(self, block):
+        if block.origin == "bad":
+            raise ValueError("block refused")
+        self.seen.append(block.origin)
+        self.threads.add(threading.get_ident())
+
+    def merge(self, other):
+        self.seen += other.seen
+
+
+def blocks(*origins):
+    return iter([RowBlock(np.zeros((1, 1)), origin) for origin in origins])
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 5])
+def test_the_ith_block_goes_to_the_same_sum_every_time(n_threads):
+    for _ in range(20):
+        total = shared_out(blocks(*map(str, range(11))), [Order() for _ in range(n_threads)])
+        dealt = [str(i) for first in range(n_threads) for i in range(first, 11, n_threads)]
+        assert total.seen == dealt
+
+
+def test_several_threads_work():
+    sums = [Order(), Order()]
+    shared_out(blocks(*map(str, range(10))), sums)
+    assert sums[0].threads.isdisjoint(sums[1].threads)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 4])
+def test_an_error_in_any_thread_arrives(n_threads):
+    for place in range(5):
+        origins = ["fine"] * 5
+        origins[place] = "bad"
+        with pytest.raises(ValueError, match="block refused"):
+            shared_out(blocks(*origins), [Order() for _ in range(n_threads)])
+
+
+def test_an_error_of_the_reader_arrives():
+    def reader():
+        yield RowBlock(np.zeros((1, 1)), "first")
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        shared_out(reader(), [Order(), Order()])
+
+
+def test_large_sums_and_sums_in_order_have_one_thread():
+    assert usable_threads(float("inf")) == 1
+    assert usable_threads(1e9) == 1
