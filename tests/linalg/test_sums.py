@@ -114,7 +114,8 @@ def test_products_of_blocks_are_those_of_the_table(X, store, offset):
     mean = (X + offset).mean(axis=0)
     blocks = blocks_of(store(X + offset), [60, 61])
     halves = [
-        summed(lambda: ProductSum(mean, V, offset > 0), part) for part in (blocks[:1], blocks[1:])
+        summed(lambda: ProductSum(mean, V, offset > 0, float), part)
+        for part in (blocks[:1], blocks[1:])
     ]
     halves[0].merge(halves[1])
     expected = scatter_of(X) @ V
@@ -122,7 +123,9 @@ def test_products_of_blocks_are_those_of_the_table(X, store, offset):
 
 
 def test_a_product_travels_without_the_block_it_was_made_with(X):
-    total = summed(lambda: ProductSum(X.mean(axis=0), np.ones((7, 3)), False), blocks_of(X, []))
+    total = summed(
+        lambda: ProductSum(X.mean(axis=0), np.ones((7, 3)), False, float), blocks_of(X, [])
+    )
     travelled = pickle.loads(pickle.dumps(total))
     assert vars(travelled).keys() == {"product"}
     travelled.merge(total)

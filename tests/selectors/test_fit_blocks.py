@@ -296,3 +296,17 @@ def test_partial_fit_refuses_another_width_and_too_little_memory(narrow):
 def test_partial_fit_after_fit_starts_anew(narrow):
     selector = SPCAFS(5).fit(narrow)
     same_scores(selector.partial_fit(narrow[:200]), clone(selector).fit(narrow[:200]))
+
+
+@pytest.mark.parametrize("factor", [1e25, 1e-25])
+@pytest.mark.parametrize("shape", [(400, 30), (30, 400)], ids=["tall", "wide"])
+@pytest.mark.parametrize("limit", ["4G", "106M"])
+def test_squares_past_the_range_of_single_precision_are_no_obstacle(factor, shape, limit):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(shape)
+    X[:, :6] += 3 * rng.standard_normal((3, 6))[rng.integers(0, 3, len(X))]
+    expected = SPCAFS(5, n_components=3).fit(X)
+    single = (X * factor).astype(np.float32)
+    fits = [SPCAFS(5, n_components=3, memory_limit=limit) for _ in range(2)]
+    for found in (fits[0].fit(single), fits[1].fit_blocks(single)):
+        np.testing.assert_allclose(found.scores_, expected.scores_, atol=1e-5)

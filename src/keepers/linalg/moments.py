@@ -22,6 +22,8 @@ __all__ = [
 ]
 
 CONSTANT_RATIO = 1e-12
+# Sums of squares that float32 holds, with room for what is made of them.
+SMALLEST_SINGLE, LARGEST_SINGLE = 1e-28, 1e28
 _BLOCK_BYTES = 1 << 22
 _PIECE = 1 << 22
 
@@ -51,6 +53,14 @@ class ColumnMoments:
     def scaled(self, factors: FloatArray) -> "ColumnMoments":
         """Moments of the columns times ``factors``."""
         return ColumnMoments(self.n_samples, self.mean * factors, self.sum_of_squares * factors**2)
+
+    def precision_for(self, dtype: Any) -> np.dtype[Any]:
+        """The precision in which columns of ``dtype`` can be multiplied: their own, if it holds
+        their squares; float64 where those of float32 would overflow or vanish.
+        """
+        squares = self.sum_of_squares[self.sum_of_squares > 0.0]
+        held = np.all((squares > SMALLEST_SINGLE) & (squares < LARGEST_SINGLE))
+        return np.dtype(dtype) if held else np.dtype(np.float64)
 
 
 def scaled_columns(X: Any, factors: FloatArray) -> Any:

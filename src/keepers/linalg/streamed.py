@@ -63,7 +63,13 @@ class StreamedScatter:
         scaled = self.factors[:, np.newaxis] * V
         moments = self.moments
         offset = np.any(np.abs(moments.mean) > HARMLESS_MEAN * np.sqrt(moments.variance))
-        begin = partial(ProductSum, moments.mean, scaled, bool(offset))
+        begin = partial(
+            ProductSum,
+            moments.mean,
+            scaled,
+            bool(offset),
+            moments.precision_for(self.passes.table.dtype),
+        )
         product = self.passes.total(begin, self._columns_to_read).product
         product *= self.factors[:, np.newaxis]
         return product
@@ -93,6 +99,7 @@ class StreamedScatter:
         X = self.passes.total(RowCollection, self._columns_to_read).stacked()
         if np.any(self.factors != 1.0):
             X = scaled_columns(X, self.factors)
+        X = X.astype(self.moments.precision_for(X.dtype), copy=False)
         return as_scatter(X, self.moments.scaled(self.factors), _TYPICAL_WIDTH)
 
     def dense(self) -> FloatArray:

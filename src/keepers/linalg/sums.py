@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from keepers._protocols import FloatArray, RowBlock
 from keepers.linalg import sparse_products
-from keepers.linalg.moments import ColumnMoments
+from keepers.linalg.moments import LARGEST_SINGLE, SMALLEST_SINGLE, ColumnMoments
 from keepers.linalg.shifted import ShiftedRows, less_full_columns, near_own_mean
 
 __all__ = ["MomentSum", "ProductSum", "RowCollection", "ScatterSum"]
@@ -136,7 +136,7 @@ class ScatterSum:
         if sp.issparse(rows.values):
             self._summed += sparse_products.gram(rows.values)
         else:
-            self._summed += rows.values.T @ rows.values
+            self._summed += _gram(rows.values)
         self._to_subtract.append(rows.sums / np.sqrt(rows.n_rows))
         self._to_add.append(self.centre.take(rows.n_rows, rows.shift, rows.mean_left))
         if len(self._to_add) >= _PUT_OFF:
@@ -156,11 +156,28 @@ class ScatterSum:
         return ColumnMoments(self.centre.n_samples, self.centre.mean, squares)
 
 
+def _gram(values: FloatArray) -> FloatArray:
+    """Z'Z in the precision of Z, or in float64 where its squares overflow or vanish in its own."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = values.T @ values
+    if values.dtype == np.float64:
+        return product
+    squares = product.diagonal()
+    vanished = np.flatnonzero(squares < SMALLEST_SINGLE)
+    if np.all(squares < LARGEST_SINGLE) and not values[:, vanished].any():
+        return product
+    double = values.astype(np.float64)
+    return double.T @ double
+
+
 class ProductSum:
     """Xc'(Xc V), where the mean of the table is known."""
 
-    def __init__(self, mean: FloatArray, V: FloatArray, offset: bool) -> None:
-        """``offset``: whether some mean is large beside the spread of its column."""
+    def __init__(self, mean: FloatArray, V: FloatArray, offset: bool, dtype: Any) -> None:
+        """``offset``: whether some mean is large beside the spread of its column; ``dtype``: the
+        precision of the products.
+        """
+        self.dtype = np.dtype(dtype)
         self.mean = mean
         self.V = V
         self.offset = offset
@@ -173,7 +190,7 @@ class ProductSum:
 
     def add(self, block: RowBlock) -> None:
         """Take a block in."""
-        X, left = self._less_mean(block.values)
+        X, left = self._less_mean(block.values.astype(self.dtype, copy=False))
         projected = (X @ self.V.astype(X.dtype, copy=False)).astype(np.float64, copy=False)
         projected -= left @ self.V
         self.product += X.T @ projected.astype(X.dtype, copy=False)

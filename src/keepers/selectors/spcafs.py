@@ -253,7 +253,7 @@ class SPCAFS(BlockFitting):
         self.n_components_ = fit.width
         self.solver_ = fit.solver
         self.mean_ = table.mean.astype(table.dtype, copy=False)
-        self.var_ = everything.spread(everything.moments.variance.astype(table.dtype, copy=False))
+        self.var_ = everything.spread(everything.moments.variance)  # float32 may not hold it
         self.n_samples_seen_ = table.n_samples
         scores = np.sqrt(np.einsum("ij,ij->j", W, W))
         self._store_controlled(scores, everything, control)

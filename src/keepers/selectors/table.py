@@ -136,7 +136,9 @@ def read_table(selector: Any, X: Any) -> Table:
     usable = usable_columns(selector, moments)
     if len(usable) < values.shape[1]:
         values = values[:, usable]
-    return Table(moments.subset(usable), usable, moments.mean, values)
+    kept = moments.subset(usable)
+    values = values.astype(kept.precision_for(values.dtype), copy=False)
+    return Table(kept, usable, moments.mean, values)
 
 
 def refuse_dask(X: Any, what: str, reason: str) -> None:
