@@ -1,4 +1,4 @@
-"""Reference outputs and data sets that we may not redistribute; absent, tests skip and say so."""
+"""Outputs of published programs (tests/fixtures), and data sets that we may not redistribute."""
 
 import os
 from pathlib import Path
@@ -6,25 +6,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-_BESIDE = Path(__file__).resolve().parents[2] / "shared"
-FIXTURES = Path(os.environ.get("KEEPERS_FIXTURES", _BESIDE / "fixtures"))
-DATA = Path(os.environ.get("KEEPERS_DATA", _BESIDE / "data"))
+FIXTURES = Path(__file__).resolve().parent / "fixtures"
+DATA = Path(os.environ.get("KEEPERS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 
-def _archive(folder: Path, name: str, variable: str) -> dict[str, np.ndarray]:
-    path = folder / f"{name}.npz"
-    if not path.exists():
-        pytest.skip(f"{name}.npz is not there; set {variable} to the folder that holds it")
+def _arrays(path: Path) -> dict[str, np.ndarray]:
     with np.load(path, allow_pickle=False) as archive:
         return dict(archive)
 
 
 def fixture(name: str) -> dict[str, np.ndarray]:
-    """Outputs of a method's own program."""
-    return _archive(FIXTURES, name, "KEEPERS_FIXTURES")
+    """Outputs of a method's own program; tests/fixtures/README.md says which."""
+    return _arrays(FIXTURES / f"{name}.npz")
 
 
 def benchmark_data(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """X and y of one of the benchmark data sets."""
-    archive = _archive(DATA, name, "KEEPERS_DATA")
+    """X and y of one of the benchmark data sets; where they are absent the test skips."""
+    path = DATA / f"{name}.npz"
+    if not path.exists():
+        pytest.skip(f"{name}.npz is not there; set KEEPERS_DATA to the folder that holds it")
+    archive = _arrays(path)
     return archive["X"].astype(np.float64), archive["y"]

@@ -21,6 +21,7 @@ from keepers.solvers.spcafs import (
     solve_block,
     solve_dense,
 )
+from shared_material import fixture
 
 REFERENCE = json.loads(Path(__file__).with_name("srbct_algorithm1.json").read_text())
 
@@ -239,3 +240,55 @@ def test_extrapolation_reaches_the_same_objective_in_fewer_steps(srbct, monkeypa
 )
 def test_the_cost_model_prefers_dense_only_where_it_is_cheap(n, d, m, expected):
     assert dense_is_cheaper(n, d, m) is expected
+
+
+AUTHORS_CAP = 50  # steps at which their program gives up
+AUTHORS_EPS = float(np.finfo(float).eps)
+AUTHORS_RUNS = [
+    (name, setting) for name in ("mix", "digits", "blobs", "wide") for setting in range(7)
+]
+
+
+# Where it gave up only the objective can be compared.
+AUTHORS_RUNS_CONVERGED = [
+    (name, setting)
+    for name, setting in AUTHORS_RUNS
+    if len(fixture(f"spcafs_authors_{name}")[f"objective_{setting}"]) < AUTHORS_CAP
+]
+
+
+def squared_norms_of(W):
+    return np.einsum("ij,ij->i", W, W)
+
+
+@pytest.mark.parametrize(("name", "setting"), AUTHORS_RUNS)
+@SOLVERS
+def test_the_objective_is_no_worse_than_that_of_the_authors_program(solve, name, setting):
+    theirs = fixture(f"spcafs_authors_{name}")
+    S, gamma = scatter_of(theirs["X"]), float(theirs["gammas"][setting])
+    W = solve(S, int(theirs["n_components"]), gamma, eps=AUTHORS_EPS, tol=1e-13).W
+    value = gamma * np.sqrt(squared_norms_of(W)).sum() - np.trace(W.T @ S @ W)
+    last = float(theirs[f"objective_{setting}"][-1])
+    assert value <= last + 1e-9 * abs(last)
+
+
+@pytest.mark.parametrize(("name", "setting"), AUTHORS_RUNS_CONVERGED)
+@SOLVERS
+def test_squared_norms_and_the_first_ten_are_those_of_the_authors_program(solve, name, setting):
+    theirs = fixture(f"spcafs_authors_{name}")
+    n_steps = len(theirs[f"objective_{setting}"])
+    S, gamma = scatter_of(theirs["X"]), float(theirs["gammas"][setting])
+    width, wanted = int(theirs["n_components"]), theirs[f"squared_norms_{setting}"]
+    penalty = RowPenalty(gamma, 1.0, AUTHORS_EPS)
+    if solve is dense:  # as many steps as theirs: it is their iteration
+        found = squared_norms_of(solve_dense(S, width, penalty, max_iter=n_steps, tol=0.0).W)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6)
+    else:  # theirs stops when f moves by less than 1e-6, once 2e-5 away from where it leads
+        end = solve_dense(S, width, penalty, max_iter=1000, tol=1e-13).W
+        found = squared_norms_of(solve(S, width, gamma, eps=AUTHORS_EPS, tol=1e-13).W)
+        assert np.all(np.abs(found - wanted) <= 1e-5 + np.abs(squared_norms_of(end) - wanted))
+    # Rows at zero have no order, nor have rows whose norms agree to what was compared above.
+    first = theirs[f"ranking_{setting}"].astype(int)[:10]
+    first = first[found[first] > 1e-5]
+    assert set(first) == set(np.argsort(-found)[: len(first)])
+    assert np.all(np.diff(found[first]) <= 4e-5)
