@@ -20,6 +20,8 @@ __all__ = [
 
 # Candidates that are compared with all the kept ones in a single product.
 _AT_ONCE = 256
+# Copies of a feature correlate at 1 but for this; a limit of 1 lets them pass.
+ROUNDING = 1e-9
 
 
 class Correlations(Protocol):
@@ -58,7 +60,7 @@ def unlike_the_better(
             if len(kept) == most:
                 return keeps
             like = max(strongest[i], among[i, chosen].max(initial=0.0))
-            if like <= max_correlation or forced[i]:
+            if like <= max_correlation + ROUNDING or forced[i]:
                 keeps[places[i]] = True
                 kept.append(int(block[i]))
                 chosen.append(i)

@@ -14,6 +14,7 @@ import numpy as np
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.data.wording import closest, listed
 from keepers.exceptions import ParameterError
+from keepers.linalg.ordering import best_first, levels
 from keepers.selectors.ranking import RankingSelector, TopFeatures
 from keepers.selectors.settings import check_feature_count, count_features, is_real, is_whole
 from keepers.selectors.table import FittedTable
@@ -66,22 +67,25 @@ class FeatureControl:
                 return RowPenalty(gamma, p, eps, group_costs(costs, groups, p), groups)
         return RowPenalty(gamma, p, eps, None if np.all(costs == 1.0) else costs)
 
-    def order(self, scores: FloatArray, constant: BoolArray) -> IndexArray:
+    def order(self, scores: FloatArray, table: FittedTable) -> IndexArray:
         """Columns from best to worst.
 
         Those always kept, the rest, constant ones, those never kept; in each tier by the root mean
-        square score of the group, so that its members stand together, then by score, then index.
+        square score of the group, so that its members stand together, then by score; ties by
+        variance, then by index.
         """
+        constant = table.unusable
         tier = np.where(constant, 2, 1)
         tier[self.must] = 0
         tier[self.never] = 3
-        index = np.arange(len(scores))
+        order = best_first(scores, table.variances)
         if self.groups is None:
-            return np.lexsort((index, -scores, tier))
+            return order[np.argsort(tier[order], kind="stable")]
         counted = ~(constant | self.never)
         squares = np.bincount(self.groups, np.where(counted, scores.astype(float) ** 2, 0.0))
         typical = np.sqrt(squares / np.maximum(np.bincount(self.groups, counted), 1))
-        return np.lexsort((index, -scores, self.groups, -typical[self.groups], tier))
+        place = np.argsort(order)
+        return np.lexsort((place, self.groups, -levels(typical)[self.groups], tier))
 
     def count(self, value: Any, name: str) -> int:
         """How many features a (checked) number, share or None means: of those not ruled out."""
@@ -117,10 +121,10 @@ class ControlledSelector(RankingSelector):
         self, scores: FloatArray, table: FittedTable, control: FeatureControl
     ) -> None:
         """Set ``scores_``, ``ranking_``, ``support_`` and ``penalty_weights_``."""
-        self.scores_ = scores
+        self.scores_ = scores.astype(table.dtype, copy=False)
         self.penalty_weights_ = control.weights
         self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)
-        order = control.order(scores, table.unusable)
+        order = control.order(scores, table)
         self._store_order(order, table, control.must, control.never)
 
     def top(self, k: int | float | None = None) -> TopFeatures:

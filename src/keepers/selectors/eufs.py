@@ -144,7 +144,8 @@ class EUFS(RankingSelector):
     def _fit(self, X):
         self._check_parameters()
         table = read_table(self, X)
-        values = np.asarray(table.X, dtype=np.float64)
+        # In one layout: the iteration amplifies what rounding makes of another.
+        values = np.ascontiguousarray(table.X, dtype=np.float64)
         random = check_random_state(self.random_state)
         n_neighbors = cap_neighbors(self.n_neighbors, values.shape[0])
         rng = np.random.default_rng(random.randint(2**31 - 1))

@@ -2,7 +2,7 @@
 
 Distances come twice. The expansion |x|^2 - 2xy + |y|^2 is fast and finds the candidates; it is
 off by rounding, so every pair that could be among the nearest is a candidate. Differences x - y
-then decide: they are exact where the data are (duplicates, whole numbers), so that ties are ties.
+then decide, and distances that agree to rounding are ties, which go to the lowest index.
 """
 
 import warnings
@@ -33,6 +33,8 @@ __all__ = [
 # it, the matrix of all distances is formed once and serves the neighbours as well.
 BANDWIDTH_SAMPLES = 3000
 _CACHED_BYTES = 1 << 20
+# Relative; sums of squared differences are exact to 1e-13 or better.
+TIE_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -165,19 +167,28 @@ def _with_rounding(points: _Points, rows: IndexArray, squared: FloatArray) -> Fl
     """A bound that no pair within ``squared`` of these rows exceeds by rounding.
 
     An entry is off by at most ``rounding`` (|x|^2 + |y|^2), |y|^2 <= 2 |x|^2 + 2 |x - y|^2, and
-    both the bound and the entries compared with it are off.
+    both the bound and the entries compared with it are off. Pairs that count as ties are within.
     """
-    return squared + 10.0 * points.rounding * (points.squared_norms[rows] + squared)
+    rounding = 10.0 * points.rounding * (points.squared_norms[rows] + squared)
+    return squared + rounding + 4.0 * TIE_TOLERANCE * squared
 
 
 def _first_of_each(
     points: _Points, n_neighbors: int, first: IndexArray, second: IndexArray
 ) -> NeighbourList:
-    """The nearest of each sample among candidate pairs, by distance, then by index."""
+    """The nearest of each sample among candidate pairs, by distance; ties by index.
+
+    Distances that differ by rounding are ties, or layout and CPU would decide between neighbours.
+    """
     low, high = np.minimum(first, second), np.maximum(first, second)
     pairs, place = np.unique(low * points.n_samples + high, return_inverse=True)
     distances = points.pair_distances(*np.divmod(pairs, points.n_samples))[place]
-    order = np.lexsort((second, distances, first))
+    order = np.lexsort((distances, first))
+    ascending = distances[order]
+    apart = np.diff(ascending) > TIE_TOLERANCE * ascending[1:]
+    apart |= np.diff(first[order]) > 0
+    level = np.concatenate([[0], np.cumsum(apart)])
+    order = order[np.lexsort((second[order], level))]
     starts = np.searchsorted(first[order], np.arange(points.n_samples))
     chosen = order[starts[:, np.newaxis] + np.arange(n_neighbors)]
     return NeighbourList(second[chosen], distances[chosen])

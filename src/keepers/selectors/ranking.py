@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers.linalg.ordering import best_first
 from keepers.linalg.redundancy import unlike_the_better
 from keepers.selectors.settings import check_feature_count, check_max_correlation, count_features
 from keepers.selectors.table import FittedTable
@@ -115,11 +116,13 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     def _store_ranking(self, scores: FloatArray, table: FittedTable) -> None:
         """Set ``scores_``, ``ranking_`` and ``support_`` from a score per column the user gave.
 
-        Ties go to the lowest index; constant columns come last.
+        Scores that agree to rounding are ties: they go by variance, then by index. Constant columns
+        come last.
         """
         self.scores_ = scores
         self.n_features_to_select_ = count_features(self.n_features_to_select, len(scores))
-        order = np.lexsort((np.arange(len(scores)), -scores, table.unusable))
+        order = best_first(scores, table.variances)
+        order = order[np.argsort(table.unusable[order], kind="stable")]
         self._store_order(order, table)
 
     def _store_order(

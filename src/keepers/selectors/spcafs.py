@@ -11,6 +11,7 @@ from keepers.data.dask_blocks import is_dask
 from keepers.exceptions import ConvergenceWarning, ParameterError, warn_caller
 from keepers.linalg.null_spectrum import null_edge
 from keepers.linalg.principal import Leading, count_leading, principal_subspace
+from keepers.linalg.proximal import row_norms
 from keepers.selectors.block_fitting import BlockFitting
 from keepers.selectors.checkpoint import Checkpoint, SavedFit
 from keepers.selectors.control import read_control
@@ -243,8 +244,8 @@ class SPCAFS(BlockFitting):
                 "max_iter or tol; the ranking is usually settled long before the objective is.",
                 ConvergenceWarning,
             )
-        W = table.spread(_with_fixed_signs(result.W).T.astype(table.dtype, copy=False))
-        self.components_ = W
+        W = _with_fixed_signs(result.W)
+        self.components_ = table.spread(W.T.astype(table.dtype, copy=False))
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
@@ -255,7 +256,7 @@ class SPCAFS(BlockFitting):
         self.mean_ = table.mean.astype(table.dtype, copy=False)
         self.var_ = everything.spread(everything.moments.variance)  # float32 may not hold it
         self.n_samples_seen_ = table.n_samples
-        scores = np.sqrt(np.einsum("ij,ij->j", W, W))
+        scores = table.spread(row_norms(W).astype(table.working_dtype, copy=False))
         self._store_controlled(scores, everything, control)
 
     def _begun(self, scatter, table, rng):

@@ -1,7 +1,7 @@
 """From whatever the user hands in to a checked table: values, moments, usable columns."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,9 @@ __all__ = [
 # Eigenvalues are squared once more on the way; these bounds on the scatter leave room for that.
 SMALLEST_SCATTER, LARGEST_SCATTER = 1e-140, 1e140
 LARGEST_EXACT_INTEGER = 2**53
+# Values of single precision are multiplied in double up to so many: then they give what the same
+# values in double give, and it costs next to nothing.
+MOST_IN_DOUBLE = 1 << 24
 _NAMED = 5
 
 
@@ -59,6 +62,11 @@ class FittedTable(ABC):
         mask[self.usable] = False
         return mask
 
+    @property
+    def variances(self) -> FloatArray:
+        """Of all the user's columns; 0 for constant ones."""
+        return np.asarray(self.spread(self.moments.variance))
+
     def spread(self, values: Any, fill: float = 0.0) -> Any:
         """Values per usable column (last axis) -> values per column the user gave."""
         shape = (*values.shape[:-1], self.n_features)
@@ -69,7 +77,12 @@ class FittedTable(ABC):
     @property
     @abstractmethod
     def dtype(self) -> np.dtype[Any]:
-        """float64 or float32."""
+        """Of results: float32 if the user's values were, else float64."""
+
+    @property
+    def working_dtype(self) -> np.dtype[Any]:
+        """In which the values are multiplied."""
+        return self.dtype
 
     @abstractmethod
     def restricted(self, rows: IndexArray) -> "FittedTable":
@@ -94,15 +107,27 @@ class Table(FittedTable):
 
     X: Any
     """Array or CSR/CSC matrix of the usable columns, float64 or float32."""
+    precision: np.dtype[Any]
+    """That of results: float32 if the user's values were."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """float64 or float32."""
+        """Of results: float32 if the user's values were, else float64."""
+        return self.precision
+
+    @property
+    def working_dtype(self) -> np.dtype[Any]:
+        """In which the values are multiplied."""
         return np.dtype(self.X.dtype)
 
     def restricted(self, rows: IndexArray) -> "Table":
         """The table with some of the usable columns."""
-        return Table(self.moments.subset(rows), self.usable[rows], self.mean, self.X[:, rows])
+        return replace(
+            self,
+            moments=self.moments.subset(rows),
+            usable=self.usable[rows],
+            X=self.X[:, rows],
+        )
 
     def scaled(self, exponent: float) -> "Table":
         """Every column divided by its standard deviation to the power ``exponent``."""
@@ -110,7 +135,7 @@ class Table(FittedTable):
             return self
         factors = self.moments.variance ** (-exponent / 2)
         X = scaled_columns(self.X, factors)
-        return Table(self.moments.scaled(factors), self.usable, self.mean, X)
+        return replace(self, moments=self.moments.scaled(factors), X=X)
 
     def scatter(self, block_width: int) -> SymmetricOperator:
         """The scatter, in the form whose products are cheapest."""
@@ -137,8 +162,11 @@ def read_table(selector: Any, X: Any) -> Table:
     if len(usable) < values.shape[1]:
         values = values[:, usable]
     kept = moments.subset(usable)
-    values = values.astype(kept.precision_for(values.dtype), copy=False)
-    return Table(kept, usable, moments.mean, values)
+    given = kept.precision_for(values.dtype)
+    stored = values.data if sp.issparse(values) else values
+    small = stored.size <= MOST_IN_DOUBLE
+    values = values.astype(np.float64 if small else given, copy=False)
+    return Table(kept, usable, moments.mean, values, given)
 
 
 def refuse_dask(X: Any, what: str, reason: str) -> None:

@@ -25,6 +25,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from keepers._protocols import FloatArray, IndexArray
+from keepers.linalg.ordering import best_first
 from keepers.linalg.proximal import SpectralPart, keep_top_rows, rank_threshold, row_norms
 
 __all__ = [
@@ -103,6 +104,7 @@ def solve_bcd(
 ) -> BCDResult:
     """Alternate kernel and selection until the selection stays, or comes back."""
     features = np.ascontiguousarray((X - X.mean(axis=0)).T)
+    variances = np.einsum("ij,ij->i", features, features)
     blend: sp.csr_array | BlendedKernel = graph
     history: list[float] = []
     seen: dict[bytes, int] = {}
@@ -110,7 +112,7 @@ def solve_bcd(
     while len(history) < max_iter and not period:
         L = _leading_part(blend, n_clusters, rng)
         scores = _alignment(features, L)
-        selected = np.sort(np.argsort(-scores, kind="stable")[:n_selected])
+        selected = np.sort(best_first(scores, variances)[:n_selected])
         history.append(_agreement(graph, L, beta, float(scores[selected].sum())))
         key = selected.tobytes()
         period = len(history) - seen.setdefault(key, len(history))

@@ -72,11 +72,15 @@ def vanishing_alpha(X: FloatArray, U: FloatArray) -> float:
     """The least alpha for which V = 0 is stationary with this U.
 
     At V = 0 row j of the loss has the gradient -sum_i x_ij u_i / |x_i|, and the penalty holds a row
-    at zero as long as that is no longer than alpha.
+    at zero as long as that is no longer than alpha. A sum whose terms cancel up to rounding is 0.
     """
     norms = row_norms(X)
     weights = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-    return float(row_norms(X.T @ (weights[:, np.newaxis] * U)).max())
+    pulled = weights[:, np.newaxis] * U
+    pulls = row_norms(X.T @ pulled)
+    largest = np.abs(X).T @ row_norms(pulled)
+    rounding = len(X) * np.finfo(np.float64).eps * largest
+    return float(np.where(pulls > rounding, pulls, 0.0).max())
 
 
 def solve_eufs(

@@ -23,6 +23,7 @@ __all__ = ["WORST_SCORE", "LaplacianScores", "laplacian_scores"]
 
 # The upper end of the range; also what a feature gets that does not vary where the graph is.
 WORST_SCORE = 2.0
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ def laplacian_scores(graph: sp.csr_array, X: Any) -> LaplacianScores:
     flat = forms.around_mean <= CONSTANT_RATIO**2 * forms.around_zero
     scores = np.full(X.shape[1], WORST_SCORE)
     np.divide(forms.across_edges, forms.around_mean, out=scores, where=~flat)
-    return LaplacianScores(np.clip(scores, 0.0, WORST_SCORE), flat)
+    scores[scores < ROUNDING] = 0.0  # the same on both ends of every edge
+    return LaplacianScores(np.minimum(scores, WORST_SCORE), flat)
 
 
 def _dense_forms(graph: sp.csr_array, weight: FloatArray, X: Any) -> _Forms:

@@ -20,6 +20,7 @@ from itertools import islice
 import numpy as np
 
 from keepers._protocols import FloatArray, IndexArray
+from keepers.linalg.ordering import first_largest, first_smallest
 from keepers.solvers.active_set import ActiveSet, Gram, Segment
 
 __all__ = ["Gram", "Knot", "SparseFit", "first_knot_of_size", "lasso_knots"]
@@ -76,7 +77,7 @@ def lasso_knots(gram: Gram, covariance: FloatArray, room: int = 64) -> Iterator[
     ``room`` is how many active features to expect; more are made room for.
     """
     active = ActiveSet(gram, covariance, room)
-    joins = int(np.argmax(np.abs(covariance)))
+    joins = first_largest(np.abs(covariance))
     penalty = highest = float(np.abs(covariance[joins]))
     if penalty == 0.0:
         return
@@ -106,7 +107,7 @@ def _next_to_join(segment: Segment, active: ActiveSet) -> tuple[float, int]:
         _time_to_close(segment.penalty - correlation, 1.0 - segment.slope) + active.barred_above,
         _time_to_close(segment.penalty + correlation, 1.0 + segment.slope) + active.barred_below,
     )
-    first = int(np.argmin(steps))
+    first = first_smallest(steps, segment.penalty)
     return float(steps[first]), first
 
 
@@ -116,7 +117,7 @@ def _next_to_drop(segment: Segment, active: ActiveSet) -> tuple[float, int]:
     steps = _time_to_close(active.signs * values, -active.signs * segment.w)
     if active.newest is not None:
         steps[active.newest] = np.inf  # it stands at zero and is about to leave it
-    first = int(np.argmin(steps))
+    first = first_smallest(steps, segment.penalty)
     return float(steps[first]), first
 
 

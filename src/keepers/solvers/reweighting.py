@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepers._protocols import FloatArray
+from keepers.linalg.ordering import tilted
 from keepers.linalg.quadratic_form import QuadraticForm
 from keepers.linalg.smallest import EigenBlock, smallest_eigenvectors
 
@@ -55,10 +56,10 @@ class RowSparseProjection:
 
 
 def first_weights(spread: FloatArray, *, tie_breaker: bool = True) -> FloatArray:
-    """Ones, tilted towards features of large standard deviation ``spread``."""
+    """Ones, tilted towards features of large standard deviation ``spread``, then of low index."""
     if not tie_breaker:
         return np.ones(len(spread))
-    return np.asarray(1.0 + TIE_BREAK * spread.mean() / spread)
+    return tilted(1.0 + TIE_BREAK * spread.mean() / spread)
 
 
 def row_sparse_projection(

@@ -22,6 +22,7 @@ from scipy.linalg import eigh
 
 from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
 from keepers.linalg.light_rows import with_light_rows
+from keepers.linalg.ordering import tilted
 from keepers.linalg.subspace import Subspace, leading_subspace, orthonormal_subspace
 from keepers.solvers.extrapolation import Extrapolation
 from keepers.solvers.penalty import RowPenalty
@@ -89,6 +90,11 @@ def dense_is_cheaper(n_samples: int, n_features: int, width: int) -> bool:
     return 2 * width >= n_features or dense <= block
 
 
+def _weights_after(n_iter: int, weights: FloatArray) -> FloatArray:
+    """The weights; those that follow PCA are tilted, so that rounding does not choose."""
+    return tilted(weights) if n_iter == 1 else weights
+
+
 def _settled(before: float, after: float, trace: float, tol: float) -> bool:
     """Whether a step gained next to nothing, beside f (or the variance, where f is near zero)."""
     return before - after <= tol * max(abs(after), trace / 100)
@@ -118,7 +124,7 @@ def solve_dense(
     if saved is not None:
         W, history = saved["vectors"], saved["history"].tolist()
         n_iter, converged = int(saved["n_iter"]), bool(saved["converged"])
-        shift = penalty.weights(np.einsum("ij,ij->i", W, W))
+        shift = _weights_after(n_iter, penalty.weights(np.einsum("ij,ij->i", W, W)))
     while n_iter < max_iter and not converged:
         shifted = scatter.copy()
         shifted[np.diag_indices(size)] -= shift
@@ -132,7 +138,7 @@ def solve_dense(
         else:
             converged = bool(history) and _settled(history[-1], objective, trace, tol)
             W = candidate[:, ::-1]
-            shift = penalty.weights(squared_norms)  # Eq. (26)
+            shift = _weights_after(n_iter, penalty.weights(squared_norms))  # Eq. (26)
             history.append(objective)
         if callback is not None:
             callback(Progress(n_iter, history[-1], _count_live(W, penalty), size))
@@ -275,7 +281,8 @@ class BlockRun:
         """New weights, then the leading subspace; an extrapolation that raises f is undone."""
         log_norms = self._log_norms(self.space)
         point = log_norms if self.proposal is None else self.proposal
-        shift = self.penalty.weights_at(np.exp(point) - self.penalty.eps)  # Eq. (26)
+        weights = self.penalty.weights_at(np.exp(point) - self.penalty.eps)  # Eq. (26)
+        shift = _weights_after(self.n_iter, weights)
         candidate = self._leading(shift)  # Eq. (27)
         self.n_iter += 1
         before, after = self.history[-1], self.objective(candidate, self.penalty)  # (23)

@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers.linalg.ordering import nearest_first
 
 __all__ = ["Evidence", "Judge"]
 
@@ -123,7 +124,7 @@ def _nearest(distances: FloatArray, n_neighbors: int) -> BoolArray:
     """Sample i, sample j: whether j is among the nearest of i."""
     others = distances.copy()
     np.fill_diagonal(others, np.inf)
-    nearest = np.argpartition(others, n_neighbors - 1, axis=1)[:, :n_neighbors]
+    nearest = nearest_first(others, n_neighbors)
     near = np.zeros(others.shape, dtype=bool)
     np.put_along_axis(near, nearest, True, axis=1)
     return near

@@ -8,6 +8,7 @@ import numpy as np
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ParameterError
+from keepers.linalg.ordering import levels
 from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import as_scatter
 from keepers.selectors.settings import check_count, is_whole
@@ -227,4 +228,4 @@ def _entry_order(scores: FloatArray, eps: float) -> IndexArray:
     live = scores**2 > 4.0 * eps
     last = np.where(live.any(axis=0), len(scores) - 1 - np.argmax(live[::-1], axis=0), -1)
     there = scores[np.maximum(last, 0), np.arange(scores.shape[1])]
-    return np.lexsort((np.arange(scores.shape[1]), -there, -last))
+    return np.lexsort((np.arange(scores.shape[1]), -levels(there), -last))

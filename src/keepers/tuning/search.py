@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from keepers._protocols import IndexArray
 from keepers.exceptions import KeepersWarning, ParameterError
+from keepers.linalg.ordering import levels
 from keepers.linalg.principal import principal_subspace
 from keepers.linalg.redundancy import unlike_the_better
 from keepers.linalg.scatter import as_scatter
@@ -137,7 +138,8 @@ def select_settings(
     n_features_to_select : int, float in (0, 1] or None, default=None
         How many features to keep, or which share of them; None finds the number.
     n_components : value or sequence, default=(1, 10, 30, 100)
-        As in `SPCAFS`; numbers larger than the table allows are left out.
+        As in `SPCAFS`. Of several numbers, those above a third of the columns are left out: with
+        nearly as many components as columns every feature scores the same.
     gamma_shares : float or sequence of float, default=(1e-5, 1.0)
         Penalty weights, as shares of the leading eigenvalue: next to none, and one that leaves
         ``n_components`` rows.
@@ -206,10 +208,14 @@ def _checked_grid(
     for most in tried["max_correlation"]:
         check_max_correlation(most)
     n_samples, n_usable = table.X.shape
-    limit = min(n_samples - 1, n_usable)
-    widths = [m for m in tried["n_components"] if not is_real(m) or m <= limit]
-    if not widths or (widths == [1] and len(tried["n_components"]) > 1 and limit > 1):
-        widths.append(limit)  # a table too small for more than one of the numbers
+    # Near as many components as columns, all rows of W have the same norm and nothing is ranked.
+    limit = max(1, min(n_samples - 1, n_usable // 3))
+    if len(tried["n_components"]) == 1:
+        widths = list(tried["n_components"])  # the user's choice, not a candidate of ours
+    else:
+        widths = [m for m in tried["n_components"] if not is_real(m) or m <= limit]
+        if not widths or (widths == [1] and limit > 1):
+            widths.append(limit)  # a table too small for more than one of the numbers
     grid = [
         {"scaling": a, "n_components": m, "p": exponent, "gamma_share": share}
         for a, m, exponent, share in itertools.product(
@@ -293,7 +299,9 @@ class _Search:
                     self.table.usable[columns],
                 )
             )
-        trials.sort(key=lambda trial: -trial.evidence.score)
+        # Evidence that differs by rounding is level: then the setting tried first wins.
+        strength = levels(np.array([trial.evidence.score for trial in trials]))
+        trials = [trials[at] for at in np.argsort(-strength, kind="stable")]
         return SettingsChoice(
             n_features_to_select=wanted,
             trials=tuple(trials),

@@ -1,0 +1,80 @@
+"""Orders that rounding does not decide.
+
+The same table gives scores that differ in their last digits with the layout of the array, the
+number of threads and the CPU's BLAS kernels. Values that agree up to that count as equal here.
+"""
+
+import numpy as np
+
+from keepers._protocols import FloatArray, IndexArray
+
+__all__ = [
+    "TIE_TOLERANCE",
+    "best_first",
+    "first_largest",
+    "first_smallest",
+    "levels",
+    "nearest_first",
+    "tilted",
+]
+
+# Scores are ties if they differ by less than this share of the larger one. Measured: layouts,
+# kernels and threads move them by up to 1e-9, blocks of rows by 3e-8.
+TIE_TOLERANCE = 1e-7
+TIE_TOLERANCE_SINGLE = 2e-6
+# The same beside the largest of all values: what was left when larger terms cancelled.
+_CANCELLED = 1e-3
+# Single steps of a computation carry less rounding than its result.
+_STEP_TOLERANCE = 1e-10
+_TILT = 1e-9
+
+
+def levels(values: FloatArray) -> IndexArray:
+    """0 for the lowest value, and one more wherever the next one is larger by more than a tie."""
+    order = np.argsort(values, kind="stable")
+    ascending = values[order].astype(np.float64)
+    size = np.abs(ascending)
+    tol = TIE_TOLERANCE_SINGLE if values.dtype == np.float32 else TIE_TOLERANCE
+    reach = tol * (np.maximum(size[1:], size[:-1]) + _CANCELLED * size.max(initial=0.0))
+    found = np.zeros(len(values), dtype=np.intp)
+    found[order[1:]] = np.cumsum(np.diff(ascending) > reach)
+    return found
+
+
+def best_first(scores: FloatArray, variances: FloatArray) -> IndexArray:
+    """Columns by score, highest first; ties by variance, highest first; then by index."""
+    order = np.lexsort((np.arange(len(scores)), -levels(variances), -levels(scores)))
+    return np.asarray(order, dtype=np.intp)
+
+
+def first_smallest(values: FloatArray, scale: float = 0.0) -> int:
+    """The lowest index whose value is the smallest, or larger by rounding only.
+
+    ``scale`` is the size of the terms that the values were computed from, where that is larger.
+    """
+    least = float(np.min(values))
+    return int(np.argmax(values <= least + _STEP_TOLERANCE * max(abs(least), scale)))
+
+
+def first_largest(values: FloatArray) -> int:
+    """The lowest index whose value is the largest, or smaller by rounding only."""
+    return first_smallest(-values)
+
+
+def nearest_first(distances: FloatArray, count: int) -> IndexArray:
+    """For every row the ``count`` smallest entries; at the edge, ties go to the lowest index."""
+    edge = np.partition(distances, count - 1, axis=1)[:, count - 1 : count]
+    reach = _STEP_TOLERANCE * np.abs(edge)
+    # Surely within the edge, at it, beyond it; a stable sort leaves each in the order of indices.
+    zone = (distances >= edge - reach).astype(np.int8) + (distances > edge + reach)
+    return np.asarray(np.argsort(zone, axis=1, kind="stable")[:, :count])
+
+
+def tilted(weights: FloatArray) -> FloatArray:
+    """Penalty weights that rise by a billionth from the first row to the last.
+
+    Rows of identical columns are the same in every step of a method but for rounding, and where one
+    of them has to go, rounding would choose. Begun like this, the last one goes on every machine;
+    weights of later steps are not tilted, so that the solution is what it was.
+    """
+    return np.asarray(weights * np.linspace(1.0, 1.0 + _TILT, len(weights)))
