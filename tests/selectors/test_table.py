@@ -183,6 +183,14 @@ def test_wild_indices_are_refused_before_native_code_follows_them(name, damage):
         (fit if name in SELECTORS else enter)(name, DAMAGED[damage]())
 
 
+@pytest.mark.parametrize("name", ["SPCAFS", "VarianceScore"])  # one that has its own, one not
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_wild_indices_are_refused_by_transform_too(name, damage):
+    selector = fit(name, X)
+    with pytest.raises(DataError, match="indices of a sparse matrix must lie inside its shape"):
+        selector.transform(DAMAGED[damage]())
+
+
 FRAME = pd.DataFrame(X, columns=list("abcdef"))
 TIMES = {
     "pandas datetime": FRAME.assign(t=DAYS),
