@@ -11,14 +11,10 @@ import matplotlib
 from sphinx.application import Sphinx
 
 import keepers
-from keepers import datasets
 
 DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS / "_extensions"), str(DOCS)]
 matplotlib.use("Agg")
-
-# `keepers.datasets` is how users reach `keepers.data`; autodoc can only import what is a module.
-sys.modules["keepers.datasets"] = datasets
 
 project = "keepers"
 author = "The keepers developers"

@@ -1,15 +1,53 @@
 """What the package promises about itself."""
 
+import ast
+import importlib
+import pickle
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import keepers
 
 ROOT = Path(__file__).parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SOURCE = ROOT / "src" / "keepers"
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = SETTINGS["project"]
+# What a package is called where it is imported, if not by its own name.
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+# Folders of the command, which needs the extra "cli" anyway.
+OF_THE_COMMAND = {"cli", "evaluation"}
+
+
+def required(*lists: list[str]) -> set[str]:
+    """Names of the packages in lists of requirements."""
+    return {re.split(r"[<>=!\[ ]", requirement)[0] for names in lists for requirement in names}
+
+
+def imported(path: Path) -> tuple[set[str], set[str]]:
+    """Packages from elsewhere that a file imports at once, and those it imports when needed."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    at_once: set[str] = set()
+    later: set[str] = set()
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = [node.module or ""]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+            ("import_module", "_imported", "require")
+        ):
+            names = [a.value for a in node.args if isinstance(a, ast.Constant)]
+        roots = {name.split(".")[0] for name in names} - {"keepers"} - sys.stdlib_module_names
+        (at_once if node in tree.body else later).update(
+            DISTRIBUTIONS.get(root, root) for root in roots
+        )
+    return at_once, later
 
 
 def test_the_version_is_the_same_everywhere():
@@ -19,8 +57,53 @@ def test_the_version_is_the_same_everywhere():
 
 
 def test_the_core_needs_numpy_scipy_and_scikit_learn_only():
-    names = {re.split(r"[<>=!\[ ]", requirement)[0] for requirement in PROJECT["dependencies"]}
-    assert names == {"numpy", "scipy", "scikit-learn"}
+    """And the two packages that scikit-learn brings, which are imported here as well."""
+    names = required(PROJECT["dependencies"])
+    assert names == {"numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl"}
+
+
+def test_everything_imported_is_declared_and_everything_required_is_imported():
+    extras = PROJECT["optional-dependencies"]
+    core = required(PROJECT["dependencies"])
+    optional = required(*(extras[name] for name in set(extras) - {"all", "docs", "dev"}))
+    used = set()
+    for path in sorted(SOURCE.rglob("*.py")):
+        at_once, later = imported(path)
+        of_the_command = path.relative_to(SOURCE).parts[0] in OF_THE_COMMAND
+        allowed = core | required(extras["cli"]) if of_the_command else core
+        assert at_once <= allowed, f"{path.name}: {at_once - allowed} not declared"
+        assert later <= core | optional, f"{path.name}: {later - core - optional} not declared"
+        used |= at_once | later
+    assert core | optional == used
+
+
+@pytest.mark.parametrize("name", ["datasets", "metrics"])
+def test_public_modules_can_be_imported_from(name):
+    module = importlib.import_module(f"keepers.{name}")
+    assert getattr(keepers, name) is module
+    assert module.__name__ == f"keepers.{name}"
+    code = f"from keepers.{name} import {module.__all__[-1]}; import keepers.{name} as m; m.__all__"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_datasets_are_all_of_data_and_pickle():
+    assert keepers.datasets.__all__ == importlib.import_module("keepers.data").__all__
+    loaded = keepers.datasets.load("digits")
+    assert type(pickle.loads(pickle.dumps(loaded))) is keepers.datasets.Dataset
+    assert pickle.loads(pickle.dumps(keepers.datasets.load)) is keepers.datasets.load
+
+
+def test_the_tree_in_contributing_is_that_of_the_repository():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    tree = re.search(r"```\nsrc/keepers/\n(.*?)```", text, re.DOTALL)[1]
+    inside = set(re.findall(r"^  (\S+)", tree, re.MULTILINE))
+    here = {f"{path.parent.name}/" for path in SOURCE.glob("*/__init__.py")}
+    here |= {path.name for path in SOURCE.glob("*.py") if path.name != "__init__.py"}
+    assert inside == here
+    for folder in re.findall(r"^([a-z][\w/]*/)", tree, re.MULTILINE):
+        assert (ROOT / folder).is_dir(), folder
+    layers = SETTINGS["tool"]["importlinter"]["contracts"][0]["layers"]
+    assert f"`{' -> '.join(layers)}`" in text
 
 
 def test_all_stands_for_every_user_facing_extra():
@@ -48,8 +131,7 @@ def test_the_core_works_where_no_optional_package_is_installed():
 
 
 def test_a_wheel_carries_the_studies_and_the_pages():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    carried = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    carried = SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     studies = {path.relative_to(ROOT).as_posix() for path in (ROOT / "experiments").glob("*.toml")}
     assert set(carried) == studies
     assert all(target.startswith("keepers/evaluation/study_files/") for target in carried.values())

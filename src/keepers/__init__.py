@@ -8,8 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keepers import data as datasets
-    from keepers import metrics
+    from keepers import datasets, metrics
     from keepers.reporting.selection import make_report as report
     from keepers.selectors import (
         DGUFS,
@@ -56,7 +55,7 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
-    "datasets": ("keepers.data", None),
+    "datasets": ("keepers.datasets", None),
     "metrics": ("keepers.metrics", None),
     "report": ("keepers.reporting.selection", "make_report"),
     "SPCAFSCV": ("keepers.tuning", "SPCAFSCV"),

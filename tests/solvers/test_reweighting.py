@@ -60,3 +60,9 @@ def test_scores_that_are_noise_are_ordered_by_cost_below_the_others():
 def test_costs_that_are_zero_or_rounded_below_leave_scores_positive():
     scores = break_ties_by_cost(np.array([1.0, 0.0, 0.0]), np.array([0.0, -1e-18, 0.0]))
     assert scores.min() > 0
+
+
+def test_the_tie_breaker_stays_a_tilt_where_spreads_are_120_decades_apart():
+    weights = first_weights(np.array([1e-60, 1.0, 1e60]))
+    assert weights.max() <= 2.0
+    assert np.all(np.diff(weights) <= 0)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from keepers.linalg.quadratic_form import LaplacianForms
-from keepers.solvers.udfs import patch_laplacian, solve_udfs
+from keepers.solvers.udfs import local_scatter, solve_udfs
 from shared_material import fixture
 
 DATA = ("mix", "digits", "blobs")
@@ -20,45 +20,67 @@ def centred(X):
 
 def local_form(X, k, regularization):
     X = centred(X)
-    Lbar = patch_laplacian(X, neighbours_of(X, k), regularization)
-    return LaplacianForms.of(X).form(Lbar)
+    forms = LaplacianForms.of(X)
+    return forms.of_middle(local_scatter(forms.coordinates, neighbours_of(X, k), regularization))
 
 
 def table(shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-@pytest.mark.parametrize("regularization", [1e-6, 1.0, 1000.0])
-def test_lbar_is_symmetric_positive_and_annihilates_constants(regularization):
-    X = centred(table((40, 8)))
-    Lbar = patch_laplacian(X, neighbours_of(X, 5), regularization).toarray()
-    np.testing.assert_array_equal(Lbar, Lbar.T)
-    scale = np.abs(Lbar).max()
-    assert np.abs(Lbar.sum(axis=1)).max() <= 1e-12 * scale
-    assert np.linalg.eigvalsh(Lbar).min() >= -1e-12 * scale
-
-
-def test_lbar_equals_the_sum_over_samples_of_its_definition():
-    X = centred(table((20, 6)))
-    k, regularization = 4, 0.5
-    neighbours = neighbours_of(X, k)
+def patch_laplacian(X, neighbours, regularization):
+    """Lbar by its definition."""
+    n_samples, k = neighbours.shape
     H = np.eye(k + 1) - 1 / (k + 1)
-    expected = np.zeros((20, 20))
-    for i in range(20):
+    Lbar = np.zeros((n_samples, n_samples))
+    for i in range(n_samples):
         patch = [i, *neighbours[i]]
         Z = H @ X[patch]
         block = H @ np.linalg.inv(Z @ Z.T + regularization * np.eye(k + 1)) @ H
-        expected[np.ix_(patch, patch)] += block
-    Lbar = patch_laplacian(X, neighbours, regularization).toarray()
-    np.testing.assert_allclose(Lbar, expected, atol=1e-12)
+        Lbar[np.ix_(patch, patch)] += block
+    return Lbar
 
 
-def test_with_everyone_a_neighbour_lbar_has_a_closed_form():
+@pytest.mark.parametrize("regularization", [1e-6, 0.5, 1000.0])
+@pytest.mark.parametrize(("shape", "k"), [((20, 6), 4), ((20, 3), 8), ((9, 30), 4)])
+def test_the_local_scatter_equals_the_sum_over_samples_of_its_definition(shape, k, regularization):
+    X = centred(table(shape))
+    expected = X.T @ patch_laplacian(X, neighbours_of(X, k), regularization) @ X
+    M = local_form(X, k, regularization).images(np.eye(shape[1]))
+    # With 1e-6 the inverse of the definition loses digits in directions of no spread.
+    atol = (1e-8 if regularization < 0.1 else 1e-12) * np.abs(expected).max()
+    np.testing.assert_allclose(M, expected, rtol=0, atol=atol)
+
+
+def test_with_everyone_a_neighbour_the_local_scatter_has_a_closed_form():
     X = centred(table((12, 5)))
-    H = np.eye(12) - 1 / 12
-    expected = 12 * H @ np.linalg.inv(2.0 * np.eye(12) + H @ X @ X.T @ H) @ H
-    Lbar = patch_laplacian(X, neighbours_of(X, 11), 2.0).toarray()
-    np.testing.assert_allclose(Lbar, expected, atol=1e-12)
+    expected = 12 * X.T @ np.linalg.inv(2.0 * np.eye(12) + X @ X.T) @ X
+    M = local_form(X, 11, 2.0).images(np.eye(5))
+    np.testing.assert_allclose(M, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("outlier", [1e9, 1e15, 1e60])
+def test_one_far_outlier_leaves_the_local_scatter_of_the_others_as_it_is(outlier):
+    X = table((40, 6))
+    spoiled = X.copy()
+    spoiled[3, 2] = outlier
+    neighbours = neighbours_of(X, 5)
+    far = np.array([3 in [i, *neighbours[i]] for i in range(40)])
+    M = local_scatter(spoiled, neighbours, 1.0)
+    # Patches without the outlier give what they gave; one with it gives no more than 5.
+    others = local_scatter_of(X, neighbours, ~far)
+    assert np.linalg.eigvalsh(M - others).min() >= -1e-9
+    assert np.trace(M - others) <= 5 * far.sum()
+    assert np.linalg.eigvalsh(M).min() > 0
+
+
+def local_scatter_of(X, neighbours, chosen):
+    """The part of M of some patches, by its definition, lambda being 1."""
+    M = np.zeros((X.shape[1], X.shape[1]))
+    for i in np.flatnonzero(chosen):
+        Z = X[[i, *neighbours[i]]] - X[[i, *neighbours[i]]].mean(axis=0)
+        M += Z.T @ np.linalg.solve(Z @ Z.T + np.eye(len(Z)), Z)
+    return M
 
 
 @pytest.mark.parametrize("shape", [(60, 10), (30, 60)])
@@ -104,13 +126,12 @@ def test_the_objective_never_rises_and_scores_sum_to_the_columns(shape):
 
 @pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("regularization", [1, 1000])
-def test_lbar_is_that_of_the_authors(name, regularization):
+def test_the_local_scatter_is_that_of_the_authors(name, regularization):
     reference = fixture(f"udfs_authors_{name}")
     X = centred(reference["X"])
-    Lbar = patch_laplacian(X, neighbours_of(X, int(reference["k"])), regularization)
-    np.testing.assert_allclose(
-        Lbar.toarray(), reference[f"L_l{regularization}"], rtol=0, atol=1.3e-13
-    )
+    M = local_form(X, int(reference["k"]), regularization).images(np.eye(X.shape[1]))
+    expected = X.T @ reference[f"L_l{regularization}"] @ X
+    np.testing.assert_allclose(M, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("name", DATA)
@@ -164,9 +185,9 @@ def test_the_patches_of_scikit_feature_are_not_imitated():
 def test_the_authors_branch_for_few_features_is_not_imitated():
     reference = fixture("udfs_authors_smalld_branch")
     X, k, regularization = centred(reference["X"]), int(reference["k"]), float(reference["lam"])
-    neighbours = neighbours_of(X, k)
-    Lbar = patch_laplacian(X, neighbours, regularization).toarray()
-    assert np.abs(Lbar - reference["L_ref"]).max() > 0.1 * np.abs(Lbar).max()
+    theirs = X.T @ reference["L_ref"] @ X
+    M = local_form(X, k, regularization).images(np.eye(X.shape[1]))
+    assert np.abs(M - theirs).max() > 0.01 * np.abs(M).max()
     # What that branch computes instead.
-    other = patch_laplacian(X, neighbours, 1 / regularization).toarray() / regularization
-    np.testing.assert_allclose(other, reference["L_ref"], rtol=0, atol=2e-13)
+    other = local_form(X, k, 1 / regularization).images(np.eye(X.shape[1])) / regularization
+    np.testing.assert_allclose(other, theirs, rtol=0, atol=1e-11 * np.abs(theirs).max())

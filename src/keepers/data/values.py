@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from keepers.data.in_memory import canonical_sparse
 from keepers.data.limits import refuse_columns, refuse_hollow
 from keepers.exceptions import DataError
 
@@ -32,19 +33,10 @@ def as_values(X: Any, what: str) -> Any:
     target = np.dtype(np.float32) if X.dtype.itemsize <= 4 and kind == "f" else np.dtype(np.float64)
     if sp.issparse(X):
         refuse_hollow(X.shape[0], X.nnz, repr(what))
-        return _checked_csr(X, target)
+        return sp.csr_matrix(canonical_sparse(X), dtype=target)
     X = np.asarray(X, dtype=target)
     contiguous = X.flags.c_contiguous or X.flags.f_contiguous
     return X if contiguous and X.flags.writeable else X.copy(order="A")
-
-
-def _checked_csr(X: Any, target: np.dtype[Any]) -> Any:
-    """CSR with its indices proven to lie inside: scipy trusts them, and a damaged file may lie."""
-    if X.format in ("csr", "csc"):
-        X.check_format(full_check=True)
-    csr = sp.csr_matrix(X, dtype=target)
-    csr.sum_duplicates()
-    return csr
 
 
 def _refuse_inexact_integers(X: Any, what: str) -> None:

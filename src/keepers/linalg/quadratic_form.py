@@ -279,11 +279,20 @@ class LaplacianForms:
             return cls(X, None, None)
         return cls(X, *np.linalg.qr(X.T))
 
+    @property
+    def coordinates(self) -> FloatArray:
+        """The samples in the basis: X itself where there is none."""
+        return self.X if self.triangle is None else self.triangle.T
+
     def form(self, L: sp.csr_array) -> QuadraticForm:
         """X'LX."""
-        if self.basis is None or self.triangle is None:
-            return DenseForm(_symmetric(self.X.T @ (L @ self.X)))
-        return _low_rank_form(self.basis, self.triangle @ (L @ self.triangle.T))
+        return self.of_middle(self.coordinates.T @ (L @ self.coordinates))
+
+    def of_middle(self, middle: FloatArray) -> QuadraticForm:
+        """The form that is ``middle`` in the coordinates of the samples."""
+        if self.basis is None:
+            return DenseForm(_symmetric(middle))
+        return _low_rank_form(self.basis, middle)
 
 
 def _low_rank_form(basis: FloatArray, middle: FloatArray) -> LowRankForm:

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers.data.in_memory import canonical_sparse
 from keepers.linalg.ordering import best_first
 from keepers.linalg.redundancy import unlike_the_better
 from keepers.selectors.settings import check_feature_count, check_max_correlation, count_features
@@ -167,6 +169,22 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     def _generator(self) -> np.random.Generator:
         """The random numbers of one fit, from ``random_state``."""
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def transform(self, X):
+        """The columns kept of X.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+            A table with the columns of the one fitted.
+
+        Returns
+        -------
+        array, data frame or sparse matrix
+            The kept columns, in the order of X.
+        """
+        # SciPy would follow indices that lie outside of the matrix.
+        return super().transform(canonical_sparse(X) if sp.issparse(X) else X)
 
     def _get_support_mask(self) -> BoolArray:
         check_is_fitted(self)

@@ -10,6 +10,8 @@ from sklearn.utils.validation import validate_data
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers.data.dask_blocks import is_dask
+from keepers.data.in_memory import describe_missing, numeric_input
+from keepers.data.wording import listed
 from keepers.exceptions import DataError, DataWarning, warn_caller
 from keepers.linalg.moments import ColumnMoments, column_moments, scaled_columns
 from keepers.linalg.redundancy import ColumnCorrelations, Correlations
@@ -27,11 +29,9 @@ __all__ = [
 
 # Eigenvalues are squared once more on the way; these bounds on the scatter leave room for that.
 SMALLEST_SCATTER, LARGEST_SCATTER = 1e-140, 1e140
-LARGEST_EXACT_INTEGER = 2**53
 # Values of single precision are multiplied in double up to so many: then they give what the same
 # values in double give, and it costs next to nothing.
 MOST_IN_DOUBLE = 1 << 24
-_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -149,12 +149,8 @@ class Table(FittedTable):
 def read_table(selector: Any, X: Any) -> Table:
     """Validate X for ``selector``, leave out constant columns, and measure the rest."""
     refuse_dask(X, type(selector).__name__, selector.why_not_dask)
-    if sp.issparse(X) and selector.why_not_sparse is not None:
-        raise DataError(
-            f"{type(selector).__name__} does not accept a sparse matrix: {selector.why_not_sparse} "
-            "Pass X.toarray() if it fits in memory."
-        )
-    _refuse_large_integers(X)
+    if selector.why_not_sparse is not None:
+        _refuse_sparse(selector, X)
     values = validated(selector, X)
     moments = column_moments(values)
     refuse_unrepresentable(values, moments)
@@ -167,6 +163,19 @@ def read_table(selector: Any, X: Any) -> Table:
     small = stored.size <= MOST_IN_DOUBLE
     values = values.astype(np.float64 if small else given, copy=False)
     return Table(kept, usable, moments.mean, values, given)
+
+
+def _refuse_sparse(selector: Any, X: Any) -> None:
+    if sp.issparse(X):
+        raise DataError(
+            f"{type(selector).__name__} does not accept a sparse matrix: {selector.why_not_sparse} "
+            "Pass X.toarray() if it fits in memory."
+        )
+    if hasattr(X, "sparse") and all(str(dtype).startswith("Sparse") for dtype in X.dtypes):
+        raise DataError(
+            f"{type(selector).__name__} does not accept sparse columns: {selector.why_not_sparse} "
+            "Pass X.sparse.to_dense() if it fits in memory."
+        )
 
 
 def refuse_dask(X: Any, what: str, reason: str) -> None:
@@ -198,7 +207,8 @@ def usable_columns(selector: Any, moments: ColumnMoments, *, quiet: bool = False
 
 
 def validated(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> Any:
-    """scikit-learn's checks, with messages that name the columns at fault."""
+    """scikit-learn's checks and our own, with messages that name the columns at fault."""
+    X = numeric_input(X)
     try:
         with np.errstate(all="ignore"):
             return validate_data(
@@ -210,70 +220,10 @@ def validated(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> 
                 reset=reset,
             )
     except (ValueError, TypeError) as error:
-        explanation = _text_columns(X) or _missing_values(X)
+        explanation = describe_missing(X)
         if explanation is None:
             raise
         raise DataError(explanation) from error
-
-
-def _text_columns(X: Any) -> str | None:
-    """For a data frame: which columns hold something else than numbers."""
-    columns = getattr(X, "columns", None)
-    if columns is None or not hasattr(X, "__getitem__"):
-        return None
-    named = []
-    for name in columns:
-        try:
-            np.asarray(X[name]).astype(np.float64)
-        except (TypeError, ValueError):
-            named.append(repr(name))
-    if not named:
-        return None
-    return (
-        f"Every column must be numeric; these are not: {_shortened(named)}. Drop them, or encode "
-        "them (for example with sklearn.preprocessing.OneHotEncoder)."
-    )
-
-
-def _missing_values(X: Any) -> str | None:
-    """Where NaN or infinity stands."""
-    try:
-        values = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
-        if sp.issparse(X):
-            finite = sp.csc_matrix(X)
-            finite = sp.csc_matrix(
-                (~np.isfinite(finite.data), finite.indices, finite.indptr), finite.shape
-            )
-            counts = np.asarray(finite.sum(axis=0)).ravel()
-        else:
-            counts = (~np.isfinite(values)).sum(axis=0)
-    except (TypeError, ValueError):
-        return None
-    if values.ndim != 2 or not counts.any():
-        return None
-    names = list(getattr(X, "columns", range(values.shape[1])))
-    at_fault = [f"{names[j]!r} ({counts[j]})" for j in np.flatnonzero(counts)]
-    return (
-        "Values must be finite numbers; NaN or infinity found in these columns (how many): "
-        f"{_shortened(at_fault)}. Drop the columns or the rows, or fill the gaps (for example "
-        "with sklearn.impute.SimpleImputer)."
-    )
-
-
-def _refuse_large_integers(X: Any) -> None:
-    dtype = getattr(X, "dtype", None)
-    if not isinstance(dtype, np.dtype) or dtype.kind not in "iu" or dtype.itemsize < 8:
-        return
-    data = X.data if sp.issparse(X) else X
-    if not getattr(data, "size", 0):
-        return
-    largest = max(int(data.max()), -int(data.min()))
-    if largest > LARGEST_EXACT_INTEGER:
-        raise DataError(
-            f"Whole numbers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be exact "
-            f"in float64; the largest here is {largest}. Subtract an offset from the column, or "
-            "divide by its unit, before fitting."
-        )
 
 
 def refuse_unrepresentable(values: Any, moments: ColumnMoments) -> None:
@@ -298,10 +248,4 @@ def refuse_unrepresentable(values: Any, moments: ColumnMoments) -> None:
 def _listed(selector: Any, columns: IndexArray) -> str:
     names = getattr(selector, "feature_names_in_", None)
     labels = [repr(str(names[j])) if names is not None else str(j) for j in columns]
-    return _shortened(labels)
-
-
-def _shortened(labels: list[str]) -> str:
-    shown = ", ".join(labels[:_NAMED])
-    more = len(labels) - _NAMED
-    return f"{shown} and {more} more" if more > 0 else shown
+    return listed(labels)

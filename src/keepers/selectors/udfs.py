@@ -19,12 +19,11 @@ from keepers.selectors.settings import (
 from keepers.selectors.table import read_table
 from keepers.selectors.threads import quiet_threads
 from keepers.solvers.reweighting import break_ties_by_cost, count_live
-from keepers.solvers.udfs import patch_laplacian, solve_udfs
+from keepers.solvers.udfs import local_scatter, solve_udfs
 
 __all__ = ["UDFS"]
 
 GAMMA_SCALE = 0.1
-NEGLIGIBLE = 1e-13
 
 
 class UDFS(RankingSelector):
@@ -148,9 +147,11 @@ class UDFS(RankingSelector):
         rng = self._generator()
         neighbours = nearest_neighbours(values, cap_neighbors(self.n_neighbors, n_samples))
         warn_of_defect(neighbours, union_graph(neighbours))
-        Lbar = patch_laplacian(values, neighbours.indices, float(self.regularization))
-        form = LaplacianForms.of(values).form(Lbar)
-        gamma = self._absolute_gamma(form, table.moments.sum_of_squares)
+        forms = LaplacianForms.of(values)
+        form = forms.of_middle(
+            local_scatter(forms.coordinates, neighbours.indices, float(self.regularization))
+        )
+        gamma = self._absolute_gamma(form)
         with quiet_threads(min(values.shape)):
             result = solve_udfs(
                 form,
@@ -186,13 +187,11 @@ class UDFS(RankingSelector):
         else:
             check_positive("gamma", self.gamma, hint="gamma='scale' adapts it to the data.")
 
-    def _absolute_gamma(self, form, sum_of_squares):
+    def _absolute_gamma(self, form):
         if self.gamma != "scale":
             return float(self.gamma)
         scale = float(form.diagonal().mean())
-        # Where all neighbours coincide, M is rounding noise beside |Lbar| times the scatter of X.
-        largest = (self.n_neighbors + 1) / self.regularization * float(sum_of_squares.mean())
-        return GAMMA_SCALE * scale if scale > NEGLIGIBLE * largest else 1.0
+        return GAMMA_SCALE * scale if scale > 0.0 else 1.0  # 0: all neighbours coincide
 
     def _warn_if_unsettled(self, result):
         if not result.converged:

@@ -7,8 +7,8 @@ each step is an eigenproblem: W holds the smallest eigenvectors of M + gamma dia
 never rises. The weights start from ones.
 
 Where M has a null space wider than W (always for d > n), the first W would be an arbitrary part of
-it. `first_weights` therefore adds 1e-6 * mean(s) / s_j to the ones, s_j being the standard
-deviation of feature j: features with more spread win what the objective leaves open.
+it. `first_weights` therefore adds 1e-6 * mean(s) / s_j, at most 1, to the ones, s_j being the
+standard deviation of feature j: features with more spread win what the objective leaves open.
 """
 
 from collections.abc import Callable
@@ -31,6 +31,9 @@ __all__ = [
 
 EPS = float(np.finfo(float).eps)
 TIE_BREAK = 1e-6
+# A feature of next to no spread may weigh twice as much at first; unbounded, the tilt would replace
+# the objective where spreads are more than six decades apart.
+MOST_TILT = 1.0
 # Squared row norms up to this share of the largest are rounding noise.
 NOISE = 1e-12
 # Error allowed in W; f is stationary in W, so it feels the square of it.
@@ -59,7 +62,7 @@ def first_weights(spread: FloatArray, *, tie_breaker: bool = True) -> FloatArray
     """Ones, tilted towards features of large standard deviation ``spread``, then of low index."""
     if not tie_breaker:
         return np.ones(len(spread))
-    return tilted(1.0 + TIE_BREAK * spread.mean() / spread)
+    return tilted(1.0 + np.minimum(TIE_BREAK * (spread.mean() / spread), MOST_TILT))
 
 
 def row_sparse_projection(

@@ -7,21 +7,27 @@ Z_i), how badly a linear map can tell the rows of the patch apart:
 
     Lbar = sum_i P_i' H B_i H P_i,      B_i = (Z_i Z_i' + lambda I)^-1,      H = I - 11'/(k + 1),
 
-P_i picking the rows of the patch. Steps: the sparse Lbar from all patches; M as a matrix (d <= n)
-or as a product of thin factors (d > n); then the reweighting of `keepers.solvers.reweighting`.
+P_i picking the rows of the patch. Lbar itself is never formed. With Z_i = U diag(sigma) V',
+
+    M = sum_i F_i' F_i,      F_i = diag(1 / sqrt(sigma^2 + lambda)) U' Z_i,
+
+whose rows are no longer than 1, so that M is positive semi-definite to its own rounding: X' Lbar X
+cancels, and beside one far outlier nothing of M was left. Steps: M, in the coordinates of the
+samples where d > n; then the reweighting of `keepers.solvers.reweighting`.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.moments import row_blocks
 from keepers.linalg.quadratic_form import QuadraticForm
 from keepers.solvers.reweighting import first_weights, row_sparse_projection
 
-__all__ = ["UDFSResult", "patch_laplacian", "solve_udfs"]
+__all__ = ["UDFSResult", "local_scatter", "solve_udfs"]
+
+EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -37,33 +43,27 @@ class UDFSResult:
     converged: bool
 
 
-def patch_laplacian(X: FloatArray, neighbours: IndexArray, regularization: float) -> sp.csr_array:
-    """Lbar of centred data X, from the n x k list of neighbours; symmetric, and Lbar 1 = 0."""
-    n_samples = X.shape[0]
+def local_scatter(X: FloatArray, neighbours: IndexArray, regularization: float) -> FloatArray:
+    """M of centred data X, from the n x k list of neighbours."""
+    n_samples, n_features = X.shape
     patches = np.column_stack([np.arange(n_samples), neighbours])
-    width = patches.shape[1]
-    blocks = np.empty((n_samples, width, width))
-    for rows in row_blocks(n_samples, width * X.shape[1]):
-        blocks[rows] = _patch_blocks(X[patches[rows]], regularization)
-    rows_of = np.repeat(patches, width, axis=1)
-    columns_of = np.tile(patches, (1, width))
-    Lbar = sp.csr_array(
-        (blocks.ravel(), (rows_of.ravel(), columns_of.ravel())), shape=(n_samples, n_samples)
-    )
-    return sp.csr_array((Lbar + Lbar.T) / 2)
+    M = np.zeros((n_features, n_features))
+    for rows in row_blocks(n_samples, patches.shape[1] * n_features):
+        F = _patch_factors(X[patches[rows]], regularization).reshape(-1, n_features)
+        M += F.T @ F
+    return M
 
 
-def _patch_blocks(patches: FloatArray, regularization: float) -> FloatArray:
-    """H (ZZ' + lambda I)^-1 H for a stack of patches (b x (k + 1) x d)."""
+def _patch_factors(patches: FloatArray, regularization: float) -> FloatArray:
+    """F of every patch of a stack (b x (k + 1) x d); directions lost to rounding are zero."""
     width = patches.shape[1]
     Z = patches - patches.mean(axis=1, keepdims=True)
-    gram = Z @ Z.transpose(0, 2, 1)
-    H = np.eye(width) - 1.0 / width
-    # ZZ' vanishes along 1, and H drops that direction again: any value may stand there, and the
-    # mean of the others keeps the system as well conditioned as it can be.
-    filler = np.trace(gram, axis1=1, axis2=2)[:, np.newaxis, np.newaxis] / width**2
-    system = gram + filler + regularization * np.eye(width)
-    return np.asarray(H @ np.linalg.solve(system, np.broadcast_to(H, gram.shape)))
+    spectrum, vectors = np.linalg.eigh(Z @ Z.transpose(0, 2, 1))
+    rounding = (width * EPS) ** 2 * np.einsum("bij,bij->b", patches, patches)[:, np.newaxis]
+    kept = spectrum > np.maximum(width * EPS * spectrum[:, -1:], rounding)
+    factors = np.where(kept, 1.0 / np.sqrt(np.maximum(spectrum, 0.0) + regularization), 0.0)
+    F = factors[:, :, np.newaxis] * (vectors.transpose(0, 2, 1) @ Z)
+    return np.asarray(F[:, 1:])  # Z'1 = 0: the first is always lost
 
 
 def solve_udfs(

@@ -66,7 +66,7 @@ def test_indices_that_point_outside_are_refused(tmp_path):
     sparse = sp.csr_matrix(np.eye(3))
     parts = {"data": sparse.data, "indptr": sparse.indptr, "shape": [3, 3], "format": b"csr"}
     np.savez(tmp_path / "a.npz", indices=np.array([0, 1, 10**6], dtype=np.int32), **parts)
-    with pytest.raises(DataError, match="not a readable NumPy archive"):
+    with pytest.raises(DataError, match=r"a\.npz: .* must lie inside its shape, 3 x 3"):
         open_table(tmp_path / "a.npz")
 
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from keepers._protocols import IndexArray, RowBlock
 from keepers.data.blocks.local import LocalBlocks, rows_at_once
+from keepers.data.in_memory import canonical_sparse, numeric_input
 from keepers.data.values import as_values
 from keepers.exceptions import DataError
 
@@ -31,7 +32,7 @@ class ArrayBlocks(LocalBlocks):
                 f"A table has two dimensions (samples, features); {name} has {len(X.shape)}. "
                 "Reshape it."
             )
-        self._X = X.tocsr() if sp.issparse(X) and X.format != "csr" else X
+        self._X = canonical_sparse(X).tocsr() if sp.issparse(X) else X
         self.name = name
         self.n_samples, self.n_features = (int(length) for length in X.shape)
         if self.n_samples == 0 or self.n_features == 0:
@@ -53,7 +54,7 @@ class ArrayBlocks(LocalBlocks):
             self._step = rows_at_once(per_row, self.dtype.itemsize + 4)
 
     def _rows(self, start: int, stop: int) -> Any:
-        rows = self._X[start:stop]
+        rows = numeric_input(self._X[start:stop])
         return rows if sp.issparse(rows) else np.asarray(rows)
 
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:

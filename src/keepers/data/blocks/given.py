@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from keepers._protocols import IndexArray, RowBlock
 from keepers.data.blocks.local import LocalBlocks, rows_at_once
+from keepers.data.in_memory import numeric_input
 from keepers.data.values import as_values
 from keepers.exceptions import DataError, ParameterError
 
@@ -108,6 +109,7 @@ def _in_order(block: Any, names: NDArray[np.object_], origin: str) -> Any:
 
 
 def _values(block: Any, origin: str) -> Any:
+    block = numeric_input(block)
     if sp.issparse(block):
         return as_values(block, origin)
     if isinstance(block, (str, bytes, dict)):

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from keepers.data.in_memory import flat_name, numeric_input
 from keepers.exceptions import DataError
 
 __all__ = ["as_matrix", "as_texts", "names_of"]
@@ -12,6 +13,7 @@ __all__ = ["as_matrix", "as_texts", "names_of"]
 
 def as_matrix(X: Any) -> Any:
     """X as a float array or CSR matrix; a sparse one is never densified."""
+    X = numeric_input(X)
     if sp.issparse(X):
         matrix = sp.csr_matrix(X)
         values = matrix.data
@@ -46,7 +48,8 @@ def names_of(feature_names: Any, selector: Any, X: Any, n_features: int) -> list
         getattr(X, "columns", None),
     ):
         if candidate is not None:
-            return as_texts("feature_names", candidate, n_features, "feature")
+            flat = [flat_name(name) for name in candidate]
+            return as_texts("feature_names", flat, n_features, "feature")
     return [f"x{column}" for column in range(n_features)]
 
 

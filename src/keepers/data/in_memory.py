@@ -1,0 +1,288 @@
+"""Tables handed over as objects: what of them counts as numbers, what is missing, what is damaged.
+
+NumPy turns dates, text that spells numbers and masked entries into numbers without a word. Here
+they are refused, column by column, before anything is converted.
+"""
+
+import datetime
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Complex, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from keepers.data.wording import listed
+from keepers.exceptions import DataError
+
+__all__ = ["canonical_sparse", "describe_missing", "flat_name", "numeric_input"]
+
+LARGEST_EXACT_INTEGER = 2**53
+# Starts of the names that pandas, polars and pyarrow give to the types of numeric columns.
+_NUMERIC_NAMES = ("int", "uint", "float", "double", "halffloat", "bool", "decimal", "null")
+_TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_ABSENT = ("NoneType", "NAType")
+
+
+def numeric_input(X: Any) -> Any:
+    """X, refused if some of it is no real number; sparse as CSR or CSC without duplicates.
+
+    Missing values in an array or a data frame are left for whoever reads it; masked ones are not,
+    because a conversion would forget the mask. The user's object is never changed.
+    """
+    if sp.issparse(X):
+        _refuse_complex(X.dtype)
+        X = canonical_sparse(X)
+        _refuse_inexact_integers([_Column("", X.dtype, lambda: X.data)])
+        return X
+    if isinstance(X, (list, tuple)):
+        X = _nested(X)
+    if isinstance(X, np.ma.MaskedArray):
+        X = _unmasked(X)
+    _refuse_unread(X)
+    columns = _frame_columns(X)
+    if columns is None:
+        if not isinstance(X, np.ndarray) or X.ndim != 2:
+            return X
+        columns = _array_columns(X)
+    else:
+        _refuse_duplicate_names(columns)
+    _refuse_other_than_numbers(columns, is_frame=not isinstance(X, np.ndarray))
+    _refuse_inexact_integers(columns)
+    return X
+
+
+def flat_name(name: Any) -> str:
+    """The name of a column as text; the levels of a MultiIndex are joined by a slash."""
+    return "/".join(str(level) for level in name) if isinstance(name, tuple) else str(name)
+
+
+def canonical_sparse(X: Any) -> Any:
+    """CSR or CSC with sorted indices that lie inside and occur once; the arrays of X are shared.
+
+    SciPy trusts indices, and reads outside of its arrays if they are wrong.
+    """
+    if X.ndim != 2:
+        raise DataError(
+            f"A table has two dimensions (samples, features); this sparse array has {X.ndim}. "
+            "Reshape it."
+        )
+    try:
+        checked = _checked_indices(X)
+    except (ValueError, IndexError, OverflowError) as error:
+        raise DataError(
+            "The row and column indices of a sparse matrix must lie inside its shape, "
+            f"{X.shape[0]} x {X.shape[1]} here; these do not ({error}). Build it again from values "
+            "with their rows and columns: scipy.sparse.coo_array((values, (rows, columns)))."
+        ) from error
+    if not checked.has_canonical_format:
+        checked = checked.copy()  # the arrays are the user's
+        checked.sum_duplicates()
+    return checked
+
+
+def _checked_indices(X: Any) -> Any:
+    if X.format == "coo":
+        X = type(X)((X.data, (X.row, X.col)), shape=X.shape)  # looks at every index
+    elif X.format in ("csr", "csc", "bsr"):
+        # Made anew: checks may trim the arrays, and remembered flags may be out of date.
+        X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+        X.check_format(full_check=True)
+        if np.any(np.diff(X.indptr) < 0):  # not looked at where nothing is stored
+            raise ValueError("indptr decreases")
+    if X.format not in ("csr", "csc"):
+        return _checked_indices(X.tocsr())
+    return X
+
+
+def describe_missing(X: Any) -> str | None:
+    """A sentence about where NaN, infinity or nothing stands in X; None if it cannot be told."""
+    try:
+        counts = _missing_counts(X)
+    except (TypeError, ValueError):
+        return None
+    return _missing_sentence(X, counts) if counts.ndim == 1 and counts.any() else None
+
+
+@dataclass(frozen=True)
+class _Column:
+    label: str
+    dtype: Any
+    values: Callable[[], Any]
+
+
+def _nested(X: Any) -> Any:
+    """A list of rows as an array, with masks kept, and text beside numbers kept apart."""
+    if any(isinstance(row, np.ma.MaskedArray) for row in X):
+        return np.ma.array(X)
+    try:
+        values = np.asarray(X)
+        return np.asarray(X, dtype=object) if values.dtype.kind in "SU" else values
+    except ValueError:  # ragged: scikit-learn says so
+        return X
+
+
+def _unmasked(X: Any) -> NDArray[Any]:
+    masked = np.ma.getmaskarray(X)
+    if masked.any():
+        counts = masked.sum(axis=0) if X.ndim == 2 else np.array([masked.sum()])
+        raise DataError(_missing_sentence(X, counts, "masked entries"))
+    return np.asarray(X)
+
+
+def _refuse_unread(X: Any) -> None:
+    """Raise for objects that NumPy would not take for a table, or take for one number."""
+    if isinstance(X, np.ndarray) and X.dtype.names:
+        raise DataError(
+            "A table is an array of two dimensions; this is a structured array with the fields "
+            f"{listed([repr(name) for name in X.dtype.names])}. Pass "
+            "numpy.lib.recfunctions.structured_to_unstructured(X)."
+        )
+    if type(X).__name__ == "LazyFrame":
+        raise DataError("A lazy frame holds no values yet. Pass X.collect().")
+
+
+def _refuse_duplicate_names(columns: list[_Column]) -> None:
+    twice = [label for label, count in Counter(c.label for c in columns).items() if count > 1]
+    if twice:
+        raise DataError(
+            f"Column names must be unique; these are not: {listed(twice)}. Rename them, or pass "
+            "X.to_numpy()."
+        )
+
+
+def _array_columns(X: NDArray[Any]) -> list[_Column]:
+    """One column stands for all of an array whose type tells enough."""
+    if X.dtype.kind != "O":
+        label = "all of them" if X.dtype.kind not in "biufc" else ""
+        return [_Column(label, X.dtype, lambda: X)]
+    return [
+        _Column(str(at), X.dtype, lambda at=at: X[:, at])  # type: ignore[misc]
+        for at in range(X.shape[1])
+    ]
+
+
+def _frame_columns(X: Any) -> list[_Column] | None:
+    """The columns of a data frame (pandas, polars, or one like them) or an Arrow table."""
+    if hasattr(X, "schema") and hasattr(X, "column_names"):
+        names, dtypes, take = X.column_names, X.schema.types, X.column
+    elif hasattr(X, "columns") and hasattr(X, "dtypes"):
+        names, dtypes = list(X.columns), list(X.dtypes)
+        take = X.to_series if hasattr(X, "to_series") else lambda at: X.iloc[:, at]
+    else:
+        return None
+    return [
+        _Column(_quoted(name), dtype, lambda at=at: take(at))  # type: ignore[misc]
+        for at, (name, dtype) in enumerate(zip(names, dtypes, strict=True))
+    ]
+
+
+def _quoted(name: Any) -> str:
+    return repr(flat_name(name)) if isinstance(name, (str, tuple)) else str(name)
+
+
+def _refuse_other_than_numbers(columns: list[_Column], *, is_frame: bool) -> None:
+    others = []
+    for column in columns:
+        found = _other_than_numbers(column, is_frame)
+        if found is not None:
+            others.append(f"{column.label} ({found})")
+    if others:
+        raise DataError(
+            f"Every column must be numeric; these are not: {listed(others)}. Drop them, or turn "
+            "them into numbers: text with sklearn.preprocessing.OneHotEncoder, or astype(float) "
+            "where it spells numbers; dates as the time since one of them, in a unit you choose."
+        )
+
+
+def _other_than_numbers(column: _Column, is_frame: bool) -> str | None:
+    """What a column holds if it holds no real numbers."""
+    kind, name = getattr(column.dtype, "kind", None), str(column.dtype)
+    if kind == "c":
+        _refuse_complex(column.dtype)
+    if kind in ("b", "i", "u", "f"):
+        return None
+    if name.lower() == "object":
+        return next(_strange_types(column.values(), is_frame), None)
+    lowered = name.lower()
+    if kind in (None, "O") and lowered.startswith(_NUMERIC_NAMES) and "interval" not in lowered:
+        return None
+    return name
+
+
+def _strange_types(values: Any, is_frame: bool) -> Iterator[str]:
+    """Names of the types among Python objects that are no real numbers.
+
+    In a plain array only of those that NumPy would turn into numbers: it refuses the others.
+    """
+    for kind in sorted(set(map(type, values)), key=lambda kind: kind.__name__):
+        name = kind.__name__
+        if issubclass(kind, (str, bytes, *_TIMES)) or name in ("Period", "NaTType"):
+            yield name
+        elif issubclass(kind, (Real, Decimal, np.bool_)) or name in _ABSENT:
+            continue
+        elif issubclass(kind, Complex):
+            _refuse_complex(name)
+        elif is_frame:
+            yield name
+
+
+def _refuse_complex(dtype: Any) -> None:
+    if str(dtype).startswith("complex"):
+        raise DataError(
+            f"Complex data not supported: values must be real, and these are {dtype}. Pass X.real, "
+            "or real and imaginary parts as columns of their own."
+        )
+
+
+def _refuse_inexact_integers(columns: list[_Column]) -> None:
+    for column in columns:
+        name = str(column.dtype).lower()
+        if not name.startswith(("int64", "uint64", ">i8", ">u8")):
+            continue
+        values = np.asarray(column.values())
+        if values.dtype.kind not in "iu" or not values.size:
+            continue
+        largest = max(int(values.max()), -int(values.min()))
+        if largest > LARGEST_EXACT_INTEGER:
+            where = f" (column {column.label})" if column.label else ""
+            raise DataError(
+                f"Whole numbers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be "
+                f"exact in float64; the largest here is {largest}{where}. Subtract an offset from "
+                "the column, or divide by its unit, before fitting."
+            )
+
+
+def _missing_counts(X: Any) -> NDArray[np.intp]:
+    """How many values of each column are no finite numbers."""
+    if sp.issparse(X):
+        bad = sp.csc_array(X)
+        return np.asarray(
+            sp.csc_array((~np.isfinite(bad.data), bad.indices, bad.indptr), bad.shape).sum(axis=0)
+        ).ravel()
+    columns = _frame_columns(X)
+    if columns is None:
+        return np.asarray((~np.isfinite(np.asarray(X, dtype=np.float64))).sum(axis=0))
+    return np.array([int((~np.isfinite(_as_floats(c.values()))).sum()) for c in columns])
+
+
+def _as_floats(column: Any) -> NDArray[np.float64]:
+    """A column of a data frame; what is missing as NaN."""
+    if hasattr(column, "isna"):  # pandas, whose NA is no float
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(np.asarray(column), dtype=np.float64)
+
+
+def _missing_sentence(X: Any, counts: NDArray[Any], what: str = "NaN or infinity") -> str:
+    columns = _frame_columns(X)
+    labels = [c.label for c in columns] if columns else [str(at) for at in range(len(counts))]
+    at_fault = [f"{labels[at]} ({counts[at]})" for at in np.flatnonzero(counts)]
+    return (
+        f"Values must be finite numbers; {what} found in these columns (how many): "
+        f"{listed(at_fault)}. Drop the columns or the rows, or fill the gaps (for example with "
+        "sklearn.impute.SimpleImputer)."
+    )
