@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from keepers.data import open_table
+from keepers.data.blocks.opening import open_blocks
 from keepers.exceptions import DataError
 
 pa = pytest.importorskip("pyarrow")
@@ -154,3 +155,44 @@ def test_a_parquet_bomb_is_refused_by_what_it_declares(tmp_path):
     assert path.stat().st_size < 1_000_000
     with pytest.raises(DataError, match=r"5000000 x 1\) needs 40\.0 MB"):
         open_table(path, max_bytes=30_000_000)
+
+
+def _stacked(table):
+    return np.vstack([block.values for block in table.blocks()])
+
+
+POLARS_KINDS = ["String", "Categorical", "Enum", "Binary"]
+
+
+@pytest.mark.parametrize("kind", POLARS_KINDS)
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+@pytest.mark.parametrize("write", ["write_ipc", "write_ipc_stream"])
+@pytest.mark.parametrize("level", ["oldest", "newest"])
+def test_what_polars_writes_is_read_back_exactly(tmp_path, kind, compression, write, level):
+    """Its files are no streams behind a magic: the schema stands there without its length."""
+    pl = pytest.importorskip("polars")
+    path = tmp_path / "a.arrow"
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    labels = [f"a class with a long name, {i % 3}" for i in range(30)]
+    frame = pl.DataFrame({**{f"x{j}": X[:, j] for j in range(3)}, "n": range(30), "kind": labels})
+    target = pl.Enum(sorted(set(labels))) if kind == "Enum" else getattr(pl, kind)
+    frame = frame.with_columns(pl.col("kind").cast(target))
+    compat = getattr(pl.CompatLevel, level)()
+    getattr(frame, write)(path, compression=compression, compat_level=compat)
+    table = open_table(path, labels="kind")
+    np.testing.assert_array_equal(table.X, np.column_stack([X, np.arange(30)]))
+    assert list(table.feature_names) == ["x0", "x1", "x2", "n"]
+    if kind != "Binary":
+        assert list(table.labels) == labels
+    np.testing.assert_array_equal(_stacked(open_blocks(path, labels="kind")), table.X)
+
+
+@pytest.mark.parametrize("opened", [open_table, open_blocks])
+def test_a_file_that_was_not_written_to_its_end_is_refused(tmp_path, opened):
+    path = tmp_path / "a.arrow"
+    content = pa.table({"a": np.arange(100.0)})
+    with pa.ipc.new_file(path, content.schema) as writer:
+        writer.write_table(content)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(DataError, match="ends with a footer"):
+        opened(path)

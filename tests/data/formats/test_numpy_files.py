@@ -52,6 +52,30 @@ def test_a_column_of_a_bare_matrix_can_be_the_labels(tmp_path):
     assert table.labels.dtype == np.int64
 
 
+@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize("kind", ["matrix", "array"])
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "dia", "bsr"])
+def test_every_format_that_scipy_saves_is_read_as_the_matrix_it_is(
+    tmp_path, layout, kind, compressed
+):
+    M = np.diag(np.arange(1.0, 7)) + np.diag(np.ones(4), 2) + np.diag(np.ones(5), -1)
+    for dense in (M, M[:4], M[:, :4]):
+        stored = getattr(sp, f"{layout}_{kind}")(dense)
+        sp.save_npz(tmp_path / "a.npz", stored, compressed=compressed)
+        table = open_table(tmp_path / "a.npz")
+        assert table.X.format == "csr"
+        np.testing.assert_array_equal(table.X.toarray(), dense)
+
+
+def test_a_sparse_format_that_scipy_does_not_save_is_refused_by_name(tmp_path):
+    np.savez(tmp_path / "a.npz", format=b"lil", shape=[2, 2], data=np.ones((2, 2)))
+    with pytest.raises(DataError, match="'lil'"):
+        open_table(tmp_path / "a.npz")
+    np.savez(tmp_path / "a.npz", format=b"dia", shape=[2, 2], data=np.ones((2, 2)))
+    with pytest.raises(DataError, match="with all its parts"):
+        open_table(tmp_path / "a.npz")
+
+
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csc_matrix, sp.csr_array])
 def test_a_sparse_matrix_stored_by_scipy_stays_sparse(tmp_path, container):
     sparse = container(np.where(X > 0.5, X, 0))
@@ -66,8 +90,20 @@ def test_indices_that_point_outside_are_refused(tmp_path):
     sparse = sp.csr_matrix(np.eye(3))
     parts = {"data": sparse.data, "indptr": sparse.indptr, "shape": [3, 3], "format": b"csr"}
     np.savez(tmp_path / "a.npz", indices=np.array([0, 1, 10**6], dtype=np.int32), **parts)
-    with pytest.raises(DataError, match="not a readable NumPy archive"):
+    with pytest.raises(DataError, match="must lie between 0 and 2; they go from 0 to 1000000"):
         open_table(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "bsr"])
+def test_wild_row_pointers_before_a_last_one_of_zero_are_refused(tmp_path, layout):
+    """SciPy takes them for a matrix without entries, and follows them later."""
+    for wild in (10**9, -5, 2):
+        pointers = np.array([0, wild, 0, 0], dtype=np.int32)
+        data = np.ones((3, 1, 1)) if layout == "bsr" else np.ones(3)
+        parts = {"data": data, "indices": np.arange(3, dtype=np.int32), "indptr": pointers}
+        np.savez(tmp_path / "a.npz", shape=[3, 3], format=layout.encode(), **parts)
+        with pytest.raises(DataError, match="must be 4 integers that rise from 0 to its 3 entries"):
+            open_table(tmp_path / "a.npz")
 
 
 def test_pickled_objects_are_never_loaded(tmp_path):

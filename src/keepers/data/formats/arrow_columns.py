@@ -1,7 +1,7 @@
 """Columns of Arrow schemas, which Parquet files have too: what each is for, and their values."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from keepers.data.columns import ColumnPlan, plan_columns, refuse_text, settled_
 from keepers.data.request import ReadRequest
 from keepers.exceptions import DataError, MissingDependencyError
 
-__all__ = ["ArrowColumns", "cast_exactly", "import_pyarrow", "validated"]
+__all__ = ["ArrowColumns", "cast_exactly", "import_pyarrow"]
 
 
 def import_pyarrow() -> Any:
@@ -23,13 +23,6 @@ def import_pyarrow() -> Any:
             'Parquet and Arrow files need pyarrow: pip install "keepers[io]".'
         ) from error
     return pa
-
-
-def validated(batches: Iterable[Any]) -> Iterator[Any]:
-    """Arrow trusts the offsets in a file; these are proven before anything follows them."""
-    for batch in batches:
-        batch.validate(full=True)
-        yield batch
 
 
 @dataclass(frozen=True)
