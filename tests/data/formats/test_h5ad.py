@@ -331,6 +331,27 @@ def test_wild_pointers_before_a_last_one_of_zero_are_refused(tmp_path, kind, wil
 
 
 @pytest.mark.parametrize("sparse", [True, False])
+def test_integers_that_float64_cannot_hold_are_refused(tmp_path, sparse):
+    path = tmp_path / "a.h5ad"
+    values = np.array([[0, 2], [1, 2**53 + 1]])
+    with h5py.File(path, "w") as file:
+        if sparse:
+            stored, group = sp.csr_matrix(values), file.create_group("X")
+            group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", (2, 2)
+            for part in ("data", "indices", "indptr"):
+                group[part] = getattr(stored, part)
+        else:
+            file["X"] = values
+        _frame(file, "obs", ["a", "b"])
+        _frame(file, "var", ["p", "q"])
+    told = r"2\*\*53" if sparse else r"2\*\*53 .*\(in 'q'\)"
+    with pytest.raises(DataError, match=told):
+        open_table(path)
+    with pytest.raises(DataError, match=told):
+        list(open_blocks(path).blocks())
+
+
+@pytest.mark.parametrize("sparse", [True, False])
 def test_anndata_agrees_in_both_directions(tmp_path, sparse):
     anndata = pytest.importorskip("anndata")
     values = sp.csr_matrix(X) if sparse else X

@@ -277,3 +277,13 @@ def test_cells_of_numbers_are_labels_and_cells_of_vectors_are_refused(tmp_path):
     scipy.io.savemat(path, {"X": X, "y": numbers})
     with pytest.raises(DataError, match="one text or one number"):
         open_table(path)
+
+
+@pytest.mark.parametrize("save", ["5", "7.3"])
+def test_integers_that_float64_cannot_hold_are_refused_by_column(tmp_path, save):
+    path = tmp_path / "a.mat"
+    values = np.array([[1, 2], [1, 2**53 + 1], [3, 4]])
+    _save_73(path, X=values) if save == "7.3" else scipy.io.savemat(path, {"X": values})
+    with pytest.raises(DataError, match=r"2\*\*53 .*\(in 'x1'\)"):
+        open_table(path)
+    assert open_table(path, drop=["x1"]).n_features == 1

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from keepers.data import open_table
+from keepers.data.blocks.opening import open_blocks
 from keepers.exceptions import DataError
 
 X = np.random.default_rng(0).normal(size=(12, 5))
@@ -121,10 +122,30 @@ def test_an_archive_with_two_matrices_is_ambiguous(tmp_path):
         open_table(tmp_path / "a.npz")
 
 
-def test_whole_numbers_that_float64_cannot_hold_are_refused(tmp_path):
-    np.save(tmp_path / "a.npy", np.array([[2**53 + 1, 1]]))
+@pytest.mark.parametrize("big", [2**53 + 1, -(2**53) - 1, -(2**63)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_whole_numbers_that_float64_cannot_hold_are_refused_by_column(tmp_path, big, order):
+    values = np.array([[1, 2, 2**53], [1, big, 2]], order=order)
+    told = r"2\*\*53 .* larger ones \(in 'x1'\)"
+    np.savez(tmp_path / "a.npz", X=values)
+    np.save(tmp_path / "a.npy", values)
+    for name in ("a.npy", "a.npz"):
+        with pytest.raises(DataError, match=told):
+            open_table(tmp_path / name)
+        np.testing.assert_array_equal(
+            open_table(tmp_path / name, drop=["x1"]).X, [[1, 2.0**53], [1, 2]]
+        )
+        assert open_table(tmp_path / name, labels="x1").labels.tolist() == [2, big]
+    with pytest.raises(DataError, match=told):
+        list(open_blocks(tmp_path / "a.npy").blocks())
+    blocks = list(open_blocks(tmp_path / "a.npy", drop=["x1"]).blocks())
+    np.testing.assert_array_equal(blocks[0].values, [[1, 2.0**53], [1, 2]])
+
+
+def test_large_integers_of_a_sparse_matrix_are_refused(tmp_path):
+    sp.save_npz(tmp_path / "a.npz", sp.csr_matrix(np.array([[2**53 + 1, 0], [0, 1]])))
     with pytest.raises(DataError, match=r"2\*\*53"):
-        open_table(tmp_path / "a.npy")
+        open_table(tmp_path / "a.npz")
 
 
 def test_a_declared_size_is_believed_only_within_file_and_limit(tmp_path):
