@@ -26,6 +26,15 @@ def test_every_real_kind_of_array_is_read(tmp_path, dtype, order):
     assert list(table.feature_names) == ["x0", "x1", "x2", "x3", "x4"]
 
 
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_every_version_of_the_header_is_read(tmp_path, version):
+    with (tmp_path / "a.npy").open("wb") as stream:
+        np.lib.format.write_array(stream, X, version=version)
+    np.testing.assert_array_equal(open_table(tmp_path / "a.npy").X, X)
+    blocks = open_blocks(tmp_path / "a.npy").blocks()
+    np.testing.assert_array_equal(np.vstack([block.values for block in blocks]), X)
+
+
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_an_archive_gives_values_labels_and_names(tmp_path, save):
     names = np.array(list("abcde"))

@@ -117,10 +117,10 @@ def read_header(stream: IO[bytes], name: str) -> ArrayHeader:
     version = np.lib.format.read_magic(stream)
     if version == (1, 0):
         shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream)
-    elif version == (2, 0):
+    elif version in ((2, 0), (3, 0)):  # 3.0 differs in non-ASCII names of fields only
         shape, by_columns, dtype = np.lib.format.read_array_header_2_0(stream)
-    else:  # 3.0 exists only for structured arrays with non-ASCII field names
-        raise DataError(f"{name!r} is no plain numeric array. Store a two-dimensional one.")
+    else:
+        raise DataError(f"{name!r} has the unknown format version {version}. Write it again.")
     if dtype.hasobject:
         raise DataError(
             f"{name!r} holds pickled Python objects, which are never loaded: a pickle can run any "
