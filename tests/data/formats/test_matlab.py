@@ -287,3 +287,23 @@ def test_integers_that_float64_cannot_hold_are_refused_by_column(tmp_path, save)
     with pytest.raises(DataError, match=r"2\*\*53 .*\(in 'x1'\)"):
         open_table(path)
     assert open_table(path, drop=["x1"]).n_features == 1
+
+
+@pytest.mark.parametrize("n_lines", [2**31 - 1, 21 * 3])
+def test_text_that_declares_more_lines_than_characters_is_refused_at_once(tmp_path, n_lines):
+    path = tmp_path / "a.mat"
+    scipy.io.savemat(path, {"X": X, "y": np.array([f"k{i:02}" for i in range(20)])})
+    content = path.read_bytes()
+    dimensions = struct.pack("<ii", 20, 3)
+    assert content.count(dimensions) == 1
+    path.write_bytes(content.replace(dimensions, struct.pack("<ii", n_lines, 0)))
+    with pytest.raises(DataError, match=r"needs|declares \d+ lines|one entry each"):
+        open_table(path, max_bytes=10**9)
+    kinds = np.array([f"k{i:02}" for i in range(20)], dtype=object)
+    scipy.io.savemat(path, {"X": X, "y": kinds})
+    content = path.read_bytes()
+    cell = struct.pack("<ii", 1, 3)
+    assert content.count(cell) == 20
+    path.write_bytes(content.replace(cell, struct.pack("<ii", n_lines, 0), 1))
+    with pytest.raises(DataError, match=f"declares {n_lines} lines and has 3 characters"):
+        open_table(path)

@@ -94,7 +94,8 @@ def _only_matrix(file: Any) -> Any:
     )
     raise DataError(
         f"A file must hold an array {VALUES_ARRAY} or one array of numbers with two dimensions, or "
-        f"its name must be given (dataset=); this one holds {told or 'none'}."
+        f"its name must be given (dataset=); this one holds {told or 'none'}. Name one, or "
+        f"store the values as {VALUES_ARRAY}."
     )
 
 

@@ -172,6 +172,11 @@ def used_entries(starts: Any) -> int:
 def _lines(text: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Rows of a char matrix, which is stored by columns and padded with blanks."""
     n_rows = shape[0] if shape else 0
+    if n_rows > max(1, len(text)):
+        raise DataError(
+            f"A MATLAB text declares {n_rows} lines and has {len(text)} characters; it is damaged. "
+            "Save the file again."
+        )
     return np.array([text[row::n_rows].rstrip() for row in range(n_rows)], dtype=object)
 
 
