@@ -1,7 +1,7 @@
-"""Run the numerical tests as other machines would: other BLAS kernels, threads, NumPy loops, orders.
+"""Run the numerical tests as other machines would: other kernels, threads, loops and orders.
 
     python tools/test_kernels.py             every kernel that this CPU can run
-    python tools/test_kernels.py --most 2    the two that differ most from the one it takes by itself
+    python tools/test_kernels.py --most 2    the first two of them
 
 OpenBLAS chooses its kernels by the CPU; OPENBLAS_CORETYPE names others, and what rounds differently
 there must not change a result. Each kernel runs once, with one and with two threads in turn, every

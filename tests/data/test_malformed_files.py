@@ -82,6 +82,15 @@ def _mat73(rng):
     return _hdf5(fill)
 
 
+def _plain_hdf5(rng):
+    def fill(file):
+        X, y = _table(rng)
+        file.create_dataset("values/X", data=X, chunks=(5, 7))
+        file["y"] = y
+
+    return _hdf5(fill)
+
+
 def _h5ad(rng):
     def fill(file):
         X = sp.csr_matrix(_table(rng)[0])
@@ -154,6 +163,7 @@ SOUND = {
     "plain.mat": (lambda rng: _mat(rng, compressed=False), {}),
     "sparse.mat": (lambda rng: _mat(rng, compressed=False, sparse=True), {}),
     "seven.mat": (_mat73, {}),
+    "plain.h5": (_plain_hdf5, {}),
     "cells.h5ad": (_h5ad, {}),
     "columns.parquet": (_parquet, {"labels": "kind"}),
     "columns.feather": (_arrow, {"labels": "kind"}),

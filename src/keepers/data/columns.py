@@ -67,12 +67,17 @@ def settled_names(names: Sequence[str]) -> list[str]:
 
 
 def plan_columns(
-    names: Sequence[str], request: ReadRequest, *, index: int | None = None
+    names: Sequence[str],
+    request: ReadRequest,
+    *,
+    index: int | None = None,
+    levels: Sequence[int] = (),
 ) -> ColumnPlan:
     """Give every column its role; refuse names that are not there or have two roles.
 
     ``index`` is a column that the writer of the file marked as row names: it names the samples
-    unless the request says otherwise.
+    unless the request says otherwise. ``levels`` are columns that name rows only together; like
+    ``index``, they are no features.
     """
     position = {name: at for at, name in enumerate(names)}
     asked = [request.labels, request.identifier, *request.drop]
@@ -92,7 +97,8 @@ def plan_columns(
             f"A column has one role; labels={request.labels!r}, identifier="
             f"{request.identifier!r} and drop={list(request.drop)!r} name one twice."
         )
-    set_aside = {*taken, *request.drop}
+    marked = [*levels] if index is None else [index, *levels]
+    set_aside = {*taken, *request.drop, *(names[at] for at in marked)}
     features = [at for at, name in enumerate(names) if name not in set_aside]
     if not features:
         raise DataError(
@@ -119,8 +125,10 @@ def refuse_text(names: Sequence[str]) -> None:
 
 def to_table(matrix: Matrix, request: ReadRequest, name: str) -> LabelledTable:
     """Turn a numeric matrix into a table; a column of it may be named as labels or dropped."""
-    X = as_values(matrix.X, name)
-    n_columns = X.shape[1]
+    X = as_values(matrix.X, name) if sp.issparse(matrix.X) else matrix.X
+    # That it is a matrix of numbers is checked here, its values once the columns that count are
+    # known: an identifier may hold any integer.
+    n_columns = as_values(X[:0] if X.ndim else X, name).shape[1]
     names = (
         numbered_names(n_columns)
         if matrix.feature_names is None
@@ -141,7 +149,7 @@ def to_table(matrix: Matrix, request: ReadRequest, name: str) -> LabelledTable:
             sample_names = as_labels(_column(X, plan.identifier), "identifier")
         X, names = X[:, plan.features], [names[at] for at in plan.features]
     return LabelledTable(
-        X,
+        X if sp.issparse(X) else as_values(X, name, names),
         np.array(names, dtype=object),
         None if sample_names is None else as_names(sample_names, "sample names"),
         None if labels is None else as_labels(labels, request.labels or "labels"),

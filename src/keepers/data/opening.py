@@ -16,7 +16,7 @@ from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.values import as_labels
 from keepers.data.wording import closest, unknown_suffix
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, ParameterError
 
 __all__ = ["load_catalogued", "open_table"]
 
@@ -30,6 +30,7 @@ def open_table(
     identifier: str | None = None,
     drop: Sequence[str] = (),
     max_bytes: int | None = None,
+    dataset: str | None = None,
 ) -> LabelledTable:
     """Read a table from a file, or a data set by its name.
 
@@ -39,7 +40,7 @@ def open_table(
         A file, read by its suffix; else the name of a bundled data set ("srbct", "digits") or of
         a catalogued one (see `catalogue`), whose labels come with it.
     labels : str or None
-        Column (or array of a .npz, variable of a .mat) that holds the classes.
+        Column (or array of a .npz or .h5, variable of a .mat) that holds the classes.
     identifier : str or None
         Column that names the samples.
     drop : sequence of str
@@ -47,6 +48,8 @@ def open_table(
     max_bytes : int or None
         Refuse a table that would take more memory than this, compressed files included.
         None: 8 GiB; never more than the memory of the machine.
+    dataset : str or None
+        Which array of an HDF5 file (.h5) holds the values, if there are several and none is "X".
 
     Returns
     -------
@@ -65,7 +68,7 @@ def open_table(
     >>> table.n_samples, table.n_features, sorted(set(table.labels))
     (83, 2308, ['BL', 'EWS', 'NB', 'RMS'])
     """
-    request = ReadRequest(labels, identifier, tuple(drop), SizeLimit.of(max_bytes))
+    request = ReadRequest(labels, identifier, tuple(drop), SizeLimit.of(max_bytes), dataset)
     path = Path(source)
     if os.path.isfile(path):  # unlike Path.is_file, False for any name that cannot be one
         return _read_file(path, request)
@@ -117,6 +120,10 @@ def _read_file(path: Path, request: ReadRequest) -> LabelledTable:
     if file_format is None:
         known = [suffix for known in FORMATS for suffix in known.suffixes]
         raise DataError(unknown_suffix(path.name, known))
+    if request.dataset is not None and file_format.title != "HDF5":
+        raise ParameterError(
+            f"dataset= names an array in an HDF5 file; {path} is {file_format.title}. Leave it out."
+        )
     with reading(path, file_format.title):
         table = file_format.read(path, request)
         refuse_empty_columns(table)

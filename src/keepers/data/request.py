@@ -15,3 +15,5 @@ class ReadRequest:
     identifier: str | None = None
     drop: tuple[str, ...] = ()
     limit: SizeLimit = field(default_factory=lambda: SizeLimit.of(None))
+    dataset: str | None = None
+    """Which array of an HDF5 file holds the values."""

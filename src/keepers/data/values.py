@@ -1,5 +1,6 @@
 """From arrays of any kind to the kinds a table holds: float values, names, labels."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,15 +9,20 @@ from numpy.typing import NDArray
 
 from keepers.data.in_memory import canonical_sparse
 from keepers.data.limits import refuse_columns, refuse_hollow
+from keepers.data.wording import listed
 from keepers.exceptions import DataError
 
 __all__ = ["as_labels", "as_names", "as_values"]
 
 LARGEST_EXACT_INTEGER = 2**53
+Names = Sequence[str] | NDArray[np.object_]
 
 
-def as_values(X: Any, what: str) -> Any:
-    """float32 stays, every other real kind becomes float64; sparse becomes checked CSR."""
+def as_values(X: Any, what: str, names: Names | None = None) -> Any:
+    """float32 stays, every other real kind becomes float64; sparse becomes checked CSR.
+
+    ``names`` of the columns are for messages.
+    """
     kind = X.dtype.kind
     if kind == "c":
         raise DataError(f"Values must be real; {what!r} holds complex numbers. Store X.real.")
@@ -29,7 +35,7 @@ def as_values(X: Any, what: str) -> Any:
             f"A table has two dimensions (samples, features); {what!r} has {X.ndim}. Reshape it."
         )
     refuse_columns(X.shape[1], repr(what))
-    _refuse_inexact_integers(X, what)
+    _refuse_inexact_integers(X, what, names)
     target = np.dtype(np.float32) if X.dtype.itemsize <= 4 and kind == "f" else np.dtype(np.float64)
     if sp.issparse(X):
         refuse_hollow(X.shape[0], X.nnz, repr(what))
@@ -39,14 +45,20 @@ def as_values(X: Any, what: str) -> Any:
     return X if contiguous and X.flags.writeable else X.copy(order="A")
 
 
-def _refuse_inexact_integers(X: Any, what: str) -> None:
+def _refuse_inexact_integers(X: Any, what: str, names: Names | None) -> None:
     if X.dtype.kind not in "iu" or X.dtype.itemsize < 8:
         return
     data = X.data if sp.issparse(X) else X
     if data.size and max(int(data.max()), -int(data.min())) > LARGEST_EXACT_INTEGER:
+        where = ""
+        if names is not None and not sp.issparse(X):
+            largest = np.maximum(X.max(axis=0).astype(object), -X.min(axis=0).astype(object))
+            at = np.flatnonzero(largest > LARGEST_EXACT_INTEGER)
+            where = f" (in {listed([repr(str(names[column])) for column in at.tolist()])})"
         raise DataError(
             f"Whole numbers must be at most 2**53 in size to be exact in float64; {what!r} holds "
-            "larger ones. If it is an identifier, name it so (identifier=, --id) or drop it."
+            f"larger ones{where}. If it is an identifier, name it so (identifier=, --id) or drop "
+            "it (drop=, --drop)."
         )
 
 

@@ -70,11 +70,16 @@ def nearest_first(distances: FloatArray, count: int) -> IndexArray:
     return np.asarray(np.argsort(zone, axis=1, kind="stable")[:, :count])
 
 
-def tilted(weights: FloatArray) -> FloatArray:
-    """Penalty weights that rise by a billionth from the first row to the last.
+def tilted(weights: FloatArray, values: FloatArray) -> FloatArray:
+    """Penalty weights, raised by up to a billionth by index among rows of equal ``values``.
 
     Rows of identical columns are the same in every step of a method but for rounding, and where one
     of them has to go, rounding would choose. Begun like this, the last one goes on every machine;
     weights of later steps are not tilted, so that the solution is what it was.
     """
-    return np.asarray(weights * np.linspace(1.0, 1.0 + _TILT, len(weights)))
+    level = levels(values)
+    order = np.argsort(level, kind="stable")
+    starts = np.searchsorted(level[order], level[order])
+    place = np.empty(len(values))
+    place[order] = np.arange(len(values)) - starts
+    return np.asarray(weights * (1.0 + _TILT * place / (1.0 + place.max(initial=0.0))))

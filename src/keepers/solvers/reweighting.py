@@ -62,7 +62,8 @@ def first_weights(spread: FloatArray, *, tie_breaker: bool = True) -> FloatArray
     """Ones, tilted towards features of large standard deviation ``spread``, then of low index."""
     if not tie_breaker:
         return np.ones(len(spread))
-    return tilted(1.0 + np.minimum(TIE_BREAK * (spread.mean() / spread), MOST_TILT))
+    tilt = np.minimum(TIE_BREAK * (spread.mean() / spread), MOST_TILT)
+    return tilted(1.0 + tilt, spread)
 
 
 def row_sparse_projection(

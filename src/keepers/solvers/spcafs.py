@@ -92,7 +92,7 @@ def dense_is_cheaper(n_samples: int, n_features: int, width: int) -> bool:
 
 def _weights_after(n_iter: int, weights: FloatArray) -> FloatArray:
     """The weights; those that follow PCA are tilted, so that rounding does not choose."""
-    return tilted(weights) if n_iter == 1 else weights
+    return tilted(weights, weights) if n_iter == 1 else weights
 
 
 def _settled(before: float, after: float, trace: float, tol: float) -> bool:

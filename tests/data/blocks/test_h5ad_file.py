@@ -137,6 +137,34 @@ def test_damaged_parts_are_refused(tmp_path, part, at, value):
         _stacked(open_blocks(path))
 
 
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("wild", [10**9, -5, 2])
+def test_wild_row_pointers_before_a_last_one_of_zero_are_refused(tmp_path, wild):
+    path = tmp_path / "a.h5ad"
+    _write(path, "csr_matrix")
+    with h5py.File(path, "r+") as file:
+        pointers = np.zeros(201, dtype=np.int32)
+        pointers[100] = wild
+        file["X"]["indptr"][...] = pointers
+    table = open_blocks(path)
+    with pytest.raises(DataError, match="must rise from 0"):
+        _stacked(table)
+    with pytest.raises(DataError, match="must rise from 0"):
+        table.parts(2)
+
+
+@pytest.mark.parametrize("part", ["indices", "indptr"])
+def test_parts_that_are_no_integers_are_refused(tmp_path, part):
+    path = tmp_path / "a.h5ad"
+    _write(path, "csr_matrix")
+    with h5py.File(path, "r+") as file:
+        values = file["X"][part][()].astype(float)
+        del file["X"][part]
+        file["X"][part] = values
+    with pytest.raises(DataError, match=f"The {part} of X must be integers"):
+        open_blocks(path)
+
+
 def test_parts_that_do_not_fit_together_are_refused(tmp_path):
     path = tmp_path / "a.h5ad"
     _write(path, "csr_matrix")

@@ -1,5 +1,6 @@
 """Parquet and Feather as pandas and pyarrow write them."""
 
+import datetime
 import decimal
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 import pytest
 
 from keepers.data import open_table
+from keepers.data.blocks.opening import open_blocks
 from keepers.exceptions import DataError
 
 pa = pytest.importorskip("pyarrow")
@@ -154,3 +156,150 @@ def test_a_parquet_bomb_is_refused_by_what_it_declares(tmp_path):
     assert path.stat().st_size < 1_000_000
     with pytest.raises(DataError, match=r"5000000 x 1\) needs 40\.0 MB"):
         open_table(path, max_bytes=30_000_000)
+
+
+def _stacked(table):
+    return np.vstack([block.values for block in table.blocks()])
+
+
+POLARS_KINDS = ["String", "Categorical", "Enum", "Binary"]
+
+
+@pytest.mark.parametrize("kind", POLARS_KINDS)
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+@pytest.mark.parametrize("write", ["write_ipc", "write_ipc_stream"])
+@pytest.mark.parametrize("level", ["oldest", "newest"])
+def test_what_polars_writes_is_read_back_exactly(tmp_path, kind, compression, write, level):
+    """Its files are no streams behind a magic: the schema stands there without its length."""
+    pl = pytest.importorskip("polars")
+    path = tmp_path / "a.arrow"
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    labels = [f"a class with a long name, {i % 3}" for i in range(30)]
+    frame = pl.DataFrame({**{f"x{j}": X[:, j] for j in range(3)}, "n": range(30), "kind": labels})
+    target = pl.Enum(sorted(set(labels))) if kind == "Enum" else getattr(pl, kind)
+    frame = frame.with_columns(pl.col("kind").cast(target))
+    compat = getattr(pl.CompatLevel, level)()
+    getattr(frame, write)(path, compression=compression, compat_level=compat)
+    table = open_table(path, labels="kind")
+    np.testing.assert_array_equal(table.X, np.column_stack([X, np.arange(30)]))
+    assert list(table.feature_names) == ["x0", "x1", "x2", "n"]
+    if kind != "Binary":
+        assert list(table.labels) == labels
+    np.testing.assert_array_equal(_stacked(open_blocks(path, labels="kind")), table.X)
+
+
+@pytest.mark.parametrize("opened", [open_table, open_blocks])
+def test_a_file_that_was_not_written_to_its_end_is_refused(tmp_path, opened):
+    path = tmp_path / "a.arrow"
+    content = pa.table({"a": np.arange(100.0)})
+    with pa.ipc.new_file(path, content.schema) as writer:
+        writer.write_table(content)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(DataError, match="ends with a footer"):
+        opened(path)
+
+
+@pytest.mark.parametrize("names", [["g", "n"], [None, None], ["g", None]])
+@pytest.mark.parametrize("keep_metadata", [True, False])
+def test_levels_of_a_pandas_index_are_no_features(path, names, keep_metadata):
+    X = np.random.default_rng(0).normal(size=(4, 3))
+    index = pd.MultiIndex.from_product([[5, 6], [1.5, 2.5]], names=names)
+    content = pa.Table.from_pandas(pd.DataFrame(X, columns=list("abc"), index=index))
+    if not keep_metadata:  # as other programs write it; only names without meaning tell
+        content = content.replace_schema_metadata(None)
+    left_out = [] if keep_metadata else [name for name in names if name]
+    _write_arrow(content, path)
+    for opened in (open_table, open_blocks):
+        assert list(opened(path, drop=left_out).feature_names) == list("abc")
+    np.testing.assert_array_equal(open_table(path, drop=left_out).X, X)
+    np.testing.assert_array_equal(_stacked(open_blocks(path, drop=left_out)), X)
+    if keep_metadata and names[0]:
+        assert open_table(path, labels="g").labels.tolist() == [5, 5, 6, 6]
+
+
+def test_a_pandas_index_is_no_feature_where_another_column_names_the_samples(path):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "who": ["r", "s"]}, index=[7, 9])
+    _write_arrow(pa.Table.from_pandas(frame), path)
+    table = open_table(path, identifier="who")
+    assert list(table.feature_names) == ["a"]
+    assert list(table.sample_names) == ["r", "s"]
+    assert list(open_blocks(path, identifier="who").feature_names) == ["a"]
+
+
+def test_columns_of_several_levels_have_names_of_several_parts(path):
+    columns = pd.MultiIndex.from_product([["x", "y"], ["mean", "sd"]])
+    frame = pd.DataFrame(np.eye(4), columns=columns)
+    _write_arrow(pa.Table.from_pandas(frame), path)
+    expected = ["('x', 'mean')", "('x', 'sd')", "('y', 'mean')", "('y', 'sd')"]
+    assert list(open_table(path).feature_names) == expected
+    assert list(open_blocks(path).feature_names) == expected
+
+
+def _write_arrow(content, path):
+    if path.suffix == ".parquet":
+        pq.write_table(content, path)
+    else:
+        with pa.ipc.new_file(path, content.schema) as writer:
+            writer.write_table(content)
+
+
+DAY = datetime.datetime(2020, 1, 1)
+NUMBERS = {
+    "bool": (pa.array([True, None, False]), [1, np.nan, 0]),
+    "half": (pa.array([np.float16(1.5), None, np.float16(2)], pa.float16()), [1.5, np.nan, 2]),
+    "decimal": (pa.array([decimal.Decimal("1.25"), None, decimal.Decimal("2")]), [1.25, np.nan, 2]),
+    "whole decimal": (pa.array([decimal.Decimal(5), None, decimal.Decimal(2)]), [5, np.nan, 2]),
+    "dictionary": (pa.array([1.5, None, 2.5]).dictionary_encode(), [1.5, np.nan, 2.5]),
+    "largest": (pa.array([2**53, -(2**53), None]), [2.0**53, -(2.0**53), np.nan]),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_every_kind_of_number_is_read_as_it_is(path, kind):
+    column, expected = NUMBERS[kind]
+    for others in ({}, {"a": [1.0, 2.0, 3.0]}):
+        _write_arrow(pa.table({kind: column, **others}), path)
+        np.testing.assert_array_equal(open_table(path).X[:, 0], expected)
+        np.testing.assert_array_equal(_stacked(open_blocks(path))[:, 0], expected)
+
+
+NO_NUMBERS = {
+    "date": pa.array([DAY.date()] * 2),
+    "date in ms": pa.array([DAY] * 2, pa.date64()),
+    "timestamp": pa.array([DAY] * 2),
+    "time": pa.array([1, 2], pa.time32("s")),
+    "duration": pa.array([1, 2], pa.duration("s")),
+    "list": pa.array([[1], [2]]),
+    "struct": pa.array([{"a": 1}, {"a": 2}]),
+    "words": pa.array(["a", "b"]).dictionary_encode(),
+    "bytes": pa.array([b"a", b"b"]),
+}
+
+
+@pytest.mark.parametrize("kind", NO_NUMBERS)
+def test_dates_and_other_kinds_are_never_counted_as_numbers(path, kind):
+    _write_arrow(pa.table({"a": [1.0, 2.0], kind: NO_NUMBERS[kind]}), path)
+    for opened in (open_table, open_blocks):
+        with pytest.raises(DataError, match=f"must hold numbers; these do not: '{kind}'"):
+            opened(path)
+        assert list(opened(path, drop=[kind]).feature_names) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([2**53 + 1, 1]),
+        pa.array([-(2**53) - 1, 1]),
+        pa.array([2**64 - 1, 1], pa.uint64()),
+        pa.array([decimal.Decimal(2**60 + 1), decimal.Decimal(1)]),
+        pa.array([decimal.Decimal(10**30 + 1), decimal.Decimal(1)]),
+        pa.array([2**53 + 1, 1]).dictionary_encode(),
+    ],
+)
+def test_integers_that_float64_cannot_hold_are_refused_by_column(path, column):
+    _write_arrow(pa.table({"a": [1.0, 2.0], "key": column}), path)
+    with pytest.raises(DataError, match="'key' holds numbers that float64 cannot hold exactly"):
+        open_table(path)
+    with pytest.raises(DataError, match="'key' holds numbers that float64 cannot hold exactly"):
+        _stacked(open_blocks(path))
+    assert open_table(path, drop=["key"]).n_features == 1

@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from keepers.data import open_table, write_table
+from keepers.data.blocks.opening import open_blocks
 from keepers.exceptions import DataError
 
 h5py = pytest.importorskip("h5py")
@@ -164,6 +165,190 @@ def test_text_that_claims_to_be_longer_than_the_file_is_refused(tmp_path, compre
         path.write_bytes(content)
     with pytest.raises(DataError, match="the file can hold"):
         open_table(path)
+
+
+@pytest.mark.parametrize("size", [2**64 - 16, 2**64 - 32, 2**64 - 23, 2**63, 10**6])
+@pytest.mark.parametrize("opened", [open_table, open_blocks])
+def test_text_objects_whose_size_overflows_end_with_an_error_at_once(tmp_path, size, opened):
+    """2**64 - 16 and a header of 16 add up to no step at all: libhdf5 never ended."""
+    path = tmp_path / "a.h5ad"
+    _plain_file(path, KINDS)
+    content = bytearray(path.read_bytes())
+    first = content.find(b"GCOL") + 16
+    content[first + 8 : first + 16] = size.to_bytes(8, "little")
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="store of text is damaged"):
+        opened(path)
+
+
+def _plain_file(path, kinds):
+    with h5py.File(path, "w") as file:
+        file["X"] = X
+        _frame(file, "obs", CELLS)["kind"] = kinds
+        _frame(file, "var", GENES)
+
+
+CODES = np.array([k == "t" for k in KINDS], "i1")
+
+
+def _records(path, codes, compression=None, text="S8"):
+    """As anndata before 0.7: frames are records, categories stand in uns."""
+    with h5py.File(path, "w") as file:
+        file["X"] = X
+        text = h5py.string_dtype() if text == "varying" else text
+        obs = np.zeros(10, dtype=[("index", text), ("n", "f4"), ("kind", "i1"), ("word", text)])
+        obs["index"], obs["kind"], obs["word"] = CELLS, codes, KINDS
+        obs["n"] = np.arange(10)
+        var = np.zeros(6, dtype=[("index", "S8"), ("kind", "i8")])
+        var["index"], var["kind"] = GENES, 5
+        file.create_dataset("obs", data=obs, compression=compression)
+        file["var"] = var
+        file.create_group("uns")["kind_categories"] = np.array([b"b cell", b"t cell"])
+        file["uns"]["n_categories"] = np.array([b"no", b"codes"])
+
+
+@pytest.mark.parametrize("compression", [None, "gzip"])
+@pytest.mark.parametrize("text", ["S8", "varying"])
+def test_categories_of_anndata_before_07_come_as_their_text(tmp_path, compression, text):
+    path = tmp_path / "old.h5ad"
+    _records(path, CODES, compression, text)
+    table = open_table(path, labels="kind")
+    assert list(table.labels) == [f"{kind} cell" for kind in KINDS]
+    assert list(table.sample_names) == CELLS
+    assert list(table.feature_names) == GENES
+    np.testing.assert_array_equal(table.X, X)
+    assert list(open_table(path, labels="word").labels) == KINDS
+    assert open_table(path, labels="n").labels.tolist() == list(range(10))
+    with pytest.raises(DataError, match="'index', 'n', 'kind', 'word'"):
+        open_table(path, labels="kinds")
+    assert list(open_blocks(path, labels="kind").feature_names) == GENES
+
+
+def test_missing_categories_of_anndata_before_07_are_missing_labels(tmp_path):
+    codes = CODES.copy()
+    codes[[2, 5]] = -1
+    _records(tmp_path / "old.h5ad", codes)
+    with pytest.raises(DataError, match="2 of 'kind' are missing"):
+        open_table(tmp_path / "old.h5ad", labels="kind")
+
+
+def test_codes_that_have_no_category_in_uns_stay_numbers(tmp_path):
+    """Frames shared one list by name; anndata leaves those alone that it does not fit."""
+    codes = CODES.copy()
+    codes[0] = 7
+    _records(tmp_path / "old.h5ad", codes)
+    np.testing.assert_array_equal(open_table(tmp_path / "old.h5ad", labels="kind").labels, codes)
+
+
+def test_false_text_lengths_in_records_are_refused(tmp_path):
+    path = tmp_path / "old.h5ad"
+    _records(path, CODES, text="varying")
+    with h5py.File(path) as file:
+        record = file["obs"].id.get_storage_size() // 10
+        at = file["obs"].id.get_offset() + 3 * record
+    content = bytearray(path.read_bytes())
+    content[at : at + 4] = b"\xff\xff\xff\xff"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="the file can hold"):
+        open_table(path)
+
+
+@pytest.mark.parametrize("missing", [0, 3])
+def test_categories_of_anndata_07_come_as_their_text(tmp_path, missing):
+    """Codes in the column, a reference to /obs/__categories/<name> in its attribute."""
+    path = tmp_path / "old.h5ad"
+    codes = CODES.copy()
+    codes[:missing] = -1
+    _plain_file(path, codes)
+    with h5py.File(path, "r+") as file:
+        obs = file["obs"]
+        obs["__categories/kind"] = ["b cell", "t cell"]
+        obs["kind"].attrs["categories"] = obs["__categories/kind"].ref
+    if missing:
+        with pytest.raises(DataError, match="3 of 'kind' are missing"):
+            open_table(path, labels="kind")
+    else:
+        labels = open_table(path, labels="kind").labels
+        assert list(labels) == [f"{kind} cell" for kind in KINDS]
+    with pytest.raises(DataError, match=r"It holds '_index', 'kind'\."):
+        open_table(path, labels="genus")
+
+
+@pytest.mark.parametrize("values", [np.arange(10), np.arange(10) % 2 == 0, KINDS])
+@pytest.mark.parametrize("missing", [False, True])
+def test_nullable_columns_give_their_values_or_missing_labels(tmp_path, values, missing):
+    """As nullable-integer, nullable-boolean and nullable-string-array are laid out."""
+    path = tmp_path / "a.h5ad"
+    _plain_file(path, KINDS)
+    with h5py.File(path, "r+") as file:
+        column = file["obs"].create_group("held")
+        column["values"], column["mask"] = values, np.arange(10) == (4 if missing else -1)
+    if missing:
+        with pytest.raises(DataError, match="1 of 'held' are missing"):
+            open_table(path, labels="held")
+    else:
+        labels = open_table(path, labels="held").labels
+        assert list(labels) == list(values)
+
+
+@pytest.mark.parametrize("code", [2, 100])
+def test_codes_beyond_the_categories_are_refused(tmp_path, code):
+    path = tmp_path / "a.h5ad"
+    _plain_file(path, KINDS)
+    with h5py.File(path, "r+") as file:
+        column = file["obs"].create_group("held")
+        column["categories"], column["codes"] = ["b", "t"], np.full(10, code)
+    with pytest.raises(DataError, match="must be integers below its 2 categories"):
+        open_table(path, labels="held")
+
+
+@pytest.mark.parametrize("opened", [open_table, open_blocks])
+def test_a_square_sparse_matrix_that_names_no_order_is_refused(tmp_path, opened):
+    _square(tmp_path / "a.h5ad", kind=None)
+    with pytest.raises(DataError, match="must say whether it is stored by rows"):
+        opened(tmp_path / "a.h5ad")
+
+
+def _square(path, kind, pointers=(0, 1, 2, 3)):
+    with h5py.File(path, "w") as file:
+        group = file.create_group("X")
+        group.attrs["shape"] = (3, 3)
+        if kind is not None:
+            group.attrs["encoding-type"] = kind
+        group["data"], group["indices"] = np.ones(3), np.arange(3)
+        group["indptr"] = np.array(pointers)
+        _frame(file, "obs", list("abc"))
+        _frame(file, "var", list("def"))
+
+
+@pytest.mark.parametrize("kind", ["csr_matrix", "csc_matrix"])
+@pytest.mark.parametrize("wild", [10**9, -5, 2])
+def test_wild_pointers_before_a_last_one_of_zero_are_refused(tmp_path, kind, wild):
+    """SciPy takes them for a matrix without entries, and follows them later."""
+    _square(tmp_path / "a.h5ad", kind, (0, wild, 0, 0))
+    with pytest.raises(DataError, match="must be 4 integers that rise from 0 to its 3 entries"):
+        open_table(tmp_path / "a.h5ad")
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_integers_that_float64_cannot_hold_are_refused(tmp_path, sparse):
+    path = tmp_path / "a.h5ad"
+    values = np.array([[0, 2], [1, 2**53 + 1]])
+    with h5py.File(path, "w") as file:
+        if sparse:
+            stored, group = sp.csr_matrix(values), file.create_group("X")
+            group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", (2, 2)
+            for part in ("data", "indices", "indptr"):
+                group[part] = getattr(stored, part)
+        else:
+            file["X"] = values
+        _frame(file, "obs", ["a", "b"])
+        _frame(file, "var", ["p", "q"])
+    told = r"2\*\*53" if sparse else r"2\*\*53 .*\(in 'q'\)"
+    with pytest.raises(DataError, match=told):
+        open_table(path)
+    with pytest.raises(DataError, match=told):
+        list(open_blocks(path).blocks())
 
 
 @pytest.mark.parametrize("sparse", [True, False])

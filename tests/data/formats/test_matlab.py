@@ -168,3 +168,142 @@ def test_a_declared_size_in_version_73_is_checked_first(tmp_path):
         file.create_dataset("X", (10**6, 10**6), "<f8", chunks=(10, 10))
     with pytest.raises(DataError, match="more than the"):
         open_table(tmp_path / "a.mat")
+
+
+def _damaged_pointers(values, wild):
+    unsound = sp.csc_matrix(values)
+    unsound.indptr = unsound.indptr.copy()
+    unsound.indptr[1:] = 0
+    unsound.indptr[1] = wild
+    return unsound
+
+
+@pytest.mark.parametrize("wild", [10**9, -5, 3])
+@pytest.mark.parametrize("save", ["5", "7.3"])
+@pytest.mark.parametrize("variable", ["X", "y"])
+def test_wild_column_pointers_before_a_last_one_of_zero_are_refused(tmp_path, save, wild, variable):
+    """SciPy takes them for a matrix without entries, and follows them later."""
+    path = tmp_path / "a.mat"
+    sound = {"X": X, "y": sp.csc_matrix(np.arange(20.0)[:, None])}
+    values = np.arange(20.0).reshape(10, 2) if variable == "y" else X
+    if save == "7.3":
+        _save_73(path, **(sound | {variable: _damaged_pointers(values, wild)}))
+    else:
+        stored = sp.csc_matrix(values)
+        scipy.io.savemat(path, sound | {variable: stored})
+        content = path.read_bytes()
+        before = stored.indptr.astype("<i4").tobytes()
+        after = _damaged_pointers(values, wild).indptr.astype("<i4").tobytes()
+        assert content.count(before) == 1
+        path.write_bytes(content.replace(before, after))
+    with pytest.raises(DataError, match="integers that rise from 0"):
+        open_table(path)
+
+
+@pytest.mark.parametrize("save", ["5", "7.3"])
+def test_sparse_labels_are_held_against_the_limit_before_they_are_filled(tmp_path, save):
+    path = tmp_path / "a.mat"
+    labels = sp.csc_matrix((np.ones(1), (np.zeros(1, int), np.zeros(1, int))), shape=(10**8, 1))
+    content = {"X": X, "y": labels}
+    if save == "7.3":
+        _save_73(path, **content)
+    else:
+        scipy.io.savemat(path, content)
+    with pytest.raises(DataError, match=r"100000000 x 1\) needs 800\.0 MB"):
+        open_table(path, max_bytes=10**7)
+
+
+def test_space_that_matlab_reserved_for_more_entries_is_left_out(tmp_path):
+    sparse = sp.csc_matrix(X)
+    data, indices = np.append(sparse.data, [9, 9]), np.append(sparse.indices, [0, 0])
+    with h5py.File(tmp_path / "a.mat", "w") as file:
+        group = file.create_group("X")
+        group.attrs["MATLAB_sparse"] = np.uint64(20)
+        group["data"], group["ir"], group["jc"] = data, indices, sparse.indptr
+    np.testing.assert_array_equal(open_table(tmp_path / "a.mat").X.toarray(), X)
+
+
+def test_a_sparse_matrix_of_zeros_has_no_values_in_version_73(tmp_path):
+    with h5py.File(tmp_path / "a.mat", "w") as file:
+        file["X"] = X.T
+        group = file.create_group("y")
+        group.attrs["MATLAB_sparse"] = np.uint64(20)
+        group["jc"] = np.zeros(2, dtype=np.uint64)
+    np.testing.assert_array_equal(open_table(tmp_path / "a.mat").labels, np.zeros(20))
+
+
+def test_text_is_not_taken_for_the_values_in_version_73(tmp_path):
+    path = tmp_path / "a.mat"
+    _save_73(path, fea=X, X=np.full((20, 3), 65, dtype=np.uint16))
+    with h5py.File(path, "r+") as file:
+        file["X"].attrs["MATLAB_class"] = np.bytes_(b"char")
+    np.testing.assert_array_equal(open_table(path).X, X)
+
+
+def test_empty_cells_and_empty_labels_are_missing_labels(tmp_path):
+    path = tmp_path / "a.mat"
+    kinds = np.array([f"k{i % 3}" for i in range(20)], dtype=object)
+    _save_73(path, X=X, y=kinds)
+    with h5py.File(path, "r+") as file:
+        cell = file[file["y"][0, 4]]
+        del file["#refs#/c4"]
+        file["#refs#/c4"] = np.zeros(2, dtype=np.uint64)
+        file["#refs#/c4"].attrs["MATLAB_empty"] = np.uint8(1)
+        references = file["y"][()]
+        references[0, 4] = file["#refs#/c4"].ref
+        file["y"][...] = references
+        del cell
+    with pytest.raises(DataError, match="1 of 'labels' are missing"):
+        open_table(path)
+    kinds[4] = ""
+    scipy.io.savemat(path, {"X": X, "y": kinds})
+    with pytest.raises(DataError, match="1 of 'labels' are missing"):
+        open_table(path)
+    with h5py.File(path, "w") as file:
+        file["X"] = X[:2].T
+        file["y"] = np.zeros(2, dtype=np.uint64)
+        file["y"].attrs["MATLAB_empty"] = np.uint8(1)
+    with pytest.raises(DataError, match="'/y' are empty"):
+        open_table(path)
+
+
+def test_cells_of_numbers_are_labels_and_cells_of_vectors_are_refused(tmp_path):
+    path = tmp_path / "a.mat"
+    numbers = np.empty(20, dtype=object)
+    numbers[:] = [float(i % 3) for i in range(20)]
+    scipy.io.savemat(path, {"X": X, "y": numbers})
+    assert list(open_table(path).labels) == [str(i % 3) for i in range(20)]
+    numbers[3] = np.array([1.0, 2.0])
+    scipy.io.savemat(path, {"X": X, "y": numbers})
+    with pytest.raises(DataError, match="one text or one number"):
+        open_table(path)
+
+
+@pytest.mark.parametrize("save", ["5", "7.3"])
+def test_integers_that_float64_cannot_hold_are_refused_by_column(tmp_path, save):
+    path = tmp_path / "a.mat"
+    values = np.array([[1, 2], [1, 2**53 + 1], [3, 4]])
+    _save_73(path, X=values) if save == "7.3" else scipy.io.savemat(path, {"X": values})
+    with pytest.raises(DataError, match=r"2\*\*53 .*\(in 'x1'\)"):
+        open_table(path)
+    assert open_table(path, drop=["x1"]).n_features == 1
+
+
+@pytest.mark.parametrize("n_lines", [2**31 - 1, 21 * 3])
+def test_text_that_declares_more_lines_than_characters_is_refused_at_once(tmp_path, n_lines):
+    path = tmp_path / "a.mat"
+    scipy.io.savemat(path, {"X": X, "y": np.array([f"k{i:02}" for i in range(20)])})
+    content = path.read_bytes()
+    dimensions = struct.pack("<ii", 20, 3)
+    assert content.count(dimensions) == 1
+    path.write_bytes(content.replace(dimensions, struct.pack("<ii", n_lines, 0)))
+    with pytest.raises(DataError, match=r"needs|declares \d+ lines|one entry each"):
+        open_table(path, max_bytes=10**9)
+    kinds = np.array([f"k{i:02}" for i in range(20)], dtype=object)
+    scipy.io.savemat(path, {"X": X, "y": kinds})
+    content = path.read_bytes()
+    cell = struct.pack("<ii", 1, 3)
+    assert content.count(cell) == 20
+    path.write_bytes(content.replace(cell, struct.pack("<ii", n_lines, 0), 1))
+    with pytest.raises(DataError, match=f"declares {n_lines} lines and has 3 characters"):
+        open_table(path)

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from keepers.data import open_table
+from keepers.data.blocks.opening import open_blocks
 from keepers.exceptions import DataError
 
 X = np.random.default_rng(0).normal(size=(12, 5))
@@ -23,6 +24,15 @@ def test_every_real_kind_of_array_is_read(tmp_path, dtype, order):
     assert table.X.flags.writeable
     np.testing.assert_array_equal(table.X, stored.astype(np.float64))
     assert list(table.feature_names) == ["x0", "x1", "x2", "x3", "x4"]
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_every_version_of_the_header_is_read(tmp_path, version):
+    with (tmp_path / "a.npy").open("wb") as stream:
+        np.lib.format.write_array(stream, X, version=version)
+    np.testing.assert_array_equal(open_table(tmp_path / "a.npy").X, X)
+    blocks = open_blocks(tmp_path / "a.npy").blocks()
+    np.testing.assert_array_equal(np.vstack([block.values for block in blocks]), X)
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -52,6 +62,30 @@ def test_a_column_of_a_bare_matrix_can_be_the_labels(tmp_path):
     assert table.labels.dtype == np.int64
 
 
+@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize("kind", ["matrix", "array"])
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "dia", "bsr"])
+def test_every_format_that_scipy_saves_is_read_as_the_matrix_it_is(
+    tmp_path, layout, kind, compressed
+):
+    M = np.diag(np.arange(1.0, 7)) + np.diag(np.ones(4), 2) + np.diag(np.ones(5), -1)
+    for dense in (M, M[:4], M[:, :4]):
+        stored = getattr(sp, f"{layout}_{kind}")(dense)
+        sp.save_npz(tmp_path / "a.npz", stored, compressed=compressed)
+        table = open_table(tmp_path / "a.npz")
+        assert table.X.format == "csr"
+        np.testing.assert_array_equal(table.X.toarray(), dense)
+
+
+def test_a_sparse_format_that_scipy_does_not_save_is_refused_by_name(tmp_path):
+    np.savez(tmp_path / "a.npz", format=b"lil", shape=[2, 2], data=np.ones((2, 2)))
+    with pytest.raises(DataError, match="'lil'"):
+        open_table(tmp_path / "a.npz")
+    np.savez(tmp_path / "a.npz", format=b"dia", shape=[2, 2], data=np.ones((2, 2)))
+    with pytest.raises(DataError, match="with all its parts"):
+        open_table(tmp_path / "a.npz")
+
+
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csc_matrix, sp.csr_array])
 def test_a_sparse_matrix_stored_by_scipy_stays_sparse(tmp_path, container):
     sparse = container(np.where(X > 0.5, X, 0))
@@ -66,8 +100,20 @@ def test_indices_that_point_outside_are_refused(tmp_path):
     sparse = sp.csr_matrix(np.eye(3))
     parts = {"data": sparse.data, "indptr": sparse.indptr, "shape": [3, 3], "format": b"csr"}
     np.savez(tmp_path / "a.npz", indices=np.array([0, 1, 10**6], dtype=np.int32), **parts)
-    with pytest.raises(DataError, match=r"a\.npz: .* must lie inside its shape, 3 x 3"):
+    with pytest.raises(DataError, match="must lie between 0 and 2; they go from 0 to 1000000"):
         open_table(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "bsr"])
+def test_wild_row_pointers_before_a_last_one_of_zero_are_refused(tmp_path, layout):
+    """SciPy takes them for a matrix without entries, and follows them later."""
+    for wild in (10**9, -5, 2):
+        pointers = np.array([0, wild, 0, 0], dtype=np.int32)
+        data = np.ones((3, 1, 1)) if layout == "bsr" else np.ones(3)
+        parts = {"data": data, "indices": np.arange(3, dtype=np.int32), "indptr": pointers}
+        np.savez(tmp_path / "a.npz", shape=[3, 3], format=layout.encode(), **parts)
+        with pytest.raises(DataError, match="must be 4 integers that rise from 0 to its 3 entries"):
+            open_table(tmp_path / "a.npz")
 
 
 def test_pickled_objects_are_never_loaded(tmp_path):
@@ -85,10 +131,30 @@ def test_an_archive_with_two_matrices_is_ambiguous(tmp_path):
         open_table(tmp_path / "a.npz")
 
 
-def test_whole_numbers_that_float64_cannot_hold_are_refused(tmp_path):
-    np.save(tmp_path / "a.npy", np.array([[2**53 + 1, 1]]))
+@pytest.mark.parametrize("big", [2**53 + 1, -(2**53) - 1, -(2**63)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_whole_numbers_that_float64_cannot_hold_are_refused_by_column(tmp_path, big, order):
+    values = np.array([[1, 2, 2**53], [1, big, 2]], order=order)
+    told = r"2\*\*53 .* larger ones \(in 'x1'\)"
+    np.savez(tmp_path / "a.npz", X=values)
+    np.save(tmp_path / "a.npy", values)
+    for name in ("a.npy", "a.npz"):
+        with pytest.raises(DataError, match=told):
+            open_table(tmp_path / name)
+        np.testing.assert_array_equal(
+            open_table(tmp_path / name, drop=["x1"]).X, [[1, 2.0**53], [1, 2]]
+        )
+        assert open_table(tmp_path / name, labels="x1").labels.tolist() == [2, big]
+    with pytest.raises(DataError, match=told):
+        list(open_blocks(tmp_path / "a.npy").blocks())
+    blocks = list(open_blocks(tmp_path / "a.npy", drop=["x1"]).blocks())
+    np.testing.assert_array_equal(blocks[0].values, [[1, 2.0**53], [1, 2]])
+
+
+def test_large_integers_of_a_sparse_matrix_are_refused(tmp_path):
+    sp.save_npz(tmp_path / "a.npz", sp.csr_matrix(np.array([[2**53 + 1, 0], [0, 1]])))
     with pytest.raises(DataError, match=r"2\*\*53"):
-        open_table(tmp_path / "a.npy")
+        open_table(tmp_path / "a.npz")
 
 
 def test_a_declared_size_is_believed_only_within_file_and_limit(tmp_path):

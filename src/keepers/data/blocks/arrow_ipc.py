@@ -9,8 +9,8 @@ import numpy as np
 from keepers._protocols import IndexArray
 from keepers.data.blocks.batches import blocks_of_batches
 from keepers.data.blocks.files import FileBlocks
-from keepers.data.formats.arrow_columns import ArrowColumns, import_pyarrow, validated
-from keepers.data.formats.arrow_files import stream_start
+from keepers.data.formats.arrow_columns import ArrowColumns
+from keepers.data.formats.arrow_files import batches_of, map_ipc, open_ipc
 from keepers.data.formats.arrow_sizes import batch_lengths
 from keepers.data.guard import reading
 from keepers.data.limits import SizeLimit
@@ -36,20 +36,14 @@ class ArrowBlocks(FileBlocks):
         chosen = features if columns is None else features[columns]
         stored = self._layout.stored_features(columns)
         options = pa.ipc.IpcReadOptions(included_fields=sorted({int(at) for at in chosen}))
-        with pa.memory_map(str(self.path)) as source:
-            buffer = source.read_buffer().slice(stream_start(self.path))
-            with pa.ipc.open_stream(buffer, options=options) as reader:
-                yield from blocks_of_batches(validated(reader), stored, self.dtype)
+        with map_ipc(self.path) as content, open_ipc(content, options) as reader:
+            yield from blocks_of_batches(batches_of(reader), stored, self.dtype)
 
 
 def open_arrow(path: Path, request: ReadRequest) -> ArrowBlocks:
     """Find columns, kinds and number of rows; no values are read."""
-    with reading(path, ArrowBlocks.title):
-        pa = import_pyarrow()
-        start = stream_start(path)
-        with pa.memory_map(str(path)) as source:
-            buffer = source.read_buffer().slice(start)
-            lengths = batch_lengths(buffer, SizeLimit.of(None))
-            with pa.ipc.open_stream(buffer) as reader:
-                layout = ArrowColumns.of(reader.schema, request)
+    with reading(path, ArrowBlocks.title), map_ipc(path) as content:
+        lengths = batch_lengths(content, SizeLimit.of(None))
+        with open_ipc(content) as reader:
+            layout = ArrowColumns.of(reader.schema, request)
         return ArrowBlocks(path, layout, sum(lengths))

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from keepers._protocols import IndexArray
 from keepers.data.blocks.hdf5_file import DatasetBlocks
@@ -21,6 +20,7 @@ from keepers.data.formats.h5ad import (
     sparse_layout,
 )
 from keepers.data.formats.hdf5 import hard_linked, open_hdf5, open_hdf5_numbers, refuse_unsound
+from keepers.data.formats.stored_sparse import build_compressed
 from keepers.data.guard import reading
 from keepers.data.limits import refuse_columns
 from keepers.data.request import ReadRequest
@@ -30,6 +30,10 @@ from keepers.exceptions import DataError
 __all__ = ["CellBlocks", "SparseCellBlocks", "open_h5ad"]
 
 _STARTS_AT_ONCE = 2**18
+_UNSOUND = (
+    "The row pointers of X ('indptr') must rise from 0 to the number of its entries; here they do "
+    "not: the file is damaged. Obtain or write it again."
+)
 
 
 class CellBlocks(DatasetBlocks):
@@ -58,28 +62,33 @@ class SparseCellBlocks(MatrixBlocks):
             most = max(1, BLOCK_BYTES // entry_bytes)
             for first in range(self._here.start, self._here.stop, _STARTS_AT_ONCE):
                 last = min(first + _STARTS_AT_ONCE, self._here.stop)
-                starts = _sound_starts(parts["indptr"][first : last + 1], parts["data"].shape[0])
+                starts = _sound_starts(parts, first, last)
                 for top, bottom in _row_cuts(starts, most):
                     rows = self._rows(parts, starts[top : bottom + 1])
                     yield rows if chosen is None else rows[:, chosen]
 
     def _rows(self, parts: dict[str, Any], starts: Any) -> Any:
         entries = slice(int(starts[0]), int(starts[-1]))
-        rows = sp.csr_matrix(
-            (parts["data"][entries], parts["indices"][entries], starts - starts[0]),
-            shape=(len(starts) - 1, self._width),
+        return build_compressed(
+            parts["data"][entries],
+            parts["indices"][entries],
+            starts - starts[0],
+            (len(starts) - 1, self._width),
+            by_rows=True,
+            what="X",
         )
-        rows.check_format(full_check=True)  # before anything follows the indices
-        return rows
 
     def parts(self, n_parts: int) -> list[LocalBlocks]:
         """The same rows as ``n_parts`` ranges of them."""
         ranges = even_ranges(self._here, n_parts)
         with reading(self.path, self.title), open_hdf5_numbers(self.path) as file:
             starts = _checked_parts(hard_linked(file, "X"), self._request)["indptr"]
+            bounds = [int(starts[at]) for at in (*(rows.start for rows in ranges), self._here.stop)]
+            if bounds[0] < 0 or bounds != sorted(bounds):
+                raise DataError(_UNSOUND)
+            counts = np.diff(bounds).tolist()
             return [
-                self._with_entries(rows, int(starts[rows.stop]) - int(starts[rows.start]))
-                for rows in ranges
+                self._with_entries(rows, count) for rows, count in zip(ranges, counts, strict=True)
             ]
 
     def _with_entries(self, rows: range, n_entries: int) -> Self:
@@ -125,17 +134,29 @@ def _checked_parts(node: Any, request: ReadRequest) -> dict[str, Any]:
             f"The parts of X must fit together; here they have shapes {shapes} for {n_rows} rows: "
             "the file is damaged. Obtain or write it again."
         )
+    for name in ("indices", "indptr"):
+        if parts[name].dtype.kind not in "iu":
+            raise DataError(
+                f"The {name} of X must be integers; they are {parts[name].dtype}: the file is "
+                "damaged. Obtain or write it again."
+            )
     return parts
 
 
-def _sound_starts(starts: Any, n_entries: int) -> Any:
-    starts = starts.astype(np.int64)
-    if starts[0] < 0 or starts[-1] > n_entries or np.any(np.diff(starts) < 0):
-        raise DataError(
-            "Rows of X must follow each other in 'indptr'; here they do not: the file is damaged. "
-            "Obtain or write it again."
-        )
-    return starts
+def _sound_starts(parts: dict[str, Any], first: int, last: int) -> Any:
+    """Where the rows from ``first`` to ``last`` begin and the last one ends, proven to rise."""
+    n_rows, n_entries = parts["indptr"].shape[0] - 1, parts["data"].shape[0]
+    starts = parts["indptr"][first : last + 1]
+    sound = (
+        int(starts[0]) >= 0
+        and int(starts[-1]) <= n_entries
+        and (first > 0 or int(starts[0]) == 0)
+        and (last < n_rows or int(starts[-1]) == n_entries)
+        and not np.any(starts[1:] < starts[:-1])
+    )
+    if not sound:
+        raise DataError(_UNSOUND)
+    return starts.astype(np.int64)
 
 
 def _row_cuts(starts: Any, most: int) -> Iterator[tuple[int, int]]:

@@ -1,17 +1,17 @@
 """Plain HDF5 files: one two-dimensional array of numbers, somewhere in them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from keepers._protocols import IndexArray
 from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once
 from keepers.data.blocks.matrices import MatrixBlocks
-from keepers.data.columns import numbered_names
-from keepers.data.formats.hdf5 import hard_linked, open_hdf5_numbers, refuse_unsound
+from keepers.data.formats.hdf5 import open_hdf5_numbers, refuse_unsound
+from keepers.data.formats.hdf5_tables import find_matrix, is_vector, member, names_of
 from keepers.data.guard import reading
 from keepers.data.request import ReadRequest
-from keepers.data.wording import closest, listed
 from keepers.exceptions import DataError
 
 __all__ = ["DatasetBlocks", "open_hdf5_file"]
@@ -44,56 +44,14 @@ class DatasetBlocks(MatrixBlocks):
 def open_hdf5_file(path: Path, request: ReadRequest, dataset: str | None = None) -> DatasetBlocks:
     """Find the array, its shape and kind of numbers; no values are read."""
     with reading(path, DatasetBlocks.title), open_hdf5_numbers(path) as file:
-        node = _only_matrix(file) if dataset is None else member(file, dataset)
-        refuse_unsound(node, request.limit)
-        if node.ndim != 2:
-            raise DataError(
-                f"A table has two dimensions (samples, features); {node.name!r} has {node.ndim}. "
-                "Reshape it, or name another array (dataset=)."
-            )
-        return DatasetBlocks(path, node, numbered_names(node.shape[1]), request)
-
-
-def member(file: Any, name: str) -> Any:
-    """What stands at a path in the file; links to other files are not followed."""
-    node = file
-    for part in name.strip("/").split("/"):
-        if not hasattr(node, "keys") or part not in node:
-            known = list(_matrices(file))
-            raise DataError(
-                f"There is no array {name!r}.{closest(name, known)} With two dimensions there are "
-                f"{listed([repr(key) for key in known]) or 'none'}."
-            )
-        node = hard_linked(node, part)
-    return node
-
-
-def _only_matrix(file: Any) -> Any:
-    found = _matrices(file)
-    if len(found) == 1:
-        return next(iter(found.values()))
-    told = listed(
-        [f"{name!r} ({' x '.join(map(str, node.shape))})" for name, node in found.items()]
-    )
-    raise DataError(
-        "A file must hold one array of numbers with two dimensions, or its name must be given "
-        f"(dataset=); this one holds {told or 'none'}."
-    )
-
-
-def _matrices(file: Any) -> dict[str, Any]:
-    """All two-dimensional arrays of numbers in a file, in whatever group."""
-    import h5py
-
-    found = {}
-
-    def look(name: str, node: Any) -> None:
-        is_array = isinstance(node, h5py.Dataset) and node.shape is not None
-        if is_array and node.ndim == 2 and node.dtype.kind in "biuf":
-            found[name] = node
-
-    file.visititems(look)  # follows no link to another file, and no circle
-    return found
+        node = find_matrix(file, dataset, request.limit)
+        # Labels and sample names may be arrays of their own, which are no columns.
+        labels, identifier = (
+            None if name is not None and is_vector(file, name) else name
+            for name in (request.labels, request.identifier)
+        )
+        columns = replace(request, labels=labels, identifier=identifier)
+        return DatasetBlocks(path, node, names_of(node), columns)
 
 
 def _bands(rows: range, node: Any) -> Iterator[tuple[int, int]]:

@@ -64,8 +64,9 @@ class MatrixBlocks(FileBlocks):
         """The rows ``rows``, all columns or the ``chosen`` ones of the file, as stored."""
 
     def _values(self, columns: IndexArray | None) -> Iterator[Any]:
+        names = self.feature_names if columns is None else self.feature_names[columns]
         for raw in self._raw(self._chosen(columns)):
-            yield as_values(raw, self.name).astype(self.dtype, copy=False)
+            yield as_values(raw, self.name, names).astype(self.dtype, copy=False)
 
     def _chosen(self, columns: IndexArray | None) -> IndexArray | None:
         """Positions in the file of the wanted features; None for all columns."""

@@ -17,6 +17,7 @@ from keepers.data.formats.content import WrittenTable
 from keepers.data.formats.delimited import read_csv, read_tsv
 from keepers.data.formats.expansion import with_compressions
 from keepers.data.formats.h5ad import read_h5ad
+from keepers.data.formats.hdf5_tables import read_hdf5
 from keepers.data.formats.matlab import read_mat
 from keepers.data.formats.matrix_market import read_mtx
 from keepers.data.formats.numpy_files import read_npy, read_npz
@@ -54,6 +55,7 @@ FORMATS = (
         writers.write_svmlight,
     ),
     FileFormat("AnnData", (".h5ad",), read_h5ad, writers.write_h5ad),
+    FileFormat("HDF5", (".h5", ".hdf5"), read_hdf5),
 )
 
 

@@ -1,7 +1,8 @@
 """Columns of Arrow schemas, which Parquet files have too: what each is for, and their values."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,9 @@ from keepers.data.columns import ColumnPlan, plan_columns, refuse_text, settled_
 from keepers.data.request import ReadRequest
 from keepers.exceptions import DataError, MissingDependencyError
 
-__all__ = ["ArrowColumns", "cast_exactly", "import_pyarrow", "validated"]
+__all__ = ["ArrowColumns", "cast_exactly", "import_pyarrow"]
+
+_UNNAMED_LEVEL = re.compile(r"__index_level_\d+__")
 
 
 def import_pyarrow() -> Any:
@@ -23,13 +26,6 @@ def import_pyarrow() -> Any:
             'Parquet and Arrow files need pyarrow: pip install "keepers[io]".'
         ) from error
     return pa
-
-
-def validated(batches: Iterable[Any]) -> Iterator[Any]:
-    """Arrow trusts the offsets in a file; these are proven before anything follows them."""
-    for batch in batches:
-        batch.validate(full=True)
-        yield batch
 
 
 @dataclass(frozen=True)
@@ -45,9 +41,11 @@ class ArrowColumns:
     def of(cls, schema: Any, request: ReadRequest) -> "ArrowColumns":
         """Give the columns of a schema their roles; refuse features that hold no numbers."""
         names = settled_names(schema.names)
-        plan = plan_columns(names, request, index=_pandas_index(schema))
+        levels = _index_levels(schema)
+        index = levels[0] if len(levels) == 1 else None
+        plan = plan_columns(names, request, index=index, levels=levels)
         types = schema.types  # made anew at every access: slow in a wide table
-        kinds = [types[at] for at in plan.features]
+        kinds = [_value_type(types[at]) for at in plan.features]
         refuse_text(
             [
                 names[at]
@@ -99,30 +97,53 @@ def _is_numeric(kind: Any) -> bool:
     )
 
 
-def _pandas_index(schema: Any) -> int | None:
-    """Position of the column in which pandas stored the row index, if it did."""
+def _value_type(kind: Any) -> Any:
+    """The type of the values, which may be stored once each in a dictionary."""
+    from pyarrow import types
+
+    return kind.value_type if types.is_dictionary(kind) else kind
+
+
+def _index_levels(schema: Any) -> list[int]:
+    """Positions of the columns in which pandas stored the row index, if it did.
+
+    Without the metadata of pandas, which other programs do not pass on, the names tell that it
+    gives to levels without one.
+    """
+    stored = _described_index(schema)
+    names = schema.names
+    return [at for at, name in enumerate(names) if name in stored or _UNNAMED_LEVEL.fullmatch(name)]
+
+
+def _described_index(schema: Any) -> set[str]:
     described = (schema.metadata or {}).get(b"pandas")
     if described is None:
-        return None
+        return set()
     try:
         index = json.loads(described)["index_columns"]
     except (ValueError, KeyError, TypeError):
-        return None
-    if isinstance(index, list) and len(index) == 1 and isinstance(index[0], str):
-        position = schema.get_field_index(index[0])
-        return position if position >= 0 else None
-    return None
+        return set()
+    # An index that only counts is described, not stored.
+    return {name for name in index if isinstance(name, str)} if isinstance(index, list) else set()
 
 
 def cast_exactly(array: Any, target: Any, name: str) -> Any:
     """A numeric column as float32 or float64; what that cannot hold is refused."""
     import pyarrow as pa
 
-    if array.type == target:
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = array.type
+    if kind == target:
         return array
-    if pa.types.is_boolean(array.type):
+    if pa.types.is_boolean(kind):
         array = array.cast(pa.int8())
+    if pa.types.is_float16(kind):  # which older versions do not cast
+        wider = array.to_numpy(zero_copy_only=False).astype(target.to_pandas_dtype())
+        return pa.array(wider, from_pandas=True)
     try:
+        if pa.types.is_decimal(kind) and kind.scale <= 0:  # a whole number: held to the same rule
+            array = array.cast(pa.int64())
         return array.cast(target)  # refuses whole numbers past 2**53
     except pa.ArrowInvalid as error:
         raise DataError(

@@ -1,26 +1,25 @@
 """Columnar files: Parquet, and Arrow IPC as .arrow or .feather."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from keepers.data.formats.arrow_columns import ArrowColumns, import_pyarrow, validated
-from keepers.data.formats.arrow_sizes import refuse_bombs
+from keepers.data.formats.arrow_columns import ArrowColumns, import_pyarrow
+from keepers.data.formats.arrow_sizes import is_ipc_file, refuse_bombs
 from keepers.data.growing import GrowingMatrix
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.values import as_labels, as_names
 from keepers.exceptions import DataError
 
-__all__ = ["read_arrow", "read_parquet", "stream_start"]
+__all__ = ["batches_of", "map_ipc", "open_ipc", "read_arrow", "read_parquet"]
 
 _BATCH_BYTES = 64 * 2**20
 _FEWEST_ROWS = 64
 _FEATHER_1 = b"FEA1"
-_ARROW_FILE = b"ARROW1"
-_FILE_PREFIX = 8  # the magic and two bytes of padding; then follows a stream
 
 
 def read_parquet(path: Path, request: ReadRequest) -> LabelledTable:
@@ -46,23 +45,41 @@ def read_parquet(path: Path, request: ReadRequest) -> LabelledTable:
 
 def read_arrow(path: Path, request: ReadRequest) -> LabelledTable:
     """Read Arrow IPC, as file (which Feather is) or stream."""
-    pa = import_pyarrow()
-    start = stream_start(path)
-    with pa.memory_map(str(path)) as source:
-        buffer = source.read_buffer().slice(start)
-        refuse_bombs(buffer, request.limit)
-        with pa.ipc.open_stream(buffer) as reader:
+    with map_ipc(path) as content:
+        refuse_bombs(content, request.limit)
+        with open_ipc(content) as reader:
             columns = ArrowColumns.of(reader.schema, request)
-            return _assembled(validated(reader), columns, request, path.stem)
+            return _assembled(batches_of(reader), columns, request, path.stem)
 
 
-def stream_start(path: Path) -> int:
-    """Where the stream of messages begins: at once, or behind the magic of a file."""
-    with path.open("rb") as stream:
-        head = stream.read(_FILE_PREFIX)
-    if head.startswith(_FEATHER_1):
-        raise DataError("Feather is read from version 2 on; this is version 1. Write it again.")
-    return _FILE_PREFIX if head.startswith(_ARROW_FILE) else 0
+@contextmanager
+def map_ipc(path: Path) -> Iterator[Any]:
+    """The content of a file as a buffer of mapped memory."""
+    pa = import_pyarrow()
+    with pa.memory_map(str(path)) as source:
+        content = source.read_buffer()
+        if bytes(memoryview(content)[: len(_FEATHER_1)]) == _FEATHER_1:
+            raise DataError("Feather is read from version 2 on; this is version 1. Write it again.")
+        yield content
+
+
+def open_ipc(content: Any, options: Any = None) -> Any:
+    """A reader of record batches, by the footer if there is one; a context manager."""
+    import pyarrow as pa
+
+    opened = pa.ipc.open_file if is_ipc_file(content) else pa.ipc.open_stream
+    return opened(content, options=options)
+
+
+def batches_of(reader: Any) -> Iterator[Any]:
+    """The record batches of an open reader.
+
+    Arrow trusts the offsets in a file; these are proven before anything follows them.
+    """
+    count = getattr(reader, "num_record_batches", None)
+    for batch in reader if count is None else map(reader.get_batch, range(count)):
+        batch.validate(full=True)
+        yield batch
 
 
 def _assembled(

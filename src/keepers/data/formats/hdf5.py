@@ -19,6 +19,7 @@ __all__ = [
     "open_hdf5",
     "open_hdf5_numbers",
     "read_dataset",
+    "read_field",
     "refuse_unsound",
 ]
 
@@ -26,6 +27,7 @@ HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _HEAP_MAGIC = b"GCOL\x01\0\0\0"
 _TEXT_RECORD = 16
 """A length (4 bytes), the address of a heap (8) and a number in it (4)."""
+_STRING = 3  # H5T_STRING
 _SEARCHED_WHOLE = 2**30
 _HEAP_OBJECT = struct.Struct("<H6xQ")
 
@@ -59,7 +61,8 @@ def _refuse_endless_heaps(path: Path) -> None:
     """Raise if text would be looked up without end.
 
     Text of varying length lies in heaps: collections of objects, each with its size. The HDF5
-    library was seen to walk on the spot, for ever, where free space has size 0.
+    library was seen to walk on the spot, for ever, where free space has size 0, and where the
+    size of an object and its header add up to 2**64.
     """
     if path.stat().st_size == 0:
         return
@@ -69,9 +72,10 @@ def _refuse_endless_heaps(path: Path) -> None:
             at = heap + 16
             while at + _HEAP_OBJECT.size <= end:
                 index, size = _HEAP_OBJECT.unpack_from(file, at)
-                if index == 0 and size == 0:
+                step = size if index == 0 else _HEAP_OBJECT.size + size + (-size % 8)
+                if step == 0 or step > end - at:
                     raise DataError("Its store of text is damaged. Obtain or write it again.")
-                at += size if index == 0 else _HEAP_OBJECT.size + size + (-size % 8)
+                at += step
 
 
 def _heaps(file: mmap.mmap) -> Iterator[int]:
@@ -129,7 +133,35 @@ def read_dataset(dataset: Any, request: ReadRequest) -> Any:
     return dataset[()]
 
 
-def _refuse_false_lengths(dataset: Any, what: str) -> None:
+def read_field(dataset: Any, name: str, request: ReadRequest) -> Any:
+    """One field of an array of records."""
+    refuse_unsound(dataset, request.limit)
+    if dataset.dtype[name].kind == "O":
+        record, offset = _place_in_record(dataset.id.get_type(), name)
+        what = f"field {name!r} of array {dataset.name!r}"
+        _refuse_false_lengths(dataset, what, record, offset)
+    return dataset[name]
+
+
+def _place_in_record(record: Any, name: str) -> tuple[int, int]:
+    """Bytes of a stored record, and where a text in it stands.
+
+    The type tells both as in memory, where a text of varying length is a pointer.
+    """
+    texts = [
+        record.get_member_offset(at)
+        for at in range(record.get_nmembers())
+        if record.get_member_class(at) == _STRING and record.get_member_type(at).is_variable_str()
+    ]
+    longer = _TEXT_RECORD - struct.calcsize("P")
+    offset = record.get_member_offset(record.get_member_index(name.encode("utf-8")))
+    before = sum(text < offset for text in texts)
+    return record.get_size() + longer * len(texts), offset + longer * before
+
+
+def _refuse_false_lengths(
+    dataset: Any, what: str, record: int = _TEXT_RECORD, offset: int = 0
+) -> None:
     """Raise if the text of an array claims to be longer than the file.
 
     For every entry the file holds a length and a place; the HDF5 library sets memory aside by the
@@ -137,15 +169,15 @@ def _refuse_false_lengths(dataset: Any, what: str) -> None:
     """
     file_size = Path(dataset.file.filename).stat().st_size
     total = 0
-    for block in _stored_blocks(dataset, file_size):
-        records = np.frombuffer(block, dtype=np.uint8)
-        usable = records[: len(records) // _TEXT_RECORD * _TEXT_RECORD].reshape(-1, _TEXT_RECORD)
-        lengths = np.ascontiguousarray(usable[:, :4]).view("<u4")
+    for block in _stored_blocks(dataset, file_size, record):
+        stored = np.frombuffer(block, dtype=np.uint8)
+        usable = stored[: len(stored) // record * record].reshape(-1, record)
+        lengths = np.ascontiguousarray(usable[:, offset : offset + 4]).view("<u4")
         total += int(lengths.sum(dtype=np.int64))
         refuse_declared(total, file_size, what)
 
 
-def _stored_blocks(dataset: Any, file_size: int) -> Iterator[bytes]:
+def _stored_blocks(dataset: Any, file_size: int, record: int) -> Iterator[bytes]:
     """The bytes of an array as stored; nothing where a filter hides them."""
     if dataset.chunks is None:
         offset, size = dataset.id.get_offset(), dataset.id.get_storage_size()
@@ -156,7 +188,7 @@ def _stored_blocks(dataset: Any, file_size: int) -> Iterator[bytes]:
         return
     if dataset.compression not in (None, "gzip") or dataset.shuffle or dataset.fletcher32:
         return
-    expected = _TEXT_RECORD * int(np.prod(dataset.chunks, dtype=object))
+    expected = record * int(np.prod(dataset.chunks, dtype=object))
     for number in range(dataset.id.get_num_chunks()):
         place = dataset.id.get_chunk_info(number).chunk_offset
         skipped, block = dataset.id.read_direct_chunk(place)

@@ -9,7 +9,8 @@ import scipy.sparse as sp
 
 from keepers.data.columns import Matrix, to_table
 from keepers.data.formats.hdf5 import HDF5_MAGIC, hard_linked, open_hdf5, read_dataset
-from keepers.data.formats.matlab5 import read_variable, variables_of
+from keepers.data.formats.matlab5 import cell_text, read_variable, used_entries, variables_of
+from keepers.data.formats.stored_sparse import build_compressed
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.wording import listed
@@ -20,6 +21,7 @@ __all__ = ["read_mat"]
 VALUE_VARIABLES = ("X", "fea", "data")
 LABEL_VARIABLES = ("y", "Y", "gnd", "label", "labels")
 _HEADER_OF_73 = 512
+_NO_NUMBERS = (b"char", b"cell", b"struct", b"string", b"function_handle")
 
 
 def read_mat(path: Path, request: ReadRequest) -> LabelledTable:
@@ -43,8 +45,7 @@ def _read_5(path: Path, request: ReadRequest) -> LabelledTable:
     X = read_variable(path, variables[values], request.limit)
     y = None
     if labels is not None:
-        y = read_variable(path, variables[labels], request.limit)
-        y = y.toarray() if sp.issparse(y) else y
+        y = _as_dense(read_variable(path, variables[labels], request.limit), labels, request)
     return to_table(Matrix(X, labels=y), request, path.stem)
 
 
@@ -55,8 +56,10 @@ def _read_73(path: Path, request: ReadRequest) -> LabelledTable:
         known = [name for name in file if not name.startswith("#")]
         for name in known:
             node = hard_linked(file, name)
-            if _is_sparse(node) or getattr(node, "ndim", 0) == 2:
-                shapes[name] = getattr(node, "shape", (2, 2))
+            if _is_sparse(node):
+                shapes[name] = _sparse_shape(node)
+            elif getattr(node, "ndim", 0) == 2 and _class_of(node) not in _NO_NUMBERS:
+                shapes[name] = node.shape
         labels = _labels_variable(request.labels, known)
         values = _values_variable(shapes, known, labels)
         X = _node_values(hard_linked(file, values), request)
@@ -96,24 +99,58 @@ def _node_values(node: Any, request: ReadRequest) -> Any:
     """A matrix as MATLAB shows it: HDF5 holds its columns as rows."""
     if not _is_sparse(node):
         return read_dataset(node, request).T
-    n_rows = int(node.attrs["MATLAB_sparse"])
-    if "data" not in node:
-        raise DataError(f"The sparse matrix {node.name!r} is empty.")
-    data, rows, starts = (
-        read_dataset(hard_linked(node, part), request) for part in ("data", "ir", "jc")
-    )
-    shape = (n_rows, len(starts) - 1)
-    return sp.csc_matrix((data, rows.astype(np.int64), starts.astype(np.int64)), shape=shape)
+    shape = _sparse_shape(node)
+    starts = read_dataset(hard_linked(node, "jc"), request)
+    if "data" in node:
+        data, rows = (read_dataset(hard_linked(node, part), request) for part in ("data", "ir"))
+    else:  # MATLAB stores no values where all are zero
+        data, rows = np.empty(0), np.empty(0, dtype=np.int64)
+    used = used_entries(starts)
+    what = f"the sparse matrix {node.name!r}"
+    return build_compressed(data[:used], rows[:used], starts, shape, by_rows=False, what=what)
+
+
+def _sparse_shape(node: Any) -> tuple[int, int]:
+    columns = hard_linked(node, "jc")
+    if getattr(columns, "ndim", 0) != 1:
+        raise DataError(f"The sparse matrix {node.name!r} is damaged. Save the file again.")
+    return int(node.attrs["MATLAB_sparse"]), max(0, int(columns.shape[0]) - 1)
+
+
+def _class_of(node: Any) -> bytes:
+    """What MATLAB says a variable is; nothing if another program wrote it."""
+    kind = node.attrs.get("MATLAB_class", b"")
+    return kind if isinstance(kind, bytes) else str(kind).encode()
+
+
+def _as_dense(labels: Any, name: str, request: ReadRequest) -> Any:
+    """Labels, which MATLAB may store sparse."""
+    if not sp.issparse(labels):
+        return labels
+    request.limit.refuse_shape(labels.shape, 8, f"variable {name!r}")
+    return labels.toarray()
 
 
 def _node_labels(file: Any, node: Any, request: ReadRequest) -> Any:
     if _is_sparse(node):
-        return _node_values(node, request).toarray()
-    kind = node.attrs.get("MATLAB_class", b"")
+        return _as_dense(_node_values(node, request), node.name, request)
+    if "MATLAB_empty" in node.attrs:  # what is stored then are the lengths
+        raise DataError(f"The labels {node.name!r} are empty. Save one label for every sample.")
+    kind = _class_of(node)
     values = read_dataset(node, request)
     if kind == b"char":
         return np.array(["".join(map(chr, row)).rstrip() for row in values.T], dtype=object)
     if kind != b"cell":
         return values.T
-    cells = [read_dataset(file[reference], request).ravel() for reference in values.ravel()]
-    return np.array(["".join(map(chr, cell)) for cell in cells], dtype=object)
+    cells = [_cell_label(file[reference], request) for reference in values.ravel()]
+    return np.array(cells, dtype=object)
+
+
+def _cell_label(node: Any, request: ReadRequest) -> str | None:
+    """The text or number in a cell; None if it is empty."""
+    if "MATLAB_empty" in node.attrs:
+        return None
+    values = read_dataset(node, request).ravel()
+    if _class_of(node) == b"char" or values.dtype == np.uint16:
+        return "".join(map(chr, values))
+    return cell_text(values)

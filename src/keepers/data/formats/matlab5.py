@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from keepers.data.formats.stored_sparse import build_compressed
 from keepers.data.limits import SizeLimit, refuse_declared
 from keepers.exceptions import DataError
 
-__all__ = ["Variable", "read_variable", "variables_of"]
+__all__ = ["Variable", "cell_text", "read_variable", "used_entries", "variables_of"]
 
 _HEADER, _TAG = 128, 8
 _MATRIX, _COMPRESSED = 14, 15
@@ -147,16 +147,16 @@ class _Parts:
 
 def _value(content: Buffer, order: str, depth: int) -> Any:
     parts = _Parts(content, order)
-    (_, kind, shape), flags = parts.described()
+    (name, kind, shape), flags = parts.described()
     if flags & _COMPLEX and kind in ("numeric", "sparse"):
         raise DataError("Values must be real; this variable is complex. Save real(X).")
     if kind == "numeric":
         return parts.numbers().reshape(shape, order="F")
     if kind == "sparse":
         rows, starts, values = parts.numbers(), parts.numbers(), parts.numbers()
-        used = int(starts[-1]) if len(starts) else 0  # MATLAB may reserve more than it uses
-        csc = (values[:used], rows[:used].astype(np.int64), starts.astype(np.int64))
-        return sp.csc_matrix(csc, shape=shape)
+        used = used_entries(starts)
+        what = f"the sparse matrix {name!r}"
+        return build_compressed(values[:used], rows[:used], starts, shape, by_rows=False, what=what)
     if kind == "char":
         return _lines(parts.text(), shape)
     if kind == "cell" and depth < _DEEPEST:
@@ -164,19 +164,40 @@ def _value(content: Buffer, order: str, depth: int) -> Any:
     raise DataError("A variable must hold numbers or text; this one does not.")
 
 
+def used_entries(starts: Any) -> int:
+    """How many entries of a sparse matrix count: MATLAB may reserve more than it uses."""
+    return max(0, int(starts[-1])) if len(starts) else 0
+
+
 def _lines(text: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Rows of a char matrix, which is stored by columns and padded with blanks."""
     n_rows = shape[0] if shape else 0
+    if n_rows > max(1, len(text)):
+        raise DataError(
+            f"A MATLAB text declares {n_rows} lines and has {len(text)} characters; it is damaged. "
+            "Save the file again."
+        )
     return np.array([text[row::n_rows].rstrip() for row in range(n_rows)], dtype=object)
 
 
-def _cells(parts: _Parts, count: int, order: str, depth: int) -> Iterator[str]:
+def _cells(parts: _Parts, count: int, order: str, depth: int) -> Iterator[str | None]:
     for _ in range(count):
         kind, content = parts.next()
         if kind != _MATRIX:
             raise DataError("A MATLAB cell is damaged. Save the file again.")
-        value = _value(content, order, depth + 1)
-        if isinstance(value, np.ndarray) and value.size == 1:
-            yield str(value.item())
-        else:
-            yield ""
+        # An empty array may be no more than a tag without content.
+        yield cell_text(_value(content, order, depth + 1)) if len(content) else None
+
+
+def cell_text(value: Any) -> str | None:
+    """What a cell of labels holds: text, a number, or None for nothing."""
+    if not isinstance(value, np.ndarray) or value.size > 1:
+        raise DataError(
+            "A cell of labels must hold one text or one number; one of them holds more. Save the "
+            "labels as a vector of numbers or a cell array of texts."
+        )
+    if not value.size:
+        return None
+    single = value.item()
+    whole = isinstance(single, float) and single.is_integer()
+    return str(int(single)) if whole else str(single)

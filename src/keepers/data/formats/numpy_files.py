@@ -1,14 +1,15 @@
 """NumPy archives (.npz) and single arrays (.npy). Nothing is ever unpickled."""
 
 import zipfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from keepers.data.columns import Matrix, to_table
+from keepers.data.formats.stored_sparse import STORED_PARTS, build_stored
 from keepers.data.limits import refuse_declared
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
@@ -18,7 +19,8 @@ from keepers.exceptions import DataError
 __all__ = ["ArrayHeader", "read_header", "read_npy", "read_npz"]
 
 LABEL_ARRAYS = ("y", "labels", "label", "target")
-_SPARSE_PARTS = {"format", "shape", "data", "indices", "indptr"}
+_SPARSE_SIGNS = {"format", "shape", "data"}
+"""What every archive of `scipy.sparse.save_npz` holds."""
 _CONVERTED = 8  # bytes per value once in float64
 
 
@@ -48,8 +50,8 @@ def read_npz(path: Path, request: ReadRequest) -> LabelledTable:
 
         labels = _named_array(request.labels, members, LABEL_ARRAYS)
         identifier = _named_array(request.identifier, members, ("sample_names",))
-        if set(members) >= _SPARSE_PARTS:
-            X = _joined_sparse({part: read(part) for part in _SPARSE_PARTS})
+        if set(members) >= _SPARSE_SIGNS and "X" not in members:
+            X = _stored_sparse(read, members, path.name)
         else:
             X = read(_values_array(members, archive, {labels, identifier}))
         return to_table(
@@ -115,10 +117,10 @@ def read_header(stream: IO[bytes], name: str) -> ArrayHeader:
     version = np.lib.format.read_magic(stream)
     if version == (1, 0):
         shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream)
-    elif version == (2, 0):
+    elif version in ((2, 0), (3, 0)):  # 3.0 differs in non-ASCII names of fields only
         shape, by_columns, dtype = np.lib.format.read_array_header_2_0(stream)
-    else:  # 3.0 exists only for structured arrays with non-ASCII field names
-        raise DataError(f"{name!r} is no plain numeric array. Store a two-dimensional one.")
+    else:
+        raise DataError(f"{name!r} has the unknown format version {version}. Write it again.")
     if dtype.hasobject:
         raise DataError(
             f"{name!r} holds pickled Python objects, which are never loaded: a pickle can run any "
@@ -137,13 +139,18 @@ def _read_array(stream: IO[bytes], n_bytes: int, name: str, request: ReadRequest
     return np.lib.format.read_array(stream, allow_pickle=False)
 
 
-def _joined_sparse(parts: dict[str, Any]) -> Any:
-    kind = parts["format"].item()
-    kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
-    if kind not in ("csr", "csc"):
-        raise DataError(f"A stored sparse matrix must be CSR or CSC; this one is {kind!r}.")
-    shape = tuple(int(length) for length in parts["shape"])
-    if len(shape) != 2:
-        raise DataError(f"A stored sparse matrix has two dimensions; this one has {len(shape)}.")
-    build = sp.csr_matrix if kind == "csr" else sp.csc_matrix
-    return build((parts["data"], parts["indices"], parts["indptr"]), shape=shape)
+def _stored_sparse(
+    read: Callable[[str], Any], members: Mapping[str, zipfile.ZipInfo], name: str
+) -> Any:
+    kind = read("format").item()
+    kind = kind.decode("ascii", errors="replace") if isinstance(kind, bytes) else str(kind)
+    known = STORED_PARTS.get(kind)
+    if known is None or not set(members) >= set(known):
+        raise DataError(
+            f"A sparse matrix must be stored as scipy.sparse.save_npz does, in one of the formats "
+            f"{', '.join(STORED_PARTS)}, with all its parts; this one is {kind!r} and holds "
+            f"{listed([repr(member) for member in members], shown=12)}. Store X.tocsr()."
+        )
+    shape = tuple(int(length) for length in read("shape").ravel())
+    parts = {part: read(part) for part in known}
+    return build_stored(kind, parts, shape, f"the sparse matrix in {name!r}")
