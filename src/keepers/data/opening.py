@@ -30,6 +30,7 @@ def open_table(
     identifier: str | None = None,
     drop: Sequence[str] = (),
     max_bytes: int | None = None,
+    header: bool | None = None,
 ) -> LabelledTable:
     """Read a table from a file, or a data set by its name.
 
@@ -47,6 +48,9 @@ def open_table(
     max_bytes : int or None
         Refuse a table that would take more memory than this, compressed files included.
         None: 8 GiB; never more than the memory of the machine.
+    header : bool or None
+        Whether the first line of a text table holds column names. None: it does unless it holds
+        numbers only, other than 0, 1, 2, ...; a `DataWarning` says where that is doubtful.
 
     Returns
     -------
@@ -65,7 +69,7 @@ def open_table(
     >>> table.n_samples, table.n_features, sorted(set(table.labels))
     (83, 2308, ['BL', 'EWS', 'NB', 'RMS'])
     """
-    request = ReadRequest(labels, identifier, tuple(drop), SizeLimit.of(max_bytes))
+    request = ReadRequest(labels, identifier, tuple(drop), SizeLimit.of(max_bytes), header)
     path = Path(source)
     if os.path.isfile(path):  # unlike Path.is_file, False for any name that cannot be one
         return _read_file(path, request)

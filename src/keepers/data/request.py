@@ -15,3 +15,5 @@ class ReadRequest:
     identifier: str | None = None
     drop: tuple[str, ...] = ()
     limit: SizeLimit = field(default_factory=lambda: SizeLimit.of(None))
+    header: bool | None = None
+    """Whether the first line of a text table holds names; None: told by what it holds."""

@@ -1,5 +1,6 @@
 """From arrays of any kind to the kinds a table holds: float values, names, labels."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,15 +8,29 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers.data.limits import refuse_columns, refuse_hollow
+from keepers.data.wording import listed
 from keepers.exceptions import DataError
 
-__all__ = ["as_labels", "as_names", "as_values"]
+__all__ = [
+    "LARGEST_EXACT_INTEGER",
+    "as_floats",
+    "as_labels",
+    "as_matrix",
+    "as_names",
+    "as_values",
+    "refuse_rounded_integers",
+]
 
 LARGEST_EXACT_INTEGER = 2**53
 
 
 def as_values(X: Any, what: str) -> Any:
     """float32 stays, every other real kind becomes float64; sparse becomes checked CSR."""
+    return as_floats(as_matrix(X, what), what)
+
+
+def as_matrix(X: Any, what: str) -> Any:
+    """Refuse what is no table of numbers; sparse becomes checked CSR, 64-bit integers stay."""
     kind = X.dtype.kind
     if kind == "c":
         raise DataError(f"Values must be real; {what!r} holds complex numbers. Store X.real.")
@@ -28,14 +43,29 @@ def as_values(X: Any, what: str) -> Any:
             f"A table has two dimensions (samples, features); {what!r} has {X.ndim}. Reshape it."
         )
     refuse_columns(X.shape[1], repr(what))
-    _refuse_inexact_integers(X, what)
-    target = np.dtype(np.float32) if X.dtype.itemsize <= 4 and kind == "f" else np.dtype(np.float64)
     if sp.issparse(X):
         refuse_hollow(X.shape[0], X.nnz, repr(what))
-        return _checked_csr(X, target)
-    X = np.asarray(X, dtype=target)
+        return _checked_csr(X, X.dtype if _may_be_inexact(X.dtype) else _float_kind(X.dtype))
+    return X
+
+
+def as_floats(X: Any, what: str, names: Sequence[str] | None = None) -> Any:
+    """A checked matrix as float32 or float64; ``names`` of its columns are for messages."""
+    if _may_be_inexact(X.dtype):
+        _refuse_inexact_integers(X, what, names)
+    if sp.issparse(X):
+        return X.astype(_float_kind(X.dtype), copy=False)
+    X = np.asarray(X, dtype=_float_kind(X.dtype))
     contiguous = X.flags.c_contiguous or X.flags.f_contiguous
     return X if contiguous and X.flags.writeable else X.copy(order="A")
+
+
+def _float_kind(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(np.float32 if dtype.itemsize <= 4 and dtype.kind == "f" else np.float64)
+
+
+def _may_be_inexact(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "iu" and dtype.itemsize == 8
 
 
 def _checked_csr(X: Any, target: np.dtype[Any]) -> Any:
@@ -47,14 +77,23 @@ def _checked_csr(X: Any, target: np.dtype[Any]) -> Any:
     return csr
 
 
-def _refuse_inexact_integers(X: Any, what: str) -> None:
-    if X.dtype.kind not in "iu" or X.dtype.itemsize < 8:
-        return
+def _refuse_inexact_integers(X: Any, what: str, names: Sequence[str] | None) -> None:
     data = X.data if sp.issparse(X) else X
     if data.size and max(int(data.max()), -int(data.min())) > LARGEST_EXACT_INTEGER:
+        large = (data > LARGEST_EXACT_INTEGER) | (data < -LARGEST_EXACT_INTEGER)
+        columns = np.unique(X.indices[large] if sp.issparse(X) else np.nonzero(large)[1])
+        called = [f"column {at + 1}" if names is None else repr(names[at]) for at in columns]
+        refuse_rounded_integers(called, repr(what))
+
+
+def refuse_rounded_integers(columns: Sequence[str], where: str = "the file") -> None:
+    """Raise for columns with integers that float64 does not hold exactly."""
+    if columns:
         raise DataError(
-            f"Whole numbers must be at most 2**53 in size to be exact in float64; {what!r} holds "
-            "larger ones. If it is an identifier, name it so (identifier=, --id) or drop it."
+            f"Integers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be exact in "
+            f"float64; {where} holds larger ones in {listed(columns)}. If they are identifiers, "
+            "name the column so (identifier=, --id) or leave it out (drop=, --drop); if rounding "
+            "does no harm, write them as floating-point numbers."
         )
 
 
