@@ -122,12 +122,16 @@ def _read_numbers(stream: IO[bytes], head: _Head) -> Any:
         found += len(values)
     if found < expected:
         raise DataError(f"The body must hold {expected} numbers; there are {found}.")
-    if head.field == "integer" and not np.all(np.isfinite(numbers) & (numbers % 1 == 0)):
+    if head.field == "integer" and not _are_integers(numbers):
         raise DataError("An integer matrix must hold integers; this one holds other numbers.")
     if exact:
         numbers = numbers.astype(np.int64)
         numbers[list(exact)] = list(exact.values())
     return numbers
+
+
+def _are_integers(numbers: FloatArray) -> bool:
+    return bool(np.all(np.isfinite(numbers) & (numbers == np.floor(numbers))))
 
 
 def _whole_words(stream: IO[bytes]) -> Iterator[bytes]:

@@ -98,7 +98,8 @@ def read_records(
             held.append(line)
             yield line
 
-    reader = csv.reader(watched(), delimiter=delimiter, strict=True)
+    # A space may stand before a quoted cell; around others it does not count anyway.
+    reader = csv.reader(watched(), delimiter=delimiter, strict=True, skipinitialspace=True)
     while True:
         begun = first_line + reader.line_num
         try:
@@ -119,7 +120,7 @@ def _told(error: str, record: str, delimiter: str, begun: int) -> str:
             "alone. Save the file with one of these line ends."
         )
     # A quotation mark opens a cell only where the cell begins.
-    openings = list(re.finditer(rf'(?:\A|(?<={delimiter}))"[^"]*(?:""[^"]*)*"?', record))
+    openings = list(re.finditer(rf'(?:\A|{delimiter}) *"[^"]*(?:""[^"]*)*"?', record))
     if not openings:
         return (
             f"A cell must be shorter than {csv.field_size_limit()} characters; in line {begun} "
