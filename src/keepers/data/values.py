@@ -90,7 +90,7 @@ def refuse_rounded_integers(columns: Sequence[str], where: str = "the file") -> 
     """Raise for columns with integers that float64 does not hold exactly."""
     if columns:
         raise DataError(
-            f"Integers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be exact in "
+            f"Whole numbers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be exact in "
             f"float64; {where} holds larger ones in {listed(columns)}. If they are identifiers, "
             "name the column so (identifier=, --id) or leave it out (drop=, --drop); if rounding "
             "does no harm, write them as floating-point numbers."
