@@ -309,3 +309,18 @@ def test_a_file_of_every_format_is_read_by_the_installed_command(keepers, tmp_pa
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert (result["n_samples"], len(result["features"])) == (12, 2)
+
+
+@pytest.mark.parametrize("in_blocks", [(), ("--memory", "1G")])
+def test_a_doubtful_first_line_is_told_and_can_be_decided(quick_keepers, tmp_path, in_blocks):
+    X = np.random.default_rng(0).integers(0, 9, size=(30, 3))
+    X[0] = 0, 1, 2
+    np.savetxt(tmp_path / "a.csv", X, delimiter=",", fmt="%d")
+    command = ("select", "a.csv", "-k", 1, "--json", *in_blocks)
+    doubtful = quick_keepers(*command)
+    assert "note: a.csv: The first line (0, 1, 2) is read as column names" in doubtful.stderr
+    for option, n_samples in (("--header", 29), ("--no-header", 30)):
+        decided = quick_keepers(*command, option)
+        assert "first line" not in decided.stderr
+        assert json.loads(decided.stdout)["n_samples"] == n_samples
+    assert json.loads(doubtful.stdout)["n_samples"] == 29

@@ -1,7 +1,7 @@
 """`keepers apply`: a saved selection on new data."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -10,6 +10,7 @@ from keepers.cli.options import (
     DebugOption,
     DropOption,
     ForceOption,
+    HeaderOption,
     IdOption,
     LabelsOption,
     MaxSizeOption,
@@ -34,6 +35,7 @@ def apply(
     id: IdOption = None,
     labels: LabelsOption = None,
     drop: DropOption = None,
+    header: HeaderOption = None,
     force: ForceOption = False,
     max_size: MaxSizeOption = None,
     quiet: QuietOption = False,
@@ -53,8 +55,14 @@ def apply(
     check_writable(out)
     kept = Recipe.load(recipe)
     limit = as_bytes(max_size)
+    roles: dict[str, Any] = {
+        "labels": labels,
+        "identifier": id,
+        "drop": drop or (),
+        "header": header,
+    }
     with waiting(f"reading {data}", quiet=quiet):
-        table = open_table(data, labels=labels, identifier=id, drop=drop or (), max_bytes=limit)
+        table = open_table(data, **roles, max_bytes=limit)
     columns = kept.columns_of(table.feature_names)
     write_columns(table, columns, out, identifier=id, labels=labels, force=force)
     note(

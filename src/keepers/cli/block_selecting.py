@@ -17,6 +17,7 @@ from keepers._protocols import BlockTable, IndexArray, RowBlock
 from keepers.cli.fitting import showing_steps
 from keepers.cli.selecting import Selection
 from keepers.cli.shown import KeptFeature
+from keepers.cli.voice import waiting
 from keepers.data.blocks.arrays import ArrayBlocks
 from keepers.data.blocks.local import LocalBlocks
 from keepers.data.blocks.opening import open_blocks
@@ -107,7 +108,8 @@ def select_in_blocks(
     quiet: bool,
 ) -> BlockSelection:
     """Open, fit, and describe each kept feature. ``decide`` is told the names of the features."""
-    local = _opened(data, roles)
+    with waiting(f"opening {data}", quiet=quiet):
+        local = _opened(data, roles)
     decide(selector, [str(name) for name in _names(local)])
     selector.set_params(memory_limit=request.memory, checkpoint=request.checkpoint)
     on_cluster = request.workers is not None or request.scheduler is not None

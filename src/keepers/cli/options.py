@@ -17,6 +17,7 @@ __all__ = [
     "DropOption",
     "FolderOption",
     "ForceOption",
+    "HeaderOption",
     "IdOption",
     "LabelsOption",
     "MaxSizeOption",
@@ -68,6 +69,14 @@ LabelsOption = Annotated[
 DropOption = Annotated[
     list[str] | None,
     typer.Option("--drop", metavar="COLUMN", help="Column to leave out; may be repeated."),
+]
+HeaderOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of a text table holds column names; guessed if not given.",
+        show_default=False,
+    ),
 ]
 ScaleOption = Annotated[
     str, typer.Option("--scale", metavar="HOW", help=f"One of: {', '.join(SCALINGS)}.")

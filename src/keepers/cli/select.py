@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ from keepers.cli.options import (
     DebugOption,
     DropOption,
     ForceOption,
+    HeaderOption,
     IdOption,
     LabelsOption,
     MaxSizeOption,
@@ -87,6 +88,7 @@ def select(
     id: IdOption = None,
     labels: LabelsOption = None,
     drop: DropOption = None,
+    header: HeaderOption = None,
     scale: ScaleOption = "raw",
     image: Annotated[
         str | None,
@@ -127,6 +129,12 @@ def select(
     settings = read_settings(method, set_ or [])
     selector = make_selector(method, k, settings, seed)
     limit = as_bytes(max_size)
+    roles: dict[str, Any] = {
+        "labels": labels,
+        "identifier": id,
+        "drop": drop or (),
+        "header": header,
+    }
     request = BlockRequest(memory, workers, scheduler, checkpoint)
     if request.concerns(data):
         files = {"--out": out, "--report": report, "--image": image}
@@ -135,7 +143,7 @@ def select(
             data,
             selector,
             request,
-            roles={"labels": labels, "identifier": id, "drop": drop or ()},
+            roles=roles,
             decide=lambda chosen, names: keep_and_never(chosen, names, keep or [], never or []),
             threads=threads,
             quiet=quiet,
@@ -143,7 +151,7 @@ def select(
         finish(from_blocks, {"recipe": save}, json=json, force=force, quiet=quiet)
         return
     with waiting(f"reading {data}", quiet=quiet):
-        table = open_table(data, labels=labels, identifier=id, drop=drop or (), max_bytes=limit)
+        table = open_table(data, **roles, max_bytes=limit)
     if picture is not None and picture[0] * picture[1] != table.n_features:
         raise ParameterError(
             f"--image {image} is {picture[0] * picture[1]} pixels; the table has "

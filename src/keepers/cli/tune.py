@@ -1,6 +1,6 @@
 """`keepers tune`: how many features, and which settings, from the table alone."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -8,6 +8,7 @@ from keepers.cli.options import (
     DataArgument,
     DebugOption,
     DropOption,
+    HeaderOption,
     IdOption,
     LabelsOption,
     MaxSizeOption,
@@ -33,6 +34,7 @@ def tune(
     id: IdOption = None,
     labels: LabelsOption = None,
     drop: DropOption = None,
+    header: HeaderOption = None,
     scale: ScaleOption = "raw",
     resamples: Annotated[
         int,
@@ -61,8 +63,14 @@ def tune(
     check_resamples(resamples)
     scaling = check_scaling(scale)
     limit = as_bytes(max_size)
+    roles: dict[str, Any] = {
+        "labels": labels,
+        "identifier": id,
+        "drop": drop or (),
+        "header": header,
+    }
     with waiting(f"reading {data}", quiet=quiet):
-        table = open_table(data, labels=labels, identifier=id, drop=drop or (), max_bytes=limit)
+        table = open_table(data, **roles, max_bytes=limit)
     done = tuned(table, scaling, k, n_resamples=resamples, seed=seed, threads=threads, quiet=quiet)
     command = command_for(
         done,
@@ -70,6 +78,7 @@ def tune(
         identifier=id,
         labels=labels,
         drop=drop or [],
+        header=header,
         seed=seed,
         threads=threads,
         max_size=max_size,

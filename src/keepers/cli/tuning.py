@@ -136,6 +136,7 @@ def command_for(
     identifier: str | None,
     labels: str | None,
     drop: list[str],
+    header: bool | None,
     seed: int,
     threads: int | None,
     max_size: str | None,
@@ -156,6 +157,7 @@ def command_for(
     }
     words += [str(part) for pair in options.items() if pair[1] is not None for part in pair]
     words += [part for column in drop for part in ("--drop", column)]
+    words += [] if header is None else ["--header" if header else "--no-header"]
     return shlex.join([*words, "--out", "kept.csv"])
 
 

@@ -8,6 +8,7 @@ import functools
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -22,7 +23,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from keepers.exceptions import KeepersError, ParameterError
+from keepers.exceptions import KeepersError, KeepersWarning, ParameterError
 
 __all__ = [
     "COULD_NOT",
@@ -51,12 +52,21 @@ def note(text: str, *, quiet: bool = False) -> None:
 
 @contextmanager
 def waiting(text: str, *, quiet: bool = False) -> Iterator[None]:
-    """Show that something goes on, and for how long; silent where there is no terminal."""
+    """Show that something goes on, and for how long, then its warnings.
+
+    Without a terminal nothing but the warnings is shown.
+    """
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     silent = quiet or not stderr.is_terminal
-    with Progress(*columns, console=stderr, disable=silent, transient=True) as bar:
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        Progress(*columns, console=stderr, disable=silent, transient=True) as bar,
+    ):
+        warnings.simplefilter("always", KeepersWarning)
         bar.add_task(text)
         yield
+    for message in {str(w.message) for w in caught if issubclass(w.category, KeepersWarning)}:
+        note(f"keepers: note: {message}", quiet=quiet)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from keepers.data.limits import refuse_columns
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
-from keepers.data.values import as_labels, as_names, as_values
+from keepers.data.values import as_floats, as_labels, as_matrix, as_names
 from keepers.data.wording import closest, listed
 from keepers.exceptions import DataError
 
@@ -125,10 +125,8 @@ def refuse_text(names: Sequence[str]) -> None:
 
 def to_table(matrix: Matrix, request: ReadRequest, name: str) -> LabelledTable:
     """Turn a numeric matrix into a table; a column of it may be named as labels or dropped."""
-    X = as_values(matrix.X, name) if sp.issparse(matrix.X) else matrix.X
-    # That it is a matrix of numbers is checked here, its values once the columns that count are
-    # known: an identifier may hold any integer.
-    n_columns = as_values(X[:0] if X.ndim else X, name).shape[1]
+    X = as_matrix(matrix.X, name)
+    n_columns = X.shape[1]
     names = (
         numbered_names(n_columns)
         if matrix.feature_names is None
@@ -149,7 +147,7 @@ def to_table(matrix: Matrix, request: ReadRequest, name: str) -> LabelledTable:
             sample_names = as_labels(_column(X, plan.identifier), "identifier")
         X, names = X[:, plan.features], [names[at] for at in plan.features]
     return LabelledTable(
-        X if sp.issparse(X) else as_values(X, name, names),
+        as_floats(X, name, names),
         np.array(names, dtype=object),
         None if sample_names is None else as_names(sample_names, "sample names"),
         None if labels is None else as_labels(labels, request.labels or "labels"),

@@ -31,6 +31,7 @@ def open_table(
     drop: Sequence[str] = (),
     max_bytes: int | None = None,
     dataset: str | None = None,
+    header: bool | None = None,
 ) -> LabelledTable:
     """Read a table from a file, or a data set by its name.
 
@@ -50,6 +51,9 @@ def open_table(
         None: 8 GiB; never more than the memory of the machine.
     dataset : str or None
         Which array of an HDF5 file (.h5) holds the values, if there are several and none is "X".
+    header : bool or None
+        Whether the first line of a text table holds column names. None: it does unless it holds
+        numbers only, other than 0, 1, 2, ...; a `DataWarning` says where that is doubtful.
 
     Returns
     -------
@@ -68,7 +72,14 @@ def open_table(
     >>> table.n_samples, table.n_features, sorted(set(table.labels))
     (83, 2308, ['BL', 'EWS', 'NB', 'RMS'])
     """
-    request = ReadRequest(labels, identifier, tuple(drop), SizeLimit.of(max_bytes), dataset)
+    request = ReadRequest(
+        labels,
+        identifier,
+        tuple(drop),
+        SizeLimit.of(max_bytes),
+        dataset=dataset,
+        header=header,
+    )
     path = Path(source)
     if os.path.isfile(path):  # unlike Path.is_file, False for any name that cannot be one
         return _read_file(path, request)

@@ -17,3 +17,5 @@ class ReadRequest:
     limit: SizeLimit = field(default_factory=lambda: SizeLimit.of(None))
     dataset: str | None = None
     """Which array of an HDF5 file holds the values."""
+    header: bool | None = None
+    """Whether the first line of a text table holds names; None: told by what it holds."""

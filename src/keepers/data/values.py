@@ -12,7 +12,15 @@ from keepers.data.limits import refuse_columns, refuse_hollow
 from keepers.data.wording import listed
 from keepers.exceptions import DataError
 
-__all__ = ["as_labels", "as_names", "as_values"]
+__all__ = [
+    "LARGEST_EXACT_INTEGER",
+    "as_floats",
+    "as_labels",
+    "as_matrix",
+    "as_names",
+    "as_values",
+    "refuse_rounded_integers",
+]
 
 LARGEST_EXACT_INTEGER = 2**53
 Names = Sequence[str] | NDArray[np.object_]
@@ -23,6 +31,11 @@ def as_values(X: Any, what: str, names: Names | None = None) -> Any:
 
     ``names`` of the columns are for messages.
     """
+    return as_floats(as_matrix(X, what), what, names)
+
+
+def as_matrix(X: Any, what: str) -> Any:
+    """Refuse what is no table of numbers; sparse becomes checked CSR, 64-bit integers stay."""
     kind = X.dtype.kind
     if kind == "c":
         raise DataError(f"Values must be real; {what!r} holds complex numbers. Store X.real.")
@@ -35,30 +48,49 @@ def as_values(X: Any, what: str, names: Names | None = None) -> Any:
             f"A table has two dimensions (samples, features); {what!r} has {X.ndim}. Reshape it."
         )
     refuse_columns(X.shape[1], repr(what))
-    _refuse_inexact_integers(X, what, names)
-    target = np.dtype(np.float32) if X.dtype.itemsize <= 4 and kind == "f" else np.dtype(np.float64)
     if sp.issparse(X):
         refuse_hollow(X.shape[0], X.nnz, repr(what))
+        target = X.dtype if _may_be_inexact(X.dtype) else _float_kind(X.dtype)
         return sp.csr_matrix(canonical_sparse(X), dtype=target)
-    X = np.asarray(X, dtype=target)
+    return X
+
+
+def as_floats(X: Any, what: str, names: Names | None = None) -> Any:
+    """A checked matrix as float32 or float64; ``names`` of its columns are for messages."""
+    if _may_be_inexact(X.dtype):
+        _refuse_inexact_integers(X, what, names)
+    if sp.issparse(X):
+        return X.astype(_float_kind(X.dtype), copy=False)
+    X = np.asarray(X, dtype=_float_kind(X.dtype))
     contiguous = X.flags.c_contiguous or X.flags.f_contiguous
     return X if contiguous and X.flags.writeable else X.copy(order="A")
 
 
+def _float_kind(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(np.float32 if dtype.itemsize <= 4 and dtype.kind == "f" else np.float64)
+
+
+def _may_be_inexact(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "iu" and dtype.itemsize == 8
+
+
 def _refuse_inexact_integers(X: Any, what: str, names: Names | None) -> None:
-    if X.dtype.kind not in "iu" or X.dtype.itemsize < 8:
-        return
     data = X.data if sp.issparse(X) else X
     if data.size and max(int(data.max()), -int(data.min())) > LARGEST_EXACT_INTEGER:
-        where = ""
-        if names is not None and not sp.issparse(X):
-            largest = np.maximum(X.max(axis=0).astype(object), -X.min(axis=0).astype(object))
-            at = np.flatnonzero(largest > LARGEST_EXACT_INTEGER)
-            where = f" (in {listed([repr(str(names[column])) for column in at.tolist()])})"
+        large = (data > LARGEST_EXACT_INTEGER) | (data < -LARGEST_EXACT_INTEGER)
+        columns = np.unique(X.indices[large] if sp.issparse(X) else np.nonzero(large)[1])
+        called = [f"column {at + 1}" if names is None else repr(names[at]) for at in columns]
+        refuse_rounded_integers(called, repr(what))
+
+
+def refuse_rounded_integers(columns: Sequence[str], where: str = "the file") -> None:
+    """Raise for columns with integers that float64 does not hold exactly."""
+    if columns:
         raise DataError(
-            f"Whole numbers must be at most 2**53 in size to be exact in float64; {what!r} holds "
-            f"larger ones{where}. If it is an identifier, name it so (identifier=, --id) or drop "
-            "it (drop=, --drop)."
+            f"Whole numbers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be exact in "
+            f"float64; {where} holds larger ones in {listed(columns)}. If they are identifiers, "
+            "name the column so (identifier=, --id) or leave it out (drop=, --drop); if rounding "
+            "does no harm, write them as floating-point numbers."
         )
 
 

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from keepers.data import open_table
-from keepers.data.formats import delimited
-from keepers.exceptions import DataError
+from keepers.data.blocks.opening import open_blocks
+from keepers.data.formats import cells, delimited, records
+from keepers.exceptions import DataError, DataWarning
 
 pa = pytest.importorskip("pyarrow")
 pa_csv = pytest.importorskip("pyarrow.csv")
@@ -196,7 +197,7 @@ def test_a_ragged_line_is_found_even_if_the_next_makes_up_for_it(tmp_path):
 def test_numbers_agree_with_python_to_the_last_bit(tmp_path):
     rng = np.random.default_rng(1)
     words = [repr(x) for x in rng.normal(size=200) * 10.0 ** rng.integers(-320, 308, size=200)]
-    words += ["0.1", "1e-320", "4.9e-324", "1.7976931348623157e308", "-0.0", "123456789012345678"]
+    words += ["0.1", "1e-320", "4.9e-324", "1.7976931348623157e308", "-0.0", "123456789012345678.0"]
     path = tmp_path / "a.csv"
     words = [word.removeprefix("np.float64(").removesuffix(")") for word in words]
     path.write_text("a\n" + "\n".join(words) + "\n")
@@ -212,3 +213,302 @@ def test_a_wide_table_is_read_like_a_narrow_one(tmp_path):
     table = open_table(path, labels="kind", drop=names[5:10])
     np.testing.assert_array_equal(table.X, np.delete(X, np.s_[5:10], axis=1))
     assert list(table.labels) == ["a", "b", "a"]
+
+
+def _read_in_blocks(path, **roles):
+    table = open_blocks(path, **roles)
+    return np.vstack([block.values for block in table.blocks()])
+
+
+def _read_whole(path, **roles):
+    return open_table(path, **roles).X
+
+
+BOTH_WAYS = pytest.mark.parametrize("read", [_read_whole, _read_in_blocks])
+
+
+def _written(tmp_path, content, name="a.csv"):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+PACKERS = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda text: pa.Codec("zstd").compress(text, asbytes=True),
+}
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ('t,a\nu,1\n"v,2\nw,3\nx,4\n', 3),
+        ('t,a\nu,1\n"v,2\nw,3\n"x",4\n', 3),
+        ('t,a\n"u\nu",1\n\n"v,2\nw,3\n', 5),
+        ('"t,a\nu,1\nv,2\n', 1),
+        ('t,a\n"u\n","v\n', 3),
+        ('t,a\nu,1\n"v,2\n' + "w,3\n" * 40_000, 3),
+    ],
+)
+def test_an_unclosed_quote_does_not_swallow_the_rows_after_it(tmp_path, read, content, line):
+    with pytest.raises(DataError, match=f"opened in line {line} is not"):
+        read(_written(tmp_path, content), drop=["t"])
+
+
+@BOTH_WAYS
+def test_a_quotation_mark_inside_an_unquoted_cell_is_text(tmp_path, read):
+    path = _written(tmp_path, 't,a\n5" disk,1\n"3"" disk",2\n')
+    np.testing.assert_array_equal(read(path, drop=["t"]), [[1], [2]])
+
+
+def test_a_space_may_stand_before_a_quoted_cell(tmp_path):
+    table = open_table(_written(tmp_path, '"a", "b, c"\n1, "2"\n'))
+    assert list(table.feature_names) == ["a", "b, c"]
+    np.testing.assert_array_equal(table.X, [[1, 2]])
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("1_0", "10"),
+        ("１２", "12"),
+        ("1e5_0", "1e50"),
+        ("18446744073709551616", "18446744073709551617"),
+        ("9007199254740992.0", "9007199254740993.0"),
+        ("0x10", "16"),
+        ("inf", "Infinity"),
+        ("1e400", "1e401"),
+    ],
+)
+def test_labels_that_differ_do_not_become_one_number(tmp_path, pair):
+    path = _written(tmp_path, f"y,a\n{pair[0]},1\n{pair[1]},2\n")
+    assert open_table(path, labels="y").labels.tolist() == list(pair)
+    assert open_table(path, identifier="y").sample_names.tolist() == list(pair)
+
+
+def test_large_labels_are_exact_integers(tmp_path):
+    path = _written(tmp_path, "y,a\n9007199254740993,1\n9007199254740992,2\n")
+    assert open_table(path, labels="y").labels.tolist() == [9007199254740993, 9007199254740992]
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("word", ["1_0", "１２", "0x10", "1e5_0", "1d3", "1,5", "--1", ".", "1 2"])
+def test_what_is_no_plain_decimal_number_is_text(tmp_path, read, word):
+    path = _written(tmp_path, f"a\tb\n{word}\t1\n2\t3\n", "a.tsv")
+    with pytest.raises(DataError, match="must hold numbers; these do not: 'a'"):
+        read(path)
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("beside", ["0", "true"])
+def test_every_spelling_of_a_number_is_read_alike_beside_other_words(tmp_path, read, beside):
+    words = ["+1", "1.", ".5", " 12 ", "1E+05", "nan", "NA", "-1.#IND", "<NA>", "inf", "-Infinity"]
+    if beside == "0":
+        words.remove("<NA>")
+    expected = [1, 1, 0.5, 12, 1e5, *[np.nan] * (len(words) - 7), np.inf, -np.inf]
+    path = _written(tmp_path, "a,b\n" + "".join(f"{word},{beside}\n" for word in words))
+    np.testing.assert_array_equal(read(path)[:, 0], expected)
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("index", [True, False])
+@pytest.mark.filterwarnings("error")
+def test_the_numbers_that_pandas_gives_columns_are_names(tmp_path, read, index):
+    X = np.random.default_rng(0).normal(size=(4, 3))
+    pd.DataFrame(X).to_csv(tmp_path / "a.csv", index=index)
+    np.testing.assert_array_equal(read(tmp_path / "a.csv"), X)
+    assert list(open_table(tmp_path / "a.csv").feature_names) == ["0", "1", "2"]
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize(
+    ("content", "n_rows", "told"),
+    [
+        ("0,1,2\n3,4,5\n", 1, "read as column names"),
+        (",5,7\n1,4,5\n", 1, "read as column names"),
+        ("400,402,404,406,408\n3,1,4,1,5\n", 2, "read as a sample"),
+    ],
+)
+def test_a_first_line_that_may_be_names_or_a_sample_is_told(tmp_path, read, content, n_rows, told):
+    path = _written(tmp_path, content)
+    with pytest.warns(DataWarning, match=told):
+        assert len(read(path)) == n_rows
+
+
+@BOTH_WAYS
+@pytest.mark.filterwarnings("error")
+def test_header_says_what_the_first_line_is(tmp_path, read):
+    path = _written(tmp_path, "0,1,2\n3,4,5\n")
+    np.testing.assert_array_equal(read(path, header=True), [[3, 4, 5]])
+    np.testing.assert_array_equal(read(path, header=False), [[0, 1, 2], [3, 4, 5]])
+    assert list(open_table(path, header=False).feature_names) == ["x0", "x1", "x2"]
+    iris = _written(tmp_path, "5.1,3.5,setosa\n4.9,3.0,setosa\n")
+    np.testing.assert_array_equal(read(iris, header=False, drop=["x2"]), [[5.1, 3.5], [4.9, 3.0]])
+
+
+def test_a_sample_with_text_above_others_like_it_is_told(tmp_path):
+    path = _written(tmp_path, "5.1,3.5,setosa\n4.9,3.0,setosa\n")
+    with pytest.warns(DataWarning, match="header=False"):
+        open_table(path, labels="setosa")
+
+
+@BOTH_WAYS
+@pytest.mark.filterwarnings("error")
+def test_a_first_sample_with_a_missing_value_is_not_a_header(tmp_path, read):
+    path = _written(tmp_path, "1.5,,3\n2,5,4\n7,NA,1\n")
+    np.testing.assert_array_equal(read(path), [[1.5, np.nan, 3], [2, 5, 4], [7, np.nan, 1]])
+
+
+@pytest.mark.filterwarnings("error")
+def test_row_names_after_a_blank_or_a_broken_line_are_found(tmp_path):
+    table = open_table(_written(tmp_path, '"a","b"\n\n"r\n1",1,2\n"r2",3,4\n'))
+    assert list(table.sample_names) == ["r\n1", "r2"]
+    np.testing.assert_array_equal(table.X, [[1, 2], [3, 4]])
+
+
+@BOTH_WAYS
+def test_a_trailing_delimiter_does_not_make_row_names_of_values(tmp_path, read):
+    with pytest.raises(DataError, match=r"columns \(2\); in line 2 there are 3"):
+        read(_written(tmp_path, "a,b\n1,2,\n3,4,\n"))
+
+
+@BOTH_WAYS
+def test_a_decimal_comma_in_a_single_column_is_not_taken_for_row_names(tmp_path, read):
+    with pytest.raises(DataError, match="decimal comma, or a row name"):
+        read(_written(tmp_path, "a\n1,5\n2,5\n"))
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize(
+    ("content", "column", "word"),
+    [
+        ("a;b\n1.234;1,5\n", "a", "1.234"),
+        ("a;b\n2;1,5\n" + "3;4\n" * 200 + "1.234;2\n", "a", "1.234"),
+        ("a;b\n2;1.5\n" + "3;4\n" * 200 + "1,25;2\n", "a", "1,25"),
+        ("a;b\n1.000,5;2\n", "a", "1.000,5"),
+        ('a;b\n"1.234";"1,5"\n', "a", "1.234"),
+    ],
+)
+def test_decimal_commas_and_points_do_not_mix(tmp_path, read, content, column, word, monkeypatch):
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 50)
+    with pytest.raises(DataError, match=f"not both; column '{column}' holds '{word}'"):
+        read(_written(tmp_path, content))
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("header", ["a;b\n", '"a,c";b\n', ""])
+def test_decimal_commas_do_not_hide_the_semicolons(tmp_path, read, header):
+    path = _written(tmp_path, header + "1,5;2,5\n3;,5\n")
+    np.testing.assert_array_equal(read(path), [[1.5, 2.5], [3, 0.5]])
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize(
+    "word", ["9007199254740993", "-9007199254740993", "1" * 400, '"1234567890123456789"']
+)
+def test_integers_that_float64_would_round_are_refused(tmp_path, read, word):
+    path = _written(tmp_path, f"a,b\n1,2\n1,{word}\n")
+    with pytest.raises(DataError, match=r"at most 2\*\*53 .* larger ones in 'b'.*--drop"):
+        read(path)
+    np.testing.assert_array_equal(read(path, drop=["b"]), [[1], [1]])
+    assert open_table(path, identifier="b").sample_names[1] == word.strip('"')
+
+
+@BOTH_WAYS
+def test_numbers_that_are_exact_or_written_as_floats_may_be_large(tmp_path, read):
+    path = _written(tmp_path, "a\n9007199254740992\n9007199254740993.0\n1e300\n")
+    np.testing.assert_array_equal(read(path), [[2.0**53], [2.0**53], [1e300]])
+
+
+@pytest.fixture
+def low_limits(monkeypatch):
+    """The limits on lines, so low that a small file goes past them."""
+    monkeypatch.setattr(records, "_SHORTEST_LIMIT", 2**10)
+    monkeypatch.setattr(records, "LONGEST_LINE", 2**16)
+    monkeypatch.setattr(records, "LONGEST_CELL", 2**8)
+    monkeypatch.setattr(delimited, "LONGEST_CELL", 2**8)
+    monkeypatch.setattr(records, "_PIECE", 2**10)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 2**10)
+
+
+@BOTH_WAYS
+@pytest.mark.usefixtures("low_limits")
+@pytest.mark.parametrize("suffix", PACKERS)
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"a" * 2**17, "must be shorter than 1.0 kB"),
+        (b"a," * 2**17, "must be shorter than 65.5 kB"),
+        (b"a,b\n" + b"1" * 2**17, "must be shorter than 1.0 kB"),
+        (b"a,b\n1,2\n" + b"1" * 2**17, "must be shorter than 1.0 kB"),
+        (b"a,b\n1,2\n" + b"1," * 2**17, r"columns \(2\); in line 3"),
+        (b'a,b\n1,2\n"1",' + b"1," * 2**17, r"columns \(2\); in line 3"),
+        (b'a,b\n1,2\n"1' + b'\n","' * 2**17, "must be shorter than 1.0 kB"),
+    ],
+)
+def test_a_line_that_expands_beyond_any_table_is_not_awaited(tmp_path, read, suffix, content, told):
+    path = _written(tmp_path, PACKERS[suffix](content), f"a.csv{suffix}")
+    with pytest.raises(DataError, match=told):
+        read(path)
+
+
+@BOTH_WAYS
+def test_a_header_of_too_many_columns_is_refused_before_it_is_split(tmp_path, read, monkeypatch):
+    monkeypatch.setattr("keepers.data.limits.MOST_COLUMNS", 1000)
+    monkeypatch.setattr(records, "read_records", None)
+    path = _written(tmp_path, gzip.compress(b"a," * 2**17), "a.csv.gz")
+    with pytest.raises(DataError, match="At most 1000 columns are read"):
+        read(path)
+
+
+def test_quoted_text_that_is_left_out_does_not_gather(tmp_path, monkeypatch):
+    monkeypatch.setattr(cells, "_CHARACTERS_PER_BLOCK", 10)
+    path = _written(tmp_path, "t,a\n" + f'"{"x" * 500}",7\n' * 20)
+    np.testing.assert_array_equal(_read_in_blocks(path, drop=["t"]), [[7]] * 20)
+
+
+@BOTH_WAYS
+def test_a_carriage_return_alone_is_no_line_end(tmp_path, read):
+    with pytest.raises(DataError, match="carriage return"):
+        read(_written(tmp_path, "a,b\r1,2\r"))
+    with pytest.raises(DataError, match="must hold numbers; these do not: 'a'"):
+        read(_written(tmp_path, "a,b\n1,2\n3\r4,5\n"))
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"a,b\n1,\x002\n", "must hold numbers; these do not: 'b'"),
+        (b"a,b\n1,2\n\x00\x00,3\n", "must hold numbers; these do not: 'a'"),
+        (b"a,b\n1,\xff\n", "must be UTF-8"),
+        (b"\xe9,b\n1,2\n", "must be UTF-8"),
+        (b"a,b\n1,2\n3,\xe9\n", "must hold numbers; these do not: 'b'"),
+        ("a,b\n1,2\n".encode("utf-16"), "this is UTF-16"),
+    ],
+)
+def test_bytes_that_are_no_text_are_refused(tmp_path, read, content, told):
+    with pytest.raises(DataError, match=told):
+        read(_written(tmp_path, content))
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_a_damaged_file_is_read_or_refused(tmp_path, read, suffix):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(20, 3)), 3)
+    text = pd.DataFrame(X, columns=["a", "b", "c"]).to_csv(index=False, quoting=1).encode()
+    packed = PACKERS[suffix](text)
+    for _ in range(40):
+        damaged = bytearray(packed)
+        damaged[int(rng.integers(len(packed)))] ^= 1 << int(rng.integers(8))
+        path = _written(tmp_path, bytes(damaged[: int(rng.integers(1, 2 * len(packed)))]))
+        path = path.rename(tmp_path / f"a.csv{suffix}")
+        try:
+            assert read(path).shape[1] in (1, 2, 3)
+        except DataError as refusal:
+            assert str(path) in str(refusal)  # noqa: PT017

@@ -284,7 +284,7 @@ def test_integers_that_float64_cannot_hold_are_refused_by_column(tmp_path, save)
     path = tmp_path / "a.mat"
     values = np.array([[1, 2], [1, 2**53 + 1], [3, 4]])
     _save_73(path, X=values) if save == "7.3" else scipy.io.savemat(path, {"X": values})
-    with pytest.raises(DataError, match=r"2\*\*53 .*\(in 'x1'\)"):
+    with pytest.raises(DataError, match=r"2\*\*53 .*in 'x1'"):
         open_table(path)
     assert open_table(path, drop=["x1"]).n_features == 1
 

@@ -91,3 +91,49 @@ def test_a_body_that_does_not_keep_its_word_is_refused(tmp_path, body, message):
     path.write_text("%%MatrixMarket matrix coordinate real general\n" + body)
     with pytest.raises(DataError, match=message):
         open_table(path)
+
+
+@pytest.mark.parametrize("layout", ["coordinate", "array"])
+@pytest.mark.parametrize("symmetry", ["general", "symmetric"])
+@pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1, 2**62 + 1])
+def test_integers_that_float64_would_round_are_refused(tmp_path, layout, symmetry, value):
+    A = np.array([[1, 2, 0], [2, 4, 0], [0, 0, value]])
+    path = tmp_path / "a.mtx"
+    scipy.io.mmwrite(
+        path, sp.coo_matrix(A) if layout == "coordinate" else A, field="integer", symmetry=symmetry
+    )
+    with pytest.raises(DataError, match=r"at most 2\*\*53 .* larger ones in 'x2'"):
+        open_table(path)
+    assert open_table(path, drop=["x2"]).n_features == 2
+    assert open_table(path, identifier="x2").sample_names[2] == str(value)
+
+
+def test_an_integer_matrix_holds_integers_up_to_the_largest_exact_one(tmp_path):
+    A = np.array([[2**53, 1], [-(2**53), 0]])
+    scipy.io.mmwrite(tmp_path / "a.mtx", A, field="integer")
+    np.testing.assert_array_equal(open_table(tmp_path / "a.mtx").X, A.astype(float))
+
+
+@pytest.mark.parametrize("sizes", ["1_0 2 1", "１ 2 1", "1.0 2 1", "a b c"])
+def test_sizes_are_plain_integers(tmp_path, sizes):
+    path = tmp_path / "a.mtx"
+    path.write_text(f"%%MatrixMarket matrix coordinate real general\n{sizes}\n1 1 1\n")
+    with pytest.raises(DataError, match="must hold integers"):
+        open_table(path)
+
+
+@pytest.mark.parametrize("value", ["1.5", "inf", "nan"])
+def test_an_integer_matrix_of_other_numbers_is_refused(tmp_path, value):
+    path = tmp_path / "a.mtx"
+    path.write_text(f"%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 {value}\n")
+    with pytest.raises(DataError, match="must hold integers"):
+        open_table(path)
+
+
+def test_a_body_on_one_line_is_not_cut_inside_a_number(tmp_path, monkeypatch):
+    monkeypatch.setattr("keepers.data.formats.matrix_market._BLOCK_BYTES", 10)
+    monkeypatch.setattr("keepers.data.formats.matrix_market._LONGEST_LINE", 50)
+    path = tmp_path / "a.mtx"
+    path.write_text("%%MatrixMarket matrix array real general\n9 1\n" + "12345678 " * 9)
+    with pytest.raises(DataError, match="line must be shorter"):
+        open_table(path)

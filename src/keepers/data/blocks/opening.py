@@ -57,6 +57,7 @@ def open_blocks(
     identifier: str | None = None,
     drop: Sequence[str] = (),
     dataset: str | None = None,
+    header: bool | None = None,
 ) -> LocalBlocks:
     """Open a table that may be larger than memory, to be read in blocks of rows.
 
@@ -73,6 +74,8 @@ def open_blocks(
         Further columns to leave out.
     dataset : str or None
         Which array of an HDF5 file holds the values, if there are several.
+    header : bool or None
+        Whether the first line of a text file holds column names, as in `open_table`.
 
     Returns
     -------
@@ -101,7 +104,7 @@ def open_blocks(
     >>> table.n_samples, list(table.feature_names)
     (5, ['x0', 'x2'])
     """
-    request = ReadRequest(labels, identifier, tuple(drop), _ANY_SIZE)
+    request = ReadRequest(labels, identifier, tuple(drop), _ANY_SIZE, header=header)
     opened = partial(_opened, request=request, dataset=dataset)
     if not isinstance(source, (str, os.PathLike)):
         files = _all_there([_absolute(path) for path in source])

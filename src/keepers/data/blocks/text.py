@@ -12,15 +12,10 @@ from keepers.data.blocks.files import FileBlocks
 from keepers.data.blocks.local import rows_at_once
 from keepers.data.columns import ColumnPlan, plan_columns
 from keepers.data.formats.cells import parsed_cells
-from keepers.data.formats.delimited import (
-    CSV_DELIMITERS,
-    TSV_DELIMITERS,
-    TextStart,
-    number_blocks,
-)
+from keepers.data.formats.delimited import number_blocks, warn_of_doubt
 from keepers.data.formats.expansion import open_expanded
+from keepers.data.formats.header import CSV_DELIMITERS, TSV_DELIMITERS, TextStart
 from keepers.data.guard import reading
-from keepers.data.limits import SizeLimit
 from keepers.data.request import ReadRequest
 from keepers.exceptions import DataError
 
@@ -38,18 +33,18 @@ class TextBlocks(FileBlocks):
         start: TextStart,
         plan: ColumnPlan,
         delimiters: tuple[str, ...],
-        limit: SizeLimit,
+        request: ReadRequest,
     ) -> None:
         super().__init__(path, [start.names[at] for at in plan.features], np.float64, None)
         self._layout = (start.names, plan.features)
         self._delimiters = delimiters
-        self._limit = limit
+        self._request = request
 
     def _values(self, columns: IndexArray | None) -> Iterator[Any]:
         names, features = self._layout
         n_columns = self.n_features if columns is None else len(columns)
-        with open_expanded(self.path, self._limit) as stream:
-            start = TextStart.of(stream, self._delimiters)
+        with open_expanded(self.path, self._request.limit) as stream:
+            start = TextStart.of(stream, self._delimiters, self._request.header)
             if start.names != names:
                 raise DataError("It was changed since it was opened. Open it again.")
             pieces = number_blocks(stream, start, ColumnPlan(features, None, None))
@@ -71,9 +66,10 @@ def _open_text(path: Path, request: ReadRequest, delimiters: tuple[str, ...]) ->
     with reading(path, TextBlocks.title):
         parsed_cells(b"")  # raises at once if pyarrow is absent
         with open_expanded(path, request.limit) as stream:
-            start = TextStart.of(stream, delimiters)
+            start = TextStart.of(stream, delimiters, request.header)
         plan = plan_columns(start.names, request, index=start.index)
-        return TextBlocks(path, start, plan, delimiters, request.limit)
+        warn_of_doubt(path, start)
+        return TextBlocks(path, start, plan, delimiters, request)
 
 
 def _gathered(pieces: Iterable[NDArray[Any]], n_rows: int) -> Iterator[NDArray[Any]]:

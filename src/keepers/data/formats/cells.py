@@ -5,24 +5,23 @@ and block spends its time on starting arrays. Here every cell of a block becomes
 own, so that pyarrow parses one long column; the block is then folded back into rows.
 """
 
-import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from keepers._protocols import FloatArray
 from keepers.data.columns import ColumnPlan, refuse_text
+from keepers.data.formats.records import decoded, read_records, refuse_ragged
+from keepers.data.formats.words import as_float, is_number, is_rounded_integer, is_value
+from keepers.data.values import LARGEST_EXACT_INTEGER, refuse_rounded_integers
 from keepers.exceptions import DataError, MissingDependencyError
 
 __all__ = ["CellBlock", "CellReader", "parsed_cells", "plain_block", "quoted_blocks"]
 
 _NEWLINE, _ZERO = ord("\n"), ord("0")
-_CELLS_PER_BLOCK = 500_000
-_MISSING = {b"", b"NA", b"N/A", b"n/a", b"#N/A", b"#NA", b"NULL", b"null", b"None"}
-_TRUTH = {b"true": 1.0, b"false": 0.0}
+_CHARACTERS_PER_BLOCK = 4 * 2**20
 
 
 @dataclass(frozen=True)
@@ -40,22 +39,36 @@ def plain_block(
     block: bytes, names: list[str], delimiter: str, plan: ColumnPlan, line: int
 ) -> tuple[CellBlock, int]:
     """Cells of a block without quotation marks, and how many lines it has."""
-    n_lines = block.count(b"\n")
-    if block.startswith((b"\n", b"\r\n")) or b"\n\n" in block or b"\n\r\n" in block:
-        rows = (row for row in block.split(b"\n") if row.strip(b"\r"))
-        block = b"".join(row + b"\n" for row in rows)
-    n_columns = len(names)
-    cells = block.replace(delimiter.encode(), b"\n")
+    n_columns, n_lines = len(names), block.count(b"\n")
+    mark = delimiter.encode()
+    rows = _without_blank_lines(block)
+    # Counted first: a damaged line may have more cells than there is memory to list them.
+    if rows.count(mark) != rows.count(b"\n") * (n_columns - 1):
+        _refuse_uneven(block, mark, n_columns, line)
+    cells = rows.replace(mark, b"\n")
     breaks = np.flatnonzero(np.frombuffer(cells, dtype=np.uint8) == _NEWLINE)
-    row_ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8)[breaks] == _NEWLINE)
-    lengths = np.diff(row_ends, prepend=-1)
-    if np.any(lengths != n_columns):
-        at = int(np.argmax(lengths != n_columns))
-        _refuse_ragged(line + at, int(lengths[at]), n_columns)
+    row_ends = np.flatnonzero(np.frombuffer(rows, dtype=np.uint8)[breaks] == _NEWLINE)
+    if np.any(np.diff(row_ends, prepend=-1) != n_columns):
+        _refuse_uneven(block, mark, n_columns, line)
     texts: dict[int | None, list[str]] = {}
     if len(plan.features) < n_columns:
-        cells = _without_texts(block, cells, breaks.reshape(-1, n_columns), plan, texts)
+        cells = _without_texts(rows, cells, breaks.reshape(-1, n_columns), plan, texts)
     return CellBlock(cells, len(row_ends), texts), n_lines
+
+
+def _without_blank_lines(block: bytes) -> bytes:
+    if block.startswith((b"\n", b"\r\n")) or b"\n\n" in block or b"\n\r\n" in block:
+        rows = (row for row in block.split(b"\n") if row.strip(b"\r"))
+        return b"".join(row + b"\n" for row in rows)
+    return block
+
+
+def _refuse_uneven(block: bytes, mark: bytes, n_columns: int, line: int) -> None:
+    """Raise for the first line that has too few or too many cells."""
+    for at, row in enumerate(block.split(b"\n")):
+        n_cells = row.count(mark) + 1
+        if row.strip(b"\r") and n_cells != n_columns:
+            refuse_ragged(line + at, n_cells, n_columns)
 
 
 def _without_texts(
@@ -74,10 +87,7 @@ def _without_texts(
 
 def _decoded_cells(block: bytes, starts: Any, stops: Any) -> list[str]:
     pairs = zip(starts.tolist(), stops.tolist(), strict=True)
-    try:
-        return [block[start:stop].decode("utf-8").strip() for start, stop in pairs]
-    except UnicodeDecodeError as error:
-        raise DataError(f"Text must be UTF-8; {error.reason}. Save it as UTF-8.") from error
+    return [decoded(block[start:stop]).strip() for start, stop in pairs]
 
 
 def _blank(codes: Any, starts: Any, stops: Any) -> None:
@@ -93,45 +103,34 @@ def quoted_blocks(
     """Cells where quotation marks may enclose delimiters and line breaks."""
     n_columns = len(names)
     texts_at = [at for at in (plan.labels, plan.identifier) if at is not None]
-    features = set(plan.features)
-    blanked = [at for at in range(n_columns) if at not in features]
-    rows = csv.reader(_text_lines(blocks), delimiter=delimiter)
-    rows_per_block = max(1, _CELLS_PER_BLOCK // n_columns)
-    while block := list(islice(rows, rows_per_block)):
-        cells: list[str] = []
-        texts: dict[int | None, list[str]] = {at: [] for at in texts_at}
-        n_rows = 0
-        for row in block:
-            if not row:
-                continue
-            if len(row) != n_columns:
-                _refuse_ragged(line + rows.line_num - 1, len(row), n_columns)
-            for at in texts_at:
-                texts[at].append(row[at].strip())
-            for at in blanked:
-                row[at] = "0"
-            cells += row
-            n_rows += 1
-        flat = "\n".join(cells)
-        if flat.count("\n") >= len(cells):  # a line break inside a cell
-            flat = "\n".join(cell.replace("\n", " ") for cell in cells)
-        yield CellBlock(flat.encode() + b"\n", n_rows, texts)
+    blanked = sorted(set(range(n_columns)) - set(plan.features))
+    rows: list[str] = []
+    texts: dict[int | None, list[str]] = {at: [] for at in texts_at}
+    size = 0
+    for begun, row in read_records(_text_lines(blocks), delimiter, line, n_columns):
+        if not row:
+            continue
+        if len(row) != n_columns:
+            refuse_ragged(begun, len(row), n_columns)
+        for at in texts_at:
+            texts[at].append(row[at].strip())
+        for at in blanked:
+            row[at] = "0"
+        cells = "\n".join(row)
+        if cells.count("\n") >= n_columns:  # a line break inside a cell
+            cells = "\n".join(cell.replace("\n", " ") for cell in row)
+        rows.append(cells)
+        size += len(cells)
+        if size >= _CHARACTERS_PER_BLOCK:
+            yield CellBlock("\n".join([*rows, ""]).encode(), len(rows), texts)
+            rows, texts, size = [], {at: [] for at in texts_at}, 0
+    if rows:
+        yield CellBlock("\n".join([*rows, ""]).encode(), len(rows), texts)
 
 
 def _text_lines(blocks: Iterable[bytes]) -> Iterator[str]:
     for block in blocks:
-        try:
-            text = block.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(f"Text must be UTF-8; {error.reason}. Save it as UTF-8.") from error
-        yield from (row + "\n" for row in text.split("\n")[:-1])
-
-
-def _refuse_ragged(line: int, n_cells: int, n_columns: int) -> None:
-    raise DataError(
-        f"Every line must have as many cells as there are columns ({n_columns}); about line {line} "
-        f"there are {n_cells}. Mend the line, or check the delimiter."
-    )
+        yield from (row + "\n" for row in decoded(block).split("\n")[:-1])
 
 
 WORTH_THREADS = 2**20
@@ -171,35 +170,68 @@ class CellReader:
 
     def __init__(self, names: list[str], delimiter: str) -> None:
         self._names = names
-        # Where semicolons separate cells, a comma inside one can only be a decimal comma.
-        self._decimal = "," if delimiter == ";" else "."
+        # Where semicolons separate cells, a comma in a number can only be a decimal comma; the
+        # first number with a comma or a point tells which of the two the file has.
+        self._has_semicolons = delimiter == ";"
+        self._decimal: str | None = None if self._has_semicolons else "."
 
     def numbers(self, block: CellBlock) -> FloatArray:
         """Rows x columns; missing cells are NaN, true and false are 1 and 0."""
         n_columns = len(self._names)
+        self._find_decimal_mark(block.cells)
+        decimal = self._decimal or "."
         try:
-            values = parsed_cells(block.cells, decimal=self._decimal)
+            values = parsed_cells(block.cells, decimal=decimal)
         except ValueError:  # pyarrow.ArrowInvalid: some cell is not quite a number
-            values = self._patiently(block.cells)
+            values = None
+        if values is None or values.size != block.n_rows * n_columns:  # \r makes two of a cell
+            values = self._patiently(block.cells, decimal)
+        self._refuse_rounded(values, block.cells)
         return values.reshape(block.n_rows, n_columns)
 
-    def _patiently(self, cells: bytes) -> FloatArray:
+    def _find_decimal_mark(self, cells: bytes) -> None:
+        """Between semicolons: take the first mark that a number has, refuse any other."""
+        for mark in (",", ".") if self._has_semicolons else ():
+            if mark == self._decimal or mark.encode() not in cells:
+                continue
+            column, word = self._first_number_with(mark, cells)
+            if word and self._decimal is not None:
+                raise DataError(
+                    "Numbers between semicolons must have a decimal comma or a decimal point, not "
+                    f"both; column {column!r} holds {word!r}, and other numbers have "
+                    f"{self._decimal!r}. Write one of them, and no thousands separators."
+                )
+            self._decimal = mark if word else self._decimal
+
+    def _first_number_with(self, mark: str, cells: bytes) -> tuple[str, str]:
+        """Column and text of the first number that has this mark, thousands or not."""
+        other = "." if mark == "," else ","
+        for position, cell in enumerate(cells.split(b"\n")):
+            if mark.encode() in cell:
+                word = cell.decode("utf-8", errors="replace").strip()
+                if is_number(word.replace(other, "").replace(mark, ".")):
+                    return self._names[position % len(self._names)], word
+        return "", ""
+
+    def _patiently(self, cells: bytes, decimal: str) -> FloatArray:
         """Cell by cell: spaces, truth values; names the columns that hold something else."""
         values = []
         bad: dict[str, None] = {}
-        decimal = self._decimal.encode()
         for position, cell in enumerate(cells.split(b"\n")[:-1]):
-            word = cell.strip()
-            if word in _MISSING:
+            word = cell.decode("utf-8", errors="replace").strip().replace(decimal, ".")
+            if is_value(word):
+                values.append(as_float(word))
+            else:
                 values.append(np.nan)
-                continue
-            try:
-                if b"_" in word:  # Python reads 1_000 as a number; nobody else does
-                    raise ValueError
-                values.append(float(word.replace(decimal, b".")))
-            except ValueError:
-                values.append(_TRUTH.get(word.lower(), np.nan))
-                if word.lower() not in _TRUTH:
-                    bad[self._names[position % len(self._names)]] = None
+                bad[self._names[position % len(self._names)]] = None
         refuse_text(list(bad))
         return np.array(values)
+
+    def _refuse_rounded(self, values: FloatArray, cells: bytes) -> None:
+        """Refuse integers that float64 does not hold exactly."""
+        large = np.flatnonzero(np.abs(values) >= LARGEST_EXACT_INTEGER)
+        if large.size:
+            words = cells.split(b"\n")
+            rounded = [at for at in large.tolist() if is_rounded_integer(words[at].decode())]
+            names = dict.fromkeys(self._names[at % len(self._names)] for at in rounded)
+            refuse_rounded_integers([repr(name) for name in names])

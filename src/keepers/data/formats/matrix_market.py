@@ -3,6 +3,7 @@
 Parsed here: scipy's reader was seen to end the whole process on damaged files.
 """
 
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,19 +17,22 @@ from keepers._protocols import FloatArray
 from keepers.data.columns import Matrix, to_table
 from keepers.data.formats.cells import parsed_cells
 from keepers.data.formats.expansion import is_compressed, open_expanded
+from keepers.data.formats.words import is_rounded_integer
 from keepers.data.limits import refuse_columns, refuse_declared, refuse_hollow
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
+from keepers.data.values import LARGEST_EXACT_INTEGER
 from keepers.exceptions import DataError, MissingDependencyError
 
 __all__ = ["read_mtx"]
 
 _LONGEST_LINE = 2**16
+_LONGEST_WORD = 1000
 _BLOCK_BYTES = 4 * 2**20
 _ONE_A_LINE = bytes.maketrans(b" \t\r", b"\n\n\n")
 _BANNER = "%%matrixmarket"
 _NUMBERS_PER_ENTRY = {"pattern": 2, "real": 3, "integer": 3}
-_MIRRORED = {"general": None, "symmetric": 1.0, "skew-symmetric": -1.0}
+_MIRRORED = {"general": None, "symmetric": 1, "skew-symmetric": -1}
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ def read_mtx(path: Path, request: ReadRequest) -> LabelledTable:
             request.limit.refuse_shape((head.n_rows, head.n_columns), 8, "The matrix")
         if not is_compressed(path):  # every number takes a digit and a space
             refuse_declared(2 * head.n_numbers, path.stat().st_size + 1, "the file")
-        numbers = _read_numbers(stream, head.n_numbers)
+        numbers = _read_numbers(stream, head)
     X = _sparse(numbers, head) if head.sparse else _dense(numbers, head)
     return to_table(Matrix(X), request, path.name.split(".")[0])
 
@@ -94,31 +98,63 @@ def _read_head(stream: IO[bytes]) -> _Head:
 def _read_sizes(stream: IO[bytes]) -> list[int]:
     while line := stream.readline(_LONGEST_LINE):
         if line.strip() and not line.startswith(b"%"):
-            return [int(word) for word in line.split()]
+            words = line.decode("ascii", errors="replace").split()
+            if not all(re.fullmatch("-?[0-9]{1,18}", word) for word in words):
+                raise DataError(f"The line of sizes must hold integers; it reads {line[:60]!r}.")
+            return [int(word) for word in words]
     raise DataError("There is no line of sizes; the file is truncated.")
 
 
-def _read_numbers(stream: IO[bytes], expected: int) -> FloatArray:
-    """The numbers of the body, as many as were declared."""
-    numbers = np.empty(expected)
+def _read_numbers(stream: IO[bytes], head: _Head) -> Any:
+    """The numbers of the body, as many as were declared; int64 if float64 would round some."""
+    expected = head.n_numbers
+    numbers: Any = np.empty(expected)
+    exact: dict[int, int] = {}
     found = 0
     for block in _whole_words(stream):
         values = _parsed(block)
+        if head.field == "integer":
+            large = _large_integers(values, block)
+            exact.update((found + at, value) for at, value in large.items())
         if found + len(values) > expected:
             raise DataError(f"The body must hold {expected} numbers; there are more.")
         numbers[found : found + len(values)] = values
         found += len(values)
     if found < expected:
         raise DataError(f"The body must hold {expected} numbers; there are {found}.")
+    if head.field == "integer" and not _are_integers(numbers):
+        raise DataError("An integer matrix must hold integers; this one holds other numbers.")
+    if exact:
+        numbers = numbers.astype(np.int64)
+        numbers[list(exact)] = list(exact.values())
     return numbers
 
 
+def _are_integers(numbers: FloatArray) -> bool:
+    return bool(np.all(np.isfinite(numbers) & (numbers == np.floor(numbers))))
+
+
 def _whole_words(stream: IO[bytes]) -> Iterator[bytes]:
-    """Blocks that end where a line ends."""
+    """Blocks that end where a word ends."""
     while block := stream.read(_BLOCK_BYTES):
-        if not block.endswith(b"\n"):
-            block += stream.readline(_LONGEST_LINE)
+        if not block[-1:].isspace():
+            rest = stream.readline(_LONGEST_LINE)
+            if len(rest) == _LONGEST_LINE:
+                raise DataError(f"A line must be shorter than {_LONGEST_LINE} bytes.")
+            block += rest
         yield block
+
+
+def _large_integers(values: FloatArray, block: bytes) -> dict[int, int]:
+    """Integers that float64 does not hold exactly, by their place in the block."""
+    large = np.flatnonzero(np.abs(values) >= LARGEST_EXACT_INTEGER).tolist()
+    words = block.decode("ascii", errors="replace").split() if large else []
+    exact = {at: int(words[at][:_LONGEST_WORD]) for at in large if is_rounded_integer(words[at])}
+    if any(abs(value) >= 2**63 for value in exact.values()):
+        raise DataError(
+            "Integers must fit in 64 bits; the body holds a larger one. Write the matrix as real."
+        )
+    return exact
 
 
 def _parsed(block: bytes) -> FloatArray:
@@ -135,10 +171,12 @@ def _parsed_slowly(block: bytes) -> FloatArray:
         try:
             return np.fromstring(block.decode("ascii"), sep=" ") if block.strip() else np.empty(0)
         except (DeprecationWarning, ValueError) as error:
-            raise DataError("The body must hold numbers only; some word is none.") from error
+            raise DataError(
+                "The body must hold numbers only; found a non-numeric token."
+            ) from error
 
 
-def _sparse(numbers: FloatArray, head: _Head) -> Any:
+def _sparse(numbers: Any, head: _Head) -> Any:
     entries = numbers.reshape(head.n_entries, -1)
     places = entries[:, :2]
     inside = (places >= 1) & (places <= (head.n_rows, head.n_columns))
@@ -160,11 +198,11 @@ def _sparse(numbers: FloatArray, head: _Head) -> Any:
     return sp.csr_matrix((values, (rows, columns)), shape=(head.n_rows, head.n_columns))
 
 
-def _dense(numbers: FloatArray, head: _Head) -> FloatArray:
+def _dense(numbers: Any, head: _Head) -> Any:
     sign = _MIRRORED[head.symmetry]
     if sign is None:
         return numbers.reshape((head.n_rows, head.n_columns), order="F")
-    X = np.zeros((head.n_rows, head.n_columns))
+    X = np.zeros((head.n_rows, head.n_columns), dtype=numbers.dtype)
     # The lower triangle by columns is the upper one of the transpose by rows.
     upper = np.triu_indices(head.n_rows, k=0 if sign > 0 else 1)
     X.T[upper] = numbers

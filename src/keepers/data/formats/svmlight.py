@@ -1,14 +1,23 @@
 """svmlight and libsvm text (.svm, .libsvm, .svmlight): sparse rows, each with its label."""
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from keepers.data.columns import Matrix, to_table
 from keepers.data.formats.expansion import open_expanded
+from keepers.data.formats.records import LONGEST_LINE, refuse_long_line
+from keepers.data.formats.words import is_rounded_integer
+from keepers.data.limits import refuse_columns
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
+from keepers.data.values import refuse_rounded_integers
 from keepers.exceptions import DataError
 
 __all__ = ["read_svmlight"]
+
+_LONG_INTEGER = re.compile(rb"(?<!\S)(?:([0-9]+):)?[+-]?[0-9]{16,}(?!\S)")
 
 
 def read_svmlight(path: Path, request: ReadRequest) -> LabelledTable:
@@ -16,7 +25,32 @@ def read_svmlight(path: Path, request: ReadRequest) -> LabelledTable:
     from sklearn.datasets import load_svmlight_file  # slow to import, and only needed here
 
     with open_expanded(path, request.limit) as stream:
-        X, y = load_svmlight_file(stream)
+        X, y = load_svmlight_file(_CheckedLines(stream))
     if X.nnz == 0:
         raise DataError("Rows must hold index:value pairs; there is not one. Check the format.")
     return to_table(Matrix(X, labels=y), request, path.name.split(".")[0])
+
+
+class _CheckedLines:
+    """Lines that scikit-learn may read: it takes 1_0 for 10, rounds integers, and joins pieces."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.read = stream.read
+        """Tells scikit-learn that this is an open file."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Each line, refused where it would be misread."""
+        at = 0
+        while line := self._stream.readline(LONGEST_LINE + 1):
+            at += 1
+            refuse_long_line(len(line), LONGEST_LINE)
+            line = line.partition(b"#")[0]
+            refuse_columns(line.count(b":"), f"line {at}")
+            if b"_" in line:
+                raise DataError(f"Rows must hold decimal numbers; line {at} holds an underscore.")
+            for found in _LONG_INTEGER.finditer(line):
+                if is_rounded_integer(found[0].decode().rpartition(":")[2]):
+                    what = "the labels" if found[1] is None else f"index {found[1].decode()}"
+                    refuse_rounded_integers([f"{what} (line {at})"])
+            yield line

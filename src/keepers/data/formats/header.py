@@ -1,0 +1,151 @@
+"""What the first lines of a text table tell: delimiter, names, row names."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from typing import IO
+
+from keepers.data.columns import numbered_names, settled_names
+from keepers.data.formats.records import decoded, read_line, read_records
+from keepers.data.formats.words import is_number, is_value
+from keepers.exceptions import DataError
+
+__all__ = ["CSV_DELIMITERS", "TSV_DELIMITERS", "TextStart"]
+
+CSV_DELIMITERS = (",", ";", "\t")
+"""The first of these that the first line holds separates cells."""
+TSV_DELIMITERS = ("\t",)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_LONG_ENOUGH = 5
+"""So many values of a sample are rarely in order; names that are numbers always are."""
+
+
+@dataclass(frozen=True)
+class TextStart:
+    """What the first two records tell."""
+
+    names: list[str]
+    delimiter: str
+    index: int | None
+    """Position of a column of row names that has no name itself."""
+    pending: bytes
+    """Lines already read that hold data."""
+    first_data_line: int
+    doubt: str | None
+    """What to warn of: the first line may be meant otherwise."""
+
+    @classmethod
+    def of(
+        cls, stream: IO[bytes], delimiters: tuple[str, ...], header: bool | None = None
+    ) -> "TextStart":
+        """Read names and delimiter; ``header`` says whether the first line holds names."""
+        return _read_start(stream, delimiters, header)
+
+
+def _read_start(stream: IO[bytes], delimiters: tuple[str, ...], header: bool | None) -> TextStart:
+    lines = [read_line(stream, delimiters)]
+    if lines[0].startswith(_UTF_16):
+        raise DataError("Text must be UTF-8; this is UTF-16. Save it as UTF-8.")
+    lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
+    head = decoded(lines[0])
+    delimiter = _delimiter_of(head, delimiters)
+
+    def further_lines() -> Iterator[str]:
+        while more := read_line(stream, (delimiter,)):
+            lines.append(more)
+            yield decoded(more)
+
+    first = next(read_records(chain([head], further_lines()), delimiter, 1), (1, []))[1]
+    n_lines = len(lines)
+    if not any(cell.strip() for cell in first):
+        raise DataError(
+            "A text table starts with its column names; the first line is empty. Remove what "
+            "stands above the names."
+        )
+    below = read_records(further_lines(), delimiter, n_lines + 1, len(first) + 1)
+    second = next((row for _, row in below if row), [])
+    has_names, doubt = (header, None) if header is not None else _has_names(first, second)
+    if not has_names:
+        names = numbered_names(len(first))
+        return TextStart(names, delimiter, None, b"".join(lines), 1, doubt)
+    if '"' not in head and len(first) == 1 and _is_decimal_comma(second, delimiter):
+        raise DataError(
+            f"The first line names one column and the next line reads {','.join(second)!r}: a "
+            "decimal comma, or a row name and a value. Write decimal points, or name both columns."
+        )
+    pending = b"".join(lines[n_lines:])
+    # R's write.table leaves the row names without a column name; pandas and write.csv write "".
+    unnamed = _has_one_more(second, first)
+    index = 0 if unnamed or not first[0].strip() else None
+    names = settled_names(["", *first] if unnamed else first)
+    return TextStart(names, delimiter, index, pending, n_lines + 1, doubt)
+
+
+def _delimiter_of(head: str, delimiters: tuple[str, ...]) -> str:
+    bare = re.sub(r'"[^"]*"?', "", head)
+    between = [cell.strip().replace(",", ".", 1) for cell in bare.split(";")]
+    if ";" in delimiters and len(between) > 1 and all(map(is_number, between)):
+        return ";"  # decimal commas are no delimiters
+    return next((mark for mark in delimiters if mark in bare), delimiters[0])
+
+
+def _has_one_more(second: Sequence[str], first: Sequence[str]) -> bool:
+    """Whether a row name stands before the values; not if the last cell is empty instead."""
+    return len(second) == len(first) + 1 and second[-1].strip() != ""
+
+
+def _is_decimal_comma(second: Sequence[str], delimiter: str) -> bool:
+    return delimiter == "," and len(second) == 2 and all(is_number(c.strip()) for c in second)
+
+
+def _has_names(first: Sequence[str], second: Sequence[str]) -> tuple[bool, str | None]:
+    """Whether the first line holds names, and what to say where it may be meant otherwise."""
+    words = [cell.strip().replace(",", ".", 1) for cell in first]
+    below = [cell.strip().replace(",", ".", 1) for cell in second]
+    shown = ", ".join(words[:3]) + (", ..." if len(words) > 3 else "")
+    doubtful_names = (
+        f"The first line ({shown}) is read as column names. If it is a sample, say so: "
+        "header=False (--no-header)."
+    )
+    if not all(map(is_value, words)) or not any(map(is_number, words)):
+        return True, doubtful_names if _are_alike(words, below) else None
+    if not below:
+        return False, None
+    if _has_one_more(below, words):
+        return True, None
+    named = words[1:] if not words[0] else words  # row names may have no name
+    if named == [str(position) for position in range(len(named))]:  # as pandas numbers columns
+        is_clear = named is not words or (len(words) > 2 and not all(map(_is_integer, below)))
+        return True, None if is_clear else doubtful_names
+    if named is not words and below[0]:
+        return True, doubtful_names if is_value(below[0]) else None
+    if not all(map(is_value, below)):
+        return True, doubtful_names
+    if len(words) >= _LONG_ENOUGH and _are_ordered(words) and not _are_ordered(below):
+        return False, (
+            f"The first line ({shown}) is read as a sample. If its numbers, which are in order, "
+            "are column names, say so: header=True (--header)."
+        )
+    return False, None
+
+
+def _are_alike(words: Sequence[str], below: Sequence[str]) -> bool:
+    """Whether the same cells are numbers in both lines, and not such as number the columns."""
+    numbers = [word for word in words if is_number(word)]
+    if not numbers or (all(map(_is_integer, numbers)) and _are_ordered(numbers)):
+        return False
+    return list(map(is_number, words)) == list(map(is_number, below))
+
+
+def _is_integer(word: str) -> bool:
+    return word.lstrip("+-").isdigit()
+
+
+def _are_ordered(words: Sequence[str]) -> bool:
+    if not all(map(is_number, words)):
+        return False
+    numbers = [float(word) for word in words]
+    steps = [b - a for a, b in pairwise(numbers)]
+    return all(step > 0 for step in steps) or all(step < 0 for step in steps)
