@@ -74,6 +74,8 @@ def _client() -> Any:
     client = getattr(get, "__self__", None)
     if not hasattr(client, "wait_for_workers"):
         return None
+    if client.status in ("closing", "closed"):
+        raise _lost(client, "the client was closed")
     with suppress(ValueError):
         _distributed().get_worker()
         return None  # Dask itself then lends the thread of the task to others
@@ -220,11 +222,13 @@ def _local_cluster(n_workers: int, show_log: bool) -> Iterator[Any]:
             processes=True,
             memory_limit=1.0 / n_workers,  # of the memory of the machine
             host="127.0.0.1",
-            # An HTTP server is started in any case; without an address it takes port 8787.
+            # HTTP servers are started in any case; told nothing, some listen on all interfaces.
             dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
             silence_logs=False if show_log else NOTHING,
         )
+    cluster.new_spec["options"]["dashboard"] = False
     try:
         yield cluster
     finally:
