@@ -296,7 +296,7 @@ def test_a_chunk_of_another_kind_is_named(X):
 @pytest.mark.parametrize("dtype", ["M8[s]", "m8[s]", "U8", "object", "complex128"])
 def test_a_chunk_that_holds_something_else_than_its_array_declares_is_named(X, dtype):
     other = np.ones((3, N_COLUMNS), dtype=int).astype(dtype)
-    with pytest.raises(DataError, match="float64 represents.*chunk 1 holds"):
+    with pytest.raises(DataError, match=r"float64 represents.*chunk 1 holds"):
         DaskBlocks.of(array_of([X, other], dtype=float)).total(Sums)
 
 
@@ -462,7 +462,7 @@ def test_numbers_finer_than_declared_are_not_made_coarser():
     with pytest.raises(DataError, match=r"float32 represents.*partition 1.*'x' \(float64\)"):
         DaskBlocks.of(frame).total(Sums)
     chunks = [single.to_numpy(), single.to_numpy(dtype=float) * 1e300]
-    with pytest.raises(DataError, match="float32 represents.*chunk 1 holds float64"):
+    with pytest.raises(DataError, match=r"float32 represents.*chunk 1 holds float64"):
         DaskBlocks.of(array_of(chunks, width=1, dtype=np.float32)).total(Sums)
 
 

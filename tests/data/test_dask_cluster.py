@@ -214,7 +214,7 @@ def test_a_scheduler_without_workers_is_refused(monkeypatch, threads):
     monkeypatch.setattr(dask_cluster, "SECONDS_TO_ANSWER", 1)
     threads.scale(0)
     with (
-        pytest.raises(ParameterError, match="with workers, all of which have keepers; .* within 1"),
+        pytest.raises(ParameterError, match=r"with workers, all of which have keepers; .* within 1"),
         dask_client(threads.scheduler_address),
     ):
         pass
@@ -274,7 +274,7 @@ def test_a_scheduler_that_is_lost_is_a_sentence(threads, held):
 
     with dask_client(threads.scheduler_address):
         once(held.began, partial(threads.loop.add_callback, hang_up))
-        with pytest.raises(ClusterError, match="was lost .*start it again.*checkpoint resumes"):
+        with pytest.raises(ClusterError, match=r"was lost .*start it again.*checkpoint resumes"):
             compute(delayed(held)())
 
 
@@ -300,7 +300,7 @@ def test_a_scheduler_that_stops_answering_is_not_waited_for(monkeypatch, threads
 
     with dask_client(threads.scheduler_address) as client:
         monkeypatch.setattr(client.scheduler, "ncores", never, raising=False)
-        with pytest.raises(ClusterError, match="was lost .it has not answered for 0.2 s"):
+        with pytest.raises(ClusterError, match=r"was lost .it has not answered for 0.2 s"):
             compute(delayed(held)())
         answered.set()
 
