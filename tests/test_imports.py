@@ -14,7 +14,7 @@ ALLOWED_IN_NUMERICAL = {"keepers", "numpy", "scipy", "threadpoolctl"} | sys.stdl
 
 
 def packages_imported(code):
-    """Top-level packages that a module imports by a statement, or by a call with a constant name."""
+    """Packages that a module imports, by a statement or by a call with a constant name."""
     found = set()
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
