@@ -300,7 +300,7 @@ def test_a_scheduler_that_stops_answering_is_not_waited_for(monkeypatch, threads
 
     with dask_client(threads.scheduler_address) as client:
         monkeypatch.setattr(client.scheduler, "ncores", never, raising=False)
-        with pytest.raises(ClusterError, match=r"was lost .it has not answered for 0.2 s"):
+        with pytest.raises(ClusterError, match=r"was lost .*it has not answered for 0\.2 s"):
             compute(delayed(held)())
         answered.set()
 
@@ -348,6 +348,20 @@ def test_a_client_is_closed_with_its_block_whatever_happened(threads):
         raise Interrupted
     assert client.status == "closed"
     assert dask.config.get("scheduler", None) == before
+
+
+def test_an_error_is_not_hidden_by_a_client_that_cannot_be_closed(threads, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("ConnectionPool is closed")
+
+    monkeypatch.setattr(distributed.Client, "close", fail)
+    with (
+        pytest.raises(DataError, match=r"^what happened$"),
+        dask_client(threads.scheduler_address) as client,
+    ):
+        raise DataError("what happened")
+    monkeypatch.undo()
+    client.close()
 
 
 class OneRow(LocalBlocks):

@@ -128,7 +128,7 @@ def test_a_value_that_is_missing_is_refused_with_its_chunk(scheduler, X):
 
 
 def test_a_gap_in_a_dataframe_is_refused_with_its_partition_and_column(scheduler, X):
-    frame = pd.DataFrame(X, columns=[f"gene{j}" for j in range(X.shape[1])])
+    frame = pd.DataFrame(X.copy(), columns=[f"gene{j}" for j in range(X.shape[1])])
     frame.loc[100, "gene3"] = np.nan
     with pytest.raises(DataError, match=r"partition 1 holds NaN.*'gene3' \(1\)"):
         SPCAFS(8).fit(dd.from_pandas(frame, npartitions=3))

@@ -48,7 +48,7 @@ def compute(node: Any) -> Any:
             future = client.compute(node, traverse=False)
         return _result(future, client)
     except _CANCELLED as error:
-        raise _lost(client, "the connection broke") from error
+        raise _lost(client, first_line(error)) from error
     except Exception as error:
         if type(error).__name__ != "KilledWorker":
             raise
@@ -71,7 +71,7 @@ def _client() -> Any:
         if dask.config.get("scheduler", None) not in ("dask.distributed", "distributed"):
             raise
         raise _lost(None, first_line(error)) from error
-    client = getattr(get, "__self__", None)
+    client: Any = getattr(get, "__self__", None)
     if not hasattr(client, "wait_for_workers"):
         return None
     if client.status in ("closing", "closed"):
@@ -143,8 +143,9 @@ def _idle(client: Any, seconds: float) -> ClusterError:
 
 def _lost(client: Any, reason: str) -> ClusterError:
     return ClusterError(
-        f"The Dask scheduler must answer until the fit is done; {_address(client)} was lost "
-        f"({reason}). Check its log, start it again, and repeat the fit. {_RESUMING}"
+        "The Dask scheduler must answer, and keep the work, until the fit is done; "
+        f"{_address(client)} was lost or cancelled it ({reason}). Check its log, "
+        f"start it again, and repeat the fit. {_RESUMING}"
     )
 
 
@@ -182,7 +183,7 @@ def dask_client(
         if cluster is None:
             yield _client_of(str(scheduler), stack)
         else:
-            client = stack.enter_context(_distributed().Client(cluster))
+            client = stack.enter_context(_closing(_distributed().Client(cluster)))
             _start_workers(cluster, client, n_workers)
             yield client
 
@@ -190,8 +191,8 @@ def dask_client(
 def _client_of(scheduler: str, stack: ExitStack) -> Any:
     try:
         asyncio.run(asyncio.wait_for(_shake_hands(scheduler), SECONDS_TO_ANSWER))
-        client = _distributed().Client(scheduler, timeout=SECONDS_TO_ANSWER)
-        stack.enter_context(client)
+        connecting = _distributed().Client(scheduler, timeout=SECONDS_TO_ANSWER)
+        client = stack.enter_context(_closing(connecting))
         client.wait_for_workers(1, timeout=SECONDS_TO_ANSWER)
         # Graphs are unpickled by the scheduler as well.
         client.run_on_scheduler(exec, "import keepers")
@@ -203,6 +204,17 @@ def _client_of(scheduler: str, stack: ExitStack) -> Any:
             f"({first_line(error)}). Start one with 'dask scheduler' and 'dask worker'."
         ) from error
     return client
+
+
+@contextmanager
+def _closing(client: Any) -> Iterator[Any]:
+    """Close a client in the end; what goes wrong then would hide why the block was left."""
+    client.__enter__()
+    try:
+        yield client
+    finally:
+        with suppress(Exception):
+            client.__exit__(None, None, None)
 
 
 async def _shake_hands(address: str) -> None:
