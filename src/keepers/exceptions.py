@@ -5,6 +5,7 @@
     KeepersError
     ├── ParameterError        (also ValueError)  a setting is outside its rule
     ├── DataError             (also ValueError)  the table cannot be used as it is
+    ├── ClusterError          (also RuntimeError)  a Dask cluster was lost
     └── MissingDependencyError (also ImportError) an extra is not installed
     KeepersWarning            (also UserWarning)
     ├── DataWarning           usable, but something in the table was set aside
@@ -17,6 +18,7 @@ import sys
 import warnings
 
 __all__ = [
+    "ClusterError",
     "ConvergenceWarning",
     "DataError",
     "DataWarning",
@@ -38,6 +40,10 @@ class ParameterError(KeepersError, ValueError):
 
 class DataError(KeepersError, ValueError):
     """The table cannot be used as it is."""
+
+
+class ClusterError(KeepersError, RuntimeError):
+    """A Dask cluster was lost, or has no workers."""
 
 
 class MissingDependencyError(KeepersError, ImportError):

@@ -1,12 +1,21 @@
 """`keepers select` on folders and patterns, within a memory, and by workers."""
 
 import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from keepers import SPCAFS
+from keepers.data import dask_cluster
 from keepers.data.recipe import Recipe
 
 pytest.importorskip("pyarrow")
@@ -116,3 +125,137 @@ def test_a_pattern_that_matches_nothing_says_so(quick_keepers, parts):
     done = quick_keepers("select", "parts/*.csv", "-k", 3)
     assert done.returncode in (1, 2)
     assert "matches none" in done.stderr
+
+
+def test_a_gap_found_by_a_worker_is_one_sentence_and_no_log(keepers, parts, tmp_path):
+    pytest.importorskip("distributed")
+    path = tmp_path / "parts" / "part-2.parquet"
+    rows = pd.read_parquet(path)
+    rows.loc[7, "g3"] = np.nan
+    rows.to_parquet(path, index=False)
+    done = keepers("select", "parts", "-k", 3, "--drop", "sample", "--workers", 1)
+    assert done.returncode == 1
+    assert done.stderr.startswith("keepers: Values must be finite numbers; part-2.parquet")
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """Waiting for schedulers and workers is short."""
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(dask_cluster, "SECONDS_TO_ANSWER", 0.5)
+    monkeypatch.setattr(dask_cluster, "SECONDS_WITHOUT_WORKERS", 0.1)
+    monkeypatch.setattr(dask_cluster, "SECONDS_BETWEEN_LOOKS", 0.02)
+
+
+def test_a_server_that_never_answers_is_named_after_some_seconds(quick_keepers, parts, soon):
+    with socket.create_server(("127.0.0.1", 0)) as server:  # the system accepts for it
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        where = ("select", "parts", "-k", 3, "--drop", "sample", "--scheduler", address)
+        done = quick_keepers(*where)
+    assert done.returncode == 2
+    assert f"'{address}' does not within 0.5 s" in done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+@pytest.fixture
+def busy_cluster(tmp_path):
+    """A cluster of one thread of this process, which is busy until the test is over."""
+    distributed = pytest.importorskip("distributed")
+    end = str(tmp_path / "end")
+
+    def hold():
+        deadline = time.monotonic() + 60
+        while not os.path.exists(end) and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    where = {"host": "127.0.0.1", "protocol": "tcp://", "dashboard_address": "127.0.0.1:0"}
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, **where
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        holding = client.submit(hold, pure=False)
+        yield cluster
+        Path(end).touch()
+        del holding
+
+
+def has_work_of_others(cluster):
+    return len(cluster.scheduler.tasks) > 1
+
+
+def wait_until(condition, *arguments):
+    deadline = time.monotonic() + 60
+    while not condition(*arguments):
+        assert time.monotonic() < deadline, "it did not come about within a minute"
+        time.sleep(0.02)
+
+
+def test_a_fit_whose_workers_are_all_gone_ends_with_a_sentence(
+    quick_keepers, parts, soon, busy_cluster
+):
+    def dismiss():
+        wait_until(has_work_of_others, busy_cluster)
+        busy_cluster.scale(0)
+
+    dismissing = threading.Thread(target=dismiss, daemon=True)
+    dismissing.start()
+    where = ("select", "parts", "-k", 3, "--drop", "sample")
+    done = quick_keepers(*where, "--scheduler", busy_cluster.scheduler_address)
+    dismissing.join()
+    assert done.returncode == 1
+    assert "has had none for 0.1 s" in done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def begin(*arguments, folder):
+    """Start the command in a session of its own, as a terminal does."""
+    return subprocess.Popen(
+        [str(Path(sys.executable).with_name("keepers")), *map(str, arguments)],
+        cwd=folder,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
+
+
+@on_linux
+def test_an_interrupt_ends_a_fit_that_waits_for_a_cluster(parts, busy_cluster, tmp_path):
+    where = ("select", "parts", "-k", 3, "--drop", "sample")
+    command = begin(*where, "--scheduler", busy_cluster.scheduler_address, folder=tmp_path)
+    wait_until(has_work_of_others, busy_cluster)
+    command.send_signal(signal.SIGINT)
+    _, told = command.communicate(timeout=60)
+    assert (command.returncode, told) == (130, "keepers: Interrupted.\n")
+    wait_until(lambda: not has_work_of_others(busy_cluster))
+
+
+@on_linux
+def test_an_interrupt_leaves_no_worker_behind_and_no_traceback(parts, tmp_path):
+    pytest.importorskip("distributed")
+    where = ("select", "parts", "-k", 3, "--drop", "sample", "--workers", 1)
+    command = begin(*where, folder=tmp_path)
+    wait_until(lambda: len(processes_of(command.pid)) >= 3)  # with the tracker of Python
+    os.killpg(command.pid, signal.SIGINT)
+    _, told = command.communicate(timeout=60)
+    assert (command.returncode, told) == (130, "keepers: Interrupted.\n")
+    wait_until(lambda: not processes_of(command.pid))
+
+
+def processes_of(session):
+    """Processes of a session, those aside that have ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, its_session = stat.read_text().rpartition(")")[2].split()[:4]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(its_session) == session and state != "Z":
+            found.append(stat.parent.name)
+    return found

@@ -2,10 +2,8 @@
 
 import os
 import signal
-import sys
 import threading
 import time
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +12,9 @@ import scipy.sparse as sp
 
 from keepers._protocols import RowBlock
 from keepers.data.blocks.local import LocalBlocks
-from keepers.data.dask_blocks import DaskBlocks, connected, is_dask, selected_columns
-from keepers.exceptions import DataError, MissingDependencyError, ParameterError
+from keepers.data.dask_blocks import DaskBlocks, is_dask, selected_columns
+from keepers.data.dask_cluster import dask_client
+from keepers.exceptions import DataError
 
 dask = pytest.importorskip("dask", reason='Dask is not installed: pip install "keepers[dask]"')
 da = pytest.importorskip("dask.array")
@@ -91,7 +90,7 @@ def _importable_by_workers():
 
 @pytest.fixture(scope="module")
 def cluster(_importable_by_workers):
-    with connected(workers=2) as client:
+    with dask_client(workers=2) as client:
         yield client
 
 
@@ -281,7 +280,9 @@ def test_collections_that_are_no_tables_are_refused(X):
 
 def test_a_chunk_of_another_width_is_named(scheduler, X):
     array = array_of([X, X, X[:, :5], X], dtype=float)
-    with pytest.raises(DataError, match="the same 7 columns; chunk 2 has 5") as caught:
+    with pytest.raises(
+        DataError, match="chunk 2 has 103 rows x 5 columns instead of 103 x 7"
+    ) as caught:
         DaskBlocks.of(array).total(Sums)
     assert type(caught.value) is DataError
 
@@ -290,6 +291,46 @@ def test_a_chunk_of_another_kind_is_named(X):
     array = array_of([X, X.tolist()], dtype=float)
     with pytest.raises(DataError, match="chunk 1 is a list of shape unknown"):
         DaskBlocks.of(array).total(Sums)
+
+
+@pytest.mark.parametrize("dtype", ["M8[s]", "m8[s]", "U8", "object", "complex128"])
+def test_a_chunk_that_holds_something_else_than_its_array_declares_is_named(X, dtype):
+    other = np.ones((3, N_COLUMNS), dtype=int).astype(dtype)
+    with pytest.raises(DataError, match=r"float64 represents.*chunk 1 holds"):
+        DaskBlocks.of(array_of([X, other], dtype=float)).total(Sums)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "fault"),
+    [
+        ((5, 3), (5, 2), "column chunk 0, has 5 rows x 3 columns instead of 5 x 2"),
+        ((5, 2), (4, 3), "column chunk 1, has 4 rows x 3 columns instead of 5 x 3"),
+        ((0, 2), (4, 3), "column chunk 1, has 4 rows x 3 columns instead of 0 x 3"),
+    ],
+)
+def test_a_chunk_that_does_not_fit_beside_its_neighbour_is_named(left, right, fault):
+    declared = [
+        array_of([np.ones(left)], 2, dtype=float),
+        array_of([np.ones(right)], 3, dtype=float),
+    ]
+    array = da.concatenate(declared, axis=1, allow_unknown_chunksizes=True)
+    with pytest.raises(DataError, match=f"chunk 0, {fault}"):
+        DaskBlocks.of(array).total(Sums)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "Int64"])
+def test_the_smallest_whole_number_that_float64_cannot_hold_is_refused(dtype):
+    def sums_of(value):
+        column = pd.array([1, value], dtype=dtype)
+        frame = dd.from_pandas(pd.DataFrame({"x": column, "y": [0.5, 0.5]}), npartitions=1)
+        return DaskBlocks.of(frame).total(Sums).sums
+
+    assert sums_of(2**53 - 1)[0] == 2.0**53
+    with pytest.raises(DataError, match=r"at most 2\*\*53.*partition 0"):
+        sums_of(2**53 + 1)
+    whole = da.from_array(np.array([[1], [2**53 + 1]]))
+    with pytest.raises(DataError, match=r"at most 2\*\*53.*chunk 0"):
+        DaskBlocks.of(whole).total(Sums)
 
 
 def test_whole_numbers_that_float64_cannot_hold_are_refused(X):
@@ -346,18 +387,101 @@ def test_columns_of_several_numeric_kinds_make_one_table():
 
 def test_columns_that_are_not_numeric_are_named():
     frame = pd.DataFrame({"x": [1.0, 2.0], "town": ["Bern", "Basel"], "z": [1 + 1j, 2.0]})
-    with pytest.raises(DataError, match="numeric; these are not: 'town', 'z'"):
+    with pytest.raises(DataError, match=r"numeric; these are not: 'town' \(.+\), 'z' \(complex"):
         DaskBlocks.of(dd.from_pandas(frame, npartitions=1))
 
 
-def test_text_that_hides_in_a_partition_is_named():
-    def with_text(frame):
-        return frame.astype(object).replace(2.0, "two")
+KINDS = {
+    "category": pd.Categorical(["a", "b"]),
+    "text": pd.array(["a", "b"], dtype="string"),
+    "date": pd.to_datetime(["2020-01-01", "2021-01-01"]),
+    "date with zone": pd.to_datetime(["2020-01-01", "2021-01-01"]).tz_localize("UTC"),
+    "duration": pd.to_timedelta([1, 2], unit="s"),
+    "period": pd.period_range("2020-01", periods=2, freq="M"),
+    "object": np.array([1.0, 2.0], dtype=object),
+    "complex": np.array([1 + 1j, 2.0]),
+}
 
-    frame = dd.from_pandas(pd.DataFrame({"x": [1.0, 2.0]}), npartitions=1)
-    spoilt = frame.map_partitions(with_text, meta=frame._meta)
-    with pytest.raises(DataError, match="must be numeric; partition 0"):
-        DaskBlocks.of(spoilt).total(Sums)
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_that_is_declared_as_no_number_is_named_before_anything_is_computed(kind):
+    frame = dd.from_pandas(pd.DataFrame({"x": [1.0, 2.0], "other": KINDS[kind]}), npartitions=1)
+
+    def refuse(*_, **settings):
+        raise AssertionError("something was computed")
+
+    with (
+        dask.config.set(scheduler=refuse),
+        pytest.raises(DataError, match=r"numeric; these are not: 'other' \("),
+    ):
+        DaskBlocks.of(frame)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "boolean", "Int64", "UInt8", "Float32", "int8"])
+def test_a_column_of_truth_values_or_of_a_nullable_type_counts_as_numbers(dtype):
+    frame = pd.DataFrame({"x": [0.5, 1.5, 2.5], "other": pd.array([1, 0, 1], dtype=dtype)})
+    found = DaskBlocks.of(dd.from_pandas(frame, npartitions=2)).total(Sums)
+    np.testing.assert_array_equal(found.sums, [4.5, 2.0])
+
+
+@pytest.mark.parametrize("columns", [None, COLUMNS])
+def test_a_partition_with_its_columns_in_another_order_is_matched_by_name(X, columns):
+    first, second = parts = frames_of(X)
+    turned = frame_of([first, second[second.columns[::-1]]], meta=first)
+    expected = pd.concat(parts).to_numpy()
+    found = DaskBlocks.of(turned).total(Sums, columns)
+    assert_sums_of(found, expected if columns is None else expected[:, columns])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "fault"),
+    [
+        (lambda frame: frame.drop(columns=["b", "g"]), "lacks 'b', 'g'"),
+        (lambda frame: frame.assign(z=1.0), "also has 'z'"),
+        (lambda frame: frame.rename(columns={"b": "B"}), "lacks 'b' and also has 'B'"),
+        (lambda frame: frame.rename(columns={"b": "a"}), "lacks 'b' and also has 'a'"),
+    ],
+)
+def test_a_partition_with_columns_missing_or_added_is_named(X, spoil, fault):
+    first, second = frames_of(X)
+    with pytest.raises(DataError, match=rf"dataframe declares; partition 1 {fault}\. Leave"):
+        DaskBlocks.of(frame_of([first, spoil(second)], meta=first)).total(Sums)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_partition_that_holds_something_else_than_its_dataframe_declares_is_named(kind):
+    declared = pd.DataFrame({"x": [1.0, 2.0], "other": [1.0, 2.0]})
+    frame = frame_of([declared, declared.assign(other=KINDS[kind])], meta=declared)
+    with pytest.raises(DataError, match=r"float64 represents.*in partition 1.*: 'other' \("):
+        DaskBlocks.of(frame).total(Sums)
+
+
+def test_numbers_finer_than_declared_are_not_made_coarser():
+    single = pd.DataFrame({"x": np.float32([1.0, 2.0])})
+    frame = frame_of([single, single.astype(float) * 1e300], meta=single)
+    with pytest.raises(DataError, match=r"float32 represents.*partition 1.*'x' \(float64\)"):
+        DaskBlocks.of(frame).total(Sums)
+    chunks = [single.to_numpy(), single.to_numpy(dtype=float) * 1e300]
+    with pytest.raises(DataError, match=r"float32 represents.*chunk 1 holds float64"):
+        DaskBlocks.of(array_of(chunks, width=1, dtype=np.float32)).total(Sums)
+
+
+def test_whole_numbers_in_a_partition_declared_as_floats_are_numbers():
+    declared = pd.DataFrame({"x": [1.0, 2.0]})
+    frame = frame_of([declared, declared.astype("Int64"), declared > 1], meta=declared)
+    np.testing.assert_array_equal(DaskBlocks.of(frame).total(Sums).sums, [7.0])
+
+
+def frames_of(X):
+    """The halves of X as data frames with columns a to g."""
+    frame = pd.DataFrame(X, columns=list("abcdefg"))
+    return frame[:40], frame[40:]
+
+
+def frame_of(parts, meta):
+    """A dataframe that declares ``meta``, whatever its partitions are."""
+    pieces = [dask.delayed(part) for part in parts]
+    return dd.from_delayed(pieces, meta=meta.iloc[:0], verify_meta=False)
 
 
 def test_columns_of_the_same_name_are_refused():
@@ -517,7 +641,7 @@ def test_chosen_columns_of_unknown_chunks_stay_unknown(X):
 
 
 def test_a_worker_that_is_killed_costs_time_only(X):
-    with connected(workers=2) as client:
+    with dask_client(workers=2) as client:
         pids = client.run(os.getpid)
         assert len(set(pids.values())) == 2
         victim = next(iter(pids.values()))
@@ -528,46 +652,3 @@ def test_a_worker_that_is_killed_costs_time_only(X):
         survivors = client.run(os.getpid).values()
     assert victim not in survivors
     assert_sums_of(found, X)
-
-
-def test_workers_of_a_local_cluster_are_processes_with_one_thread_each(cluster):
-    assert os.getpid() not in cluster.run(os.getpid).values()
-    assert set(cluster.nthreads().values()) == {1}
-    threads = cluster.run(partial(os.environ.get, "OMP_NUM_THREADS"))
-    assert set(threads.values()) == {os.environ.get("OMP_NUM_THREADS", "1")}
-
-
-def test_a_running_scheduler_is_used_and_left_running(cluster, X):
-    address = cluster.scheduler.address
-    with connected(scheduler=address) as client:
-        assert client.scheduler.address == address
-        assert_sums_of(DaskBlocks.of(da.from_array(X, chunks=(9, -1))).total(Sums), X)
-    assert cluster.submit(sum, [1, 2]).result() == 3
-
-
-def test_where_no_scheduler_answers_an_error_says_so(monkeypatch):
-    monkeypatch.setattr("keepers.data.dask_blocks.SECONDS_TO_ANSWER", 1)
-    with (
-        pytest.raises(ParameterError, match=r"'tcp://127.0.0.1:9' does not within 1 s"),
-        connected(scheduler="tcp://127.0.0.1:9"),
-    ):
-        pass
-
-
-@pytest.mark.parametrize(("scheduler", "workers"), [("tcp://127.0.0.1:9", 2), (None, 0)])
-def test_workers_are_counted_without_a_scheduler_and_from_one(scheduler, workers):
-    with (
-        pytest.raises(ParameterError, match="at least 1, and goes without a scheduler"),
-        connected(scheduler, workers),
-    ):
-        pass
-
-
-def test_without_dask_an_error_names_the_command(monkeypatch, X):
-    command = r'pip install "keepers\[dask\]"'
-    for package in ("dask", "distributed"):
-        monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingDependencyError, match=command):
-        DaskBlocks.of_parts([Part("a", X)]).total(Sums)
-    with pytest.raises(MissingDependencyError, match=command), connected(workers=1):
-        pass

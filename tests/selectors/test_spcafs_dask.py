@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import keepers
 from keepers import SPCAFS
-from keepers.data.dask_blocks import connected
+from keepers.data.dask_cluster import dask_client
 from keepers.exceptions import DataError
 
 dask = pytest.importorskip("dask", reason='Dask is not installed: pip install "keepers[dask]"')
@@ -29,7 +29,7 @@ STREAMING = 120 * 2**20
 
 @pytest.fixture(scope="module")
 def cluster():
-    with connected(workers=2) as client:
+    with dask_client(workers=2) as client:
         yield client
 
 
@@ -127,6 +127,22 @@ def test_a_value_that_is_missing_is_refused_with_its_chunk(scheduler, X):
         SPCAFS(8).fit(da.from_array(holed, chunks=(30, -1)))
 
 
+def test_a_gap_in_a_dataframe_is_refused_with_its_partition_and_column(scheduler, X):
+    frame = pd.DataFrame(X.copy(), columns=[f"gene{j}" for j in range(X.shape[1])])
+    frame.loc[100, "gene3"] = np.nan
+    with pytest.raises(DataError, match=r"partition 1 holds NaN.*'gene3' \(1\)"):
+        SPCAFS(8).fit(dd.from_pandas(frame, npartitions=3))
+
+
+def test_partitions_with_columns_in_another_order_give_the_scores_of_the_whole(X):
+    frame = pd.DataFrame(X, columns=[f"gene{j}" for j in range(X.shape[1])])
+    turned = frame[100:][frame.columns[::-1]]
+    parts = [dask.delayed(frame[:100]), dask.delayed(turned)]
+    with dask.config.set(scheduler="synchronous"):
+        found = SPCAFS(8).fit(dd.from_delayed(parts, meta=frame[:0], verify_meta=False))
+    assert_same_fit(found, SPCAFS(8).fit(frame))
+
+
 def test_a_worker_killed_during_a_fit_costs_time_only():
     wide = blobs(60, 5000)
     settings = {"n_components": 2, "random_state": 0, "memory_limit": STREAMING}
@@ -138,7 +154,7 @@ def test_a_worker_killed_during_a_fit_costs_time_only():
     array = da.from_array(wide, chunks=(6, -1)).map_blocks(slowly, dtype=float)
     with dask.config.set(scheduler="threads"):
         expected = SPCAFS(8, **settings).fit(array)
-    with connected(workers=2) as client:
+    with dask_client(workers=2) as client:
         victim, _ = client.run(os.getpid).values()
         killer = threading.Timer(0.7, os.kill, (victim, signal.SIGKILL))
         killer.start()

@@ -21,7 +21,8 @@ from keepers.cli.voice import waiting
 from keepers.data.blocks.arrays import ArrayBlocks
 from keepers.data.blocks.local import LocalBlocks
 from keepers.data.blocks.opening import open_blocks
-from keepers.data.dask_blocks import DaskBlocks, connected
+from keepers.data.dask_blocks import DaskBlocks
+from keepers.data.dask_cluster import dask_client
 from keepers.data.opening import open_table
 from keepers.exceptions import ParameterError
 
@@ -106,6 +107,7 @@ def select_in_blocks(
     decide: Callable[[Any, Sequence[str]], None],
     threads: int | None,
     quiet: bool,
+    debug: bool,
 ) -> BlockSelection:
     """Open, fit, and describe each kept feature. ``decide`` is told the names of the features."""
     with waiting(f"opening {data}", quiet=quiet):
@@ -113,7 +115,11 @@ def select_in_blocks(
     decide(selector, [str(name) for name in _names(local)])
     selector.set_params(memory_limit=request.memory, checkpoint=request.checkpoint)
     on_cluster = request.workers is not None or request.scheduler is not None
-    cluster = connected(request.scheduler, request.workers) if on_cluster else nullcontext()
+    cluster = (
+        dask_client(request.scheduler, request.workers, show_log=debug)
+        if on_cluster
+        else nullcontext()
+    )
     began = time.perf_counter()
     with (
         cluster as client,

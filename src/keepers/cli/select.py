@@ -147,6 +147,7 @@ def select(
             decide=lambda chosen, names: keep_and_never(chosen, names, keep or [], never or []),
             threads=threads,
             quiet=quiet,
+            debug=debug,
         )
         finish(from_blocks, {"recipe": save}, json=json, force=force, quiet=quiet)
         return

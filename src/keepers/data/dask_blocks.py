@@ -6,13 +6,10 @@ so threads and a cluster give the same digits. A worker that dies costs time onl
 whatever the graph needs for them, run again elsewhere.
 """
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,16 +18,16 @@ from numpy.typing import NDArray
 
 from keepers._protocols import BlockSum, IndexArray, RowBlock, Sum
 from keepers.data.blocks.local import LocalBlocks, refuse_misshapen
+from keepers.data.dask_cluster import compute, delayed
 from keepers.data.limits import refuse_columns
 from keepers.data.values import LARGEST_EXACT_INTEGER
-from keepers.data.wording import first_line, listed
-from keepers.exceptions import DataError, MissingDependencyError, ParameterError
+from keepers.data.wording import listed
+from keepers.exceptions import DataError
 
-__all__ = ["DaskBlocks", "connected", "is_dask", "selected_columns"]
+__all__ = ["DaskBlocks", "is_dask", "selected_columns"]
 
 # Sums of d x d entries make a merge of many expensive to hold, one of few a long chain.
 FAN_IN = 8
-SECONDS_TO_ANSWER = 10
 REAL = "biuf"
 
 
@@ -122,12 +119,12 @@ class DaskBlocks:
         """Sum over all blocks: one graph, computed at once."""
         # Nodes of their own: named by every task, stored once. Scattered instead, they would be
         # lost for good with the worker that holds them.
-        shared, chosen = _delayed(begin), None if columns is None else _delayed(columns)
+        shared, chosen = delayed(begin), None if columns is None else delayed(columns)
         sums = [
-            _delayed(partial(_sum_of, task.read))(shared, chosen, *task.sources)
+            delayed(partial(_sum_of, task.read))(shared, chosen, *task.sources)
             for task in self.tasks(columns)
         ]
-        result: Sum | None = _computed(_merged(shared, sums))
+        result: Sum | None = compute(_merged(shared, sums))
         if result is None:
             raise DataError(f"A table needs at least one row; {self.name} has none. Check filters.")
         return result
@@ -171,9 +168,10 @@ def _of_array(X: Any) -> DaskBlocks:
         )
     refuse_columns(n_features, "the Dask array")
     grid = X.to_delayed()
-    is_sparse = sp.issparse(X._meta) or _computed(_delayed(sp.issparse)(grid[0, 0]))
+    is_sparse = sp.issparse(X._meta) or compute(delayed(sp.issparse)(grid[0, 0]))
     kind = _Kind(n_features, _float_type([X.dtype]), is_sparse)
-    tasks = [Task(partial(_read_chunk, kind, f"chunk {at}"), row) for at, row in enumerate(grid)]
+    read = partial(_read_chunk, kind, X.chunks[1])
+    tasks = [Task(partial(read, f"chunk {at}"), row) for at, row in enumerate(grid)]
     return DaskBlocks(
         name="the Dask array",
         n_features=n_features,
@@ -188,7 +186,11 @@ def _of_array(X: Any) -> DaskBlocks:
 def _of_dataframe(X: Any) -> DaskBlocks:
     names, types = list(X.columns), list(X.dtypes)
     refuse_columns(len(names), "the Dask dataframe")
-    others = [repr(names[at]) for at, dtype in enumerate(types) if dtype.kind not in REAL]
+    others = [
+        f"{name!r} ({dtype})"
+        for name, dtype in zip(names, types, strict=True)
+        if dtype.kind not in REAL
+    ]
     if others or not names:
         raise DataError(
             f"Every column must be numeric; these are not: {listed(others) or 'there is none'}. "
@@ -204,8 +206,9 @@ def _of_dataframe(X: Any) -> DaskBlocks:
     def tasks(columns: IndexArray | None) -> list[Task]:
         # Columns are chosen before the graph is made: a reader of Parquet then reads no others.
         frame = X if columns is None else selected_columns(X, columns)
+        wanted = delayed(frame.columns)  # a node of its own: many names, stored once
         return [
-            Task(partial(_read_partition, kind, f"partition {at}"), [partition])
+            Task(partial(_read_partition, kind, f"partition {at}"), [partition, wanted])
             for at, partition in enumerate(frame.to_delayed())
         ]
 
@@ -240,57 +243,104 @@ def _sum_of(read: Any, begin: Callable[[], Sum], columns: Any, *values: Any) -> 
 
 
 def _read_chunk(
-    kind: _Kind, origin: str, columns: IndexArray | None, *pieces: Any
+    kind: _Kind, widths: tuple[int, ...], origin: str, columns: IndexArray | None, *pieces: Any
 ) -> Iterator[RowBlock]:
     """A row of chunks, which hold some columns each."""
-    matrices = [_as_matrix(piece, origin) for piece in pieces]
-    if matrices[0].shape[0] == 0:
+    matrices = [_as_matrix(kind, piece, origin) for piece in pieces]
+    found = [matrix.shape for matrix in matrices]
+    expected = [(found[0][0], width) for width in widths]
+    if found != expected:
+        at = next(at for at, shape in enumerate(found) if shape != expected[at])
+        place = origin if len(widths) == 1 else f"{origin}, column chunk {at},"
+        raise DataError(
+            f"Every chunk must have the columns that the array declares; {place} has "
+            f"{found[at][0]} rows x {found[at][1]} columns instead of {expected[at][0]} x "
+            f"{expected[at][1]}. Make it again like the others, or leave it out."
+        )
+    if found[0][0] == 0:
         return
     side_by_side = sp.hstack if any(map(sp.issparse, matrices)) else np.hstack
-    values = matrices[0] if len(matrices) == 1 else side_by_side(matrices)
-    refuse_misshapen(RowBlock(values, origin), kind.n_features)
-    block = RowBlock(kind.of(values if columns is None else _columns_of(values, columns)), origin)
-    _refuse_inexact(block.values, [values.dtype], origin)
-    yield block
+    values: Any = matrices[0] if len(matrices) == 1 else side_by_side(matrices)
+    chosen = values if columns is None else _columns_of(values, columns)
+    _refuse_inexact([chosen.tocsr().data if sp.issparse(chosen) else chosen], origin)
+    yield RowBlock(kind.of(chosen), origin)
 
 
-def _as_matrix(piece: Any, origin: str) -> Any:
-    """An array or a sparse matrix; a masked value is a missing one."""
+def _as_matrix(kind: _Kind, piece: Any, origin: str) -> Any:
+    """An array or a sparse matrix of real numbers; a masked value is a missing one."""
     if not (isinstance(piece, np.ndarray) or sp.issparse(piece)) or piece.ndim != 2:
         raise DataError(
             "Every chunk must be a NumPy array or a SciPy sparse matrix with two dimensions; "
             f"{origin} is a {type(piece).__name__} of shape {getattr(piece, 'shape', 'unknown')}. "
             "Convert the chunks with X.map_blocks."
         )
+    if not _is_exact(piece.dtype, kind.dtype):
+        raise DataError(
+            f"Every chunk must hold real numbers that {kind.dtype} represents, as the array "
+            f"declares; {origin} holds {piece.dtype}. Convert the chunks with X.map_blocks, or "
+            "declare their type (dtype=)."
+        )
     return np.ma.filled(piece.astype(np.float64), np.nan) if np.ma.isMA(piece) else piece
 
 
 def _read_partition(
-    kind: _Kind, origin: str, columns: IndexArray | None, frame: Any
+    kind: _Kind, origin: str, columns: IndexArray | None, frame: Any, wanted: Any
 ) -> Iterator[RowBlock]:
-    """A data frame that holds the wanted columns only."""
+    """A data frame that holds the ``wanted`` columns only, in whatever order."""
     if len(frame) == 0:
         return
-    try:
-        numbers = frame.to_numpy(dtype=kind.dtype, na_value=np.nan)
-    except (TypeError, ValueError) as error:
+    if not frame.columns.equals(wanted):
+        _refuse_other_columns(list(frame.columns), list(wanted), origin)
+        frame = frame[list(wanted)]
+    if not all(_is_exact(dtype, kind.dtype) for dtype in set(frame.dtypes)):
+        others = [
+            f"{name!r} ({dtype})"
+            for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
+            if not _is_exact(dtype, kind.dtype)
+        ]
         raise DataError(
-            f"Every column must be numeric; {origin} is not ({first_line(error)}). Encode it first."
-        ) from error
-    refuse_misshapen(RowBlock(numbers, origin), kind.width(columns))
-    _refuse_inexact(numbers, frame.dtypes, origin)
+            f"Every column must hold real numbers that {kind.dtype} represents, as the dataframe "
+            f"declares; in {origin} these do not: {listed(others)}. Convert the partitions with "
+            "X.map_partitions, or declare their types (meta=)."
+        )
+    numbers = frame.to_numpy(dtype=kind.dtype, na_value=np.nan)
+    if max(numbers.max(), -numbers.min()) >= LARGEST_EXACT_INTEGER:
+        _refuse_inexact((column.dropna() for _, column in frame.items()), origin)
     yield RowBlock(numbers, origin)
 
 
-def _refuse_inexact(numbers: Any, types: Iterable[Any], origin: str) -> None:
-    """Raise for integers that float64 cannot hold; ``types`` are of each column, or of all."""
-    whole = [dtype.kind in "iu" and dtype.itemsize > 4 for dtype in types]
-    suspects = numbers if all(whole) else numbers[:, np.flatnonzero(whole)]
-    if any(whole) and max(suspects.max(), -suspects.min()) > LARGEST_EXACT_INTEGER:
+def _refuse_other_columns(found: list[Any], wanted: list[Any], origin: str) -> None:
+    surplus = Counter(found)
+    surplus.subtract(wanted)
+    missing = [repr(name) for name, count in surplus.items() if count < 0]
+    extra = [repr(name) for name, count in surplus.items() if count > 0]
+    faults = [f"lacks {listed(missing)}"] if missing else []
+    faults += [f"also has {listed(extra)}"] if extra else []
+    if faults:
         raise DataError(
-            f"Whole numbers must be at most 2**53 in size to be exact in float64; {origin} holds "
-            "larger ones. Drop the column if it is an identifier, or subtract an offset from it."
+            f"Every partition must have the columns that the dataframe declares; {origin} "
+            f"{' and '.join(faults)}. Leave it out, or make it again with the columns of the "
+            "others."
         )
+
+
+def _is_exact(dtype: Any, target: np.dtype[Any]) -> bool:
+    """Whether values are numbers, and not made coarser by ``target``, float32 or float64."""
+    if dtype.kind not in REAL:
+        return False
+    return target == np.float64 or (isinstance(dtype, np.dtype) and np.can_cast(dtype, target))
+
+
+def _refuse_inexact(parts: Iterable[Any], origin: str) -> None:
+    """Raise for integers that float64 cannot hold."""
+    for values in parts:
+        whole = values.dtype.kind in "iu" and values.size > 0
+        if whole and max(int(values.max()), -int(values.min())) > LARGEST_EXACT_INTEGER:
+            raise DataError(
+                f"Whole numbers must be at most 2**53 in size to be exact in float64; {origin} "
+                "holds larger ones. Drop the column if it is an identifier, or subtract an offset "
+                "from it."
+            )
 
 
 def _read_part(kind: _Kind, part: LocalBlocks, columns: IndexArray | None) -> Iterator[RowBlock]:
@@ -309,46 +359,12 @@ def _merge(begin: Callable[[], BlockSum], *sums: BlockSum | None) -> BlockSum | 
     return result
 
 
-def _delayed(thing: Any) -> Any:
-    """A node of the graph, or a function whose calls are; never compared by content."""
-    return _imported("dask").delayed(thing, pure=False, traverse=False)
-
-
 def _merged(begin: Any, sums: list[Any]) -> Any:
-    merge = _delayed(_merge)
+    merge = delayed(_merge)
     while len(sums) > 1:
         groups = [sums[at : at + FAN_IN] for at in range(0, len(sums), FAN_IN)]
         sums = [group[0] if len(group) == 1 else merge(begin, *group) for group in groups]
     return sums[0]
-
-
-def _computed(node: Any) -> Any:
-    dask = _imported("dask")
-    # Its defaults have to be there before one of them is overridden: it sets them on import.
-    with suppress(ImportError):
-        import_module("distributed")
-    # What begins a sum is as large as it must be, and is not to be scattered (see above).
-    quiet = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
-    try:
-        with dask.config.set(quiet):
-            return dask.compute(node, traverse=False)[0]
-    except Exception as error:
-        if type(error).__name__ != "KilledWorker":
-            raise
-        raise DataError(
-            "A chunk, and what is made of it, must fit into the memory of a worker; workers died "
-            f"one after the other over the same task ({first_line(error)}). Use smaller chunks "
-            "(X.rechunk), or workers with more memory."
-        ) from error
-
-
-def _imported(package: str) -> Any:
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'Dask collections and clusters need {package}: pip install "keepers[dask]".'
-        ) from error
 
 
 def selected_columns(X: Any, columns: IndexArray) -> Any:
@@ -365,35 +381,3 @@ def selected_columns(X: Any, columns: IndexArray) -> Any:
 def _columns_of(chunk: Any, columns: IndexArray) -> Any:
     lacks_indexing = sp.issparse(chunk) and chunk.format not in ("csr", "csc")
     return (chunk.tocsr() if lacks_indexing else chunk)[:, columns]
-
-
-@contextmanager
-def connected(scheduler: str | None = None, workers: int | None = None) -> Iterator[Any]:
-    """Let all Dask work inside the block go to a cluster; yields its client.
-
-    One that runs ("tcp://10.0.0.1:8786"), on which keepers has to be installed as well, or so many
-    processes of this machine (None: one for each processor), which end with the block. These have
-    one thread each, in NumPy too unless OMP_NUM_THREADS or the like is set.
-    """
-    if workers is not None and (workers < 1 or scheduler is not None):
-        raise ParameterError(
-            f"workers must be at least 1, and goes without a scheduler; got {workers!r} and "
-            f"{scheduler!r}. A cluster that runs has the workers it has."
-        )
-    distributed = _imported("distributed")
-    here = {"host": "127.0.0.1", "dashboard_address": ":0", "silence_logs": logging.ERROR}
-    with ExitStack() as stack:
-        address = scheduler or stack.enter_context(
-            distributed.LocalCluster(workers, threads_per_worker=1, processes=True, **here)
-        )
-        try:
-            client = stack.enter_context(distributed.Client(address, timeout=SECONDS_TO_ANSWER))
-            client.wait_for_workers(1, timeout=SECONDS_TO_ANSWER)
-            client.run(exec, "import keepers")  # or a fit would wait for ever
-        except (OSError, ValueError, ImportError) as error:
-            raise ParameterError(
-                "scheduler must be the address of a Dask scheduler that answers, with workers that "
-                f"have keepers; {scheduler!r} does not within {SECONDS_TO_ANSWER} s "
-                f"({first_line(error)}). Start one with 'dask scheduler' and 'dask worker'."
-            ) from error
-        yield client

@@ -1,0 +1,68 @@
+"""Which packages each part of keepers may import, also inside functions and by name."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src"
+MODULES = sorted((SOURCE / "keepers").rglob("*.py"))
+NUMERICAL = [path for path in MODULES if path.relative_to(SOURCE).parts[1] in ("linalg", "solvers")]
+ONLY_FILE_WITH_DASK = SOURCE / "keepers" / "data" / "dask_cluster.py"
+ALLOWED_IN_NUMERICAL = {"keepers", "numpy", "scipy", "threadpoolctl"} | sys.stdlib_module_names
+
+
+def packages_imported(code):
+    """Packages that a module imports, by a statement or by a call with a constant name."""
+    found = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = ["keepers" if node.level else node.module]
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else node.func
+            called = called.id if isinstance(called, ast.Name) else called
+            imports = called in ("import_module", "__import__", "find_spec")
+            names = [node.args[0].value] if imports else []
+        else:
+            continue
+        found |= {name.split(".")[0] for name in names if isinstance(name, str)}
+    return found
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import dask",
+        "import dask.array as da",
+        "from dask import delayed",
+        "def lazily():\n    import dask.dataframe",
+        "try:\n    from dask.base import compute\nexcept ImportError:\n    pass",
+        "from importlib import import_module\nimport_module('dask')",
+        "import importlib\nimportlib.import_module('dask.array', package=None)",
+        "__import__('dask')",
+    ],
+)
+def test_an_import_is_seen_however_it_is_written(code):
+    assert "dask" in packages_imported(code)
+
+
+def test_the_modules_are_found():
+    assert len(NUMERICAL) > 20
+    assert ONLY_FILE_WITH_DASK in MODULES
+
+
+@pytest.mark.parametrize("path", NUMERICAL, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_linalg_and_solvers_import_numpy_and_scipy_only(path):
+    assert packages_imported(path.read_text(encoding="utf-8")) <= ALLOWED_IN_NUMERICAL
+
+
+def test_dask_is_imported_in_one_file():
+    importing = [
+        path
+        for path in MODULES
+        if packages_imported(path.read_text(encoding="utf-8")) & {"dask", "distributed"}
+    ]
+    assert importing == [ONLY_FILE_WITH_DASK]
