@@ -147,3 +147,14 @@ def test_a_degenerate_graph_warns_and_a_sound_one_does_not():
 def test_samples_that_are_all_the_same_leave_no_scale_for_the_kernel():
     with pytest.raises(ParameterError, match="mean distance between samples is 0"):
         heat_graph(np.ones((5, 3)), 2, None, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_neighbours_at_the_same_distance_but_for_rounding_go_by_index(seed):
+    # Five samples at distance 0.3 from the first, in directions whose sums round differently.
+    rng = np.random.default_rng(seed)
+    steps = 0.1 * np.array([[3, 0, 0], [0, -3, 0], [2, 2, 1], [1, -2, 2], [-2, 1, -2]])
+    X = 0.1 * np.ones((6, 3))
+    X[1:] += steps[rng.permutation(5)]
+    X *= 1 + 2e-16 * rng.choice([-1, 1], X.shape)
+    assert sorted(nearest_neighbours(X, 3).indices[0]) == [1, 2, 3]

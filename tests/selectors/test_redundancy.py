@@ -137,3 +137,10 @@ def test_behind_the_last_one_compared_features_keep_the_order_of_their_scores(mo
     first = walk_down(X, order, 0.6)[:5]
     rest = [j for j in order if j not in first]
     assert np.argsort(spread.ranking_).tolist() == first + rest
+
+
+def test_a_limit_of_one_passes_copies_whatever_rounding_makes_of_their_correlation():
+    x = np.random.default_rng(0).standard_normal((30, 1))
+    X = np.hstack([x * factor for factor in (3.0, 2.0, 0.7, 1 / 3, -1.1)])
+    selector = VarianceScore(5, max_correlation=1.0).fit(X)
+    assert selector.top().indices.tolist() == [0, 1, 4, 2, 3]

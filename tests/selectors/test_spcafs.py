@@ -447,3 +447,22 @@ def test_an_early_stop_is_a_warning_and_a_flag(planted):
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):
         selector = SPCAFS(max_iter=2, solver="block").fit(planted)
     assert not selector.converged_
+
+
+@pytest.mark.parametrize("solver", ["dense", "block"])
+@pytest.mark.parametrize("seed", range(4))
+def test_of_identical_columns_the_first_goes_last(solver, seed):
+    # Two components, a penalty that leaves two rows: of each pair of copies one has to go, and
+    # rounding, here added by hand, must not choose which.
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 5)) * [5.0, 4.0, 1.0, 1.0, 1.0]
+    X = np.hstack([X, X[:, :2]]) * (1 + 2e-16 * rng.choice([-1, 1], (40, 7)))
+    selector = SPCAFS(2, n_components=2, gamma=1e4, solver=solver, random_state=0).fit(X)
+    assert sorted(selector.top().indices) == [0, 1]
+
+
+def test_rows_of_equal_norm_are_ordered_by_variance():
+    # Orthogonal columns: the two rows that are left have norm 1 but for rounding.
+    X = np.kron(np.eye(4), [[1.0], [-1.0]]) * [2.0, 5.0, 3.0, 4.0]
+    selector = SPCAFS(2, n_components=2, gamma=1e-3).fit(X)
+    assert selector.top().indices.tolist() == [1, 3]

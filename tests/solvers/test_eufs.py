@@ -226,3 +226,15 @@ def test_the_informative_features_of_a_mixture_come_first(beta, n_iter):
     result = run(X, graph, start, alpha=0.1, beta=beta, max_iter=n_iter)
     first = np.argsort(-np.linalg.norm(result.V, axis=1))[: len(informative)]
     assert np.isin(first, informative).sum() >= len(informative) - 1
+
+
+def test_pulls_that_cancel_up_to_rounding_are_zero():
+    # A tenth is not exact: the sum of ten of them is 1 but for rounding, with kernels as they are.
+    X = np.outer([0.1] * 10 + [-0.1] * 10, [1.0, 3.0, 1e-3])
+    X[:10] *= 1.0 + 1e-16 * np.arange(10)[:, np.newaxis]
+    U = np.full((20, 1), 20**-0.5)
+    assert vanishing_alpha(X, U) == 0.0  # exactly: it is the program's decision, not a sum
+    X[0] *= 1.001
+    assert vanishing_alpha(X[:, ::-1], U) == 0.0  # each sample is weighed by its length
+    X[0, 0] += 0.001
+    assert vanishing_alpha(X, U) > 1e-6

@@ -195,3 +195,13 @@ def test_scikit_learn_accepts_it(estimator, check):
 def test_clones_are_equal(planted):
     selector = SPCAFSCV(5, random_state=0, **QUICK)
     assert clone(selector).get_params() == selector.get_params()
+
+
+def test_no_number_of_components_above_a_third_of_the_columns_is_tried():
+    X = np.random.default_rng(0).standard_normal((60, 12))
+    X[:, :4] += X[:, :1] * 3
+    choice = select_settings(X, 3, random_state=0)
+    assert {trial.params["n_components"] for trial in choice.trials} == {1, 4}
+    # One number is the user's wish, not a candidate.
+    choice = select_settings(X, 3, n_components=10, random_state=0)
+    assert {trial.params["n_components"] for trial in choice.trials} == {10}

@@ -106,8 +106,8 @@ def embed(graph: sp.csr_array, n_vectors: int, rng: np.random.Generator) -> Embe
 def _piece_indicators(graph: sp.csr_array, weight: FloatArray) -> sp.csc_array:
     """D^1/2 1_C of unit length for each connected piece C, by falling volume."""
     n_labels, labels = connected_components(graph, directed=False)
-    volume = np.bincount(labels, weights=weight, minlength=n_labels)
-    order = np.argsort(-levels(np.asarray(volume, dtype=np.float64)), kind="stable")[: np.count_nonzero(volume)]
+    volume = np.bincount(labels, weights=weight, minlength=n_labels).astype(np.float64)
+    order = np.argsort(-levels(volume), kind="stable")[: np.count_nonzero(volume)]
     place = np.full(n_labels, -1)
     place[order] = np.arange(len(order))
     inside = np.flatnonzero(place[labels] >= 0)
