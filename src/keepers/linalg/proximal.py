@@ -6,7 +6,6 @@ import numpy as np
 from scipy.linalg import eigh
 
 from keepers._protocols import FloatArray
-from keepers.linalg.ordering import best_first
 
 __all__ = [
     "SpectralPart",
@@ -44,8 +43,7 @@ def soft_threshold(Q: FloatArray, threshold: float) -> FloatArray:
 
 def keep_top_rows(Q: FloatArray, n_rows: int) -> FloatArray:
     """The nearest matrix with at most ``n_rows`` non-zero rows; ties keep the lowest index."""
-    norms = row_norms(Q)
-    kept = best_first(norms, np.zeros_like(norms))[:n_rows]
+    kept = np.argsort(-row_norms(Q), kind="stable")[:n_rows]
     E = np.zeros_like(Q)
     E[kept] = Q[kept]
     return E

@@ -84,7 +84,7 @@ class DGUFS(RankingSelector):
         Higher is better. "bcd": f' H L H f of every feature. "admm": row norms of Y, 0 for every
         feature that was not selected.
     ranking_ : array of shape (n_features,)
-        1 is the best feature. Ties go to the lowest index, constant columns come last.
+        1 is the best feature. Ties go by variance, then by index; constant columns come last.
     support_ : boolean array of shape (n_features,)
         The features kept.
     labels_ : array of shape (n_samples,)

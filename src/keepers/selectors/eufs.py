@@ -79,7 +79,7 @@ class EUFS(RankingSelector):
         others by how near they came to it. If all rows are at zero, the scores are that order, in
         [0, 1].
     ranking_ : array of shape (n_features,)
-        1 is the best feature. Ties go to the lowest index, constant columns come last.
+        1 is the best feature. Ties go by variance, then by index; constant columns come last.
     support_ : boolean array of shape (n_features,)
         The features kept.
     components_ : array of shape (n_clusters, n_features)

@@ -84,7 +84,7 @@ class VarianceScore(RankingSelector):
     scores_ : array of shape (n_features,)
         Variances (divided by the number of samples); higher is better.
     ranking_ : array of shape (n_features,)
-        1 is the best feature. Ties go to the lowest index, constant columns come last.
+        1 is the best feature. Ties go by variance, then by index; constant columns come last.
     support_ : boolean array of shape (n_features,)
         The features kept.
     n_features_to_select_ : int

@@ -76,7 +76,7 @@ class UDFS(RankingSelector):
         the largest are rounding noise: they are replaced by values below that limit that order
         these features by M_jj, the cheapest first.
     ranking_ : array of shape (n_features,)
-        1 is the best feature. Ties go to the lowest index, constant columns come last.
+        1 is the best feature. Ties go by variance, then by index; constant columns come last.
     support_ : boolean array of shape (n_features,)
         The features kept.
     n_features_to_select_ : int
