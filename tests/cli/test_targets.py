@@ -40,7 +40,7 @@ def test_a_read_only_file_is_noticed_before_the_fit_also_with_force(
     quick_keepers, table, tmp_path, monkeypatch
 ):
     (tmp_path / "a.json").write_text("mine")
-    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "access", lambda path, mode, **_: mode != os.W_OK)
     done = quick_keepers("select", "absent.csv", "-k", 2, "--save", "a.json", "--force")
     assert done.returncode == 2
     assert "a.json is read-only and is not overwritten" in done.stderr
