@@ -84,7 +84,11 @@ RetryOption = Annotated[
 ]
 FolderOption = Annotated[
     Path | None,
-    typer.Option("--out", metavar="FOLDER", help="Where results go, and where they are resumed."),
+    typer.Option(
+        "--out",
+        metavar="FOLDER",
+        help="Where results go: a new or empty folder, or one of an earlier run, to resume it.",
+    ),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
 MaxSizeOption = Annotated[

@@ -17,6 +17,7 @@ from keepers.evaluation.atomic import write_bytes, write_text
 from keepers.evaluation.claims import Evidence, judge_claims
 from keepers.evaluation.cost import Slope, timing
 from keepers.evaluation.ranks import compare_ranks
+from keepers.evaluation.results_folder import claim_folder
 from keepers.evaluation.runner import StudyRun
 from keepers.evaluation.summary import (
     MEASURES,
@@ -36,8 +37,8 @@ Row = dict[str, Any]
 
 
 def write_tables(run: StudyRun, folder: Path) -> list[Path]:
-    """Write every table of the study into ``folder``, each whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write every table of the study into its results folder, each whole or not at all."""
+    claim_folder(folder)
     evidence = Evidence(run)
     rows = tidy_rows(run)
     results = [{name: row[name] for name in row if name not in _TIMES} for row in rows]
