@@ -5,14 +5,11 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from keepers.evaluation.spec import MethodChoice, StudySpec, Sweep
+from keepers.evaluation.spec import COMPARISON, MethodChoice, StudySpec, Sweep
 from keepers.evaluation.tasks import Growth, Task
 from keepers.selectors import AllFeatures, all_selectors
 
 __all__ = ["COMPARISON", "Entry", "TableFacts", "plan_growth", "plan_tasks"]
-
-COMPARISON = "comparison"
-"""Section of the entries that compare methods; every other section is a sweep of that name."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from keepers.exceptions import DataError
 from keepers.selectors import all_selectors
 
 __all__ = [
+    "COMPARISON",
     "DataChoice",
     "GrowthChoice",
     "MethodChoice",
@@ -26,6 +27,9 @@ __all__ = [
     "Sweep",
     "read_spec",
 ]
+
+COMPARISON = "comparison"
+"""Section of the entries that compare methods; every other section is a sweep of that name."""
 
 Value = int | float | str | bool
 Params = dict[str, Value]
@@ -117,6 +121,10 @@ class Sweep(_Strict):
     def _known_names(self) -> "Sweep":
         _check_method(self.method)
         _check_params(self.method, self.fixed, self.grid, {self.vary: 0})
+        if self.name == COMPARISON:
+            raise ValueError(f"a sweep cannot be named {COMPARISON!r}, as the main section is")
+        if self.vary in self.grid:
+            raise ValueError(f"{self.vary!r} is varied and cannot be in the grid of the sweep too")
         return self
 
 
