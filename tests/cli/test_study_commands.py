@@ -7,6 +7,7 @@ import shlex
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -235,3 +236,50 @@ def test_killed_ten_times_a_comparison_ends_with_the_same_tables(tmp_path):
     assert results_in(torn) == results_in(whole)
     for name in ("results.csv", "tuned.csv", "default.csv"):
         assert (torn / name).read_bytes() == (whole / name).read_bytes()
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "add_a_method.py"
+OWN = "my_method:SharedVariance"
+
+
+def test_a_method_of_ones_own_is_compared(keepers, table, tmp_path):
+    (tmp_path / "my_method.py").write_text(EXAMPLE.read_text())
+    compare = ("compare", table, "--labels", "class", "--id", "sample", "--ks", 2, "--out", "out")
+    done = keepers(*compare, "--methods", f"lapscore,{OWN}", "--repeats", 2)
+    assert done.returncode == 0, done.stderr
+    rows = {row["method"]: row for row in rows_of(tmp_path / "out" / "default.csv")}
+    assert rows[OWN]["status"] == "ok", rows[OWN]["reason"]
+    assert rows.keys() == {"LapScore", "Random", "Variance", "All features", OWN}
+
+
+def test_a_method_of_ones_own_can_be_named_in_a_study(keepers, table, tmp_path):
+    (tmp_path / "my_method.py").write_text(EXAMPLE.read_text())
+    (tmp_path / "mine.toml").write_text(
+        STUDY.format(table=table)
+        + f'[[methods]]\nname = "{OWN}"\nlabel = "Mine"\ngrid = {{ n_components = [1, 2] }}\n'
+    )
+    done = keepers("reproduce", "mine.toml")
+    assert done.returncode == 0, done.stderr
+    rows = [r for r in rows_of(tmp_path / "keepers-mine" / "tuned.csv") if r["method"] == "Mine"]
+    assert [(row["status"], row["settings_tried"]) for row in rows] == [("ok", "2")] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("no_such_module:Mine", "cannot be imported (ModuleNotFoundError"),
+        ("json:Mine", "cannot be imported (AttributeError"),
+        ("json:JSONDecoder", "must be a subclass of RankingSelector"),
+        ("broken:Mine", "cannot be imported (ZeroDivisionError"),
+        ("Mine", "MODULE:CLASS for one of your own"),
+    ],
+)
+def test_a_method_that_cannot_be_used_is_misuse_and_no_folder_is_made(
+    quick_keepers, table, tmp_path, monkeypatch, name, said
+):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    done = quick_keepers("compare", table, "--labels", "class", "--methods", name, "--out", "out")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not (tmp_path / "out").exists()

@@ -166,7 +166,7 @@ def test_a_disk_that_fails_is_an_error_of_ours(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(KeepersError, match="disk is full .*No space left on device.* make room"):
+    with pytest.raises(KeepersError, match=r"disk is full .*No space left on device.* make room"):
         write_table(tmp_path / "a.csv", X, NAMES)
     assert os.listdir(tmp_path) == []
 

@@ -138,7 +138,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ParameterError, match="file is none"):
         claim_folder(tmp_path / "file")
-    with pytest.raises(KeepersError, match="below cannot be written: .* Choose another folder"):
+    with pytest.raises(KeepersError, match=r"below cannot be written: .* Choose another folder"):
         claim_folder(tmp_path / "file" / "below")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(ParameterError, match="link is none"):
@@ -146,7 +146,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_any_fit(tmp_path, small_study, monkeypatch):
-    with pytest.raises(KeepersError, match="cannot be written: .* Choose another folder"):
+    with pytest.raises(KeepersError, match=r"cannot be written: .* Choose another folder"):
         run_study(small_study, Path("/proc/keepers-results"))
     monkeypatch.setattr("keepers.evaluation.runner.do", None)
     run_study_in = tmp_path / "out"
@@ -156,7 +156,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_any_fit(tmp_path, small_
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(KeepersError, match="disk is full .*make room"):
+    with pytest.raises(KeepersError, match=r"disk is full .*make room"):
         run_study(small_study, run_study_in)
 
 

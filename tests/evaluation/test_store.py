@@ -110,7 +110,7 @@ def test_a_stored_result_that_cannot_be_read_is_damage(tmp_path, outcome):
     path = filled(tmp_path / "results.sqlite", 1)
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("UPDATE results SET outcome = ?", (outcome,))
-    with Store(path) as store, pytest.raises(DataError, match="is damaged .* Move it away"):
+    with Store(path) as store, pytest.raises(DataError, match=r"is damaged .* Move it away"):
         store.outcomes()
 
 

@@ -1,4 +1,4 @@
-"""Which folders take the results of a study: new ones, empty ones, and those keepers made itself."""
+"""Which folders take the results of a study: new ones, empty ones, and those keepers made."""
 
 import os
 import sqlite3
@@ -68,12 +68,12 @@ def _refuse_foreign(folder: Path) -> None:
 def _refuse_inside(folder: Path, sources: Iterable[str]) -> None:
     inside = Path(os.path.realpath(folder))
     for source in sources:
-        if "\0" not in source and os.path.exists(source):
-            if Path(os.path.realpath(source)).is_relative_to(inside):
-                raise ParameterError(
-                    f"The table must lie outside of the results folder, whose files are replaced; "
-                    f"{source} is in {folder}. Move it, or choose another folder with --out."
-                )
+        is_file = "\0" not in source and os.path.exists(source)
+        if is_file and Path(os.path.realpath(source)).is_relative_to(inside):
+            raise ParameterError(
+                f"The table must lie outside of the results folder, whose files are replaced; "
+                f"{source} is in {folder}. Move it, or choose another folder with --out."
+            )
 
 
 def _has_marker(folder: Path) -> bool:

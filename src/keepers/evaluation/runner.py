@@ -14,6 +14,7 @@ import numpy as np
 from keepers.data.opening import open_table
 from keepers.data.scaling import scale_samples
 from keepers.evaluation.environment import environment_facts
+from keepers.evaluation.methods import without_version
 from keepers.evaluation.plan import Entry, TableFacts, plan_growth, plan_tasks
 from keepers.evaluation.results_folder import STORE, claim_folder
 from keepers.evaluation.spec import DataChoice, StudySpec
@@ -127,7 +128,7 @@ def describe(task: AnyTask) -> str:
     """A task in a few words."""
     where = task.data if isinstance(task, Task) else f"{task.n_samples} x {task.n_features}"
     settings = ", ".join(f"{name}={value}" for name, value in task.params.items())
-    return f"{task.method}({settings}) on {where}"
+    return f"{without_version(task.method)}({settings}) on {where}"
 
 
 @dataclass(frozen=True)

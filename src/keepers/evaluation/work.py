@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from keepers.data.replacing import describe_os_error
 from keepers.evaluation.atomic import make_folder
+from keepers.evaluation.methods import find_selector
 from keepers.evaluation.protocol import judge_columns
 from keepers.evaluation.tasks import Growth, Outcome, Task, resolve_params
 from keepers.exceptions import KeepersError
-from keepers.selectors import all_selectors
 
 __all__ = ["do"]
 
@@ -83,7 +83,7 @@ def _judge(task: Task, data_folder: Path) -> Outcome:
 
 
 def _selector(task: Task | Growth, k: int, n_classes: int) -> Any:
-    selector_class = all_selectors()[task.method]
+    selector_class = find_selector(task.method)
     params = resolve_params(task.params, n_classes)
     if "random_state" in selector_class().get_params():
         params.setdefault("random_state", task.seed)

@@ -62,7 +62,7 @@ def test_over_several_data_sets_the_counts_are_those_of_the_overview():
     by_data = {"one": 0.9, "two": 0.1, "three": 0.6}
     run = made_up({**ORDINARY, "Variance": by_data}, data=("one", "two", "three"))
     table = best_per_data(default(run), "acc", "mean")
-    wins = {method: 0 for method in table}
+    wins = dict.fromkeys(table, 0)
     for data in run.tables:
         top = max(round(row[data], 6) for row in table.values())
         for method, row in table.items():
