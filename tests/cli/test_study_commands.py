@@ -3,9 +3,11 @@
 import csv
 import os
 import random
+import shlex
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -109,6 +111,75 @@ def test_exit_codes_say_whether_it_was_misuse_or_could_not_be_done(keepers, argu
     assert "Traceback" not in done.stderr
 
 
+COMPARE = ("--labels", "class", "--id", "sample", "--methods", "lapscore", "--ks", 2)
+
+
+@pytest.mark.parametrize("name", ["prepared/table.csv", "results.csv"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_compare_and_reproduce_never_touch_a_folder_that_is_not_theirs(
+    quick_keepers, table, tmp_path, name, inside
+):
+    mine = tmp_path / "mine"
+    (mine / name).parent.mkdir(parents=True)
+    (mine / name).write_bytes(table.read_bytes())
+    (mine / "index.html").write_text("my page")
+    source = mine / name if inside else table
+    (tmp_path / "mine.toml").write_text(STUDY.format(table=source))
+    for command in (("compare", source, *COMPARE), ("reproduce", "mine.toml")):
+        done = quick_keepers(*command, "--out", mine)
+        assert done.returncode == 2, done.stderr
+        assert "holds other files" in done.stderr
+        assert (mine / name).read_bytes() == table.read_bytes()
+        assert (mine / "index.html").read_text() == "my page"
+        assert sum(path.is_file() for path in mine.rglob("*")) == 2
+
+
+def test_a_finished_comparison_resumes_in_its_folder_but_not_over_its_own_input(
+    quick_keepers, table, tmp_path
+):
+    for _ in range(2):
+        done = quick_keepers("compare", table, *COMPARE, "--out", "out")
+        assert done.returncode == 0, done.stderr
+    inside = tmp_path / "out" / "tuned.csv"
+    inside.write_bytes(table.read_bytes())
+    done = quick_keepers("compare", inside, *COMPARE, "--out", "out")
+    assert done.returncode == 2
+    assert "must lie outside of the results folder" in done.stderr
+    assert inside.read_bytes() == table.read_bytes()
+
+
+@pytest.mark.parametrize("keep", [0.6, 0.0])
+def test_a_damaged_store_is_an_error_with_a_way_out(quick_keepers, table, tmp_path, keep):
+    assert quick_keepers("compare", table, *COMPARE, "--out", "out").returncode == 0
+    store = tmp_path / "out" / "results.sqlite"
+    content = store.read_bytes()
+    store.write_bytes(content[: int(keep * len(content))] or b"junk" * 999)
+    done = quick_keepers("compare", table, *COMPARE, "--out", "out")
+    assert done.returncode == 1
+    assert "results.sqlite is" in done.stderr
+    assert "ove" in done.stderr  # move it away
+    assert "did not foresee" not in done.stderr
+
+
+@pytest.mark.parametrize("kilobytes", [1, 8, 24])
+def test_a_full_disk_is_an_error_with_a_way_out(table, tmp_path, kilobytes):
+    """The limit on file size strikes while the store is made, and while results are added."""
+    command = shlex.join([str(COMMAND), "compare", str(table), *map(str, COMPARE)])
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f {kilobytes}; {command} --out out --repeats 2"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **QUICK},
+    )
+    assert done.returncode == 1, done.stderr
+    assert "cannot be written: the disk is full" in done.stderr
+    assert "ake room" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def start(folder: Path, stderr: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
     """A comparison of some dozens of tasks, each a fraction of a second."""
     what = ["compare", "digits", "--methods", "spcafs,lapscore,mcfs,udfs,dgufs", "--tune"]
@@ -165,3 +236,50 @@ def test_killed_ten_times_a_comparison_ends_with_the_same_tables(tmp_path):
     assert results_in(torn) == results_in(whole)
     for name in ("results.csv", "tuned.csv", "default.csv"):
         assert (torn / name).read_bytes() == (whole / name).read_bytes()
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "add_a_method.py"
+OWN = "my_method:SharedVariance"
+
+
+def test_a_method_of_ones_own_is_compared(keepers, table, tmp_path):
+    (tmp_path / "my_method.py").write_text(EXAMPLE.read_text())
+    compare = ("compare", table, "--labels", "class", "--id", "sample", "--ks", 2, "--out", "out")
+    done = keepers(*compare, "--methods", f"lapscore,{OWN}", "--repeats", 2)
+    assert done.returncode == 0, done.stderr
+    rows = {row["method"]: row for row in rows_of(tmp_path / "out" / "default.csv")}
+    assert rows[OWN]["status"] == "ok", rows[OWN]["reason"]
+    assert rows.keys() == {"LapScore", "Random", "Variance", "All features", OWN}
+
+
+def test_a_method_of_ones_own_can_be_named_in_a_study(keepers, table, tmp_path):
+    (tmp_path / "my_method.py").write_text(EXAMPLE.read_text())
+    (tmp_path / "mine.toml").write_text(
+        STUDY.format(table=table)
+        + f'[[methods]]\nname = "{OWN}"\nlabel = "Mine"\ngrid = {{ n_components = [1, 2] }}\n'
+    )
+    done = keepers("reproduce", "mine.toml")
+    assert done.returncode == 0, done.stderr
+    rows = [r for r in rows_of(tmp_path / "keepers-mine" / "tuned.csv") if r["method"] == "Mine"]
+    assert [(row["status"], row["settings_tried"]) for row in rows] == [("ok", "2")] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("no_such_module:Mine", "cannot be imported (ModuleNotFoundError"),
+        ("json:Mine", "cannot be imported (AttributeError"),
+        ("json:JSONDecoder", "must be a subclass of RankingSelector"),
+        ("broken:Mine", "cannot be imported (ZeroDivisionError"),
+        ("Mine", "MODULE:CLASS for one of your own"),
+    ],
+)
+def test_a_method_that_cannot_be_used_is_misuse_and_no_folder_is_made(
+    quick_keepers, table, tmp_path, monkeypatch, name, said
+):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    done = quick_keepers("compare", table, "--labels", "class", "--methods", name, "--out", "out")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not (tmp_path / "out").exists()

@@ -99,3 +99,26 @@ def test_a_missing_or_binary_file_is_an_error_of_one_sentence(tmp_path):
         read_spec(tmp_path / "binary.toml")
     with pytest.raises(DataError, match=r"no study 'papr'\. Give one of paper, quick, suite"):
         find_study("papr")
+
+
+SWEEP = """
+[[sweeps]]
+name = "gamma"
+method = "SPCAFS"
+data = ["srbct"]
+vary = "gamma"
+values = [1, 2]
+"""
+
+
+def test_a_sweep_named_like_the_main_section_is_refused(tmp_path):
+    path = written(tmp_path, GOOD + SWEEP.replace('name = "gamma"', 'name = "comparison"'))
+    with pytest.raises(DataError, match="a sweep cannot be named 'comparison'"):
+        read_spec(path)
+
+
+def test_a_setting_cannot_be_varied_and_searched_in_the_same_sweep(tmp_path):
+    path = written(tmp_path, GOOD + SWEEP + "grid = { gamma = [3, 4] }\n")
+    with pytest.raises(DataError, match="'gamma' is varied and cannot be in the grid"):
+        read_spec(path)
+    read_spec(written(tmp_path, GOOD + SWEEP + "grid = { p = [0.5, 1] }\n"))

@@ -270,6 +270,59 @@ def test_tables_can_be_read_back(run: StudyRun, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.part"))
 
 
+TAKEN = ("method", "k", "tuning", "measure", "data", "value")
+
+
+def test_a_data_set_named_like_a_column_does_not_overwrite_that_column(tmp_path: Path) -> None:
+    content = {
+        "ks": [10],
+        "data": [{"source": f"{name}.csv"} for name in TAKEN],
+        "methods": [{"name": "MCFS", "default": {}}, {"name": "RNE", "default": {}}],
+    }
+    values = {(m, d): 0.1 * i + 0.05 * (m == "RNE") for m in ("MCFS", "RNE")
+              for i, d in enumerate(TAKEN, 1)}  # fmt: skip
+    sizes = dict.fromkeys(TAKEN, (50, 100, 3))
+    write_tables(
+        study(content, lambda e, k: (values[e.method, e.data], 0.5), sizes=sizes), tmp_path
+    )
+    for path in tmp_path.glob("*.csv"):
+        for row in read(path):
+            assert row.get("method", "MCFS") in ("MCFS", "RNE"), path.name
+            assert row.get("data", "k") in TAKEN, path.name
+            assert row.get("k", "10") in ("10", "mean", "max"), path.name
+    found = {
+        (row["method"], row["data"]): float(row["value"])
+        for row in read(tmp_path / "overview.csv")
+        if (row["tuning"], row["measure"], row["k"]) == ("tuned", "acc", "mean")
+    }
+    assert found == pytest.approx(values)
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_names_in_the_tables_of_a_study_are_no_formulas(tmp_path: Path, start: str) -> None:
+    evil = f"{start}cmd|' /C calc'!A0"
+    content = {
+        "ks": [10],
+        "data": [{"source": "x", "name": evil}],
+        "methods": [
+            {"name": "SPCAFS", "label": evil, "default": {}, "grid": {"gamma": ["-2+3"]}},
+            {"name": "RNE", "default": {}},
+        ],
+    }
+    run = study(content, lambda e, k: (-0.5, 0.5), sizes={evil: (50, 100, 3)})
+    bad = {key: replace(o, status="failed", reason=evil) for key, o in run.outcomes.items()}
+    write_tables(replace(run, outcomes=bad), tmp_path)
+    seen = set()
+    for path in tmp_path.glob("*.csv"):
+        for row in read(path):
+            for name, cell in row.items():
+                seen |= {name} if cell == "'" + evil else set()
+                assert not cell.startswith(("=", "+", "@", "\t", "\r")), (path.name, name)
+                assert not cell.startswith("-") or float(cell) < 0, (path.name, name)
+    assert {"data", "method", "reason"} <= seen
+    assert float(read(tmp_path / "tuned.csv")[0]["acc_mean"]) == pytest.approx(-0.5)
+
+
 def test_parquet_holds_the_rows_of_the_csv(run: StudyRun, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     write_tables(run, tmp_path)

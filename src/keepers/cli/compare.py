@@ -36,7 +36,11 @@ def compare(
     scale: ScaleOption = "raw",
     methods: Annotated[
         str,
-        typer.Option(metavar="NAMES", help=f"Comma-separated, from: {', '.join(METHOD_NAMES)}."),
+        typer.Option(
+            metavar="NAMES",
+            help=f"Comma-separated, from: {', '.join(METHOD_NAMES)}, all, and MODULE:CLASS for "
+            "methods of your own. The baselines are always added.",
+        ),
     ] = "all",
     ks: Annotated[
         str, typer.Option(metavar="NUMBERS", help="Numbers of features.")

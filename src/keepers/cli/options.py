@@ -93,7 +93,11 @@ RetryOption = Annotated[
 ]
 FolderOption = Annotated[
     Path | None,
-    typer.Option("--out", metavar="FOLDER", help="Where results go, and where they are resumed."),
+    typer.Option(
+        "--out",
+        metavar="FOLDER",
+        help="Where results go: a new or empty folder, or one of an earlier run, to resume it.",
+    ),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
 MaxSizeOption = Annotated[
@@ -106,13 +110,11 @@ MaxSizeOption = Annotated[
 
 def refuse_existing(paths: Sequence[Path | None], force: bool) -> None:
     """Refuse, before anything is computed, to write where something is or where nothing can be."""
+    from keepers.data.replacing import check_target  # brings NumPy, for which help cannot wait
+
     for path in paths:
-        if path is None:
-            continue
-        if path.is_dir() or (path.exists() and not force):
-            raise ParameterError(f"{path} exists. Choose another name, or replace it with --force.")
-        if not path.parent.is_dir():
-            raise ParameterError(f"There is no folder {path.parent}. Create it first.")
+        if path is not None:
+            check_target(path, force=force)
 
 
 def as_bytes(text: str | None) -> int | None:

@@ -122,6 +122,7 @@ def select(
     from keepers.data.writing import check_writable
 
     refuse_existing([out, report, save], force)
+    refuse_existing([checkpoint], force=True)  # one that exists is resumed
     if out is not None:
         check_writable(out)
     picture = None if image is None else as_image_shape(image)

@@ -1,9 +1,6 @@
 """Tables out: the format by the suffix, and either the whole file or none."""
 
-import os
-import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +9,7 @@ import scipy.sparse as sp
 
 from keepers.data.formats import FORMATS, format_of
 from keepers.data.formats.content import WrittenTable
+from keepers.data.replacing import check_target, whole_file
 from keepers.data.wording import first_line
 from keepers.exceptions import DataError, KeepersError, ParameterError
 
@@ -59,7 +57,9 @@ def write_table(
     Raises
     ------
     ParameterError
-        The file exists, or cannot be written there, or not in this format.
+        The file exists, or is a folder or a device, or cannot be written in this format.
+    KeepersError
+        Writing failed: the disk is full, or the folder is read-only.
     """
     path = Path(path)
     title, write = _writer(path)
@@ -83,7 +83,7 @@ def check_writable(path: str | Path) -> None:
     An existing file is no obstacle here; `write_table` asks for ``force`` then.
     """
     _writer(Path(path))
-    _refuse_place(Path(path))
+    check_target(path, force=True)
 
 
 def _writer(path: Path) -> tuple[str, Callable[[Path, WrittenTable, str], None]]:
@@ -95,54 +95,6 @@ def _writer(path: Path) -> tuple[str, Callable[[Path, WrittenTable, str], None]]
             f"The suffix of a written table tells its format, one of {known}; got {path.name!r}."
         )
     return file_format.title, file_format.write
-
-
-@contextmanager
-def whole_file(path: str | Path, *, force: bool = False) -> Iterator[Path]:
-    """Give a temporary file beside ``path`` that takes its place when the block ends well.
-
-    An exception, an interruption included, removes the temporary file and leaves ``path`` as it
-    was.
-    """
-    path = Path(path)
-    _refuse_place(path)
-    _refuse_existing(path, force)
-    target = path.resolve()  # replace what a link points to, not the link
-    temporary = target.with_name(f".keepers-{secrets.token_hex(8)}.part")
-    try:
-        with temporary.open("xb"):
-            pass
-        yield temporary
-        _flush(temporary)
-        _refuse_existing(path, force)
-        os.replace(temporary, target)
-    except OSError as error:
-        raise ParameterError(
-            f"{path} cannot be written: {error.strerror or first_line(error)}. Choose another "
-            "place, or make room."
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _refuse_place(path: Path) -> None:
-    if path.is_dir() or "\0" in str(path):
-        raise ParameterError(f"A table is written to a file; {str(path)!r} is none. Name a file.")
-    if not path.parent.is_dir():
-        raise ParameterError(f"There is no folder {path.parent}. Make it first.")
-
-
-def _refuse_existing(path: Path, force: bool) -> None:
-    if path.exists() and not force:
-        raise ParameterError(
-            f"{path} exists and is not overwritten. Choose another name, or force=True (--force)."
-        )
-
-
-def _flush(path: Path) -> None:
-    """Make sure that the bytes are on the disk before the name is."""
-    with path.open("rb+") as stream:
-        os.fsync(stream.fileno())
 
 
 def _checked(

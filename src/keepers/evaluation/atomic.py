@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from keepers.data.writing import whole_file
+from keepers.data.replacing import describe_os_error, whole_file
+from keepers.exceptions import KeepersError
 
-__all__ = ["write_bytes", "write_text"]
+__all__ = ["make_folder", "write_bytes", "write_text"]
 
 
 def write_text(path: Path, text: str) -> None:
@@ -16,3 +17,13 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Write bytes; a reader sees the old file or the new one."""
     with whole_file(path, force=True) as temporary:
         temporary.write_bytes(content)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, if need be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise KeepersError(
+            describe_os_error(path, error, "Choose another folder, or make room.")
+        ) from error

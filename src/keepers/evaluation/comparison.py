@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from keepers.evaluation.methods import find_selector
 from keepers.evaluation.spec import DataChoice, MethodChoice, StudySpec
 from keepers.exceptions import ParameterError
+from keepers.selectors import all_selectors
 
 __all__ = ["METHODS", "comparison_spec"]
 
@@ -49,7 +51,14 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 """What each name on the command line stands for, with the grid of the paper."""
 
-FLOORS = ("random", "variance", "all-features")
+_WITH_A_GRID = {choice["name"] for choice in METHODS.values()}
+METHODS |= {
+    name.lower(): {"name": name, "default": {}}
+    for name in all_selectors()
+    if name not in _WITH_A_GRID
+}
+
+BASELINES = ("random", "variance", "all-features")
 
 
 def comparison_spec(
@@ -66,7 +75,7 @@ def comparison_spec(
     time_limit: float,
     tune: bool,
 ) -> StudySpec:
-    """A study of one table. The floors (random, variance, all features) are always in it."""
+    """A study of one table. The baselines (random, variance, all features) are always in it."""
     data = DataChoice(
         source=source, labels=labels, identifier=identifier, drop=list(drop), scaling=scaling
     )
@@ -82,17 +91,23 @@ def comparison_spec(
 
 
 def _chosen(methods: str) -> list[str]:
-    names = [name.strip().lower() for name in methods.split(",") if name.strip()]
-    if names == ["all"]:
-        return list(METHODS)
+    given = [name.strip() for name in methods.split(",") if name.strip()]
+    own = [name for name in dict.fromkeys(given) if ":" in name]
+    names = [name.lower() for name in given if name not in own]
+    for name in own:
+        find_selector(name)  # before anything is read
     for name in names:
-        if name not in METHODS:
+        if name not in METHODS and name != "all":
             raise ParameterError(
-                f"There is no method {name!r}; the methods are {', '.join(METHODS)}, or all."
+                f"There is no method {name!r}; the methods are {', '.join(METHODS)}, all, or "
+                "MODULE:CLASS for one of your own."
             )
-    return [name for name in METHODS if name in names or name in FLOORS]
+    if "all" in names:
+        names = list(METHODS)
+    return [*(name for name in METHODS if name in names or name in BASELINES), *own]
 
 
 def _choice(name: str, tune: bool) -> MethodChoice:
+    choice = METHODS.get(name) or {"name": name, "default": {}}
     # An empty grid has one point, the default itself.
-    return MethodChoice(**METHODS[name] if tune else {**METHODS[name], "grid": {}})
+    return MethodChoice(**choice if tune else {**choice, "grid": {}})

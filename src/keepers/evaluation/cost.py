@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from keepers.evaluation.methods import versioned
 from keepers.evaluation.plan import COMPARISON, Entry
 from keepers.evaluation.runner import StudyRun
 from keepers.evaluation.spec import MethodChoice
@@ -116,7 +117,7 @@ def growth_rows(run: StudyRun) -> list[GrowthRow]:
 
 
 def _is_of(task: Growth, method: MethodChoice) -> bool:
-    return task.method == method.name and task.params == method.fixed
+    return task.method == versioned(method.name) and task.params == method.fixed
 
 
 def _slope(run: StudyRun, sized: Sequence[tuple[int, Growth]]) -> Slope:

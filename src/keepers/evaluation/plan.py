@@ -5,14 +5,12 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from keepers.evaluation.spec import MethodChoice, StudySpec, Sweep
+from keepers.evaluation.methods import find_selector, versioned
+from keepers.evaluation.spec import COMPARISON, MethodChoice, StudySpec, Sweep
 from keepers.evaluation.tasks import Growth, Task
-from keepers.selectors import AllFeatures, all_selectors
+from keepers.selectors import AllFeatures
 
 __all__ = ["COMPARISON", "Entry", "TableFacts", "plan_growth", "plan_tasks"]
-
-COMPARISON = "comparison"
-"""Section of the entries that compare methods; every other section is a sweep of that name."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def plan_growth(spec: StudySpec) -> list[Growth]:
     # Methods that only differ in their grid are the same here.
     methods = {(m.name, tuple(sorted(m.fixed.items()))): m for m in spec.methods}
     return [
-        Growth(method.name, dict(method.fixed), n_samples, n_features, spec.seed)
+        Growth(versioned(method.name), dict(method.fixed), n_samples, n_features, spec.seed)
         for method in methods.values()
         for n_samples, n_features in sizes
     ]
@@ -108,7 +106,7 @@ def _tasks(
     judge: bool = True,
 ) -> list[Task]:
     """One task for all k, or one for each k if the ranking depends on k."""
-    selector = all_selectors()[method]
+    selector = find_selector(method)
     ks = tuple(sorted({k for k in spec.ks if k < facts.n_features})) or (facts.n_features,)
     groups: list[tuple[int, ...]]
     if selector is AllFeatures:
@@ -119,5 +117,6 @@ def _tasks(
         groups = [ks]
     repeats = spec.repeats if judge else 0
     return [
-        Task(name, facts.fingerprint, method, params, group, repeats, spec.seed) for group in groups
+        Task(name, facts.fingerprint, versioned(method), params, group, repeats, spec.seed)
+        for group in groups
     ]

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -15,12 +14,14 @@ import numpy as np
 from keepers.data.opening import open_table
 from keepers.data.scaling import scale_samples
 from keepers.evaluation.environment import environment_facts
+from keepers.evaluation.methods import without_version
 from keepers.evaluation.plan import Entry, TableFacts, plan_growth, plan_tasks
+from keepers.evaluation.results_folder import STORE, claim_folder
 from keepers.evaluation.spec import DataChoice, StudySpec
 from keepers.evaluation.store import Store
 from keepers.evaluation.tasks import Growth, Outcome, Task
 from keepers.evaluation.time_left import TimeLeft
-from keepers.evaluation.work import do, save_prepared
+from keepers.evaluation.work import do, remove_prepared, save_prepared
 from keepers.exceptions import DataError
 
 __all__ = ["Progress", "StudyRun", "run_study"]
@@ -62,11 +63,13 @@ def run_study(
 ) -> StudyRun:
     """Carry out what is missing of the study in ``folder`` and return all of it.
 
-    Results stay in ``folder/results.sqlite``. Interrupt it at any moment; the next call goes on
+    The folder must be new, empty, or one in which a study has run before. Results stay in
+    ``folder/results.sqlite``. Interrupt it at any moment; the next call goes on
     with the tasks that have no result yet. A task that fails or runs out of time has a result
     that says so, and is tried again only with ``retry_unsuccessful``.
     """
-    with Store(folder / "results.sqlite") as store, store.only_one_run():
+    claim_folder(folder, [choice.source for choice in spec.data])
+    with Store(folder / STORE) as store, store.only_one_run():
         prepared = folder / "prepared"
         tables = {choice.title: _prepare(choice, prepared) for choice in spec.data}
         entries = plan_tasks(spec, tables)
@@ -86,7 +89,7 @@ def run_study(
             keep(task, outcome)
         for task, outcome in work.parallel(timed, 1):  # alone, so that times mean something
             keep(task, outcome)
-        shutil.rmtree(prepared, ignore_errors=True)
+        remove_prepared(prepared)
         return StudyRun(spec, tables, entries, growth, store.outcomes(), store.runs())
 
 
@@ -125,7 +128,7 @@ def describe(task: AnyTask) -> str:
     """A task in a few words."""
     where = task.data if isinstance(task, Task) else f"{task.n_samples} x {task.n_features}"
     settings = ", ".join(f"{name}={value}" for name, value in task.params.items())
-    return f"{task.method}({settings}) on {where}"
+    return f"{without_version(task.method)}({settings}) on {where}"
 
 
 @dataclass(frozen=True)

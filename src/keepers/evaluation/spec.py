@@ -13,11 +13,12 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from keepers.data.scaling import SCALINGS
+from keepers.evaluation.methods import find_selector
 from keepers.evaluation.toml_lines import line_of
 from keepers.exceptions import DataError
-from keepers.selectors import all_selectors
 
 __all__ = [
+    "COMPARISON",
     "DataChoice",
     "GrowthChoice",
     "MethodChoice",
@@ -26,6 +27,9 @@ __all__ = [
     "Sweep",
     "read_spec",
 ]
+
+COMPARISON = "comparison"
+"""Section of the entries that compare methods; every other section is a sweep of that name."""
 
 Value = int | float | str | bool
 Params = dict[str, Value]
@@ -73,8 +77,9 @@ class MethodChoice(_Strict):
     """A selector, the settings that stay, the grid that is searched, and its default."""
 
     name: str
+    """A selector of keepers, or MODULE:CLASS."""
     label: str = ""
-    """Shown in tables; the selector's name if empty."""
+    """Shown in tables; the name if empty."""
     fixed: Params = {}
     grid: Grid = {}
     default: Params | None = None
@@ -90,7 +95,6 @@ class MethodChoice(_Strict):
 
     @model_validator(mode="after")
     def _known_names(self) -> "MethodChoice":
-        _check_method(self.name)
         _check_params(self.name, self.fixed, self.grid, self.default or {})
         _check_params(self.name, *(reduction.grid for reduction in self.reduced))
         return self
@@ -115,8 +119,11 @@ class Sweep(_Strict):
 
     @model_validator(mode="after")
     def _known_names(self) -> "Sweep":
-        _check_method(self.method)
         _check_params(self.method, self.fixed, self.grid, {self.vary: 0})
+        if self.name == COMPARISON:
+            raise ValueError(f"a sweep cannot be named {COMPARISON!r}, as the main section is")
+        if self.vary in self.grid:
+            raise ValueError(f"{self.vary!r} is varied and cannot be in the grid of the sweep too")
         return self
 
 
@@ -199,14 +206,8 @@ def _names_a_type(part: str | int) -> bool:
     return part in ("int", "float", "str", "bool")
 
 
-def _check_method(name: str) -> None:
-    known = list(all_selectors())
-    if name not in known:
-        raise ValueError(f"there is no method {name!r}; the methods are {', '.join(known)}")
-
-
 def _check_params(method: str, *choices: Mapping[str, object]) -> None:
-    signature = inspect.signature(all_selectors()[method])
+    signature = inspect.signature(find_selector(method))
     known = [name for name in signature.parameters if name != "n_features_to_select"]
     for name in (name for choice in choices for name in choice):
         if name not in known:

@@ -5,7 +5,6 @@ depends on the clock: two runs of a study, interrupted or not, write the same by
 timing.csv and seconds.csv, and what is derived from times in table1.csv and claims.csv.
 """
 
-import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
@@ -13,10 +12,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from keepers.data.formats.delimited_writing import text_line
 from keepers.evaluation.atomic import write_bytes, write_text
 from keepers.evaluation.claims import Evidence, judge_claims
 from keepers.evaluation.cost import Slope, timing
 from keepers.evaluation.ranks import compare_ranks
+from keepers.evaluation.results_folder import claim_folder
 from keepers.evaluation.runner import StudyRun
 from keepers.evaluation.summary import (
     MEASURES,
@@ -36,8 +37,8 @@ Row = dict[str, Any]
 
 
 def write_tables(run: StudyRun, folder: Path) -> list[Path]:
-    """Write every table of the study into ``folder``, each whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write every table of the study into its results folder, each whole or not at all."""
+    claim_folder(folder)
     evidence = Evidence(run)
     rows = tidy_rows(run)
     results = [{name: row[name] for name in row if name not in _TIMES} for row in rows]
@@ -81,12 +82,10 @@ def table2_rows(run: StudyRun) -> list[Row]:
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """Rows with the same names as CSV text; None is an empty cell."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
+    """Rows with the same names as CSV text; None is an empty cell, and no text is a formula."""
+    names = list(rows[0])
+    lines = [names, *([row[name] for name in names] for row in rows)]
+    return "".join(text_line(cells, ",") + "\n" for cells in lines)
 
 
 def _score_rows(comparison: Comparison) -> list[Row]:
@@ -116,7 +115,10 @@ def _score_rows(comparison: Comparison) -> list[Row]:
 
 
 def _overview_rows(evidence: Evidence) -> list[Row]:
-    """Method x data set in long form: at each k, and mean and maximum over k."""
+    """Every method on every data set: at each k, and mean and maximum over k.
+
+    One row a value: names of data sets are cells, so that none can take the place of a column.
+    """
     rows = []
     overs: list[Over] = [*sorted(evidence.run.spec.ks), "mean", "max"]
     for tuning, comparison in (("tuned", evidence.tuned), ("default", evidence.default)):
@@ -128,10 +130,12 @@ def _overview_rows(evidence: Evidence) -> list[Row]:
                         "tuning": tuning,
                         "measure": measure,
                         "k": over,
+                        "data": data,
                         "method": method,
-                        **{data: _short(value) for data, value in cells.items()},
+                        "value": _short(value),
                     }
                     for method, cells in table.items()
+                    for data, value in cells.items()
                 ]
     return rows
 

@@ -5,12 +5,13 @@ systems without such timers the limit is not enforced).
 """
 
 import os
+import re
 import signal
 import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -20,9 +21,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from keepers.data.replacing import describe_os_error
+from keepers.evaluation.atomic import make_folder
+from keepers.evaluation.methods import find_selector
 from keepers.evaluation.protocol import judge_columns
 from keepers.evaluation.tasks import Growth, Outcome, Task, resolve_params
-from keepers.selectors import all_selectors
+from keepers.exceptions import KeepersError
 
 __all__ = ["do"]
 
@@ -79,7 +83,7 @@ def _judge(task: Task, data_folder: Path) -> Outcome:
 
 
 def _selector(task: Task | Growth, k: int, n_classes: int) -> Any:
-    selector_class = all_selectors()[task.method]
+    selector_class = find_selector(task.method)
     params = resolve_params(task.params, n_classes)
     if "random_state" in selector_class().get_params():
         params.setdefault("random_state", task.seed)
@@ -113,12 +117,28 @@ def _made_up(n_samples: int, n_features: int, seed: int) -> NDArray[np.float64]:
 
 def save_prepared(folder: Path, fingerprint: str, X: Any, classes: NDArray[Any]) -> None:
     """Put a table where workers read it; done once a run, before the first task."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if sp.issparse(X):
-        sp.save_npz(folder / f"{fingerprint}.npz", sp.csr_matrix(X))
-    else:
-        np.save(folder / f"{fingerprint}.npy", X)
-    np.save(folder / f"{fingerprint}.classes.npy", classes)
+    make_folder(folder)
+    try:
+        if sp.issparse(X):
+            sp.save_npz(folder / f"{fingerprint}.npz", sp.csr_matrix(X))
+        else:
+            np.save(folder / f"{fingerprint}.npy", X)
+        np.save(folder / f"{fingerprint}.classes.npy", classes)
+    except OSError as error:
+        way_out = "Make room or choose another folder, and run the same command again."
+        raise KeepersError(describe_os_error(folder, error, way_out)) from error
+
+
+_PREPARED = re.compile(r"[0-9a-f]{24}(\.classes)?\.np[yz]")
+
+
+def remove_prepared(folder: Path) -> None:
+    """Remove what `save_prepared` wrote, also in runs that were killed, and nothing else."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if _PREPARED.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+        folder.rmdir()
 
 
 @lru_cache(maxsize=2)

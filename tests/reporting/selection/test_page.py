@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from keepers import SPCAFS, VarianceScore, datasets
-from keepers.exceptions import MissingDependencyError, ParameterError
+from keepers.exceptions import KeepersError, MissingDependencyError, ParameterError
 from keepers.reporting.selection import make_report
 from keepers.reporting.selection.page import script_safe_json
 from keepers.reporting.selection.wording import displayed, duration, readable
@@ -139,8 +139,8 @@ def test_a_saved_page_is_whole_or_absent(srbct_report, tmp_path, monkeypatch):
     def broken(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("keepers.data.writing.os.replace", broken)
-    with pytest.raises(ParameterError, match="disk full"):
+    monkeypatch.setattr("keepers.data.replacing.os.replace", broken)
+    with pytest.raises(KeepersError, match="disk full"):
         srbct_report.save(target)
     assert list(tmp_path.iterdir()) == []
     monkeypatch.undo()

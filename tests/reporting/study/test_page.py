@@ -219,3 +219,13 @@ def test_a_study_of_which_nothing_has_run_still_has_a_page(tmp_path: Path) -> No
     html = write_study(run, tmp_path).read_text(encoding="utf-8")
     assert "This study is not finished:" in html
     assert "<svg" not in html
+
+
+def test_sweeps_whose_names_differ_in_signs_only_have_figures_of_their_own(tmp_path: Path) -> None:
+    names = ["Gamma", "gamma", "gamma?", "a b", "a-b", "伽马", "力量"]
+    common = {"method": "SPCAFS", "data": ["plain"], "vary": "gamma", "values": [1.0, 2.0]}
+    content = {**SMALL, "sweeps": [{"name": name, **common} for name in names]}
+    page = write_study(study(content, judge, sizes=SIZES), tmp_path)
+    assert len(list((tmp_path / "figures").glob("sweep-*.svg"))) == len(names)
+    ids = [value for name, value in read(page)[1].attributes if name == "id"]
+    assert len(ids) == len(set(ids))

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from keepers.data.formats.content import WrittenTable
 from keepers.data.formats.expansion import open_compressing
 from keepers.exceptions import MissingDependencyError
 
-__all__ = ["harmless", "write_csv", "write_tsv"]
+__all__ = ["harmless", "text_line", "write_csv", "write_tsv"]
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 _CELLS_PER_BLOCK = 500_000
@@ -51,7 +51,7 @@ def _write(path: Path, table: WrittenTable, name: str, delimiter: str) -> None:
     titles = [table.identifier_name] * (table.sample_names is not None)
     titles += [table.label_name] * (table.labels is not None)
     with open_compressing(path, name) as stream:
-        stream.write(_line([*titles, *table.feature_names], delimiter).encode() + b"\n")
+        stream.write(text_line([*titles, *table.feature_names], delimiter).encode() + b"\n")
         step = max(1, _CELLS_PER_BLOCK // max(1, n_features))
         for start in range(0, n_samples, step):
             rows = table.X[start : start + step]
@@ -70,14 +70,15 @@ def _leading_cells(table: WrittenTable, delimiter: str) -> list[str]:
         columns.append(table.sample_names)
     if table.labels is not None:
         columns.append(table.text_labels())
-    return [_line(cells, delimiter) for cells in zip(*columns, strict=True)]
+    return [text_line(cells, delimiter) for cells in zip(*columns, strict=True)]
 
 
-def _line(cells: Sequence[str], delimiter: str) -> str:
+def text_line(cells: Iterable[Any], delimiter: str) -> str:
+    """Cells of one row as they stand in a file, without the line end; None is an empty cell."""
     text = io.StringIO()
     # The line end is also what tells the writer which characters to quote.
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
-    writer.writerow([harmless(cell) for cell in cells])
+    writer.writerow([harmless(cell) if isinstance(cell, str) else cell for cell in cells])
     return text.getvalue().removesuffix("\r\n")
 
 

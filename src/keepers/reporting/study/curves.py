@@ -1,5 +1,7 @@
 """Figures with curves: ACC and NMI against k, settings, descent of the objective, growth."""
 
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any
@@ -243,10 +245,17 @@ def _timed(slope: Slope) -> tuple[list[int], list[float]]:
 
 
 def slug(text: str) -> str:
-    """A name that is safe in files and in HTML."""
-    return "-".join(
-        "".join(c if c.isascii() and c.isalnum() else " " for c in text).split()
-    ).lower()
+    """A name that is safe in files and in HTML, and different for every text.
+
+    Examples
+    --------
+    >>> slug("default gamma"), slug("Gamma!")
+    ('default-gamma', 'gamma-5bdab3')
+    """
+    if re.fullmatch(r"[a-z0-9]+( [a-z0-9]+)*", text):
+        return text.replace(" ", "-")
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    return "-".join([*words, hashlib.sha256(text.encode()).hexdigest()[:6]])
 
 
 def _on_ramp(place: int, count: int) -> str:

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from keepers.evaluation.atomic import write_bytes, write_text
+from keepers.evaluation.atomic import make_folder, write_bytes, write_text
 from keepers.reporting.board import clean_board
 from keepers.reporting.study.palette import INK, LINE, MUTED, PAPER, as_variables
 
@@ -84,7 +84,7 @@ def finish(figure: Any, name: str, label: str) -> Picture:
 
 def save(picture: Picture, folder: Path) -> None:
     """Write both files of a picture."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_text(folder / f"{picture.name}.svg", picture.svg)
     write_bytes(folder / f"{picture.name}.png", picture.png)
 

@@ -1,5 +1,6 @@
 """The first paragraph: what was done and what stands out, in plain sentences."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from keepers.evaluation.runner import StudyRun
@@ -8,15 +9,18 @@ from keepers.reporting.study.wording import short
 
 __all__ = ["headline"]
 
+_DIGITS = 6  # as in the tables: what is equal there shares the lead
+
 
 def headline(run: StudyRun, best: Comparison, untuned: Comparison) -> tuple[str, ...]:
     """Sentences without markup, the protocol first."""
     choices = method_choices(run)
     methods = [title for title, method in choices.items() if method.name not in FLOORS]
+    baselines = [title for title, method in choices.items() if method.name in FLOORS]
     sentences = [_protocol(run, len(methods))]
     random = next((t for t, m in choices.items() if m.name == "RandomScore"), None)
     for tuning, comparison in (("Tuned", best), ("With default settings", untuned)):
-        sentences += _leaders(tuning, comparison, methods)
+        sentences += _leaders(tuning, comparison, methods, baselines)
         if random is not None:
             sentences += _against_random(comparison, methods, random)
     return tuple(sentences)
@@ -26,34 +30,51 @@ def _protocol(run: StudyRun, n_methods: int) -> str:
     n_data, ks = len(run.tables), sorted(run.spec.ks)
     range_of_k = f"{ks[0]} to {ks[-1]}" if len(ks) > 1 else str(ks[0])
     return (
-        f"{_count(n_methods, 'method')} and the floors chose {range_of_k} features of "
+        f"{_count(n_methods, 'method')} and the baselines chose {range_of_k} features of "
         f"{_count(n_data, 'data set')}; k-means then clustered the samples by the chosen features "
         f"alone, {_count(run.spec.repeats, 'time')}, into as many clusters as there are classes, "
         "and the clusters were held against the classes (ACC, NMI)."
     )
 
 
-def _leaders(tuning: str, comparison: Comparison, methods: Sequence[str]) -> list[str]:
-    """Who has the highest mean ACC on how many data sets."""
-    wins: dict[str, int] = {}
-    n_data = 0
-    for data in comparison.data:
-        means = {m: comparison.mean_over_k(data, m, "acc", complete=False) for m in methods}
-        known = {m: mean for m, mean in means.items() if mean is not None}
-        if len(known) >= 2:
-            n_data += 1
-            winner = max(known, key=lambda m: known[m])
-            wins[winner] = wins.get(winner, 0) + 1
-    if not wins:
+def _leaders(
+    tuning: str, comparison: Comparison, methods: Sequence[str], baselines: Sequence[str]
+) -> list[str]:
+    """Who has the highest mean ACC on how many data sets: of all, then of the methods alone."""
+    of_all = _highest(comparison, [*methods, *baselines])
+    if not of_all:
         return []
-    what = "the highest ACC (mean over k)"
-    ordered = sorted(wins, key=lambda m: -wins[m])
-    if n_data == 1:
-        return [f"{tuning}, {short(ordered[0])} has {what}."]
+    sentences = [f"{tuning}, {_told(of_all, baselines)}."]
+    if any(winner in baselines for winners in of_all for winner in winners):
+        alone = _highest(comparison, methods)
+        sentences += [f"Without the baselines, {_told(alone, ())}."] if alone else []
+    return sentences
+
+
+def _highest(comparison: Comparison, rows: Sequence[str]) -> list[tuple[str, ...]]:
+    """The rows with the highest mean ACC, for each data set on which two or more have one."""
+    found = []
+    for data in comparison.data:
+        means = {m: comparison.mean_over_k(data, m, "acc", complete=False) for m in rows}
+        known = {m: round(mean, _DIGITS) for m, mean in means.items() if mean is not None}
+        if len(known) >= 2:
+            top = max(known.values())
+            found.append(tuple(m for m, mean in known.items() if mean == top))
+    return found
+
+
+def _told(found: Sequence[tuple[str, ...]], baselines: Sequence[str]) -> str:
+    wins = Counter(winner for winners in found for winner in winners)
+    names = {m: short(m) + " (baseline)" * (m in baselines) for m in wins}
+    n_data, what = len(found), "the highest ACC (mean over k)"
     if len(wins) == 1:
-        return [f"{tuning}, {short(ordered[0])} has {what} on all {n_data} data sets."]
-    told = ", ".join(f"to {short(m)} on {wins[m]}" for m in ordered)
-    return [f"{tuning}, {what} goes {told} of {n_data} data sets."]
+        (name,) = names.values()
+        return f"{name} has {what}" + (f" on all {n_data} data sets" if n_data > 1 else "")
+    if n_data == 1:
+        return f"{' and '.join(names.values())} share {what}"
+    told = ", ".join(f"to {names[m]} on {count}" for m, count in wins.most_common())
+    ties = sum(len(winners) > 1 for winners in found)
+    return f"{what} goes {told} of {n_data} data sets" + (f" (shared on {ties})" if ties else "")
 
 
 def _against_random(comparison: Comparison, methods: Sequence[str], random: str) -> list[str]:
@@ -66,7 +87,7 @@ def _against_random(comparison: Comparison, methods: Sequence[str], random: str)
     ]
     if not pairs:
         return []
-    lost = sum(own <= floor for own, floor in pairs)
+    lost = sum(own <= other for own, other in pairs)
     return [f"Random selection does as well or better in {lost} of {len(pairs)} cases."]
 
 

@@ -22,7 +22,7 @@ def write_study(run: StudyRun, folder: Path) -> Path:
     run : StudyRun
         What `run_study` returned. What has not run yet is shown as missing.
     folder : Path
-        Made if need be. Files of an earlier report are replaced, each at once.
+        New, empty, or the folder of an earlier report, whose files are replaced, each at once.
 
     Returns
     -------
