@@ -117,9 +117,10 @@ class SPCAFS(BlockFitting):
     scores_ : array of shape (n_features,)
         Row norms of W; higher is better.
     ranking_ : array of shape (n_features,)
-        1 is the best feature. Ties go by variance, then by index; constant columns come last. Features
-        always kept come before all others, those never kept after all others, and the members of
-        a group stand together, in the place that the root mean square of their scores gives them.
+        1 is the best feature. Ties go by variance, then by index; constant columns come last.
+        Features always kept come before all others, those never kept after all others, and the
+        members of a group stand together, in the place that the root mean square of their scores
+        gives them.
     support_ : boolean array of shape (n_features,)
         The features kept.
     components_ : array of shape (n_components, n_features)
