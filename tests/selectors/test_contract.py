@@ -101,6 +101,7 @@ def test_names_survive(name, frame, table):
 @EVERY
 def test_the_same_seed_gives_the_same_scores(name, table):
     first, second = (quietly(make(name), table).scores_ for _ in range(2))
+    # Exactly: the same computation twice.
     np.testing.assert_array_equal(first, second)
 
 

@@ -46,6 +46,7 @@ def test_too_large_an_alpha_is_reported_and_features_are_ranked_by_their_pull():
     with pytest.warns(ConvergenceWarning, match=r"vanished with alpha=5\."):
         selector = EUFS(3, n_clusters=3, alpha=5.0, random_state=0).fit(X)
     assert selector.n_live_ == 0
+    # Exactly: rows below the threshold are multiplied by zero.
     np.testing.assert_array_equal(selector.components_, 0.0)
     np.testing.assert_array_equal(np.flatnonzero(selector.support_), [4, 7, 9])
 
@@ -96,6 +97,7 @@ def test_two_opposite_samples_in_one_cluster_are_no_trouble():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KeepersWarning)
         selector = EUFS(1, n_clusters=1, random_state=0).fit(X)
+    # Exactly: what cancels up to rounding is set to zero.
     assert selector.alpha_ == 0.0
     assert np.isfinite(selector.scores_).all()
 

@@ -19,6 +19,7 @@ def _with_constants(X, columns):
 def test_random_scores_depend_on_the_seed_and_the_width_only():
     first = RandomScore(random_state=4).fit(_table(seed=0)).scores_
     second = RandomScore(random_state=4).fit(1e3 * _table(seed=1)[:9]).scores_
+    # Exactly: the draws do not look at the table.
     np.testing.assert_array_equal(first, second)
     assert not np.array_equal(first, RandomScore(random_state=5).fit(_table()).scores_)
 
@@ -45,6 +46,7 @@ def test_constant_columns_are_last_at_random_and_move_no_other_score():
         selector = RandomScore(random_state=0).fit(_with_constants(X, [0, 5]))
     assert selector.ranking_[[0, 5]].tolist() == [11, 12]
     others = np.delete(np.arange(12), [0, 5])
+    # Exactly: the draws do not look at the table.
     np.testing.assert_array_equal(selector.scores_[others], plain[others])
     assert selector.scores_[[0, 5]].tolist() == [0.0, 0.0]
 

@@ -67,6 +67,7 @@ def test_few_samples_use_all_the_neighbours_there_are_and_say_so():
     X = table(n=4)
     with pytest.warns(DataWarning, match="n_neighbors=5 needs at least 6 samples; X has 4, so 3"):
         capped = LaplacianScore().fit(X)
+    # Exactly: the same computation twice.
     np.testing.assert_array_equal(capped.scores_, LaplacianScore(n_neighbors=3).fit(X).scores_)
 
 

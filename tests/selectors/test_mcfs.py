@@ -48,6 +48,7 @@ def test_features_outside_every_regression_tie_at_zero_and_follow_by_index():
 def test_what_is_stored_fits_together():
     X = table()
     selector = MCFS(4, n_clusters=3).fit(X)
+    # Exactly: one of the numbers, not a sum of them.
     np.testing.assert_array_equal(selector.scores_, np.abs(selector.coef_).max(axis=0))
     D = degrees(heat_graph(X, 5, None, np.random.default_rng(0)))
     Y = selector.embedding_

@@ -70,6 +70,7 @@ def test_a_sample_is_never_its_own_neighbour_even_among_duplicates():
     assert not np.any(found.indices == np.arange(60)[:, np.newaxis])
     np.testing.assert_array_equal(found.indices[0], [1, 2, 3, 4, 5])
     np.testing.assert_array_equal(found.indices[45], [30, 31, 32, 33, 34])
+    # Exactly: differences of equal numbers.
     np.testing.assert_array_equal(found.distances, 0.0)
 
 

@@ -93,6 +93,7 @@ def test_every_selector_ranks_repeating_features_behind_the_others(name):
     kept = walk_down(X, np.argsort(plain.ranking_), 0.6)
     behind = [j for j in np.argsort(plain.ranking_) if j not in kept]
     assert np.argsort(spread.ranking_).tolist() == kept + behind
+    # Exactly: the same computation twice.
     assert np.array_equal(spread.scores_, plain.scores_)
     assert spread.support_.sum() == 10
     assert np.array_equal(np.flatnonzero(spread.support_), np.sort(spread.top(10).indices))

@@ -247,6 +247,7 @@ def test_the_thread_count_changes_nothing_but_rounding():
 def test_the_same_seed_gives_the_same_bits_on_the_randomised_path(planted, monkeypatch):
     monkeypatch.setattr("keepers.linalg.scatter.SMALL_SIDE", 0)
     first, second = (SPCAFS(n_components=3, solver="block", random_state=7) for _ in range(2))
+    # Exactly: the same computation twice.
     np.testing.assert_array_equal(first.fit(planted).scores_, second.fit(planted).scores_)
     exact = SPCAFS(n_components=3, solver="dense").fit(planted).scores_
     np.testing.assert_allclose(first.scores_, exact, atol=1e-4)

@@ -172,6 +172,7 @@ def test_the_authors_iterates_keep_their_constraints(alpha):
     L = result.L.dense()
     np.testing.assert_allclose(L, L.T, atol=1e-12)
     assert np.linalg.eigvalsh(L).min() >= -1e-10
+    # Exactly: the diagonal is assigned.
     np.testing.assert_array_equal(np.diag(result.M), 1.0)
 
 

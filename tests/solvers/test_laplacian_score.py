@@ -88,6 +88,7 @@ def test_a_constant_feature_gets_the_worst_score(storage):
     X = np.column_stack([HAND, np.full(3, 7.0), np.zeros(3)])
     result = laplacian_scores(PATH, storage(X))
     np.testing.assert_array_equal(result.flat, [False, False, False, True, True])
+    # Exactly: assigned to flat features, not computed.
     np.testing.assert_array_equal(result.scores[3:], 2.0)
 
 

@@ -90,6 +90,7 @@ def test_a_graph_without_weights_has_no_embedding_and_all_scores_are_zero():
     found = embed(sp.csr_array((30, 30)), 3, rng())
     assert found.Y.shape == (30, 0)
     result = solve_mcfs(np.random.default_rng(0).standard_normal((30, 4)), found.Y, 2, 1e-3)
+    # Exactly: no regression was run.
     np.testing.assert_array_equal(result.scores, np.zeros(4))
 
 
@@ -98,6 +99,7 @@ def test_each_regression_has_the_cardinality_and_length_one():
     result = solve_mcfs(X, embed(graph, 4, rng()).Y, 5, 1e-3)
     np.testing.assert_array_equal(np.count_nonzero(result.coef, axis=1), 5)
     np.testing.assert_allclose(np.linalg.norm(result.coef, axis=1), 1.0, rtol=1e-14)
+    # Exactly: one of the numbers, not a sum of them.
     np.testing.assert_array_equal(result.scores, np.abs(result.coef).max(axis=0))
     assert result.n_short == 0
 

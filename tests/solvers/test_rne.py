@@ -68,6 +68,7 @@ def test_a_run_is_decided_by_its_start_and_leaves_it_as_it_is():
     A, H0 = _random_problem(25, 15, 4)
     kept = H0.copy()
     first, second = _solve(A, H0), _solve(A, H0)
+    # Exactly: the same computation twice; and H0 is not touched.
     np.testing.assert_array_equal(first.H, second.H)
     np.testing.assert_array_equal(H0, kept)
 
@@ -96,6 +97,7 @@ def test_of_several_starts_the_smallest_final_objective_is_kept():
     alone = [_solve(A, start, max_iter=8) for start in starts]
     best = min(alone, key=lambda run: run.objective[-1])
     together = solve_rne(A, iter(starts), alpha=1e3, max_iter=8, tol=0.0)
+    # Exactly: the same computation twice.
     np.testing.assert_array_equal(together.H, best.H)
 
 

@@ -65,6 +65,7 @@ def test_first_similarities_on_a_line():
 def test_equidistant_neighbours_share_evenly(distance):
     listed = NeighbourList(np.array([[1, 2, 3, 4]]), np.full((1, 4), distance))
     similarities, alpha = first_similarities(listed)
+    # Exactly: equal shares are assigned, not computed.
     np.testing.assert_array_equal(similarities, np.full((1, 3), 1 / 3))
     assert alpha > 0
 
@@ -78,6 +79,7 @@ def test_rows_of_the_graph_are_on_the_simplex_with_k_neighbours():
     np.testing.assert_allclose(S.sum(axis=1), 1, atol=1e-14)
     graph = symmetric_graph(neighbours, S)
     assert not np.any(graph.diagonal())
+    # Exactly: both halves are the same sum of two numbers.
     np.testing.assert_array_equal(graph.toarray(), graph.toarray().T)
     assert graph.sum() == pytest.approx(40)
 

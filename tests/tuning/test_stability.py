@@ -74,6 +74,7 @@ def test_works_with_every_selector(name, table):
     kept = 12 if name == "AllFeatures" else 4
     assert stable.selections_.shape == (6, 12)
     assert np.all(stable.selections_.sum(axis=1) == kept)
+    # Exactly: counts over a count.
     np.testing.assert_array_equal(stable.frequencies_, stable.selections_.mean(axis=0))
     assert sorted(stable.ranking_) == list(range(1, 13))
     assert np.all(np.diff(stable.scores_[np.argsort(stable.ranking_)]) <= 0)
