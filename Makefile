@@ -7,12 +7,14 @@ OLDEST := .venv-oldest
 DOCS_READY := $(VENV)/.docs-ready
 SITE := docs/_build/html
 
-# Two test processes, one BLAS thread each.
-PYTEST := -m pytest -n 2 --dist worksteal -q
+# Two test processes, one BLAS thread each, in the order of the files.
+PYTEST := -m pytest -n 2 --dist worksteal -q -p no:randomly
+# How many BLAS kernels test-kernels runs; the CPU has four at most.
+KERNELS ?= 4
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest lint bench bench-scale docs docs-check reproduce clean
+.PHONY: help demo test test-slow test-kernels test-oldest lint bench bench-scale docs docs-check reproduce clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -26,15 +28,21 @@ $(READY): pyproject.toml
 demo: $(READY)  ## Select features of a gene expression table; ends with a table and a picture
 	$(BIN)/python examples/demo.py
 
-test: $(READY)  ## Run all tests
-	$(ONE_THREAD) $(BIN)/python $(PYTEST)
+test: $(READY)  ## Run the tests (six minutes on two cores)
+	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m "not slow"
+
+test-slow: $(READY)  ## Run the tests that take long: kills, whole documents, long iterations
+	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m slow
+
+test-kernels: $(READY)  ## Repeat the numerical tests on other BLAS kernels, threads and orders
+	$(BIN)/python tools/test_kernels.py --most $(KERNELS)
 
 test-oldest: pyproject.toml  ## Run the tests on the oldest supported versions
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" \
 		"scikit-learn==1.6.0" "numpy==1.26.4" "scipy==1.12.0" "pandas<3" "polars<1.30" "pytest<9" \
 		"pyarrow==16.0.0" "h5py==3.11.0" "dask==2024.8.0" "distributed==2024.8.0"
-	$(ONE_THREAD) $(OLDEST)/bin/python $(PYTEST)
+	$(ONE_THREAD) $(OLDEST)/bin/python $(PYTEST) -m "not slow"
 
 lint: $(READY)  ## Style, types and the direction of imports
 	$(BIN)/ruff check .

@@ -60,6 +60,7 @@ def test_an_example_reads_no_file_of_its_own_and_no_label_before_it_selects(exam
     assert with_labels == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICKEST)
 def test_an_example_runs_without_a_screen_and_without_a_warning(name, tmp_path):
     pytest.importorskip("matplotlib")

@@ -104,6 +104,7 @@ def reader(tmp_path):
         python.stdin.close()
 
 
+@pytest.mark.slow
 def test_quick_start_works_line_by_line_in_an_empty_folder(reader, tmp_path):
     steps = steps_of(PAGE.read_text(encoding="utf-8"))
     assert {step.language for step in steps} == {"python", "bash"}

@@ -41,7 +41,9 @@ def quick_keepers(
     """The same in this process, which saves the start."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
         words = list(map(str, arguments))
         done = CliRunner().invoke(app, words)
         return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)

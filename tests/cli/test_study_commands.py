@@ -65,24 +65,24 @@ def test_reproduce_runs_a_study_and_prints_nothing_beside_with_quiet(keepers, ta
     assert len(rows_of(tmp_path / "keepers-mine" / "tuned.csv")) == 3  # two k, and all features
 
 
-def test_a_faulty_study_is_refused_with_its_line(keepers, table, tmp_path):
+def test_a_faulty_study_is_refused_with_its_line(quick_keepers, table, tmp_path):
     (tmp_path / "mine.toml").write_text(STUDY.format(table=table).replace("ks =", "kz ="))
-    done = keepers("reproduce", "mine.toml")
+    done = quick_keepers("reproduce", "mine.toml")
     assert done.returncode == 1
     assert "line 2: kz: there is no such setting" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_absent_data_sets_are_named_with_the_way_out(keepers, tmp_path):
-    done = keepers("reproduce", "paper", KEEPERS_DATA=str(tmp_path))
+def test_absent_data_sets_are_named_with_the_way_out(quick_keepers, tmp_path):
+    done = quick_keepers("reproduce", "paper", KEEPERS_DATA=str(tmp_path))
     assert done.returncode == 1
     assert "Imm40" in done.stderr
     assert "KEEPERS_DATA" in done.stderr
     assert "--skip-absent" in done.stderr
 
 
-def test_datasets_lists_what_is_here_and_what_is_not(keepers, tmp_path):
-    done = keepers("datasets", KEEPERS_DATA=str(tmp_path))
+def test_datasets_lists_what_is_here_and_what_is_not(quick_keepers, tmp_path):
+    done = quick_keepers("datasets", KEEPERS_DATA=str(tmp_path))
     assert done.returncode == 0
     lines = {line.split()[0]: line for line in done.stdout.splitlines() if line}
     assert "bundled" in lines["srbct"]
@@ -104,8 +104,10 @@ def test_datasets_lists_what_is_here_and_what_is_not(keepers, tmp_path):
         (["compare", "--help"], 0, ""),
     ],
 )
-def test_exit_codes_say_whether_it_was_misuse_or_could_not_be_done(keepers, arguments, code, said):
-    done = keepers(*arguments)
+def test_exit_codes_say_whether_it_was_misuse_or_could_not_be_done(
+    quick_keepers, arguments, code, said
+):
+    done = quick_keepers(*arguments)
     assert done.returncode == code, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -203,6 +205,7 @@ def results_in(folder: Path) -> int:
             return 0
 
 
+@pytest.mark.slow
 def test_interrupted_it_says_how_to_go_on_and_ends_with_130(tmp_path):
     process = start(tmp_path / "out", stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
@@ -215,6 +218,7 @@ def test_interrupted_it_says_how_to_go_on_and_ends_with_130(tmp_path):
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_killed_ten_times_a_comparison_ends_with_the_same_tables(tmp_path):
     whole, torn = tmp_path / "whole", tmp_path / "torn"
     assert start(whole).wait(timeout=200) == 0

@@ -96,6 +96,7 @@ def test_a_fit_past_the_limit_ends_as_a_timeout(tmp_path):
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_takes_no_other_task_with_it(small_study, tmp_path, monkeypatch):
     """One task kills its process each time; all others still come to an end."""
     from keepers.evaluation import runner

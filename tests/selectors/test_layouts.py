@@ -19,8 +19,6 @@ from threadpoolctl import threadpool_limits
 from keepers import SPCAFS, SPCAFSCV, StabilitySelector, all_selectors
 from keepers.exceptions import KeepersWarning
 
-pytestmark = pytest.mark.numerical
-
 N_KEPT = 4
 
 

@@ -165,6 +165,7 @@ def test_a_huge_gamma_ends_with_exactly_m_rows(solve, p):
     assert np.sort((result.W**2).sum(axis=1))[-3:] == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_rows_set_aside_come_back_before_the_end():
     # 1500 features of which 30 carry signal: most rows leave the work, and the last steps are
     # made with all of them again, down to the same objective as the dense iteration.

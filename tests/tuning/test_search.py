@@ -184,6 +184,7 @@ def test_srbct_is_chosen_for_in_a_way_that_beats_keeping_by_variance():
     assert explained(kept) > explained(by_variance)
 
 
+@pytest.mark.slow
 @parametrize_with_checks([SPCAFSCV(n_components=(1, 2), random_state=0)])
 def test_scikit_learn_accepts_it(estimator, check):
     with warnings.catch_warnings():

@@ -134,6 +134,7 @@ def test_planted_features_are_selected_more_often_than_all_others():
         assert stable.stability_.verdict == "excellent"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("base", "n_draws"),
     [
