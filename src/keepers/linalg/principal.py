@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh
 
-from keepers._protocols import FloatArray, SymmetricOperator
+from keepers._protocols import FloatArray, SmallSide, SymmetricOperator
 from keepers.linalg.subspace import Subspace, leading_subspace, orthonormal_subspace
 
 __all__ = ["Leading", "count_leading", "principal_subspace"]
@@ -30,19 +30,31 @@ def principal_subspace(
     randomised block Krylov space, or what is ``known`` already, then the block iteration to
     ``tol``.
     """
-    side = operator.small_side()
-    if side is None:
-        if known is None or known.vectors.shape[1] < width:
-            known = _krylov_subspace(operator, width, rng)
-        return _refined(operator, known, width, tol)
-    size = side.matrix.shape[0]
-    if width < size // 4:
-        values, vectors = eigh(side.matrix, subset_by_index=[size - width, size - 1])
+    side = operator.small_side() if known is None else None
+    if side is not None:
+        return _lifted(operator, side, *_leading_pairs(side.matrix, width))
+    if known is None or known.vectors.shape[1] < width:
+        known = _krylov_subspace(operator, width, rng)
+    return _refined(operator, known, width, tol)
+
+
+def _leading_pairs(matrix: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """The leading eigenvalues, largest first, with their eigenvectors."""
+    size = matrix.shape[0]
+    if count < size // 4:
+        values, vectors = eigh(matrix, subset_by_index=[size - count, size - 1])
     else:
-        values, vectors = np.linalg.eigh(side.matrix)
-    values, vectors = values[-width:], vectors[:, -width:]
-    floor = np.finfo(float).eps * values[-1]
-    return orthonormal_subspace(operator, side.lift(vectors, np.maximum(values, floor)))
+        values, vectors = np.linalg.eigh(matrix)
+    return values[::-1][:count], vectors[:, ::-1][:, :count]
+
+
+def _lifted(
+    operator: SymmetricOperator, side: SmallSide, values: FloatArray, vectors: FloatArray
+) -> Subspace:
+    """Eigenvectors of S from those of the small side."""
+    floor = np.finfo(float).eps * values[0]
+    ascending = side.lift(vectors[:, ::-1], np.maximum(values[::-1], floor))
+    return orthonormal_subspace(operator, ascending)
 
 
 def _refined(
@@ -98,8 +110,11 @@ def count_leading(
     """
     side = operator.small_side()
     if side is not None:
-        spectrum = np.linalg.eigvalsh(side.matrix)[::-1]
-        return Leading(min(enough(np.append(spectrum, 0.0)) or limit, limit), None)
+        size = side.matrix.shape[0]
+        values, vectors = _leading_pairs(side.matrix, min(limit + 1, size))
+        seen = np.append(values, 0.0) if len(values) == size else values
+        count = min(enough(seen) or limit, limit)
+        return Leading(count, _lifted(operator, side, values[:count], vectors[:, :count]))
     width = min(16, limit)
     while True:
         found = _krylov_subspace(operator, width, rng)
