@@ -5,7 +5,7 @@ import os
 import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -131,13 +131,18 @@ def _refuse_other_settings(path: Path, header: dict[str, Any], settings: dict[st
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The header and the arrays of a sound file; whatever else it is, one sentence says so."""
     try:
-        arrays = _read_arrays(path)
-        header = json.loads(arrays.pop("header").item())
-        layout = header["layout"]
+        stream = path.open("rb")
     except OSError as error:
-        raise ParameterError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except Exception as error:  # a damaged archive raises anything
-        raise _not_a_checkpoint(path) from error
+        raise ParameterError(
+            f"checkpoint {path} cannot be read: {error.strerror or error}. {_WAY_OUT}"
+        ) from error
+    with stream:
+        try:
+            arrays = _read_arrays(stream)
+            header = json.loads(arrays.pop("header").item())
+            layout = header["layout"]
+        except Exception as error:  # a damaged archive raises anything
+            raise _not_a_checkpoint(path) from error
     if layout != LAYOUT:
         raise ParameterError(
             f"checkpoint must be of this version of keepers; {path} was written by another one "
@@ -148,10 +153,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return header, arrays
 
 
-def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+def _read_arrays(file: IO[bytes]) -> dict[str, np.ndarray]:
     """All arrays of an archive without compression, none larger than the file; no objects."""
-    n_bytes = path.stat().st_size
-    with zipfile.ZipFile(path) as archive:
+    n_bytes = os.fstat(file.fileno()).st_size
+    with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         if len(members) > _MOST_ARRAYS or sum(member.file_size for member in members) > n_bytes:
             raise ValueError("too large")
