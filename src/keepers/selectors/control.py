@@ -315,6 +315,11 @@ class _UnknownColumns(_Columns):
     def check_length(self, setting: str, values: Any) -> None:
         """Any length may be right."""
 
+    def listed(self, positions: IndexArray) -> str:
+        """Features as the user wrote them."""
+        written = list(self._numbers)
+        return listed([repr(written[at]) for at in positions])
+
 
 def _is_labelled(values: Any) -> bool:
     """Whether this is a pandas Series: it says itself which feature an entry belongs to."""

@@ -100,9 +100,9 @@ class SPCAFS(BlockFitting):
         Memory that ``fit_blocks``, ``partial_fit`` and Dask collections may take, in bytes or as
         "500MB", "4GB"; None is a quarter of the machine's. The route follows from it.
     checkpoint : path or None, default=None
-        A file that holds the state of the fit after each step. A fit that was killed goes on from
+        A file that holds the state of the fit after each step. A fit that was killed resumes from
         there if it is run again with the same settings and data; one that was finished returns at
-        once. Nothing in it is ever unpickled.
+        once. A file of other settings or data is refused. Nothing in it is ever unpickled.
     random_state : int, RandomState or None, default=None
         Seeds the start of the eigensolver where both sides of X exceed 3000; elsewhere nothing is
         random.
