@@ -259,3 +259,18 @@ def processes_of(session):
         if int(its_session) == session and state != "Z":
             found.append(stat.parent.name)
     return found
+
+
+def test_a_checkpoint_of_another_table_with_the_same_moments_is_refused(quick_keepers, parts):
+    rows = (parts - parts.mean()) / parts.std()
+    rows.to_parquet("a.parquet", index=False)
+    rows[rows.columns[::-1]].set_axis(rows.columns, axis=1).to_parquet("b.parquet", index=False)
+    options = ("-k", 3, "--checkpoint", "fit.state", "--set", "tol=0.01")
+    first, other, again = (
+        quick_keepers("select", f"{name}.parquet", *options) for name in ("a", "b", "a")
+    )
+    assert first.returncode == again.returncode == 0, first.stderr + again.stderr
+    assert kept(first) == kept(again)
+    assert other.returncode != 0
+    assert "was written by one on other data. Delete the file" in other.stderr
+    assert "Traceback" not in other.stderr

@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from keepers._protocols import RowBlock
 from keepers.exceptions import DataError
 from keepers.linalg.shifted import NotFiniteError, near_own_mean
-from keepers.linalg.sums import MomentSum, ProductSum, RowCollection, ScatterSum
+from keepers.linalg.sums import ProductSum, RowCollection, ScatterSum, SketchSum
 
 
 def blocks_of(X, cuts):
@@ -65,7 +66,9 @@ def test_a_large_mean_costs_no_digits(X, store, offset):
     total = summed(lambda: ScatterSum(7), blocks_of(store(shifted), [50, 130]))
     scale = np.sqrt(np.outer(expected.diagonal(), expected.diagonal()))
     assert np.max(np.abs(total.scatter - expected) / scale) < 1e-11
-    moments = summed(lambda: MomentSum(7), blocks_of(store(shifted), [50, 130])).moments
+    moments = summed(
+        lambda: SketchSum(np.arange(7)), blocks_of(store(shifted), [50, 130])
+    ).sketch.moments
     np.testing.assert_allclose(moments.sum_of_squares, expected.diagonal(), rtol=1e-11)
 
 
@@ -90,18 +93,19 @@ def test_single_precision_is_added_up_in_double(X):
 @given(
     st.lists(st.integers(1, 9), min_size=1, max_size=6),
     st.integers(0, 10_000),
-    st.sampled_from([MomentSum, ScatterSum]),
+    st.sampled_from([SketchSum, ScatterSum]),
 )
 def test_sums_merge_in_any_grouping(lengths, seed, make):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((sum(lengths), 3)) * 10 ** rng.uniform(-3, 3, 3) + rng.normal(0, 100, 3)
     blocks = blocks_of(X, np.cumsum(lengths)[:-1].tolist())
     cut = int(rng.integers(0, len(blocks) + 1))
-    one = summed(lambda: make(3), blocks)
-    other = summed(lambda: make(3), blocks[:cut])
-    other.merge(summed(lambda: make(3), blocks[cut:]))
+    begin = partial(make, 3 if make is ScatterSum else np.arange(3))
+    one = summed(begin, blocks)
+    other = summed(begin, blocks[:cut])
+    other.merge(summed(begin, blocks[cut:]))
     for total in (one, other):
-        moments = total.moments
+        moments = total.moments if make is ScatterSum else total.sketch.moments
         assert moments.n_samples == len(X)
         np.testing.assert_allclose(moments.mean, X.mean(axis=0), rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(moments.variance, X.var(axis=0), rtol=1e-8, atol=1e-12)
@@ -127,7 +131,7 @@ def test_a_product_travels_without_the_block_it_was_made_with(X):
         lambda: ProductSum(X.mean(axis=0), np.ones((7, 3)), False, float), blocks_of(X, [])
     )
     travelled = pickle.loads(pickle.dumps(total))
-    assert vars(travelled).keys() == {"product"}
+    assert vars(travelled).keys() == {"product", "n_samples", "sums"}
     travelled.merge(total)
     np.testing.assert_allclose(travelled.product, 2 * total.product)
 

@@ -225,7 +225,7 @@ def test_a_block_with_gaps_is_named_with_its_columns(planted, limit):
 
 def test_blocks_with_other_columns_are_refused(narrow):
     frame = pd.DataFrame(narrow).add_prefix("p")
-    with pytest.raises(DataError, match="block 2 has 'q', which the first has not"):
+    with pytest.raises(DataError, match="block 2 has 'q', which the first block has not"):
         SPCAFS().fit_blocks([frame[:100], frame[100:].rename(columns={"p3": "q"})])
 
 
@@ -310,3 +310,247 @@ def test_squares_past_the_range_of_single_precision_are_no_obstacle(factor, shap
     fits = [SPCAFS(5, n_components=3, memory_limit=limit) for _ in range(2)]
     for found in (fits[0].fit(single), fits[1].fit_blocks(single)):
         np.testing.assert_allclose(found.scores_, expected.scores_, atol=1e-5)
+
+
+# Parameters are checked before data are touched
+
+
+class Recording:
+    """An iterator that remembers what was taken from it."""
+
+    def __init__(self, blocks):
+        self.blocks = list(blocks)
+        self.taken = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.taken == len(self.blocks):
+            raise StopIteration
+        self.taken += 1
+        return self.blocks[self.taken - 1]
+
+
+WRONG = {
+    "n_features_to_select": 0,
+    "n_components": 1.5,
+    "gamma": -1.0,
+    "p": 2.0,
+    "scaling": 3.0,
+    "eps": 0.0,
+    "solver": "fast",
+    "max_iter": 0,
+    "tol": -1.0,
+    "penalty_weights": {"p0": -1.0},
+    "groups": 3,
+    "must_keep": "p0",
+    "never_keep": [-1],
+    "max_correlation": 2.0,
+    "memory_limit": "lots",
+    "checkpoint": "/absent/folder/fit.state",
+    "random_state": "seed",
+    "verbose": "loud",
+    "callback": 3,
+}
+
+
+def test_there_is_a_wrong_value_for_every_parameter():
+    assert set(WRONG) == set(SPCAFS().get_params())
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG.items(), ids=WRONG)
+def test_a_parameter_is_refused_before_anything_is_taken_from_an_iterator(narrow, name, value):
+    blocks = Recording(cut(narrow, 300))
+    with pytest.raises(ParameterError):
+        SPCAFS(**{name: value}).fit_blocks(blocks)
+    assert blocks.taken == 0
+    same_scores(SPCAFS(5).fit_blocks(blocks), SPCAFS(5).fit(narrow))
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG.items(), ids=WRONG)
+def test_a_parameter_is_refused_before_a_file_is_opened_or_rows_are_added(
+    narrow, tmp_path, name, value
+):
+    selector = SPCAFS(**{name: value})
+    with pytest.raises(ParameterError):
+        selector.fit_blocks(tmp_path / "absent.csv")  # opening it would be a DataError
+    with pytest.raises(ParameterError):
+        selector.partial_fit(narrow)
+    assert not hasattr(selector, "scatter_sum_")
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG.items(), ids=WRONG)
+def test_a_parameter_is_refused_before_a_dask_chunk_is_computed(narrow, name, value):
+    dask = pytest.importorskip("dask")
+    da = pytest.importorskip("dask.array")
+    computed = []
+    lazy = dask.delayed(lambda: computed.append(1) or narrow)()
+    X = da.from_delayed(lazy, narrow.shape, narrow.dtype)
+    for fit in (SPCAFS(**{name: value}).fit, SPCAFS(**{name: value}).fit_blocks):
+        with pytest.raises(ParameterError):
+            fit(X)
+    assert not computed
+
+
+NEEDS_COLUMNS = {
+    "must_keep": [99],
+    "never_keep": ["g"],
+    "penalty_weights": [1.0, 2.0],
+    "groups": [1, 2, 3],
+    "n_features_to_select": 32,
+    "n_components": 32,
+}
+
+
+@pytest.mark.parametrize(("name", "value"), NEEDS_COLUMNS.items(), ids=NEEDS_COLUMNS)
+def test_what_needs_the_columns_is_refused_after_the_first_block(narrow, name, value):
+    blocks = Recording(cut(narrow, 300))
+    with pytest.raises(ParameterError):
+        SPCAFS(**{name: value}).fit_blocks(blocks)
+    assert blocks.taken == 1
+    with pytest.raises(DataError, match="already consumed"):
+        SPCAFS().fit_blocks(blocks)
+    selector = SPCAFS(**{name: value})
+    with pytest.raises(ParameterError):
+        selector.partial_fit(narrow)
+    selector.set_params(**{name: SPCAFS().get_params()[name]})
+    assert selector.partial_fit(narrow).n_samples_seen_ == len(narrow)
+
+
+def test_an_iterator_whose_fit_failed_is_not_fitted_in_part(narrow):
+    blocks = iter([narrow[:100], narrow[100:200, 1:], narrow[200:]])
+    with pytest.raises(DataError, match="same 31 columns"):
+        SPCAFS(5).fit_blocks(blocks)
+    with pytest.raises(DataError, match="already consumed"):
+        SPCAFS(5).fit_blocks(blocks)
+
+
+def test_a_function_that_returns_the_same_iterator_is_not_fitted_in_part(narrow):
+    blocks = iter(cut(narrow, 300))
+    same_scores(SPCAFS(5).fit_blocks(lambda: blocks), SPCAFS(5).fit(narrow))
+
+
+# Rows that change between passes
+
+
+@pytest.fixture
+def streaming(monkeypatch):
+    """Every table is streamed, as a large one would be."""
+    monkeypatch.setattr("keepers.selectors.block_tables.choose_route", lambda *_: "stream")
+
+
+def changing(*passes):
+    """A function that gives other blocks from the second pass on; the first stands twice."""
+    left = list(passes)
+    return lambda: iter(cut(left.pop(0) if len(left) > 1 else left[0], 100))
+
+
+def z_scored(X):
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def test_rows_that_are_fewer_in_a_later_pass_are_noticed(planted, streaming):
+    with pytest.raises(
+        DataError, match=r"the function must.*pass 1 gave 400 rows and pass 2 .*300"
+    ):
+        SPCAFS(5, n_components=4).fit_blocks(changing(planted, planted[:300]))
+
+
+def test_no_rows_at_all_in_a_later_pass_are_noticed(planted, streaming):
+    blocks = iter(cut(planted, 100))
+    with pytest.raises(DataError, match=r"pass 1 gave 400 rows and pass 2 gave 0"):
+        SPCAFS(5, n_components=4).fit_blocks(lambda: blocks)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    "change",
+    [lambda X: X + 0.1, lambda X: X[:, ::-1], lambda X: np.roll(X, 1, axis=1)],
+    ids=["other values", "columns reversed", "columns rolled"],
+)
+def test_other_values_in_a_later_pass_are_noticed(planted, streaming, change, dtype):
+    X = z_scored(planted[:, :500]).astype(dtype)
+    if change(X).mean() < 0.05:  # the moments stay as they are
+        np.testing.assert_allclose(change(X).std(axis=0), X.std(axis=0), rtol=1e-4)
+    with pytest.raises(DataError, match=r"passes 1 and \d gave 400 rows each, but with other val"):
+        SPCAFS(5, n_components=4).fit_blocks(changing(X, change(X)))
+
+
+@pytest.mark.parametrize("n_passes", range(1, 8))
+def test_a_change_after_any_pass_is_noticed(planted, streaming, n_passes):
+    X = z_scored(planted[:, :1500])
+    settings = {"n_components": 4, "max_correlation": 0.9}
+    source = changing(*[X] * n_passes, np.roll(X, 1, axis=0)[:, ::-1])
+    with pytest.raises(DataError, match="must give the same rows"):
+        SPCAFS(5, **settings).fit_blocks(source)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_same_rows_in_another_order_and_other_blocks_are_no_change(planted, streaming, dtype):
+    X = (planted + 1000.0).astype(dtype)
+    rng = np.random.default_rng(0)
+    found = SPCAFS(5, n_components=4).fit_blocks(
+        lambda: iter(cut(X[rng.permutation(len(X))], int(rng.integers(30, 200))))
+    )
+    expected = SPCAFS(5, n_components=4).fit(planted)
+    assert set(found.top(5).indices) == set(expected.top(5).indices)
+
+
+def test_a_file_that_grows_between_passes_is_noticed(planted, streaming, tmp_path):
+    pytest.importorskip("pyarrow")
+    path, frame = tmp_path / "table.csv", pd.DataFrame(planted[:, :50]).add_prefix("g")
+    frame.to_csv(path, index=False)
+
+    def grow(progress):
+        with path.open("a") as stream:
+            frame[:7].to_csv(stream, index=False, header=False)
+
+    with pytest.raises(DataError, match=r"table\.csv must.*gave 400 rows and pass \d+ gave 4\d\d"):
+        SPCAFS(5, n_components=4, solver="block", callback=grow).fit_blocks(path)
+
+
+# Columns by name
+
+
+def test_partial_fit_matches_columns_by_name(narrow):
+    frame = pd.DataFrame(narrow).add_prefix("p")
+    selector = SPCAFS(5).partial_fit(frame[:700]).partial_fit(frame[700:][frame.columns[::-1]])
+    same_scores(selector, SPCAFS(5).fit(narrow))
+
+
+@pytest.mark.parametrize("labels", [range(31), range(100, 131)], ids=["from 0", "from 100"])
+def test_partial_fit_matches_columns_by_labels_that_are_no_names(narrow, labels):
+    frame = pd.DataFrame(narrow, columns=labels)
+    selector = SPCAFS(5).partial_fit(frame[:700]).partial_fit(frame[700:][frame.columns[::-1]])
+    same_scores(selector, SPCAFS(5).fit(narrow))
+
+
+def test_partial_fit_refuses_columns_that_cannot_be_matched(narrow):
+    frame = pd.DataFrame(narrow).add_prefix("p")
+    selector = SPCAFS(5).partial_fit(frame[:700])
+    for other in (frame[700:].rename(columns={"p3": "q"}), narrow[700:]):
+        with pytest.raises(DataError, match=r"has 'q'|in all blocks or in none"):
+            selector.partial_fit(other)
+    twice = frame.rename(columns={"p3": "p4"})
+    with pytest.raises(DataError, match="duplicate names: 'p4'"):
+        SPCAFS(5).partial_fit(twice)
+    assert selector.partial_fit(frame[700:]).n_samples_seen_ == len(narrow)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_files_of_a_folder_are_matched_by_name(narrow, tmp_path, suffix):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(narrow).add_prefix("p")
+    for number, part in enumerate([frame[:700], frame[700:][frame.columns[::-1]]]):
+        getattr(part, f"to_{suffix}")(tmp_path / f"{number}.{suffix}", index=False)
+    same_scores(SPCAFS(5).fit_blocks(tmp_path), SPCAFS(5).fit(frame))
+
+
+def test_partial_fit_waits_for_columns_that_vary(narrow):
+    selector = SPCAFS(5, n_components=2).partial_fit(narrow[[0, 0, 0]])
+    assert not hasattr(selector, "ranking_")
+    same_scores(
+        selector.partial_fit(narrow[1:]),
+        SPCAFS(5, n_components=2).fit(np.vstack([narrow[[0, 0, 0]], narrow[1:]])),
+    )

@@ -1,5 +1,6 @@
 """Data sets and files in, tables out."""
 
+from keepers._protocols import RowBlock
 from keepers.data.blocks.opening import open_blocks
 from keepers.data.bundled import Dataset, load, names
 from keepers.data.catalogue import CatalogueEntry, catalogue, data_folder, find, present
@@ -13,6 +14,7 @@ __all__ = [
     "CatalogueEntry",
     "Dataset",
     "LabelledTable",
+    "RowBlock",
     "catalogue",
     "data_folder",
     "find",

@@ -113,8 +113,9 @@ def count_leading(
         size = side.matrix.shape[0]
         values, vectors = _leading_pairs(side.matrix, min(limit + 1, size))
         seen = np.append(values, 0.0) if len(values) == size else values
-        count = min(enough(seen) or limit, limit)
-        return Leading(count, _lifted(operator, side, values[:count], vectors[:, :count]))
+        n_found = min(enough(seen) or limit, limit)
+        found = _lifted(operator, side, values[:n_found], vectors[:, :n_found])
+        return Leading(n_found, found)
     width = min(16, limit)
     while True:
         found = _krylov_subspace(operator, width, rng)

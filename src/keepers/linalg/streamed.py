@@ -5,6 +5,7 @@ few columns: their scatter is summed, or they are taken into memory, in a single
 further pass is needed until the rows set aside are looked at again.
 """
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,9 +13,11 @@ from functools import partial
 import numpy as np
 
 from keepers._protocols import BlockTable, FloatArray, IndexArray, SmallSide, Sum, SymmetricOperator
+from keepers.exceptions import DataError
 from keepers.linalg.budget import Budget
-from keepers.linalg.moments import ColumnMoments, scaled_columns
+from keepers.linalg.moments import ColumnMoments, column_moments, scaled_columns
 from keepers.linalg.scatter import HARMLESS_MEAN, DenseScatter, as_scatter, forming_pays
+from keepers.linalg.sketch import differs, same_means, sketch_vectors
 from keepers.linalg.sums import ProductSum, RowCollection, ScatterSum
 
 __all__ = ["CountedPasses", "StreamedScatter"]
@@ -24,16 +27,65 @@ _TYPICAL_WIDTH = 10
 
 
 class CountedPasses:
-    """A table, and how many times it was read."""
+    """A table that has to give the same rows every time it is read, and how many times it was."""
 
     def __init__(self, table: BlockTable) -> None:
         self.table = table
         self.n_passes = 0
+        self._products: dict[bytes, FloatArray] = {}
 
     def total(self, begin: Callable[[], Sum], columns: IndexArray | None = None) -> Sum:
         """Sum over all blocks."""
         self.n_passes += 1
         return self.table.total(begin, columns)
+
+    def expect(self, columns: IndexArray, product: FloatArray) -> None:
+        """Tell what the scatter of ``columns`` times their probe (`_probe`) has to be."""
+        self._products[_key(columns)] = product
+
+    def refuse_other_rows(
+        self, n_samples: int, mean_change: FloatArray | None, moments: ColumnMoments
+    ) -> None:
+        """Raise if the last pass gave another number of rows or other means than the first."""
+        before = moments.n_samples
+        rule = f"{self.table.name} must give the same rows every time it is read"
+        way_out = "Fit again, on a copy that nobody changes meanwhile."
+        if n_samples != before:
+            raise DataError(
+                f"{rule}; pass 1 gave {before} rows and pass {self.n_passes} gave {n_samples}. "
+                f"{way_out}"
+            )
+        if mean_change is None or not same_means(mean_change, moments, self._tolerance):
+            raise DataError(
+                f"{rule}; passes 1 and {self.n_passes} gave {before} rows each, but with other "
+                f"values. {way_out}"
+            )
+
+    def refuse_other_product(
+        self, columns: IndexArray, product: FloatArray, moments: ColumnMoments
+    ) -> None:
+        """Raise if the scatter of ``columns`` times their probe is not what it was before."""
+        expected = self._products.setdefault(_key(columns), product)
+        probe = _probe(columns)
+        change = differs(
+            product[:, np.newaxis], expected[:, np.newaxis], moments, probe, self._tolerance
+        )
+        if change:
+            self.refuse_other_rows(moments.n_samples, None, moments)
+
+    @property
+    def _tolerance(self) -> float:
+        """Far above what rounding does, far below what another row does in all but huge tables."""
+        return 1e-6 if self.table.dtype == np.float64 else 1e-3
+
+
+def _key(columns: IndexArray) -> bytes:
+    return hashlib.sha256(columns.tobytes()).digest()
+
+
+def _probe(columns: IndexArray) -> FloatArray:
+    """One vector with a weight for every column, by whose product with S the rows are known."""
+    return sketch_vectors(columns).sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -66,13 +118,14 @@ class StreamedScatter:
         begin = partial(
             ProductSum,
             moments.mean,
-            scaled,
+            np.hstack([scaled, _probe(self.columns)]),
             bool(offset),
             moments.precision_for(self.passes.table.dtype),
         )
-        product = self.passes.total(begin, self._columns_to_read).product
-        product *= self.factors[:, np.newaxis]
-        return product
+        summed = self.passes.total(begin, self._columns_to_read)
+        self.passes.refuse_other_rows(summed.n_samples, summed.sums / moments.n_samples, moments)
+        self.passes.refuse_other_product(self.columns, summed.product[:, -1].copy(), moments)
+        return summed.product[:, :-1] * self.factors[:, np.newaxis]
 
     def diagonal(self) -> FloatArray:
         """Centred sum of squares of every column."""
@@ -96,7 +149,12 @@ class StreamedScatter:
 
     def in_memory(self) -> SymmetricOperator:
         """The same from rows held in memory: one pass."""
-        X = self.passes.total(RowCollection, self._columns_to_read).stacked()
+        collected = self.passes.total(RowCollection, self._columns_to_read)
+        n_samples, moments = collected.n_samples, self.moments
+        if n_samples != moments.n_samples:
+            self.passes.refuse_other_rows(n_samples, None, moments)
+        X = collected.stacked()
+        self.passes.refuse_other_rows(n_samples, column_moments(X).mean - moments.mean, moments)
         if np.any(self.factors != 1.0):
             X = scaled_columns(X, self.factors)
         X = X.astype(self.moments.precision_for(X.dtype), copy=False)
@@ -105,6 +163,8 @@ class StreamedScatter:
     def dense(self) -> FloatArray:
         """S itself: one pass."""
         found = self.passes.total(partial(ScatterSum, self.size), self._columns_to_read)
+        change = found.moments.mean - self.moments.mean
+        self.passes.refuse_other_rows(found.n_samples, change, self.moments)
         return found.scatter * np.outer(self.factors, self.factors)
 
     def small_side(self) -> SmallSide | None:

@@ -9,6 +9,7 @@ stream   a few d x m blocks                              one a product, until ro
 ======== =============================================== ===================================
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,8 +24,9 @@ from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.redundancy import Correlations, FetchedCorrelations, ScatterCorrelations
 from keepers.linalg.scatter import DenseScatter
 from keepers.linalg.shifted import NotFiniteError, near_own_mean
+from keepers.linalg.sketch import TableSketch
 from keepers.linalg.streamed import CountedPasses, StreamedScatter
-from keepers.linalg.sums import MomentSum, RowCollection, ScatterSum
+from keepers.linalg.sums import RowCollection, ScatterSum, SketchSum, SumWithSketch
 from keepers.selectors.table import (
     FittedTable,
     read_table,
@@ -49,6 +51,8 @@ class ScatterTable(FittedTable):
     S: FloatArray
     """Of the usable columns."""
     precision: np.dtype[Any]
+    known: TableSketch | None = None
+    """If it was asked for before the rows were read."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -77,6 +81,11 @@ class ScatterTable(FittedTable):
         """Correlations of the usable columns."""
         return ScatterCorrelations(self.S)
 
+    def sketch(self) -> TableSketch:
+        """What was summed beside the scatter."""
+        assert self.known is not None, "to be asked for before rows are read"
+        return self.known
+
 
 @dataclass(frozen=True)
 class StreamedTable(FittedTable):
@@ -86,6 +95,7 @@ class StreamedTable(FittedTable):
     budget: Budget
     factors: FloatArray
     """By which the usable columns are multiplied."""
+    known: TableSketch
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -115,12 +125,21 @@ class StreamedTable(FittedTable):
 
     def correlations(self, order: IndexArray) -> Correlations:
         """Correlations of the usable columns, those next in order fetched together."""
+        unscaled = self.moments.scaled(1.0 / self.factors)
 
         def scatter_of(columns: IndexArray) -> FloatArray:
             begin = partial(ScatterSum, len(columns))
-            return self.passes.total(begin, self.usable[columns]).scatter
+            summed = self.passes.total(begin, self.usable[columns])
+            moments = unscaled.subset(columns)
+            change = summed.moments.mean - moments.mean
+            self.passes.refuse_other_rows(summed.n_samples, change, moments)
+            return summed.scatter
 
         return FetchedCorrelations(scatter_of, order, _AHEAD)
+
+    def sketch(self) -> TableSketch:
+        """What was summed in the first pass."""
+        return self.known
 
 
 @dataclass(frozen=True)
@@ -132,34 +151,63 @@ class ReadBlocks:
     passes: CountedPasses
 
 
-def read_blocks(selector: Any, source: BlockTable, budget: Budget, width: int) -> ReadBlocks:
-    """Read a table in blocks for ``selector``: as much of it as the route asks for."""
+def read_blocks(
+    selector: Any, source: BlockTable, budget: Budget, width: int, *, sketched: bool = False
+) -> ReadBlocks:
+    """Read a table in blocks for ``selector``: as much of it as the route asks for.
+
+    ``sketched``: whether `FittedTable.sketch` will be asked for; the rows may not come again.
+    """
     names = source.feature_names
-    selector.n_features_in_ = source.n_features
-    if names is not None:
-        selector.feature_names_in_ = np.asarray(names, dtype=object)
     passes = CountedPasses(source)
     table: FittedTable
     route = choose_route(source, budget, width)
     try:
         if route == "scatter":
-            summed = passes.total(partial(ScatterSum, source.n_features))
-            table = table_of_scatter(selector, summed, source.dtype)
+            table = read_by_scatter(selector, source, passes.total, sketched=sketched)
         elif route == "memory":
             begin = partial(_RowsWithin, budget.n_bytes)
             table = read_table(selector, passes.total(begin).stacked())
             if names is not None:
                 selector.feature_names_in_ = np.asarray(names, dtype=object)
         else:
-            moments = passes.total(partial(MomentSum, source.n_features)).moments
-            usable = _checked(selector, moments)
-            factors = np.ones(len(usable))
-            table = StreamedTable(
-                moments.subset(usable), usable, moments.mean, passes, budget, factors
-            )
+            table = _read_by_stream(selector, passes, budget)
     except NotFiniteError as error:
         raise DataError(error.with_names(names)) from error
+    _refuse_undeclared(source, table.n_samples)
     return ReadBlocks(table, route, passes)
+
+
+def read_by_scatter(
+    selector: Any, source: BlockTable, total: Callable[..., Any], *, sketched: bool
+) -> ScatterTable:
+    """The scatter in a single pass by ``total``, and the sketch beside it if it is asked for."""
+    n_features = source.n_features
+    begin = partial(ScatterSum, n_features)
+    if not sketched:
+        return table_of_scatter(selector, total(begin), source.dtype)
+    both = total(partial(SumWithSketch, begin, n_features))
+    table = table_of_scatter(selector, both.sum, source.dtype)
+    return replace(table, known=both.sketch.subset(table.usable))
+
+
+def _read_by_stream(selector: Any, passes: CountedPasses, budget: Budget) -> StreamedTable:
+    """The moments in a first pass, and what later passes are compared with."""
+    columns = np.arange(passes.table.n_features)
+    sketch = passes.total(partial(SketchSum, columns)).sketch
+    usable = _checked(selector, sketch.moments)
+    known = sketch.subset(usable)
+    passes.expect(usable, known.products.sum(axis=1))
+    mean, factors = sketch.moments.mean, np.ones(len(usable))
+    return StreamedTable(known.moments, usable, mean, passes, budget, factors, known)
+
+
+def _refuse_undeclared(source: BlockTable, n_samples: int) -> None:
+    if source.n_samples not in (None, n_samples):
+        raise DataError(
+            f"{source.name} must hold the rows it declares; it declares {source.n_samples} and "
+            f"gave {n_samples}. Open it again, or copy it where nobody changes it."
+        )
 
 
 def table_of_scatter(

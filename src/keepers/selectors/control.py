@@ -5,7 +5,7 @@ feature, infinity never does. `read_control` turns what the user wrote, by name 
 those two arrays; `ControlledSelector` ranks and counts accordingly.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from keepers.selectors.settings import check_feature_count, count_features, is_r
 from keepers.selectors.table import FittedTable
 from keepers.solvers.penalty import RowPenalty, group_costs
 
-__all__ = ["ControlledSelector", "FeatureControl", "read_control"]
+__all__ = ["ControlledSelector", "FeatureControl", "check_control", "read_control"]
 
 # Past this the eigenproblems of the dense solver lose the digits that tell the other rows apart.
 LARGEST_WEIGHT = 1e6
@@ -184,6 +184,40 @@ def read_control(
     return FeatureControl(weights, labels)
 
 
+def check_control(
+    *,
+    penalty_weights: Any = None,
+    groups: Any = None,
+    must_keep: Any = None,
+    never_keep: Any = None,
+) -> None:
+    """Raise for what is wrong whatever the columns are: before a table is opened or consumed."""
+    columns = _UnknownColumns()
+    given = {"penalty_weights": penalty_weights, "groups": groups}
+    given |= {"must_keep": must_keep, "never_keep": never_keep}
+    for setting, value in given.items():
+        if isinstance(value, Iterator):
+            raise ParameterError(
+                f"{setting} must be something that can be read more than once; got a "
+                f"{type(value).__name__}. Write list(...)."
+            )
+    _read_weights(penalty_weights, columns)
+    _read_groups(groups, columns)
+    for setting, value in (("must_keep", must_keep), ("never_keep", never_keep)):
+        if value is not None:
+            columns.find_all(setting, _features_of(value))
+
+
+def _features_of(value: Any) -> Any:
+    """The features that a mask or a sequence names; of a mask none, its length being unknown."""
+    if _is_labelled(value) and value.dtype == bool:
+        return []
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        entries = list(value)
+        return [] if all(isinstance(entry, (bool, np.bool_)) for entry in entries) else entries
+    return value
+
+
 class _Columns:
     """The columns of the user's table, by name or index."""
 
@@ -264,19 +298,49 @@ class _Columns:
         return listed([str(at) if self.names is None else repr(self.names[at]) for at in positions])
 
 
+class _UnknownColumns(_Columns):
+    """Columns of which not even the number is known: any name, and any index from 0 on, may be."""
+
+    def __init__(self) -> None:
+        super().__init__(0, None)
+        self._numbers: dict[Any, int] = {}
+
+    def find(self, setting: str, feature: Any) -> int:
+        """A number of its own for every feature."""
+        if not isinstance(feature, str):
+            if not is_whole(feature):
+                return super().find(setting, feature)  # raises
+            if feature < 0:
+                raise ParameterError(f"Indices in {setting} must be >= 0; got {feature!r}.")
+        number = self._numbers.setdefault(feature, len(self._numbers))
+        self.n_features = len(self._numbers)
+        return number
+
+    def check_length(self, setting: str, values: Any) -> None:
+        """Any length may be right."""
+
+    def listed(self, positions: IndexArray) -> str:
+        """Features as the user wrote them."""
+        written = list(self._numbers)
+        return listed([repr(written[at]) for at in positions])
+
+
 def _is_labelled(values: Any) -> bool:
     """Whether this is a pandas Series: it says itself which feature an entry belongs to."""
     return hasattr(values, "to_dict") and hasattr(values, "index") and hasattr(values, "dtype")
 
 
 def _read_weights(given: Any, columns: _Columns) -> FloatArray:
-    weights = np.ones(columns.n_features)
     if given is None:
-        return weights
+        return np.ones(columns.n_features)
     entries = given.to_dict() if _is_labelled(given) else given
     if isinstance(entries, Mapping):
-        for feature, weight in entries.items():
-            weights[columns.find("penalty_weights", feature)] = _read_weight(weight)
+        found = {
+            columns.find("penalty_weights", feature): _read_weight(weight)
+            for feature, weight in entries.items()
+        }
+        weights = np.ones(columns.n_features)
+        weights[list(found)] = list(found.values())
         return weights
     if isinstance(entries, str) or not isinstance(entries, Iterable):
         raise ParameterError(
@@ -315,16 +379,15 @@ def _read_groups(given: Any, columns: _Columns) -> IndexArray | None:
             "groups must be an array with one label per feature, a list of lists of features, or "
             f"a dict of such lists; got {given!r}."
         )
-    labels: list[Any] = [None] * columns.n_features
+    labels: dict[int, int] = {}
     for number, group in enumerate(members):
         for position in columns.find_all("groups", group):
-            if labels[position] not in (None, number):
+            if labels.setdefault(position, number) != number:
                 raise ParameterError(
                     f"Groups must not overlap; {columns.listed(np.array([position]))} is in more "
                     "than one of them."
                 )
-            labels[position] = number
-    return _numbered(labels)
+    return _numbered([labels.get(position) for position in range(columns.n_features)])
 
 
 def _is_collection(value: Any) -> bool:

@@ -4,6 +4,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from keepers.exceptions import ParameterError
 
@@ -13,6 +14,8 @@ __all__ = [
     "check_feature_count",
     "check_max_correlation",
     "check_positive",
+    "check_seed",
+    "check_verbose",
     "count_features",
 ]
 
@@ -68,6 +71,23 @@ def check_max_correlation(value: Any) -> None:
     if value is not None:
         hint = "None passes no feature over."
         check_positive("max_correlation", value, at_most=1.0, hint=hint)
+
+
+def check_seed(value: Any) -> None:
+    """What scikit-learn takes as ``random_state``."""
+    try:
+        check_random_state(value)
+    except ValueError as error:
+        raise ParameterError(
+            f"random_state must be an integer from 0 to 2**32 - 1, a RandomState or None; got "
+            f"{value!r}."
+        ) from error
+
+
+def check_verbose(value: Any) -> None:
+    """An integer from 0 on, True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        check_count("verbose", value, at_least=0)
 
 
 def count_features(value: Any, n_features: int, name: str = "n_features_to_select") -> int:

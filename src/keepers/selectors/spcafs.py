@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keepers.data.blocks.accepting import as_blocks, is_large_map
+from keepers.data.blocks.accepting import is_large_map
 from keepers.data.dask_blocks import is_dask
 from keepers.exceptions import ConvergenceWarning, ParameterError, warn_caller
 from keepers.linalg.null_spectrum import null_edge
@@ -20,6 +20,8 @@ from keepers.selectors.settings import (
     check_choice,
     check_count,
     check_positive,
+    check_seed,
+    check_verbose,
     is_real,
     is_whole,
 )
@@ -99,9 +101,9 @@ class SPCAFS(BlockFitting):
         Memory that ``fit_blocks``, ``partial_fit`` and Dask collections may take, in bytes or as
         "500MB", "4GB"; None is a quarter of the machine's. The route follows from it.
     checkpoint : path or None, default=None
-        A file that holds the state of the fit after each step. A fit that was killed goes on from
+        A file that holds the state of the fit after each step. A fit that was killed resumes from
         there if it is run again with the same settings and data; one that was finished returns at
-        once. Nothing in it is ever unpickled.
+        once. A file of other settings or data is refused. Nothing in it is ever unpickled.
     random_state : int, RandomState or None, default=None
         Seeds the start of the eigensolver where both sides of X exceed 3000; elsewhere nothing is
         random.
@@ -218,7 +220,7 @@ class SPCAFS(BlockFitting):
 
     def _fit(self, X):
         if is_dask(X) or is_large_map(X):
-            self._fit_in_blocks(as_blocks(X))
+            self._fit_in_blocks(X)
             return
         self._check_parameters()
         self._fit_table(self._read_summed(X) or read_table(self, X))
@@ -230,8 +232,8 @@ class SPCAFS(BlockFitting):
         rng = self._generator()
         scatter = table.scatter(self._expected_components())
         penalty = control.penalty(1.0, float(self.p), float(self.eps), table.usable)
-        checkpoint = self._open_checkpoint(table, control)
-        saved = None if checkpoint is None else checkpoint.load()
+        checkpoint = self._open_checkpoint(everything, control)
+        saved = None if checkpoint is None else checkpoint.load(penalty, len(table.usable))
         start, fit = self._begun(scatter, table, rng) if saved is None else (saved.run, saved)
         penalty = replace(penalty, gamma=fit.gamma)
 
@@ -279,11 +281,13 @@ class SPCAFS(BlockFitting):
     def _open_checkpoint(self, table, control):
         if self.checkpoint is None:
             return None
-        named = ("n_components", "gamma", "p", "scaling", "eps", "solver", "tol")
-        settings = {name: _plain(getattr(self, name)) for name in named}
         groups = np.arange(len(control.weights)) if control.groups is None else control.groups
         penalised = np.vstack([control.weights, groups])
-        return Checkpoint(Path(self.checkpoint), settings, table.moments, penalised)
+        return Checkpoint(Path(self.checkpoint), self._settings(), table.sketch(), penalised)
+
+    def _settings(self):
+        named = ("n_components", "gamma", "p", "scaling", "eps", "solver", "tol")
+        return {name: _plain(getattr(self, name)) for name in named}
 
     def _check_parameters(self):
         check_choice("solver", self.solver, ("auto", "block", "dense"))
@@ -302,6 +306,9 @@ class SPCAFS(BlockFitting):
         share = is_real(self.n_components) and not is_whole(self.n_components)
         if not named_auto and not (share and 0 < self.n_components < 1):
             check_count("n_components", self.n_components, hint="Or a share in (0, 1), or 'auto'.")
+        check_verbose(self.verbose)
+        check_seed(self.random_state)
+        super()._check_parameters()
 
     def _read_control(self, n_features):
         """What the user decided before the data do."""

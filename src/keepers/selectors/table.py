@@ -16,6 +16,8 @@ from keepers.exceptions import DataError, DataWarning, warn_caller
 from keepers.linalg.moments import ColumnMoments, column_moments, scaled_columns
 from keepers.linalg.redundancy import ColumnCorrelations, Correlations
 from keepers.linalg.scatter import as_scatter
+from keepers.linalg.sketch import TableSketch
+from keepers.linalg.sums import sketch_of_rows
 
 __all__ = [
     "FittedTable",
@@ -100,6 +102,10 @@ class FittedTable(ABC):
     def correlations(self, order: IndexArray) -> Correlations:
         """Correlations of the usable columns, which will be asked for in this order."""
 
+    @abstractmethod
+    def sketch(self) -> TableSketch:
+        """What the table is recognised by; of the usable columns."""
+
 
 @dataclass(frozen=True)
 class Table(FittedTable):
@@ -144,6 +150,10 @@ class Table(FittedTable):
     def correlations(self, order: IndexArray) -> Correlations:
         """Correlations of the usable columns."""
         return ColumnCorrelations(self.X, self.moments)
+
+    def sketch(self) -> TableSketch:
+        """What the table is recognised by: one more look at the values."""
+        return sketch_of_rows(self.X, self.usable)
 
 
 def read_table(selector: Any, X: Any) -> Table:

@@ -2,7 +2,7 @@
 
 from contextlib import AbstractContextManager, nullcontext
 
-from threadpoolctl import threadpool_limits  # comes with scikit-learn
+from keepers._blas_threads import one_blas_thread
 
 __all__ = ["quiet_threads"]
 
@@ -17,4 +17,4 @@ def quiet_threads(size: int) -> AbstractContextManager[object]:
     other works. Where small calls to both alternate that costs far more than threads can gain:
     UDFS on 2000 x 1000 took 29 s with two threads and 6 s with one.
     """
-    return threadpool_limits(1, user_api="blas") if size <= SMALL_MATRIX else nullcontext()
+    return one_blas_thread() if size <= SMALL_MATRIX else nullcontext()

@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from keepers._protocols import RowBlock
 from keepers.data.blocks.sharing import shared_out, usable_threads
@@ -67,3 +68,36 @@ def test_an_error_of_the_reader_arrives():
 def test_large_sums_and_sums_in_order_have_one_thread():
     assert usable_threads(float("inf")) == 1
     assert usable_threads(1e9) == 1
+
+
+def test_two_fits_at_once_leave_the_number_of_blas_threads_as_it_was():
+    """The first to begin ends first: the second must not restore what the first had set."""
+    events = {name: threading.Event() for name in ("first in", "second in", "first out")}
+
+    def waiting(mine, awaited):
+        def reader():
+            events[mine].set()
+            events[awaited].wait(10)
+            yield from blocks("a", "b", "c")
+
+        return reader()
+
+    def first():
+        shared_out(waiting("first in", "second in"), [Order(), Order()])
+        events["first out"].set()
+
+    def second():
+        events["first in"].wait(10)
+        shared_out(waiting("second in", "first out"), [Order(), Order()])
+
+    before = limits()
+    threads = [threading.Thread(target=work) for work in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert limits() == before
+
+
+def limits():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]

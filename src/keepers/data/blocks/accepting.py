@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BlockTable
-from keepers.data.blocks.arrays import ArrayBlocks, RawFileBlocks
-from keepers.data.blocks.given import GivenBlocks, PassingBlocks
+from keepers.data.blocks.arrays import ArrayBlocks, MappedBlocks
+from keepers.data.blocks.given import ForeignBlocks, GivenBlocks, PassingBlocks
 from keepers.data.blocks.local import LocalBlocks
 from keepers.data.blocks.opening import open_blocks
 from keepers.data.dask_blocks import DaskBlocks, is_dask
@@ -18,6 +18,19 @@ from keepers.exceptions import ParameterError
 __all__ = ["as_blocks", "is_large_map"]
 
 LARGE_MAP = 256 * 2**20
+# Of the protocol, `BlockTable`.
+_MEMBERS = (
+    "name",
+    "n_features",
+    "n_samples",
+    "n_stored",
+    "dtype",
+    "is_sparse",
+    "rereadable",
+    "is_local",
+    "feature_names",
+    "total",
+)
 
 
 def is_large_map(X: Any) -> bool:
@@ -31,12 +44,12 @@ def as_blocks(source: Any) -> BlockTable:
         return source
     if is_dask(source):
         return DaskBlocks.of(source)
+    if callable(getattr(source, "total", None)) and hasattr(source, "n_features"):
+        return _followed(source)
     if isinstance(source, (str, Path)):
         return open_blocks(source)
-    if isinstance(source, np.memmap) and _is_whole_file_array(source):
-        shape = (int(source.shape[0]), int(source.shape[1]))
-        path = Path(str(source.filename))
-        return RawFileBlocks(path, source.offset, shape, source.dtype, path.name)
+    if isinstance(source, np.memmap):
+        return MappedBlocks(source, "X" if source.filename is None else Path(source.filename).name)
     if hasattr(source, "var_names") and hasattr(source, "X"):  # AnnData, backed or not
         return ArrayBlocks(
             source.X, "X", np.array([str(n) for n in source.var_names], dtype=object)
@@ -55,24 +68,23 @@ def as_blocks(source: Any) -> BlockTable:
         return GivenBlocks(lambda: source, f"the {type(source).__name__}")
     raise ParameterError(
         "Blocks come from a file, a folder, an array, a list of blocks, a function that returns "
-        f"an iterator, an iterator or a Dask collection; got a {type(source).__name__}."
+        "an iterator, an iterator, a Dask collection or a block table of your own; got a "
+        f"{type(source).__name__}."
     )
+
+
+def _followed(source: Any) -> BlockTable:
+    """An object of the user's that follows the protocol."""
+    lacking = [member for member in _MEMBERS if not hasattr(source, member)]
+    if lacking:
+        raise ParameterError(
+            f"A block table must have {', '.join(_MEMBERS)}; the {type(source).__name__} given "
+            f'lacks {", ".join(lacking)}. The page "How it scales" shows a class that has all.'
+        )
+    return ForeignBlocks(source)
 
 
 def _sequence(source: Sequence[Any]) -> BlockTable:
     if source and all(isinstance(part, (str, Path)) for part in source):
         return open_blocks(list(source))
     return GivenBlocks(lambda: source, "the list")
-
-
-def _is_whole_file_array(X: Any) -> bool:
-    """Whether the file can be read instead of its map: row-major, and no slice of a larger map."""
-    return (
-        X.ndim == 2
-        and X.flags.c_contiguous
-        and X.filename is not None
-        and getattr(X, "offset", None) is not None
-        and not isinstance(X.base, np.memmap)
-        and X.dtype.kind in "biuf"
-        and X.dtype.isnative
-    )

@@ -1,8 +1,7 @@
 """Blocks of rows out of arrays: in memory, mapped, or anything that is sliced like an array."""
 
+import mmap
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,7 @@ from keepers.data.in_memory import canonical_sparse, numeric_input
 from keepers.data.values import as_values
 from keepers.exceptions import DataError
 
-__all__ = ["ArrayBlocks", "RawFileBlocks", "row_ranges"]
-
-
-def row_ranges(start: int, stop: int, step: int) -> Iterator[tuple[int, int]]:
-    """From start to stop in steps."""
-    for first in range(start, stop, step):
-        yield first, min(first + step, stop)
+__all__ = ["ArrayBlocks", "MappedBlocks"]
 
 
 class ArrayBlocks(LocalBlocks):
@@ -60,74 +53,29 @@ class ArrayBlocks(LocalBlocks):
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
         """Row slices."""
         assert self.n_samples is not None
-        for start, stop in row_ranges(0, self.n_samples, self._step):
+        for start in range(0, self.n_samples, self._step):
+            stop = min(start + self._step, self.n_samples)
             origin = f"{self.name}, rows {start + 1} to {stop}"
             values = as_values(self._rows(start, stop), origin)
             yield RowBlock(values if columns is None else values[:, columns], origin)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where the numbers of a row-major array lie in a file."""
+class MappedBlocks(ArrayBlocks):
+    """Rows of a memory map, copied out block by block.
 
-    path: Path
-    offset: int
-    dtype: np.dtype[Any]
-
-
-class RawFileBlocks(LocalBlocks):
-    """Rows of a row-major array in a file, read rather than mapped.
-
-    Pages of a mapped file count as memory of the process as long as the system leaves them there,
-    which would make a budget hard to keep.
+    Pages that were looked at count as memory of the process until the system takes them back, which
+    would make a budget hard to keep; so they are given back after every block. The map itself is
+    read, never its file: the file may have been replaced or deleted, the array may be a part of it
+    in any order, and changes to a copy-on-write map are in no file.
     """
 
-    def __init__(
-        self, path: Path, offset: int, shape: tuple[int, int], dtype: np.dtype[Any], name: str
-    ) -> None:
-        self._place = _Place(Path(path), offset, np.dtype(dtype))
-        self._first_row = 0
-        self.name = name
-        self.n_samples, self.n_features = shape
-        self.n_stored = shape[0] * shape[1]
-        single = self._place.dtype.kind == "f" and self._place.dtype.itemsize <= 4
-        self.dtype = np.dtype(np.float32 if single else np.float64)
+    def __init__(self, X: Any, name: str) -> None:
+        # The changes to a copy-on-write map are lost with its pages.
+        self._map = None if X.mode == "c" else X._mmap
+        super().__init__(X, name)
 
-    def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
-        """Rows, read one block after the other."""
-        place, n_columns = self._place, self.n_features
-        row_bytes = n_columns * place.dtype.itemsize
-        assert self.n_samples is not None
-        end = self._first_row + self.n_samples
-        with place.path.open("rb", buffering=0) as stream:
-            stream.seek(place.offset + self._first_row * row_bytes)
-            step = rows_at_once(n_columns, place.dtype.itemsize)
-            for start, stop in row_ranges(self._first_row, end, step):
-                origin = f"{self.name}, rows {start + 1} to {stop}"
-                rows = np.empty((stop - start, n_columns), dtype=place.dtype)
-                _read_whole(stream, rows, origin)
-                values = as_values(rows, origin)
-                yield RowBlock(values if columns is None else values[:, columns], origin)
-
-    def parts(self, n_parts: int) -> list[LocalBlocks]:
-        """Ranges of rows."""
-        assert self.n_samples is not None
-        step = -(-self.n_samples // max(1, min(n_parts, self.n_samples)))
-        found: list[LocalBlocks] = []
-        for start, stop in row_ranges(0, self.n_samples, step):
-            shape = (stop - start, self.n_features)
-            part = RawFileBlocks(
-                self._place.path, self._place.offset, shape, self._place.dtype, self.name
-            )
-            part._first_row = self._first_row + start
-            found.append(part)
-        return found
-
-
-def _read_whole(stream: Any, rows: Any, origin: str) -> None:
-    wanted = memoryview(rows).cast("B")
-    while len(wanted):
-        n_read = stream.readinto(wanted)
-        if not n_read:
-            raise DataError(f"{origin}: the file ends before these rows do. Write it again.")
-        wanted = wanted[n_read:]
+    def _rows(self, start: int, stop: int) -> Any:
+        rows = np.array(self._X[start:stop], subok=False)
+        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+        return rows

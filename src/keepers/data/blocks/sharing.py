@@ -7,8 +7,7 @@ One product spread over all threads leaves the rest to a single one, and took 1.
 import threading
 from collections.abc import Callable, Iterator
 
-from threadpoolctl import threadpool_info, threadpool_limits
-
+from keepers._blas_threads import blas_threads, one_blas_thread
 from keepers._protocols import RowBlock, Sum
 
 __all__ = ["shared_out", "usable_threads"]
@@ -22,14 +21,13 @@ def usable_threads(n_bytes: float) -> int:
     """How many threads may have a sum of so many bytes each: as many as BLAS may use, at most."""
     if n_bytes > MOST_BYTES / 2:
         return 1
-    allowed = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-    return max(1, min(MOST_THREADS, int(MOST_BYTES / max(n_bytes, 1.0)), max(allowed, default=1)))
+    return max(1, min(MOST_THREADS, int(MOST_BYTES / max(n_bytes, 1.0)), blas_threads()))
 
 
 def shared_out(blocks: Iterator[RowBlock], sums: list[Sum]) -> Sum:
     """The total of all blocks; the i-th goes to the sum i modulo their number, whoever is first."""
     turns = _Turns(blocks, len(sums))
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         others = [
             threading.Thread(target=turns.work, args=(turn, total.add), daemon=True)
             for turn, total in enumerate(sums[1:], 1)

@@ -1,0 +1,45 @@
+"""One BLAS thread inside a block, and what was there before after it, whoever else asks for it.
+
+The number of BLAS threads belongs to the process. Two fits in two threads that each set it, and
+each put back what they had found, could leave behind what the first of them had set. So one thread
+at a time sets it, and the same thread restores it; threads that come in between find it set, and
+change nothing.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from threadpoolctl import threadpool_info, threadpool_limits  # comes with scikit-learn
+
+__all__ = ["blas_threads", "one_blas_thread"]
+
+_lock = threading.Lock()
+_before: list[int] = []  # the number of threads that is to come back; empty where nothing is set
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """One BLAS thread inside the block."""
+    with ExitStack() as mine:
+        with _lock:
+            if not _before:
+                _before.append(_threads_now())
+                mine.callback(_before.clear)
+                mine.enter_context(threadpool_limits(1, user_api="blas"))
+        try:
+            yield
+        finally:
+            with _lock:
+                mine.close()
+
+
+def blas_threads() -> int:
+    """How many threads BLAS may use where `one_blas_thread` does not limit it."""
+    with _lock:
+        return _before[0] if _before else _threads_now()
+
+
+def _threads_now() -> int:
+    allowed = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return max(allowed, default=1)
