@@ -136,7 +136,7 @@ def test_constant_columns_come_after_the_others_but_a_kept_one_stays(frame):
         selector = fit(table, 5, must_keep=["feature 9", "feature 33"], never_keep=["feature 4", 7])
     assert selector.top(2).names.tolist() == ["feature 33", "feature 9"]
     assert selector.ranking_[12] == 38
-    assert selector.ranking_[[4, 7]].tolist() == [39, 40]
+    assert selector.ranking_[[7, 4]].tolist() == [39, 40]
     assert selector.scores_[9] == selector.scores_[12] == 0
 
 

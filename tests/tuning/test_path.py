@@ -79,7 +79,7 @@ def test_entry_is_by_the_last_point_of_life_then_by_the_score_there(path):
     assert np.all(np.diff(along) <= 0)
     there = path.scores[along, path.entry]
     same = np.diff(along) == 0
-    assert np.all(np.diff(there)[same] <= 0)
+    assert np.all(np.diff(there)[same] <= 1e-7 * there[1:][same])  # ties go by index
     assert set(path.entry[:3]) == set(np.flatnonzero(live[-1]))
 
 

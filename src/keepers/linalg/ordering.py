@@ -22,8 +22,6 @@ __all__ = [
 # kernels and threads move them by up to 1e-9, blocks of rows by 3e-8.
 TIE_TOLERANCE = 1e-7
 TIE_TOLERANCE_SINGLE = 2e-6
-# The same beside the largest of all values: what was left when larger terms cancelled.
-_CANCELLED = 1e-3
 # Single steps of a computation carry less rounding than its result.
 _STEP_TOLERANCE = 1e-10
 _TILT = 1e-9
@@ -35,7 +33,7 @@ def levels(values: FloatArray) -> IndexArray:
     ascending = values[order].astype(np.float64)
     size = np.abs(ascending)
     tol = TIE_TOLERANCE_SINGLE if values.dtype == np.float32 else TIE_TOLERANCE
-    reach = tol * (np.maximum(size[1:], size[:-1]) + _CANCELLED * size.max(initial=0.0))
+    reach = tol * np.maximum(size[1:], size[:-1])
     found = np.zeros(len(values), dtype=np.intp)
     found[order[1:]] = np.cumsum(np.diff(ascending) > reach)
     return found

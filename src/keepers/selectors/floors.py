@@ -127,7 +127,7 @@ class AllFeatures(RankingSelector):
     scores_ : array of shape (n_features,)
         1 for every feature.
     ranking_ : array of shape (n_features,)
-        By index; constant columns come last.
+        By variance; constant columns come last.
     support_ : boolean array of shape (n_features,)
         True for every feature.
     n_features_to_select_ : int

@@ -33,8 +33,6 @@ __all__ = [
 # it, the matrix of all distances is formed once and serves the neighbours as well.
 BANDWIDTH_SAMPLES = 3000
 _CACHED_BYTES = 1 << 20
-# Relative; sums of squared differences are exact to 1e-13 or better.
-TIE_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,9 @@ class _Points:
 
     @property
     def rounding(self) -> float:
-        """Bound on the error of the expansion, relative to |x|^2 + |y|^2."""
+        """Bound on the error of the expansion, relative to |x|^2 + |y|^2, and of a sum of squared
+        differences, relative to the sum.
+        """
         return (self.X.shape[1] + 4) * float(np.finfo(np.float64).eps)
 
     def squared_distances(self, rows: Any) -> FloatArray:
@@ -169,8 +169,7 @@ def _with_rounding(points: _Points, rows: IndexArray, squared: FloatArray) -> Fl
     An entry is off by at most ``rounding`` (|x|^2 + |y|^2), |y|^2 <= 2 |x|^2 + 2 |x - y|^2, and
     both the bound and the entries compared with it are off. Pairs that count as ties are within.
     """
-    rounding = 10.0 * points.rounding * (points.squared_norms[rows] + squared)
-    return squared + rounding + 4.0 * TIE_TOLERANCE * squared
+    return squared + 10.0 * points.rounding * (points.squared_norms[rows] + squared)
 
 
 def _first_of_each(
@@ -185,7 +184,7 @@ def _first_of_each(
     distances = points.pair_distances(*np.divmod(pairs, points.n_samples))[place]
     order = np.lexsort((distances, first))
     ascending = distances[order]
-    apart = np.diff(ascending) > TIE_TOLERANCE * ascending[1:]
+    apart = np.diff(ascending) > 2.0 * points.rounding * ascending[1:]
     apart |= np.diff(first[order]) > 0
     level = np.concatenate([[0], np.cumsum(apart)])
     order = order[np.lexsort((second[order], level))]

@@ -282,7 +282,7 @@ class BlockRun:
         log_norms = self._log_norms(self.space)
         point = log_norms if self.proposal is None else self.proposal
         weights = self.penalty.weights_at(np.exp(point) - self.penalty.eps)  # Eq. (26)
-        shift = _weights_after(self.n_iter, weights)
+        shift = _weights_after(self.n_iter, weights) if self.plain_steps else weights
         candidate = self._leading(shift)  # Eq. (27)
         self.n_iter += 1
         before, after = self.history[-1], self.objective(candidate, self.penalty)  # (23)

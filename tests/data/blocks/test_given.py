@@ -112,9 +112,10 @@ def test_duplicate_names_cannot_be_matched_and_are_refused(X, order):
         stacked(as_blocks([first, second]))
 
 
-def test_one_frame_with_duplicate_names_needs_no_matching(X):
+def test_one_frame_with_duplicate_names_is_refused_as_fit_refuses_it(X):
     frame = pd.DataFrame(X, columns=["a", "b", "a", "b"])
-    np.testing.assert_array_equal(stacked(as_blocks([frame])), X)
+    with pytest.raises(DataError, match="names must be unique; these are not: 'a', 'b'"):
+        stacked(as_blocks([frame]))
 
 
 @pytest.mark.parametrize("named", [0, 1])
