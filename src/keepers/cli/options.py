@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from keepers.exceptions import ParameterError
+from keepers.exceptions import ParameterError, shortened
 
 __all__ = [
     "METHOD_NAMES",
@@ -72,7 +72,10 @@ DropOption = Annotated[
 ScaleOption = Annotated[
     str, typer.Option("--scale", metavar="HOW", help=f"One of: {', '.join(SCALINGS)}.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random numbers.")]
+LARGEST_SEED = 2**32 - 1
+SeedOption = Annotated[
+    int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="Seed of all random numbers.")
+]
 ThreadsOption = Annotated[
     int | None,
     typer.Option("--threads", min=1, help="Cores to use; all of them if not given."),
@@ -97,13 +100,13 @@ MaxSizeOption = Annotated[
 
 def refuse_existing(paths: Sequence[Path | None], force: bool) -> None:
     """Refuse, before anything is computed, to write where something is or where nothing can be."""
-    for path in paths:
-        if path is None:
-            continue
-        if path.is_dir() or (path.exists() and not force):
+    given = [path for path in paths if path is not None]
+    if given:
+        from keepers.data.writing import refuse_place  # brings NumPy, for which help cannot wait
+    for path in given:
+        refuse_place(path)
+        if path.exists() and not force:
             raise ParameterError(f"{path} exists. Choose another name, or replace it with --force.")
-        if not path.parent.is_dir():
-            raise ParameterError(f"There is no folder {path.parent}. Create it first.")
 
 
 def as_bytes(text: str | None) -> int | None:
@@ -117,7 +120,7 @@ def as_image_shape(text: str) -> tuple[int, int]:
     """Read "32x32" as (32, 32)."""
     match = re.fullmatch(r"(\d+)[xX](\d+)", text.strip())
     if match is None or not (int(match[1]) and int(match[2])):
-        raise ParameterError(f"--image takes height x width, like 32x32; got {text!r}.")
+        raise ParameterError(f"--image takes height x width, like 32x32; got {shortened(text)}.")
     return int(match[1]), int(match[2])
 
 
@@ -125,7 +128,9 @@ def check_scaling(scaling: str) -> str:
     """Refuse a scaling that does not exist. "none" is another word for "raw"."""
     scaling = "raw" if scaling == "none" else scaling
     if scaling not in SCALINGS:
-        raise ParameterError(f"--scale must be one of {', '.join(SCALINGS)}; got {scaling!r}.")
+        raise ParameterError(
+            f"--scale must be one of {', '.join(SCALINGS)}; got {shortened(scaling)}."
+        )
     return scaling
 
 
@@ -136,7 +141,7 @@ def as_numbers(text: str, option: str) -> list[int]:
     except ValueError:
         numbers = []
     if not numbers or min(numbers) < 1:
-        raise ParameterError(f"{option} takes whole numbers like 10,20,50; got {text!r}.")
+        raise ParameterError(f"{option} takes whole numbers like 10,20,50; got {shortened(text)}.")
     return numbers
 
 

@@ -1,6 +1,5 @@
 """`keepers select`: from a file to the features worth keeping."""
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +24,7 @@ from keepers.cli.options import (
     check_scaling,
     refuse_existing,
 )
-from keepers.cli.voice import errors_in_one_sentence, waiting
+from keepers.cli.voice import errors_in_one_sentence, shell_command, waiting
 from keepers.exceptions import ParameterError
 
 __all__ = ["select"]
@@ -157,7 +156,7 @@ def select(
         columns = selection.columns
         write_columns(table, columns, out, identifier=id, labels=labels, force=force)
     if report is not None:
-        command = shlex.join(["keepers", *sys.argv[1:2], *options, *sys.argv[2:]])
+        command = shell_command(["keepers", *sys.argv[1:2], *options, *sys.argv[2:]])
         write_report(selection, report, picture, image_columns_first, command, force)
     written = {"out": out, "report": report, "recipe": save}
     finish(selection, written, json=json, force=force, quiet=quiet)

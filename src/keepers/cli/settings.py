@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keepers.data.wording import closest, listed
-from keepers.exceptions import DataError, ParameterError
+from keepers.exceptions import DataError, ParameterError, shortened
 from keepers.selectors import all_selectors
 
 __all__ = ["METHODS", "keep_and_never", "make_selector", "read_settings", "selector_class"]
@@ -35,8 +35,10 @@ def selector_class(method: str) -> Any:
     """The class of a method; a name that does not exist is refused with the nearest that does."""
     if method.lower() not in METHODS:
         close = difflib.get_close_matches(method.lower(), METHODS, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ParameterError(f"--method must be one of {', '.join(METHODS)}; got {method!r}.{hint}")
+        hint = f" Did you mean {shortened(close[0])}?" if close else ""
+        raise ParameterError(
+            f"--method must be one of {', '.join(METHODS)}; got {shortened(method)}.{hint}"
+        )
     return all_selectors()[METHODS[method.lower()]]
 
 
@@ -62,16 +64,16 @@ def _setting(text: str, known: list[str], method: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if name in HAS_AN_OPTION:
         raise ParameterError(
-            f"{name} has an option of its own, {HAS_AN_OPTION[name]}; got {text!r}."
+            f"{name} has an option of its own, {HAS_AN_OPTION[name]}; got {shortened(text)}."
         )
     if not equals or name not in known:
         raise ParameterError(
             f"--set takes NAME=VALUE with a setting of {method} ({', '.join(known) or 'none'}); "
-            f"got {text!r}."
+            f"got {shortened(text)}."
         )
     try:
         return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         return name, value  # a word, as in gamma=scale
 
 
@@ -99,7 +101,7 @@ def _places(option: str, names: Sequence[str], places: dict[str, int]) -> list[i
     absent = [name for name in names if name not in places]
     if absent:
         raise DataError(
-            f"{option} must name features of the table; there is no {absent[0]!r}."
+            f"{option} must name features of the table; there is no {shortened(absent[0])}."
             f"{closest(absent[0], places)} They are {listed([repr(name) for name in places])}."
         )
     return sorted({places[name] for name in names}) or None

@@ -1,6 +1,5 @@
 """What `keepers tune` does: search, fit the winner, ask how sure it is."""
 
-import shlex
 import time
 import warnings
 from dataclasses import asdict, dataclass
@@ -11,7 +10,7 @@ from sklearn.base import clone
 from keepers.cli.choosing import as_options, processes, search
 from keepers.cli.selecting import Selection, ready_to_select, selected
 from keepers.cli.settings import make_selector
-from keepers.cli.voice import counting
+from keepers.cli.voice import counting, shell_command
 from keepers.data.table import LabelledTable
 from keepers.exceptions import KeepersError, KeepersWarning, ParameterError
 from keepers.tuning import SettingsChoice, Stability, StabilitySelector, Trial
@@ -156,7 +155,7 @@ def command_for(
     }
     words += [str(part) for pair in options.items() if pair[1] is not None for part in pair]
     words += [part for column in drop for part in ("--drop", column)]
-    return shlex.join([*words, "--out", "kept.csv"])
+    return shell_command([*words, "--out", "kept.csv"])
 
 
 def as_json(done: Tuned, command: str | None) -> dict[str, Any]:

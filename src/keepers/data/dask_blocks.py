@@ -24,7 +24,7 @@ from keepers.data.blocks.local import LocalBlocks, refuse_misshapen
 from keepers.data.limits import refuse_columns
 from keepers.data.values import LARGEST_EXACT_INTEGER
 from keepers.data.wording import first_line, listed
-from keepers.exceptions import DataError, MissingDependencyError, ParameterError
+from keepers.exceptions import DataError, MissingDependencyError, ParameterError, shortened
 
 __all__ = ["DaskBlocks", "connected", "is_dask", "selected_columns"]
 
@@ -377,8 +377,8 @@ def connected(scheduler: str | None = None, workers: int | None = None) -> Itera
     """
     if workers is not None and (workers < 1 or scheduler is not None):
         raise ParameterError(
-            f"workers must be at least 1, and goes without a scheduler; got {workers!r} and "
-            f"{scheduler!r}. A cluster that runs has the workers it has."
+            f"workers must be at least 1, and goes without a scheduler; got {shortened(workers)} "
+            f"and {shortened(scheduler)}. A cluster that runs has the workers it has."
         )
     distributed = _imported("distributed")
     here = {"host": "127.0.0.1", "dashboard_address": ":0", "silence_logs": logging.ERROR}
@@ -393,7 +393,7 @@ def connected(scheduler: str | None = None, workers: int | None = None) -> Itera
         except (OSError, ValueError, ImportError) as error:
             raise ParameterError(
                 "scheduler must be the address of a Dask scheduler that answers, with workers that "
-                f"have keepers; {scheduler!r} does not within {SECONDS_TO_ANSWER} s "
+                f"have keepers; {shortened(scheduler)} does not within {SECONDS_TO_ANSWER} s "
                 f"({first_line(error)}). Start one with 'dask scheduler' and 'dask worker'."
             ) from error
         yield client

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers.data.limits import refuse_columns, refuse_hollow
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["as_labels", "as_names", "as_values"]
 
@@ -18,20 +18,24 @@ def as_values(X: Any, what: str) -> Any:
     """float32 stays, every other real kind becomes float64; sparse becomes checked CSR."""
     kind = X.dtype.kind
     if kind == "c":
-        raise DataError(f"Values must be real; {what!r} holds complex numbers. Store X.real.")
+        raise DataError(
+            f"Values must be real; {shortened(what)} holds complex numbers. Store X.real."
+        )
     if kind not in "biuf":
         raise DataError(
-            f"Values must be numbers; {what!r} holds {X.dtype}. Store a plain numeric array."
+            f"Values must be numbers; {shortened(what)} holds {X.dtype}. Store a plain numeric "
+            "array."
         )
     if X.ndim != 2:
         raise DataError(
-            f"A table has two dimensions (samples, features); {what!r} has {X.ndim}. Reshape it."
+            f"A table has two dimensions (samples, features); {shortened(what)} has {X.ndim}. "
+            "Reshape it."
         )
-    refuse_columns(X.shape[1], repr(what))
+    refuse_columns(X.shape[1], shortened(what))
     _refuse_inexact_integers(X, what)
     target = np.dtype(np.float32) if X.dtype.itemsize <= 4 and kind == "f" else np.dtype(np.float64)
     if sp.issparse(X):
-        refuse_hollow(X.shape[0], X.nnz, repr(what))
+        refuse_hollow(X.shape[0], X.nnz, shortened(what))
         return _checked_csr(X, target)
     X = np.asarray(X, dtype=target)
     contiguous = X.flags.c_contiguous or X.flags.f_contiguous
@@ -53,8 +57,9 @@ def _refuse_inexact_integers(X: Any, what: str) -> None:
     data = X.data if sp.issparse(X) else X
     if data.size and max(int(data.max()), -int(data.min())) > LARGEST_EXACT_INTEGER:
         raise DataError(
-            f"Whole numbers must be at most 2**53 in size to be exact in float64; {what!r} holds "
-            "larger ones. If it is an identifier, name it so (identifier=, --id) or drop it."
+            "Whole numbers must be at most 2**53 in size to be exact in float64; "
+            f"{shortened(what)} holds larger ones. If it is an identifier, name it so "
+            "(identifier=, --id) or drop it."
         )
 
 
@@ -85,8 +90,8 @@ def as_labels(values: Any, what: str) -> NDArray[Any]:
 def _refuse_missing(count: int, what: str) -> None:
     if count:
         raise DataError(
-            f"Every sample needs a label; {count} of {what!r} are missing. Fill them in, leave "
-            "those samples out, or leave the column out (drop=, --drop)."
+            f"Every sample needs a label; {count} of {shortened(what)} are missing. Fill them in, "
+            "leave those samples out, or leave the column out (drop=, --drop)."
         )
 
 
@@ -94,8 +99,8 @@ def _flattened(values: NDArray[Any], what: str) -> NDArray[Any]:
     """A single row or column as a vector."""
     if values.ndim != 2 or 1 not in values.shape:
         raise DataError(
-            f"{what!r} must be one entry per sample; it has shape {values.shape}. Name another "
-            "array, or store classes as one column of numbers."
+            f"{shortened(what)} must be one entry per sample; it has shape {values.shape}. Name "
+            "another array, or store classes as one column of numbers."
         )
     return values.ravel()
 

@@ -1,5 +1,6 @@
 """Tables out: the format by the suffix, and either the whole file or none."""
 
+import errno
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -13,9 +14,9 @@ import scipy.sparse as sp
 from keepers.data.formats import FORMATS, format_of
 from keepers.data.formats.content import WrittenTable
 from keepers.data.wording import first_line
-from keepers.exceptions import DataError, KeepersError, ParameterError
+from keepers.exceptions import DataError, KeepersError, ParameterError, shortened
 
-__all__ = ["check_writable", "whole_file", "write_table"]
+__all__ = ["check_writable", "leads_to_itself", "refuse_place", "whole_file", "write_table"]
 
 
 def write_table(
@@ -83,7 +84,7 @@ def check_writable(path: str | Path) -> None:
     An existing file is no obstacle here; `write_table` asks for ``force`` then.
     """
     _writer(Path(path))
-    _refuse_place(Path(path))
+    refuse_place(Path(path))
 
 
 def _writer(path: Path) -> tuple[str, Callable[[Path, WrittenTable, str], None]]:
@@ -92,7 +93,8 @@ def _writer(path: Path) -> tuple[str, Callable[[Path, WrittenTable, str], None]]
     if file_format is None or file_format.write is None:
         known = ", ".join(kind.suffixes[0] for kind in FORMATS if kind.write is not None)
         raise ParameterError(
-            f"The suffix of a written table tells its format, one of {known}; got {path.name!r}."
+            f"The suffix of a written table tells its format, one of {known}; got "
+            f"{shortened(path.name)}."
         )
     return file_format.title, file_format.write
 
@@ -105,7 +107,7 @@ def whole_file(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     was.
     """
     path = Path(path)
-    _refuse_place(path)
+    refuse_place(path)
     _refuse_existing(path, force)
     target = path.resolve()  # replace what a link points to, not the link
     temporary = target.with_name(f".keepers-{secrets.token_hex(8)}.part")
@@ -125,11 +127,27 @@ def whole_file(path: str | Path, *, force: bool = False) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _refuse_place(path: Path) -> None:
+def refuse_place(path: Path) -> None:
+    """Raise if ``path`` cannot be a file that is written."""
     if path.is_dir() or "\0" in str(path):
-        raise ParameterError(f"A table is written to a file; {str(path)!r} is none. Name a file.")
+        raise ParameterError(
+            f"A table is written to a file; {shortened(str(path))} is none. Name a file."
+        )
     if not path.parent.is_dir():
         raise ParameterError(f"There is no folder {path.parent}. Make it first.")
+    if leads_to_itself(path):
+        raise ParameterError(
+            f"{path} is a symbolic link that leads back to itself. Name another file."
+        )
+
+
+def leads_to_itself(path: Path) -> bool:
+    """Whether this is a symbolic link in a circle, which is neither there nor absent."""
+    try:
+        os.stat(path)
+    except (OSError, ValueError) as error:
+        return getattr(error, "errno", None) == errno.ELOOP
+    return False
 
 
 def _refuse_existing(path: Path, force: bool) -> None:
@@ -172,7 +190,7 @@ def _checked(
     columns = [*added, *names]
     if len(set(columns)) < len(columns):
         raise ParameterError(
-            f"Column names must differ; with {', '.join(map(repr, added)) or 'the features'} some "
-            "stand twice. Choose another identifier_name or label_name, or rename features."
+            f"Column names must differ; with {', '.join(map(shortened, added)) or 'the features'} "
+            "some are duplicates. Choose another identifier_name or label_name, or rename features."
         )
     return WrittenTable(X, names, samples, classes, identifier_name, label_name)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keepers.evaluation.spec import DataChoice, MethodChoice, StudySpec
-from keepers.exceptions import ParameterError
+from keepers.exceptions import ParameterError, shortened
 
 __all__ = ["METHODS", "comparison_spec"]
 
@@ -88,7 +88,8 @@ def _chosen(methods: str) -> list[str]:
     for name in names:
         if name not in METHODS:
             raise ParameterError(
-                f"There is no method {name!r}; the methods are {', '.join(METHODS)}, or all."
+                f"There is no method {shortened(name)}; the methods are {', '.join(METHODS)}, or "
+                "all."
             )
     return [name for name in METHODS if name in names or name in FLOORS]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.data.wording import closest, listed
-from keepers.exceptions import ParameterError
+from keepers.exceptions import ParameterError, shortened
 from keepers.selectors.ranking import RankingSelector, TopFeatures
 from keepers.selectors.settings import check_feature_count, count_features, is_real, is_whole
 from keepers.selectors.table import FittedTable
@@ -92,7 +92,8 @@ class FeatureControl:
         if n_allowed < value <= n_features:
             raise ParameterError(
                 f"{name} must be at most {n_allowed}, the number of features that may be kept "
-                f"({n_features - n_allowed} of {n_features} are never to be); got {value!r}."
+                f"({n_features - n_allowed} of {n_features} are never to be); got "
+                f"{shortened(value)}."
             )
         return count_features(value, n_features, name)
 
@@ -105,7 +106,7 @@ class FeatureControl:
         if count < n_must:
             raise ParameterError(
                 f"n_features_to_select must be at least {n_must}, the number of features that are "
-                f"always kept; got {value!r}. Ask for more, or shorten must_keep."
+                f"always kept; got {shortened(value)}. Ask for more, or shorten must_keep."
             )
         return count
 
@@ -196,12 +197,13 @@ class _Columns:
             return self._named(setting, feature)
         if not is_whole(feature):
             raise ParameterError(
-                f"{setting} must hold names or indices of features; got {feature!r} among them."
+                f"{setting} must hold names or indices of features; got {shortened(feature)} among "
+                "them."
             )
         if not 0 <= feature < self.n_features:
             raise ParameterError(
                 f"Indices in {setting} must lie between 0 and {self.n_features - 1}, X having "
-                f"{self.n_features} features; got {feature!r}."
+                f"{self.n_features} features; got {shortened(feature)}."
             )
         return int(feature)
 
@@ -209,18 +211,20 @@ class _Columns:
         if self.names is None:
             raise ParameterError(
                 f"Names in {setting} need an X with column names, all of them strings; got "
-                f"{name!r}. Pass a data frame, or give indices from 0 to {self.n_features - 1}."
+                f"{shortened(name)}. Pass a data frame, or give indices from 0 to "
+                f"{self.n_features - 1}."
             )
         positions = self._positions.get(name, [])
         if not positions:
             raise ParameterError(
-                f"{setting} must name columns of X; {name!r} is none of its {self.n_features}."
+                f"{setting} must name columns of X; {shortened(name)} is none of its "
+                f"{self.n_features}."
                 f"{closest(name, self.names)}"
             )
         if len(positions) > 1:
             raise ParameterError(
                 f"Names in {setting} must be clear; {len(positions)} columns of X are called "
-                f"{name!r}. Give the index instead."
+                f"{shortened(name)}. Give the index instead."
             )
         return positions[0]
 
@@ -228,8 +232,8 @@ class _Columns:
         """The positions of a sequence of features."""
         if isinstance(features, str) or not isinstance(features, Iterable):
             raise ParameterError(
-                f"{setting} must be a sequence of names or indices; got {features!r}. Write "
-                f"[{features!r}] for one feature."
+                f"{setting} must be a sequence of names or indices; got {shortened(features)}. "
+                f"Write [{shortened(features)}] for one feature."
             )
         return [self.find(setting, feature) for feature in features]
 
@@ -277,7 +281,7 @@ def _read_weights(given: Any, columns: _Columns) -> FloatArray:
     if isinstance(entries, str) or not isinstance(entries, Iterable):
         raise ParameterError(
             "penalty_weights must be an array with one weight per feature, or a dict from names "
-            f"or indices to weights; got {given!r}."
+            f"or indices to weights; got {shortened(given)}."
         )
     entries = list(entries)
     columns.check_length("penalty_weights", entries)
@@ -288,7 +292,7 @@ def _read_weight(weight: Any) -> float:
     if not is_real(weight) or not (0 <= weight <= LARGEST_WEIGHT or weight == np.inf):
         raise ParameterError(
             f"A penalty weight must be a number from 0 to {LARGEST_WEIGHT:g}, or infinity for a "
-            f"feature never to be kept; got {weight!r}."
+            f"feature never to be kept; got {shortened(weight)}."
         )
     return float(weight)
 
@@ -309,7 +313,7 @@ def _read_groups(given: Any, columns: _Columns) -> IndexArray | None:
     if not isinstance(members, list):
         raise ParameterError(
             "groups must be an array with one label per feature, a list of lists of features, or "
-            f"a dict of such lists; got {given!r}."
+            f"a dict of such lists; got {shortened(given)}."
         )
     labels: list[Any] = [None] * columns.n_features
     for number, group in enumerate(members):

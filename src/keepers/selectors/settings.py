@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keepers.exceptions import ParameterError
+from keepers.exceptions import ParameterError, shortened
 
 __all__ = [
     "check_choice",
@@ -25,9 +25,9 @@ def check_positive(
     if np.isfinite(at_most):
         rule = f"{name} must lie in {'[' if zero else '('}0, {at_most:g}]"
     if not is_real(value) or not np.isfinite(value) or value < 0 or value > at_most:
-        raise ParameterError(f"{rule}; got {value!r}.{_spaced(hint)}")
+        raise ParameterError(f"{rule}; got {shortened(value)}.{_spaced(hint)}")
     if value == 0 and not zero:
-        raise ParameterError(f"{rule}; got {value!r}.{_spaced(hint)}")
+        raise ParameterError(f"{rule}; got {shortened(value)}.{_spaced(hint)}")
     return float(value)
 
 
@@ -38,7 +38,7 @@ def check_count(
     bound = f"from {at_least} on" if at_most is None else f"from {at_least} to {at_most}"
     if not is_whole(value) or value < at_least or (at_most is not None and value > at_most):
         raise ParameterError(
-            f"{name} must be a whole number {bound}; got {value!r}.{_spaced(hint)}"
+            f"{name} must be a whole number {bound}; got {shortened(value)}.{_spaced(hint)}"
         )
     return int(value)
 
@@ -47,7 +47,9 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...], hint: str = ""
     """One of a few words."""
     if not isinstance(value, str) or value not in choices:
         words = ", ".join(repr(choice) for choice in choices)
-        raise ParameterError(f"{name} must be one of {words}; got {value!r}.{_spaced(hint)}")
+        raise ParameterError(
+            f"{name} must be one of {words}; got {shortened(value)}.{_spaced(hint)}"
+        )
     return value
 
 
@@ -59,7 +61,7 @@ def check_feature_count(value: Any, name: str = "n_features_to_select") -> None:
         return
     raise ParameterError(
         f"{name} must be a whole number from 1 on, a share in (0, 1], or None for half of the "
-        f"features; got {value!r}."
+        f"features; got {shortened(value)}."
     )
 
 
@@ -77,8 +79,8 @@ def count_features(value: Any, n_features: int, name: str = "n_features_to_selec
     if is_whole(value):
         if value > n_features:
             raise ParameterError(
-                f"{name} must be at most the number of features, {n_features}; got {value!r}. "
-                "Ask for fewer, or give a share in (0, 1]."
+                f"{name} must be at most the number of features, {n_features}; got "
+                f"{shortened(value)}. Ask for fewer, or give a share in (0, 1]."
             )
         return int(value)
     return max(1, int(value * n_features))

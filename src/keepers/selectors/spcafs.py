@@ -8,7 +8,7 @@ import numpy as np
 
 from keepers.data.blocks.accepting import as_blocks, is_large_map
 from keepers.data.dask_blocks import is_dask
-from keepers.exceptions import ConvergenceWarning, ParameterError, warn_caller
+from keepers.exceptions import ConvergenceWarning, ParameterError, shortened, warn_caller
 from keepers.linalg.null_spectrum import null_edge
 from keepers.linalg.principal import Leading, count_leading, principal_subspace
 from keepers.selectors.block_fitting import BlockFitting
@@ -295,7 +295,9 @@ class SPCAFS(BlockFitting):
         else:
             check_positive("gamma", self.gamma, hint="gamma='scale' adapts it to the data.")
         if self.callback is not None and not callable(self.callback):
-            raise ParameterError(f"callback must be callable or None; got {self.callback!r}.")
+            raise ParameterError(
+                f"callback must be callable or None; got {shortened(self.callback)}."
+            )
         named_auto = isinstance(self.n_components, str) and self.n_components == "auto"
         share = is_real(self.n_components) and not is_whole(self.n_components)
         if not named_auto and not (share and 0 < self.n_components < 1):

@@ -10,7 +10,8 @@ from sklearn.utils.validation import validate_data
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers.data.dask_blocks import is_dask
-from keepers.exceptions import DataError, DataWarning, warn_caller
+from keepers.data.wording import listed
+from keepers.exceptions import DataError, DataWarning, shortened, warn_caller
 from keepers.linalg.moments import ColumnMoments, column_moments, scaled_columns
 from keepers.linalg.redundancy import ColumnCorrelations, Correlations
 from keepers.linalg.scatter import as_scatter
@@ -28,7 +29,6 @@ __all__ = [
 # Eigenvalues are squared once more on the way; these bounds on the scatter leave room for that.
 SMALLEST_SCATTER, LARGEST_SCATTER = 1e-140, 1e140
 LARGEST_EXACT_INTEGER = 2**53
-_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def _missing_values(X: Any) -> str | None:
     if values.ndim != 2 or not counts.any():
         return None
     names = list(getattr(X, "columns", range(values.shape[1])))
-    at_fault = [f"{names[j]!r} ({counts[j]})" for j in np.flatnonzero(counts)]
+    at_fault = [f"{shortened(names[j])} ({counts[j]})" for j in np.flatnonzero(counts)]
     return (
         "Values must be finite numbers; NaN or infinity found in these columns (how many): "
         f"{_shortened(at_fault)}. Drop the columns or the rows, or fill the gaps (for example "
@@ -274,6 +274,4 @@ def _listed(selector: Any, columns: IndexArray) -> str:
 
 
 def _shortened(labels: list[str]) -> str:
-    shown = ", ".join(labels[:_NAMED])
-    more = len(labels) - _NAMED
-    return f"{shown} and {more} more" if more > 0 else shown
+    return listed(labels)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from keepers._protocols import IndexArray, RowBlock
 from keepers.data.blocks.local import LocalBlocks, rows_at_once
 from keepers.data.values import as_values
-from keepers.exceptions import DataError, ParameterError
+from keepers.exceptions import DataError, ParameterError, shortened
 
 __all__ = ["GivenBlocks", "PassingBlocks"]
 
@@ -101,8 +101,8 @@ def _in_order(block: Any, names: NDArray[np.object_], origin: str) -> Any:
     if len(found) == len(names):
         strange = next(name for name in found if name not in set(names))
         raise DataError(
-            f"Every block must have the columns of the first; {origin} has {strange!r}, which the "
-            "first has not. Leave it out, or name its columns like the others'."
+            f"Every block must have the columns of the first; {origin} has {shortened(strange)}, "
+            "which the first has not. Leave it out, or name its columns like the others'."
         )
     return block
 

@@ -12,7 +12,7 @@ from keepers.data.formats.hdf5 import hard_linked, open_hdf5_numbers, refuse_uns
 from keepers.data.guard import reading
 from keepers.data.request import ReadRequest
 from keepers.data.wording import closest, listed
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["DatasetBlocks", "open_hdf5_file"]
 
@@ -48,8 +48,8 @@ def open_hdf5_file(path: Path, request: ReadRequest, dataset: str | None = None)
         refuse_unsound(node, request.limit)
         if node.ndim != 2:
             raise DataError(
-                f"A table has two dimensions (samples, features); {node.name!r} has {node.ndim}. "
-                "Reshape it, or name another array (dataset=)."
+                f"A table has two dimensions (samples, features); {shortened(node.name)} has "
+                f"{node.ndim}. Reshape it, or name another array (dataset=)."
             )
         return DatasetBlocks(path, node, numbered_names(node.shape[1]), request)
 
@@ -61,8 +61,8 @@ def member(file: Any, name: str) -> Any:
         if not hasattr(node, "keys") or part not in node:
             known = list(_matrices(file))
             raise DataError(
-                f"There is no array {name!r}.{closest(name, known)} With two dimensions there are "
-                f"{listed([repr(key) for key in known]) or 'none'}."
+                f"There is no array {shortened(name)}.{closest(name, known)} With two dimensions "
+                f"there are {listed([repr(key) for key in known]) or 'none'}."
             )
         node = hard_linked(node, part)
     return node
@@ -73,7 +73,7 @@ def _only_matrix(file: Any) -> Any:
     if len(found) == 1:
         return next(iter(found.values()))
     told = listed(
-        [f"{name!r} ({' x '.join(map(str, node.shape))})" for name, node in found.items()]
+        [f"{shortened(name)} ({' x '.join(map(str, node.shape))})" for name, node in found.items()]
     )
     raise DataError(
         "A file must hold one array of numbers with two dimensions, or its name must be given "

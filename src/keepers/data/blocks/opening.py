@@ -21,7 +21,8 @@ from keepers.data.formats.expansion import with_compressions
 from keepers.data.limits import SizeLimit
 from keepers.data.request import ReadRequest
 from keepers.data.wording import closest, listed, unknown_suffix
-from keepers.exceptions import DataError, ParameterError
+from keepers.data.writing import leads_to_itself
+from keepers.exceptions import DataError, ParameterError, shortened
 
 __all__ = ["open_blocks"]
 
@@ -197,10 +198,10 @@ def _matching(pattern: str) -> list[Path]:
         found += files_below(path) if path.is_dir() else [path]
     if not found:
         raise DataError(
-            f"A pattern must match at least one file; {pattern!r} matches none, seen from "
+            f"A pattern must match at least one file; {shortened(pattern)} matches none, seen from "
             f"{Path.cwd()}. Check the folder and the pattern."
         )
-    where = f"the pattern {pattern!r}"
+    where = f"the pattern {shortened(pattern)}"
     paths = in_natural_order(list(dict.fromkeys(found)))
     return _of_one_format(_recognised(paths, where), where)
 
@@ -230,6 +231,8 @@ def _absent(path: Path) -> str:
     except (OSError, ValueError):
         beside = []
     what = "is a folder" if os.path.isdir(path) else "is not there"
+    if leads_to_itself(path):
+        what, beside = "is a symbolic link that leads back to itself", []
     return (
         f"A table in blocks is read from a file, a folder, a pattern or a list of files; {path} "
         f"{what}.{closest(path.name, beside)}"

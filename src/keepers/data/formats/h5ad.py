@@ -12,7 +12,7 @@ from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.values import as_labels, as_names
 from keepers.data.wording import closest, listed
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = [
     "column_of",
@@ -46,7 +46,9 @@ def refuse_parts_absent(file: Any) -> None:
     """Raise unless the file holds the values and both frames."""
     absent = [part for part in ("X", "obs", "var") if part not in file]
     if absent:
-        raise DataError(f"An AnnData file holds X, obs and var; this one has no {absent[0]!r}.")
+        raise DataError(
+            f"An AnnData file holds X, obs and var; this one has no {shortened(absent[0])}."
+        )
 
 
 def _values(node: Any, request: ReadRequest) -> Any:
@@ -87,8 +89,8 @@ def index_name(frame: Any) -> str:
     # Asked last: the HDF5 library believes any length that a damaged text attribute claims.
     if not _is_group(frame) or "_index" not in frame.attrs:
         raise DataError(
-            f"{frame.name!r} is laid out as anndata did before 0.7. Read the file with anndata "
-            "and write it again."
+            f"{shortened(frame.name)} is laid out as anndata did before 0.7. Read the file with "
+            "anndata and write it again."
         )
     return _text(frame.attrs["_index"])
 
@@ -98,14 +100,17 @@ def column_of(frame: Any, name: str, request: ReadRequest) -> Any:
     if name not in frame:
         known = [key for key in frame if key != "__categories"]
         raise DataError(
-            f"There is no column {name!r} in {frame.name!r}.{closest(name, known)} It holds "
+            f"There is no column {shortened(name)} in "
+            f"{shortened(frame.name)}.{closest(name, known)} It holds "
             f"{listed([repr(key) for key in known])}."
         )
     node = hard_linked(frame, name)
     if not _is_group(node):
         values = read_dataset(node, request)
         if values.dtype.names is not None:
-            raise DataError(f"Column {name!r} of {frame.name!r} is no plain column.")
+            raise DataError(
+                f"Column {shortened(name)} of {shortened(frame.name)} is no plain column."
+            )
         return values
     if "codes" in node:
         codes = read_dataset(hard_linked(node, "codes"), request)

@@ -13,7 +13,7 @@ from keepers.data.formats.matlab5 import read_variable, variables_of
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.wording import listed
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["read_mat"]
 
@@ -98,7 +98,7 @@ def _node_values(node: Any, request: ReadRequest) -> Any:
         return read_dataset(node, request).T
     n_rows = int(node.attrs["MATLAB_sparse"])
     if "data" not in node:
-        raise DataError(f"The sparse matrix {node.name!r} is empty.")
+        raise DataError(f"The sparse matrix {shortened(node.name)} is empty.")
     data, rows, starts = (
         read_dataset(hard_linked(node, part), request) for part in ("data", "ir", "jc")
     )

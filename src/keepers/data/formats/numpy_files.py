@@ -13,7 +13,7 @@ from keepers.data.limits import refuse_declared
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.wording import closest, listed
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["ArrayHeader", "read_header", "read_npy", "read_npz"]
 
@@ -118,11 +118,13 @@ def read_header(stream: IO[bytes], name: str) -> ArrayHeader:
     elif version == (2, 0):
         shape, by_columns, dtype = np.lib.format.read_array_header_2_0(stream)
     else:  # 3.0 exists only for structured arrays with non-ASCII field names
-        raise DataError(f"{name!r} is no plain numeric array. Store a two-dimensional one.")
+        raise DataError(
+            f"{shortened(name)} is no plain numeric array. Store a two-dimensional one."
+        )
     if dtype.hasobject:
         raise DataError(
-            f"{name!r} holds pickled Python objects, which are never loaded: a pickle can run any "
-            "code. Store it as numbers or fixed-width text (for example names.astype(str))."
+            f"{shortened(name)} holds pickled Python objects, which are never loaded: a pickle can "
+            "run any code. Store it as numbers or fixed-width text (for example names.astype(str))."
         )
     return ArrayHeader(shape, by_columns, dtype)
 
@@ -130,7 +132,7 @@ def read_header(stream: IO[bytes], name: str) -> ArrayHeader:
 def _read_array(stream: IO[bytes], n_bytes: int, name: str, request: ReadRequest) -> Any:
     """One array, after its declared size was held against the file and the limit."""
     header = read_header(stream, name)
-    what = f"array {name!r}"
+    what = f"array {shortened(name)}"
     request.limit.refuse_shape(header.shape, max(header.dtype.itemsize, _CONVERTED), what)
     header.refuse_longer_than(n_bytes - stream.tell(), what)
     stream.seek(0)
@@ -141,7 +143,9 @@ def _joined_sparse(parts: dict[str, Any]) -> Any:
     kind = parts["format"].item()
     kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
     if kind not in ("csr", "csc"):
-        raise DataError(f"A stored sparse matrix must be CSR or CSC; this one is {kind!r}.")
+        raise DataError(
+            f"A stored sparse matrix must be CSR or CSC; this one is {shortened(kind)}."
+        )
     shape = tuple(int(length) for length in parts["shape"])
     if len(shape) != 2:
         raise DataError(f"A stored sparse matrix has two dimensions; this one has {len(shape)}.")

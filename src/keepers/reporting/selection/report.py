@@ -44,7 +44,8 @@ class SelectionReport:
         """
         target = Path(path)
         with whole_file(target, force=force) as temporary:
-            temporary.write_text(self.html, encoding="utf-8")
+            # A name may hold bytes that are no UTF-8; the report shows them as escapes.
+            temporary.write_text(self.html, encoding="utf-8", errors="backslashreplace")
         return target
 
     def __repr__(self) -> str:
