@@ -1,4 +1,4 @@
-"""The command ``keepers``: the only room that prints."""
+"""The command ``keepers``: the only package that prints."""
 
 import sys
 

@@ -17,11 +17,20 @@ from keepers.exceptions import KeepersWarning
 __all__ = ["StepsLeft", "fit_with_progress", "showing_steps"]
 
 
-def fit_with_progress(selector: Any, X: Any, *, threads: int | None, quiet: bool) -> None:
-    """Fit, with a line on the terminal that says what goes on; silent where there is none."""
+def fit_with_progress(
+    selector: Any, X: Any, names: Any = None, *, threads: int | None, quiet: bool
+) -> None:
+    """Fit, with a line on the terminal that shows the progress; silent where there is none.
+
+    Messages of the fit call the columns by these names.
+    """
     beginning = f"{type(selector).__name__} on {X.shape[0]} x {X.shape[1]}"
-    with showing_steps(selector, beginning, threads=threads, quiet=quiet):
-        selector.fit(X)
+    selector._column_names = names
+    try:
+        with showing_steps(selector, beginning, threads=threads, quiet=quiet):
+            selector.fit(X)
+    finally:
+        del selector._column_names
 
 
 @contextmanager
@@ -53,7 +62,8 @@ def showing_steps(
         finally:
             if "callback" in selector.get_params():
                 selector.set_params(callback=None)
-    for message in {str(w.message) for w in caught if issubclass(w.category, KeepersWarning)}:
+    messages = [str(w.message) for w in caught if issubclass(w.category, KeepersWarning)]
+    for message in dict.fromkeys(messages):
         note(f"keepers: note: {message}", quiet=quiet)
 
 

@@ -87,7 +87,7 @@ RetryOption = Annotated[
 ]
 FolderOption = Annotated[
     Path | None,
-    typer.Option("--out", metavar="FOLDER", help="Where results go, and where they are resumed."),
+    typer.Option("--out", metavar="FOLDER", help="Folder for the results; a run resumes from it."),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
 MaxSizeOption = Annotated[
@@ -120,7 +120,7 @@ def as_image_shape(text: str) -> tuple[int, int]:
     """Read "32x32" as (32, 32)."""
     match = re.fullmatch(r"(\d+)[xX](\d+)", text.strip())
     if match is None or not (int(match[1]) and int(match[2])):
-        raise ParameterError(f"--image takes height x width, like 32x32; got {shortened(text)}.")
+        raise ParameterError(f"--image must be height x width, like 32x32; got {shortened(text)}.")
     return int(match[1]), int(match[2])
 
 
@@ -135,13 +135,13 @@ def check_scaling(scaling: str) -> str:
 
 
 def as_numbers(text: str, option: str) -> list[int]:
-    """Read "10,20,50" as numbers of at least 1."""
+    """Read "10,20,50" as integers >= 1."""
     try:
         numbers = [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
         numbers = []
     if not numbers or min(numbers) < 1:
-        raise ParameterError(f"{option} takes whole numbers like 10,20,50; got {shortened(text)}.")
+        raise ParameterError(f"{option} must be integers >= 1, as in 10,20; got {shortened(text)}.")
     return numbers
 
 

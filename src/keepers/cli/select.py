@@ -36,7 +36,7 @@ def select(
     k: Annotated[
         int | None,
         typer.Option(
-            "-k", "--features", min=1, help="How many features to keep; chosen if not given."
+            "-k", "--features", min=1, help="Number of features to keep; chosen if not given."
         ),
     ] = None,
     method: Annotated[
@@ -50,18 +50,18 @@ def select(
     ] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option("--keep", metavar="COLUMN", help="Feature that must stay; may be repeated."),
+        typer.Option("--keep", metavar="COLUMN", help="Feature to keep always; may be repeated."),
     ] = None,
     never: Annotated[
         list[str] | None,
-        typer.Option("--never", metavar="COLUMN", help="Feature that must go; may be repeated."),
+        typer.Option("--never", metavar="COLUMN", help="Feature never to keep; may be repeated."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the kept columns; the suffix says the format."),
+        typer.Option(metavar="FILE", help="Write the kept columns; the suffix sets the format."),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page to look at (HTML).")
+        Path | None, typer.Option(metavar="FILE", help="Write a report (HTML).")
     ] = None,
     save: Annotated[
         Path | None,
@@ -69,19 +69,21 @@ def select(
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Read in blocks, within so much memory (4G)."),
+        typer.Option(metavar="SIZE", help="Read in blocks, using at most SIZE of memory (4G)."),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Read in blocks, by so many local processes (Dask)."),
+        typer.Option(min=1, metavar="N", help="Read in blocks, with N local processes (Dask)."),
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Read in blocks, by a Dask cluster (tcp://...)."),
+        typer.Option(metavar="ADDRESS", help="Read in blocks, on a Dask cluster (tcp://...)."),
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Keep the state of the fit; if killed, it goes on."),
+        typer.Option(
+            metavar="FILE", help="Save progress to FILE; an interrupted fit then resumes."
+        ),
     ] = None,
     id: IdOption = None,
     labels: LabelsOption = None,

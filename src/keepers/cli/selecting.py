@@ -106,7 +106,7 @@ def selected(
 ) -> TableSelection:
     """Fit, and describe each kept feature."""
     began = time.perf_counter()
-    fit_with_progress(selector, X, threads=threads, quiet=quiet)
+    fit_with_progress(selector, X, table.feature_names, threads=threads, quiet=quiet)
     seconds = time.perf_counter() - began
     top = selector.top()
     spread = column_moments(X).sum_of_squares

@@ -53,10 +53,13 @@ def read_settings(method: str, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def make_selector(method: str, k: int | None, settings: dict[str, Any], seed: int) -> Any:
-    """A selector of that name with these settings."""
+    """A selector of that name with these settings, checked before any data are read."""
     made = selector_class(method)(k, **settings)
     if "random_state" in made.get_params() and "random_state" not in settings:
         made.set_params(random_state=seed)
+    made._check_settings()
+    if hasattr(made, "_check_parameters"):
+        made._check_parameters()
     return made
 
 

@@ -1,4 +1,4 @@
-"""What `keepers tune` does: search, fit the winner, ask how sure it is."""
+"""What `keepers tune` does: search, fit the winner, estimate its stability."""
 
 import time
 import warnings
@@ -74,7 +74,7 @@ def check_resamples(n_resamples: int) -> None:
     """Halves come in pairs; 0 means none."""
     if n_resamples % 2:
         raise ParameterError(
-            f"--resamples must be even, since halves come in pairs, or 0; got {n_resamples}."
+            f"--resamples must be an even integer >= 0, as halves come in pairs; got {n_resamples}."
         )
 
 
@@ -105,7 +105,7 @@ def _repeated(
 ) -> Repeated:
     began = time.perf_counter()
     if not n_resamples:
-        return Repeated(None, "--resamples 0 leaves it out", None, 0.0)
+        return Repeated(None, "--resamples 0 disables it", None, 0.0)
     n_samples = X.shape[0]
     if n_samples < FEWEST_SAMPLES_FOR_HALVES:
         return Repeated(None, f"{n_samples} samples are too few to halve", None, 0.0)

@@ -140,7 +140,7 @@ def say(*cells: str) -> None:
 
 
 def note(text: str, *, quiet: bool = False) -> None:
-    """Say something beside the result, in one line."""
+    """Print a line to the error stream."""
     if not quiet:
         stderr.print(printable(cut(text)))
 
@@ -159,7 +159,7 @@ def spinner() -> SpinnerColumn:
 
 @contextmanager
 def waiting(text: str, *, quiet: bool = False) -> Iterator[None]:
-    """Show that something goes on, and for how long; silent where there is no terminal."""
+    """Show that work is under way, and for how long; silent where there is no terminal."""
     columns = (spinner(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     silent = quiet or not stderr.is_terminal
     with Progress(*columns, console=stderr, disable=silent, transient=True) as bar:
@@ -169,7 +169,7 @@ def waiting(text: str, *, quiet: bool = False) -> Iterator[None]:
 
 @contextmanager
 def counting(text: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Show how many of all are done, and the time left; hands out what has to be told of it."""
+    """Show how many of all are done, and the time left; yields a function to report progress."""
     columns = (
         spinner(),
         TextColumn("{task.description}", markup=False),

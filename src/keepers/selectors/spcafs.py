@@ -8,7 +8,13 @@ import numpy as np
 
 from keepers.data.blocks.accepting import as_blocks, is_large_map
 from keepers.data.dask_blocks import is_dask
-from keepers.exceptions import ConvergenceWarning, ParameterError, shortened, warn_caller
+from keepers.exceptions import (
+    ConvergenceWarning,
+    InactiveRowsWarning,
+    ParameterError,
+    shortened,
+    warn_caller,
+)
 from keepers.linalg.null_spectrum import null_edge
 from keepers.linalg.principal import Leading, count_leading, principal_subspace
 from keepers.selectors.block_fitting import BlockFitting
@@ -129,8 +135,14 @@ class SPCAFS(BlockFitting):
         Eigenproblems solved.
     converged_ : bool
         Whether the objective settled within ``max_iter`` steps.
+    n_active_ : int
+        Active rows of W: those whose norm (or that of their group) exceeds 2 sqrt(eps), the size
+        that the smoothing leaves to rows that the penalty sends to zero; rows without penalty are
+        always active. If ``n_features_to_select`` asks for more, an `InactiveRowsWarning` says so:
+        the rest is ranked by what is left of their norms, which is larger the nearer a row is to
+        becoming active.
     n_live_ : int
-        Rows of W that the penalty has not sent to zero, up to the smoothing.
+        The same as ``n_active_``.
     penalty_weights_ : array of shape (n_features,)
         The factors used; 0 for features always kept, infinity for those never kept.
     gamma_ : float
@@ -248,7 +260,7 @@ class SPCAFS(BlockFitting):
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
-        self.n_live_ = result.n_live
+        self.n_active_ = self.n_live_ = result.n_live
         self.gamma_ = fit.gamma
         self.n_components_ = fit.width
         self.solver_ = fit.solver
@@ -257,6 +269,20 @@ class SPCAFS(BlockFitting):
         self.n_samples_seen_ = table.n_samples
         scores = np.sqrt(np.einsum("ij,ij->j", W, W))
         self._store_controlled(scores, everything, control)
+        self._warn_of_inactive_rows()
+
+    def _warn_of_inactive_rows(self):
+        k, n_active = self.n_features_to_select_, self.n_active_
+        if self.n_features_to_select is None or n_active >= k:
+            return  # None keeps half of the features, whatever the penalty does
+        warn_caller(
+            f"{k} features are to be kept, but only {n_active} "
+            f"{'row of W is' if n_active == 1 else 'rows of W are'} active (non-zero) with "
+            f"gamma={self.gamma_:.3g}. The other {k - n_active} are ranked by the norms that the "
+            "smoothing (eps) leaves to inactive rows, larger the nearer a row is to becoming "
+            "active. Use a smaller gamma, or keep fewer features.",
+            InactiveRowsWarning,
+        )
 
     def _begun(self, scatter, table, rng):
         """The start of a fit, PCA, and what follows from it."""

@@ -171,9 +171,10 @@ def usable_columns(selector: Any, moments: ColumnMoments, *, quiet: bool = False
 
 def validated(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> Any:
     """scikit-learn's checks, with messages that name the columns at fault."""
+    names = getattr(selector, "_column_names", None)
     try:
         with np.errstate(all="ignore"):
-            return validate_data(
+            values = validate_data(
                 selector,
                 X,
                 accept_sparse=("csr", "csc"),
@@ -182,10 +183,13 @@ def validated(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> 
                 reset=reset,
             )
     except (ValueError, TypeError) as error:
-        explanation = _text_columns(X) or _missing_values(X)
+        explanation = _text_columns(X) or _missing_values(X, names)
         if explanation is None:
             raise
         raise DataError(explanation) from error
+    if reset and names is not None:
+        selector.feature_names_in_ = names
+    return values
 
 
 def _text_columns(X: Any) -> str | None:
@@ -207,7 +211,7 @@ def _text_columns(X: Any) -> str | None:
     )
 
 
-def _missing_values(X: Any) -> str | None:
+def _missing_values(X: Any, names: Any = None) -> str | None:
     """Where NaN or infinity stands."""
     try:
         values = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
@@ -223,7 +227,8 @@ def _missing_values(X: Any) -> str | None:
         return None
     if values.ndim != 2 or not counts.any():
         return None
-    names = list(getattr(X, "columns", range(values.shape[1])))
+    if names is None:
+        names = list(getattr(X, "columns", range(values.shape[1])))
     at_fault = [f"{shortened(names[j])} ({counts[j]})" for j in np.flatnonzero(counts)]
     return (
         "Values must be finite numbers; NaN or infinity found in these columns (how many): "
