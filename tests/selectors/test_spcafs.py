@@ -473,7 +473,7 @@ def test_more_features_than_active_rows_are_kept_with_a_warning(solver):
 
 
 def test_inactive_rows_are_ranked_by_how_near_they_are_to_becoming_active():
-    """For p = 1 an inactive row has the norm sqrt(eps) r / sqrt(1 - r^2), r = 2 |(S W)_i| / gamma."""
+    """For p = 1 such a row has the norm sqrt(eps) r / sqrt(1 - r^2) with r = 2 |(SW)_i| / gamma."""
     X = np.random.default_rng(0).standard_normal((60, 8)) * np.linspace(1, 3, 8)
     selector = SPCAFS(n_components=1, gamma=1e5, eps=1e-12, tol=1e-14, solver="dense").fit(X)
     centred = X - X.mean(axis=0)

@@ -124,7 +124,7 @@ def _how_sure(done: Tuned) -> str:
     if repeated.stability is None:
         return f"Stability: not measured; {repeated.why_not}."
     found = str(repeated.stability).rstrip(".")
-    sure = f"On halves of the samples: {found}."
+    sure = f"On halves of the samples, {found}."
     if repeated.n_components != done.choice.best.params["n_components"]:
         sure += f" (Halves allow n_components={repeated.n_components} only.)"
     return sure
