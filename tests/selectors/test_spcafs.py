@@ -463,7 +463,7 @@ def test_more_features_than_active_rows_are_kept_with_a_warning(solver):
     X = np.random.default_rng(0).standard_normal((60, 12)) * np.linspace(1, 3, 12)
     selector = SPCAFS(10, n_components=3, gamma=1e5, solver=solver)
     said = (
-        "10 features are to be kept, but only 3 rows of W are active .* The other 7 are ranked by"
+        r"10 features are to be kept, but only 3 rows of W are active .* The rest \(7\) is ranked"
     )
     with pytest.warns(InactiveRowsWarning, match=said):
         selector.fit(X)

@@ -173,12 +173,12 @@ class SPCAFS(BlockFitting):
     --------
     >>> from keepers import SPCAFS, datasets
     >>> X, names, y = datasets.load("srbct")
-    >>> selector = SPCAFS(50, n_components=3).fit(X)
+    >>> selector = SPCAFS(40, n_components=3).fit(X)
     >>> selector.transform(X).shape
-    (83, 50)
+    (83, 40)
     >>> len(selector.top(10).indices)
     10
-    >>> selector = SPCAFS(50, n_components=3, must_keep=[7], never_keep=[0, 1]).fit(X)
+    >>> selector = SPCAFS(40, n_components=3, must_keep=[7], never_keep=[0, 1]).fit(X)
     >>> selector.top(1).indices
     array([7])
     """
@@ -278,7 +278,7 @@ class SPCAFS(BlockFitting):
         warn_caller(
             f"{k} features are to be kept, but only {n_active} "
             f"{'row of W is' if n_active == 1 else 'rows of W are'} active (non-zero) with "
-            f"gamma={self.gamma_:.3g}. The other {k - n_active} are ranked by the norms that the "
+            f"gamma={self.gamma_:.3g}. The rest ({k - n_active}) is ranked by the norms that the "
             "smoothing (eps) leaves to inactive rows, larger the nearer a row is to becoming "
             "active. Use a smaller gamma, or keep fewer features.",
             InactiveRowsWarning,
