@@ -16,6 +16,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 # Reads blocks as lines of JSON; runs each statement by statement, as one types them at the prompt;
 # answers with what was printed. What a notebook would draw is drawn.
+SAID = "ignore:20 features are to be kept, but only 11"  # the page tells of it
 READER = """
 import ast, contextlib, io, json, sys, traceback
 
@@ -73,7 +74,7 @@ def reader(tmp_path):
     environment = {**os.environ, **ONE_THREAD, "COLUMNS": "100", "MPLBACKEND": "Agg"}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     with subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", READER],
+        [sys.executable, "-W", "error", "-W", SAID, "-c", READER],
         cwd=tmp_path,
         env=environment,
         stdin=subprocess.PIPE,

@@ -91,8 +91,8 @@ def distance(one, other):
 
 figure, axes = plt.subplots(1, 2, figsize=(9.4, 4.6), layout="compressed")
 for axis, limit in zip(axes, (None, 0.6), strict=True):
-    selector = SPCAFS(GENES, n_components=3, max_correlation=limit).fit(X)
-    kept = selector.top().indices
+    selector = SPCAFS(n_components=3, max_correlation=limit).fit(X)
+    kept = selector.top(GENES).indices
     in_blocks = leaves_list(linkage(X[:, kept].T, "average", metric=distance))
     alike = np.abs(np.corrcoef(X[:, kept[in_blocks]].T))
     image = axis.imshow(alike, cmap="magma_r", vmin=0, vmax=1)
@@ -118,7 +118,7 @@ plt.show()
 limits = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
 rank, strength = [], []
 for limit in limits:
-    kept = SPCAFS(GENES, n_components=3, max_correlation=limit).fit(X).top().indices
+    kept = SPCAFS(n_components=3, max_correlation=limit).fit(X).top(GENES).indices
     rank.append(effective_rank(X[:, kept]))
     strength.append(X[:, kept].var(axis=0).sum() / X.var(axis=0).sum())
 by_chance = np.mean(

@@ -9,29 +9,41 @@
     └── MissingDependencyError (also ImportError) an extra is not installed
     KeepersWarning            (also UserWarning)
     ├── DataWarning           usable, but something in the table was set aside
-    └── ConvergenceWarning    the answer may not be final
+    ├── ConvergenceWarning    the answer may not be final
+    └── InactiveRowsWarning   more features were asked for than the penalty left active
 
-Every message gives the rule, the value found and the way out.
+Every message gives the rule, the value found and the way out; values are quoted with `shortened`.
 """
 
 import sys
 import warnings
+from itertools import islice
+from typing import Any
 
 __all__ = [
     "ClusterError",
     "ConvergenceWarning",
     "DataError",
     "DataWarning",
+    "InactiveRowsWarning",
     "KeepersError",
     "KeepersWarning",
     "MissingDependencyError",
     "ParameterError",
+    "shortened",
     "warn_caller",
 ]
 
+_LONGEST = 100
+_MOST_ITEMS = 5
+_BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")")}
+
 
 class KeepersError(Exception):
-    """Root of all errors raised on purpose by keepers."""
+    """Root of all errors raised on purpose by keepers; each argument is a line of the message."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.args))
 
 
 class ParameterError(KeepersError, ValueError):
@@ -59,7 +71,58 @@ class DataWarning(KeepersWarning):
 
 
 class ConvergenceWarning(KeepersWarning):
-    """An iteration stopped before it settled."""
+    """An iteration stopped before it converged."""
+
+
+class InactiveRowsWarning(KeepersWarning):
+    """More features were asked for than rows of W are active."""
+
+
+def shortened(value: object, limit: int = _LONGEST) -> str:
+    """The repr of a value, short enough for a message whatever the value is.
+
+    Strings are cut with their length stated, collections after five items, and arrays and data
+    frames are given as type and shape.
+    """
+    try:
+        return _shortened(value, limit)
+    except Exception:  # a repr of somebody else's that fails must not hide the message
+        return f"<{type(value).__name__}>"
+
+
+def _shortened(value: object, limit: int) -> str:
+    if isinstance(value, (str, bytes)):
+        text = repr(value[: limit + 1])
+        if len(value) <= limit and len(text) <= limit + len("b''"):
+            return text
+        unit = "bytes" if isinstance(value, bytes) else "characters"
+        return f"{text[:limit]}...{text[-1]} ({len(value)} {unit})"
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"<{type(value).__name__} of shape {shape}>"
+    if type(value) in (list, tuple, set, frozenset, dict) and value:
+        return _shortened_items(value, limit)
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[:limit]}..."
+
+
+def _shortened_items(values: Any, limit: int) -> str:
+    """The first items in the brackets of their collection; deep nesting ends in its type."""
+    if limit < _MOST_ITEMS:
+        return f"<{type(values).__name__}>"
+    inner = limit // 2
+    if isinstance(values, dict):
+        pairs = islice(values.items(), _MOST_ITEMS)
+        items = [f"{shortened(key, inner)}: {shortened(item, inner)}" for key, item in pairs]
+    else:
+        items = [shortened(item, inner) for item in islice(values, _MOST_ITEMS)]
+    more = len(values) - len(items)
+    if more:
+        items.append("...")
+    opening, closing = _BRACKETS.get(type(values), ("{", "}"))
+    comma = "," if type(values) is tuple and len(values) == 1 else ""
+    text = f"{opening}{', '.join(items)}{comma}{closing}"
+    return f"{text} ({len(values)} items)" if more else text
 
 
 def warn_caller(message: str, category: type[KeepersWarning]) -> None:

@@ -8,8 +8,7 @@ import pytest
 from keepers.cli import options
 from keepers.cli.fitting import StepsLeft
 from keepers.cli.settings import METHODS
-from keepers.cli.shown import printable
-from keepers.cli.voice import in_words
+from keepers.cli.voice import in_words, printable
 from keepers.data.scaling import SCALINGS
 from keepers.evaluation import comparison
 from keepers.exceptions import ParameterError
@@ -39,7 +38,7 @@ def test_what_is_no_size_shape_or_list_is_refused_with_an_example():
         options.as_bytes("big")
     with pytest.raises(ParameterError, match="like 32x32; got '32'"):
         options.as_image_shape("32")
-    with pytest.raises(ParameterError, match="like 10,20,50; got '0'"):
+    with pytest.raises(ParameterError, match="as in 10,20; got '0'"):
         options.as_numbers("0", "--ks")
     assert options.as_image_shape("4x3") == (4, 3)
     assert options.as_numbers("3, 5", "--ks") == [3, 5]

@@ -1,6 +1,7 @@
 """`keepers select` and `keepers apply`, as a user runs them."""
 
 import html
+import inspect
 import json
 import re
 import shlex
@@ -12,6 +13,7 @@ import pytest
 from cli.test_malformed_files import options_of
 from data.test_malformed_files import SOUND
 from keepers import SPCAFS, VarianceScore, select_settings
+from keepers.cli.settings import HAS_AN_OPTION, METHODS, NOT_FOR_A_COMMAND, selector_class
 from keepers.data import open_table
 
 COLUMNS = ("--id", "sample", "--labels", "class")
@@ -163,7 +165,7 @@ def test_without_k_settings_that_are_given_are_held(quick_keepers, grouped):
 def test_without_k_more_components_than_the_table_has_are_refused(quick_keepers, grouped):
     done = quick_keepers("select", grouped, *COLUMNS, "--set", "n_components=99")
     assert done.returncode == 2
-    assert "n_components must be a whole number from 1 to 12; got 99" in done.stderr
+    assert "n_components must be an integer from 1 to 12; got 99" in done.stderr
 
 
 def test_without_k_other_methods_keep_as_many_features_as_carry_structure(quick_keepers, grouped):
@@ -324,3 +326,72 @@ def test_a_doubtful_first_line_is_told_and_can_be_decided(quick_keepers, tmp_pat
         assert "first line" not in decided.stderr
         assert json.loads(decided.stdout)["n_samples"] == n_samples
     assert json.loads(doubtful.stdout)["n_samples"] == 29
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_settings_outside_their_rules_are_refused_before_the_data_are_read(quick_keepers, method):
+    for name in inspect.signature(selector_class(method)).parameters:
+        if name in (*HAS_AN_OPTION, *NOT_FOR_A_COMMAND):
+            continue
+        for value in ("-1", "1e999", "-" * 5000 + "1"):
+            done = quick_keepers(
+                "select", "absent.csv", "-k", 1, "--method", method, "--set", f"{name}={value}"
+            )
+            if name in ("groups", "penalty_weights"):  # how many columns there are decides
+                assert "There is no file" in done.stderr
+                continue
+            assert (done.returncode, name in done.stderr) == (2, True), done.stderr
+            assert "must" in done.stderr
+            assert len(done.stderr) < 1000
+
+
+def test_tol_of_zero_is_no_error(quick_keepers, table):
+    settings = ("--set", "tol=0", "--set", "max_iter=20")
+    done = quick_keepers("select", table, "-k", 2, *COLUMNS, *settings)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("seed", ["-1", "4294967296", "1" + "0" * 30, "1.5"])
+@pytest.mark.parametrize("command", ["select", "tune", "compare"])
+def test_a_seed_outside_its_range_is_refused_before_the_data_are_read(quick_keepers, command, seed):
+    done = quick_keepers(command, "absent.csv", "--seed", seed)
+    assert done.returncode == 2
+    assert "--seed" in done.stderr
+    assert "absent.csv" not in done.stderr
+
+
+def test_the_largest_seed_is_taken(quick_keepers, table):
+    done = quick_keepers("select", table, "-k", 2, *COLUMNS, "--seed", "4294967295")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("method", ["spcafs", "variance", "lapscore"])
+@pytest.mark.parametrize("memory", [(), ("--memory", "1G")])
+def test_columns_set_aside_are_called_by_their_names(quick_keepers, tmp_path, method, memory):
+    if memory and method != "spcafs":
+        pytest.skip("only SPCAFS reads blocks")
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((30, 3)), columns=list("abc"))
+    frame.insert(1, "always the same", 1.0)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    done = quick_keepers("select", "t.csv", "-k", 1, "--method", method, *memory)
+    assert done.returncode == 0, done.stderr
+    assert "set aside and ranked last: 'always the same'." in done.stderr
+
+
+def test_settings_call_columns_by_their_names(quick_keepers, table):
+    groups = ("--set", "groups=[['g0','g5']]")
+    done = quick_keepers("select", table, "-k", 2, *COLUMNS, *groups, "--json")
+    assert done.returncode == 0, done.stderr
+    frame = pd.read_csv(table).iloc[:, 2:]
+    by_hand = SPCAFS(2, groups=[["g0", "g5"]], random_state=0).fit(frame).top().names.tolist()
+    assert [feature["name"] for feature in json.loads(done.stdout)["features"]] == by_hand
+    done = quick_keepers("select", table, "-k", 2, *COLUMNS, "--set", "groups=[['g0'],['g0']]")
+    assert "Groups must not overlap; 'g0'" in done.stderr
+
+
+def test_fewer_active_rows_than_features_asked_for_are_said_once(quick_keepers, table):
+    done = quick_keepers("select", table, "-k", 5, *COLUMNS, "--set", "gamma=1e6")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("5 features are to be kept, but only 1 row of W is active") == 1
+    quiet = quick_keepers("select", table, "-k", 5, *COLUMNS, "--set", "gamma=1e6", "--quiet")
+    assert quiet.stderr == ""

@@ -94,7 +94,7 @@ def test_datasets_lists_what_is_here_and_what_is_not(quick_keepers, tmp_path):
     ("arguments", "code", "said"),
     [
         (["compare"], 2, "DATA"),
-        (["compare", "srbct", "--ks", "ten"], 2, "--ks takes whole numbers"),
+        (["compare", "srbct", "--ks", "ten"], 2, "--ks must be integers >= 1"),
         (["compare", "srbct", "--methods", "spca"], 2, "no method 'spca'"),
         (["compare", "srbct", "--scale", "big"], 2, "--scale must be one of"),
         (["compare", "no-such-table"], 1, "no-such-table"),

@@ -38,6 +38,7 @@ def recommended(keepers, *arguments):
     return json.loads(done.stdout)
 
 
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
 def test_the_recommendation_is_that_of_the_library(quick_keepers, grouped):
     result = recommended(quick_keepers, grouped, *COLUMNS, "--resamples", 0)
     X = open_table(grouped, identifier="sample", labels="class").X

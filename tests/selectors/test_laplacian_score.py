@@ -85,7 +85,7 @@ def test_sparse_storage_changes_nothing(storage, weights):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_neighbors": 0}, "n_neighbors must be a whole number from 1 on; got 0"),
+        ({"n_neighbors": 0}, "n_neighbors must be an integer >= 1; got 0"),
         ({"weights": "cosine"}, "weights must be one of 'heat', 'binary'; got 'cosine'"),
         ({"bandwidth": 0.0}, "bandwidth must be a finite number > 0; got 0.0"),
         ({"self_loops": 1}, "self_loops must be True or False; got 1"),

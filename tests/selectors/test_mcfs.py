@@ -128,10 +128,10 @@ def test_sparse_storage_changes_nothing(storage):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_clusters": 0}, "n_clusters must be a whole number from 1 on; got 0"),
-        ({"n_neighbors": 2.5}, "n_neighbors must be a whole number from 1 on; got 2.5"),
-        ({"cardinality": 0}, "cardinality must be a whole number from 1 on; got 0"),
-        ({"cardinality": 13}, "cardinality must be a whole number from 1 to 12; got 13"),
+        ({"n_clusters": 0}, "n_clusters must be an integer >= 1; got 0"),
+        ({"n_neighbors": 2.5}, "n_neighbors must be an integer >= 1; got 2.5"),
+        ({"cardinality": 0}, "cardinality must be an integer >= 1; got 0"),
+        ({"cardinality": 13}, "cardinality must be an integer from 1 to 12; got 13"),
         ({"ridge": -1.0}, "ridge must be a finite number >= 0; got -1.0"),
         ({"bandwidth": "mean"}, "bandwidth must be a finite number > 0; got 'mean'"),
     ],

@@ -21,8 +21,14 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
-from keepers import SPCAFS, datasets
-from keepers.exceptions import ConvergenceWarning, DataError, DataWarning, ParameterError
+from keepers import SPCAFS, SPCAFSCV, StabilitySelector, datasets
+from keepers.exceptions import (
+    ConvergenceWarning,
+    DataError,
+    DataWarning,
+    InactiveRowsWarning,
+    ParameterError,
+)
 from keepers.selectors.floors import VarianceScore
 
 
@@ -64,6 +70,7 @@ def test_fitted_attributes_are_consistent(planted):
     assert selector.gamma_ == pytest.approx(0.1 * leading, rel=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
 def test_the_default_keeps_half_a_share_keeps_that_share(planted):
     assert SPCAFS().fit(planted).support_.sum() == 20
     assert SPCAFS(0.25).fit(planted).support_.sum() == 10
@@ -84,6 +91,7 @@ def test_top_gives_any_k_without_refitting(frame):
         selector.top(41)
 
 
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
 def test_recall_on_wide_planted_data_beats_variance_ranking():
     # 300 x 20,000; 50 informative features of the same variance as the noise around them.
     rng = np.random.default_rng(1)
@@ -332,9 +340,9 @@ def test_an_interrupted_fit_leaves_nothing_behind(planted):
         ({"p": True}, r"p must lie in \(0, 1\]; got True"),
         ({"eps": 0}, r"eps must lie in \(0, 1\]; got 0"),
         ({"tol": -1}, r"tol must be a finite number >= 0; got -1"),
-        ({"max_iter": 0}, r"max_iter must be a whole number from 1 on; got 0"),
+        ({"max_iter": 0}, r"max_iter must be an integer >= 1; got 0"),
         ({"solver": "fast"}, r"solver must be one of 'auto', 'block', 'dense'; got 'fast'"),
-        ({"n_components": 0}, r"n_components must be a whole number from 1 on; got 0"),
+        ({"n_components": 0}, r"n_components must be an integer >= 1; got 0"),
         ({"n_components": 1.0}, r"n_components must be .* got 1.0.* share in \(0, 1\)"),
         ({"n_components": "mle"}, r"n_components must be .* got 'mle'"),
         ({"n_components": 41}, r"n_components must be .* from 1 to 40; got 41.*60 samples"),
@@ -467,3 +475,53 @@ def test_rows_of_equal_norm_are_ordered_by_variance():
     X = np.kron(np.eye(4), [[1.0], [-1.0]]) * [2.0, 5.0, 3.0, 4.0]
     selector = SPCAFS(2, n_components=2, gamma=1e-3).fit(X)
     assert selector.top().indices.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("solver", ["block", "dense"])
+def test_more_features_than_active_rows_are_kept_with_a_warning(solver):
+    """At an extreme penalty exactly m rows are active (Theorem 1: W'W = I has rank m)."""
+    X = np.random.default_rng(0).standard_normal((60, 12)) * np.linspace(1, 3, 12)
+    selector = SPCAFS(10, n_components=3, gamma=1e5, solver=solver)
+    said = (
+        r"10 features are to be kept, but only 3 rows of W are active .* The rest \(7\) is ranked"
+    )
+    with pytest.warns(InactiveRowsWarning, match=said):
+        selector.fit(X)
+    assert selector.n_active_ == 3
+    np.testing.assert_array_equal(np.sort(selector.scores_)[:-3] < 1e-4, True)
+    assert selector.support_.sum() == 10
+
+
+def test_inactive_rows_are_ranked_by_how_near_they_are_to_becoming_active():
+    """For p = 1 such a row has the norm sqrt(eps) r / sqrt(1 - r^2) with r = 2 |(SW)_i| / gamma."""
+    X = np.random.default_rng(0).standard_normal((60, 8)) * np.linspace(1, 3, 8)
+    selector = SPCAFS(n_components=1, gamma=1e5, eps=1e-12, tol=1e-14, solver="dense").fit(X)
+    centred = X - X.mean(axis=0)
+    pull = np.linalg.norm(centred.T @ (centred @ selector.components_.T), axis=1)
+    inactive = selector.scores_ < 2e-6
+    assert inactive.sum() == 8 - selector.n_active_ == 7
+    r = 2 * pull[inactive] / selector.gamma_
+    expected = 1e-6 * r / np.sqrt(1 - r**2)
+    np.testing.assert_allclose(selector.scores_[inactive], expected, rtol=1e-2)
+
+
+@pytest.mark.parametrize(("k", "gamma"), [(None, 1e5), (3, 1e5), (10, 1e-3)])
+def test_nothing_is_said_where_no_number_was_asked_for_or_enough_rows_are_active(k, gamma):
+    X = np.random.default_rng(0).standard_normal((60, 12)) * np.linspace(1, 3, 12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        selector = SPCAFS(k, n_components=3, gamma=gamma).fit(X)
+    assert selector.n_active_ == (3 if gamma > 1 else 12)
+
+
+def test_halves_and_searches_do_not_repeat_the_warning_about_inactive_rows():
+    X = np.random.default_rng(0).standard_normal((60, 12)) * np.linspace(1, 3, 12)
+    selector = SPCAFS(10, n_components=3, gamma=1e5)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        StabilitySelector(selector, n_resamples=4, random_state=0).fit(X)
+    assert [w.category for w in caught].count(InactiveRowsWarning) == 1
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        SPCAFSCV(10, n_components=[3], gamma_shares=[10.0], random_state=0).fit(X)
+    assert [w.category for w in caught].count(InactiveRowsWarning) == 1

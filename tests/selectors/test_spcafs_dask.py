@@ -21,7 +21,10 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("distributed")
 
 # Dask before 2025 says so whenever a test runs here while the cluster of the file is up.
-pytestmark = pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler:UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler:UserWarning"),
+    pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning"),
+]
 
 # Little enough that neither a scatter nor the rows of the wide table are held.
 STREAMING = 120 * 2**20

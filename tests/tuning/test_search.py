@@ -57,6 +57,7 @@ def test_everything_tried_is_there_best_first(choice):
         assert row["score"] == pytest.approx(expected)
 
 
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
 def test_the_params_repeat_the_choice(planted, choice):
     again = SPCAFS(**choice.params).fit(planted)
     assert set(again.top().indices) == set(choice.best.columns)
@@ -126,7 +127,7 @@ def test_a_table_too_small_for_the_numbers_tries_a_third_of_its_columns():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_components": "many"}, "n_components must be a whole number"),
+        ({"n_components": "many"}, "n_components must be an integer"),
         ({"gamma_shares": []}, "gamma_shares must be a value or a sequence"),
         ({"gamma_shares": [0.0]}, "gamma_shares must be a finite number > 0"),
         ({"max_correlation": [2.0]}, r"max_correlation must lie in \(0, 1\]"),
@@ -144,6 +145,7 @@ def test_settings_that_cannot_be_tried_are_refused(planted, settings, message):
 # The estimator
 
 
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
 def test_the_estimator_keeps_what_its_winner_keeps(planted):
     selector = SPCAFSCV(random_state=0, **QUICK).fit(planted)
     winner = SPCAFS(**selector.best_params_).fit(planted)

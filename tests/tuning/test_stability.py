@@ -327,7 +327,7 @@ def test_settings_of_the_inner_selector_are_reached_from_outside(table):
         ({"selector": "SPCAFS"}, "selector must be a selector of this library"),
         ({"selector": SPCAFS}, "selector must be a selector of this library"),
         ({"n_resamples": 7}, "n_resamples must be even; got 7"),
-        ({"n_resamples": 0}, "n_resamples must be a whole number from 2 on; got 0"),
+        ({"n_resamples": 0}, "n_resamples must be an integer >= 2; got 0"),
         ({"threshold": 0.5}, r"threshold must lie in \(0.5, 1\]; got 0.5"),
         ({"threshold": 1.2}, "threshold must lie in"),
         ({"memory": 3}, "memory must be a folder"),

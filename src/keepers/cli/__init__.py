@@ -1,4 +1,4 @@
-"""The command ``keepers``: the only room that prints."""
+"""The command ``keepers``: the only package that prints."""
 
 import sys
 
@@ -9,6 +9,7 @@ def main() -> None:
     """Entry point of the command; says what to install if the extra is missing."""
     try:
         from keepers.cli.app import app
+        from keepers.cli.voice import make_streams_safe
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich", "pydantic"):
             raise
@@ -17,4 +18,5 @@ def main() -> None:
             file=sys.stderr,
         )
         raise SystemExit(1) from None
+    make_streams_safe()
     app()

@@ -1,8 +1,11 @@
 """The commands, gathered."""
 
-from typing import Annotated
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from keepers import __version__
 from keepers.cli.apply import apply
@@ -11,11 +14,40 @@ from keepers.cli.datasets import datasets
 from keepers.cli.reproduce import reproduce
 from keepers.cli.select import select
 from keepers.cli.tune import tune
+from keepers.cli.voice import COULD_NOT, cut, end_with, flush_results, printable
 
 __all__ = ["app"]
 
+
+class SafeCommands(TyperGroup):
+    """The commands; what the parser says of wrong options cannot steer the terminal either."""
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **settings: Any) -> Any:
+        """Run the command and end the process."""
+        words = sys.argv[1:] if args is None else args
+        settings["standalone_mode"] = False
+        try:
+            code = super().main(args, *more, **settings)
+        except typer.Abort:
+            code = COULD_NOT
+        except OSError as error:
+            end_with(error)
+        except Exception as raised:
+            if not hasattr(raised, "format_message"):  # the parser's own errors have it
+                raise
+            problem: Any = raised
+            # Line breaks are the parser's, unless some argument has one.
+            keep = "" if any("\n" in word for word in words) else "\n"
+            problem.message = printable(cut(str(problem.message)), keep=keep)
+            problem.show()
+            code = problem.exit_code
+        flush_results()
+        sys.exit(code if isinstance(code, int) else 0)
+
+
 app = typer.Typer(
     name="keepers",
+    cls=SafeCommands,
     help="Which features of an unlabelled table are worth keeping.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -26,11 +26,11 @@ __all__ = ["apply"]
 @errors_in_one_sentence
 def apply(
     recipe: Annotated[
-        Path, typer.Argument(metavar="RECIPE", help="What `keepers select --save` wrote.")
+        Path, typer.Argument(metavar="RECIPE", help="Recipe written by `keepers select --save`.")
     ],
     data: DataArgument,
     out: Annotated[
-        Path, typer.Option(metavar="FILE", help="Write the columns; the suffix says the format.")
+        Path, typer.Option(metavar="FILE", help="Write the columns; the suffix sets the format.")
     ],
     id: IdOption = None,
     labels: LabelsOption = None,

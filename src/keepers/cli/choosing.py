@@ -37,7 +37,7 @@ WORTH_PROCESSES = 100_000
 
 @dataclass(frozen=True)
 class Choice:
-    """What the user left open, settled."""
+    """What the user left open, chosen."""
 
     params: dict[str, Any]
     """For the selector: ``n_features_to_select``, and the settings that were searched."""

@@ -1,10 +1,9 @@
 """`keepers datasets`: what can be named instead of a file."""
 
-from rich.console import Console
 from rich.table import Table
 
 from keepers.cli.options import DebugOption
-from keepers.cli.voice import errors_in_one_sentence, note
+from keepers.cli.voice import PlainConsole, errors_in_one_sentence, note
 
 __all__ = ["datasets"]
 
@@ -34,7 +33,7 @@ def datasets(debug: DebugOption = False) -> None:
         absent += not here
         shape = (str(entry.n_samples), str(entry.n_features), str(entry.n_classes))
         table.add_row(entry.name, *shape, entry.scaling, "yes" if here else "no", entry.source)
-    Console(soft_wrap=True).print(table)
+    PlainConsole(soft_wrap=True).print(table)
     if absent:
         note(
             f"{absent} of {len(catalogue())} catalogued sets are not in {data_folder()}. keepers "

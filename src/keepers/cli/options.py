@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from keepers.exceptions import ParameterError
+from keepers.exceptions import ParameterError, shortened
 
 __all__ = [
     "METHOD_NAMES",
@@ -81,7 +81,10 @@ HeaderOption = Annotated[
 ScaleOption = Annotated[
     str, typer.Option("--scale", metavar="HOW", help=f"One of: {', '.join(SCALINGS)}.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random numbers.")]
+LARGEST_SEED = 2**32 - 1
+SeedOption = Annotated[
+    int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="Seed of all random numbers.")
+]
 ThreadsOption = Annotated[
     int | None,
     typer.Option("--threads", min=1, help="Cores to use; all of them if not given."),
@@ -128,7 +131,7 @@ def as_image_shape(text: str) -> tuple[int, int]:
     """Read "32x32" as (32, 32)."""
     match = re.fullmatch(r"(\d+)[xX](\d+)", text.strip())
     if match is None or not (int(match[1]) and int(match[2])):
-        raise ParameterError(f"--image takes height x width, like 32x32; got {text!r}.")
+        raise ParameterError(f"--image must be height x width, like 32x32; got {shortened(text)}.")
     return int(match[1]), int(match[2])
 
 
@@ -136,18 +139,20 @@ def check_scaling(scaling: str) -> str:
     """Refuse a scaling that does not exist. "none" is another word for "raw"."""
     scaling = "raw" if scaling == "none" else scaling
     if scaling not in SCALINGS:
-        raise ParameterError(f"--scale must be one of {', '.join(SCALINGS)}; got {scaling!r}.")
+        raise ParameterError(
+            f"--scale must be one of {', '.join(SCALINGS)}; got {shortened(scaling)}."
+        )
     return scaling
 
 
 def as_numbers(text: str, option: str) -> list[int]:
-    """Read "10,20,50" as numbers of at least 1."""
+    """Read "10,20,50" as integers >= 1."""
     try:
         numbers = [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
         numbers = []
     if not numbers or min(numbers) < 1:
-        raise ParameterError(f"{option} takes whole numbers like 10,20,50; got {text!r}.")
+        raise ParameterError(f"{option} must be integers >= 1, as in 10,20; got {shortened(text)}.")
     return numbers
 
 

@@ -1,6 +1,5 @@
 """`keepers select`: from a file to the features worth keeping."""
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,7 +25,7 @@ from keepers.cli.options import (
     check_scaling,
     refuse_existing,
 )
-from keepers.cli.voice import errors_in_one_sentence, waiting
+from keepers.cli.voice import errors_in_one_sentence, shell_command, waiting
 from keepers.exceptions import ParameterError
 
 __all__ = ["select"]
@@ -38,7 +37,7 @@ def select(
     k: Annotated[
         int | None,
         typer.Option(
-            "-k", "--features", min=1, help="How many features to keep; chosen if not given."
+            "-k", "--features", min=1, help="Number of features to keep; chosen if not given."
         ),
     ] = None,
     method: Annotated[
@@ -52,18 +51,18 @@ def select(
     ] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option("--keep", metavar="COLUMN", help="Feature that must stay; may be repeated."),
+        typer.Option("--keep", metavar="COLUMN", help="Feature to keep always; may be repeated."),
     ] = None,
     never: Annotated[
         list[str] | None,
-        typer.Option("--never", metavar="COLUMN", help="Feature that must go; may be repeated."),
+        typer.Option("--never", metavar="COLUMN", help="Feature never to keep; may be repeated."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the kept columns; the suffix says the format."),
+        typer.Option(metavar="FILE", help="Write the kept columns; the suffix sets the format."),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page to look at (HTML).")
+        Path | None, typer.Option(metavar="FILE", help="Write a report (HTML).")
     ] = None,
     save: Annotated[
         Path | None,
@@ -71,19 +70,21 @@ def select(
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Read in blocks, within so much memory (4G)."),
+        typer.Option(metavar="SIZE", help="Read in blocks, using at most SIZE of memory (4G)."),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Read in blocks, by so many local processes (Dask)."),
+        typer.Option(min=1, metavar="N", help="Read in blocks, with N local processes (Dask)."),
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Read in blocks, by a Dask cluster (tcp://...)."),
+        typer.Option(metavar="ADDRESS", help="Read in blocks, on a Dask cluster (tcp://...)."),
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Keep the state of the fit; if killed, it goes on."),
+        typer.Option(
+            metavar="FILE", help="Save progress to FILE; an interrupted fit then resumes."
+        ),
     ] = None,
     id: IdOption = None,
     labels: LabelsOption = None,
@@ -167,7 +168,7 @@ def select(
         columns = selection.columns
         write_columns(table, columns, out, identifier=id, labels=labels, force=force)
     if report is not None:
-        command = shlex.join(["keepers", *sys.argv[1:2], *options, *sys.argv[2:]])
+        command = shell_command(["keepers", *sys.argv[1:2], *options, *sys.argv[2:]])
         write_report(selection, report, picture, image_columns_first, command, force)
     written = {"out": out, "report": report, "recipe": save}
     finish(selection, written, json=json, force=force, quiet=quiet)

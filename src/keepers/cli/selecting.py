@@ -11,7 +11,7 @@ import numpy as np
 
 from keepers.cli.fitting import fit_with_progress
 from keepers.cli.shown import KeptFeature, print_json, print_kept, printable
-from keepers.cli.voice import note
+from keepers.cli.voice import as_unicode, note
 from keepers.data import scale_samples
 from keepers.data.recipe import Recipe, checksum
 from keepers.data.table import LabelledTable
@@ -106,7 +106,7 @@ def selected(
 ) -> TableSelection:
     """Fit, and describe each kept feature."""
     began = time.perf_counter()
-    fit_with_progress(selector, X, threads=threads, quiet=quiet)
+    fit_with_progress(selector, X, table.feature_names, threads=threads, quiet=quiet)
     seconds = time.perf_counter() - began
     top = selector.top()
     spread = column_moments(X).sum_of_squares
@@ -166,7 +166,7 @@ def write_report(
         labels=table.labels,
         image_shape=image_shape,
         image_order="F" if columns_first else "C",
-        source=table.name,
+        source=as_unicode(selection.name),
         command=command,
         seconds=selection.seconds,
     ).save(path, force=force)
@@ -183,7 +183,7 @@ def recipe_of(selection: Selection) -> Recipe:
         method=type(selector).__name__,
         params=params,
         scaling=selection.scaling,
-        source=selection.name,
+        source=as_unicode(selection.name),
         shape=selection.shape,
         checksum=selection.checksum(),
         versions={"python": platform.python_version(), **package_versions()},
@@ -210,16 +210,15 @@ def as_json(selection: Selection, written: dict[str, Path | None]) -> dict[str, 
     }
 
 
-def in_words(selection: Selection, written: dict[str, Path | None]) -> str:
+def in_words(selection: Selection, written: dict[str, Path | None]) -> list[str]:
     """The result in a sentence, and a line for each file."""
     n_samples, n_features = selection.shape
-    sentences = [
+    lines = [
         f"{type(selection.selector).__name__} kept {len(selection.kept)} of {n_features} "
         f"features of {selection.name} ({n_samples} samples) in {selection.seconds:.1f} s; they "
         f"hold {selection.variance_share:.1%} of the variance."
     ]
-    sentences += [f"{what}: {path}" for what, path in written.items() if path is not None]
-    return "\n".join(sentences)
+    return lines + [f"{what}: {path}" for what, path in written.items() if path is not None]
 
 
 def finish(
@@ -237,4 +236,5 @@ def finish(
         print_json(as_json(selection, written))
     else:
         print_kept(selection.kept)
-        note(in_words(selection, written), quiet=quiet)
+        for line in in_words(selection, written):
+            note(line, quiet=quiet)

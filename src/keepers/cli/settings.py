@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keepers.data.wording import closest, listed
-from keepers.exceptions import DataError, ParameterError
+from keepers.exceptions import DataError, ParameterError, shortened
 from keepers.selectors import all_selectors
 
 __all__ = ["METHODS", "keep_and_never", "make_selector", "read_settings", "selector_class"]
@@ -35,8 +35,10 @@ def selector_class(method: str) -> Any:
     """The class of a method; a name that does not exist is refused with the nearest that does."""
     if method.lower() not in METHODS:
         close = difflib.get_close_matches(method.lower(), METHODS, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ParameterError(f"--method must be one of {', '.join(METHODS)}; got {method!r}.{hint}")
+        hint = f" Did you mean {shortened(close[0])}?" if close else ""
+        raise ParameterError(
+            f"--method must be one of {', '.join(METHODS)}; got {shortened(method)}.{hint}"
+        )
     return all_selectors()[METHODS[method.lower()]]
 
 
@@ -51,10 +53,13 @@ def read_settings(method: str, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def make_selector(method: str, k: int | None, settings: dict[str, Any], seed: int) -> Any:
-    """A selector of that name with these settings."""
+    """A selector of that name with these settings, checked before any data are read."""
     made = selector_class(method)(k, **settings)
     if "random_state" in made.get_params() and "random_state" not in settings:
         made.set_params(random_state=seed)
+    made._check_settings()
+    if hasattr(made, "_check_parameters"):
+        made._check_parameters()
     return made
 
 
@@ -62,16 +67,16 @@ def _setting(text: str, known: list[str], method: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if name in HAS_AN_OPTION:
         raise ParameterError(
-            f"{name} has an option of its own, {HAS_AN_OPTION[name]}; got {text!r}."
+            f"{name} has an option of its own, {HAS_AN_OPTION[name]}; got {shortened(text)}."
         )
     if not equals or name not in known:
         raise ParameterError(
             f"--set takes NAME=VALUE with a setting of {method} ({', '.join(known) or 'none'}); "
-            f"got {text!r}."
+            f"got {shortened(text)}."
         )
     try:
         return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         return name, value  # a word, as in gamma=scale
 
 
@@ -99,7 +104,7 @@ def _places(option: str, names: Sequence[str], places: dict[str, int]) -> list[i
     absent = [name for name in names if name not in places]
     if absent:
         raise DataError(
-            f"{option} must name features of the table; there is no {absent[0]!r}."
+            f"{option} must name features of the table; there is no {shortened(absent[0])}."
             f"{closest(absent[0], places)} They are {listed([repr(name) for name in places])}."
         )
     return sorted({places[name] for name in names}) or None

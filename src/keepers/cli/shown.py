@@ -3,14 +3,14 @@
 import json
 import math
 import sys
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from keepers.cli.voice import PlainConsole, as_unicode, printable, say
 
 __all__ = ["KeptFeature", "print_json", "print_kept", "printable"]
 
@@ -34,16 +34,16 @@ class KeptFeature:
 def print_kept(kept: Sequence[KeptFeature]) -> None:
     """The best on a terminal; all of them, separated by tabs, in a pipe."""
     if not sys.stdout.isatty():
-        print("rank\tfeature\tscore\tvariance\tneighbour\tcorrelation")
+        say("rank", "feature", "score", "variance", "neighbour", "correlation")
         for rank, feature in enumerate(kept, 1):
-            print(rank, *_cells(feature, width=None), sep="\t")
+            say(str(rank), *_cells(feature, width=None))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("rank", "feature", "score", "variance", "nearest kept", "r"):
         table.add_column(heading, justify="left" if heading in _TEXTS else "right")
     for rank, feature in enumerate(kept[:ON_A_TERMINAL], 1):
         table.add_row(str(rank), *(Text(cell) for cell in _cells(feature, LONGEST_NAME)))
-    console = Console()
+    console = PlainConsole()
     console.print(table)
     if len(kept) > ON_A_TERMINAL:
         console.print(f"... and {len(kept) - ON_A_TERMINAL} more", style="dim")
@@ -63,29 +63,16 @@ def _cells(feature: KeptFeature, width: int | None) -> tuple[str, ...]:
     )
 
 
-def printable(name: str, width: int | None = None) -> str:
-    """A name that cannot steer a terminal or break a line; shortened to ``width``."""
-    safe = "".join(_visible(character) for character in name)
-    return safe if width is None or len(safe) <= width else safe[: width - 1] + "…"
-
-
-def _visible(character: str) -> str:
-    # Cc: control, Cf: format (such as right-to-left marks), Cs: lone surrogates, Zl/Zp: new lines.
-    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-        return character.encode("unicode_escape", "surrogatepass").decode("ascii")
-    return character
-
-
 def print_json(content: dict[str, Any]) -> None:
-    """Plain ASCII JSON; what is not a number becomes null."""
-    print(json.dumps(_without_nan(content), indent=1, allow_nan=False))
+    """Plain ASCII JSON; what is not a number becomes null, what is not Unicode an escape."""
+    print(json.dumps(_as_json(content), indent=1, allow_nan=False))
 
 
-def _without_nan(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key): _without_nan(item) for key, item in value.items()}
+        return {str(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_nan(item) for item in value]
+        return [_as_json(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value
+    return as_unicode(value) if isinstance(value, str) else value

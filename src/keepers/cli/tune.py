@@ -29,7 +29,7 @@ def tune(
     data: DataArgument,
     k: Annotated[
         int | None,
-        typer.Option("-k", "--features", min=1, help="How many to keep; found if not given."),
+        typer.Option("-k", "--features", min=1, help="Number to keep; chosen if not given."),
     ] = None,
     id: IdOption = None,
     labels: LabelsOption = None,
@@ -39,10 +39,11 @@ def tune(
     resamples: Annotated[
         int,
         typer.Option(
-            min=0, help="Halves of the samples that say how sure it is, an even number; 0: none."
+            min=0,
+            help="Number of half-samples used to estimate stability (even; 0 disables).",
         ),
     ] = 20,
-    json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     max_size: MaxSizeOption = None,
     seed: SeedOption = 0,
     threads: ThreadsOption = None,

@@ -1,6 +1,5 @@
-"""What `keepers tune` does: search, fit the winner, ask how sure it is."""
+"""What `keepers tune` does: search, fit the winner, estimate its stability."""
 
-import shlex
 import time
 import warnings
 from dataclasses import asdict, dataclass
@@ -11,7 +10,7 @@ from sklearn.base import clone
 from keepers.cli.choosing import as_options, processes, search
 from keepers.cli.selecting import Selection, ready_to_select, selected
 from keepers.cli.settings import make_selector
-from keepers.cli.voice import counting
+from keepers.cli.voice import counting, shell_command
 from keepers.data.table import LabelledTable
 from keepers.exceptions import KeepersError, KeepersWarning, ParameterError
 from keepers.tuning import SettingsChoice, Stability, StabilitySelector, Trial
@@ -75,7 +74,7 @@ def check_resamples(n_resamples: int) -> None:
     """Halves come in pairs; 0 means none."""
     if n_resamples % 2:
         raise ParameterError(
-            f"--resamples must be even, since halves come in pairs, or 0; got {n_resamples}."
+            f"--resamples must be an even integer >= 0, as halves come in pairs; got {n_resamples}."
         )
 
 
@@ -106,7 +105,7 @@ def _repeated(
 ) -> Repeated:
     began = time.perf_counter()
     if not n_resamples:
-        return Repeated(None, "--resamples 0 leaves it out", None, 0.0)
+        return Repeated(None, "--resamples 0 disables it", None, 0.0)
     n_samples = X.shape[0]
     if n_samples < FEWEST_SAMPLES_FOR_HALVES:
         return Repeated(None, f"{n_samples} samples are too few to halve", None, 0.0)
@@ -158,7 +157,7 @@ def command_for(
     words += [str(part) for pair in options.items() if pair[1] is not None for part in pair]
     words += [part for column in drop for part in ("--drop", column)]
     words += [] if header is None else ["--header" if header else "--no-header"]
-    return shlex.join([*words, "--out", "kept.csv"])
+    return shell_command([*words, "--out", "kept.csv"])
 
 
 def as_json(done: Tuned, command: str | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A recommendation for people: how many, which settings, why, how sure, and how to apply it."""
+"""A recommendation for people: how many, which settings, why, how stable, and how to apply it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ HEADINGS = (
     "gamma/lambda1",
     "scaling",
     "max_corr",
-    "live",
+    "active",
     "fidelity",
     "clumpiness",
     "score",
@@ -26,7 +26,7 @@ TERMS = """\
 (To carry structure: to be predicted by the other features better than chance. Leverage: the share
 of a feature in the leading components.)"""
 LEGEND = """\
-gamma/lambda1: penalty over the leading eigenvalue. live: features that the penalty leaves alive.
+gamma/lambda1: penalty over the leading eigenvalue. active: features with non-zero rows of W.
 fidelity: share of the nearest samples in the whole table that stay so in the kept features.
 clumpiness: how much nearer those are than without clusters. score: fidelity * sqrt(clumpiness)."""
 
@@ -70,7 +70,7 @@ def _settings_in_words(done: Tuned) -> list[tuple[str, str, str]]:
     words = {
         "n_components": "directions that the features span together",
         "gamma": f"penalty, {best.gamma_share:g} times the leading eigenvalue; leaves "
-        f"{counted(best.n_live)} alive",
+        f"{counted(best.n_live)} active",
         "p": "exponent of the penalty",
         "scaling": _scaling_in_words(best.params["scaling"]),
         "max_correlation": _limit_in_words(best.params["max_correlation"]),
@@ -88,8 +88,8 @@ def _scaling_in_words(power: float) -> str:
 
 def _limit_in_words(limit: float | None) -> str:
     if limit is None:
-        return "passes over nothing"
-    return "passes over features more correlated than this with a better one"
+        return "skips no feature"
+    return "skips features more correlated than this with a better one"
 
 
 def _trial_cells(trial: Trial) -> tuple[str, ...]:
@@ -122,9 +122,9 @@ def _ahead(done: Tuned) -> str:
 def _how_sure(done: Tuned) -> str:
     repeated = done.repeated
     if repeated.stability is None:
-        return f"How sure: not measured; {repeated.why_not}."
+        return f"Stability: not measured; {repeated.why_not}."
     found = str(repeated.stability).rstrip(".")
-    sure = f"How sure: selected again from halves of the samples, {found}."
+    sure = f"On halves of the samples, {found}."
     if repeated.n_components != done.choice.best.params["n_components"]:
         sure += f" (Halves allow n_components={repeated.n_components} only.)"
     return sure

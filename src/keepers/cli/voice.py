@@ -1,17 +1,24 @@
 """How the command speaks: results to stdout, everything else to stderr, and four exit codes.
 
-0: done. 1: could not, with one sentence why and the way out. 2: misuse. 130: interrupted. A
-traceback is shown only with ``--debug``.
+0: done. 1: could not, with one sentence why and the way out. 2: misuse. 130: interrupted. 141: the
+reader of the output has left, as in ``keepers ... | head``. A traceback is shown only with
+``--debug``.
+
+Names of files, columns and cells come from others. All that is printed therefore passes through
+`printable`, which shows control characters as escapes, and none of it is read as markup.
 """
 
 import functools
 import os
+import shlex
 import sys
 import time
+import traceback
+import unicodedata
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn, TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -29,41 +36,142 @@ __all__ = [
     "COULD_NOT",
     "INTERRUPTED",
     "MISUSE",
+    "READER_LEFT",
+    "PlainConsole",
+    "as_unicode",
     "counting",
+    "cut",
+    "end_with",
     "errors_in_one_sentence",
+    "flush_results",
     "in_words",
+    "make_streams_safe",
     "note",
+    "printable",
+    "say",
+    "shell_command",
+    "spinner",
     "stderr",
     "waiting",
 ]
 
-COULD_NOT, MISUSE, INTERRUPTED = 1, 2, 130
+COULD_NOT, MISUSE, INTERRUPTED, READER_LEFT = 1, 2, 130, 141
+LONGEST_LINE = 2000
+MOST_LINES = 20
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
-stderr = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
+
+class PlainConsole(Console):
+    """A console that prints text as it is: no markup, no emoji codes."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(markup=False, highlight=False, emoji=False, **settings)
+
+    def on_broken_pipe(self) -> None:
+        """End as everything else does that is printed."""
+        _end_without_reader()
+
+
+stderr = PlainConsole(stderr=True, soft_wrap=True)
+
+
+def make_streams_safe() -> None:
+    """Let nothing that is printed fail: for want of a stream, or of a character in its encoding.
+
+    A stream that the shell closed (``>&-``) becomes the null device, which also keeps its number
+    from being given to a file that is opened later.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def printable(text: str, width: int | None = None, keep: str = "") -> str:
+    """Text that cannot steer a terminal or break a line; shortened to ``width``.
+
+    Characters in ``keep`` stay as they are.
+    """
+    safe = text
+    if not (text.isascii() and text.isprintable()):
+        safe = "".join(c if c in keep else _visible(c) for c in text)
+    return safe if width is None or len(safe) <= width else safe[: width - 1] + "…"
+
+
+def _visible(character: str) -> str:
+    # Cc: control, Cf: format (such as right-to-left marks), Cs: lone surrogates, Zl/Zp: new lines.
+    kind = unicodedata.category(character)
+    if kind == "Cs":
+        return as_unicode(character)
+    if kind in ("Cc", "Cf", "Zl", "Zp"):
+        return character.encode("unicode_escape").decode("ascii")
+    return character
+
+
+def as_unicode(text: str) -> str:
+    """The same text, where every byte of a file name that is no UTF-8 is shown as an escape."""
+    if not any("\ud800" <= character <= "\udfff" for character in text):
+        return text
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # half a character that never was a byte
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def shell_command(words: Iterable[str]) -> str:
+    """Words as a line for the shell, in printable characters only."""
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    if printable(word) == word:
+        return shlex.quote(word)
+    plain = {byte: chr(byte) for byte in range(0x20, 0x7F) if chr(byte) not in "\\'"}
+    escaped = (plain.get(byte, f"\\x{byte:02x}") for byte in os.fsencode(word))
+    return f"$'{''.join(escaped)}'"
+
+
+def say(*cells: str) -> None:
+    """Print a line of the result: its cells, separated by tabs."""
+    print(*map(printable, cells), sep="\t")
 
 
 def note(text: str, *, quiet: bool = False) -> None:
-    """Say something beside the result."""
+    """Print a line to the error stream."""
     if not quiet:
-        stderr.print(text)
+        stderr.print(printable(cut(text)))
+
+
+def cut(text: str) -> str:
+    """A line of a message that is not too long to be read."""
+    if len(text) <= LONGEST_LINE:
+        return text
+    return f"{text[:LONGEST_LINE]}... ({len(text)} characters)"
+
+
+def spinner() -> SpinnerColumn:
+    """A sign of life, in ASCII where the terminal knows no more."""
+    return SpinnerColumn("dots" if stderr.encoding.startswith("utf") else "line")
 
 
 @contextmanager
 def waiting(text: str, *, quiet: bool = False) -> Iterator[None]:
-    """Show that something goes on, and for how long, then its warnings.
+    """Show that work is under way, and for how long, then its warnings.
 
     Without a terminal nothing but the warnings is shown.
     """
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    columns = (spinner(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     silent = quiet or not stderr.is_terminal
     with (
         warnings.catch_warnings(record=True) as caught,
         Progress(*columns, console=stderr, disable=silent, transient=True) as bar,
     ):
         warnings.simplefilter("always", KeepersWarning)
-        bar.add_task(text)
+        bar.add_task(printable(text))
         yield
     for message in {str(w.message) for w in caught if issubclass(w.category, KeepersWarning)}:
         note(f"keepers: note: {message}", quiet=quiet)
@@ -71,9 +179,9 @@ def waiting(text: str, *, quiet: bool = False) -> Iterator[None]:
 
 @contextmanager
 def counting(text: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Show how many of all are done, and the time left; hands out what has to be told of it."""
+    """Show how many of all are done, and the time left; yields a function to report progress."""
     columns = (
-        SpinnerColumn(),
+        spinner(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
@@ -107,35 +215,76 @@ def errors_in_one_sentence(command: Command) -> Command:
 
     @functools.wraps(command)
     def guarded(*args: Any, **settings: Any) -> None:
-        if settings.get("debug"):
-            command(*args, **settings)
-            return
         try:
             command(*args, **settings)
-        except ParameterError as error:
-            _end(str(error), MISUSE)
-        except KeepersError as error:
-            _end(str(error), COULD_NOT)
-        except KeyboardInterrupt as error:
-            _end(str(error) or "Interrupted.", INTERRUPTED)
+            flush_results()
         except BrokenPipeError:
-            # The reader of our output has left, as in `keepers ... | head`; nobody to tell.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise SystemExit(COULD_NOT) from None
-        except MemoryError:
-            _end("Not enough memory for this table.", COULD_NOT)
-        except OSError as error:
-            _end(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), COULD_NOT)
-        except Exception as error:
-            _end(
-                f"An error that keepers did not foresee ({type(error).__name__}: {error}). Run it "
-                "again with --debug and report what it shows.",
-                COULD_NOT,
-            )
+            _end_without_reader()
+        except (Exception, KeyboardInterrupt) as error:
+            if settings.get("debug"):
+                for line in traceback.format_exc().splitlines():
+                    note(line)
+            end_with(error)
 
     return guarded  # type: ignore[return-value]
 
 
-def _end(sentence: str, code: int) -> None:
-    stderr.print(f"keepers: {sentence}")
+def end_with(error: BaseException) -> NoReturn:
+    """End the process with what went wrong in a sentence, and its exit code."""
+    _end(*_explained(error))
+
+
+def _explained(error: BaseException) -> tuple[list[str], int]:
+    """The lines that say what went wrong, and the exit code."""
+    match error:
+        case KeepersError():
+            several = len(error.args) > 1 and all(isinstance(line, str) for line in error.args)
+            lines = list(error.args) if several else [str(error)]
+            return lines, MISUSE if isinstance(error, ParameterError) else COULD_NOT
+        case KeyboardInterrupt():
+            return [str(error) or "Interrupted."], INTERRUPTED
+        case MemoryError():
+            return ["Not enough memory for this table."], COULD_NOT
+        case OSError():
+            reason = f"{error.strerror or error}: {error.filename or ''}"
+            return [reason.rstrip(": ")], COULD_NOT
+    return [
+        f"Unexpected error ({type(error).__name__}: {error}). Run the command again with --debug "
+        "and report the traceback."
+    ], COULD_NOT
+
+
+def flush_results() -> None:
+    """Write out what was printed so far, while a failure can still be told."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _end_without_reader()
+    except OSError as error:
+        _discard(sys.stdout)
+        end_with(error)
+
+
+def _end_without_reader() -> NoReturn:
+    """End as a tool that the signal SIGPIPE ends: nobody is left to tell."""
+    for stream in (sys.stdout, sys.stderr):
+        _discard(stream)
+    raise SystemExit(READER_LEFT) from None
+
+
+def _discard(stream: Any) -> None:
+    """Send what is still to be written nowhere: the interpreter would try it once more."""
+    with suppress(OSError, ValueError):  # ValueError: a stream without a file, as in tests
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _end(lines: list[str], code: int) -> NoReturn:
+    shown = [f"keepers: {lines[0]}", *lines[1:MOST_LINES]]
+    if len(lines) > MOST_LINES:
+        shown.append(f"... and {len(lines) - MOST_LINES} more lines")
+    try:
+        for line in shown:
+            note(line)
+    except OSError:  # nobody reads the error stream either
+        _discard(sys.stderr)
     raise SystemExit(code) from None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keepers._protocols import FloatArray
-from keepers.exceptions import ParameterError
+from keepers.exceptions import ParameterError, shortened
 
 __all__ = ["Dataset", "load", "names"]
 
@@ -55,7 +55,7 @@ def load(name: str) -> Dataset:
     """
     if name not in _LOADERS:
         known = ", ".join(repr(known) for known in _LOADERS)
-        raise ParameterError(f"The bundled data sets are {known}; got {name!r}.")
+        raise ParameterError(f"The bundled data sets are {known}; got {shortened(name)}.")
     return _LOADERS[name]()
 
 

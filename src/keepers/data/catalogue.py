@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keepers.data.wording import closest
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["CatalogueEntry", "catalogue", "data_folder", "entry_named", "find", "present"]
 
@@ -56,7 +56,7 @@ def entry_named(name: str) -> CatalogueEntry:
             return entry
     known = ", ".join(entry.name for entry in _ENTRIES)
     hint = closest(name, [entry.name for entry in _ENTRIES])
-    raise DataError(f"The catalogue holds {known}; got {name!r}.{hint}")
+    raise DataError(f"The catalogue holds {known}; got {shortened(name)}.{hint}")
 
 
 def data_folder() -> Path:
@@ -100,7 +100,7 @@ def refuse_wrong_checksum(entry: CatalogueEntry, path: Path) -> None:
         raise DataError(
             f"{path} is not the catalogued {entry.name}: its SHA-256 is {found}, not "
             f"{entry.sha256}. Obtain it again from its source ({entry.source}), or read it as it "
-            f"is with load_catalogued({entry.name!r}, verify=False)."
+            f"is with load_catalogued({shortened(entry.name)}, verify=False)."
         )
 
 

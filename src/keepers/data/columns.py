@@ -13,7 +13,7 @@ from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.values import as_floats, as_labels, as_matrix, as_names
 from keepers.data.wording import closest, listed
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = [
     "ColumnPlan",
@@ -84,8 +84,8 @@ def plan_columns(
     absent = [name for name in asked if name is not None and name not in position]
     if absent:
         raise DataError(
-            f"There is no column {absent[0]!r}.{closest(absent[0], position)} The columns are "
-            f"{listed([repr(name) for name in names])}."
+            f"There is no column {shortened(absent[0])}.{closest(absent[0], position)} The columns "
+            f"are {listed([repr(name) for name in names])}."
         )
     identifier = request.identifier
     if identifier is None and index is not None:
@@ -94,8 +94,9 @@ def plan_columns(
     taken = [name for name in (request.labels, identifier) if name is not None]
     if len(set(taken)) < len(taken) or set(taken) & set(request.drop):
         raise DataError(
-            f"A column has one role; labels={request.labels!r}, identifier="
-            f"{request.identifier!r} and drop={list(request.drop)!r} name one twice."
+            f"A column has one role; labels={shortened(request.labels)}, identifier="
+            f"{shortened(request.identifier)} and drop={shortened(list(request.drop))} name one "
+            "twice."
         )
     marked = [*levels] if index is None else [index, *levels]
     set_aside = {*taken, *request.drop, *(names[at] for at in marked)}

@@ -22,7 +22,7 @@ from keepers.data.dask_cluster import compute, delayed
 from keepers.data.limits import refuse_columns
 from keepers.data.values import LARGEST_EXACT_INTEGER
 from keepers.data.wording import listed
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["DaskBlocks", "is_dask", "selected_columns"]
 
@@ -187,7 +187,7 @@ def _of_dataframe(X: Any) -> DaskBlocks:
     names, types = list(X.columns), list(X.dtypes)
     refuse_columns(len(names), "the Dask dataframe")
     others = [
-        f"{name!r} ({dtype})"
+        f"{shortened(name)} ({dtype})"
         for name, dtype in zip(names, types, strict=True)
         if dtype.kind not in REAL
     ]
@@ -294,7 +294,7 @@ def _read_partition(
         frame = frame[list(wanted)]
     if not all(_is_exact(dtype, kind.dtype) for dtype in set(frame.dtypes)):
         others = [
-            f"{name!r} ({dtype})"
+            f"{shortened(name)} ({dtype})"
             for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
             if not _is_exact(dtype, kind.dtype)
         ]

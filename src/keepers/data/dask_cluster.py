@@ -14,7 +14,13 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
 from keepers.data.wording import first_line
-from keepers.exceptions import ClusterError, DataError, MissingDependencyError, ParameterError
+from keepers.exceptions import (
+    ClusterError,
+    DataError,
+    MissingDependencyError,
+    ParameterError,
+    shortened,
+)
 
 __all__ = ["compute", "dask_client", "delayed"]
 
@@ -125,7 +131,8 @@ def _patience() -> float:
         return float(found)
     except (TypeError, ValueError):
         raise ParameterError(
-            f"{PATIENCE} in Dask's configuration must be a number of seconds; got {found!r}."
+            f"{PATIENCE} in Dask's configuration must be a number of seconds; got "
+            f"{shortened(found)}."
         ) from None
 
 
@@ -168,8 +175,9 @@ def dask_client(
     """
     if workers is not None and (workers < 1 or scheduler is not None):
         raise ParameterError(
-            f"workers must be at least 1, and goes without a scheduler; got {workers!r} and "
-            f"{scheduler!r}. A cluster that runs has the workers it has."
+            f"workers must be at least 1, and goes without a scheduler; got {shortened(workers)} "
+            "and "
+            f"{shortened(scheduler)}. A cluster that runs has the workers it has."
         )
     if not show_log:
         _silence_log()
@@ -200,7 +208,7 @@ def _client_of(scheduler: str, stack: ExitStack) -> Any:
     except (OSError, ValueError, ImportError) as error:
         raise ParameterError(
             "scheduler must be the address of a Dask scheduler that answers, with workers, all of "
-            f"which have keepers; {scheduler!r} does not within {SECONDS_TO_ANSWER} s "
+            f"which have keepers; {shortened(scheduler)} does not within {SECONDS_TO_ANSWER} s "
             f"({first_line(error)}). Start one with 'dask scheduler' and 'dask worker'."
         ) from error
     return client

@@ -99,13 +99,17 @@ def _checked_indices(X: Any) -> Any:
     return X
 
 
-def describe_missing(X: Any) -> str | None:
-    """A sentence about where NaN, infinity or nothing stands in X; None if it cannot be told."""
+def describe_missing(X: Any, names: Any = None) -> str | None:
+    """A sentence about where NaN, infinity or nothing stands in X; None if it cannot be told.
+
+    ``names`` of the columns, where X does not carry them.
+    """
     try:
         counts = _missing_counts(X)
     except (TypeError, ValueError):
         return None
-    return _missing_sentence(X, counts) if counts.ndim == 1 and counts.any() else None
+    told = counts.ndim == 1 and counts.any()
+    return _missing_sentence(X, counts, names=names) if told else None
 
 
 @dataclass(frozen=True)
@@ -277,9 +281,14 @@ def _as_floats(column: Any) -> NDArray[np.float64]:
     return np.asarray(np.asarray(column), dtype=np.float64)
 
 
-def _missing_sentence(X: Any, counts: NDArray[Any], what: str = "NaN or infinity") -> str:
+def _missing_sentence(
+    X: Any, counts: NDArray[Any], what: str = "NaN or infinity", names: Any = None
+) -> str:
     columns = _frame_columns(X)
-    labels = [c.label for c in columns] if columns else [str(at) for at in range(len(counts))]
+    if names is not None:
+        labels = [_quoted(name) for name in names]
+    else:
+        labels = [c.label for c in columns] if columns else [str(at) for at in range(len(counts))]
     at_fault = [f"{labels[at]} ({counts[at]})" for at in np.flatnonzero(counts)]
     return (
         f"Values must be finite numbers; {what} found in these columns (how many): "

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from keepers.data.wording import readable_size
-from keepers.exceptions import DataError, ParameterError
+from keepers.exceptions import DataError, ParameterError, shortened
 
 __all__ = [
     "DEFAULT_MAX_BYTES",
@@ -42,7 +42,8 @@ class SizeLimit:
         wanted = DEFAULT_MAX_BYTES if max_bytes is None else max_bytes
         if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
             raise ParameterError(
-                f"max_bytes must be a whole number of bytes, at least 1; got {max_bytes!r}. Leave "
+                "max_bytes must be a whole number of bytes, at least 1; got "
+                f"{shortened(max_bytes)}. Leave "
                 f"it out for the default, {DEFAULT_MAX_BYTES} (8 GiB)."
             )
         memory = _physical_memory()
@@ -85,7 +86,7 @@ def as_n_bytes(size: int | float | str, name: str) -> int:
             return int(float(match[1]) * _UNITS[match[2].upper()])
     elif not isinstance(size, bool) and isinstance(size, (int, float)) and 1 <= size < 2**63:
         return int(size)
-    raise ParameterError(f"{name} takes a size like 500M or 4G; got {size!r}.")
+    raise ParameterError(f"{name} takes a size like 500M or 4G; got {shortened(size)}.")
 
 
 def refuse_columns(n_columns: int, what: str) -> None:

@@ -12,15 +12,14 @@ from keepers.data.columns import Matrix, refuse_empty_columns, to_table
 from keepers.data.formats import FORMATS, format_of
 from keepers.data.guard import reading
 from keepers.data.limits import SizeLimit
+from keepers.data.replacing import leads_to_itself
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.values import as_labels
 from keepers.data.wording import closest, unknown_suffix
-from keepers.exceptions import DataError, ParameterError
+from keepers.exceptions import DataError, ParameterError, shortened
 
 __all__ = ["load_catalogued", "open_table"]
-
-_SHOWN = 120
 
 
 def open_table(
@@ -143,9 +142,11 @@ def _read_file(path: Path, request: ReadRequest) -> LabelledTable:
 
 def _unknown(name: str, path: Path) -> str:
     names = [*bundled.names(), *(entry.name for entry in catalogue())]
-    shown = repr(name if len(name) <= _SHOWN else name[:_SHOWN] + "...")
+    shown = shortened(name)
     if os.path.isdir(path):
         return f"A table is read from a file; {shown} is a folder. Name a file in it."
+    if leads_to_itself(path):
+        return f"{shown} is a symbolic link that leads back to itself. Name another file."
     if path.suffix or len(path.parts) > 1:
         return (
             f"There is no file {shown}.{closest(path.name, _files_beside(path))} Give a file that "

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from keepers._protocols import IndexArray
-from keepers.data.wording import listed
+from keepers.data.wording import first_line, listed
 from keepers.data.writing import whole_file
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["Recipe", "checksum"]
 
@@ -64,7 +64,7 @@ class Recipe:
         except FileNotFoundError:
             raise DataError(f"There is no file {path}.") from None
         except (OSError, ValueError, RecursionError) as error:
-            raise DataError(f"{path} is not a recipe of keepers: {error}.") from None
+            raise DataError(f"{path} is not a recipe of keepers: {first_line(error)}.") from None
         return cls._checked(content, path)
 
     @classmethod
@@ -87,7 +87,9 @@ class Recipe:
         }
         for name, kind in expected.items():
             if not isinstance(content.get(name), kind):
-                raise DataError(f"{path} is a damaged recipe: {name!r} is missing or not valid.")
+                raise DataError(
+                    f"{path} is a damaged recipe: {shortened(name)} is missing or not valid."
+                )
         features = content["features"]
         if not features or not all(isinstance(name, str) for name in features):
             raise DataError(f"{path} is a damaged recipe: 'features' must be names, at least one.")

@@ -12,9 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from keepers.data.wording import first_line
-from keepers.exceptions import KeepersError, ParameterError
+from keepers.exceptions import KeepersError, ParameterError, shortened
 
-__all__ = ["check_target", "describe_os_error", "is_temporary", "whole_file"]
+__all__ = ["check_target", "describe_os_error", "is_temporary", "leads_to_itself", "whole_file"]
 
 _FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _KINDS = {
@@ -78,6 +78,15 @@ def describe_os_error(path: str | Path, error: OSError, way_out: str) -> str:
     return f"{path} cannot be written: {reason}. {way_out}"
 
 
+def leads_to_itself(path: Path) -> bool:
+    """Whether this is a symbolic link in a circle, which is neither there nor absent."""
+    try:
+        os.stat(path)
+    except (OSError, ValueError) as error:
+        return getattr(error, "errno", None) == errno.ELOOP
+    return False
+
+
 def is_temporary(name: str) -> bool:
     """Whether a file has the name of a temporary file of `whole_file`."""
     return name.startswith(".keepers-") and name.endswith(".part")
@@ -86,7 +95,9 @@ def is_temporary(name: str) -> bool:
 def _target_of(path: str | Path, force: bool) -> Path:
     """The file that is written, links followed; raise if something else must not be replaced."""
     if "\0" in str(path):
-        raise ParameterError(f"The name of a file cannot hold a null byte; got {str(path)!r}.")
+        raise ParameterError(
+            f"The name of a file cannot hold a null byte; got {shortened(str(path))}."
+        )
     target = Path(os.path.realpath(path))
     try:
         mode = os.stat(path).st_mode  # not of target: /dev/stdout has no name to follow

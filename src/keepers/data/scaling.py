@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers.data.wording import closest
-from keepers.exceptions import DataError, ParameterError
+from keepers.exceptions import DataError, ParameterError, shortened
 
 __all__ = ["SCALINGS", "scale_samples"]
 
@@ -49,7 +49,8 @@ def scale_samples(X: Any, scaling: str) -> Any:
         return _standardized(X)
     known = ", ".join(repr(name) for name in SCALINGS)
     raise ParameterError(
-        f"scaling must be one of {known}; got {scaling!r}.{closest(str(scaling), SCALINGS)}"
+        f"scaling must be one of {known}; got "
+        f"{shortened(scaling)}.{closest(str(scaling), SCALINGS)}"
     )
 
 

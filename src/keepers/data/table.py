@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers.data.wording import listed
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["LabelledTable"]
 
@@ -45,8 +45,8 @@ class LabelledTable:
         if self.X.ndim != 2 or 0 in self.X.shape:
             shape = " x ".join(str(length) for length in self.X.shape)
             raise DataError(
-                f"A table needs at least one row and one feature column; {self.name!r} has shape "
-                f"{shape}. Check that the right file, variable or columns were named."
+                f"A table needs at least one row and one feature column; {shortened(self.name)} "
+                f"has shape {shape}. Check that the right file, variable or columns were named."
             )
         if self.X.dtype not in (np.float64, np.float32):
             raise DataError(f"Values must be float64 or float32; got {self.X.dtype}.")
@@ -64,8 +64,9 @@ class LabelledTable:
     def _refuse_wrong_length(self, what: str, values: NDArray[Any] | None, expected: int) -> None:
         if values is not None and (values.ndim != 1 or len(values) != expected):
             raise DataError(
-                f"{what} must have one entry each ({expected}); {self.name!r} has an array of "
-                f"shape {values.shape}. Check that samples are rows and features are columns."
+                f"{what} must have one entry each ({expected}); {shortened(self.name)} has an "
+                f"array of shape {values.shape}. Check that samples are rows and features are "
+                "columns."
             )
 
     @property

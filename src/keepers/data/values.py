@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from keepers.data.in_memory import canonical_sparse
 from keepers.data.limits import refuse_columns, refuse_hollow
 from keepers.data.wording import listed
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = [
     "LARGEST_EXACT_INTEGER",
@@ -38,18 +38,22 @@ def as_matrix(X: Any, what: str) -> Any:
     """Refuse what is no table of numbers; sparse becomes checked CSR, 64-bit integers stay."""
     kind = X.dtype.kind
     if kind == "c":
-        raise DataError(f"Values must be real; {what!r} holds complex numbers. Store X.real.")
+        raise DataError(
+            f"Values must be real; {shortened(what)} holds complex numbers. Store X.real."
+        )
     if kind not in "biuf":
         raise DataError(
-            f"Values must be numbers; {what!r} holds {X.dtype}. Store a plain numeric array."
+            f"Values must be numbers; {shortened(what)} holds {X.dtype}. Store a plain numeric "
+            "array."
         )
     if X.ndim != 2:
         raise DataError(
-            f"A table has two dimensions (samples, features); {what!r} has {X.ndim}. Reshape it."
+            f"A table has two dimensions (samples, features); {shortened(what)} has {X.ndim}. "
+            "Reshape it."
         )
-    refuse_columns(X.shape[1], repr(what))
+    refuse_columns(X.shape[1], shortened(what))
     if sp.issparse(X):
-        refuse_hollow(X.shape[0], X.nnz, repr(what))
+        refuse_hollow(X.shape[0], X.nnz, shortened(what))
         target = X.dtype if _may_be_inexact(X.dtype) else _float_kind(X.dtype)
         return sp.csr_matrix(canonical_sparse(X), dtype=target)
     return X
@@ -79,8 +83,8 @@ def _refuse_inexact_integers(X: Any, what: str, names: Names | None) -> None:
     if data.size and max(int(data.max()), -int(data.min())) > LARGEST_EXACT_INTEGER:
         large = (data > LARGEST_EXACT_INTEGER) | (data < -LARGEST_EXACT_INTEGER)
         columns = np.unique(X.indices[large] if sp.issparse(X) else np.nonzero(large)[1])
-        called = [f"column {at + 1}" if names is None else repr(names[at]) for at in columns]
-        refuse_rounded_integers(called, repr(what))
+        called = [f"column {at + 1}" if names is None else shortened(names[at]) for at in columns]
+        refuse_rounded_integers(called, shortened(what))
 
 
 def refuse_rounded_integers(columns: Sequence[str], where: str = "the file") -> None:
@@ -121,8 +125,8 @@ def as_labels(values: Any, what: str) -> NDArray[Any]:
 def _refuse_missing(count: int, what: str) -> None:
     if count:
         raise DataError(
-            f"Every sample needs a label; {count} of {what!r} are missing. Fill them in, leave "
-            "those samples out, or leave the column out (drop=, --drop)."
+            f"Every sample needs a label; {count} of {shortened(what)} are missing. Fill them in, "
+            "leave those samples out, or leave the column out (drop=, --drop)."
         )
 
 
@@ -130,8 +134,8 @@ def _flattened(values: NDArray[Any], what: str) -> NDArray[Any]:
     """A single row or column as a vector."""
     if values.ndim != 2 or 1 not in values.shape:
         raise DataError(
-            f"{what!r} must be one entry per sample; it has shape {values.shape}. Name another "
-            "array, or store classes as one column of numbers."
+            f"{shortened(what)} must be one entry per sample; it has shape {values.shape}. Name "
+            "another array, or store classes as one column of numbers."
         )
     return values.ravel()
 

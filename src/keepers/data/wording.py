@@ -3,29 +3,45 @@
 import difflib
 from collections.abc import Iterable, Sequence
 
+from keepers.exceptions import shortened
+
 __all__ = ["closest", "first_line", "listed", "readable_size", "unknown_suffix"]
 
 _SHOWN = 5
+_LONGEST_ITEM = 120
+_LONGEST_COMPARED = 200
 
 
 def listed(items: Sequence[str], shown: int = _SHOWN) -> str:
-    """The first few items, and how many more there are."""
-    text = ", ".join(items[:shown])
+    """The first few items, long ones cut, and how many more there are."""
+    text = ", ".join(_cut(item, _LONGEST_ITEM) for item in items[:shown])
     more = len(items) - shown
     return f"{text} and {more} more" if more > 0 else text
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """' Did you mean ...?' for the nearest known name, or nothing."""
-    by_folded = {candidate.casefold(): candidate for candidate in known}
+    """' Did you mean ...?' for the nearest known name, or nothing.
+
+    Very long names are not compared: that takes time with the product of their lengths.
+    """
+    if len(name) > _LONGEST_COMPARED:
+        return ""
+    by_folded = {
+        candidate.casefold(): candidate
+        for candidate in known
+        if len(candidate) <= _LONGEST_COMPARED
+    }
     found = difflib.get_close_matches(name.casefold(), by_folded, n=1)
-    return f" Did you mean {by_folded[found[0]]!r}?" if found else ""
+    return f" Did you mean {shortened(by_folded[found[0]])}?" if found else ""
 
 
 def first_line(error: BaseException, width: int = 200) -> str:
     """The first line of what an exception says, without its final stop, or else its kind."""
     lines = str(error).strip().splitlines()
-    text = lines[0].strip().rstrip(".") if lines else type(error).__name__
+    return _cut(lines[0].strip().rstrip(".") if lines else type(error).__name__, width)
+
+
+def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
@@ -40,6 +56,6 @@ def readable_size(n_bytes: float) -> str:
 def unknown_suffix(name: str, known: Iterable[str]) -> str:
     """What to say of a file whose name does not tell its format."""
     return (
-        f"A file's format is told by its suffix, one of {', '.join(known)}; got {name!r}. Rename "
-        "or convert it."
+        f"A file's format is told by its suffix, one of {', '.join(known)}; got "
+        f"{shortened(name)}. Rename or convert it."
     )

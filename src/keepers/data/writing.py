@@ -11,7 +11,7 @@ from keepers.data.formats import FORMATS, format_of
 from keepers.data.formats.content import WrittenTable
 from keepers.data.replacing import check_target, whole_file
 from keepers.data.wording import first_line
-from keepers.exceptions import DataError, KeepersError, ParameterError
+from keepers.exceptions import DataError, KeepersError, ParameterError, shortened
 
 __all__ = ["check_writable", "whole_file", "write_table"]
 
@@ -92,7 +92,8 @@ def _writer(path: Path) -> tuple[str, Callable[[Path, WrittenTable, str], None]]
     if file_format is None or file_format.write is None:
         known = ", ".join(kind.suffixes[0] for kind in FORMATS if kind.write is not None)
         raise ParameterError(
-            f"The suffix of a written table tells its format, one of {known}; got {path.name!r}."
+            f"The suffix of a written table tells its format, one of {known}; got "
+            f"{shortened(path.name)}."
         )
     return file_format.title, file_format.write
 
@@ -124,7 +125,7 @@ def _checked(
     columns = [*added, *names]
     if len(set(columns)) < len(columns):
         raise ParameterError(
-            f"Column names must differ; with {', '.join(map(repr, added)) or 'the features'} some "
-            "stand twice. Choose another identifier_name or label_name, or rename features."
+            f"Column names must differ; with {', '.join(map(shortened, added)) or 'the features'} "
+            "some are duplicates. Choose another identifier_name or label_name, or rename features."
         )
     return WrittenTable(X, names, samples, classes, identifier_name, label_name)

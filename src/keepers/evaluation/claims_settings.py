@@ -9,6 +9,7 @@ import numpy as np
 from keepers.evaluation.plan import COMPARISON
 from keepers.evaluation.summary import MEASURES, Measure, as_text, outcome_of, sweep_scores
 from keepers.evaluation.verdicts import Claim, Evidence, Statement, points, untestable, verdict_of
+from keepers.exceptions import shortened
 
 __all__ = ["settings_claims"]
 
@@ -96,7 +97,7 @@ def _insensitive(evidence: Evidence, said: Statement, sweep: str, data: str) -> 
     for measure in MEASURES:
         curves = _sweep(evidence, sweep, data, measure)
         if curves is None:
-            return untestable(said, f"The sweep {sweep!r} on {data} is not there in full.")
+            return untestable(said, f"The sweep {shortened(sweep)} on {data} is not there in full.")
         ranges = _ranges(curves)
         passes.append(float(np.mean(list(ranges.values()))) <= SMALL)
         widest = max(ranges, key=lambda k: ranges[k])

@@ -5,7 +5,7 @@ from typing import Any
 
 from keepers.evaluation.methods import find_selector
 from keepers.evaluation.spec import DataChoice, MethodChoice, StudySpec
-from keepers.exceptions import ParameterError
+from keepers.exceptions import ParameterError, shortened
 from keepers.selectors import all_selectors
 
 __all__ = ["METHODS", "comparison_spec"]
@@ -99,7 +99,8 @@ def _chosen(methods: str) -> list[str]:
     for name in names:
         if name not in METHODS and name != "all":
             raise ParameterError(
-                f"There is no method {name!r}; the methods are {', '.join(METHODS)}, all, or "
+                f"There is no method {shortened(name)}; the methods are {', '.join(METHODS)}, all, "
+                "or "
                 "MODULE:CLASS for one of your own."
             )
     if "all" in names:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from keepers.data.wording import first_line
-from keepers.exceptions import ParameterError
+from keepers.exceptions import ParameterError, shortened
 from keepers.selectors import RankingSelector, all_selectors
 
 __all__ = ["find_selector", "versioned", "without_version"]
@@ -23,7 +23,7 @@ def find_selector(name: str) -> type[RankingSelector]:
     if ":" in name:
         return _own(without_version(name))
     raise ParameterError(
-        f"there is no method {name!r}; the methods are {', '.join(known)}, or MODULE:CLASS"
+        f"there is no method {shortened(name)}; the methods are {', '.join(known)}, or MODULE:CLASS"
     )
 
 
@@ -36,10 +36,13 @@ def _own(name: str) -> type[RankingSelector]:
     except Exception as error:  # whatever the module does when it is imported
         raise ParameterError(
             f"A method of your own is MODULE:CLASS, with the module in the current folder or "
-            f"installed; {name!r} cannot be imported ({type(error).__name__}: {first_line(error)})."
+            f"installed; {shortened(name)} cannot be imported ({type(error).__name__}: "
+            f"{first_line(error)})."
         ) from error
     if not (isinstance(found, type) and issubclass(found, RankingSelector)):
-        raise ParameterError(f"A method must be a subclass of RankingSelector; {name!r} is not.")
+        raise ParameterError(
+            f"A method must be a subclass of RankingSelector; {shortened(name)} is not."
+        )
     return found
 
 
@@ -52,7 +55,8 @@ def versioned(name: str) -> str:
         content = Path(inspect.getfile(find_selector(name))).read_bytes()
     except (OSError, TypeError) as error:
         raise ParameterError(
-            f"A method of your own must come from a file; {name!r} does not ({first_line(error)})."
+            f"A method of your own must come from a file; {shortened(name)} does not "
+            f"({first_line(error)})."
         ) from error
     return f"{name}@{hashlib.sha256(content).hexdigest()[:12]}"
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from keepers.data.scaling import SCALINGS
 from keepers.evaluation.methods import find_selector
 from keepers.evaluation.toml_lines import line_of
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = [
     "COMPARISON",
@@ -55,7 +55,9 @@ class DataChoice(_Strict):
     @model_validator(mode="after")
     def _known_scaling(self) -> "DataChoice":
         if self.scaling not in SCALINGS:
-            raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}; got {self.scaling!r}")
+            raise ValueError(
+                f"scaling must be one of {', '.join(SCALINGS)}; got {shortened(self.scaling)}"
+            )
         return self
 
     @property
@@ -121,9 +123,13 @@ class Sweep(_Strict):
     def _known_names(self) -> "Sweep":
         _check_params(self.method, self.fixed, self.grid, {self.vary: 0})
         if self.name == COMPARISON:
-            raise ValueError(f"a sweep cannot be named {COMPARISON!r}, as the main section is")
+            raise ValueError(
+                f"a sweep cannot be named {shortened(COMPARISON)}, as the main section is"
+            )
         if self.vary in self.grid:
-            raise ValueError(f"{self.vary!r} is varied and cannot be in the grid of the sweep too")
+            raise ValueError(
+                f"{shortened(self.vary)} is varied and cannot be in the grid of the sweep too"
+            )
         return self
 
 
@@ -158,13 +164,13 @@ class StudySpec(_Strict):
         _refuse_twice("data sets", titles)
         _refuse_twice("methods", [method.title for method in self.methods])
         _refuse_twice("sweeps", [sweep.name for sweep in self.sweeps])
-        places = [(f"method {m.title!r}", r.data) for m in self.methods for r in m.reduced]
-        places += [(f"sweep {sweep.name!r}", sweep.data) for sweep in self.sweeps]
+        places = [(f"method {shortened(m.title)}", r.data) for m in self.methods for r in m.reduced]
+        places += [(f"sweep {shortened(sweep.name)}", sweep.data) for sweep in self.sweeps]
         for place, names in places:
             for name in names:
                 if name not in titles:
                     raise ValueError(
-                        f"{place} names the data set {name!r}, which is not among {titles}"
+                        f"{place} names the data set {shortened(name)}, which is not among {titles}"
                     )
         return self
 
@@ -183,10 +189,10 @@ def read_spec(path: Path) -> StudySpec:
     try:
         return StudySpec.model_validate(content)
     except ValidationError as error:
-        raise DataError(_describe(error, path, text)) from None
+        raise DataError(*_describe(error, path, text)) from None
 
 
-def _describe(error: ValidationError, path: Path, text: str) -> str:
+def _describe(error: ValidationError, path: Path, text: str) -> list[str]:
     """One line for each thing that is wrong."""
     found: dict[tuple[int, str], None] = {}  # a dict keeps order and drops repeats
     for problem in error.errors(include_url=False, include_input=True):
@@ -195,10 +201,10 @@ def _describe(error: ValidationError, path: Path, text: str) -> str:
         if problem["type"] == "extra_forbidden":
             rule = "there is no such setting"
         elif problem["type"] not in ("value_error", "missing"):
-            rule += f"; got {problem['input']!r}"
+            rule += f"; got {shortened(problem['input'])}"
         name = ".".join(str(part) for part in where)
         found[line_of(text, where), f"{name}: {rule}" if name else rule] = None
-    return "\n".join(f"{path}, line {line}: {message}." for line, message in sorted(found))
+    return [f"{path}, line {line}: {message}." for line, message in sorted(found)]
 
 
 def _names_a_type(part: str | int) -> bool:
@@ -212,11 +218,12 @@ def _check_params(method: str, *choices: Mapping[str, object]) -> None:
     for name in (name for choice in choices for name in choice):
         if name not in known:
             raise ValueError(
-                f"{method} has no setting {name!r}; its settings are {', '.join(known) or 'none'}"
+                f"{method} has no setting {shortened(name)}; its settings are "
+                f"{', '.join(known) or 'none'}"
             )
 
 
 def _refuse_twice(what: str, names: list[str]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"{what} must have different names; {twice[0]!r} stands twice")
+        raise ValueError(f"{what} must have different names; {shortened(twice[0])} stands twice")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from keepers.data.catalogue import catalogue, present
 from keepers.evaluation.spec import StudySpec
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["STUDIES", "absent_data", "find_study", "without_data"]
 
@@ -23,8 +23,8 @@ def find_study(spec: str) -> Path:
                 return folder / f"{spec}.toml"
     if not Path(spec).is_file():
         raise DataError(
-            f"There is no study {spec!r}. Give one of {', '.join(STUDIES)}, or the path of a TOML "
-            "file."
+            f"There is no study {shortened(spec)}. Give one of {', '.join(STUDIES)}, or the path "
+            "of a TOML file."
         )
     return Path(spec)
 

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import FloatArray, RowBlock
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["NotFiniteError", "ShiftedRows", "less_full_columns", "near_own_mean"]
 
@@ -33,7 +33,7 @@ class NotFiniteError(DataError):
     def with_names(self, names: Any) -> str:
         """The message, with names of columns instead of their numbers if there are names."""
         labels = [
-            f"{column if names is None else str(names[column])!r} ({count})"
+            f"{shortened(column if names is None else str(names[column]))} ({count})"
             for column, count in self.counts.items()
         ]
         shown = ", ".join(labels[:_NAMED])

@@ -11,7 +11,7 @@ from keepers.data.blocks.arrays import ArrayBlocks
 from keepers.data.blocks.named_columns import column_labels, in_order, refuse_repeated
 from keepers.data.dask_blocks import is_dask, selected_columns
 from keepers.data.wording import readable_size
-from keepers.exceptions import DataError, ParameterError
+from keepers.exceptions import DataError, ParameterError, shortened
 from keepers.linalg.budget import Budget
 from keepers.linalg.scatter import SMALL_SIDE
 from keepers.linalg.sums import ScatterSum
@@ -126,7 +126,7 @@ class BlockFitting(ControlledSelector):
         if self.checkpoint is not None:
             raise ParameterError(
                 "partial_fit keeps no checkpoint, each call being a fit of its own; got "
-                f"checkpoint={str(self.checkpoint)!r}. Leave it out, or use fit_blocks."
+                f"checkpoint={shortened(str(self.checkpoint))}. Leave it out, or use fit_blocks."
             )
         so_far = self._accumulated(X)
         fewest = self.n_components if is_whole(self.n_components) else 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from keepers.data.formats.numpy_files import read_header
 from keepers.data.writing import whole_file
-from keepers.exceptions import ParameterError
+from keepers.exceptions import ParameterError, shortened
 from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.sketch import TableSketch
 from keepers.solvers.penalty import RowPenalty
@@ -40,7 +40,9 @@ class SavedFit:
 def check_checkpoint(path: Any, settings: dict[str, Any]) -> None:
     """Raise, before any data are read, if no fit with these settings can keep its state there."""
     if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
-        raise ParameterError(f"checkpoint must be the path of a file, or None; got {path!r}.")
+        raise ParameterError(
+            f"checkpoint must be the path of a file, or None; got {shortened(path)}."
+        )
     path = Path(path)
     if path.is_dir():
         raise ParameterError(f"checkpoint must be a file; {path} is a folder. Name a file in it.")

@@ -13,7 +13,7 @@ import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.data.wording import closest, listed
-from keepers.exceptions import ParameterError
+from keepers.exceptions import ParameterError, shortened
 from keepers.linalg.ordering import best_first, levels
 from keepers.selectors.ranking import RankingSelector, TopFeatures
 from keepers.selectors.settings import check_feature_count, count_features, is_real, is_whole
@@ -96,7 +96,8 @@ class FeatureControl:
         if n_allowed < value <= n_features:
             raise ParameterError(
                 f"{name} must be at most {n_allowed}, the number of features that may be kept "
-                f"({n_features - n_allowed} of {n_features} are never to be); got {value!r}."
+                f"({n_features - n_allowed} of {n_features} are never to be); got "
+                f"{shortened(value)}."
             )
         return count_features(value, n_features, name)
 
@@ -109,7 +110,7 @@ class FeatureControl:
         if count < n_must:
             raise ParameterError(
                 f"n_features_to_select must be at least {n_must}, the number of features that are "
-                f"always kept; got {value!r}. Ask for more, or shorten must_keep."
+                f"always kept; got {shortened(value)}. Ask for more, or shorten must_keep."
             )
         return count
 
@@ -234,12 +235,13 @@ class _Columns:
             return self._named(setting, feature)
         if not is_whole(feature):
             raise ParameterError(
-                f"{setting} must hold names or indices of features; got {feature!r} among them."
+                f"{setting} must hold names or indices of features; got {shortened(feature)} among "
+                "them."
             )
         if not 0 <= feature < self.n_features:
             raise ParameterError(
                 f"Indices in {setting} must lie between 0 and {self.n_features - 1}, X having "
-                f"{self.n_features} features; got {feature!r}."
+                f"{self.n_features} features; got {shortened(feature)}."
             )
         return int(feature)
 
@@ -247,18 +249,20 @@ class _Columns:
         if self.names is None:
             raise ParameterError(
                 f"Names in {setting} need an X with column names, all of them strings; got "
-                f"{name!r}. Pass a data frame, or give indices from 0 to {self.n_features - 1}."
+                f"{shortened(name)}. Pass a data frame, or give indices from 0 to "
+                f"{self.n_features - 1}."
             )
         positions = self._positions.get(name, [])
         if not positions:
             raise ParameterError(
-                f"{setting} must name columns of X; {name!r} is none of its {self.n_features}."
+                f"{setting} must name columns of X; {shortened(name)} is none of its "
+                f"{self.n_features}."
                 f"{closest(name, self.names)}"
             )
         if len(positions) > 1:
             raise ParameterError(
                 f"Names in {setting} must be clear; {len(positions)} columns of X are called "
-                f"{name!r}. Give the index instead."
+                f"{shortened(name)}. Give the index instead."
             )
         return positions[0]
 
@@ -266,8 +270,8 @@ class _Columns:
         """The positions of a sequence of features."""
         if isinstance(features, str) or not isinstance(features, Iterable):
             raise ParameterError(
-                f"{setting} must be a sequence of names or indices; got {features!r}. Write "
-                f"[{features!r}] for one feature."
+                f"{setting} must be a sequence of names or indices; got {shortened(features)}. "
+                f"Write [{shortened(features)}] for one feature."
             )
         return [self.find(setting, feature) for feature in features]
 
@@ -311,7 +315,9 @@ class _UnknownColumns(_Columns):
             if not is_whole(feature):
                 return super().find(setting, feature)  # raises
             if feature < 0:
-                raise ParameterError(f"Indices in {setting} must be >= 0; got {feature!r}.")
+                raise ParameterError(
+                    f"Indices in {setting} must be >= 0; got {shortened(feature)}."
+                )
         number = self._numbers.setdefault(feature, len(self._numbers))
         self.n_features = len(self._numbers)
         return number
@@ -345,7 +351,7 @@ def _read_weights(given: Any, columns: _Columns) -> FloatArray:
     if isinstance(entries, str) or not isinstance(entries, Iterable):
         raise ParameterError(
             "penalty_weights must be an array with one weight per feature, or a dict from names "
-            f"or indices to weights; got {given!r}."
+            f"or indices to weights; got {shortened(given)}."
         )
     entries = list(entries)
     columns.check_length("penalty_weights", entries)
@@ -356,7 +362,7 @@ def _read_weight(weight: Any) -> float:
     if not is_real(weight) or not (0 <= weight <= LARGEST_WEIGHT or weight == np.inf):
         raise ParameterError(
             f"A penalty weight must be a number from 0 to {LARGEST_WEIGHT:g}, or infinity for a "
-            f"feature never to be kept; got {weight!r}."
+            f"feature never to be kept; got {shortened(weight)}."
         )
     return float(weight)
 
@@ -377,7 +383,7 @@ def _read_groups(given: Any, columns: _Columns) -> IndexArray | None:
     if not isinstance(members, list):
         raise ParameterError(
             "groups must be an array with one label per feature, a list of lists of features, or "
-            f"a dict of such lists; got {given!r}."
+            f"a dict of such lists; got {shortened(given)}."
         )
     labels: dict[int, int] = {}
     for number, group in enumerate(members):

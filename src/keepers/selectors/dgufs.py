@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from keepers.exceptions import ConvergenceWarning, DataWarning, ParameterError
+from keepers.exceptions import ConvergenceWarning, DataWarning, ParameterError, shortened
 from keepers.linalg.proximal import row_norms
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.neighbours import binary_graph, cap_neighbors
@@ -213,7 +213,7 @@ class DGUFS(RankingSelector):
         )
         if result.diverged:
             raise ParameterError(
-                f"solver='admm' ran away with alpha={self.alpha!r}: after {result.n_iter} "
+                f"solver='admm' ran away with alpha={shortened(self.alpha)}: after {result.n_iter} "
                 f"iterations its entries exceed {RUNAWAY:g} times those of X. alpha must be "
                 "larger (the paper's grid is 10 to 1e5), or use solver='bcd'."
             )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keepers.exceptions import ParameterError
+from keepers.exceptions import ParameterError, shortened
 from keepers.selectors.neighbours import binary_graph, cap_neighbors, heat_graph
 from keepers.selectors.ranking import RankingSelector
 from keepers.selectors.settings import check_choice, check_count, check_positive
@@ -114,4 +114,6 @@ class LaplacianScore(RankingSelector):
             hint = "None takes the mean distance between samples."
             check_positive("bandwidth", self.bandwidth, hint=hint)
         if not isinstance(self.self_loops, (bool, np.bool_)):
-            raise ParameterError(f"self_loops must be True or False; got {self.self_loops!r}.")
+            raise ParameterError(
+                f"self_loops must be True or False; got {shortened(self.self_loops)}."
+            )

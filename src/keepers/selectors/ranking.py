@@ -14,7 +14,12 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.data.in_memory import canonical_sparse
 from keepers.linalg.ordering import best_first
 from keepers.linalg.redundancy import unlike_the_better
-from keepers.selectors.settings import check_feature_count, check_max_correlation, count_features
+from keepers.selectors.settings import (
+    check_feature_count,
+    check_max_correlation,
+    check_seed,
+    count_features,
+)
 from keepers.selectors.table import FittedTable
 
 __all__ = ["RankingSelector", "TopFeatures"]
@@ -68,6 +73,9 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     max_correlation: float | None = None
     """A parameter of every selector but `AllFeatures`."""
 
+    _column_names: np.ndarray | None = None
+    """Names for the columns of an X that has none, set by a caller that knows them."""
+
     def __sklearn_tags__(self):
         """CSR and CSC are welcome, unless the method says why not."""
         tags = super().__sklearn_tags__()
@@ -95,13 +103,18 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         """Do the work of a fit; nothing fitted before or half fitted stays behind."""
         self._forget()
         try:
-            check_feature_count(self.n_features_to_select)
-            self._check_limit()
+            self._check_settings()
             work()
         except BaseException:
             self._forget()
             raise
         return self
+
+    def _check_settings(self) -> None:
+        """Refuse settings that every selector has and that are outside their rules."""
+        check_feature_count(self.n_features_to_select)
+        self._check_limit()
+        check_seed(getattr(self, "random_state", None))
 
     def _check_limit(self) -> None:
         check_max_correlation(self.max_correlation)

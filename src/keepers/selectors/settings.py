@@ -4,9 +4,8 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from keepers.exceptions import ParameterError
+from keepers.exceptions import ParameterError, shortened
 
 __all__ = [
     "check_choice",
@@ -19,29 +18,35 @@ __all__ = [
     "count_features",
 ]
 
+LARGEST_SEED = 2**32 - 1
+LARGEST_COUNT = 2**63 - 1
+LARGEST_NUMBER = 1e150
+"""Its square is still a float64."""
+
 
 def check_positive(
-    name: str, value: Any, *, at_most: float = np.inf, hint: str = "", zero: bool = False
+    name: str, value: Any, *, at_most: float = LARGEST_NUMBER, hint: str = "", zero: bool = False
 ) -> float:
-    """A finite number above zero (or from zero on), up to ``at_most``."""
+    """A number above zero (or from zero on), up to ``at_most``."""
+    number = _as_float(value)
     rule = f"{name} must be a finite number {'>= 0' if zero else '> 0'}"
-    if np.isfinite(at_most):
+    if at_most < LARGEST_NUMBER or LARGEST_NUMBER < number < np.inf:
         rule = f"{name} must lie in {'[' if zero else '('}0, {at_most:g}]"
-    if not is_real(value) or not np.isfinite(value) or value < 0 or value > at_most:
-        raise ParameterError(f"{rule}; got {value!r}.{_spaced(hint)}")
-    if value == 0 and not zero:
-        raise ParameterError(f"{rule}; got {value!r}.{_spaced(hint)}")
-    return float(value)
+    if not 0 <= number <= at_most or (number == 0 and not zero):
+        raise ParameterError(f"{rule}; got {shortened(value)}.{_spaced(hint)}")
+    return number
 
 
 def check_count(
     name: str, value: Any, *, at_least: int = 1, at_most: int | None = None, hint: str = ""
 ) -> int:
-    """A whole number in a range."""
-    bound = f"from {at_least} on" if at_most is None else f"from {at_least} to {at_most}"
-    if not is_whole(value) or value < at_least or (at_most is not None and value > at_most):
+    """An integer in a range."""
+    top = LARGEST_COUNT if at_most is None else at_most
+    if not is_whole(value) or not at_least <= value <= top:
+        told = at_most is not None or (is_whole(value) and value > top)
+        bound = f"from {at_least} to {top}" if told else f">= {at_least}"
         raise ParameterError(
-            f"{name} must be a whole number {bound}; got {value!r}.{_spaced(hint)}"
+            f"{name} must be an integer {bound}; got {shortened(value)}.{_spaced(hint)}"
         )
     return int(value)
 
@@ -50,38 +55,40 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...], hint: str = ""
     """One of a few words."""
     if not isinstance(value, str) or value not in choices:
         words = ", ".join(repr(choice) for choice in choices)
-        raise ParameterError(f"{name} must be one of {words}; got {value!r}.{_spaced(hint)}")
+        raise ParameterError(
+            f"{name} must be one of {words}; got {shortened(value)}.{_spaced(hint)}"
+        )
     return value
 
 
 def check_feature_count(value: Any, name: str = "n_features_to_select") -> None:
-    """A whole number from 1 on, a share in (0, 1], or None."""
+    """An integer >= 1, a share in (0, 1], or None."""
     if value is None or (is_whole(value) and value >= 1):
         return
     if is_real(value) and not is_whole(value) and 0 < value <= 1:
         return
     raise ParameterError(
-        f"{name} must be a whole number from 1 on, a share in (0, 1], or None for half of the "
-        f"features; got {value!r}."
+        f"{name} must be an integer >= 1, a share in (0, 1], or None for half of the features; "
+        f"got {shortened(value)}."
     )
 
 
 def check_max_correlation(value: Any) -> None:
     """None, or a number in (0, 1]."""
     if value is not None:
-        hint = "None passes no feature over."
+        hint = "None skips no feature."
         check_positive("max_correlation", value, at_most=1.0, hint=hint)
 
 
-def check_seed(value: Any) -> None:
-    """What scikit-learn takes as ``random_state``."""
-    try:
-        check_random_state(value)
-    except ValueError as error:
+def check_seed(value: Any, name: str = "random_state") -> None:
+    """None, an integer that NumPy can start from, or a RandomState."""
+    if value is None or value is np.random or isinstance(value, np.random.RandomState):
+        return
+    if not is_whole(value) or not 0 <= value <= LARGEST_SEED:
         raise ParameterError(
-            f"random_state must be an integer from 0 to 2**32 - 1, a RandomState or None; got "
-            f"{value!r}."
-        ) from error
+            f"{name} must be an integer from 0 to {LARGEST_SEED}, a numpy.random.RandomState or "
+            f"None; got {shortened(value)}."
+        )
 
 
 def check_verbose(value: Any) -> None:
@@ -97,8 +104,8 @@ def count_features(value: Any, n_features: int, name: str = "n_features_to_selec
     if is_whole(value):
         if value > n_features:
             raise ParameterError(
-                f"{name} must be at most the number of features, {n_features}; got {value!r}. "
-                "Ask for fewer, or give a share in (0, 1]."
+                f"{name} must be at most the number of features, {n_features}; got "
+                f"{shortened(value)}. Ask for fewer, or give a share in (0, 1]."
             )
         return int(value)
     return max(1, int(value * n_features))
@@ -112,6 +119,14 @@ def is_whole(value: Any) -> bool:
 def is_real(value: Any) -> bool:
     """Whether this is a real number (True and False are not)."""
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
+def _as_float(value: Any) -> float:
+    """A real number as a float; NaN for what is none, infinity for what is too large for one."""
+    try:
+        return float(value) if is_real(value) else np.nan
+    except OverflowError:
+        return np.inf
 
 
 def _spaced(hint: str) -> str:

@@ -8,7 +8,13 @@ import numpy as np
 
 from keepers.data.blocks.accepting import is_large_map
 from keepers.data.dask_blocks import is_dask
-from keepers.exceptions import ConvergenceWarning, ParameterError, warn_caller
+from keepers.exceptions import (
+    ConvergenceWarning,
+    InactiveRowsWarning,
+    ParameterError,
+    shortened,
+    warn_caller,
+)
 from keepers.linalg.null_spectrum import null_edge
 from keepers.linalg.principal import Leading, count_leading, principal_subspace
 from keepers.linalg.proximal import row_norms
@@ -133,8 +139,14 @@ class SPCAFS(BlockFitting):
         Eigenproblems solved.
     converged_ : bool
         Whether the objective settled within ``max_iter`` steps.
+    n_active_ : int
+        Active rows of W: those whose norm (or that of their group) exceeds 2 sqrt(eps), the size
+        that the smoothing leaves to rows that the penalty sends to zero; rows without penalty are
+        always active. If ``n_features_to_select`` asks for more, an `InactiveRowsWarning` says so:
+        the rest is ranked by what is left of their norms, which is larger the nearer a row is to
+        becoming active.
     n_live_ : int
-        Rows of W that the penalty has not sent to zero, up to the smoothing.
+        The same as ``n_active_``.
     penalty_weights_ : array of shape (n_features,)
         The factors used; 0 for features always kept, infinity for those never kept.
     gamma_ : float
@@ -165,12 +177,12 @@ class SPCAFS(BlockFitting):
     --------
     >>> from keepers import SPCAFS, datasets
     >>> X, names, y = datasets.load("srbct")
-    >>> selector = SPCAFS(50, n_components=3).fit(X)
+    >>> selector = SPCAFS(40, n_components=3).fit(X)
     >>> selector.transform(X).shape
-    (83, 50)
+    (83, 40)
     >>> len(selector.top(10).indices)
     10
-    >>> selector = SPCAFS(50, n_components=3, must_keep=[7], never_keep=[0, 1]).fit(X)
+    >>> selector = SPCAFS(40, n_components=3, must_keep=[7], never_keep=[0, 1]).fit(X)
     >>> selector.top(1).indices
     array([7])
     """
@@ -252,7 +264,7 @@ class SPCAFS(BlockFitting):
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
-        self.n_live_ = result.n_live
+        self.n_active_ = self.n_live_ = result.n_live
         self.gamma_ = fit.gamma
         self.n_components_ = fit.width
         self.solver_ = fit.solver
@@ -261,6 +273,20 @@ class SPCAFS(BlockFitting):
         self.n_samples_seen_ = table.n_samples
         scores = table.spread(row_norms(W).astype(table.working_dtype, copy=False))
         self._store_controlled(scores, everything, control)
+        self._warn_of_inactive_rows()
+
+    def _warn_of_inactive_rows(self):
+        k, n_active = self.n_features_to_select_, self.n_active_
+        if self.n_features_to_select is None or n_active >= k:
+            return  # None keeps half of the features, whatever the penalty does
+        warn_caller(
+            f"{k} features are to be kept, but only {n_active} "
+            f"{'row of W is' if n_active == 1 else 'rows of W are'} active (non-zero) with "
+            f"gamma={self.gamma_:.3g}. The rest ({k - n_active}) is ranked by the norms that the "
+            "smoothing (eps) leaves to inactive rows, larger the nearer a row is to becoming "
+            "active. Use a smaller gamma, or keep fewer features.",
+            InactiveRowsWarning,
+        )
 
     def _begun(self, scatter, table, rng):
         """The start of a fit, PCA, and what follows from it."""
@@ -301,7 +327,9 @@ class SPCAFS(BlockFitting):
         else:
             check_positive("gamma", self.gamma, hint="gamma='scale' adapts it to the data.")
         if self.callback is not None and not callable(self.callback):
-            raise ParameterError(f"callback must be callable or None; got {self.callback!r}.")
+            raise ParameterError(
+                f"callback must be callable or None; got {shortened(self.callback)}."
+            )
         named_auto = isinstance(self.n_components, str) and self.n_components == "auto"
         share = is_real(self.n_components) and not is_whole(self.n_components)
         if not named_auto and not (share and 0 < self.n_components < 1):

@@ -219,9 +219,10 @@ def usable_columns(selector: Any, moments: ColumnMoments, *, quiet: bool = False
 def validated(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> Any:
     """scikit-learn's checks and our own, with messages that name the columns at fault."""
     X = numeric_input(X)
+    names = getattr(selector, "_column_names", None)
     try:
         with np.errstate(all="ignore"):
-            return validate_data(
+            values = validate_data(
                 selector,
                 X,
                 accept_sparse=("csr", "csc"),
@@ -230,10 +231,13 @@ def validated(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> 
                 reset=reset,
             )
     except (ValueError, TypeError) as error:
-        explanation = describe_missing(X)
+        explanation = describe_missing(X, names)
         if explanation is None:
             raise
         raise DataError(explanation) from error
+    if reset and names is not None:
+        selector.feature_names_in_ = names
+    return values
 
 
 def refuse_unrepresentable(values: Any, moments: ColumnMoments) -> None:

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from keepers.exceptions import ConvergenceWarning, ParameterError
+from keepers.exceptions import ConvergenceWarning, ParameterError, shortened
 from keepers.linalg.graph import union_graph
 from keepers.linalg.quadratic_form import LaplacianForms
 from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours, warn_of_defect
@@ -181,7 +181,9 @@ class UDFS(RankingSelector):
         check_count("max_iter", self.max_iter)
         check_positive("tol", self.tol, zero=True)
         if not isinstance(self.tie_breaker, (bool, np.bool_)):
-            raise ParameterError(f"tie_breaker must be True or False; got {self.tie_breaker!r}.")
+            raise ParameterError(
+                f"tie_breaker must be True or False; got {shortened(self.tie_breaker)}."
+            )
         if isinstance(self.gamma, str):
             check_choice("gamma", self.gamma, ("scale",), "Or give a number > 0.")
         else:

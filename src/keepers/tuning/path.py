@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keepers._protocols import FloatArray, IndexArray
-from keepers.exceptions import ParameterError
+from keepers.exceptions import ParameterError, shortened
 from keepers.linalg.ordering import levels
 from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import as_scatter
@@ -188,7 +188,7 @@ def _checked(gammas: Any) -> FloatArray:
         along = np.empty(0)
     if along.ndim != 1 or not len(along) or not np.all(np.isfinite(along)) or along[0] <= 0:
         raise ParameterError(
-            f"gammas must be finite numbers > 0; got {gammas!r}. None finds them from X."
+            f"gammas must be finite numbers > 0; got {shortened(gammas)}. None finds them from X."
         )
     return along
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from keepers._protocols import FloatArray, IndexArray
-from keepers.exceptions import MissingDependencyError, ParameterError
+from keepers.exceptions import MissingDependencyError, ParameterError, shortened
 
 if TYPE_CHECKING:
     from keepers.tuning.path import SPCAFSPath
@@ -136,7 +136,8 @@ def _pair(axes: Any) -> tuple[Any, Any]:
         upper, lower = axes
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"axes must be two matplotlib axes, one above the other; got {axes!r}. None makes them."
+            f"axes must be two matplotlib axes, one above the other; got {shortened(axes)}. None "
+            "makes them."
         ) from error
     return upper, lower
 

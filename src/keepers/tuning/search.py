@@ -12,7 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from keepers._protocols import IndexArray
-from keepers.exceptions import KeepersWarning, ParameterError
+from keepers.exceptions import KeepersWarning, ParameterError, shortened
 from keepers.linalg.ordering import levels
 from keepers.linalg.principal import principal_subspace
 from keepers.linalg.redundancy import unlike_the_better
@@ -232,7 +232,9 @@ def as_choices(name: str, values: Any) -> tuple[Any, ...]:
     if values is None or isinstance(values, str) or is_real(values):
         return (values,)
     if not isinstance(values, (Sequence, np.ndarray)) or not len(values):
-        raise ParameterError(f"{name} must be a value or a sequence of values; got {values!r}.")
+        raise ParameterError(
+            f"{name} must be a value or a sequence of values; got {shortened(values)}."
+        )
     return tuple(values)
 
 

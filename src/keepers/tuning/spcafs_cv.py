@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keepers.exceptions import DataWarning
+from keepers.exceptions import DataWarning, InactiveRowsWarning
 from keepers.selectors.ranking import RankingSelector
 from keepers.selectors.spcafs import SPCAFS
 from keepers.tuning.search import (
@@ -141,6 +141,9 @@ class SPCAFSCV(RankingSelector):
         with warnings.catch_warnings():
             # Reading the table has already named the constant columns.
             warnings.filterwarnings("ignore", ".*do not vary.*", DataWarning)
+            if choice.n_features_to_select == 0:
+                # All features are kept, as was just said: nobody asked for so many.
+                warnings.simplefilter("ignore", InactiveRowsWarning)
             winner.fit(X)
         self.best_params_ = params
         self.best_estimator_ = winner

@@ -16,7 +16,14 @@ from sklearn.utils.validation import check_memory
 from threadpoolctl import ThreadpoolController
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.exceptions import DataError, DataWarning, KeepersError, KeepersWarning, ParameterError
+from keepers.exceptions import (
+    DataError,
+    DataWarning,
+    KeepersError,
+    KeepersWarning,
+    ParameterError,
+    shortened,
+)
 from keepers.linalg.moments import column_moments
 from keepers.selectors.ranking import RankingSelector
 from keepers.selectors.settings import check_count, check_positive, count_features
@@ -165,18 +172,22 @@ class StabilitySelector(RankingSelector):
         if self.selector is not None and not isinstance(self.selector, RankingSelector):
             raise ParameterError(
                 "selector must be a selector of this library, such as SPCAFS(50), or None; got "
-                f"{self.selector!r}."
+                f"{shortened(self.selector)}."
             )
         hint = "Halves come in complementary pairs."
         if check_count("n_resamples", self.n_resamples, at_least=2, hint=hint) % 2:
-            raise ParameterError(f"n_resamples must be even; got {self.n_resamples!r}. {hint}")
+            raise ParameterError(
+                f"n_resamples must be even; got {shortened(self.n_resamples)}. {hint}"
+            )
         if check_positive("threshold", self.threshold, at_most=1.0) <= 0.5:
             raise ParameterError(
-                f"threshold must lie in (0.5, 1]; got {self.threshold!r}. Up to one half nothing "
-                "can be said about features selected by chance."
+                f"threshold must lie in (0.5, 1]; got {shortened(self.threshold)}. Up to one half "
+                "nothing can be said about features selected by chance."
             )
         if self.callback is not None and not callable(self.callback):
-            raise ParameterError(f"callback must be callable or None; got {self.callback!r}.")
+            raise ParameterError(
+                f"callback must be callable or None; got {shortened(self.callback)}."
+            )
         _memory(self.memory)
 
     def _select_from_halves(
@@ -313,5 +324,6 @@ def _memory(location: Any) -> Any:
         return check_memory(os.fspath(location) if isinstance(location, os.PathLike) else location)
     except ValueError as error:
         raise ParameterError(
-            f"memory must be a folder, a joblib.Memory or None (nothing is kept); got {location!r}."
+            "memory must be a folder, a joblib.Memory or None (nothing is kept); got "
+            f"{shortened(location)}."
         ) from error

@@ -1,10 +1,13 @@
 """Selections to report on."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from keepers import SPCAFS, StabilitySelector, VarianceScore, datasets, spcafs_path
+from keepers.exceptions import InactiveRowsWarning
 from keepers.reporting.selection import make_report
 
 HOSTILE = [
@@ -27,10 +30,17 @@ HOSTILE = [
 ]
 
 
+def _fitted(X):
+    """50 features, 49 of them with active rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InactiveRowsWarning)
+        return SPCAFS(50, n_components=3).fit(X)
+
+
 @pytest.fixture(scope="session")
 def srbct_report():
     X, names, labels = datasets.load("srbct")
-    selector = SPCAFS(50, n_components=3).fit(X)
+    selector = _fitted(X)
     return make_report(
         selector,
         X,
@@ -78,7 +88,7 @@ def path_report():
     """A selection at a gamma that lies on the path shown with it."""
     X, names, labels = datasets.load("srbct")
     path = spcafs_path(X, n_components=3)
-    selector = SPCAFS(50, n_components=3).fit(X)
+    selector = _fitted(X)
     return make_report(selector, X, feature_names=names, labels=labels, source="srbct", path=path)
 
 

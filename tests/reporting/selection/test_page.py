@@ -119,6 +119,7 @@ def test_the_page_is_the_same_in_another_process(tmp_path):
     assert pages[0] == pages[1]
 
 
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
 def test_the_paragraph_says_what_was_asked_and_found(srbct_report):
     X, names, _ = datasets.load("srbct")
     selector = SPCAFS(50, n_components=3).fit(X)

@@ -92,6 +92,7 @@ def test_convergence_is_the_objective_of_the_fit(table):
     assert summarise(VarianceScore(6).fit(table), table).convergence is None
 
 
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
 def test_method_and_versions_are_told(table):
     method = summarise(SPCAFS(6, p=0.5, callback=print).fit(table), table, seconds=2.0).method
     assert method.name == "SPCAFS"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keepers.data.wording import listed
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["column_labels", "in_order", "refuse_repeated", "string_names"]
 
@@ -53,7 +53,8 @@ def in_order(block: Any, expected: Labels, origin: str, first: str = "the first 
     known = set(expected)
     strange = next(label for label in found if label not in known)
     raise DataError(
-        f"All blocks must have the same columns; {origin} has {strange!r}, which {first} has not. "
+        f"All blocks must have the same columns; {origin} has {shortened(strange)}, which {first} "
+        "has not. "
         "Leave it out, or name its columns like the others'."
     )
 

@@ -14,7 +14,7 @@ from keepers.data.formats.numpy_files import ArrayHeader, read_header
 from keepers.data.guard import reading
 from keepers.data.limits import refuse_columns
 from keepers.data.request import ReadRequest
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["NumpyBlocks", "open_numpy"]
 
@@ -85,9 +85,9 @@ def _header_of(stream: IO[bytes], path: Path) -> tuple[ArrayHeader, int]:
         )
     if min(header.shape) < 0:
         raise DataError(f"It declares a negative length ({header.shape}); it is damaged.")
-    refuse_columns(header.shape[1], repr(path.name))
+    refuse_columns(header.shape[1], shortened(path.name))
     offset = stream.tell()
-    header.refuse_longer_than(path.stat().st_size - offset, f"array {path.name!r}")
+    header.refuse_longer_than(path.stat().st_size - offset, f"array {shortened(path.name)}")
     return header, offset
 
 

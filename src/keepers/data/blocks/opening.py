@@ -19,9 +19,10 @@ from keepers.data.blocks.text import open_csv, open_tsv
 from keepers.data.formats import format_of
 from keepers.data.formats.expansion import with_compressions
 from keepers.data.limits import SizeLimit
+from keepers.data.replacing import leads_to_itself
 from keepers.data.request import ReadRequest
 from keepers.data.wording import closest, listed, unknown_suffix
-from keepers.exceptions import DataError, ParameterError
+from keepers.exceptions import DataError, ParameterError, shortened
 
 __all__ = ["open_blocks"]
 
@@ -200,10 +201,10 @@ def _matching(pattern: str) -> list[Path]:
         found += files_below(path) if path.is_dir() else [path]
     if not found:
         raise DataError(
-            f"A pattern must match at least one file; {pattern!r} matches none, seen from "
+            f"A pattern must match at least one file; {shortened(pattern)} matches none, seen from "
             f"{Path.cwd()}. Check the folder and the pattern."
         )
-    where = f"the pattern {pattern!r}"
+    where = f"the pattern {shortened(pattern)}"
     paths = in_natural_order(list(dict.fromkeys(found)))
     return _of_one_format(_recognised(paths, where), where)
 
@@ -233,6 +234,8 @@ def _absent(path: Path) -> str:
     except (OSError, ValueError):
         beside = []
     what = "is a folder" if os.path.isdir(path) else "is not there"
+    if leads_to_itself(path):
+        what, beside = "is a symbolic link that leads back to itself", []
     return (
         f"A table in blocks is read from a file, a folder, a pattern or a list of files; {path} "
         f"{what}.{closest(path.name, beside)}"

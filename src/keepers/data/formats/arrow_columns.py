@@ -10,7 +10,7 @@ import numpy as np
 
 from keepers.data.columns import ColumnPlan, plan_columns, refuse_text, settled_names
 from keepers.data.request import ReadRequest
-from keepers.exceptions import DataError, MissingDependencyError
+from keepers.exceptions import DataError, MissingDependencyError, shortened
 
 __all__ = ["ArrowColumns", "cast_exactly", "import_pyarrow"]
 
@@ -147,6 +147,6 @@ def cast_exactly(array: Any, target: Any, name: str) -> Any:
         return array.cast(target)  # refuses whole numbers past 2**53
     except pa.ArrowInvalid as error:
         raise DataError(
-            f"Column {name!r} holds numbers that float64 cannot hold exactly. If it is an "
+            f"Column {shortened(name)} holds numbers that float64 cannot hold exactly. If it is an "
             "identifier, name it so (identifier=, --id) or leave it out (drop=, --drop)."
         ) from error

@@ -16,7 +16,7 @@ from keepers.data.columns import ColumnPlan, refuse_text
 from keepers.data.formats.records import decoded, read_records, refuse_ragged
 from keepers.data.formats.words import as_float, is_number, is_rounded_integer, is_value
 from keepers.data.values import LARGEST_EXACT_INTEGER, refuse_rounded_integers
-from keepers.exceptions import DataError, MissingDependencyError
+from keepers.exceptions import DataError, MissingDependencyError, shortened
 
 __all__ = ["CellBlock", "CellReader", "parsed_cells", "plain_block", "quoted_blocks"]
 
@@ -198,8 +198,9 @@ class CellReader:
             if word and self._decimal is not None:
                 raise DataError(
                     "Numbers between semicolons must have a decimal comma or a decimal point, not "
-                    f"both; column {column!r} holds {word!r}, and other numbers have "
-                    f"{self._decimal!r}. Write one of them, and no thousands separators."
+                    f"both; column {shortened(column)} holds {shortened(word)}, and other numbers "
+                    "have "
+                    f"{shortened(self._decimal)}. Write one of them, and no thousands separators."
                 )
             self._decimal = mark if word else self._decimal
 

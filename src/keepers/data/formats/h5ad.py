@@ -12,7 +12,7 @@ from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.values import as_labels, as_names
 from keepers.data.wording import closest, listed
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = [
     "column_of",
@@ -47,7 +47,9 @@ def refuse_parts_absent(file: Any) -> None:
     """Raise unless the file holds the values and both frames."""
     absent = [part for part in ("X", "obs", "var") if part not in file]
     if absent:
-        raise DataError(f"An AnnData file holds X, obs and var; this one has no {absent[0]!r}.")
+        raise DataError(
+            f"An AnnData file holds X, obs and var; this one has no {shortened(absent[0])}."
+        )
 
 
 def _values(node: Any, request: ReadRequest) -> Any:
@@ -75,7 +77,8 @@ def sparse_layout(node: Any) -> tuple[tuple[int, int], bool]:
         if not kind.startswith(("csr", "csc")):
             raise DataError(
                 "A square sparse X must say whether it is stored by rows (csr_matrix) or columns "
-                f"(csc_matrix) in its attribute 'encoding-type'; here that is {kind!r}. Write the "
+                f"(csc_matrix) in its attribute 'encoding-type'; here that is {shortened(kind)}. "
+                "Write the "
                 "file again with anndata."
             )
         by_rows = kind.startswith("csr")
@@ -96,7 +99,8 @@ def index_name(frame: Any) -> str:
     # Asked last: the HDF5 library believes any length that a damaged text attribute claims.
     if not _is_group(frame) or "_index" not in frame.attrs:
         raise DataError(
-            f"{frame.name!r} must be a data frame as anndata stores it; it names no column as its "
+            f"{shortened(frame.name)} must be a data frame as anndata stores it; it names no "
+            "column as its "
             "index. Read the file with anndata and write it again."
         )
     return _text(frame.attrs["_index"])
@@ -109,11 +113,12 @@ def column_of(frame: Any, name: str, request: ReadRequest) -> Any:
     """
     fields = _fields(frame)
     if fields is None and not _is_group(frame):
-        raise DataError(f"{frame.name!r} must be a data frame; it is a plain array.")
+        raise DataError(f"{shortened(frame.name)} must be a data frame; it is a plain array.")
     known = fields or [key for key in frame if key != _OLD_CATEGORIES]
     if name not in known:
         raise DataError(
-            f"There is no column {name!r} in {frame.name!r}.{closest(name, known)} It holds "
+            f"There is no column {shortened(name)} in "
+            f"{shortened(frame.name)}.{closest(name, known)} It holds "
             f"{listed([repr(key) for key in known])}."
         )
     if fields is not None:
@@ -122,7 +127,9 @@ def column_of(frame: Any, name: str, request: ReadRequest) -> Any:
     if not _is_group(node):
         values = read_dataset(node, request)
         if values.dtype.names is not None:
-            raise DataError(f"Column {name!r} of {frame.name!r} is no plain column.")
+            raise DataError(
+                f"Column {shortened(name)} of {shortened(frame.name)} is no plain column."
+            )
         if _OLD_CATEGORIES in frame and name in frame[_OLD_CATEGORIES]:  # anndata 0.7
             return _categorical(values, frame[_OLD_CATEGORIES], name, name, request)
         return _with_categories_of_uns(frame, name, values, request)
@@ -132,7 +139,10 @@ def column_of(frame: Any, name: str, request: ReadRequest) -> Any:
     values = read_dataset(hard_linked(node, "values"), request)
     mask = read_dataset(hard_linked(node, "mask"), request).astype(bool)
     if mask.shape != values.shape:
-        raise DataError(f"Column {name!r} of {frame.name!r} is damaged: its mask does not fit.")
+        raise DataError(
+            f"Column {shortened(name)} of {shortened(frame.name)} is damaged: its mask does not "
+            "fit."
+        )
     return _missing_where(mask, values)
 
 
@@ -151,7 +161,7 @@ def _categories_by_code(codes: Any, categories: Any, name: str) -> Any:
     fits = codes.dtype.kind in "biu" and codes.ndim == 1
     if not fits or (codes.size and int(codes.max()) >= len(categories)):
         raise DataError(
-            f"The codes of column {name!r} must be integers below its {len(categories)} "
+            f"The codes of column {shortened(name)} must be integers below its {len(categories)} "
             "categories; they are not: the file is damaged. Obtain or write it again."
         )
     missing = codes < 0

@@ -11,7 +11,7 @@ import numpy as np
 
 from keepers.data.limits import DEFLATE_RATIO, SizeLimit, refuse_declared
 from keepers.data.request import ReadRequest
-from keepers.exceptions import DataError, MissingDependencyError
+from keepers.exceptions import DataError, MissingDependencyError, shortened
 
 __all__ = [
     "HDF5_MAGIC",
@@ -98,8 +98,8 @@ def hard_linked(group: Any, name: str) -> Any:
     link = group.get(name, getlink=True)
     if not isinstance(link, h5py.HardLink):
         raise DataError(
-            f"{name!r} must lie in the file itself; it is a link to elsewhere, which is not "
-            "followed. Store the values in the file."
+            f"{shortened(name)} must lie in the file itself; it is a link to elsewhere, which is "
+            "not followed. Store the values in the file."
         )
     return group[name]
 
@@ -109,13 +109,13 @@ def refuse_unsound(dataset: Any, limit: SizeLimit) -> None:
     import h5py
 
     if not isinstance(dataset, h5py.Dataset) or dataset.shape is None:
-        raise DataError(f"{dataset.name!r} must be an array; it is a group, or empty.")
+        raise DataError(f"{shortened(dataset.name)} must be an array; it is a group, or empty.")
     if dataset.external or dataset.is_virtual:
         raise DataError(
-            f"{dataset.name!r} must lie in the file itself; it points to other files, which are "
-            "not read. Store the values in the file."
+            f"{shortened(dataset.name)} must lie in the file itself; it points to other files, "
+            "which are not read. Store the values in the file."
         )
-    what = f"array {dataset.name!r}"
+    what = f"array {shortened(dataset.name)}"
     limit.refuse_shape(dataset.shape, max(dataset.dtype.itemsize, 8), what)
     # Chunks that were never written take no space and stand for zeros; that is no table either.
     ratio = 1 if dataset.chunks is None else DEFLATE_RATIO
@@ -129,7 +129,7 @@ def read_dataset(dataset: Any, request: ReadRequest) -> Any:
 
     refuse_unsound(dataset, request.limit)
     if h5py.check_string_dtype(dataset.dtype) is not None and dataset.dtype.kind == "O":
-        _refuse_false_lengths(dataset, f"array {dataset.name!r}")
+        _refuse_false_lengths(dataset, f"array {shortened(dataset.name)}")
     return dataset[()]
 
 
@@ -138,7 +138,7 @@ def read_field(dataset: Any, name: str, request: ReadRequest) -> Any:
     refuse_unsound(dataset, request.limit)
     if dataset.dtype[name].kind == "O":
         record, offset = _place_in_record(dataset.id.get_type(), name)
-        what = f"field {name!r} of array {dataset.name!r}"
+        what = f"field {shortened(name)} of array {shortened(dataset.name)}"
         _refuse_false_lengths(dataset, what, record, offset)
     return dataset[name]
 

@@ -9,7 +9,7 @@ from keepers.data.limits import SizeLimit
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.wording import closest, listed
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["find_matrix", "is_vector", "member", "names_of", "read_hdf5"]
 
@@ -43,7 +43,8 @@ def find_matrix(file: Any, name: str | None, limit: SizeLimit) -> Any:
     refuse_unsound(node, limit)
     if node.ndim != 2:
         raise DataError(
-            f"A table has two dimensions (samples, features); {node.name!r} has {node.ndim}. "
+            f"A table has two dimensions (samples, features); {shortened(node.name)} has "
+            f"{node.ndim}. "
             "Reshape it, or name another array (dataset=)."
         )
     return node
@@ -56,7 +57,8 @@ def member(file: Any, name: str) -> Any:
         if not hasattr(node, "keys") or part not in node:
             known = list(_matrices(file))
             raise DataError(
-                f"There is no array {name!r}.{closest(name, known)} With two dimensions there are "
+                f"There is no array {shortened(name)}.{closest(name, known)} With two dimensions "
+                "there are "
                 f"{listed([repr(key) for key in known]) or 'none'}."
             )
         node = hard_linked(node, part)
@@ -90,7 +92,7 @@ def _only_matrix(file: Any) -> Any:
     if len(wide) == 1:
         return wide[0]
     told = listed(
-        [f"{name!r} ({' x '.join(map(str, node.shape))})" for name, node in found.items()]
+        [f"{shortened(name)} ({' x '.join(map(str, node.shape))})" for name, node in found.items()]
     )
     raise DataError(
         f"A file must hold an array {VALUES_ARRAY} or one array of numbers with two dimensions, or "

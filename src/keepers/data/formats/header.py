@@ -9,7 +9,7 @@ from typing import IO
 from keepers.data.columns import numbered_names, settled_names
 from keepers.data.formats.records import decoded, read_line, read_records
 from keepers.data.formats.words import is_number, is_value
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["CSV_DELIMITERS", "TSV_DELIMITERS", "TextStart"]
 
@@ -72,7 +72,8 @@ def _read_start(stream: IO[bytes], delimiters: tuple[str, ...], header: bool | N
         return TextStart(names, delimiter, None, b"".join(lines), 1, doubt)
     if '"' not in head and len(first) == 1 and _is_decimal_comma(second, delimiter):
         raise DataError(
-            f"The first line names one column and the next line reads {','.join(second)!r}: a "
+            "The first line names one column and the next line reads "
+            f"{shortened(','.join(second))}: a "
             "decimal comma, or a row name and a value. Write decimal points, or name both columns."
         )
     pending = b"".join(lines[n_lines:])

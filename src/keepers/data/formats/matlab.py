@@ -14,7 +14,7 @@ from keepers.data.formats.stored_sparse import build_compressed
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.wording import listed
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["read_mat"]
 
@@ -106,14 +106,16 @@ def _node_values(node: Any, request: ReadRequest) -> Any:
     else:  # MATLAB stores no values where all are zero
         data, rows = np.empty(0), np.empty(0, dtype=np.int64)
     used = used_entries(starts)
-    what = f"the sparse matrix {node.name!r}"
+    what = f"the sparse matrix {shortened(node.name)}"
     return build_compressed(data[:used], rows[:used], starts, shape, by_rows=False, what=what)
 
 
 def _sparse_shape(node: Any) -> tuple[int, int]:
     columns = hard_linked(node, "jc")
     if getattr(columns, "ndim", 0) != 1:
-        raise DataError(f"The sparse matrix {node.name!r} is damaged. Save the file again.")
+        raise DataError(
+            f"The sparse matrix {shortened(node.name)} is damaged. Save the file again."
+        )
     return int(node.attrs["MATLAB_sparse"]), max(0, int(columns.shape[0]) - 1)
 
 
@@ -127,7 +129,7 @@ def _as_dense(labels: Any, name: str, request: ReadRequest) -> Any:
     """Labels, which MATLAB may store sparse."""
     if not sp.issparse(labels):
         return labels
-    request.limit.refuse_shape(labels.shape, 8, f"variable {name!r}")
+    request.limit.refuse_shape(labels.shape, 8, f"variable {shortened(name)}")
     return labels.toarray()
 
 
@@ -135,7 +137,9 @@ def _node_labels(file: Any, node: Any, request: ReadRequest) -> Any:
     if _is_sparse(node):
         return _as_dense(_node_values(node, request), node.name, request)
     if "MATLAB_empty" in node.attrs:  # what is stored then are the lengths
-        raise DataError(f"The labels {node.name!r} are empty. Save one label for every sample.")
+        raise DataError(
+            f"The labels {shortened(node.name)} are empty. Save one label for every sample."
+        )
     kind = _class_of(node)
     values = read_dataset(node, request)
     if kind == b"char":

@@ -16,7 +16,7 @@ import numpy as np
 
 from keepers.data.formats.stored_sparse import build_compressed
 from keepers.data.limits import SizeLimit, refuse_declared
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["Variable", "cell_text", "read_variable", "used_entries", "variables_of"]
 
@@ -81,7 +81,7 @@ def variables_of(path: Path) -> list[Variable]:
 def read_variable(path: Path, variable: Variable, limit: SizeLimit) -> Any:
     """The values: an array, a CSC matrix, or an object array of text."""
     if variable.kind in ("numeric", "char"):
-        limit.refuse_shape(variable.shape, 8, f"variable {variable.name!r}")
+        limit.refuse_shape(variable.shape, 8, f"variable {shortened(variable.name)}")
     with path.open("rb") as stream:
         stream.seek(variable.offset)
         content = stream.read(variable.size)
@@ -94,7 +94,7 @@ def _expanded(content: bytes, variable: Variable, limit: SizeLimit) -> bytes:
     expander = zlib.decompressobj()
     tag = expander.decompress(content, _TAG)
     (size,) = struct.unpack_from(f"{variable.order}I", tag, 4)
-    limit.refuse_past(size, f"variable {variable.name!r}, expanded,")
+    limit.refuse_past(size, f"variable {shortened(variable.name)}, expanded,")
     return expander.decompress(expander.unconsumed_tail, max(1, size))
 
 
@@ -155,7 +155,7 @@ def _value(content: Buffer, order: str, depth: int) -> Any:
     if kind == "sparse":
         rows, starts, values = parts.numbers(), parts.numbers(), parts.numbers()
         used = used_entries(starts)
-        what = f"the sparse matrix {name!r}"
+        what = f"the sparse matrix {shortened(name)}"
         return build_compressed(values[:used], rows[:used], starts, shape, by_rows=False, what=what)
     if kind == "char":
         return _lines(parts.text(), shape)

@@ -22,7 +22,7 @@ from keepers.data.limits import refuse_columns, refuse_declared, refuse_hollow
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.values import LARGEST_EXACT_INTEGER
-from keepers.exceptions import DataError, MissingDependencyError
+from keepers.exceptions import DataError, MissingDependencyError, shortened
 
 __all__ = ["read_mtx"]
 
@@ -100,7 +100,9 @@ def _read_sizes(stream: IO[bytes]) -> list[int]:
         if line.strip() and not line.startswith(b"%"):
             words = line.decode("ascii", errors="replace").split()
             if not all(re.fullmatch("-?[0-9]{1,18}", word) for word in words):
-                raise DataError(f"The line of sizes must hold integers; it reads {line[:60]!r}.")
+                raise DataError(
+                    f"The line of sizes must hold integers; it reads {shortened(line[:60])}."
+                )
             return [int(word) for word in words]
     raise DataError("There is no line of sizes; the file is truncated.")
 

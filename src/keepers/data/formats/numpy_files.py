@@ -14,7 +14,7 @@ from keepers.data.limits import refuse_declared
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.wording import closest, listed
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, shortened
 
 __all__ = ["ArrayHeader", "read_header", "read_npy", "read_npz"]
 
@@ -120,11 +120,13 @@ def read_header(stream: IO[bytes], name: str) -> ArrayHeader:
     elif version in ((2, 0), (3, 0)):  # 3.0 differs in non-ASCII names of fields only
         shape, by_columns, dtype = np.lib.format.read_array_header_2_0(stream)
     else:
-        raise DataError(f"{name!r} has the unknown format version {version}. Write it again.")
+        raise DataError(
+            f"{shortened(name)} has the unknown format version {version}. Write it again."
+        )
     if dtype.hasobject:
         raise DataError(
-            f"{name!r} holds pickled Python objects, which are never loaded: a pickle can run any "
-            "code. Store it as numbers or fixed-width text (for example names.astype(str))."
+            f"{shortened(name)} holds pickled Python objects, which are never loaded: a pickle can "
+            "run any code. Store it as numbers or fixed-width text (for example names.astype(str))."
         )
     return ArrayHeader(shape, by_columns, dtype)
 
@@ -132,7 +134,7 @@ def read_header(stream: IO[bytes], name: str) -> ArrayHeader:
 def _read_array(stream: IO[bytes], n_bytes: int, name: str, request: ReadRequest) -> Any:
     """One array, after its declared size was held against the file and the limit."""
     header = read_header(stream, name)
-    what = f"array {name!r}"
+    what = f"array {shortened(name)}"
     request.limit.refuse_shape(header.shape, max(header.dtype.itemsize, _CONVERTED), what)
     header.refuse_longer_than(n_bytes - stream.tell(), what)
     stream.seek(0)
@@ -148,9 +150,10 @@ def _stored_sparse(
     if known is None or not set(members) >= set(known):
         raise DataError(
             f"A sparse matrix must be stored as scipy.sparse.save_npz does, in one of the formats "
-            f"{', '.join(STORED_PARTS)}, with all its parts; this one is {kind!r} and holds "
+            f"{', '.join(STORED_PARTS)}, with all its parts; this one is {shortened(kind)} and "
+            "holds "
             f"{listed([repr(member) for member in members], shown=12)}. Store X.tocsr()."
         )
     shape = tuple(int(length) for length in read("shape").ravel())
     parts = {part: read(part) for part in known}
-    return build_stored(kind, parts, shape, f"the sparse matrix in {name!r}")
+    return build_stored(kind, parts, shape, f"the sparse matrix in {shortened(name)}")

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from keepers.data.formats.content import WrittenTable
 from keepers.data.formats.expansion import open_compressing
-from keepers.exceptions import MissingDependencyError, ParameterError
+from keepers.exceptions import MissingDependencyError, ParameterError, shortened
 
 __all__ = [
     "write_feather",
@@ -141,7 +141,9 @@ def write_h5ad(path: Path, table: WrittenTable, name: str) -> None:
     except ImportError as error:
         raise MissingDependencyError('.h5ad files need h5py: pip install "keepers[io]".') from error
     if table.labels is not None and ("/" in table.label_name or table.label_name == "_index"):
-        raise ParameterError(f"An .h5ad file has no column named {table.label_name!r}. Rename it.")
+        raise ParameterError(
+            f"An .h5ad file has no column named {shortened(table.label_name)}. Rename it."
+        )
     samples = table.sample_names
     if samples is None:
         samples = [str(at) for at in range(table.X.shape[0])]

@@ -44,7 +44,8 @@ class SelectionReport:
         """
         target = Path(path)
         with whole_file(target, force=force) as temporary:
-            temporary.write_text(self.html, encoding="utf-8")
+            # A name may hold bytes that are no UTF-8; the report shows them as escapes.
+            temporary.write_text(self.html, encoding="utf-8", errors="backslashreplace")
         return target
 
     def __repr__(self) -> str:
@@ -120,9 +121,9 @@ def make_report(
     --------
     >>> from keepers import SPCAFS, datasets
     >>> X, names, y = datasets.load("srbct")
-    >>> report = make_report(SPCAFS(50, n_components=3).fit(X), X, feature_names=names, labels=y)
+    >>> report = make_report(SPCAFS(40, n_components=3).fit(X), X, feature_names=names, labels=y)
     >>> report
-    <SelectionReport: 50 of 2308 features by SPCAFS; .save('report.html') writes it>
+    <SelectionReport: 40 of 2308 features by SPCAFS; .save('report.html') writes it>
     """
     for module in ("matplotlib", "jinja2"):
         require(module)

@@ -10,7 +10,7 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import FloatArray, IndexArray
-from keepers.exceptions import DataError, ParameterError
+from keepers.exceptions import DataError, ParameterError, shortened
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.reporting.selection.matrix import as_matrix, as_texts, names_of
 from keepers.reporting.selection.path import ReportedPath, reported_path
@@ -269,12 +269,14 @@ def _mean_image(
     if shape is None:
         return None
     if order not in ("C", "F"):
-        raise ParameterError(f"image_order must be 'C' (row by row) or 'F'; got {order!r}.")
+        raise ParameterError(
+            f"image_order must be 'C' (row by row) or 'F'; got {shortened(order)}."
+        )
     height, width = (int(side) for side in shape)
     if height < 1 or width < 1 or height * width != len(mean):
         raise ParameterError(
             f"image_shape must be (rows, columns) with one pixel per feature, {len(mean)} in all; "
-            f"got {tuple(shape)!r}. Leave it out if the features are not pixels."
+            f"got {shortened(tuple(shape))}. Leave it out if the features are not pixels."
         )
     spread = float(np.ptp(mean)) or 1.0
     grey = np.rint(255 * (mean - mean.min()) / spread).astype(np.intp)
