@@ -173,3 +173,15 @@ def test_other_selectors_say_why_they_refuse_a_dask_array(name, X):
     selector = keepers.all_selectors()[name](8)
     with pytest.raises(DataError, match=r"does not accept a Dask collection: .{20,}SPCAFS"):
         selector.fit(da.from_array(X, chunks=(30, -1)))
+
+
+def test_transform_refuses_a_dataframe_with_its_columns_in_another_order(X):
+    dd = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=[f"g{j}" for j in range(X.shape[1])])
+    selector = SPCAFS(4, random_state=0).fit(frame)
+    turned = dd.from_pandas(frame[frame.columns[::-1]], npartitions=2)
+    with pytest.raises(DataError, match=r"column 0 is 'g\d+', and 'g0' in the fit"):
+        selector.transform(turned)
+    found = selector.transform(dd.from_pandas(frame, npartitions=2)).compute()
+    np.testing.assert_array_equal(found, selector.transform(frame))

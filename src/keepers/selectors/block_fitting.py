@@ -156,6 +156,16 @@ class BlockFitting(ControlledSelector):
             raise DataError(
                 f"X must have the {self.n_features_in_} columns of the fit; it has {X.shape[1]}."
             )
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and hasattr(X, "columns"):
+            found = [str(name) for name in X.columns]
+            if found != list(names):
+                at = next(i for i, name in enumerate(found) if name != names[i])
+                raise DataError(
+                    "X must have the columns of the fit in the same order; column "
+                    f"{at} is {shortened(found[at])}, and {shortened(names[at])} in the fit. Pass "
+                    "X[list(selector.feature_names_in_)]."
+                )
         return selected_columns(X, columns)
 
     def _accumulated(self, X):
