@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from keepers._protocols import BlockSum, IndexArray, RowBlock, Sum
 from keepers.data.blocks.local import LocalBlocks, refuse_misshapen
 from keepers.data.dask_cluster import compute, delayed
-from keepers.data.limits import refuse_columns
-from keepers.data.values import LARGEST_EXACT_INTEGER
+from keepers.data.limits import LARGEST_EXACT_INTEGER, refuse_columns
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, shortened
 

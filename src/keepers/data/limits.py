@@ -10,6 +10,7 @@ from keepers.exceptions import DataError, ParameterError, shortened
 __all__ = [
     "DEFAULT_MAX_BYTES",
     "DEFLATE_RATIO",
+    "LARGEST_EXACT_INTEGER",
     "MOST_COLUMNS",
     "SizeLimit",
     "as_n_bytes",
@@ -24,6 +25,9 @@ MOST_COLUMNS = 5_000_000
 
 DEFLATE_RATIO = 1032
 """No stream that zlib compressed expands by more: a larger declared size is a lie."""
+
+LARGEST_EXACT_INTEGER = 2**53
+"""float64 holds every integer up to this one; larger ones are refused, not rounded."""
 
 _ROWS_TAKEN_ON_TRUST, _ROWS_PER_ENTRY = 1_000_000, 100
 

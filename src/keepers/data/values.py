@@ -8,12 +8,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers.data.in_memory import canonical_sparse
-from keepers.data.limits import refuse_columns, refuse_hollow
+from keepers.data.limits import LARGEST_EXACT_INTEGER, refuse_columns, refuse_hollow
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, shortened
 
 __all__ = [
-    "LARGEST_EXACT_INTEGER",
     "as_floats",
     "as_labels",
     "as_matrix",
@@ -22,7 +21,6 @@ __all__ = [
     "refuse_rounded_integers",
 ]
 
-LARGEST_EXACT_INTEGER = 2**53
 Names = Sequence[str] | NDArray[np.object_]
 
 

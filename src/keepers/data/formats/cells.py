@@ -15,7 +15,8 @@ from keepers._protocols import FloatArray
 from keepers.data.columns import ColumnPlan, refuse_text
 from keepers.data.formats.records import decoded, read_records, refuse_ragged
 from keepers.data.formats.words import as_float, is_number, is_rounded_integer, is_value
-from keepers.data.values import LARGEST_EXACT_INTEGER, refuse_rounded_integers
+from keepers.data.limits import LARGEST_EXACT_INTEGER
+from keepers.data.values import refuse_rounded_integers
 from keepers.exceptions import DataError, MissingDependencyError, shortened
 
 __all__ = ["CellBlock", "CellReader", "parsed_cells", "plain_block", "quoted_blocks"]

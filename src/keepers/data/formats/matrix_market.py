@@ -18,10 +18,14 @@ from keepers.data.columns import Matrix, to_table
 from keepers.data.formats.cells import parsed_cells
 from keepers.data.formats.expansion import is_compressed, open_expanded
 from keepers.data.formats.words import is_rounded_integer
-from keepers.data.limits import refuse_columns, refuse_declared, refuse_hollow
+from keepers.data.limits import (
+    LARGEST_EXACT_INTEGER,
+    refuse_columns,
+    refuse_declared,
+    refuse_hollow,
+)
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
-from keepers.data.values import LARGEST_EXACT_INTEGER
 from keepers.exceptions import DataError, MissingDependencyError, shortened
 
 __all__ = ["read_mtx"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from keepers.data.values import LARGEST_EXACT_INTEGER
+from keepers.data.limits import LARGEST_EXACT_INTEGER
 
 __all__ = ["as_classes", "as_float", "is_number", "is_rounded_integer", "is_value"]
 
