@@ -43,11 +43,11 @@ def test_a_csv_becomes_a_smaller_csv_with_rows_and_classes_kept(keepers, table, 
 @pytest.mark.parametrize(
     "suffix", [".tsv", ".csv.gz", ".parquet", ".feather", ".npz", ".npy", ".mtx", ".h5ad"]
 )
-def test_the_suffix_says_the_format(keepers, table, tmp_path, suffix):
+def test_the_suffix_says_the_format(quick_keepers, table, tmp_path, suffix):
     out = tmp_path / f"kept{suffix}"
-    done = keepers("select", table, "-k", 3, *COLUMNS, "--out", out)
+    done = quick_keepers("select", table, "-k", 3, *COLUMNS, "--out", out)
     assert done.returncode == 0, done.stderr
-    again = keepers("select", out, "-k", 3, "--json", *(() if suffix in PLAIN else COLUMNS))
+    again = quick_keepers("select", out, "-k", 3, "--json", *(() if suffix in PLAIN else COLUMNS))
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["n_features"] == 3
 
@@ -55,8 +55,8 @@ def test_the_suffix_says_the_format(keepers, table, tmp_path, suffix):
 PLAIN = (".npz", ".npy", ".mtx", ".h5ad")
 
 
-def test_json_is_for_machines(keepers, table):
-    done = keepers("select", table, "-k", 3, *COLUMNS, "--json")
+def test_json_is_for_machines(quick_keepers, table):
+    done = quick_keepers("select", table, "-k", 3, *COLUMNS, "--json")
     result = json.loads(done.stdout)
     assert {feature["name"] for feature in result["features"]} == kept_by_hand(table)
     assert [feature["rank"] for feature in result["features"]] == [1, 2, 3]
@@ -68,8 +68,8 @@ def test_json_is_for_machines(keepers, table):
     assert result["variance_share"] == pytest.approx(share)
 
 
-def test_the_nearest_redundant_neighbour_is_the_most_correlated_kept_feature(keepers, table):
-    done = keepers("select", table, "-k", 3, *COLUMNS, "--json")
+def test_the_nearest_redundant_neighbour_is_the_most_correlated_kept_feature(quick_keepers, table):
+    done = quick_keepers("select", table, "-k", 3, *COLUMNS, "--json")
     features = {feature["name"]: feature for feature in json.loads(done.stdout)["features"]}
     correlation = pd.read_csv(table)[list(features)].corr()
     for name, feature in features.items():
@@ -78,19 +78,19 @@ def test_the_nearest_redundant_neighbour_is_the_most_correlated_kept_feature(kee
         assert feature["correlation"] == pytest.approx(others[feature["neighbour"]])
 
 
-def test_in_a_pipe_every_kept_feature_is_a_line(keepers, table):
-    done = keepers("select", table, "-k", 5, *COLUMNS)
+def test_in_a_pipe_every_kept_feature_is_a_line(quick_keepers, table):
+    done = quick_keepers("select", table, "-k", 5, *COLUMNS)
     lines = done.stdout.splitlines()
     assert lines[0].split("\t")[:3] == ["rank", "feature", "score"]
     assert len(lines) == 6
 
 
-def test_other_methods_and_their_settings_can_be_named(keepers, table):
-    done = keepers("select", table, "-k", 2, *COLUMNS, "--method", "variance", "--json")
+def test_other_methods_and_their_settings_can_be_named(quick_keepers, table):
+    done = quick_keepers("select", table, "-k", 2, *COLUMNS, "--method", "variance", "--json")
     frame = pd.read_csv(table).iloc[:, 2:]
     expected = set(VarianceScore(2).fit(frame).get_feature_names_out())
     assert {f["name"] for f in json.loads(done.stdout)["features"]} == expected
-    done = keepers(
+    done = quick_keepers(
         "select",
         table,
         "-k",
@@ -204,11 +204,13 @@ def test_without_k_noise_is_refused_with_the_way_out(quick_keepers, tmp_path, me
     assert not (tmp_path / "kept.csv").exists()
 
 
-def test_a_recipe_keeps_the_same_columns_of_new_data(keepers, table, tmp_path):
-    assert keepers("select", table, "-k", 3, *COLUMNS, "--save", "recipe.json").returncode == 0
+def test_a_recipe_keeps_the_same_columns_of_new_data(quick_keepers, table, tmp_path):
+    assert (
+        quick_keepers("select", table, "-k", 3, *COLUMNS, "--save", "recipe.json").returncode == 0
+    )
     new = pd.read_csv(table).iloc[::-1, ::-1]
     new.to_csv(tmp_path / "new.csv", index=False)
-    done = keepers("apply", "recipe.json", "new.csv", *COLUMNS, "--out", "kept.csv")
+    done = quick_keepers("apply", "recipe.json", "new.csv", *COLUMNS, "--out", "kept.csv")
     assert done.returncode == 0, done.stderr
     kept = pd.read_csv(tmp_path / "kept.csv")
     assert set(kept.columns) == {"sample", "class"} | kept_by_hand(table)
@@ -223,21 +225,22 @@ def test_a_report_is_written_for_people(keepers, table, tmp_path):
     assert all(name in page for name in kept_by_hand(table))
 
 
-def test_pixels_are_drawn_when_the_image_shape_is_given(keepers, tmp_path):
-    done = keepers("select", "digits", "-k", 20, "--image", "8x8", "--report", "page.html")
+def test_pixels_are_drawn_when_the_image_shape_is_given(quick_keepers, tmp_path):
+    done = quick_keepers("select", "digits", "-k", 20, "--image", "8x8", "--report", "page.html")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "page.html").exists()
 
 
-def test_existing_files_are_left_alone_without_force(keepers, table, tmp_path):
+def test_existing_files_are_left_alone_without_force(quick_keepers, table, tmp_path):
     for option in ("--out", "--report", "--save"):
         (tmp_path / "mine.csv").write_text("mine")
-        done = keepers("select", table, "-k", 3, *COLUMNS, option, "mine.csv")
+        done = quick_keepers("select", table, "-k", 3, *COLUMNS, option, "mine.csv")
         assert done.returncode == 2
         assert "--force" in done.stderr
         assert (tmp_path / "mine.csv").read_text() == "mine"
     assert (
-        keepers("select", table, "-k", 3, *COLUMNS, "--out", "mine.csv", "--force").returncode == 0
+        quick_keepers("select", table, "-k", 3, *COLUMNS, "--out", "mine.csv", "--force").returncode
+        == 0
     )
 
 
@@ -279,9 +282,9 @@ def test_what_cannot_be_done_is_said_in_a_sentence_with_the_way_out(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_missing_values_are_named(keepers, tmp_path):
+def test_missing_values_are_named(quick_keepers, tmp_path):
     (tmp_path / "gaps.csv").write_text("a,b,c\n1,2,3\n4,,6\n7,8,1\n")
-    done = keepers("select", "gaps.csv", "-k", 1)
+    done = quick_keepers("select", "gaps.csv", "-k", 1)
     assert done.returncode == 1
     assert "NaN or infinity is in 1 of 3 columns (how often): b (1)" in done.stderr
     assert "Traceback" not in done.stderr
@@ -303,11 +306,13 @@ def test_names_cannot_steer_the_terminal(keepers, tmp_path):
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_a_file_of_every_format_is_read_by_the_installed_command(keepers, tmp_path, name):
+def test_a_file_of_every_format_is_read_by_the_command(quick_keepers, tmp_path, name):
     make, roles = SOUND[name]
     path = tmp_path / name
     path.write_bytes(make(np.random.default_rng(0)))
-    done = keepers("select", path, "-k", 2, "--method", "variance", "--json", *options_of(roles))
+    done = quick_keepers(
+        "select", path, "-k", 2, "--method", "variance", "--json", *options_of(roles)
+    )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert (result["n_samples"], len(result["features"])) == (12, 2)
@@ -337,9 +342,6 @@ def test_settings_outside_their_rules_are_refused_before_the_data_are_read(quick
             done = quick_keepers(
                 "select", "absent.csv", "-k", 1, "--method", method, "--set", f"{name}={value}"
             )
-            if name in ("groups", "penalty_weights"):  # how many columns there are decides
-                assert "There is no file" in done.stderr
-                continue
             assert (done.returncode, name in done.stderr) == (2, True), done.stderr
             assert "must" in done.stderr
             assert len(done.stderr) < 1000
