@@ -303,3 +303,21 @@ def test_integers_that_float64_cannot_hold_are_refused_by_column(path, column):
     with pytest.raises(DataError, match="'key' holds numbers that float64 cannot hold exactly"):
         _stacked(open_blocks(path))
     assert open_table(path, drop=["key"]).n_features == 1
+
+
+def test_a_page_that_belies_its_checksum_is_not_read_as_a_table(tmp_path):
+    path, value = tmp_path / "a.parquet", 1.2345678
+    pq.write_table(
+        pa.table({"a": [value] * 3, "b": [1.0, 2.0, 3.0]}),
+        path,
+        compression="none",
+        use_dictionary=False,
+        write_statistics=False,
+        write_page_checksum=True,
+    )
+    content = path.read_bytes()
+    damaged = content.replace(np.float64(value).tobytes(), np.float64(-value).tobytes(), 1)
+    assert damaged != content
+    path.write_bytes(damaged)
+    with pytest.raises(DataError, match="CRC"):
+        open_table(path)

@@ -137,3 +137,20 @@ def test_a_body_on_one_line_is_not_cut_inside_a_number(tmp_path, monkeypatch):
     path.write_text("%%MatrixMarket matrix array real general\n9 1\n" + "12345678 " * 9)
     with pytest.raises(DataError, match="line must be shorter"):
         open_table(path)
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_a_real_hermitian_matrix_is_a_symmetric_one(tmp_path, sparse):
+    A = np.array([[1.5, 2, 0], [2, 0, -3], [0, -3, 4]])
+    path = tmp_path / "a.mtx"
+    scipy.io.mmwrite(path, sp.coo_matrix(A) if sparse else A, symmetry="symmetric")
+    path.write_bytes(path.read_bytes().replace(b"symmetric", b"hermitian", 1))
+    X = open_table(path).X
+    np.testing.assert_array_equal(X.toarray() if sparse else X, A)
+
+
+@pytest.mark.parametrize("field", ["real", "pattern"])
+def test_a_sparse_matrix_without_entries_is_read(tmp_path, field):
+    path = tmp_path / "a.mtx"
+    scipy.io.mmwrite(path, sp.coo_matrix((3, 2)), field=field)
+    np.testing.assert_array_equal(open_table(path).X.toarray(), np.zeros((3, 2)))

@@ -20,6 +20,7 @@ from keepers.data.formats.h5ad import (
     sparse_layout,
 )
 from keepers.data.formats.hdf5 import hard_linked, open_hdf5, open_hdf5_numbers, refuse_unsound
+from keepers.data.formats.hdf5_chunks import refuse_short_chunks
 from keepers.data.formats.stored_sparse import build_compressed
 from keepers.data.guard import reading
 from keepers.data.limits import refuse_columns
@@ -47,6 +48,8 @@ class SparseCellBlocks(MatrixBlocks):
 
     title = "AnnData"
     is_sparse = True
+    _proven = False
+    """Whether the chunks were seen to be whole, which costs as much as reading them."""
 
     def __init__(self, path: Path, node: Any, names: list[str], request: ReadRequest) -> None:
         parts = _checked_parts(node, request)
@@ -58,6 +61,7 @@ class SparseCellBlocks(MatrixBlocks):
     def _raw(self, chosen: IndexArray | None) -> Iterator[Any]:
         with open_hdf5_numbers(self.path) as file:
             parts = _checked_parts(hard_linked(file, "X"), self._request)
+            self._prove(parts)
             entry_bytes = parts["data"].dtype.itemsize + parts["indices"].dtype.itemsize
             most = max(1, BLOCK_BYTES // entry_bytes)
             for first in range(self._here.start, self._here.stop, _STARTS_AT_ONCE):
@@ -66,6 +70,16 @@ class SparseCellBlocks(MatrixBlocks):
                 for top, bottom in _row_cuts(starts, most):
                     rows = self._rows(parts, starts[top : bottom + 1])
                     yield rows if chosen is None else rows[:, chosen]
+
+    def _prove(self, parts: dict[str, Any]) -> None:
+        if self._proven:
+            return
+        starts = parts["indptr"]
+        refuse_short_chunks(starts)
+        first, stop = (int(starts[at]) for at in (self._here.start, self._here.stop))
+        for name in ("data", "indices"):
+            refuse_short_chunks(parts[name], first, stop)
+        self._proven = True
 
     def _rows(self, parts: dict[str, Any], starts: Any) -> Any:
         entries = slice(int(starts[0]), int(starts[-1]))
@@ -83,6 +97,7 @@ class SparseCellBlocks(MatrixBlocks):
         ranges = even_ranges(self._here, n_parts)
         with reading(self.path, self.title), open_hdf5_numbers(self.path) as file:
             starts = _checked_parts(hard_linked(file, "X"), self._request)["indptr"]
+            refuse_short_chunks(starts)
             bounds = [int(starts[at]) for at in (*(rows.start for rows in ranges), self._here.stop)]
             if bounds[0] < 0 or bounds != sorted(bounds):
                 raise DataError(_UNSOUND)

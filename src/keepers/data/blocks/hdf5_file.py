@@ -9,6 +9,7 @@ from keepers._protocols import IndexArray
 from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once
 from keepers.data.blocks.matrices import MatrixBlocks
 from keepers.data.formats.hdf5 import open_hdf5_numbers, refuse_unsound
+from keepers.data.formats.hdf5_chunks import refuse_short_chunks
 from keepers.data.formats.hdf5_tables import find_matrix, is_vector, member, names_of
 from keepers.data.guard import reading
 from keepers.data.request import ReadRequest
@@ -23,6 +24,8 @@ class DatasetBlocks(MatrixBlocks):
     """Rows of a two-dimensional array in an HDF5 file."""
 
     title = "HDF5"
+    _proven = False
+    """Whether the chunks were seen to be whole, which costs as much as reading them."""
 
     def __init__(self, path: Path, node: Any, names: list[str], request: ReadRequest) -> None:
         n_rows, _ = node.shape
@@ -36,6 +39,9 @@ class DatasetBlocks(MatrixBlocks):
             refuse_unsound(node, self._limit)
             if node.shape[1:] != (self._width,) or node.shape[0] < self._here.stop:
                 raise DataError("It was changed since it was opened. Open it again.")
+            if not self._proven:
+                refuse_short_chunks(node, self._here.start, self._here.stop)
+                self._proven = True
             for start, stop in _bands(self._here, node):
                 rows = node[start:stop]
                 yield rows if chosen is None else rows[:, chosen]

@@ -13,8 +13,8 @@ from keepers.data.blocks.local import rows_at_once
 from keepers.data.columns import ColumnPlan, plan_columns
 from keepers.data.formats.cells import parsed_cells
 from keepers.data.formats.delimited import number_blocks, warn_of_doubt
-from keepers.data.formats.expansion import open_expanded
 from keepers.data.formats.header import CSV_DELIMITERS, TSV_DELIMITERS, TextStart
+from keepers.data.formats.text_streams import open_text
 from keepers.data.guard import reading
 from keepers.data.request import ReadRequest
 from keepers.exceptions import DataError
@@ -43,7 +43,7 @@ class TextBlocks(FileBlocks):
     def _values(self, columns: IndexArray | None) -> Iterator[Any]:
         names, features = self._layout
         n_columns = self.n_features if columns is None else len(columns)
-        with open_expanded(self.path, self._request.limit) as stream:
+        with open_text(self.path, self._request.limit) as stream:
             start = TextStart.of(stream, self._delimiters, self._request.header)
             if start.names != names:
                 raise DataError("It was changed since it was opened. Open it again.")
@@ -65,7 +65,7 @@ def open_tsv(path: Path, request: ReadRequest) -> TextBlocks:
 def _open_text(path: Path, request: ReadRequest, delimiters: tuple[str, ...]) -> TextBlocks:
     with reading(path, TextBlocks.title):
         parsed_cells(b"")  # raises at once if pyarrow is absent
-        with open_expanded(path, request.limit) as stream:
+        with open_text(path, request.limit) as stream:
             start = TextStart.of(stream, delimiters, request.header)
         plan = plan_columns(start.names, request, index=start.index)
         warn_of_doubt(path, start)

@@ -27,7 +27,7 @@ def read_parquet(path: Path, request: ReadRequest) -> LabelledTable:
     import_pyarrow()
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
         columns = ArrowColumns.of(file.schema_arrow, request)
         metadata = file.metadata
         shape = (metadata.num_rows, len(columns.plan.features))

@@ -14,7 +14,7 @@ import numpy as np
 from keepers._protocols import FloatArray
 from keepers.data.columns import ColumnPlan, refuse_text
 from keepers.data.formats.records import decoded, read_records, refuse_ragged
-from keepers.data.formats.words import as_float, is_number, is_rounded_integer, is_value
+from keepers.data.formats.words import as_float, is_grouped, is_number, is_rounded_integer, is_value
 from keepers.data.limits import LARGEST_EXACT_INTEGER
 from keepers.data.values import refuse_rounded_integers
 from keepers.exceptions import DataError, MissingDependencyError, shortened
@@ -171,10 +171,12 @@ class CellReader:
 
     def __init__(self, names: list[str], delimiter: str) -> None:
         self._names = names
-        # Where semicolons separate cells, a comma in a number can only be a decimal comma; the
-        # first number with a comma or a point tells which of the two the file has.
-        self._has_semicolons = delimiter == ";"
-        self._decimal: str | None = None if self._has_semicolons else "."
+        # Where no commas separate cells, a comma in a number may be a decimal comma; the first
+        # number with a comma or a point tells which of the two the file has. Semicolons are
+        # written where the comma is one; between tabs it may also separate thousands.
+        self._may_be_comma = delimiter != ","
+        self._may_be_thousands = delimiter != ";"
+        self._decimal: str | None = None if self._may_be_comma else "."
 
     def numbers(self, block: CellBlock) -> FloatArray:
         """Rows x columns; missing cells are NaN, true and false are 1 and 0."""
@@ -191,28 +193,38 @@ class CellReader:
         return values.reshape(block.n_rows, n_columns)
 
     def _find_decimal_mark(self, cells: bytes) -> None:
-        """Between semicolons: take the first mark that a number has, refuse any other."""
-        for mark in (",", ".") if self._has_semicolons else ():
+        """Unless commas separate cells: take the first mark of a number, refuse any other."""
+        for mark in (",", ".") if self._may_be_comma else ():
             if mark == self._decimal or mark.encode() not in cells:
                 continue
             column, word = self._first_number_with(mark, cells)
             if word and self._decimal is not None:
                 raise DataError(
-                    "Numbers between semicolons must have a decimal comma or a decimal point, not "
-                    f"both; column {shortened(column)} holds {shortened(word)}, and other numbers "
-                    "have "
-                    f"{shortened(self._decimal)}. Write one of them, and no thousands separators."
+                    "Numbers must have a decimal comma or a decimal point, not both; column "
+                    f"{shortened(column)} holds {shortened(word)}, and other numbers have "
+                    f"{shortened(self._decimal)}. Write "
+                    "one of them, and no thousands separators."
                 )
             self._decimal = mark if word else self._decimal
 
     def _first_number_with(self, mark: str, cells: bytes) -> tuple[str, str]:
         """Column and text of the first number that has this mark, thousands or not."""
         other = "." if mark == "," else ","
+        doubtful = ""
         for position, cell in enumerate(cells.split(b"\n")):
             if mark.encode() in cell:
                 word = cell.decode("utf-8", errors="replace").strip()
-                if is_number(word.replace(other, "").replace(mark, ".")):
+                if mark == "," and self._may_be_thousands and is_grouped(word):
+                    doubtful = doubtful or word
+                elif is_number(word.replace(other, "").replace(mark, ".")):
                     return self._names[position % len(self._names)], word
+        if doubtful:
+            raise DataError(
+                f"A comma in a number must be a decimal comma; {shortened(doubtful)} may as well "
+                "be "
+                f"{doubtful.replace(',', '')}, and no other number tells. Write decimal points, "
+                "and no thousands separators."
+            )
         return "", ""
 
     def _patiently(self, cells: bytes, decimal: str) -> FloatArray:

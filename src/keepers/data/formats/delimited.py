@@ -10,9 +10,9 @@ import numpy as np
 from keepers._protocols import FloatArray
 from keepers.data.columns import ColumnPlan, plan_columns
 from keepers.data.formats.cells import CellBlock, CellReader, plain_block, quoted_blocks
-from keepers.data.formats.expansion import open_expanded
 from keepers.data.formats.header import CSV_DELIMITERS, TSV_DELIMITERS, TextStart
 from keepers.data.formats.records import LONGEST_CELL, longest_line, refuse_long_line, refuse_ragged
+from keepers.data.formats.text_streams import open_text
 from keepers.data.formats.words import as_classes
 from keepers.data.growing import GrowingMatrix
 from keepers.data.request import ReadRequest
@@ -36,16 +36,20 @@ def read_tsv(path: Path, request: ReadRequest) -> LabelledTable:
 
 
 def _read_delimited(path: Path, request: ReadRequest, delimiters: tuple[str, ...]) -> LabelledTable:
-    with open_expanded(path, request.limit) as stream:
+    with open_text(path, request.limit) as stream:
         start = TextStart.of(stream, delimiters, request.header)
         plan = plan_columns(start.names, request, index=start.index)
         warn_of_doubt(path, start)
-        X, labels, samples = _collect(stream, start, plan, request)
+        X, words, samples = _collect(stream, start, plan, request)
+    labels = None
+    if plan.labels is not None:
+        classes = as_classes(words, may_have_commas=start.delimiter != ",")
+        labels = as_labels(classes, str(request.labels))
     return LabelledTable(
         X,
         np.array([start.names[at] for at in plan.features], dtype=object),
         None if plan.identifier is None else as_names(samples, "identifier"),
-        None if plan.labels is None else as_labels(as_classes(labels), str(request.labels)),
+        labels,
         path.name.split(".")[0],
     )
 

@@ -7,7 +7,7 @@ import lzma
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from keepers.data.limits import SizeLimit
 from keepers.exceptions import MissingDependencyError
@@ -34,10 +34,10 @@ def is_compressed(path: Path) -> bool:
     return path.suffix.casefold() in COMPRESSIONS
 
 
-def open_expanded(path: Path, limit: SizeLimit) -> IO[bytes]:
+def open_expanded(path: Path, limit: SizeLimit) -> io.BufferedReader:
     """The file's bytes, expanded; reading past the limit raises `DataError`."""
     if not is_compressed(path):
-        return path.open("rb")
+        return io.BufferedReader(io.FileIO(path), _BUFFER)
     return io.BufferedReader(_Watched(_expander(path), path, limit), _BUFFER)
 
 

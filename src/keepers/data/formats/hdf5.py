@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from keepers.data.formats.hdf5_chunks import refuse_short_chunks
 from keepers.data.limits import DEFLATE_RATIO, SizeLimit, refuse_declared
 from keepers.data.request import ReadRequest
 from keepers.exceptions import DataError, MissingDependencyError, shortened
@@ -130,6 +131,7 @@ def read_dataset(dataset: Any, request: ReadRequest) -> Any:
     refuse_unsound(dataset, request.limit)
     if h5py.check_string_dtype(dataset.dtype) is not None and dataset.dtype.kind == "O":
         _refuse_false_lengths(dataset, f"array {shortened(dataset.name)}")
+    refuse_short_chunks(dataset)
     return dataset[()]
 
 
@@ -140,6 +142,7 @@ def read_field(dataset: Any, name: str, request: ReadRequest) -> Any:
         record, offset = _place_in_record(dataset.id.get_type(), name)
         what = f"field {shortened(name)} of array {shortened(dataset.name)}"
         _refuse_false_lengths(dataset, what, record, offset)
+    refuse_short_chunks(dataset)
     return dataset[name]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from keepers.data.columns import Matrix, numbered_names, to_table
 from keepers.data.formats.hdf5 import hard_linked, open_hdf5, read_dataset, refuse_unsound
+from keepers.data.formats.hdf5_chunks import refuse_short_chunks
 from keepers.data.limits import SizeLimit
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
@@ -80,6 +81,7 @@ def names_of(node: Any) -> list[str]:
     if name.endswith(_PANDAS_VALUES) and beside in node.parent:
         names = hard_linked(node.parent, beside)
         if getattr(names, "shape", None) == node.shape[1:] and names.dtype.kind == "S":
+            refuse_short_chunks(names)
             return [text.decode("utf-8", errors="replace") for text in names[()].tolist()]
     return numbered_names(node.shape[1])
 

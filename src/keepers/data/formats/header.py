@@ -17,7 +17,12 @@ CSV_DELIMITERS = (",", ";", "\t")
 """The first of these that the first line holds separates cells."""
 TSV_DELIMITERS = ("\t",)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_DECLARED_DELIMITER = re.compile(rb'"?sep=([,;\t|])"?\s*')
+"""The first line that Excel writes and reads to say what separates cells."""
+_COMMENT = b"# "
+"""What `numpy.savetxt` puts before every line of a header."""
+_MOST_LINES = 100
+"""Of a record with line breaks in its cells, while the delimiter is sought."""
 _LONG_ENOUGH = 5
 """So many values of a sample are rarely in order; names that are numbers always are."""
 
@@ -45,51 +50,112 @@ class TextStart:
 
 
 def _read_start(stream: IO[bytes], delimiters: tuple[str, ...], header: bool | None) -> TextStart:
-    lines = [read_line(stream, delimiters)]
-    if lines[0].startswith(_UTF_16):
-        raise DataError("Text must be UTF-8; this is UTF-16. Save it as UTF-8.")
-    lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
+    opening = _read_opening(stream, delimiters)
+    delimiter, n_above, waiting = opening.delimiter, opening.n_above, opening.lines[1:]
+    header = header if header is not None else opening.header
+    lines = opening.lines[:1]
     head = decoded(lines[0])
-    delimiter = _delimiter_of(head, delimiters)
 
     def further_lines() -> Iterator[str]:
-        while more := read_line(stream, (delimiter,)):
+        while more := waiting.pop(0) if waiting else read_line(stream, (delimiter,)):
             lines.append(more)
             yield decoded(more)
 
-    first = next(read_records(chain([head], further_lines()), delimiter, 1), (1, []))[1]
+    records = read_records(chain([head], further_lines()), delimiter, n_above + 1)
+    first = next(records, (1, []))[1]
     n_lines = len(lines)
     if not any(cell.strip() for cell in first):
         raise DataError(
             "A text table starts with its column names; the first line is empty. Remove what "
             "stands above the names."
         )
-    below = read_records(further_lines(), delimiter, n_lines + 1, len(first) + 1)
+    below = read_records(further_lines(), delimiter, n_above + n_lines + 1, len(first) + 1)
     second = next((row for _, row in below if row), [])
     has_names, doubt = (header, None) if header is not None else _has_names(first, second)
+    doubt = opening.doubt or doubt
     if not has_names:
         names = numbered_names(len(first))
-        return TextStart(names, delimiter, None, b"".join(lines), 1, doubt)
+        return TextStart(names, delimiter, None, b"".join(lines + waiting), n_above + 1, doubt)
     if '"' not in head and len(first) == 1 and _is_decimal_comma(second, delimiter):
         raise DataError(
             "The first line names one column and the next line reads "
             f"{shortened(','.join(second))}: a "
             "decimal comma, or a row name and a value. Write decimal points, or name both columns."
         )
-    pending = b"".join(lines[n_lines:])
+    pending = b"".join(lines[n_lines:] + waiting)
     # R's write.table leaves the row names without a column name; pandas and write.csv write "".
     unnamed = _has_one_more(second, first)
     index = 0 if unnamed or not first[0].strip() else None
     names = settled_names(["", *first] if unnamed else first)
-    return TextStart(names, delimiter, index, pending, n_lines + 1, doubt)
+    return TextStart(names, delimiter, index, pending, n_above + n_lines + 1, doubt)
 
 
-def _delimiter_of(head: str, delimiters: tuple[str, ...]) -> str:
-    bare = re.sub(r'"[^"]*"?', "", head)
-    between = [cell.strip().replace(",", ".", 1) for cell in bare.split(";")]
+@dataclass(frozen=True)
+class _Opening:
+    """The first line of a table, and perhaps the one below it, without what stands above."""
+
+    lines: list[bytes]
+    delimiter: str
+    n_above: int
+    """Lines above, which are no part of the table."""
+    header: bool | None = None
+    doubt: str | None = None
+
+
+def _read_opening(stream: IO[bytes], delimiters: tuple[str, ...]) -> _Opening:
+    line = read_line(stream, delimiters).removeprefix(_BYTE_ORDER_MARK)
+    if declared := _DECLARED_DELIMITER.fullmatch(line):
+        delimiter = declared[1].decode()
+        return _Opening([read_line(stream, (delimiter,))], delimiter, 1)
+    lines = [line]
+    while lines[-1].startswith(_COMMENT):
+        lines.append(read_line(stream, delimiters))
+    below = decoded(lines[-1])
+    delimiter = _delimiter_of(below, below, delimiters)
+    cells = [cell.strip().replace(",", ".", 1) for cell in below.split(delimiter)]
+    if len(lines) == 1 or not (all(map(is_value, cells)) and any(map(is_number, cells))):
+        return _read_head(stream, lines, delimiters)
+    names = lines[-2].removeprefix(_COMMENT)
+    if decoded(names).count(delimiter) != len(cells) - 1:
+        doubt = "Lines that begin with '# ' are skipped as comments; there are no column names."
+        return _Opening(lines[-1:], delimiter, len(lines) - 1, False, doubt)
+    doubt = (
+        "Lines that begin with '# ' are read as comments, as numpy.savetxt writes them, the last "
+        "of which holds the column names. If '#' belongs to the first name, quote that name."
+    )
+    return _Opening([names, lines[-1]], delimiter, len(lines) - 2, True, doubt)
+
+
+def _read_head(stream: IO[bytes], lines: list[bytes], delimiters: tuple[str, ...]) -> _Opening:
+    """The first two records, and what separates their cells."""
+
+    def record(begun: int) -> int:
+        """Where a record ends that begins with a line; one without end is taken for that line."""
+        for end in range(begun + 1, begun + _MOST_LINES):
+            if len(lines) < end:
+                lines.append(read_line(stream, delimiters))
+            if b"".join(lines[begun:end]).count(b'"') % 2 == 0:
+                return end
+        return begun + 1
+
+    middle = record(0)
+    end = record(middle)
+    head, below = (decoded(b"".join(part)) for part in (lines[:middle], lines[middle:end]))
+    return _Opening(lines, _delimiter_of(head, below, delimiters), 0)
+
+
+def _delimiter_of(head: str, below: str, delimiters: tuple[str, ...]) -> str:
+    """The first delimiter in the first record; of several, one that the line below has as often."""
+    head, below = (re.sub(r'"[^"]*"?', "", text) for text in (head, below))
+    between = [cell.strip().replace(",", ".", 1) for cell in head.split(";")]
     if ";" in delimiters and len(between) > 1 and all(map(is_number, between)):
         return ";"  # decimal commas are no delimiters
-    return next((mark for mark in delimiters if mark in bare), delimiters[0])
+    found = [mark for mark in delimiters if mark in head]
+    for one_more in (0, 1):  # the name of a row
+        fitting = [mark for mark in found if below.count(mark) == head.count(mark) + one_more]
+        if fitting:
+            return max(fitting, key=head.count)
+    return (*found, delimiters[0])[0]
 
 
 def _has_one_more(second: Sequence[str], first: Sequence[str]) -> bool:

@@ -36,7 +36,8 @@ _BLOCK_BYTES = 4 * 2**20
 _ONE_A_LINE = bytes.maketrans(b" \t\r", b"\n\n\n")
 _BANNER = "%%matrixmarket"
 _NUMBERS_PER_ENTRY = {"pattern": 2, "real": 3, "integer": 3}
-_MIRRORED = {"general": None, "symmetric": 1, "skew-symmetric": -1}
+_MIRRORED = {"general": None, "symmetric": 1, "hermitian": 1, "skew-symmetric": -1}
+"""Sign of the other triangle; where numbers are real, hermitian is symmetric."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,9 @@ def _read_head(stream: IO[bytes]) -> _Head:
     if layout == "coordinate":
         return _Head(True, field, symmetry, n_rows, n_columns, sizes[2])
     n_entries = n_rows * n_columns
-    if symmetry != "general":
-        n_entries = n_rows * (n_rows + (1 if symmetry == "symmetric" else -1)) // 2
+    sign = _MIRRORED[symmetry]
+    if sign is not None:  # one triangle, with the diagonal or without
+        n_entries = n_rows * (n_rows + sign) // 2
     return _Head(False, field, symmetry, n_rows, n_columns, n_entries)
 
 
@@ -183,7 +185,7 @@ def _parsed_slowly(block: bytes) -> FloatArray:
 
 
 def _sparse(numbers: Any, head: _Head) -> Any:
-    entries = numbers.reshape(head.n_entries, -1)
+    entries = numbers.reshape(head.n_entries, _NUMBERS_PER_ENTRY[head.field])
     places = entries[:, :2]
     inside = (places >= 1) & (places <= (head.n_rows, head.n_columns))
     if not inside.all() or np.any(places != np.floor(places)):

@@ -59,7 +59,11 @@ def decoded(text: bytes) -> str:
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(f"Text must be UTF-8; {error.reason}. Save it as UTF-8.") from error
+        found = error.object[error.start]
+        raise DataError(
+            f"Text must be UTF-8, or UTF-16 with a byte order mark; the byte 0x{found:02x} is not "
+            "UTF-8: the file may be in Latin-1 or Windows-1252. Save it as UTF-8."
+        ) from error
 
 
 def read_line(stream: IO[bytes], delimiters: tuple[str, ...]) -> bytes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from keepers.data.limits import LARGEST_EXACT_INTEGER
 
-__all__ = ["as_classes", "as_float", "is_number", "is_rounded_integer", "is_value"]
+__all__ = ["as_classes", "as_float", "is_grouped", "is_number", "is_rounded_integer", "is_value"]
 
 # fmt: off
 _MISSING = {
@@ -23,6 +23,7 @@ _TRUTH = {"true": 1.0, "false": 0.0}
 # Python's own int and float also read 1_000 and the digits of every script.
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 _LONGEST_INTEGER = 19  # digits of the largest int64
 _MISSING_CLASSES = ("", "NA", "NaN", "nan")
@@ -57,6 +58,17 @@ def as_float(word: str) -> float:
     return float(word) if truth is None else truth
 
 
+def is_grouped(word: str) -> bool:
+    """Whether a comma in it may separate thousands.
+
+    Examples
+    --------
+    >>> [is_grouped(word) for word in ("1,234", "-12,345", "0,123", "1,23")]
+    [True, True, False, False]
+    """
+    return _GROUPED.fullmatch(word) is not None
+
+
 def is_rounded_integer(word: str) -> bool:
     """Whether it is an integer beyond those that float64 holds exactly."""
     digits = word.strip().lstrip("+-0")
@@ -65,8 +77,14 @@ def is_rounded_integer(word: str) -> bool:
     return len(digits) > _LONGEST_INTEGER or int(digits) > LARGEST_EXACT_INTEGER
 
 
-def as_classes(words: Sequence[str]) -> Any:
-    """Classes written as numbers become numbers if no two become one; some words are missing."""
+def as_classes(words: Sequence[str], *, may_have_commas: bool = False) -> Any:
+    """Classes written as numbers become numbers if no two become one; some words are missing.
+
+    ``may_have_commas``: decimal commas, which no thousands separator can be taken for.
+    """
+    if may_have_commas and not any(map(is_grouped, words)):
+        pointed = [word.replace(",", ".") for word in words]
+        words = pointed if all(map(is_number, pointed)) else words
     cells = [None if word in _MISSING_CLASSES else word for word in words]
     array = np.array(cells, dtype=object)
     if not all(cell is not None and is_number(cell) for cell in cells):

@@ -1,0 +1,1 @@
+"""Parts of `tools/fuzz_files.py`: odd tables, their writers, mutations, and reading processes."""
