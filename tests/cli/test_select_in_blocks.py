@@ -45,7 +45,7 @@ def kept(done):
 def test_a_folder_and_a_pattern_give_what_the_whole_table_gives(quick_keepers, parts, data):
     done = quick_keepers("select", data, "-k", 5, "--id", "sample")
     assert done.returncode == 0, done.stderr
-    assert kept(done) == list(SPCAFS(5).fit(parts).top().names)
+    assert kept(done) == list(SPCAFS().fit(parts).top(5).names)
     assert "900 samples" in done.stderr
 
 
@@ -78,7 +78,7 @@ def test_workers_give_the_same(keepers, parts):
     pytest.importorskip("distributed")
     done = keepers("select", "parts", "-k", 5, "--drop", "sample", "--workers", 2)
     assert done.returncode == 0, done.stderr
-    assert kept(done) == list(SPCAFS(5).fit(parts).top().names)
+    assert kept(done) == list(SPCAFS().fit(parts).top(5).names)
 
 
 @pytest.mark.parametrize(

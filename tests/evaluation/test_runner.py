@@ -22,7 +22,7 @@ def outcome_of(run, method, role="default"):
 def test_a_study_gives_what_its_parts_give_by_hand(small_study, clusters, tmp_path):
     run = run_study(small_study, tmp_path / "out", n_jobs=2)
     archive = np.load(clusters)
-    top = SPCAFS(4, n_components=2, gamma="scale").fit(archive["X"]).top(4).indices
+    top = SPCAFS(n_components=2, gamma="scale").fit(archive["X"]).top(4).indices
     expected = judge_columns(archive["X"], archive["y"], top, n_repeats=3, seed=0)
     (outcome,) = outcome_of(run, "SPCAFS")
     assert outcome.judgements[1]["acc"] == pytest.approx(list(expected.acc))

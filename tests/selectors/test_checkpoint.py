@@ -45,6 +45,7 @@ def gamma_of(X):
     return 0.01 * float(np.linalg.norm(centred, 2)) ** 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "max_iter", "limit", "kills"),
     [("block", 1000, "8G", 10), ("block", 1000, "109M", 3), ("dense", 12, "8G", 3)],
