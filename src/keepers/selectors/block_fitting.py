@@ -1,6 +1,7 @@
 """Fits on tables that are read in blocks: out of core, row by row, and on a cluster."""
 
-from typing import Any
+import os
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +16,12 @@ from keepers.exceptions import DataError, ParameterError, shortened
 from keepers.linalg.budget import Budget
 from keepers.linalg.scatter import SMALL_SIDE
 from keepers.linalg.sums import ScatterSum
-from keepers.selectors.block_tables import read_blocks, read_by_scatter, table_of_scatter
+from keepers.selectors.block_tables import (
+    ScatterTable,
+    read_blocks,
+    read_by_scatter,
+    table_of_scatter,
+)
 from keepers.selectors.checkpoint import check_checkpoint
 from keepers.selectors.control import ControlledSelector, FeatureControl, check_control
 from keepers.selectors.memory import memory_budget
@@ -33,9 +39,9 @@ TALL_SIZE = 10_000_000
 class BlockFitting(ControlledSelector):
     """A selector that learns all it needs from sums over blocks; ends its fit in `_fit_table`."""
 
-    n_components: Any
-    memory_limit: Any
-    checkpoint: Any
+    n_components: int | float | str
+    memory_limit: int | float | str | None
+    checkpoint: str | os.PathLike[str] | None
     _column_labels_: Any
     """Of the first rows given to ``partial_fit``."""
 
@@ -63,7 +69,7 @@ class BlockFitting(ControlledSelector):
         """Fit, and store everything learned."""
         raise NotImplementedError
 
-    def fit_blocks(self, source, y=None):
+    def fit_blocks(self, source: Any, y: Any = None) -> Self:
         """Rank the features of a table that is read in blocks of rows.
 
         Scores are those of ``fit`` on the same numbers. What has to be held in memory, and how
@@ -99,7 +105,7 @@ class BlockFitting(ControlledSelector):
         """
         return self._fitting(lambda: self._fit_in_blocks(source))
 
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows, and rank the features by all rows so far.
 
         The scatter of the columns is kept, d x d, and solved anew at each call: the result is that
@@ -136,7 +142,7 @@ class BlockFitting(ControlledSelector):
             self._fit_table(table_of_scatter(self, so_far, np.dtype(np.float64), quiet=True))
         return self
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """The columns kept of X; of a Dask collection lazily, as the same kind of collection.
 
         Parameters
@@ -168,7 +174,7 @@ class BlockFitting(ControlledSelector):
                 )
         return selected_columns(X, columns)
 
-    def _accumulated(self, X):
+    def _accumulated(self, X: Any) -> ScatterSum:
         so_far = getattr(self, "scatter_sum_", None)
         first = so_far is None
         if first:
@@ -194,7 +200,7 @@ class BlockFitting(ControlledSelector):
         self.scatter_sum_ = so_far
         return so_far
 
-    def _read_summed(self, X):
+    def _read_summed(self, X: Any) -> ScatterTable | None:
         """A large tall array by its scatter, from a single pass with all threads; else None."""
         if not isinstance(X, np.ndarray) or X.dtype not in (np.float32, np.float64):
             return None
@@ -206,7 +212,7 @@ class BlockFitting(ControlledSelector):
         source = ArrayBlocks(validated(self, X), "X")
         return read_by_scatter(self, source, source.total, sketched=self.checkpoint is not None)
 
-    def _fit_in_blocks(self, given):
+    def _fit_in_blocks(self, given: Any) -> None:
         self._check_parameters()
         source = as_blocks(given)
         self.n_features_in_ = source.n_features
@@ -224,15 +230,15 @@ class BlockFitting(ControlledSelector):
         self.n_passes_ = read.passes.n_passes
         self.route_ = read.route
 
-    def _check_columns(self, n_features):
+    def _check_columns(self, n_features: int) -> None:
         """Refuse settings that do not go with the columns, before the rows are read."""
         self._read_control(n_features).count_to_select(self.n_features_to_select)
         if is_whole(self.n_components):
             hint = f"X has {n_features} columns."
             check_count("n_components", self.n_components, at_most=n_features, hint=hint)
 
-    def _budget(self):
+    def _budget(self) -> Budget:
         return Budget(memory_budget(self.memory_limit))
 
-    def _expected_components(self):
+    def _expected_components(self) -> int:
         return self.n_components if is_whole(self.n_components) else TYPICAL_COMPONENTS

@@ -1,15 +1,20 @@
 """DGUFS as a scikit-learn selector."""
 
 import warnings
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, ParameterError, shortened
 from keepers.linalg.proximal import row_norms
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.neighbours import binary_graph, cap_neighbors
 from keepers.selectors.ranking import RankingSelector
 from keepers.selectors.settings import (
+    FeatureCount,
+    Seed,
     check_choice,
     check_count,
     check_positive,
@@ -18,6 +23,8 @@ from keepers.selectors.settings import (
 from keepers.selectors.table import read_table
 from keepers.solvers.dgufs import (
     RUNAWAY,
+    ADMMResult,
+    BCDResult,
     cluster_labels,
     kernel_is_dense,
     solve_admm,
@@ -119,17 +126,17 @@ class DGUFS(RankingSelector):
 
     def __init__(
         self,
-        n_features_to_select=None,
+        n_features_to_select: FeatureCount = None,
         *,
-        n_clusters=5,
-        n_neighbors=5,
-        alpha=10.0,
-        beta=0.5,
-        solver="bcd",
-        max_iter=100,
-        max_correlation=None,
-        random_state=None,
-    ):
+        n_clusters: int = 5,
+        n_neighbors: int = 5,
+        alpha: float = 10.0,
+        beta: float = 0.5,
+        solver: str = "bcd",
+        max_iter: int = 100,
+        max_correlation: float | None = None,
+        random_state: Seed = None,
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
@@ -140,7 +147,7 @@ class DGUFS(RankingSelector):
         self.max_correlation = max_correlation
         self.random_state = random_state
 
-    def _fit(self, X):
+    def _fit(self, X: Any) -> None:
         self._check_parameters()
         table = read_table(self, X)
         values = np.asarray(table.X, dtype=np.float64)
@@ -149,6 +156,7 @@ class DGUFS(RankingSelector):
         n_clusters = self._cap_clusters(n_samples)
         self._refuse_past_memory(n_samples, n_usable, n_clusters)
         graph = binary_graph(values, cap_neighbors(self.n_neighbors, n_samples))
+        result: ADMMResult | BCDResult
         if self.solver == "admm":
             result = self._solve_admm(values, graph, n_selected)
             scores = row_norms(result.Y)
@@ -162,7 +170,7 @@ class DGUFS(RankingSelector):
         self.n_clusters_ = n_clusters
         self._store_ranking(table.spread(scores), table)
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         check_choice("solver", self.solver, ("bcd", "admm"))
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
@@ -170,7 +178,7 @@ class DGUFS(RankingSelector):
         check_positive("beta", self.beta, at_most=1.0)
         check_count("max_iter", self.max_iter)
 
-    def _cap_clusters(self, n_samples):
+    def _cap_clusters(self, n_samples: int) -> int:
         if self.n_clusters <= n_samples:
             return self.n_clusters
         warnings.warn(
@@ -181,7 +189,7 @@ class DGUFS(RankingSelector):
         )
         return n_samples
 
-    def _refuse_past_memory(self, n_samples, n_usable, n_clusters):
+    def _refuse_past_memory(self, n_samples: int, n_usable: int, n_clusters: int) -> None:
         if self.solver == "admm":
             what = f"{n_samples} x {n_samples} kernels and {n_samples} x {n_usable} tables"
             entries = ADMM_SQUARES * n_samples**2 + ADMM_TABLES * n_samples * n_usable
@@ -190,7 +198,9 @@ class DGUFS(RankingSelector):
             what = f"{n_samples} x {n_samples} kernels (10 n_clusters >= n_samples)"
             refuse_past_memory("DGUFS", what, 8.0 * BCD_SQUARES * n_samples**2)
 
-    def _solve_bcd(self, X, graph, n_selected, n_clusters):
+    def _solve_bcd(
+        self, X: FloatArray, graph: sp.csr_array, n_selected: int, n_clusters: int
+    ) -> BCDResult:
         rng = self._generator()
         result = solve_bcd(
             X, graph, n_selected, n_clusters, beta=self.beta, max_iter=self.max_iter, rng=rng
@@ -207,7 +217,7 @@ class DGUFS(RankingSelector):
             )
         return result
 
-    def _solve_admm(self, X, graph, n_selected):
+    def _solve_admm(self, X: FloatArray, graph: sp.csr_array, n_selected: int) -> ADMMResult:
         result = solve_admm(
             X, graph, n_selected, alpha=self.alpha, beta=self.beta, max_iter=self.max_iter
         )
@@ -230,5 +240,5 @@ class DGUFS(RankingSelector):
             )
         return result
 
-    def _warn_unsettled(self, message):
+    def _warn_unsettled(self, message: str) -> None:
         warnings.warn(message, ConvergenceWarning, stacklevel=5)

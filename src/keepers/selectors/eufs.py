@@ -1,20 +1,28 @@
 """EUFS as a scikit-learn selector."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.utils import check_random_state
 
+from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning
 from keepers.linalg.graph import laplacian
 from keepers.linalg.proximal import row_norms
 from keepers.selectors.neighbours import cap_neighbors, heat_graph
 from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import check_choice, check_count, check_positive
+from keepers.selectors.settings import (
+    FeatureCount,
+    Seed,
+    check_choice,
+    check_count,
+    check_positive,
+)
 from keepers.selectors.table import read_table
-from keepers.solvers.eufs import solve_eufs, start_from_labels, vanishing_alpha
+from keepers.solvers.eufs import EUFSResult, Start, solve_eufs, start_from_labels, vanishing_alpha
 
 __all__ = ["EUFS"]
 
@@ -118,18 +126,18 @@ class EUFS(RankingSelector):
 
     def __init__(
         self,
-        n_features_to_select=None,
+        n_features_to_select: FeatureCount = None,
         *,
-        n_clusters=5,
-        n_neighbors=5,
-        alpha="scale",
-        beta=0.1,
-        max_iter=300,
-        tol=1e-6,
-        bandwidth=None,
-        max_correlation=None,
-        random_state=None,
-    ):
+        n_clusters: int = 5,
+        n_neighbors: int = 5,
+        alpha: float | str = "scale",
+        beta: float = 0.1,
+        max_iter: int = 300,
+        tol: float = 1e-6,
+        bandwidth: float | None = None,
+        max_correlation: float | None = None,
+        random_state: Seed = None,
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
@@ -141,7 +149,7 @@ class EUFS(RankingSelector):
         self.max_correlation = max_correlation
         self.random_state = random_state
 
-    def _fit(self, X):
+    def _fit(self, X: Any) -> None:
         self._check_parameters()
         table = read_table(self, X)
         # In one layout: the iteration amplifies what rounding makes of another.
@@ -177,7 +185,7 @@ class EUFS(RankingSelector):
         scores = _scores(norms, result.last_norms, result.pulls)
         self._store_ranking(table.spread(scores), table)
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
         if isinstance(self.alpha, str):
@@ -191,7 +199,7 @@ class EUFS(RankingSelector):
             hint = "None takes the mean distance between samples."
             check_positive("bandwidth", self.bandwidth, hint=hint)
 
-    def _start(self, X, random):
+    def _start(self, X: FloatArray, random: np.random.RandomState) -> Start:
         """U and V of the k-means clusters."""
         n_clusters = min(self.n_clusters, X.shape[0])
         with warnings.catch_warnings():
@@ -208,7 +216,7 @@ class EUFS(RankingSelector):
             )
         return start_from_labels(X, labels, len(found))
 
-    def _warn_of_outcome(self, result, alpha, norms):
+    def _warn_of_outcome(self, result: EUFSResult, alpha: float, norms: FloatArray) -> None:
         if not result.converged and result.residual > UNSETTLED:
             warnings.warn(
                 f"After max_iter={self.max_iter} iterations U V' + E still differs from X by "
@@ -226,7 +234,7 @@ class EUFS(RankingSelector):
             )
 
 
-def _scores(norms, last_norms, pulls):
+def _scores(norms: FloatArray, last_norms: FloatArray, pulls: FloatArray) -> FloatArray:
     """Row norms of V; rows at zero below all others, by their last norm, then by their pull."""
     live = norms > 0
     largest = max(last_norms.max(), np.finfo(np.float64).tiny)

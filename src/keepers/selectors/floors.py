@@ -1,9 +1,12 @@
 """What a method has to beat: features drawn at random, the largest variances, all features."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.utils import check_random_state
 
 from keepers.selectors.ranking import RankingSelector
+from keepers.selectors.settings import FeatureCount, Seed
 from keepers.selectors.table import read_table
 
 __all__ = ["AllFeatures", "RandomScore", "VarianceScore"]
@@ -53,12 +56,18 @@ class RandomScore(RankingSelector):
 
     why_not_dask = YARDSTICK
 
-    def __init__(self, n_features_to_select=None, *, max_correlation=None, random_state=None):
+    def __init__(
+        self,
+        n_features_to_select: FeatureCount = None,
+        *,
+        max_correlation: float | None = None,
+        random_state: Seed = None,
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.max_correlation = max_correlation
         self.random_state = random_state
 
-    def _fit(self, X):
+    def _fit(self, X: Any) -> None:
         table = read_table(self, X)
         scores = check_random_state(self.random_state).uniform(size=table.n_features)
         self._store_ranking(np.where(table.unusable, 0.0, scores), table)
@@ -104,11 +113,13 @@ class VarianceScore(RankingSelector):
 
     why_not_dask = YARDSTICK
 
-    def __init__(self, n_features_to_select=None, *, max_correlation=None):
+    def __init__(
+        self, n_features_to_select: FeatureCount = None, *, max_correlation: float | None = None
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.max_correlation = max_correlation
 
-    def _fit(self, X):
+    def _fit(self, X: Any) -> None:
         table = read_table(self, X)
         self._store_ranking(table.spread(table.moments.variance), table)
 
@@ -147,10 +158,10 @@ class AllFeatures(RankingSelector):
 
     why_not_dask = YARDSTICK
 
-    def __init__(self, n_features_to_select=None):
+    def __init__(self, n_features_to_select: FeatureCount = None) -> None:
         self.n_features_to_select = n_features_to_select
 
-    def _fit(self, X):
+    def _fit(self, X: Any) -> None:
         table = read_table(self, X)
         self._store_ranking(np.ones(table.n_features), table)
         self.n_features_to_select_ = table.n_features

@@ -1,11 +1,17 @@
 """The Laplacian score as a scikit-learn selector."""
 
-import numpy as np
+from typing import Any
 
-from keepers.exceptions import ParameterError, shortened
 from keepers.selectors.neighbours import binary_graph, cap_neighbors, heat_graph
 from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import check_choice, check_count, check_positive
+from keepers.selectors.settings import (
+    FeatureCount,
+    Seed,
+    check_choice,
+    check_count,
+    check_flag,
+    check_positive,
+)
 from keepers.selectors.table import read_table
 from keepers.solvers.laplacian_score import WORST_SCORE, laplacian_scores
 
@@ -75,15 +81,15 @@ class LaplacianScore(RankingSelector):
 
     def __init__(
         self,
-        n_features_to_select=None,
+        n_features_to_select: FeatureCount = None,
         *,
-        n_neighbors=5,
-        weights="heat",
-        bandwidth=None,
-        self_loops=False,
-        max_correlation=None,
-        random_state=None,
-    ):
+        n_neighbors: int = 5,
+        weights: str = "heat",
+        bandwidth: float | None = None,
+        self_loops: bool = False,
+        max_correlation: float | None = None,
+        random_state: Seed = None,
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.n_neighbors = n_neighbors
         self.weights = weights
@@ -92,7 +98,7 @@ class LaplacianScore(RankingSelector):
         self.max_correlation = max_correlation
         self.random_state = random_state
 
-    def _fit(self, X):
+    def _fit(self, X: Any) -> None:
         self._check_parameters()
         table = read_table(self, X)
         n_neighbors = cap_neighbors(self.n_neighbors, table.X.shape[0])
@@ -107,13 +113,10 @@ class LaplacianScore(RankingSelector):
         self.laplacian_scores_ = table.spread(result.scores, fill=WORST_SCORE)
         self._store_ranking(0.0 - self.laplacian_scores_, table)
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         check_count("n_neighbors", self.n_neighbors)
         check_choice("weights", self.weights, ("heat", "binary"))
         if self.bandwidth is not None:
             hint = "None takes the mean distance between samples."
             check_positive("bandwidth", self.bandwidth, hint=hint)
-        if not isinstance(self.self_loops, (bool, np.bool_)):
-            raise ParameterError(
-                f"self_loops must be True or False; got {shortened(self.self_loops)}."
-            )
+        check_flag("self_loops", self.self_loops)

@@ -1,6 +1,7 @@
 """MCFS as a scikit-learn selector."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -9,9 +10,15 @@ from keepers.exceptions import ConvergenceWarning, DataWarning
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.neighbours import cap_neighbors, heat_graph
 from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import check_count, check_positive, count_features
-from keepers.selectors.table import read_table
-from keepers.solvers.mcfs import embed, solve_mcfs
+from keepers.selectors.settings import (
+    FeatureCount,
+    Seed,
+    check_count,
+    check_positive,
+    count_features,
+)
+from keepers.selectors.table import FittedTable, read_table
+from keepers.solvers.mcfs import Embedding, MCFSResult, embed, solve_mcfs
 
 __all__ = ["MCFS"]
 
@@ -95,16 +102,16 @@ class MCFS(RankingSelector):
 
     def __init__(
         self,
-        n_features_to_select=None,
+        n_features_to_select: FeatureCount = None,
         *,
-        n_clusters=5,
-        n_neighbors=5,
-        cardinality=None,
-        ridge=1e-3,
-        bandwidth=None,
-        max_correlation=None,
-        random_state=None,
-    ):
+        n_clusters: int = 5,
+        n_neighbors: int = 5,
+        cardinality: int | None = None,
+        ridge: float = 1e-3,
+        bandwidth: float | None = None,
+        max_correlation: float | None = None,
+        random_state: Seed = None,
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
@@ -114,7 +121,7 @@ class MCFS(RankingSelector):
         self.max_correlation = max_correlation
         self.random_state = random_state
 
-    def _fit(self, X):
+    def _fit(self, X: Any) -> None:
         self._check_parameters()
         table = read_table(self, X)
         values = _in_double(table.X)
@@ -136,7 +143,7 @@ class MCFS(RankingSelector):
         self.converged_ = embedding.converged
         self._store_ranking(table.spread(result.scores), table)
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
         check_positive("ridge", self.ridge, zero=True)
@@ -146,7 +153,7 @@ class MCFS(RankingSelector):
             hint = "None takes the mean distance between samples."
             check_positive("bandwidth", self.bandwidth, hint=hint)
 
-    def _count_nonzeros(self, table):
+    def _count_nonzeros(self, table: FittedTable) -> int:
         """The cardinality meant, and no more than the columns that vary."""
         wanted = count_features(self.n_features_to_select, table.n_features)
         if self.cardinality is not None:
@@ -159,11 +166,11 @@ class MCFS(RankingSelector):
         return min(wanted, len(table.usable))
 
 
-def _in_double(X):
+def _in_double(X: Any) -> Any:
     return X.astype(np.float64, copy=False) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
 
 
-def _cap_vectors(n_clusters, n_samples):
+def _cap_vectors(n_clusters: int, n_samples: int) -> int:
     if n_clusters < n_samples:
         return n_clusters
     warnings.warn(
@@ -175,7 +182,7 @@ def _cap_vectors(n_clusters, n_samples):
     return n_samples - 1
 
 
-def _refuse_large_gram(shape, cardinality, n_vectors):
+def _refuse_large_gram(shape: tuple[int, int], cardinality: int, n_vectors: int) -> None:
     """Rows of X'X are kept for features that became active, and about as many again."""
     n_samples, n_features = shape
     active = min(cardinality, n_samples)
@@ -183,7 +190,7 @@ def _refuse_large_gram(shape, cardinality, n_vectors):
     refuse_past_memory("MCFS", "rows of X'X", 8.0 * (rows * n_features + active**2))
 
 
-def _warn_of_shortfalls(embedding, result, cardinality):
+def _warn_of_shortfalls(embedding: Embedding, result: MCFSResult, cardinality: int) -> None:
     if not embedding.converged:
         warnings.warn(
             "The eigenvectors of the graph did not converge: it is long and thin, or its pieces "

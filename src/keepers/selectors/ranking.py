@@ -1,13 +1,14 @@
 """What every selector shares: a ranking of the features, and the first k of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
@@ -56,7 +57,7 @@ class TopFeatures:
 class RankingSelector(SelectorMixin, BaseEstimator):
     """A selector that scores every feature and keeps the best.
 
-    A subclass implements ``_fit(X, y)``: check its parameters, validate the data, solve, and end
+    A subclass implements ``_fit(X)``: check its parameters, validate the data, solve, and end
     with ``_store_ranking``. Nothing fitted stays behind if it is interrupted.
     """
 
@@ -76,13 +77,13 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     _column_names: np.ndarray | None = None
     """Names for the columns of an X that has none, set by a caller that knows them."""
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         """CSR and CSC are welcome, unless the method says why not."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.why_not_sparse is None
         return tags
 
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Rank the features of X.
 
         Parameters
@@ -99,7 +100,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         """
         return self._fitting(lambda: self._fit(X))
 
-    def _fitting(self, work):
+    def _fitting(self, work: Callable[[], None]) -> Self:
         """Do the work of a fit; nothing fitted before or half fitted stays behind."""
         self._forget()
         try:
@@ -183,7 +184,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         """The random numbers of one fit, from ``random_state``."""
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """The columns kept of X.
 
         Parameters

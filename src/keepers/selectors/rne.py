@@ -1,16 +1,25 @@
 """RNE as a scikit-learn selector."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from keepers._protocols import FloatArray
 from keepers.exceptions import DataWarning
 from keepers.linalg.reconstruction import reconstruction_residual, reconstruction_weights
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours
 from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import check_choice, check_count, check_positive, count_features
+from keepers.selectors.settings import (
+    FeatureCount,
+    Seed,
+    check_choice,
+    check_count,
+    check_positive,
+    count_features,
+)
 from keepers.selectors.table import read_table
 from keepers.solvers.rne import gram_count, solve_rne
 
@@ -107,17 +116,17 @@ class RNE(RankingSelector):
 
     def __init__(
         self,
-        n_features_to_select=None,
+        n_features_to_select: FeatureCount = None,
         *,
-        n_neighbors=5,
-        alpha=1000.0,
-        n_init=1,
-        lle_orientation="consistent",
-        max_iter=50,
-        tol=1e-6,
-        max_correlation=None,
-        random_state=None,
-    ):
+        n_neighbors: int = 5,
+        alpha: float = 1000.0,
+        n_init: int = 1,
+        lle_orientation: str = "consistent",
+        max_iter: int = 50,
+        tol: float = 1e-6,
+        max_correlation: float | None = None,
+        random_state: Seed = None,
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.n_neighbors = n_neighbors
         self.alpha = alpha
@@ -128,7 +137,7 @@ class RNE(RankingSelector):
         self.max_correlation = max_correlation
         self.random_state = random_state
 
-    def _fit(self, X):
+    def _fit(self, X: Any) -> None:
         self._check_parameters()
         table = read_table(self, X)
         n_samples, n_usable = table.X.shape
@@ -155,7 +164,7 @@ class RNE(RankingSelector):
         self.orthogonality_gap_ = result.orthogonality_gap
         self._store_ranking(table.spread(result.squared_row_norms), table)
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         check_count("n_neighbors", self.n_neighbors)
         check_positive("alpha", self.alpha, hint="The authors' program fixes it at 1000.")
         check_count("n_init", self.n_init)
@@ -163,7 +172,7 @@ class RNE(RankingSelector):
         check_count("max_iter", self.max_iter)
         check_positive("tol", self.tol, zero=True, hint="0 always takes max_iter steps.")
 
-    def _residual(self, X, n_neighbors):
+    def _residual(self, X: FloatArray, n_neighbors: int) -> FloatArray:
         """What the neighbours of each sample cannot rebuild of it."""
         weights = reconstruction_weights(X, nearest_neighbours(X, n_neighbors))
         if self.lle_orientation == "release":
@@ -171,7 +180,7 @@ class RNE(RankingSelector):
         return reconstruction_residual(X, weights)
 
 
-def _refuse_past_memory(n_samples, n_features, width):
+def _refuse_past_memory(n_samples: int, n_features: int, width: int) -> None:
     count = gram_count(n_samples, n_features)
     block = 7.0 * n_features * width + 3.0 * n_samples * n_features
     refuse_past_memory(
@@ -181,7 +190,7 @@ def _refuse_past_memory(n_samples, n_features, width):
     )
 
 
-def _unit_samples(X):
+def _unit_samples(X: Any) -> FloatArray:
     """Samples scaled to unit length, dense, in float64; zero samples stay zero."""
     dense = np.array(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
     norms = np.linalg.norm(dense, axis=1, keepdims=True)

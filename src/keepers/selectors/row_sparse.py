@@ -8,7 +8,7 @@ from keepers.selectors.memory import refuse_past_memory
 __all__ = ["cap_columns", "refuse_quadratic_form", "warn_of_noise"]
 
 
-def cap_columns(name, wanted, n_usable):
+def cap_columns(name: str, wanted: int, n_usable: int) -> int:
     """Columns of W: fewer than features, with a warning; else every score would be 1."""
     most = max(1, n_usable - 1)
     if wanted <= most:
@@ -22,7 +22,7 @@ def cap_columns(name, wanted, n_usable):
     return most
 
 
-def refuse_quadratic_form(method, n_samples, n_features):
+def refuse_quadratic_form(method: str, n_samples: int, n_features: int) -> None:
     """Refuse if M does not fit in memory: with a factor, or as four thin factors for d > n."""
     if n_features <= n_samples:
         what = f"two {n_features} x {n_features} matrices"
@@ -32,7 +32,7 @@ def refuse_quadratic_form(method, n_samples, n_features):
         refuse_past_memory(method, what, 32.0 * n_samples * n_features)
 
 
-def warn_of_noise(n_live, n_wanted):
+def warn_of_noise(n_live: int, n_wanted: int) -> None:
     """Warn if more features are wanted than have a score above rounding noise."""
     if n_live < n_wanted:
         warnings.warn(

@@ -1,22 +1,30 @@
 """The rules that parameters obey, each with its message: the rule, the value, the way out."""
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from keepers.exceptions import ParameterError, shortened
 
 __all__ = [
+    "FeatureCount",
+    "Seed",
+    "check_callback",
     "check_choice",
     "check_count",
     "check_feature_count",
+    "check_flag",
     "check_max_correlation",
     "check_positive",
     "check_seed",
     "check_verbose",
     "count_features",
 ]
+
+FeatureCount = int | float | np.integer[Any] | None
+"""A number of features, a share of them, or None."""
+Seed = int | np.integer[Any] | np.random.RandomState | None
 
 LARGEST_SEED = 2**32 - 1
 LARGEST_COUNT = 2**63 - 1
@@ -59,6 +67,18 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...], hint: str = ""
             f"{name} must be one of {words}; got {shortened(value)}.{_spaced(hint)}"
         )
     return value
+
+
+def check_flag(name: str, value: Any) -> None:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{name} must be True or False; got {shortened(value)}.")
+
+
+def check_callback(value: Any) -> None:
+    """Something to call, or None."""
+    if value is not None and not callable(value):
+        raise ParameterError(f"callback must be callable or None; got {shortened(value)}.")
 
 
 def check_feature_count(value: Any, name: str = "n_features_to_select") -> None:
@@ -111,12 +131,12 @@ def count_features(value: Any, n_features: int, name: str = "n_features_to_selec
     return max(1, int(value * n_features))
 
 
-def is_whole(value: Any) -> bool:
+def is_whole(value: Any) -> TypeGuard[int]:
     """Whether this is an integer (True and False are not)."""
     return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
 
-def is_real(value: Any) -> bool:
+def is_real(value: Any) -> TypeGuard[float]:
     """Whether this is a real number (True and False are not)."""
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 

@@ -1,19 +1,27 @@
 """SOGFS as a scikit-learn selector."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 
+from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataError, DataWarning
 from keepers.linalg.graph import union_graph
 from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours, warn_of_defect
 from keepers.selectors.ranking import RankingSelector
 from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
-from keepers.selectors.settings import check_count, check_positive, count_features
+from keepers.selectors.settings import (
+    FeatureCount,
+    Seed,
+    check_count,
+    check_positive,
+    count_features,
+)
 from keepers.selectors.table import read_table
 from keepers.selectors.threads import quiet_threads
 from keepers.solvers.reweighting import break_ties_by_cost, count_live
-from keepers.solvers.sogfs import solve_sogfs, unit_columns
+from keepers.solvers.sogfs import SOGFSResult, solve_sogfs, unit_columns
 
 __all__ = ["SOGFS"]
 
@@ -112,17 +120,17 @@ class SOGFS(RankingSelector):
 
     def __init__(
         self,
-        n_features_to_select=None,
+        n_features_to_select: FeatureCount = None,
         *,
-        n_clusters=5,
-        n_components=None,
-        n_neighbors=5,
-        gamma=1.0,
-        max_iter=50,
-        tol=1e-6,
-        max_correlation=None,
-        random_state=None,
-    ):
+        n_clusters: int = 5,
+        n_components: int | None = None,
+        n_neighbors: int = 5,
+        gamma: float = 1.0,
+        max_iter: int = 50,
+        tol: float = 1e-6,
+        max_correlation: float | None = None,
+        random_state: Seed = None,
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.n_clusters = n_clusters
         self.n_components = n_components
@@ -134,11 +142,11 @@ class SOGFS(RankingSelector):
         self.random_state = random_state
 
     @property
-    def depends_on_k(self):  # type: ignore[override]
+    def depends_on_k(self) -> bool:  # type: ignore[override]
         """Unless told, the number of columns of W follows the number of features wanted."""
         return self.n_components is None
 
-    def _fit(self, X):
+    def _fit(self, X: Any) -> None:
         self._check_parameters()
         table = read_table(self, X)
         n_samples, n_usable = table.X.shape
@@ -176,7 +184,7 @@ class SOGFS(RankingSelector):
         scores = break_ties_by_cost(result.squared_norms, result.cost)
         self._store_ranking(table.spread(scores), table)
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
         if self.n_components is not None:
@@ -185,7 +193,7 @@ class SOGFS(RankingSelector):
         check_count("max_iter", self.max_iter)
         check_positive("tol", self.tol)
 
-    def _cap_neighbors(self, n_samples):
+    def _cap_neighbors(self, n_samples: int) -> int:
         if n_samples < 3:
             raise DataError(
                 "SOGFS needs at least 3 samples: a neighbour, and one beyond it that sets the "
@@ -193,7 +201,7 @@ class SOGFS(RankingSelector):
             )
         return cap_neighbors(self.n_neighbors, n_samples, spare=2)
 
-    def _cap_clusters(self, n_samples):
+    def _cap_clusters(self, n_samples: int) -> int:
         if self.n_clusters <= n_samples:
             return self.n_clusters
         warnings.warn(
@@ -204,17 +212,17 @@ class SOGFS(RankingSelector):
         )
         return n_samples
 
-    def _count_components(self, n_clusters, n_wanted, n_usable):
+    def _count_components(self, n_clusters: int, n_wanted: int, n_usable: int) -> int:
         if self.n_components is not None:
             return cap_columns("n_components", self.n_components, n_usable)
         wanted = 0 if self.n_features_to_select is None else n_wanted
         return min(max(n_clusters, min(wanted, MOST_DEFAULT_COMPONENTS)), max(1, n_usable - 1))
 
-    def _warn_of_defect(self, values, n_neighbors):
+    def _warn_of_defect(self, values: FloatArray, n_neighbors: int) -> None:
         neighbours = nearest_neighbours(values, n_neighbors)
         warn_of_defect(neighbours, union_graph(neighbours), stacklevel=5)
 
-    def _warn_if_unsettled(self, result, n_clusters):
+    def _warn_if_unsettled(self, result: SOGFSResult, n_clusters: int) -> None:
         if not result.converged:
             warnings.warn(
                 f"The graph does not have exactly {n_clusters} components after max_iter="

@@ -1,28 +1,29 @@
 """SPCAFS as a scikit-learn selector."""
 
 import logging
+import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from keepers._protocols import FloatArray, SymmetricOperator
 from keepers.data.blocks.accepting import is_large_map
 from keepers.data.dask_blocks import is_dask
-from keepers.exceptions import (
-    ConvergenceWarning,
-    InactiveRowsWarning,
-    ParameterError,
-    shortened,
-    warn_caller,
-)
+from keepers.exceptions import ConvergenceWarning, InactiveRowsWarning, warn_caller
 from keepers.linalg.null_spectrum import null_edge
 from keepers.linalg.principal import Leading, count_leading, principal_subspace
 from keepers.linalg.proximal import row_norms
+from keepers.linalg.subspace import Subspace
 from keepers.selectors.block_fitting import BlockFitting
 from keepers.selectors.checkpoint import Checkpoint, SavedFit
-from keepers.selectors.control import read_control
+from keepers.selectors.control import FeatureControl, read_control
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.settings import (
+    FeatureCount,
+    Seed,
+    check_callback,
     check_choice,
     check_count,
     check_positive,
@@ -31,8 +32,18 @@ from keepers.selectors.settings import (
     is_real,
     is_whole,
 )
-from keepers.selectors.table import read_table
-from keepers.solvers.spcafs import dense_is_cheaper, solve_block, solve_dense
+from keepers.selectors.table import FittedTable, read_table
+from keepers.solvers.penalty import RowPenalty
+from keepers.solvers.saved_run import SavedRun
+from keepers.solvers.spcafs import (
+    Callback,
+    Keep,
+    Progress,
+    SPCAFSResult,
+    dense_is_cheaper,
+    solve_block,
+    solve_dense,
+)
 
 __all__ = ["SPCAFS"]
 
@@ -189,27 +200,27 @@ class SPCAFS(BlockFitting):
 
     def __init__(
         self,
-        n_features_to_select=None,
+        n_features_to_select: FeatureCount = None,
         *,
-        n_components="auto",
-        gamma="scale",
-        p=1.0,
-        scaling=0.0,
-        eps=1e-12,
-        solver="auto",
-        max_iter=1000,
-        tol=1e-8,
-        penalty_weights=None,
-        groups=None,
-        must_keep=None,
-        never_keep=None,
-        max_correlation=None,
-        memory_limit=None,
-        checkpoint=None,
-        random_state=None,
-        verbose=0,
-        callback=None,
-    ):
+        n_components: int | float | str = "auto",
+        gamma: float | str = "scale",
+        p: float = 1.0,
+        scaling: float = 0.0,
+        eps: float = 1e-12,
+        solver: str = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-8,
+        penalty_weights: Any = None,
+        groups: Any = None,
+        must_keep: Any = None,
+        never_keep: Any = None,
+        max_correlation: float | None = None,
+        memory_limit: int | float | str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.n_components = n_components
         self.gamma = gamma
@@ -230,14 +241,14 @@ class SPCAFS(BlockFitting):
         self.verbose = verbose
         self.callback = callback
 
-    def _fit(self, X):
+    def _fit(self, X: Any) -> None:
         if is_dask(X) or is_large_map(X):
             self._fit_in_blocks(X)
             return
         self._check_parameters()
         self._fit_table(self._read_summed(X) or read_table(self, X))
 
-    def _fit_table(self, everything):
+    def _fit_table(self, everything: FittedTable) -> None:
         control = self._read_control(everything.n_features)
         table = control.allowed(everything).scaled(float(self.scaling))
         control.count_to_select(self.n_features_to_select)  # refused here, before any work
@@ -248,11 +259,10 @@ class SPCAFS(BlockFitting):
         saved = None if checkpoint is None else checkpoint.load(penalty, len(table.usable))
         start, fit = self._begun(scatter, table, rng) if saved is None else (saved.run, saved)
         penalty = replace(penalty, gamma=fit.gamma)
-
-        def keep(run):
-            checkpoint.save(replace(fit, run=run))
-
-        result = self._solve(scatter, start, penalty, fit, keep if checkpoint else None)
+        keep: Keep | None = (
+            None if checkpoint is None else lambda run: checkpoint.save(replace(fit, run=run))
+        )
+        result = self._solve(scatter, start, penalty, fit, keep)
         if not result.converged:
             warn_caller(
                 f"The objective was still falling after max_iter={self.max_iter} steps. Raise "
@@ -275,7 +285,7 @@ class SPCAFS(BlockFitting):
         self._store_controlled(scores, everything, control)
         self._warn_of_inactive_rows()
 
-    def _warn_of_inactive_rows(self):
+    def _warn_of_inactive_rows(self) -> None:
         k, n_active = self.n_features_to_select_, self.n_active_
         if self.n_features_to_select is None or n_active >= k:
             return  # None keeps half of the features, whatever the penalty does
@@ -288,7 +298,9 @@ class SPCAFS(BlockFitting):
             InactiveRowsWarning,
         )
 
-    def _begun(self, scatter, table, rng):
+    def _begun(
+        self, scatter: SymmetricOperator, table: FittedTable, rng: np.random.Generator
+    ) -> tuple[Subspace, SavedFit]:
         """The start of a fit, PCA, and what follows from it."""
         counted = self._count_components(scatter, table, rng)
         width, n_usable = counted.count, len(table.usable)
@@ -304,18 +316,18 @@ class SPCAFS(BlockFitting):
         gamma = float(GAMMA_SCALE * start.values[0] if self.gamma == "scale" else self.gamma)
         return start, SavedFit(gamma, width, solver, {})
 
-    def _open_checkpoint(self, table, control):
+    def _open_checkpoint(self, table: FittedTable, control: FeatureControl) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         groups = np.arange(len(control.weights)) if control.groups is None else control.groups
         penalised = np.vstack([control.weights, groups])
         return Checkpoint(Path(self.checkpoint), self._settings(), table.sketch(), penalised)
 
-    def _settings(self):
+    def _settings(self) -> dict[str, Any]:
         named = ("n_components", "gamma", "p", "scaling", "eps", "solver", "tol")
         return {name: _plain(getattr(self, name)) for name in named}
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         check_choice("solver", self.solver, ("auto", "block", "dense"))
         check_positive("p", self.p, at_most=1.0, hint="p = 1 is the convex-like default.")
         check_positive("eps", self.eps, at_most=1.0, hint="It smooths squared row norms at zero.")
@@ -326,19 +338,16 @@ class SPCAFS(BlockFitting):
             check_choice("gamma", self.gamma, ("scale",), "Or give a number > 0.")
         else:
             check_positive("gamma", self.gamma, hint="gamma='scale' adapts it to the data.")
-        if self.callback is not None and not callable(self.callback):
-            raise ParameterError(
-                f"callback must be callable or None; got {shortened(self.callback)}."
-            )
-        named_auto = isinstance(self.n_components, str) and self.n_components == "auto"
-        share = is_real(self.n_components) and not is_whole(self.n_components)
-        if not named_auto and not (share and 0 < self.n_components < 1):
-            check_count("n_components", self.n_components, hint="Or a share in (0, 1), or 'auto'.")
+        check_callback(self.callback)
+        m = self.n_components
+        share = is_real(m) and not is_whole(m) and 0 < m < 1
+        if not share and not (isinstance(m, str) and m == "auto"):
+            check_count("n_components", m, hint="Or a share in (0, 1), or 'auto'.")
         check_verbose(self.verbose)
         check_seed(self.random_state)
         super()._check_parameters()
 
-    def _read_control(self, n_features):
+    def _read_control(self, n_features: int) -> FeatureControl:
         """What the user decided before the data do."""
         return read_control(
             n_features,
@@ -349,7 +358,9 @@ class SPCAFS(BlockFitting):
             never_keep=self.never_keep,
         )
 
-    def _count_components(self, scatter, table, rng):
+    def _count_components(
+        self, scatter: SymmetricOperator, table: FittedTable, rng: np.random.Generator
+    ) -> Leading:
         """The number of columns of W, from the setting and the spectrum of S."""
         n_samples, n_usable = table.n_samples, len(table.usable)
         limit = min(n_samples - 1, n_usable)
@@ -370,13 +381,24 @@ class SPCAFS(BlockFitting):
         most = min(limit, MOST_AUTO_COMPONENTS)
         return count_leading(scatter, lambda values: _count_above(values, edge), most, rng)
 
-    def _choose_solver(self, n_samples, n_features, width):
+    def _choose_solver(self, n_samples: int, n_features: int, width: int) -> str:
         if self.solver != "auto":
             return self.solver
         return "dense" if dense_is_cheaper(n_samples, n_features, width) else "block"
 
-    def _solve(self, scatter, start, penalty, fit, keep):
-        common = {"max_iter": self.max_iter, "tol": self.tol, "callback": self._on_step}
+    def _solve(
+        self,
+        scatter: SymmetricOperator,
+        start: Subspace | SavedRun,
+        penalty: RowPenalty,
+        fit: SavedFit,
+        keep: Keep | None,
+    ) -> SPCAFSResult:
+        common: dict[str, Any] = {
+            "max_iter": self.max_iter,
+            "tol": self.tol,
+            "callback": self._on_step,
+        }
         if fit.solver == "dense":
             saved = fit.run or None
             return solve_dense(
@@ -384,7 +406,7 @@ class SPCAFS(BlockFitting):
             )
         return solve_block(scatter, start, penalty, keep=keep, **common)
 
-    def _on_step(self, progress):
+    def _on_step(self, progress: Progress) -> None:
         if self.verbose:
             _give_the_logger_a_voice()
             logger.info(
@@ -398,12 +420,12 @@ class SPCAFS(BlockFitting):
             self.callback(progress)
 
 
-def _plain(value):
+def _plain(value: float | str) -> float | str:
     """A setting as JSON holds it."""
     return value if isinstance(value, str) else float(value)
 
 
-def _give_the_logger_a_voice():
+def _give_the_logger_a_voice() -> None:
     """Let verbose=1 be seen on the error stream by users who never set logging up."""
     if not logger.hasHandlers():
         logger.addHandler(logging.StreamHandler())
@@ -411,19 +433,19 @@ def _give_the_logger_a_voice():
         logger.setLevel(logging.INFO)
 
 
-def _first_past(values, wanted):
+def _first_past(values: FloatArray, wanted: float) -> int | None:
     """How many leading values sum to ``wanted``; None if not all of these do."""
     reached = np.flatnonzero(np.cumsum(values) >= wanted * (1 - 1e-12))
     return int(reached[0]) + 1 if len(reached) else None
 
 
-def _count_above(values, edge):
+def _count_above(values: FloatArray, edge: float) -> int | None:
     """How many leading values exceed ``edge``, at least 1; None if all of these do."""
     above = int(np.sum(values > edge))
     return max(above, 1) if above < len(values) else None
 
 
-def _with_fixed_signs(W):
+def _with_fixed_signs(W: FloatArray) -> FloatArray:
     """Each column with its largest entry positive: eigenvectors have no sign of their own."""
     largest = W[np.argmax(np.abs(W), axis=0), np.arange(W.shape[1])]
     return W * np.where(largest < 0, -1.0, 1.0)

@@ -1,25 +1,29 @@
 """UDFS as a scikit-learn selector."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 
-from keepers.exceptions import ConvergenceWarning, ParameterError, shortened
+from keepers.exceptions import ConvergenceWarning
 from keepers.linalg.graph import union_graph
-from keepers.linalg.quadratic_form import LaplacianForms
+from keepers.linalg.quadratic_form import LaplacianForms, QuadraticForm
 from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours, warn_of_defect
 from keepers.selectors.ranking import RankingSelector
 from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
 from keepers.selectors.settings import (
+    FeatureCount,
+    Seed,
     check_choice,
     check_count,
+    check_flag,
     check_positive,
     count_features,
 )
 from keepers.selectors.table import read_table
 from keepers.selectors.threads import quiet_threads
 from keepers.solvers.reweighting import break_ties_by_cost, count_live
-from keepers.solvers.udfs import local_scatter, solve_udfs
+from keepers.solvers.udfs import UDFSResult, local_scatter, solve_udfs
 
 __all__ = ["UDFS"]
 
@@ -114,18 +118,18 @@ class UDFS(RankingSelector):
 
     def __init__(
         self,
-        n_features_to_select=None,
+        n_features_to_select: FeatureCount = None,
         *,
-        n_clusters=5,
-        n_neighbors=5,
-        gamma="scale",
-        regularization=1000.0,
-        max_iter=100,
-        tol=1e-8,
-        max_correlation=None,
-        random_state=None,
-        tie_breaker=True,
-    ):
+        n_clusters: int = 5,
+        n_neighbors: int = 5,
+        gamma: float | str = "scale",
+        regularization: float = 1000.0,
+        max_iter: int = 100,
+        tol: float = 1e-8,
+        max_correlation: float | None = None,
+        random_state: Seed = None,
+        tie_breaker: bool = True,
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
@@ -137,7 +141,7 @@ class UDFS(RankingSelector):
         self.random_state = random_state
         self.tie_breaker = tie_breaker
 
-    def _fit(self, X):
+    def _fit(self, X: Any) -> None:
         self._check_parameters()
         table = read_table(self, X)
         values = np.asarray(table.X, dtype=np.float64) - table.moments.mean
@@ -174,28 +178,25 @@ class UDFS(RankingSelector):
         scores = break_ties_by_cost(result.squared_norms, form.diagonal())
         self._store_ranking(table.spread(scores), table)
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
         check_positive("regularization", self.regularization, hint="The paper's lambda.")
         check_count("max_iter", self.max_iter)
         check_positive("tol", self.tol, zero=True)
-        if not isinstance(self.tie_breaker, (bool, np.bool_)):
-            raise ParameterError(
-                f"tie_breaker must be True or False; got {shortened(self.tie_breaker)}."
-            )
+        check_flag("tie_breaker", self.tie_breaker)
         if isinstance(self.gamma, str):
             check_choice("gamma", self.gamma, ("scale",), "Or give a number > 0.")
         else:
             check_positive("gamma", self.gamma, hint="gamma='scale' adapts it to the data.")
 
-    def _absolute_gamma(self, form):
+    def _absolute_gamma(self, form: QuadraticForm) -> float:
         if self.gamma != "scale":
             return float(self.gamma)
         scale = float(form.diagonal().mean())
         return GAMMA_SCALE * scale if scale > 0.0 else 1.0  # 0: all neighbours coincide
 
-    def _warn_if_unsettled(self, result):
+    def _warn_if_unsettled(self, result: UDFSResult) -> None:
         if not result.converged:
             warnings.warn(
                 f"The objective was still falling after max_iter={self.max_iter} steps. Raise "

@@ -11,7 +11,7 @@ from keepers.exceptions import ParameterError, shortened
 from keepers.linalg.ordering import levels
 from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import as_scatter
-from keepers.selectors.settings import check_count, is_whole
+from keepers.selectors.settings import check_callback, check_count, is_whole
 from keepers.selectors.spcafs import SPCAFS
 from keepers.selectors.table import read_table, refuse_dask
 from keepers.solvers.path import PathPoint, find_path, follow_path
@@ -155,9 +155,9 @@ def spcafs_path(
         max_iter=max_iter,
         tol=tol,
         random_state=random_state,
-        callback=callback,
     )
     selector._check_parameters()
+    check_callback(callback)
     refuse_dask(X, "The path", "it solves many problems on a table in memory.")
     table = read_table(selector, X)
     rng = selector._generator()

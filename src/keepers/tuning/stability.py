@@ -26,7 +26,7 @@ from keepers.exceptions import (
 )
 from keepers.linalg.moments import column_moments
 from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import check_count, check_positive, count_features
+from keepers.selectors.settings import check_callback, check_count, check_positive, count_features
 from keepers.selectors.spcafs import SPCAFS
 from keepers.selectors.table import Table, read_table
 from keepers.tuning.false_selections import bound_false_selections
@@ -184,10 +184,7 @@ class StabilitySelector(RankingSelector):
                 f"threshold must lie in (0.5, 1]; got {shortened(self.threshold)}. Up to one half "
                 "nothing can be said about features selected by chance."
             )
-        if self.callback is not None and not callable(self.callback):
-            raise ParameterError(
-                f"callback must be callable or None; got {shortened(self.callback)}."
-            )
+        check_callback(self.callback)
         _memory(self.memory)
 
     def _select_from_halves(

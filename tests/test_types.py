@@ -1,0 +1,49 @@
+"""What a type checker makes of code that uses keepers."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+SNIPPET = """
+import numpy as np
+from keepers import SPCAFS, VarianceScore
+
+X = np.zeros((10, 5))
+reveal_type(SPCAFS(5).fit(X))
+reveal_type(SPCAFS(5).fit_blocks(X))
+reveal_type(SPCAFS(5).partial_fit(X))
+reveal_type(VarianceScore(np.int64(2)).fit(X))
+reveal_type(SPCAFS(5).fit(X).top(2))
+SPCAFS(gamma=None)
+"""
+
+
+@pytest.fixture
+def checked(tmp_path, monkeypatch):
+    """Messages of mypy about the snippet, with the settings of the project."""
+    api = pytest.importorskip("mypy.api")
+    file = tmp_path / "snippet.py"
+    file.write_text(SNIPPET, encoding="utf-8")
+    monkeypatch.setenv("MYPYPATH", str(ROOT / "src"))
+    config, cache = ROOT / "pyproject.toml", tmp_path / "cache"
+    output, errors, _ = api.run([f"--config-file={config}", f"--cache-dir={cache}", str(file)])
+    assert errors == ""
+    return output
+
+
+@pytest.mark.slow
+def test_a_fitted_selector_keeps_its_type_and_a_wrong_setting_is_told(checked):
+    revealed = re.findall(r'Revealed type is "keepers\.([\w.]+)"', checked)
+    assert revealed == [
+        "selectors.spcafs.SPCAFS",
+        "selectors.spcafs.SPCAFS",
+        "selectors.spcafs.SPCAFS",
+        "selectors.floors.VarianceScore",
+        "selectors.ranking.TopFeatures",
+    ]
+    faults = [line for line in checked.splitlines() if ": error:" in line]
+    assert len(faults) == 1
+    assert '"gamma" to "SPCAFS"' in faults[0]
