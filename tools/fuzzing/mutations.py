@@ -205,11 +205,13 @@ def _inside_hdf5(rng: Generator, data: bytes, others: Sequence[Path]) -> bytes |
 
 
 def _damage_chunk(rng: Generator, node: h5py.Dataset, others: Sequence[Path]) -> None:
-    """One chunk, damaged before it is compressed; its length may change."""
+    """One chunk, damaged before it is compressed; where it is, its length may change."""
     chunk = node.id.get_chunk_info(int(rng.integers(node.id.get_num_chunks())))
     stored = node.id.read_direct_chunk(chunk.chunk_offset)[1]
     if node.compression == "gzip" and not node.fletcher32:
         stored = zlib.compress(damage(rng, zlib.decompress(stored), others))
+    elif node.compression is not None:
+        stored = damage(rng, stored, others) or b"\0"
     else:
-        stored = damage(rng, stored, others)
-    node.id.write_direct_chunk(chunk.chunk_offset, stored or b"\0")
+        stored = damage(rng, stored, others)[: chunk.size].ljust(chunk.size, b"\0")
+    node.id.write_direct_chunk(chunk.chunk_offset, stored)
