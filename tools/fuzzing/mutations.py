@@ -191,6 +191,10 @@ def _inside_hdf5(rng: Generator, data: bytes, others: Sequence[Path]) -> bytes |
         if not found:
             return None
         node = found[int(rng.integers(len(found)))]
+        if node.chunks is not None and chance(rng, 0.4):
+            _damage_chunk(rng, node, others)
+            file.close()
+            return stream.getvalue()
         values = node[()]
         content = damage(rng, values.tobytes(), others)[: values.nbytes].ljust(values.nbytes, b"\0")
         changed = np.frombuffer(content, dtype=values.dtype).reshape(values.shape)
@@ -198,3 +202,16 @@ def _inside_hdf5(rng: Generator, data: bytes, others: Sequence[Path]) -> bytes |
             changed = np.frombuffer(content, dtype=np.uint8).reshape(values.shape) > 0
         node[...] = changed
     return stream.getvalue()
+
+
+def _damage_chunk(rng: Generator, node: h5py.Dataset, others: Sequence[Path]) -> None:
+    """One chunk, damaged before it is compressed; where it is, its length may change."""
+    chunk = node.id.get_chunk_info(int(rng.integers(node.id.get_num_chunks())))
+    stored = node.id.read_direct_chunk(chunk.chunk_offset)[1]
+    if node.compression == "gzip" and not node.fletcher32:
+        stored = zlib.compress(damage(rng, zlib.decompress(stored), others))
+    elif node.compression is not None:
+        stored = damage(rng, stored, others) or b"\0"
+    else:
+        stored = damage(rng, stored, others)[: chunk.size].ljust(chunk.size, b"\0")
+    node.id.write_direct_chunk(chunk.chunk_offset, stored)

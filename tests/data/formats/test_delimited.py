@@ -615,3 +615,10 @@ def test_lines_read_to_find_the_delimiter_are_not_lost(tmp_path, read, header):
     drop = ["t"] if header else ["x0"]
     values = read(path, drop=drop, header=bool(header))
     np.testing.assert_array_equal(values, [[1], *[[2]] * 150, [3]])
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("text", ['a,b\n"1,2\n', '"a,b\n', 'a,5" b\n', 'a,b\n5" 1,2\n'])
+def test_an_open_quotation_mark_in_a_short_file_is_refused_soon(tmp_path, read, text):
+    with pytest.raises(DataError):
+        read(_written(tmp_path, PACKERS[".gz"](text.encode()), "a.csv.gz"))

@@ -179,3 +179,17 @@ def test_members_that_are_no_arrays_are_passed_over(tmp_path):
         archive.writestr("readme.txt", "hello")
         archive.writestr("../evil.txt", "hello")
     np.testing.assert_array_equal(open_table(tmp_path / "a.npz").X, X)
+
+
+@pytest.mark.parametrize("version", [(2, 0), (3, 0)])
+@pytest.mark.parametrize("read", [open_table, open_blocks])
+def test_a_header_that_declares_gigabytes_is_not_taken_for_a_large_table(tmp_path, version, read):
+    path = tmp_path / "a.npy"
+    with path.open("wb") as stream:
+        np.lib.format.write_array(stream, np.ones((2, 3)), version=version)
+    read(path)
+    content = bytearray(path.read_bytes())
+    content[8:12] = b"\xff" * 4
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="must have at most 10000 bytes; it declares 4294967295"):
+        read(path)

@@ -21,8 +21,8 @@ _DECLARED_DELIMITER = re.compile(rb'"?sep=([,;\t|])"?\s*')
 """The first line that Excel writes and reads to say what separates cells."""
 _COMMENT = b"# "
 """What `numpy.savetxt` puts before every line of a header."""
-_MOST_LINES = 100
-"""Of a record with line breaks in its cells, while the delimiter is sought."""
+_LOOKED_AHEAD = 2**18
+"""Bytes of a record with line breaks in its cells, while the delimiter is sought."""
 _LONG_ENOUGH = 5
 """So many values of a sample are rarely in order; names that are numbers always are."""
 
@@ -131,10 +131,17 @@ def _read_head(stream: IO[bytes], lines: list[bytes], delimiters: tuple[str, ...
 
     def record(begun: int) -> int:
         """Where a record ends that begins with a line; one without end is taken for that line."""
-        for end in range(begun + 1, begun + _MOST_LINES):
-            if len(lines) < end:
+        end = begun
+        n_marks = n_bytes = 0
+        while n_bytes < _LOOKED_AHEAD:
+            if len(lines) == end:
                 lines.append(read_line(stream, delimiters))
-            if b"".join(lines[begun:end]).count(b'"') % 2 == 0:
+            if not lines[end]:
+                break
+            n_marks += lines[end].count(b'"')
+            n_bytes += len(lines[end])
+            end += 1
+            if n_marks % 2 == 0:
                 return end
         return begun + 1
 

@@ -21,6 +21,7 @@ __all__ = ["ArrayHeader", "read_header", "read_npy", "read_npz"]
 LABEL_ARRAYS = ("y", "labels", "label", "target")
 _SPARSE_SIGNS = {"format", "shape", "data"}
 """What every archive of `scipy.sparse.save_npz` holds."""
+_LONGEST_HEADER = 10_000  # as in NumPy
 _CONVERTED = 8  # bytes per value once in float64
 
 
@@ -118,6 +119,7 @@ def read_header(stream: IO[bytes], name: str) -> ArrayHeader:
     if version == (1, 0):
         shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream)
     elif version in ((2, 0), (3, 0)):  # 3.0 differs in non-ASCII names of fields only
+        _refuse_long_header(stream, name)
         shape, by_columns, dtype = np.lib.format.read_array_header_2_0(stream)
     else:
         raise DataError(
@@ -129,6 +131,18 @@ def read_header(stream: IO[bytes], name: str) -> ArrayHeader:
             "run any code. Store it as numbers or fixed-width text (for example names.astype(str))."
         )
     return ArrayHeader(shape, by_columns, dtype)
+
+
+def _refuse_long_header(stream: IO[bytes], name: str) -> None:
+    """Raise for a length that NumPy would set memory aside for, only to refuse the header then."""
+    at = stream.tell()
+    length = int.from_bytes(stream.read(4), "little")
+    stream.seek(at)
+    if length > _LONGEST_HEADER:
+        raise DataError(
+            f"The header of {shortened(name)} must have at most {_LONGEST_HEADER} bytes; it declares "
+            f"{length}: it is damaged. Obtain or write it again."
+        )
 
 
 def _read_array(stream: IO[bytes], n_bytes: int, name: str, request: ReadRequest) -> Any:

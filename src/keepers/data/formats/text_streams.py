@@ -19,23 +19,21 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 def open_text(path: Path, limit: SizeLimit) -> IO[bytes]:
     """The file, expanded; UTF-16 with a byte order mark as UTF-8, CR-only line ends as newlines."""
     stream = open_expanded(path, limit)
-    if _start(stream).startswith(_UTF_16):
-        decoder = codecs.getincrementaldecoder("utf-16")()
-        stream = _filtered(stream, lambda block: decoder.decode(block, not block).encode())
-    if _has_bare_returns(stream):
-        stream = _filtered(stream, lambda block: block.replace(b"\r", b"\n"))
+    try:
+        if stream.peek().startswith(_UTF_16):
+            decoder = codecs.getincrementaldecoder("utf-16")()
+            stream = _filtered(stream, lambda block: decoder.decode(block, not block).encode())
+        if _has_bare_returns(stream.peek()):
+            stream = _filtered(stream, lambda block: block.replace(b"\r", b"\n"))
+    except BaseException:
+        stream.close()
+        raise
     return stream
 
 
-def _has_bare_returns(stream: io.BufferedReader) -> bool:
+def _has_bare_returns(start: bytes) -> bool:
     """Whether lines end in CR alone, as spreadsheets on old Macs save them."""
-    start = _start(stream)
-    return b"\r" in start and b"\n" not in re.sub(rb'"[^"]*"?', b"", start)
-
-
-def _start(stream: io.BufferedReader) -> bytes:
-    """The first bytes of a stream, which stay in it."""
-    return stream.peek(_BUFFER)
+    return b"\r" in start and b"\n" not in re.sub(rb'"[^"]*"', b"", start)
 
 
 def _filtered(stream: IO[bytes], change: Callable[[bytes], bytes]) -> io.BufferedReader:
