@@ -140,7 +140,8 @@ def _refuse_long_header(stream: IO[bytes], name: str) -> None:
     stream.seek(at)
     if length > _LONGEST_HEADER:
         raise DataError(
-            f"The header of {shortened(name)} must have at most {_LONGEST_HEADER} bytes; it declares "
+            f"The header of {shortened(name)} must have at most {_LONGEST_HEADER} bytes; it "
+            "declares "
             f"{length}: it is damaged. Obtain or write it again."
         )
 
