@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from keepers.evaluation.claims import Evidence
 from keepers.evaluation.results_folder import MARKER, claim_folder
 from keepers.evaluation.runner import run_study
 from keepers.evaluation.store import Store
@@ -51,7 +52,7 @@ def test_a_report_does_not_replace_files_of_others_either(tmp_path, small_study)
     folder.mkdir()
     (folder / "results.csv").write_text("mine")
     with pytest.raises(ParameterError, match="holds other files"):
-        write_tables(run, folder)
+        write_tables(Evidence(run), [], folder)
     assert files_in(folder) == {"results.csv": b"mine"}
 
 

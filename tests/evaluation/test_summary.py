@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from evaluation.made_up_study import study
+from keepers.evaluation.claims import Evidence
 from keepers.evaluation.cost import growth_rows, timing
 from keepers.evaluation.runner import StudyRun
 from keepers.evaluation.summary import (
@@ -96,7 +97,7 @@ def test_a_failure_is_a_row_with_its_k_and_its_reason_but_no_numbers(run: StudyR
     assert [row["k"] for row in bad] == [10, 20, 30]
     assert {row["reason"] for row in bad} == {"DataError: made to fail"}
     assert {row["acc_mean"] for row in bad} == {None}
-    assert [(f["method"], f["ks"]) for f in failures(run)] == [("RNE", [10, 20, 30])]
+    assert [(f["method"], f["ks"]) for f in failures(tidy_rows(run))] == [("RNE", [10, 20, 30])]
 
 
 def test_an_entry_that_has_not_run_is_a_row_that_says_so() -> None:
@@ -246,8 +247,8 @@ def test_tables_do_not_depend_on_times_nor_on_the_order_of_results(
         key: replace(outcome, fit_seconds=9.9, kmeans_seconds=7.7)
         for key, outcome in reversed(run.outcomes.items())
     }
-    write_tables(run, tmp_path / "a")
-    write_tables(replace(run, outcomes=slower, runs=run.runs * 2), tmp_path / "b")
+    write_tables(Evidence(run), [], tmp_path / "a")
+    write_tables(Evidence(replace(run, outcomes=slower, runs=run.runs * 2)), [], tmp_path / "b")
     for name in ("results", "tuned", "default", "overview", "ranks", "reduced", "table2"):
         first, second = (tmp_path / side / f"{name}.csv" for side in "ab")
         assert first.read_bytes() == second.read_bytes(), name
@@ -256,7 +257,7 @@ def test_tables_do_not_depend_on_times_nor_on_the_order_of_results(
 
 
 def test_tables_can_be_read_back(run: StudyRun, tmp_path: Path) -> None:
-    write_tables(run, tmp_path)
+    write_tables(Evidence(run), [], tmp_path)
     table2 = read(tmp_path / "table2.csv")
     assert table2[1] == {
         "data": "two", "features": "25", "instances": "60", "classes": "2",
@@ -282,9 +283,8 @@ def test_a_data_set_named_like_a_column_does_not_overwrite_that_column(tmp_path:
     values = {(m, d): 0.1 * i + 0.05 * (m == "RNE") for m in ("MCFS", "RNE")
               for i, d in enumerate(TAKEN, 1)}  # fmt: skip
     sizes = dict.fromkeys(TAKEN, (50, 100, 3))
-    write_tables(
-        study(content, lambda e, k: (values[e.method, e.data], 0.5), sizes=sizes), tmp_path
-    )
+    run = study(content, lambda e, k: (values[e.method, e.data], 0.5), sizes=sizes)
+    write_tables(Evidence(run), [], tmp_path)
     for path in tmp_path.glob("*.csv"):
         for row in read(path):
             assert row.get("method", "MCFS") in ("MCFS", "RNE"), path.name
@@ -311,7 +311,7 @@ def test_names_in_the_tables_of_a_study_are_no_formulas(tmp_path: Path, start: s
     }
     run = study(content, lambda e, k: (-0.5, 0.5), sizes={evil: (50, 100, 3)})
     bad = {key: replace(o, status="failed", reason=evil) for key, o in run.outcomes.items()}
-    write_tables(replace(run, outcomes=bad), tmp_path)
+    write_tables(Evidence(replace(run, outcomes=bad)), [], tmp_path)
     seen = set()
     for path in tmp_path.glob("*.csv"):
         for row in read(path):
@@ -325,7 +325,7 @@ def test_names_in_the_tables_of_a_study_are_no_formulas(tmp_path: Path, start: s
 
 def test_parquet_holds_the_rows_of_the_csv(run: StudyRun, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    write_tables(run, tmp_path)
+    write_tables(Evidence(run), [], tmp_path)
     rows = parquet.read_table(tmp_path / "results.parquet").to_pylist()
     assert len(rows) == len(read(tmp_path / "results.csv"))
     assert rows[0]["k"] == 10

@@ -13,7 +13,14 @@ from keepers.cli.voice import in_words, note, stderr
 from keepers.evaluation.runner import Progress as StudyProgress
 from keepers.evaluation.runner import StudyRun, run_study
 from keepers.evaluation.spec import StudySpec
-from keepers.evaluation.summary import Comparison, best_per_data, default, failures, tuned
+from keepers.evaluation.summary import (
+    Comparison,
+    best_per_data,
+    default,
+    failures,
+    tidy_rows,
+    tuned,
+)
 from keepers.reporting.study import write_study
 
 __all__ = ["carry_out"]
@@ -31,7 +38,7 @@ def carry_out(
         ) from None
     page = write_study(run, folder)
     _print_tables(run)
-    failed = failures(run)
+    failed = failures(tidy_rows(run))
     if failed:
         first = failed[0]
         note(

@@ -214,24 +214,14 @@ def reduced_grids(run: StudyRun) -> list[Reduced]:
     ]
 
 
-def failures(run: StudyRun) -> list[dict[str, Any]]:
-    """Rows of `tidy_rows` that have no numbers because something went wrong, k joined."""
+def failures(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Those of `tidy_rows` that have no numbers because something went wrong, k joined."""
+    names = ("section", "data", "method", "role", "params", "status", "reason")
     together: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for row in tidy_rows(run):
+    for row in rows:
         if row["status"] not in ("ok", "missing"):
-            names = ("section", "data", "method", "role", "params", "status", "reason")
             together[tuple(row[name] for name in names)] += [] if row["k"] is None else [row["k"]]
-    return [
-        dict(
-            zip(
-                ("section", "data", "method", "role", "params", "status", "reason"),
-                key,
-                strict=True,
-            )
-        )
-        | {"ks": ks}
-        for key, ks in together.items()
-    ]
+    return [dict(zip(names, key, strict=True)) | {"ks": ks} for key, ks in together.items()]
 
 
 def outcome_of(run: StudyRun, entry: Entry) -> Outcome:

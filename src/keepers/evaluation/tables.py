@@ -14,9 +14,8 @@ from typing import Any
 
 from keepers.data.formats.delimited_writing import text_line
 from keepers.evaluation.atomic import write_bytes, write_text
-from keepers.evaluation.claims import Evidence, judge_claims
-from keepers.evaluation.cost import Slope, timing
-from keepers.evaluation.ranks import compare_ranks
+from keepers.evaluation.claims import Claim, Evidence
+from keepers.evaluation.cost import Slope, TimingRow
 from keepers.evaluation.results_folder import claim_folder
 from keepers.evaluation.runner import StudyRun
 from keepers.evaluation.summary import (
@@ -26,7 +25,6 @@ from keepers.evaluation.summary import (
     as_text,
     best_per_data,
     reduced_grids,
-    tidy_rows,
 )
 
 __all__ = ["table2_rows", "write_tables"]
@@ -36,11 +34,10 @@ _PLACE = ("section", "data", "method", "role", "params")
 Row = dict[str, Any]
 
 
-def write_tables(run: StudyRun, folder: Path) -> list[Path]:
+def write_tables(evidence: Evidence, claims: Iterable[Claim], folder: Path) -> list[Path]:
     """Write every table of the study into its results folder, each whole or not at all."""
     claim_folder(folder)
-    evidence = Evidence(run)
-    rows = tidy_rows(run)
+    run, rows = evidence.run, evidence.rows
     results = [{name: row[name] for name in row if name not in _TIMES} for row in rows]
     by_name: dict[str, list[Row]] = {
         "results.csv": results,
@@ -51,9 +48,9 @@ def write_tables(run: StudyRun, folder: Path) -> list[Path]:
         "ranks.csv": _rank_rows(evidence),
         "table1.csv": _table1_rows(evidence),
         "table2.csv": table2_rows(run),
-        "timing.csv": _timing_rows(run),
+        "timing.csv": _timing_rows(evidence.timing),
         "seconds.csv": _seconds_rows(rows),
-        "claims.csv": [_claim_row(claim) for claim in map(asdict, judge_claims(evidence))],
+        "claims.csv": [_claim_row(claim) for claim in map(asdict, claims)],
     }
     written = []
     for name, content in by_name.items():
@@ -146,9 +143,9 @@ def _reduced_rows(run: StudyRun) -> list[Row]:
 
 def _rank_rows(evidence: Evidence) -> list[Row]:
     rows = []
-    for tuning, comparison in (("tuned", evidence.tuned), ("default", evidence.default)):
+    for tuning in ("tuned", "default"):
         for measure in MEASURES:
-            test = compare_ranks(comparison, measure)
+            test = evidence.ranks[tuning, measure]
             rows += [
                 {
                     "tuning": tuning,
@@ -188,7 +185,7 @@ def _slope_cells(size: str, slope: Slope) -> Row:
     }
 
 
-def _timing_rows(run: StudyRun) -> list[Row]:
+def _timing_rows(rows: Iterable[TimingRow]) -> list[Row]:
     return [
         {
             **asdict(row),
@@ -196,7 +193,7 @@ def _timing_rows(run: StudyRun) -> list[Row]:
             "kmeans_seconds": round(row.kmeans_seconds, 3),
             "share_of_selection": _short(row.share_of_selection),
         }
-        for row in timing(run)
+        for row in rows
     ]
 
 

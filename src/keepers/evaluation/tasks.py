@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 __all__ = ["Growth", "Outcome", "Task", "resolve_params"]
@@ -31,7 +32,7 @@ class Task:
     repeats: int
     seed: int
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Names the task in the store."""
         return _digest({"kind": "judge", **asdict(self)})
@@ -47,7 +48,7 @@ class Growth:
     n_features: int
     seed: int
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Names the task in the store."""
         return _digest({"kind": "growth", **asdict(self)})

@@ -3,17 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from keepers.evaluation.cost import GrowthRow, growth_rows
+from keepers.evaluation.cost import GrowthRow, TimingRow, growth_rows, timing
 from keepers.evaluation.plan import COMPARISON
+from keepers.evaluation.ranks import RankTest, compare_ranks
 from keepers.evaluation.runner import StudyRun
 from keepers.evaluation.summary import (
     FLOORS,
+    MEASURES,
     Comparison,
     Measure,
     default,
     method_choices,
+    tidy_rows,
     tuned,
 )
 
@@ -54,6 +57,11 @@ class Evidence:
     """Selector that the claims are about."""
 
     @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """Every entry at every k."""
+        return tidy_rows(self.run)
+
+    @cached_property
     def tuned(self) -> Comparison:
         """Best grid points, chosen with labels."""
         return tuned(self.run)
@@ -62,6 +70,20 @@ class Evidence:
     def default(self) -> Comparison:
         """Rows that nobody tuned."""
         return default(self.run)
+
+    @cached_property
+    def ranks(self) -> dict[tuple[str, Measure], RankTest]:
+        """The four rank tests, by "tuned" or "default" and by measure."""
+        return {
+            (tuning, measure): compare_ranks(comparison, measure)
+            for measure in MEASURES
+            for tuning, comparison in (("tuned", self.tuned), ("default", self.default))
+        }
+
+    @cached_property
+    def timing(self) -> list[TimingRow]:
+        """Seconds by data set, method and role."""
+        return timing(self.run)
 
     @cached_property
     def growth(self) -> list[GrowthRow]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from keepers.exceptions import MissingDependencyError
 
-__all__ = ["clean_board", "require"]
+__all__ = ["clean_style", "new_figure", "require"]
 
 
 def require(module: str) -> None:
@@ -21,15 +21,20 @@ def require(module: str) -> None:
 
 
 @contextmanager
-def clean_board(
-    name: str, width: float, height: float, settings: Mapping[Any, Any]
-) -> Iterator[Any]:
-    """A new figure of so many points; ids in its SVG follow from ``name`` alone."""
+def clean_style(settings: Mapping[Any, Any]) -> Iterator[None]:
+    """Matplotlib's defaults and these settings, for as many figures as are drawn meanwhile."""
     import matplotlib
-    from matplotlib.figure import Figure
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(settings)
-        matplotlib.rcParams["svg.hashsalt"] = f"keepers-{name}"
-        yield Figure(figsize=(width / 72, height / 72), dpi=72, layout="constrained")
+        yield
+
+
+def new_figure(name: str, width: float, height: float) -> Any:
+    """A figure of so many points; until the next one, ids in an SVG follow from ``name`` alone."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    matplotlib.rcParams["svg.hashsalt"] = f"keepers-{name}"
+    return Figure(figsize=(width / 72, height / 72), dpi=72, layout="constrained")

@@ -3,6 +3,8 @@
 import re
 import struct
 import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,13 @@ from typing import Any
 import pytest
 
 from evaluation.made_up_study import study
+from keepers.evaluation import verdicts
 from keepers.evaluation.claims import Evidence, judge_claims
 from keepers.evaluation.runner import StudyRun
 from keepers.reporting.study import write_study
+from keepers.reporting.study.curves import slug
 
-pytest.importorskip("matplotlib")
+matplotlib = pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 HOSTILE = '<script>alert("x")</script>$y_1$ \u202e #c8341b id="a" & 日本'
@@ -38,6 +42,7 @@ SMALL = {
     "data": [{"source": "plain"}, {"source": "x", "name": HOSTILE}],
     "methods": METHODS,
 }
+TINY = {"ks": [10], "data": [{"source": "plain"}], "methods": METHODS[:1]}
 SIZES = {"plain": (50, 100, 3), HOSTILE: (60, 200, 2), "third": (40, 90, 2)}
 
 
@@ -48,13 +53,24 @@ def judge(entry: Any, k: int) -> tuple[float, float] | None:
 
 
 def paper_study() -> StudyRun:
-    """The paper's own study, whole, with two k and made-up outcomes."""
+    """The paper's own study without two data sets, with two k and made-up outcomes.
+
+    Four data sets are enough for panels in two rows, for all sweeps and for the rank tests.
+    """
+    names = [c["source"] for c in PAPER["data"] if c["source"] not in ("PIE", "AR")]
+    kept = [c for c in PAPER["data"] if c["source"] in names]
+    methods = [{**m, "reduced": _only(names, m.get("reduced", ()))} for m in PAPER["methods"]]
     return study(
-        {**PAPER, "repeats": 2, "ks": [50, 100]},
+        {**PAPER, "repeats": 2, "ks": [50, 100], "data": kept, "methods": methods},
         lambda e, k: (0.4 + k / 500 + 0.01 * len(e.method), 0.5 + k / 500),
         objective=lambda e: (10.0, 5.0, 4.0, 4.0) if e.section == "convergence" else (),
         grown=lambda t: None if t.method == "RNE" else 1e-5 * t.n_samples * t.n_features,
     )
+
+
+def _only(names: list[str], reductions: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    cut = [{**r, "data": [name for name in r["data"] if name in names]} for r in reductions]
+    return [reduction for reduction in cut if reduction["data"]]
 
 
 class Reader(HTMLParser):
@@ -201,6 +217,25 @@ def test_the_same_study_gives_the_same_bytes(small: Path, tmp_path: Path) -> Non
         assert (tmp_path / "figures" / picture.name).read_bytes() == picture.read_bytes()
 
 
+def test_evidence_rank_tests_and_style_are_made_once_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: Counter[str] = Counter()
+    made = ("tuned", "default", "tidy_rows", "timing", "growth_rows", "compare_ranks")
+    for module, name in [(verdicts, name) for name in made] + [(matplotlib, "rcdefaults")]:
+        monkeypatch.setattr(module, name, _counted(getattr(module, name), calls))
+    write_study(study(TINY, judge, sizes=SIZES), tmp_path)
+    assert calls == {**dict.fromkeys((*made, "rcdefaults"), 1), "compare_ranks": 4}
+
+
+def _counted(function: Callable[..., Any], calls: Counter[str]) -> Callable[..., Any]:
+    def counting(*args: Any, **options: Any) -> Any:
+        calls[function.__name__] += 1
+        return function(*args, **options)
+
+    return counting
+
+
 def test_one_data_set_of_ones_own_has_its_page(tmp_path: Path) -> None:
     content = {"ks": [5], "data": [{"source": "third"}], "methods": METHODS[:2] + METHODS[3:]}
     html = write_study(study(content, judge, sizes=SIZES), tmp_path).read_text(encoding="utf-8")
@@ -209,7 +244,7 @@ def test_one_data_set_of_ones_own_has_its_page(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_study_says_what_is_missing(tmp_path: Path) -> None:
-    run = study(SMALL, judge, sizes=SIZES, done=lambda entry: entry.method == "SPCAFS")
+    run = study(TINY, judge, sizes=SIZES, done=lambda entry: entry.role == "grid")
     html = write_study(run, tmp_path).read_text(encoding="utf-8")
     assert "This study is not finished:" in html
 
@@ -221,10 +256,15 @@ def test_a_study_of_which_nothing_has_run_still_has_a_page(tmp_path: Path) -> No
     assert "<svg" not in html
 
 
-def test_sweeps_whose_names_differ_in_signs_only_have_figures_of_their_own(tmp_path: Path) -> None:
+def test_names_that_differ_in_signs_only_have_slugs_of_their_own() -> None:
     names = ["Gamma", "gamma", "gamma?", "a b", "a-b", "伽马", "力量"]
+    assert len({slug(name).lower() for name in names}) == len(names)
+
+
+def test_sweeps_whose_names_differ_in_signs_only_have_figures_of_their_own(tmp_path: Path) -> None:
+    names = ["gamma", "Gamma?"]
     common = {"method": "SPCAFS", "data": ["plain"], "vary": "gamma", "values": [1.0, 2.0]}
-    content = {**SMALL, "sweeps": [{"name": name, **common} for name in names]}
+    content = {**TINY, "sweeps": [{"name": name, **common} for name in names]}
     page = write_study(study(content, judge, sizes=SIZES), tmp_path)
     assert len(list((tmp_path / "figures").glob("sweep-*.svg"))) == len(names)
     ids = [value for name, value in read(page)[1].attributes if name == "id"]

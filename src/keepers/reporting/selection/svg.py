@@ -2,10 +2,11 @@
 
 import io
 import re
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from keepers.reporting.board import clean_board
+from keepers.reporting.board import clean_style, new_figure
 
 __all__ = ["ACCENT", "INK", "LINE", "MUTED", "drawing_board", "inline_svg"]
 
@@ -47,9 +48,11 @@ _SETTINGS: dict[Any, Any] = {
 }
 
 
-def drawing_board(name: str, width: float, height: float) -> AbstractContextManager[Any]:
+@contextmanager
+def drawing_board(name: str, width: float, height: float) -> Iterator[Any]:
     """A new figure of so many points, in the colours of the page."""
-    return clean_board(name, width, height, _SETTINGS)
+    with clean_style(_SETTINGS):
+        yield new_figure(name, width, height)
 
 
 def inline_svg(figure: Any, label: str) -> str:

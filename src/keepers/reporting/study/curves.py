@@ -12,7 +12,8 @@ from keepers.evaluation.claims_algorithm import MOST_STEPS, Descent
 from keepers.evaluation.cost import GrowthRow, Slope
 from keepers.evaluation.spec import Sweep
 from keepers.evaluation.summary import MEASURES, Comparison, Measure
-from keepers.reporting.study.drawing import Picture, board, finish
+from keepers.reporting.board import new_figure
+from keepers.reporting.study.drawing import Picture, finish
 from keepers.reporting.study.palette import LINE, MUTED, PAPER, RAMP, Look
 from keepers.reporting.study.wording import number, short
 
@@ -31,20 +32,20 @@ def against_k(
     n_rows = ceil(len(comparison.data) / n_columns)
     width = WIDTH if n_columns == 3 else 420 * n_columns + 60
     n_lines = ceil(len(comparison.methods) / (6 if n_columns == 3 else 2 * n_columns + 1))
-    with board(name, width, 255 * n_rows + 24 * n_lines + 20) as figure:
-        panels = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
-        drawn: dict[str, Any] = {}
-        for panel, data in zip(panels, comparison.data, strict=False):
-            _panel_of_methods(panel, comparison, data, measure, looks, drawn)
-        for panel in panels[len(comparison.data) :]:
-            panel.set_visible(False)
-        for panel in panels[::n_columns]:
-            panel.set_ylabel(measure.upper())
-        for panel in panels[: len(comparison.data)][-n_columns:]:
-            panel.set_xlabel("features kept, k")
-        ordered = [method for method in comparison.methods if method in drawn]
-        _legend(figure, [drawn[m] for m in ordered], [short(m) for m in ordered], n_lines)
-        return finish(figure, name, label)
+    figure = new_figure(name, width, 255 * n_rows + 24 * n_lines + 20)
+    panels = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    drawn: dict[str, Any] = {}
+    for panel, data in zip(panels, comparison.data, strict=False):
+        _panel_of_methods(panel, comparison, data, measure, looks, drawn)
+    for panel in panels[len(comparison.data) :]:
+        panel.set_visible(False)
+    for panel in panels[::n_columns]:
+        panel.set_ylabel(measure.upper())
+    for panel in panels[: len(comparison.data)][-n_columns:]:
+        panel.set_xlabel("features kept, k")
+    ordered = [method for method in comparison.methods if method in drawn]
+    _legend(figure, [drawn[m] for m in ordered], [short(m) for m in ordered], n_lines)
+    return finish(figure, name, label)
 
 
 def _panel_of_methods(
@@ -91,17 +92,17 @@ def sweep_curves(
     """A row a data set: ACC and NMI against k for each value, and their means against the value."""
     name = f"sweep-{slug(sweep.name)}"
     sign = _SIGNS.get(sweep.vary, sweep.vary)
-    with board(name, WIDTH, 270 * len(scores) + 50) as figure:
-        rows = figure.subplots(len(scores), 3, squeeze=False)
-        for panels, (data, by_measure) in zip(rows, scores.items(), strict=True):
-            for panel, measure in zip(panels, MEASURES, strict=False):
-                _panel_of_values(panel, by_measure[measure], sweep.values)
-                panel.set_title(f"{short(data)}: {measure.upper()}")
-            _panel_of_means(panels[2], by_measure, sweep.values, sign)
-        lines = {line.get_label(): line for panel in rows[:, :2].ravel() for line in panel.lines}
-        shown = [number(value) for value in sweep.values if number(value) in lines]
-        _legend(figure, [lines[v] for v in shown], [f"{sign} = {v}" for v in shown], 1)
-        return finish(figure, name, f"ACC and NMI of {sweep.method} for each {sweep.vary}")
+    figure = new_figure(name, WIDTH, 270 * len(scores) + 50)
+    rows = figure.subplots(len(scores), 3, squeeze=False)
+    for panels, (data, by_measure) in zip(rows, scores.items(), strict=True):
+        for panel, measure in zip(panels, MEASURES, strict=False):
+            _panel_of_values(panel, by_measure[measure], sweep.values)
+            panel.set_title(f"{short(data)}: {measure.upper()}")
+        _panel_of_means(panels[2], by_measure, sweep.values, sign)
+    lines = {line.get_label(): line for panel in rows[:, :2].ravel() for line in panel.lines}
+    shown = [number(value) for value in sweep.values if number(value) in lines]
+    _legend(figure, [lines[v] for v in shown], [f"{sign} = {v}" for v in shown], 1)
+    return finish(figure, name, f"ACC and NMI of {sweep.method} for each {sweep.vary}")
 
 
 def _panel_of_values(
@@ -169,36 +170,36 @@ def descent_curves(runs: Sequence[Descent]) -> Picture:
     gammas = list(dict.fromkeys(run.gamma for run in runs))
     n_columns = min(4, len(data))
     n_rows = ceil(len(data) / n_columns)
-    with board("convergence", WIDTH if n_columns > 2 else 430 * n_columns, 270 * n_rows + 50) as f:
-        panels = f.subplots(n_rows, n_columns, squeeze=False, sharey=True).ravel()
-        drawn: dict[str, Any] = {}
-        for run in runs:
-            panel = panels[data.index(run.data)]
-            place = gammas.index(run.gamma)
-            left = _still_to_come(run.objective)
-            (line,) = panel.plot(
-                np.arange(1, len(left) + 1),
-                left,
-                color=_on_ramp(place, len(gammas)),
-                marker=_MARKS[place % len(_MARKS)],
-                markersize=4,
-                markevery=max(1, len(left) // 12),
-                linewidth=1.6,
-            )
-            drawn.setdefault(number(run.gamma), line)
-        for panel, name in zip(panels, data, strict=False):
-            panel.set_title(short(name))
-            panel.set_xlabel("step")
-            panel.set_yscale("log")
-            panel.set_ylim(1e-8, 2)
-            panel.yaxis.set_major_formatter(_power_of_ten)
-            panel.minorticks_off()
-            panel.axvline(MOST_STEPS, color=MUTED, linewidth=1, linestyle=(0, (3, 3)))
-        for panel in panels[len(data) :]:
-            panel.set_visible(False)
-        panels[0].set_ylabel("share of the decrease to come")
-        _legend(f, list(drawn.values()), [f"γ = {gamma}" for gamma in drawn], 1)
-        return finish(f, "convergence", "Objective of Algorithm 1 step by step")
+    f = new_figure("convergence", WIDTH if n_columns > 2 else 430 * n_columns, 270 * n_rows + 50)
+    panels = f.subplots(n_rows, n_columns, squeeze=False, sharey=True).ravel()
+    drawn: dict[str, Any] = {}
+    for run in runs:
+        panel = panels[data.index(run.data)]
+        place = gammas.index(run.gamma)
+        left = _still_to_come(run.objective)
+        (line,) = panel.plot(
+            np.arange(1, len(left) + 1),
+            left,
+            color=_on_ramp(place, len(gammas)),
+            marker=_MARKS[place % len(_MARKS)],
+            markersize=4,
+            markevery=max(1, len(left) // 12),
+            linewidth=1.6,
+        )
+        drawn.setdefault(number(run.gamma), line)
+    for panel, name in zip(panels, data, strict=False):
+        panel.set_title(short(name))
+        panel.set_xlabel("step")
+        panel.set_yscale("log")
+        panel.set_ylim(1e-8, 2)
+        panel.yaxis.set_major_formatter(_power_of_ten)
+        panel.minorticks_off()
+        panel.axvline(MOST_STEPS, color=MUTED, linewidth=1, linestyle=(0, (3, 3)))
+    for panel in panels[len(data) :]:
+        panel.set_visible(False)
+    panels[0].set_ylabel("share of the decrease to come")
+    _legend(f, list(drawn.values()), [f"γ = {gamma}" for gamma in drawn], 1)
+    return finish(f, "convergence", "Objective of Algorithm 1 step by step")
 
 
 def _still_to_come(objective: Sequence[float]) -> Any:
@@ -212,27 +213,27 @@ def _still_to_come(objective: Sequence[float]) -> Any:
 
 def growth_curves(rows: Sequence[GrowthRow], looks: Mapping[str, Look]) -> Picture:
     """Seconds of one fit against the number of samples and of features."""
-    with board("growth", 860, 400) as figure:
-        by_samples, by_features = figure.subplots(1, 2, sharey=True)
-        drawn: dict[str, Any] = {}
-        for row in rows:
-            for panel, slope in ((by_samples, row.in_samples), (by_features, row.in_features)):
-                sizes, seconds = _timed(slope)
-                if sizes:
-                    (line,) = panel.plot(sizes, seconds, **_drawn_as(looks[row.method]))
-                    drawn.setdefault(row.method, line)
-        by_samples.set_xlabel("samples, n")
-        by_features.set_xlabel("features, d")
-        by_samples.set_ylabel("seconds of one fit")
-        for panel, name in ((by_samples, "in_samples"), (by_features, "in_features")):
-            panel.set_xscale("log")
-            panel.set_yscale("log")
-            sizes = sorted({size for row in rows for size, _ in getattr(row, name).seconds})
-            panel.set_xticks(sizes, [str(size) for size in sizes])
-            panel.yaxis.set_major_formatter(_power_of_ten)
-            panel.minorticks_off()
-        _legend(figure, list(drawn.values()), [short(m) for m in drawn], 2)
-        return finish(figure, "growth", "Time of one fit as the table grows")
+    figure = new_figure("growth", 860, 400)
+    by_samples, by_features = figure.subplots(1, 2, sharey=True)
+    drawn: dict[str, Any] = {}
+    for row in rows:
+        for panel, slope in ((by_samples, row.in_samples), (by_features, row.in_features)):
+            sizes, seconds = _timed(slope)
+            if sizes:
+                (line,) = panel.plot(sizes, seconds, **_drawn_as(looks[row.method]))
+                drawn.setdefault(row.method, line)
+    by_samples.set_xlabel("samples, n")
+    by_features.set_xlabel("features, d")
+    by_samples.set_ylabel("seconds of one fit")
+    for panel, name in ((by_samples, "in_samples"), (by_features, "in_features")):
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        sizes = sorted({size for row in rows for size, _ in getattr(row, name).seconds})
+        panel.set_xticks(sizes, [str(size) for size in sizes])
+        panel.yaxis.set_major_formatter(_power_of_ten)
+        panel.minorticks_off()
+    _legend(figure, list(drawn.values()), [short(m) for m in drawn], 2)
+    return finish(figure, "growth", "Time of one fit as the table grows")
 
 
 def _power_of_ten(value: float, _: int) -> str:

@@ -6,7 +6,8 @@ from typing import Any
 
 from keepers.evaluation.cost import TimingRow
 from keepers.evaluation.ranks import RankTest
-from keepers.reporting.study.drawing import Picture, board, finish
+from keepers.reporting.board import new_figure
+from keepers.reporting.study.drawing import Picture, finish
 from keepers.reporting.study.palette import INK, MUTED, Look
 from keepers.reporting.study.wording import seconds, short
 
@@ -22,16 +23,16 @@ def critical_differences(tests: Mapping[str, RankTest], looks: Mapping[str, Look
     most = max(ceil(len(test.average_ranks) / 2) for test in tests.values())
     bars = max(len(test.groups) for test in tests.values())
     height = 78 + ROW * most + 9 * bars
-    with board("critical-differences", 1080, height * n_rows) as figure:
-        panels = figure.subplots(n_rows, min(2, len(tests)), squeeze=False).ravel()
-        for panel in panels[len(tests) :]:
-            panel.set_visible(False)
-        for panel, (title, test) in zip(panels, tests.items(), strict=False):
-            _diagram(panel, test, looks, height, bars)
-            panel.set_title(title)
-        return finish(
-            figure, "critical-differences", "Average ranks of the methods and critical difference"
-        )
+    figure = new_figure("critical-differences", 1080, height * n_rows)
+    panels = figure.subplots(n_rows, min(2, len(tests)), squeeze=False).ravel()
+    for panel in panels[len(tests) :]:
+        panel.set_visible(False)
+    for panel, (title, test) in zip(panels, tests.items(), strict=False):
+        _diagram(panel, test, looks, height, bars)
+        panel.set_title(title)
+    return finish(
+        figure, "critical-differences", "Average ranks of the methods and critical difference"
+    )
 
 
 def _diagram(
@@ -87,19 +88,19 @@ def time_split(rows: Sequence[TimingRow], data: Sequence[str], methods: Sequence
     n_columns = min(3, len(present))
     n_rows = ceil(len(present) / n_columns)
     width = 1080 if n_columns == 3 else 440 * n_columns + 60
-    with board("time-split", width, (ROW * len(methods) + 58) * n_rows + 34) as figure:
-        panels = figure.subplots(n_rows, n_columns, squeeze=False, sharey=True).ravel()
-        for panel in panels[len(present) :]:
-            panel.set_visible(False)
-        for panel, name in zip(panels, present, strict=False):
-            _bars(panel, [shown.get((name, method)) for method in methods])
-            panel.set_title(short(name))
-        names = [short(method) for method in methods]
-        panels[0].set_yticks(range(len(methods)), names)
-        panels[0].set_ylim(len(methods) - 0.4, -0.6)
-        bars = [panels[0].barh(0, 0, color=colour) for colour in (SELECTION, KMEANS)]
-        figure.legend(bars, ["selection", "k-means"], loc="outside lower center", ncols=2)
-        return finish(figure, "time-split", "Time in selection and in k-means")
+    figure = new_figure("time-split", width, (ROW * len(methods) + 58) * n_rows + 34)
+    panels = figure.subplots(n_rows, n_columns, squeeze=False, sharey=True).ravel()
+    for panel in panels[len(present) :]:
+        panel.set_visible(False)
+    for panel, name in zip(panels, present, strict=False):
+        _bars(panel, [shown.get((name, method)) for method in methods])
+        panel.set_title(short(name))
+    names = [short(method) for method in methods]
+    panels[0].set_yticks(range(len(methods)), names)
+    panels[0].set_ylim(len(methods) - 0.4, -0.6)
+    bars = [panels[0].barh(0, 0, color=colour) for colour in (SELECTION, KMEANS)]
+    figure.legend(bars, ["selection", "k-means"], loc="outside lower center", ncols=2)
+    return finish(figure, "time-split", "Time in selection and in k-means")
 
 
 def _bars(panel: Any, rows: Sequence[TimingRow | None]) -> None:

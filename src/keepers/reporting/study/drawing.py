@@ -3,20 +3,18 @@
 import io
 import re
 import warnings
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from keepers.evaluation.atomic import make_folder, write_bytes, write_text
-from keepers.reporting.board import clean_board
 from keepers.reporting.study.palette import INK, LINE, MUTED, PAPER, as_variables
 
-__all__ = ["Picture", "board", "finish", "save"]
+__all__ = ["STYLE", "Picture", "finish", "save"]
 
 PIXELS_PER_POINT = 2
-_SETTINGS: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -57,19 +55,14 @@ class Picture:
     png: bytes
 
 
-def board(name: str, width: float, height: float) -> AbstractContextManager[Any]:
-    """A new figure of so many points, in the colours of the study."""
-    return clean_board(name, width, height, _SETTINGS)
-
-
 def finish(figure: Any, name: str, label: str) -> Picture:
-    """Render; to be called while the board is up."""
+    """Render, in the style in which the figure was made."""
     svg, png = io.StringIO(), io.BytesIO()
     with warnings.catch_warnings():
         # Matplotlib's font lacks the letters of many languages; the page's fonts have them.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(svg, format="svg", metadata={"Date": None}, facecolor=PAPER)
-        figure.set_layout_engine("none")  # everything has its place now
+        figure.set_layout_engine(None)  # everything has its place now; "none" would draw twice
         figure.savefig(
             png,
             format="png",

@@ -1,9 +1,9 @@
 """From what is to be said, and the figures, to one HTML file that asks nobody for anything."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
-from keepers.evaluation.claims import Evidence
+from keepers.evaluation.claims import Claim, Evidence
 from keepers.evaluation.summary import FLOORS, MEASURES, method_choices
 from keepers.reporting.study import wording
 from keepers.reporting.study.curves import slug
@@ -14,7 +14,7 @@ from keepers.reporting.study.view import look_at
 __all__ = ["render"]
 
 
-def render(evidence: Evidence, pictures: Mapping[str, Picture]) -> str:
+def render(evidence: Evidence, claims: Sequence[Claim], pictures: Mapping[str, Picture]) -> str:
     """The page as text; the same for the same study."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
@@ -39,7 +39,7 @@ def render(evidence: Evidence, pictures: Mapping[str, Picture]) -> str:
     run = evidence.run
     choices = method_choices(run)
     return environment.get_template("page.html.jinja").render(
-        view=look_at(evidence),
+        view=look_at(evidence, claims),
         spec=run.spec,
         measures=MEASURES,
         floors={title for title, method in choices.items() if method.name in FLOORS},

@@ -4,6 +4,7 @@ Figures are drawn in the colours for light ground. Inside the page every one of 
 a variable of the style sheet, which has a value for dark ground as well.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -83,8 +84,8 @@ def style_variables() -> tuple[dict[str, str], dict[str, str]]:
 
 def as_variables(svg: str) -> str:
     """Replace colours by the variables that stand for them in the page."""
-    for colour, name in _PAGE.items():
-        svg = svg.replace(colour, f"var(--{name})")
-    for name, colour in style_variables()[0].items():
-        svg = svg.replace(colour, f"var({name})")
-    return svg
+    return re.sub("#[0-9a-f]{6}", lambda colour: _VARIABLES.get(colour[0], colour[0]), svg)
+
+
+_VARIABLES = {colour: f"var(--{name})" for colour, name in _PAGE.items()}
+_VARIABLES |= {colour: f"var({name})" for name, colour in style_variables()[0].items()}

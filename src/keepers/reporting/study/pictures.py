@@ -2,17 +2,13 @@
 
 from keepers.evaluation.claims import Evidence
 from keepers.evaluation.claims_algorithm import descents
-from keepers.evaluation.cost import timing
-from keepers.evaluation.ranks import RankTest, compare_ranks
+from keepers.evaluation.ranks import RankTest
 from keepers.evaluation.runner import StudyRun
-from keepers.evaluation.summary import (
-    MEASURES,
-    Comparison,
-    sweep_scores,
-)
+from keepers.evaluation.summary import MEASURES, sweep_scores
+from keepers.reporting.board import clean_style
 from keepers.reporting.study.curves import against_k, descent_curves, growth_curves, sweep_curves
 from keepers.reporting.study.diagrams import critical_differences, time_split
-from keepers.reporting.study.drawing import Picture
+from keepers.reporting.study.drawing import STYLE, Picture
 from keepers.reporting.study.palette import looks_of
 
 __all__ = ["draw_all", "rank_tests"]
@@ -20,6 +16,11 @@ __all__ = ["draw_all", "rank_tests"]
 
 def draw_all(evidence: Evidence) -> dict[str, Picture]:
     """The figures by name; one that has nothing to show is not there."""
+    with clean_style(STYLE):
+        return {picture.name: picture for picture in _pictures(evidence)}
+
+
+def _pictures(evidence: Evidence) -> list[Picture]:
     run, best, untuned = evidence.run, evidence.tuned, evidence.default
     looks = looks_of(run.spec.methods)
     pictures = []
@@ -29,7 +30,7 @@ def draw_all(evidence: Evidence) -> dict[str, Picture]:
                 label = f"{measure.upper()} against the number of features, {tuning}"
                 name = f"{measure}-{tuning}"
                 pictures.append(against_k(comparison, measure, looks, name, label))
-    tests = {t: test for t, test in rank_tests(best, untuned).items() if not test.not_tested}
+    tests = {t: test for t, test in rank_tests(evidence).items() if not test.not_tested}
     if tests:
         pictures.append(critical_differences(tests, looks))
     pictures += _sweeps(run)
@@ -38,19 +39,14 @@ def draw_all(evidence: Evidence) -> dict[str, Picture]:
         pictures.append(descent_curves(runs))
     if any(seconds for row in evidence.growth for _, seconds in row.in_samples.seconds):
         pictures.append(growth_curves(evidence.growth, looks))
-    timed = timing(run)
-    if any(row.role in ("grid", "draw") for row in timed):
-        pictures.append(time_split(timed, list(run.tables), list(looks)))
-    return {picture.name: picture for picture in pictures}
+    if any(row.role in ("grid", "draw") for row in evidence.timing):
+        pictures.append(time_split(evidence.timing, list(run.tables), list(looks)))
+    return pictures
 
 
-def rank_tests(best: Comparison, untuned: Comparison) -> dict[str, RankTest]:
+def rank_tests(evidence: Evidence) -> dict[str, RankTest]:
     """The four tests of a study by title."""
-    return {
-        f"{measure.upper()}, {tuning}": compare_ranks(comparison, measure)
-        for measure in MEASURES
-        for tuning, comparison in (("tuned", best), ("default", untuned))
-    }
+    return {f"{m.upper()}, {tuning}": test for (tuning, m), test in evidence.ranks.items()}
 
 
 def _sweeps(run: StudyRun) -> list[Picture]:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from keepers.evaluation.claims import Claim, Evidence, Standing, judge_claims, standings
-from keepers.evaluation.cost import GrowthRow, TimingRow, timing
+from keepers.evaluation.claims import Claim, Evidence, Standing, standings
+from keepers.evaluation.cost import GrowthRow, TimingRow
 from keepers.evaluation.ranks import RankTest
 from keepers.evaluation.runner import StudyRun
 from keepers.evaluation.spec import Reduction
@@ -106,10 +106,9 @@ class StudyView:
     protocol: dict[str, Any]
 
 
-def look_at(evidence: Evidence) -> StudyView:
+def look_at(evidence: Evidence, claims: Sequence[Claim]) -> StudyView:
     """Everything the page says about a study."""
     run, best, untuned = evidence.run, evidence.tuned, evidence.default
-    claims = judge_claims(evidence)
     keys = {entry.task.key for entry in run.entries} | {task.key for task in run.growth}
     return StudyView(
         title=run.spec.title,
@@ -125,12 +124,12 @@ def look_at(evidence: Evidence) -> StudyView:
             data: tuple(_table(run, best, untuned, data, k) for k in shown_ks(best.ks[data]))
             for data in best.data
         },
-        tests=rank_tests(best, untuned),
+        tests=rank_tests(evidence),
         growth=tuple(evidence.growth),
         growth_at=run.spec.growth.model_dump() if run.spec.growth else {},
-        timing=tuple(timing(run)),
+        timing=tuple(evidence.timing),
         reduced=tuple((m.title, r) for m in run.spec.methods for r in m.reduced),
-        failures=_failure_groups(run),
+        failures=_failure_groups(evidence.rows),
         warnings=_warnings(run),
         runs=tuple(run.runs),
         protocol={
@@ -241,10 +240,10 @@ def _minus(one: float | None, two: float | None) -> float | None:
     return None if one is None or two is None else one - two
 
 
-def _failure_groups(run: StudyRun) -> tuple[FailureGroup, ...]:
+def _failure_groups(all_rows: Sequence[Mapping[str, Any]]) -> tuple[FailureGroup, ...]:
     together: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     names = ("section", "data", "method", "status", "reason")
-    for row in failures(run):
+    for row in failures(all_rows):
         together.setdefault(tuple(row[name] for name in names), []).append(row)
     return tuple(
         FailureGroup(

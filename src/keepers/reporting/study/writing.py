@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from keepers.evaluation.atomic import write_text
-from keepers.evaluation.claims import Evidence
+from keepers.evaluation.claims import Evidence, judge_claims
 from keepers.evaluation.runner import StudyRun
 from keepers.evaluation.tables import write_tables
 from keepers.reporting.board import require
@@ -31,11 +31,12 @@ def write_study(run: StudyRun, folder: Path) -> Path:
     """
     require("matplotlib")
     require("jinja2")
-    write_tables(run, folder)
     evidence = Evidence(run)
+    claims = judge_claims(evidence)
+    write_tables(evidence, claims, folder)
     pictures = draw_all(evidence)
     for picture in pictures.values():
         save(picture, folder / "figures")
     page = folder / "index.html"
-    write_text(page, render(evidence, pictures))
+    write_text(page, render(evidence, claims, pictures))
     return page
