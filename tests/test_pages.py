@@ -44,6 +44,7 @@ def generated(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_everything_that_a_page_includes_is_generated(generated):
     wanted = set()
     for page in [*DOCS.glob("*.md"), *DOCS.glob("*/*.md")]:
@@ -55,6 +56,7 @@ def test_everything_that_a_page_includes_is_generated(generated):
     assert made <= wanted, f"no page shows {sorted(made - wanted)}"
 
 
+@pytest.mark.slow
 def test_a_figure_drawn_again_has_the_same_bytes_and_leaves_its_file_alone(generated):
     from figures.drawing import common_look, keep_figure
     from figures.method import draw_penalty
@@ -66,6 +68,7 @@ def test_a_figure_drawn_again_has_the_same_bytes_and_leaves_its_file_alone(gener
     assert path.stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_the_map_of_the_rooms_has_every_room(generated):
     from figures.architecture import SAYS, layers
 

@@ -58,6 +58,7 @@ def test_compare_judges_every_method_on_ones_own_table(keepers, table, tmp_path)
     assert "index.html" in done.stderr
 
 
+@pytest.mark.slow
 def test_reproduce_runs_a_study_and_prints_nothing_beside_with_quiet(keepers, table, tmp_path):
     (tmp_path / "mine.toml").write_text(STUDY.format(table=table))
     done = keepers("reproduce", "mine.toml", "--quiet")
@@ -136,6 +137,7 @@ def test_compare_and_reproduce_never_touch_a_folder_that_is_not_theirs(
         assert sum(path.is_file() for path in mine.rglob("*")) == 2
 
 
+@pytest.mark.slow
 def test_a_finished_comparison_resumes_in_its_folder_but_not_over_its_own_input(
     quick_keepers, table, tmp_path
 ):
@@ -163,6 +165,7 @@ def test_a_damaged_store_is_an_error_with_a_way_out(quick_keepers, table, tmp_pa
     assert "did not foresee" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kilobytes", [1, 8, 24])
 def test_a_full_disk_is_an_error_with_a_way_out(table, tmp_path, kilobytes):
     """The limit on file size strikes while the store is made, and while results are added."""
@@ -256,6 +259,7 @@ def test_a_method_of_ones_own_is_compared(keepers, table, tmp_path):
     assert rows.keys() == {"LapScore", "Random", "Variance", "All features", OWN}
 
 
+@pytest.mark.slow
 def test_a_method_of_ones_own_can_be_named_in_a_study(keepers, table, tmp_path):
     (tmp_path / "my_method.py").write_text(EXAMPLE.read_text())
     (tmp_path / "mine.toml").write_text(

@@ -97,6 +97,7 @@ def test_names_of_columns_cannot_steer_a_terminal_and_are_no_markup(tmp_path, wr
     assert "constant\\x1b]0;again\\x07" in shown  # in the note about columns set aside
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["\x1b[2J.csv", "a\nb.csv", "\u202ecsv.csv", "[red]x.csv", "\x1b]0;t\x07.csv"]
 )

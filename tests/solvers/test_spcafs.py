@@ -134,6 +134,7 @@ def test_block_agrees_with_algorithm_1_on_srbct(srbct, case):
     assert set(ours.tolist()) == set(expected["top"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["p=1 gamma=1", "p=0.5 gamma=1", "p=0.1 gamma=1"])
 def test_dense_agrees_with_algorithm_1_on_srbct(srbct, case):
     operator, start = srbct
