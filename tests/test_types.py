@@ -41,7 +41,7 @@ def test_a_fitted_selector_keeps_its_type_and_a_wrong_setting_is_told(checked):
         "selectors.spcafs.SPCAFS",
         "selectors.spcafs.SPCAFS",
         "selectors.spcafs.SPCAFS",
-        "selectors.floors.VarianceScore",
+        "selectors.baselines.VarianceScore",
         "selectors.ranking.TopFeatures",
     ]
     faults = [line for line in checked.splitlines() if ": error:" in line]

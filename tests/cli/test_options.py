@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from keepers.cli import options
+from keepers.cli.console import in_words, printable
 from keepers.cli.fitting import StepsLeft
 from keepers.cli.settings import METHODS
-from keepers.cli.voice import in_words, printable
 from keepers.data.scaling import SCALINGS
 from keepers.evaluation import comparison
 from keepers.exceptions import ParameterError

@@ -29,7 +29,7 @@ from keepers.exceptions import (
     InactiveRowsWarning,
     ParameterError,
 )
-from keepers.selectors.floors import VarianceScore
+from keepers.selectors.baselines import VarianceScore
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ def main() -> None:
     """Entry point of the command; says what to install if the extra is missing."""
     try:
         from keepers.cli.app import app
-        from keepers.cli.voice import make_streams_safe
+        from keepers.cli.console import make_streams_safe
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich", "pydantic"):
             raise

@@ -10,11 +10,11 @@ from typer.core import TyperGroup
 from keepers import __version__
 from keepers.cli.apply import apply
 from keepers.cli.compare import compare
+from keepers.cli.console import COULD_NOT, cut, end_with, flush_results, printable
 from keepers.cli.datasets import datasets
 from keepers.cli.reproduce import reproduce
 from keepers.cli.select import select
 from keepers.cli.tune import tune
-from keepers.cli.voice import COULD_NOT, cut, end_with, flush_results, printable
 
 __all__ = ["app"]
 

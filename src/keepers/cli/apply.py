@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from keepers.cli.console import errors_in_one_sentence, note, waiting
 from keepers.cli.options import (
     DataArgument,
     DebugOption,
@@ -18,7 +19,6 @@ from keepers.cli.options import (
     as_bytes,
     refuse_existing,
 )
-from keepers.cli.voice import errors_in_one_sentence, note, waiting
 
 __all__ = ["apply"]
 

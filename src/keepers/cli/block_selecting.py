@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from keepers._protocols import BlockTable, IndexArray, RowBlock
+from keepers.cli.console import waiting
 from keepers.cli.fitting import showing_steps
+from keepers.cli.output import KeptFeature
 from keepers.cli.selecting import Selection
-from keepers.cli.shown import KeptFeature
-from keepers.cli.voice import waiting
 from keepers.data.blocks.arrays import ArrayBlocks
 from keepers.data.blocks.local import LocalBlocks
 from keepers.data.blocks.opening import open_blocks

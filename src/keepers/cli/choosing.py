@@ -10,9 +10,9 @@ from typing import Any
 import joblib
 import numpy as np
 
+from keepers.cli.console import counting, note
 from keepers.cli.options import available_cores
 from keepers.cli.settings import make_selector, selector_class
-from keepers.cli.voice import counting, note
 from keepers.data.table import LabelledTable
 from keepers.exceptions import DataError, KeepersWarning, ParameterError
 from keepers.selectors.table import read_table

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from keepers.cli.console import errors_in_one_sentence
 from keepers.cli.options import (
     METHOD_NAMES,
     DataArgument,
@@ -22,7 +23,6 @@ from keepers.cli.options import (
     available_cores,
     check_scaling,
 )
-from keepers.cli.voice import errors_in_one_sentence
 
 __all__ = ["compare"]
 

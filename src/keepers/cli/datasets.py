@@ -2,8 +2,8 @@
 
 from rich.table import Table
 
+from keepers.cli.console import PlainConsole, errors_in_one_sentence, note
 from keepers.cli.options import DebugOption
-from keepers.cli.voice import PlainConsole, errors_in_one_sentence, note
 
 __all__ = ["datasets"]
 

@@ -11,7 +11,7 @@ from typing import Any
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from threadpoolctl import threadpool_limits
 
-from keepers.cli.voice import in_words, note, printable, spinner, stderr
+from keepers.cli.console import in_words, note, printable, spinner, stderr
 from keepers.exceptions import KeepersWarning
 
 __all__ = ["StepsLeft", "fit_with_progress", "showing_steps"]

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from keepers.cli.console import errors_in_one_sentence, note
 from keepers.cli.options import (
     DebugOption,
     FolderOption,
@@ -13,7 +14,6 @@ from keepers.cli.options import (
     ThreadsOption,
     available_cores,
 )
-from keepers.cli.voice import errors_in_one_sentence, note
 from keepers.exceptions import DataError
 
 __all__ = ["reproduce"]

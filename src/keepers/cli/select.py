@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from keepers.cli.console import errors_in_one_sentence, shell_command, waiting
 from keepers.cli.options import (
     METHOD_NAMES,
     DataArgument,
@@ -25,7 +26,6 @@ from keepers.cli.options import (
     check_scaling,
     refuse_existing,
 )
-from keepers.cli.voice import errors_in_one_sentence, shell_command, waiting
 from keepers.exceptions import ParameterError
 
 __all__ = ["select"]

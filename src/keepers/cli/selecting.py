@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from keepers.cli.console import as_unicode, note
 from keepers.cli.fitting import fit_with_progress
-from keepers.cli.shown import KeptFeature, print_json, print_kept, printable
-from keepers.cli.voice import as_unicode, note
+from keepers.cli.output import KeptFeature, print_json, print_kept, printable
 from keepers.data import scale_samples
 from keepers.data.recipe import Recipe, checksum
 from keepers.data.table import LabelledTable

@@ -8,8 +8,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from keepers.cli.shown import printable
-from keepers.cli.voice import in_words, note, stderr
+from keepers.cli.console import in_words, note, stderr
+from keepers.cli.output import printable
 from keepers.evaluation.runner import Progress as StudyProgress
 from keepers.evaluation.runner import StudyRun, run_study
 from keepers.evaluation.spec import StudySpec

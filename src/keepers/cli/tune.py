@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from keepers.cli.console import errors_in_one_sentence, waiting
 from keepers.cli.options import (
     DataArgument,
     DebugOption,
@@ -19,7 +20,6 @@ from keepers.cli.options import (
     as_bytes,
     check_scaling,
 )
-from keepers.cli.voice import errors_in_one_sentence, waiting
 
 __all__ = ["tune"]
 
@@ -56,7 +56,7 @@ def tune(
     Example: keepers tune genes.csv --id sample --labels type
     """
     # Imported here, so that help and completion need not wait for scikit-learn.
-    from keepers.cli.shown import print_json
+    from keepers.cli.output import print_json
     from keepers.cli.tuning import as_json, check_resamples, command_for, tuned
     from keepers.cli.tuning_shown import print_tuned
     from keepers.data import open_table

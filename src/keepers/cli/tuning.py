@@ -8,9 +8,9 @@ from typing import Any
 from sklearn.base import clone
 
 from keepers.cli.choosing import as_options, processes, search
+from keepers.cli.console import counting, shell_command
 from keepers.cli.selecting import Selection, ready_to_select, selected
 from keepers.cli.settings import make_selector
-from keepers.cli.voice import counting, shell_command
 from keepers.data.table import LabelledTable
 from keepers.exceptions import KeepersError, KeepersWarning, ParameterError
 from keepers.tuning import SettingsChoice, Stability, StabilitySelector, Trial

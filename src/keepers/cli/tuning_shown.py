@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keepers.cli.choosing import counted, why_so_many, without_structure
-from keepers.cli.shown import printable
+from keepers.cli.output import printable
 from keepers.cli.tuning import Tuned
 from keepers.tuning import Trial
 

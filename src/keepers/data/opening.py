@@ -10,8 +10,8 @@ from keepers.data import bundled
 from keepers.data.catalogue import catalogue, entry_named, find, refuse_wrong_checksum
 from keepers.data.columns import Matrix, refuse_empty_columns, to_table
 from keepers.data.formats import FORMATS, format_of
-from keepers.data.guard import reading
 from keepers.data.limits import SizeLimit
+from keepers.data.read_errors import reading
 from keepers.data.replacing import leads_to_itself
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable

@@ -1,8 +1,8 @@
 """scikit-learn estimators, one per method, all with the same contract."""
 
+from keepers.selectors.baselines import AllFeatures, RandomScore, VarianceScore
 from keepers.selectors.dgufs import DGUFS
 from keepers.selectors.eufs import EUFS
-from keepers.selectors.floors import AllFeatures, RandomScore, VarianceScore
 from keepers.selectors.laplacian_score import LaplacianScore
 from keepers.selectors.mcfs import MCFS
 from keepers.selectors.ranking import RankingSelector, TopFeatures

@@ -7,7 +7,7 @@ import numpy as np
 from keepers._protocols import IndexArray
 from keepers.exceptions import ParameterError
 from keepers.linalg.redundancy import unlike_the_better
-from keepers.selectors.floors import VarianceScore
+from keepers.selectors.baselines import VarianceScore
 from keepers.selectors.settings import check_count, check_max_correlation
 from keepers.selectors.table import read_table
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keepers._protocols import FloatArray, SymmetricOperator
-from keepers.data.blocks.accepting import is_large_map
+from keepers.data.blocks.as_blocks import is_large_map
 from keepers.data.dask_blocks import is_dask
 from keepers.exceptions import ConvergenceWarning, InactiveRowsWarning, warn_caller
 from keepers.linalg.null_spectrum import null_edge
@@ -408,7 +408,7 @@ class SPCAFS(BlockFitting):
 
     def _on_step(self, progress: Progress) -> None:
         if self.verbose:
-            _give_the_logger_a_voice()
+            _ensure_log_handler()
             logger.info(
                 "step %d: objective %.8g, %d live rows of %d in the work",
                 progress.n_iter,
@@ -425,7 +425,7 @@ def _plain(value: float | str) -> float | str:
     return value if isinstance(value, str) else float(value)
 
 
-def _give_the_logger_a_voice() -> None:
+def _ensure_log_handler() -> None:
     """Let verbose=1 be seen on the error stream by users who never set logging up."""
     if not logger.hasHandlers():
         logger.addHandler(logging.StreamHandler())

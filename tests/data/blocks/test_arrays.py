@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keepers import SPCAFS
-from keepers.data.blocks.accepting import as_blocks
+from keepers.data.blocks.as_blocks import as_blocks
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from keepers.data.blocks.files import FileBlocks
 from keepers.data.formats.arrow_columns import ArrowColumns
 from keepers.data.formats.arrow_files import batches_of, map_ipc, open_ipc
 from keepers.data.formats.arrow_sizes import batch_lengths
-from keepers.data.guard import reading
 from keepers.data.limits import SizeLimit
+from keepers.data.read_errors import reading
 from keepers.data.request import ReadRequest
 
 __all__ = ["ArrowBlocks", "open_arrow"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from keepers._protocols import IndexArray, RowBlock
 from keepers.data.blocks.local import LocalBlocks
-from keepers.data.guard import reading
+from keepers.data.read_errors import reading
 from keepers.exceptions import DataError
 
 __all__ = ["FileBlocks"]

@@ -22,8 +22,8 @@ from keepers.data.formats.h5ad import (
 from keepers.data.formats.hdf5 import hard_linked, open_hdf5, open_hdf5_numbers, refuse_unsound
 from keepers.data.formats.hdf5_chunks import refuse_short_chunks
 from keepers.data.formats.stored_sparse import build_compressed
-from keepers.data.guard import reading
 from keepers.data.limits import refuse_columns
+from keepers.data.read_errors import reading
 from keepers.data.request import ReadRequest
 from keepers.data.values import as_names
 from keepers.exceptions import DataError

@@ -11,7 +11,7 @@ from keepers.data.blocks.matrices import MatrixBlocks
 from keepers.data.formats.hdf5 import open_hdf5_numbers, refuse_unsound
 from keepers.data.formats.hdf5_chunks import refuse_short_chunks
 from keepers.data.formats.hdf5_tables import find_matrix, is_vector, member, names_of
-from keepers.data.guard import reading
+from keepers.data.read_errors import reading
 from keepers.data.request import ReadRequest
 from keepers.exceptions import DataError
 

@@ -11,8 +11,8 @@ from keepers.data.blocks.local import rows_at_once
 from keepers.data.blocks.matrices import MatrixBlocks
 from keepers.data.columns import numbered_names
 from keepers.data.formats.numpy_files import ArrayHeader, read_header
-from keepers.data.guard import reading
 from keepers.data.limits import refuse_columns
+from keepers.data.read_errors import reading
 from keepers.data.request import ReadRequest
 from keepers.exceptions import DataError, shortened
 

@@ -17,7 +17,7 @@ from keepers.data.blocks.numpy_file import open_numpy
 from keepers.data.blocks.parquet import open_parquet
 from keepers.data.blocks.text import open_csv, open_tsv
 from keepers.data.formats import format_of
-from keepers.data.formats.expansion import with_compressions
+from keepers.data.formats.compression import with_compressions
 from keepers.data.limits import SizeLimit
 from keepers.data.replacing import leads_to_itself
 from keepers.data.request import ReadRequest

@@ -12,7 +12,7 @@ from keepers.data.blocks.files import FileBlocks
 from keepers.data.blocks.local import BLOCK_BYTES, LocalBlocks, rows_at_once
 from keepers.data.blocks.splitting import shares
 from keepers.data.formats.arrow_columns import ArrowColumns, import_pyarrow
-from keepers.data.guard import reading
+from keepers.data.read_errors import reading
 from keepers.data.request import ReadRequest
 from keepers.exceptions import DataError
 

@@ -15,7 +15,7 @@ from keepers.data.formats.cells import parsed_cells
 from keepers.data.formats.delimited import number_blocks, warn_of_doubt
 from keepers.data.formats.header import CSV_DELIMITERS, TSV_DELIMITERS, TextStart
 from keepers.data.formats.text_streams import open_text
-from keepers.data.guard import reading
+from keepers.data.read_errors import reading
 from keepers.data.request import ReadRequest
 from keepers.exceptions import DataError
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from keepers.data.formats import delimited_writing, writers
 from keepers.data.formats.arrow_files import read_arrow, read_parquet
+from keepers.data.formats.compression import with_compressions
 from keepers.data.formats.content import WrittenTable
 from keepers.data.formats.delimited import read_csv, read_tsv
-from keepers.data.formats.expansion import with_compressions
 from keepers.data.formats.h5ad import read_h5ad
 from keepers.data.formats.hdf5_tables import read_hdf5
 from keepers.data.formats.matlab import read_mat

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from keepers.data.formats.compression import open_compressing
 from keepers.data.formats.content import WrittenTable
-from keepers.data.formats.expansion import open_compressing
 from keepers.exceptions import MissingDependencyError
 
 __all__ = ["harmless", "text_line", "write_csv", "write_tsv"]

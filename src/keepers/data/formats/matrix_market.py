@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from keepers._protocols import FloatArray
 from keepers.data.columns import Matrix, to_table
 from keepers.data.formats.cells import parsed_cells
-from keepers.data.formats.expansion import is_compressed, open_expanded
+from keepers.data.formats.compression import is_compressed, open_expanded
 from keepers.data.formats.words import is_rounded_integer
 from keepers.data.limits import (
     LARGEST_EXACT_INTEGER,

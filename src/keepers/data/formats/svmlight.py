@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import IO
 
 from keepers.data.columns import Matrix, to_table
-from keepers.data.formats.expansion import open_expanded
+from keepers.data.formats.compression import open_expanded
 from keepers.data.formats.records import LONGEST_LINE, refuse_long_line
 from keepers.data.formats.words import is_rounded_integer
 from keepers.data.limits import refuse_columns

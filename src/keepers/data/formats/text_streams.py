@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from keepers.data.formats.expansion import open_expanded
+from keepers.data.formats.compression import open_expanded
 from keepers.data.limits import SizeLimit
 
 __all__ = ["open_text"]

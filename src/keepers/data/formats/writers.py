@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from keepers.data.formats.compression import open_compressing
 from keepers.data.formats.content import WrittenTable
-from keepers.data.formats.expansion import open_compressing
 from keepers.exceptions import MissingDependencyError, ParameterError, shortened
 
 __all__ = [

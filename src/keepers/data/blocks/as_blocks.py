@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from keepers._protocols import BlockTable
 from keepers.data.blocks.arrays import ArrayBlocks, MappedBlocks
-from keepers.data.blocks.given import ForeignBlocks, GivenBlocks, PassingBlocks
+from keepers.data.blocks.iterables import ForeignBlocks, GivenBlocks, PassingBlocks
 from keepers.data.blocks.local import LocalBlocks
 from keepers.data.blocks.opening import open_blocks
 from keepers.data.dask_blocks import DaskBlocks, is_dask

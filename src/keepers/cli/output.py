@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from keepers.cli.voice import PlainConsole, as_unicode, printable, say
+from keepers.cli.console import PlainConsole, as_unicode, printable, say
 
 __all__ = ["KeptFeature", "print_json", "print_kept", "printable"]
 

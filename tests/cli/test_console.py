@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cli.conftest import COMMAND, QUICK
-from keepers.cli import voice
-from keepers.cli.voice import as_unicode, note, printable, shell_command
+from keepers.cli import console
+from keepers.cli.console import as_unicode, note, printable, shell_command
 from keepers.exceptions import DataError
 
 pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
@@ -154,7 +154,7 @@ def test_the_last_line_of_defence_cuts_any_message(capfd):
     note("x" * 10**6)
     assert len(capfd.readouterr().err) < 3000
 
-    @voice.errors_in_one_sentence
+    @console.errors_in_one_sentence
     def command():
         raise DataError(*["y" * 10**6] * 100)
 
@@ -293,7 +293,7 @@ def test_a_link_that_leads_back_to_itself_is_named(
 
 
 def test_what_nobody_foresaw_is_called_unexpected(capfd):
-    @voice.errors_in_one_sentence
+    @console.errors_in_one_sentence
     def command():
         raise ZeroDivisionError("a\x1b[2J")
 

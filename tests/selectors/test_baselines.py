@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from keepers.exceptions import DataWarning, ParameterError
-from keepers.selectors.floors import AllFeatures, RandomScore, VarianceScore
+from keepers.selectors.baselines import AllFeatures, RandomScore, VarianceScore
 
 
 def _table(n_features=12, seed=0):

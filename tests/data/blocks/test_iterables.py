@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from keepers.data.blocks.accepting import as_blocks
+from keepers.data.blocks.as_blocks import as_blocks
 from keepers.exceptions import DataError
 
 pl = pytest.importorskip("polars")
