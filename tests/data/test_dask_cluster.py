@@ -354,15 +354,19 @@ def test_an_error_is_not_hidden_by_a_client_that_cannot_be_closed(threads, monke
     def fail(*_):
         raise RuntimeError("ConnectionPool is closed")
 
-    with (
-        pytest.raises(DataError, match=r"^what happened$"),
-        dask_client(threads.scheduler_address) as client,
-    ):
-        # Of this client only: others may be collected, and closed, meanwhile.
-        monkeypatch.setattr(client, "close", fail)
-        raise DataError("what happened")
+    clients = []
+
+    def work():
+        with dask_client(threads.scheduler_address) as client:
+            clients.append(client)
+            # Of this client only: others may be collected, and closed, meanwhile.
+            monkeypatch.setattr(client, "close", fail)
+            raise DataError("what happened")
+
+    with pytest.raises(DataError, match=r"^what happened$"):
+        work()
     monkeypatch.undo()
-    client.close()
+    clients[0].close()
 
 
 class OneRow(LocalBlocks):
