@@ -84,7 +84,7 @@ def main() -> int:
         return 0
     usual = plain[0][0]
     can = [kernel for kernel in KERNELS if runnable(kernel)]
-    print(f"OpenBLAS takes {usual} by itself; this CPU also runs {', '.join(can)}.", flush=True)
+    print(f"OpenBLAS takes {usual} by itself; this CPU runs {', '.join(can)}.", flush=True)
     passed = {
         kernel: run(kernel, 1 + number % 2, plain[1] if number % 2 else [], options.seed + number)
         for number, kernel in enumerate(can[: options.most])
