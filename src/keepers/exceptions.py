@@ -12,7 +12,7 @@
     ├── ConvergenceWarning    the answer may not be final
     └── InactiveRowsWarning   more features were asked for than the penalty left active
 
-Every message gives the rule, the value found and the way out; values are quoted with `shortened`.
+Every message gives the rule, the value found and the way out; values are quoted with ``shortened``.
 """
 
 import sys
