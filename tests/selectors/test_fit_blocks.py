@@ -11,6 +11,7 @@ from keepers.data.blocks.arrays import ArrayBlocks
 from keepers.exceptions import DataError, ParameterError
 from keepers.linalg.budget import Budget
 from keepers.selectors.block_tables import choose_route
+from recording import Recording
 
 
 @pytest.fixture(scope="module")
@@ -313,23 +314,6 @@ def test_squares_past_the_range_of_single_precision_are_no_obstacle(factor, shap
 
 
 # Parameters are checked before data are touched
-
-
-class Recording:
-    """An iterator that remembers what was taken from it."""
-
-    def __init__(self, blocks):
-        self.blocks = list(blocks)
-        self.taken = 0
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        if self.taken == len(self.blocks):
-            raise StopIteration
-        self.taken += 1
-        return self.blocks[self.taken - 1]
 
 
 WRONG = {

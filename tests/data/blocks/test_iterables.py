@@ -6,6 +6,7 @@ import pytest
 
 from keepers.data.blocks.as_blocks import as_blocks
 from keepers.exceptions import DataError
+from recording import Recording
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
@@ -22,23 +23,6 @@ def stacked(source):
 
 def parts(X):
     return [X[start : start + 20] for start in range(0, 100, 20)]
-
-
-class Recording:
-    """An iterator that remembers what was taken from it."""
-
-    def __init__(self, blocks):
-        self.blocks = list(blocks)
-        self.taken = 0
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        if self.taken == len(self.blocks):
-            raise StopIteration
-        self.taken += 1
-        return self.blocks[self.taken - 1]
 
 
 ITERATORS = {

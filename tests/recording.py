@@ -1,0 +1,18 @@
+"""An iterator whose use can be told afterwards."""
+
+
+class Recording:
+    """An iterator that remembers what was taken from it."""
+
+    def __init__(self, blocks):
+        self.blocks = list(blocks)
+        self.taken = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.taken == len(self.blocks):
+            raise StopIteration
+        self.taken += 1
+        return self.blocks[self.taken - 1]
