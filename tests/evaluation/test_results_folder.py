@@ -137,12 +137,12 @@ def test_a_run_killed_right_after_the_folder_was_made_can_be_resumed(tmp_path, m
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(ParameterError, match="file is none"):
+    with pytest.raises(ParameterError, match="file is not a folder"):
         claim_folder(tmp_path / "file")
     with pytest.raises(KeepersError, match=r"below cannot be written: .* Choose another folder"):
         claim_folder(tmp_path / "file" / "below")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(ParameterError, match="link is none"):
+    with pytest.raises(ParameterError, match="link is not a folder"):
         claim_folder(tmp_path / "link")
 
 

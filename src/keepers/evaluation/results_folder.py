@@ -54,7 +54,7 @@ def claim_folder(folder: Path, sources: Iterable[str] = ()) -> None:
 def _refuse_foreign(folder: Path) -> None:
     if not folder.is_dir():
         raise ParameterError(
-            f"Results go to a folder; {folder} is none. Choose another name with --out."
+            f"Results go to a folder; {folder} is not a folder. Choose another name with --out."
         )
     # A run killed while it wrote the marker leaves nothing but a temporary file.
     found = sorted(name for name in os.listdir(folder) if not is_temporary(name))

@@ -128,7 +128,7 @@ def column_of(frame: Any, name: str, request: ReadRequest) -> Any:
         values = read_dataset(node, request)
         if values.dtype.names is not None:
             raise DataError(
-                f"Column {shortened(name)} of {shortened(frame.name)} is no plain column."
+                f"Column {shortened(name)} of {shortened(frame.name)} is not a plain column."
             )
         if _OLD_CATEGORIES in frame and name in frame[_OLD_CATEGORIES]:  # anndata 0.7
             return _categorical(values, frame[_OLD_CATEGORIES], name, name, request)
