@@ -1,4 +1,4 @@
-"""The paper's claims with our verdicts, and the curves behind them."""
+"""The paper's claims with verdicts, and the curves behind them."""
 
 from pathlib import Path
 
@@ -30,11 +30,11 @@ def write(folder: Path) -> list[Path]:
 
 
 def claims_table(results: Results) -> str:
-    """A drawer a claim: verdict and claim on it; the rule and what was measured inside."""
+    """One dropdown per claim: verdict and claim as title; rule and measurements inside."""
     return "\n".join(
         f":::{{dropdown}} {row['verdict'].capitalize()}: {row['claim']}\n"
         f":color: {COLOURS[row['verdict']]}\n\n"
-        f"**Said in**: {row['where']}.\n\n"
+        f"**Source**: {row['where']}.\n\n"
         f"**Rule**: {row['rule']}\n\n"
         f"**Measured**:\n\n{_listed(row['numbers'])}:::\n"
         for row in results.study("claims")
@@ -65,7 +65,7 @@ def claims_counted(results: Results) -> str:
 
 
 def draw_curves(results: Results):
-    """ACC against k on each data set: SPCAFS, the floors, and the other methods behind them."""
+    """ACC against k on each data set: SPCAFS, the baselines, and the other methods."""
     data = results.data_sets()
     figure, axes = board(2, 3, (10.5, 6.2), sharex=True)
     rows = [row for row in results.study("tuned") if row["status"] == "ok"]
