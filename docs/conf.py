@@ -61,6 +61,8 @@ toc_object_entries_show_parents = "hide"
 sphinx_gallery_conf = {
     "examples_dirs": str(DOCS.parent / "examples" / "gallery"),
     "gallery_dirs": "auto_gallery",
+    "backreferences_dir": "auto_gallery/backreferences",  # reference pages list their examples
+    "doc_module": ("keepers",),
     "filename_pattern": r"plot_",
     "abort_on_example_error": True,
     "download_all_examples": False,

@@ -17,6 +17,24 @@ PAGES = sorted(
 WITH_LINKS = [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
 BLOCK = re.compile(r"^(`{3,}|:{3,}) *([^\n]*)\n(.*?)^\1 *$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(<?([^()\s>]+)>?\)")
+FILE = re.compile(r"`((?:[\w-]+/)+[\w-]+\.(?:py|toml|json|csv))`")
+GALLERY = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
+# Words of our own, and the field's word for each.
+PRIVATE_WORDS = {
+    r"floors?": "baseline",
+    r"pass(?:es|ed|ing)? (?:\w+ )?over (?!the )": "skip",
+    r"settles?|settled": "converge, or choose",
+    r"live|lives|alive|dying|die|dies|died|dead|doomed|buried": "active, or zero",
+    r"go on|goes on|went on": "resume, or continue",
+    r"rooms?|house|stairs": "package",
+    r"as it comes": "with default settings",
+    r"whole number": "integer",
+    r"next to (?:no|nothing)": "almost no",
+    r"set aside": "not used, or removed",
+    r"issue \d+|first version|no longer": "(history: docs/decisions)",
+}
+# Redrawn with the code; project history belongs there.
+WITH_HISTORY = ("add-a-method.md", "architecture.md", "changelog.md", "contributing.md")
 
 
 def named(paths):
@@ -99,6 +117,27 @@ def test_every_page_is_in_a_table_of_contents(page):
         for folder, entry in toctrees(listing)
     ]
     assert any(fnmatch(name, entry) for entry in entries)
+
+
+@named(PAGES)
+def test_files_that_a_page_names_exist(page):
+    places = (ROOT, ROOT / "src", ROOT / "src" / "keepers")
+    for name in FILE.findall(prose(page)):
+        assert any((place / name).exists() for place in places), f"{page.name}: {name}"
+
+
+@named(
+    [
+        ROOT / "README.md",
+        *GALLERY,
+        *(p for p in PAGES if p.parent.name != "decisions" and p.name not in WITH_HISTORY),
+    ]
+)
+def test_pages_use_the_words_of_the_field(page):
+    text = re.sub(r"`[^`]*`|\{[^{}]*\}", "", prose(page))
+    for word, instead in PRIVATE_WORDS.items():
+        found = re.search(rf"\b(?:{word})\b", text, re.IGNORECASE)
+        assert found is None, f"{found[0]!r}: write {instead}"
 
 
 @named([page for page in PAGES if ">>>" in page.read_text(encoding="utf-8")])

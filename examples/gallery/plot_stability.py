@@ -76,8 +76,8 @@ plt.show()
 #
 # The index of Nogueira, Sechidis and Brown is 1 if the halves always agree and 0 if they agree as
 # random sets would. Shuffling does not change the variance of a gene, so the ranking by variance
-# can be as stable as before, although nothing is left to find. SPCAFS uses what genes share, and should
-# become unstable if they share nothing.
+# can be as stable as before, although nothing is left to find. SPCAFS uses what genes
+# share, and should become unstable if they share nothing.
 
 rng = np.random.default_rng(0)
 shuffled = rng.permuted(X, axis=0)

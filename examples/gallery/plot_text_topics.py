@@ -9,8 +9,8 @@ throughout; it is never converted to a dense array.
 
 # %%
 # To avoid a download, the texts are the docstrings of NumPy, SciPy and scikit-learn. Each
-# documented function is a document. We use the summary and the notes of its docstring, without lists of
-# parameters, code, formulas and sentences that occur in many places.
+# documented function is a document. We use the summary and the notes of its docstring, without
+# lists of parameters, code, formulas and sentences that occur in many places.
 
 import importlib
 import inspect
