@@ -37,7 +37,7 @@ def write(folder: Path) -> list[Path]:
     return [
         keep_figure(draw_gains(results), folder / "gains.svg"),
         keep_text(folder / "chosen-settings.md", chosen_settings(results)),
-        keep_text(folder / "ranks-said.md", ranks_said(results)),
+        keep_text(folder / "ranks-summary.md", describe_ranks(results)),
         keep_text(folder / "scaling-measured.md", scaling_measured()),
     ]
 
@@ -54,7 +54,7 @@ def chosen_settings(results: Results) -> str:
     return markdown_table(("data", "`scaling`", "`max_correlation`", "`n_components`"), rows)
 
 
-def ranks_said(results: Results) -> str:
+def describe_ranks(results: Results) -> str:
     """Which methods differ significantly on six data sets."""
     rows = [r for r in results.study("ranks") if r["tuning"] == "tuned" and r["measure"] == "acc"]
     ranks = {row["method"]: float(row["average_rank"]) for row in rows}

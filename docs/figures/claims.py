@@ -58,9 +58,9 @@ def claims_about(results: Results, names: tuple[str, ...]) -> str:
 def claims_counted(results: Results) -> str:
     """One sentence: how many of the claims hold."""
     verdicts = [row["verdict"] for row in results.study("claims")]
-    said = {"holds": "hold", "does not hold here": "do not hold here"}
+    plural = {"holds": "hold", "does not hold here": "do not hold here"}
     counts = {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)}
-    parts = [f"{count} {said.get(verdict, verdict)}" for verdict, count in counts.items()]
+    parts = [f"{count} {plural.get(verdict, verdict)}" for verdict, count in counts.items()]
     return f"Of {len(verdicts)} claims, " + ", ".join(parts) + ".\n"
 
 

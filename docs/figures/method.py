@@ -36,7 +36,7 @@ def write(folder: Path) -> list[Path]:
         keep_figure(draw_penalty(), folder / "penalty.svg"),
         keep_figure(draw_gamma(fits), folder / "gamma.svg"),
         keep_figure(draw_solvers(pair), folder / "solvers.svg"),
-        keep_text(folder / "solvers-said.md", solvers_said(pair)),
+        keep_text(folder / "solvers-summary.md", describe_solvers(pair)),
         keep_text(folder / "active-rows.md", active_rows(fits)),
     ]
 
@@ -104,7 +104,7 @@ def draw_solvers(pair):
     return figure
 
 
-def solvers_said(pair) -> str:
+def describe_solvers(pair) -> str:
     """The numbers behind the figure."""
     dense, block = pair["dense"], pair["block"]
     gap = abs(dense.objective_[-1] - block.objective_[-1]) / abs(dense.objective_[-1])

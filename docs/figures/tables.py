@@ -28,15 +28,15 @@ def write(folder: Path) -> list[Path]:
     texts = {
         "paper-acc-100.md": accuracy_at_100(results),
         "untuned.md": untuned_means(results),
-        "untuned-said.md": untuned_said(results),
+        "untuned-summary.md": describe_untuned(results),
         "baselines.md": baselines(results),
-        "baselines-said.md": baselines_said(results),
-        "regret-said.md": regret_said(results),
-        "flat-said.md": flat_said(results),
+        "baselines-summary.md": describe_baselines(results),
+        "regret-summary.md": describe_regret(results),
+        "flat-summary.md": describe_flat(results),
         "data-sets.md": data_sets(results),
         "cut-grids.md": cut_grids(results),
         "costs.md": costs(results),
-        "speed-said.md": speed_said(results),
+        "speed-summary.md": describe_speed(results),
     }
     texts |= {f"cost-{page}.md": cost_of(results, name) for page, name in METHODS.items()}
     return [keep_text(folder / name, text) for name, text in texts.items()]
@@ -78,7 +78,7 @@ def _best_in_bold(head: str, cells: dict[str, dict[str, float]], data: list[str]
     return markdown_table((head, *data), rows)
 
 
-def untuned_said(results: Results) -> str:
+def describe_untuned(results: Results) -> str:
     """Which baselines SPCAFS with default settings beats, and where."""
     cells = results.means_over_k("default")
     data = results.data_sets()
@@ -107,7 +107,7 @@ def baselines(results: Results) -> str:
     return markdown_table(("data", *head), rows)
 
 
-def baselines_said(results: Results) -> str:
+def describe_baselines(results: Results) -> str:
     """Where few methods beat random selection, and where variance is enough."""
     rows = results.choice("floors")
     numbers = {r["data"]: {k: float(v) for k, v in r.items() if k != "data"} for r in rows}
@@ -132,7 +132,7 @@ def baselines_said(results: Results) -> str:
     )
 
 
-def regret_said(results: Results) -> str:
+def describe_regret(results: Results) -> str:
     """The choice without labels, over the best point of the paper's grid picked with labels."""
     rows = {row["data"]: row for row in results.choice("regret")}
     overall = rows.pop("mean (without the held out)")
@@ -151,7 +151,7 @@ def regret_said(results: Results) -> str:
     )
 
 
-def flat_said(results: Results) -> str:
+def describe_flat(results: Results) -> str:
     """How much accuracy moves between 50 and 100 features."""
     curves: dict[tuple[str, str], list[float]] = {}
     for row in results.study("tuned"):
@@ -224,31 +224,31 @@ def cost_of(results: Results, name: str) -> str:
         ],
     )
     growth = next(row for row in results.study("table1") if row["method"] == name)
-    said = (
+    text = (
         "Default settings, one BLAS thread. Measured growth: samples to the power "
         f"{float(growth['exponent_in_samples']):.1f} (200 to "
         f"1600), features to the power {float(growth['exponent_in_features']):.1f} (100 to 1600); "
         f"the paper's table has {growth['printed']}.\n"
     )
-    return f"{table}\n{said}{_against_packages(results, name)}"
+    return f"{table}\n{text}{_against_packages(results, name)}"
 
 
 def _against_packages(results: Results, name: str) -> str:
     """What `make bench` measured for the method, where it does."""
     cases = results.cases()
     label = {"LapScore": "LaplacianScore"}.get(name, name)
-    said = ""
+    text = ""
     case = cases.get(f"{label} 2000 x 1000 against packages")
     if case:
         theirs = case["skfeature-chappers"]["seconds"]
-        said += (
+        text += (
             f"\n2000 x 1000: {case['ours_s']:.2g} s, `skfeature-chappers` {theirs:.2g} s "
             f"(`make bench`)."
         )
     large = cases.get(f"{label} 50,000 x 500")
     if large:
-        said += f" 50,000 x 500: {large['seconds']:.0f} s, {large['peak_mb']:.0f} MB with X."
-    return f"{said}\n" if said else ""
+        text += f" 50,000 x 500: {large['seconds']:.0f} s, {large['peak_mb']:.0f} MB with X."
+    return f"{text}\n" if text else ""
 
 
 def _rounded(seconds: float) -> str:
@@ -261,7 +261,7 @@ def _rounded(seconds: float) -> str:
     )
 
 
-def speed_said(results: Results) -> str:
+def describe_speed(results: Results) -> str:
     """The two solvers of SPCAFS against each other, and against PCA."""
     cases = results.cases()
     case = cases["SRBCT 83 x 2308, m = 3"]
@@ -273,8 +273,8 @@ def speed_said(results: Results) -> str:
         f"On SRBCT (83 x 2308, m = 3) the dense solver takes {case['theirs_s']:.0f} s for "
         f"{case['dense_steps']} steps, the block solver {case['ours_s']:.2f} s for "
         f"{case['block_steps']}, {case['faster']:.0f} times less, and {case['same_top_100']} of "
-        f"their 100 best features are the same. Beside scikit-learn's PCA with as many components "
-        f"the block solver takes {wide['times_pca']:.2f} times as long on 300 x 200,000 (m = 10), "
-        f"and on 2600 x 2200 (m = 99) {weak['times_pca']:.2f} or {near['times_pca']:.2f} times, "
-        f"the latter where hundreds of rows become zero.\n"
+        f"their 100 best features are the same. Compared with scikit-learn's PCA with as many "
+        f"components, the block solver takes {wide['times_pca']:.2f} times as long on 300 x "
+        f"200,000 (m = 10), and on 2600 x 2200 (m = 99) {weak['times_pca']:.2f} or "
+        f"{near['times_pca']:.2f} times, the latter where hundreds of rows become zero.\n"
     )

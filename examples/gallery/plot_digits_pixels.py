@@ -1,6 +1,6 @@
 """
-Which pixels tell hand-written digits apart?
-============================================
+Which pixels distinguish hand-written digits?
+=============================================
 
 Often some measurements can be left out without losing information: cells of a sensor, fields of a
 form, inputs of a model. On images the result can be seen directly. Here 20 of the 64 pixels of

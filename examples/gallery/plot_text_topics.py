@@ -63,8 +63,8 @@ def prose_of(docstring):
     without_signature = re.sub(r"^\w+\([^\n]*\n(?:[^\n]*\)\n)?\n", "", docstring)
     summary, *sections = re.split(r"\n([A-Z][\w ]+)\n-{3,}\n", without_signature)
     notes = [sections[i + 1] for i in range(0, len(sections), 2) if sections[i] == "Notes"]
-    told = "\n".join([summary, *notes])
-    return re.sub(r"``.*?``|:\w+:`.*?`|`.*?`|\.\. .*|>>>.*|\\\w+|\[\d+\]_?", " ", told)
+    text = "\n".join([summary, *notes])
+    return re.sub(r"``.*?``|:\w+:`.*?`|`.*?`|\.\. .*|>>>.*|\\\w+|\[\d+\]_?", " ", text)
 
 
 with warnings.catch_warnings():
