@@ -116,8 +116,8 @@ for axis, name, X, kinds, counts in (
         for ours in ("SPCAFS", "SPCAFS, settings from the table")
     )
     axis.set_title(
-        f"{name}: ahead of variance at {plain} of {len(counts)} points\n"
-        f"with default settings, at {tuned} with settings from the table"
+        f"{name}: ahead of variance at {plain} of {len(counts)} points,\n"
+        f"with settings from the table at {tuned}"
     )
 handles, labels = axes[0].get_legend_handles_labels()
 figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
