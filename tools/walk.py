@@ -18,6 +18,7 @@ import os
 import sys
 import tempfile
 import threading
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ import numpy as np
 
 import keepers
 
+ROOT = Path(__file__).parent.parent
 PACKAGE = Path(keepers.__file__).parent
 N_SAMPLES, N_FEATURES, K = 100, 2000, 50
 COMMAND = ("select", "genes.csv", "-k", str(K), "--out", "kept.csv", "--report", "r.html")
@@ -215,10 +217,10 @@ def walk_command(arguments: Sequence[str], questions: Sequence[Question] = QUEST
 
 
 def keepers_main() -> None:
-    """The entry point of the command."""
-    from keepers.cli import main
-
-    main()
+    """The entry point of the command, as pyproject.toml declares it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    module, _, function = project["project"]["scripts"]["keepers"].partition(":")
+    getattr(importlib.import_module(module), function)()
 
 
 def walk_standard_command() -> Walk:
