@@ -11,13 +11,13 @@ from keepers.cli.fitting import StepsLeft
 from keepers.cli.settings import METHODS
 from keepers.data.scaling import SCALINGS
 from keepers.exceptions import ParameterError
-from keepers.studies import comparison
+from keepers.methods import all_methods
 
 
 def test_the_names_in_the_help_are_the_names_that_exist():
     assert options.SCALINGS == SCALINGS
     assert set(options.METHOD_NAMES) == set(METHODS)
-    assert set(comparison.METHODS) == {*options.METHOD_NAMES, "all-features"}
+    assert set(all_methods()) == {*options.METHOD_NAMES, "all-features"}
 
 
 def test_help_and_completion_do_not_wait_for_scikit_learn():

@@ -12,9 +12,7 @@ from keepers.cli.apply import apply
 from keepers.cli.console import COULD_NOT, cut, end_with, flush_results, printable
 from keepers.cli.select import select
 from keepers.cli.tune import tune
-from keepers.studies.commands import compare
-from keepers.studies.datasets_command import datasets
-from keepers.studies.reproduce import reproduce
+from keepers.studies.commands import compare, datasets, reproduce
 
 __all__ = ["app"]
 
