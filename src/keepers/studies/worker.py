@@ -194,14 +194,19 @@ def _limit(seconds: float) -> Iterator[None]:
         yield
         return
 
-    def out_of_time(*_: object) -> None:
-        raise _TimeLimitError
+    is_running = True
 
-    before = signal.signal(signal.SIGALRM, out_of_time)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    def interrupt(*_: object) -> None:
+        if is_running:
+            raise _TimeLimitError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    # Again and again: an exception raised inside a finalizer would be lost.
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
     try:
         yield
     finally:
+        is_running = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
