@@ -1,6 +1,5 @@
 """A study with every table that its report, its claims and its files need, each made once."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,7 +19,6 @@ from keepers.studies.scores import (
     tidy_rows,
     tuned_scores,
 )
-from keepers.studies.specification import COMPARISON
 
 
 @dataclass(frozen=True)
@@ -90,16 +88,6 @@ class StudyResults:
         """Title of the first method of a class."""
         choices = method_choices(self.run)
         return next((title for title, m in choices.items() if m.name == selector), None)
-
-    def unfinished(self, data: Sequence[str]) -> str:
-        """A sentence that names the data sets on which a fit has not run yet; empty if none."""
-        waiting = {
-            entry.data
-            for entry in self.run.entries
-            if entry.section == COMPARISON and entry.task.key not in self.run.outcomes
-        }
-        names = ", ".join(name for name in data if name in waiting)
-        return f"The comparison is not finished on {names}." if names else ""
 
     def gain(
         self, data: str, over: str | None, measure: Measure, comparison: Comparison | None = None
