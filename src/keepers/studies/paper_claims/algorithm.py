@@ -8,7 +8,6 @@ from keepers.studies.cost import PRINTED, GrowthRow
 from keepers.studies.paper_claims.claim import ClaimList, Finding, UntestableError
 from keepers.studies.results import StudyResults
 from keepers.studies.runner import StudyRun
-from keepers.studies.scores import outcome_of
 
 CONVERGENCE = "convergence"
 MOST_STEPS = 30
@@ -45,7 +44,7 @@ def descents(run: StudyRun) -> list[Descent]:
     return [
         Descent(entry.data, entry.params.get("gamma", ""), tuple(outcome.objective))
         for entry in run.entries
-        if entry.section == CONVERGENCE and len((outcome := outcome_of(run, entry)).objective) >= 2
+        if entry.section == CONVERGENCE and len((outcome := run.outcome(entry)).objective) >= 2
     ]
 
 
@@ -165,7 +164,7 @@ def _largest_rise(objective: tuple[float, ...]) -> float:
 def _other_histories(study: StudyResults) -> list[tuple[float, ...]]:
     """Objectives of all other fits of the subject, each fit once."""
     found = {
-        entry.task.key: outcome_of(study.run, entry).objective
+        entry.task.key: study.run.outcome(entry).objective
         for entry in study.run.entries
         if entry.task.method == study.subject and entry.section != CONVERGENCE
     }

@@ -15,7 +15,7 @@ from keepers.studies.paper_claims.claim import (
     require_finished,
 )
 from keepers.studies.results import StudyResults
-from keepers.studies.scores import MEASURES, Measure, as_text, outcome_of, sweep_scores
+from keepers.studies.scores import MEASURES, Measure, as_text, entry_curve, sweep_scores
 from keepers.studies.specification import COMPARISON
 
 SMALL = 0.05
@@ -165,7 +165,7 @@ def _sweep(study: StudyResults, name: str, data: str, measure: Measure) -> Curve
     if sweep is None or data not in sweep.data or not sweep.judge:
         return None
     mine = [e for e in study.run.entries if (e.section, e.data) == (name, data)]
-    if any(outcome_of(study.run, entry).status == "missing" for entry in mine):
+    if any(study.run.outcome(entry).status == "missing" for entry in mine):
         return None
     curves = sweep_scores(study.run, name, data, measure)
     whole = len(curves) == len(sweep.values) and len(curves) >= 2
@@ -181,9 +181,7 @@ def _grid_curves(
     for entry in study.run.entries:
         place = (entry.section, entry.data, entry.method, entry.role)
         if place == (COMPARISON, data, method, "grid"):
-            for judged in outcome_of(study.run, entry).judgements:
-                value = float(np.mean(judged[measure]))
-                found[as_text(entry.params)][int(judged["n_features"])] = value
+            found[as_text(entry.params)] |= entry_curve(study.run, entry, measure)
     return dict(found)
 
 
