@@ -96,11 +96,8 @@ def _method_rows(study: StudyResults, data: str, k: int) -> list[MethodRow]:
         found = [comparison.score(data, method, k) for _, comparison in study.by_tuning]
         if any(found):
             tuned, default = (score or no_score for score in found)
-            rank = (
-                1 + sum(mean > known[method] for mean in known.values())
-                if method in known
-                else None
-            )
+            own = known.get(method)
+            rank = None if own is None else 1 + sum(mean > own for mean in known.values())
             remark = "" if tuned.status == "ok" else f"{tuned.status}: {tuned.reason}"
             gains = _gain(tuned, random), _gain(default, random)
             rows.append(MethodRow(rank, method, tuned, default, gains, remark))
