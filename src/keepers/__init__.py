@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keepers import datasets, metrics
-    from keepers.reporting.selection import make_report as report
+    from keepers.reporting.selection_report import make_report as report
+    from keepers.selection import Selection, describe_selection
     from keepers.selectors import (
         DGUFS,
         EUFS,
@@ -42,11 +43,13 @@ __all__ = [
     "AllFeatures",
     "LaplacianScore",
     "RandomScore",
+    "Selection",
     "StabilitySelector",
     "TopFeatures",
     "VarianceScore",
     "all_selectors",
     "datasets",
+    "describe_selection",
     "metrics",
     "prune_redundant",
     "report",
@@ -57,9 +60,11 @@ __all__ = [
 _ELSEWHERE = {
     "datasets": ("keepers.datasets", None),
     "metrics": ("keepers.metrics", None),
-    "report": ("keepers.reporting.selection", "make_report"),
+    "report": ("keepers.reporting.selection_report", "make_report"),
     "SPCAFSCV": ("keepers.tuning", "SPCAFSCV"),
     "StabilitySelector": ("keepers.tuning", "StabilitySelector"),
+    "Selection": ("keepers.selection", "Selection"),
+    "describe_selection": ("keepers.selection", "describe_selection"),
     "select_settings": ("keepers.tuning", "select_settings"),
     "spcafs_path": ("keepers.tuning", "spcafs_path"),
 }

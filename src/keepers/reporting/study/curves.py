@@ -12,7 +12,7 @@ from keepers.evaluation.claims_algorithm import MOST_STEPS, Descent
 from keepers.evaluation.cost import GrowthRow, Slope
 from keepers.evaluation.spec import Sweep
 from keepers.evaluation.summary import MEASURES, Comparison, Measure
-from keepers.reporting.board import new_figure
+from keepers.reporting.inline_svg import new_figure
 from keepers.reporting.study.drawing import Picture, finish
 from keepers.reporting.study.palette import LINE, MUTED, PAPER, RAMP, Look
 from keepers.reporting.study.wording import number, short

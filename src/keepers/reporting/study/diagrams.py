@@ -6,7 +6,7 @@ from typing import Any
 
 from keepers.evaluation.cost import TimingRow
 from keepers.evaluation.ranks import RankTest
-from keepers.reporting.board import new_figure
+from keepers.reporting.inline_svg import new_figure
 from keepers.reporting.study.drawing import Picture, finish
 from keepers.reporting.study.palette import INK, MUTED, Look
 from keepers.reporting.study.wording import seconds, short

@@ -5,7 +5,7 @@ from keepers.evaluation.claims_algorithm import descents
 from keepers.evaluation.ranks import RankTest
 from keepers.evaluation.runner import StudyRun
 from keepers.evaluation.summary import MEASURES, sweep_scores
-from keepers.reporting.board import clean_style
+from keepers.reporting.inline_svg import clean_style
 from keepers.reporting.study.curves import against_k, descent_curves, growth_curves, sweep_curves
 from keepers.reporting.study.diagrams import critical_differences, time_split
 from keepers.reporting.study.drawing import STYLE, Picture

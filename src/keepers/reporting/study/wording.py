@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from keepers.reporting.selection.wording import displayed
+from keepers.reporting.report_text import displayed
 
 __all__ = ["difference", "number", "probability", "seconds", "settings", "short", "value"]
 

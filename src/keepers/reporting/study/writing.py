@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from keepers._optional import optional
 from keepers.evaluation.atomic import write_text
 from keepers.evaluation.claims import Evidence, judge_claims
 from keepers.evaluation.runner import StudyRun
 from keepers.evaluation.tables import write_tables
-from keepers.reporting.board import require
 from keepers.reporting.study.drawing import save
 from keepers.reporting.study.page import render
 from keepers.reporting.study.pictures import draw_all
@@ -29,8 +29,8 @@ def write_study(run: StudyRun, folder: Path) -> Path:
     Path
         ``folder/index.html``, which needs nothing but itself.
     """
-    require("matplotlib")
-    require("jinja2")
+    optional("matplotlib", "Reports")
+    optional("jinja2", "Reports")
     evidence = Evidence(run)
     claims = judge_claims(evidence)
     write_tables(evidence, claims, folder)

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA
 
 from keepers.linalg.moments import column_moments
-from keepers.reporting.selection.plane import classes_of, plane_of, planes_of
+from keepers.reporting.sample_planes import classes_of, plane_of, planes_of
 
 
 @pytest.mark.parametrize("shape", [(60, 8), (20, 90)])

@@ -1,4 +1,4 @@
-"""From the summary and its figures to one HTML file that asks nobody for anything."""
+"""From the summary and its figures to one HTML file that needs no network."""
 
 import base64
 import hashlib
@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from keepers._optional import optional
 from keepers._protocols import FloatArray
-from keepers.reporting.selection import wording
-from keepers.reporting.selection.figures import COLOURS, Figure, Figures
-from keepers.reporting.selection.plane import Planes
-from keepers.reporting.selection.summary import SelectionSummary
+from keepers.reporting import report_text
+from keepers.reporting.sample_planes import Planes
+from keepers.reporting.selection_figures import COLOURS, Figure, Figures
+from keepers.reporting.selection_summary import SelectionSummary
 from keepers.tuning.path_plot import COLOURS as PATH_COLOURS
-
-__all__ = ["page_data", "render", "script_safe_json"]
 
 _DIGITS = 5
 # What could end a script block, open a comment, or break a line of JavaScript.
@@ -23,45 +22,47 @@ _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 
 def render(summary: SelectionSummary, figures: Figures) -> str:
-    """The page as text; the same for the same input."""
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    """The report as text; the same for the same input."""
+    jinja2 = optional("jinja2", "Reports")
+    Markup = optional("markupsafe", "Reports").Markup
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(
-        count=wording.count,
-        displayed=wording.displayed,
-        duration=wording.duration,
-        few=wording.significant,
-        percent=wording.percent,
+        count=report_text.count,
+        displayed=report_text.displayed,
+        duration=report_text.duration,
+        few=report_text.significant,
+        percent=report_text.percent,
     )
-    script = _template("page.js")
-    return environment.from_string(_template("page.html.jinja")).render(
-        summary=summary,
-        figures=figures,
-        colours=COLOURS,
-        path_colours=PATH_COLOURS,
-        svg=lambda figure: Markup(figure.svg),
-        svg_text=Markup,
-        style=Markup(_template("style.css")),
-        script=Markup(script),
-        script_hash=_hash(script),
-        data=Markup(script_safe_json(page_data(summary, figures))),
+    script = _template("selection.js")
+    return str(
+        environment.from_string(_template("selection.html.jinja")).render(
+            summary=summary,
+            selection=summary.selection,
+            figures=figures,
+            colours=COLOURS,
+            path_colours=PATH_COLOURS,
+            svg=lambda figure: Markup(figure.svg),
+            svg_text=Markup,
+            style=Markup(_template("selection.css")),
+            script=Markup(script),
+            script_hash=_hash(script),
+            data=Markup(script_safe_json(page_data(summary, figures))),
+        )
     )
 
 
 def page_data(summary: SelectionSummary, figures: Figures) -> dict[str, Any]:
-    """What the script of the page works on: features best first, so that rank is position + 1."""
+    """What the script of the report works on: features best first, so that rank is position + 1."""
     ranked = summary.ranked
-    prefix = _shared_beginning(ranked.names)
+    prefix = _common_prefix(ranked.names)
     data: dict[str, Any] = {
-        "k": summary.k,
+        "k": summary.selection.k,
         "prefix": prefix,
         "names": [name[len(prefix) :] for name in ranked.names],
-        "scores": _shortened(ranked.scores),
-        "variances": _shortened(ranked.variances),
+        "scores": _as_digits(ranked.scores),
+        "variances": _as_digits(ranked.variances),
         "total": float(ranked.variances.sum()),
         "neighbours": ranked.neighbour.tolist(),
         "r": [None if np.isnan(r) else round(float(r), 3) for r in ranked.neighbour_r],
@@ -120,7 +121,7 @@ def _place(figure: Figure) -> dict[str, Any]:
     return {"frame": [round(side, 2) for side in figure.frame], "span": list(figure.span)}
 
 
-def _shared_beginning(names: tuple[str, ...]) -> str:
+def _common_prefix(names: tuple[str, ...]) -> str:
     """What all names begin with: the first and the last in the alphabet agree on no more."""
     first, last = min(names), max(names)
     length = 0
@@ -129,7 +130,7 @@ def _shared_beginning(names: tuple[str, ...]) -> str:
     return first[:length]
 
 
-def _shortened(values: FloatArray) -> dict[str, Any]:
+def _as_digits(values: FloatArray) -> dict[str, Any]:
     """Five significant digits, as multiples of a power of ten that takes most leading zeros."""
     largest = float(np.max(np.abs(values), initial=0.0))
     exponent = int(np.floor(np.log10(largest))) - _DIGITS + 1 if largest > 0 else 0
@@ -148,7 +149,7 @@ def script_safe_json(data: Any) -> str:
 
 
 def _template(name: str) -> str:
-    folder = files("keepers.reporting.selection") / "templates"
+    folder = files("keepers.reporting") / "templates"
     return (folder / name).read_text(encoding="utf-8").replace("\r\n", "\n")
 
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from keepers import SPCAFS, StabilitySelector, VarianceScore, datasets, spcafs_path
 from keepers.exceptions import InactiveRowsWarning
-from keepers.reporting.selection import make_report
+from keepers.reporting.selection_report import make_report
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",

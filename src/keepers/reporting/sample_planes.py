@@ -12,8 +12,6 @@ from keepers.linalg.moments import ColumnMoments, column_moments, row_blocks
 from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import as_scatter
 
-__all__ = ["Classes", "Plane", "Planes", "classes_of", "plane_of", "planes_of"]
-
 LARGEST_EXACT = 500
 DRAWING_ACCURACY = 1e-3
 MOST_POINTS = 2000
@@ -58,7 +56,7 @@ def planes_of(X: Any, moments: ColumnMoments, kept: IndexArray) -> Planes | None
         return None
     before = plane_of(X, moments)
     chosen = X[:, kept]
-    after = _facing(before, plane_of(chosen, moments.subset(kept)))
+    after = _turn_towards(before, plane_of(chosen, moments.subset(kept)))
     samples = np.arange(n_samples)
     if n_samples > MOST_POINTS:
         samples = np.sort(np.random.default_rng(0).choice(n_samples, MOST_POINTS, replace=False))
@@ -77,10 +75,10 @@ def plane_of(X: Any, moments: ColumnMoments | None = None) -> Plane:
     width = min(2, n_samples - 1, n_features)
     values, vectors = _leading(as_scatter(X, moments, width), width, min(X.shape))
     largest_first = np.argsort(-values, kind="stable")
-    axes = _with_fixed_signs(vectors[:, largest_first])
+    axes = _fix_signs(vectors[:, largest_first])
     points = np.zeros((n_samples, 2))
     for rows in row_blocks(n_samples, n_features):
-        points[rows, :width] = _projected(X[rows], moments.mean, axes)
+        points[rows, :width] = _project(X[rows], moments.mean, axes)
     total = float(moments.sum_of_squares.sum())
     shares = np.zeros(2)
     shares[:width] = np.einsum("ij,ij->j", points, points)[:width] / total
@@ -112,19 +110,19 @@ def _leading(
     return subspace.values, subspace.vectors
 
 
-def _projected(block: Any, mean: FloatArray, axes: FloatArray) -> FloatArray:
+def _project(block: Any, mean: FloatArray, axes: FloatArray) -> FloatArray:
     if sp.issparse(block):
         return block @ axes - mean @ axes
     return (block - mean) @ axes
 
 
-def _with_fixed_signs(axes: FloatArray) -> FloatArray:
+def _fix_signs(axes: FloatArray) -> FloatArray:
     """The largest entry of every axis positive: eigenvectors have no sign of their own."""
     largest = axes[np.argmax(np.abs(axes), axis=0), np.arange(axes.shape[1])]
     return axes * np.where(largest < 0, -1.0, 1.0)
 
 
-def _facing(before: Plane, after: Plane) -> Plane:
+def _turn_towards(before: Plane, after: Plane) -> Plane:
     """Turn the second plane so that samples stay on the side where they were in the first."""
     agreement = np.einsum("ij,ij->j", before.points, after.points)
     return Plane(after.points * np.where(agreement < 0, -1.0, 1.0), after.shares)

@@ -1,4 +1,4 @@
-"""Numbers, names and settings as text that is safe and pleasant to read."""
+"""Numbers, names and settings as text for a report: safe and pleasant to read."""
 
 import re
 from collections.abc import Iterable
@@ -8,17 +8,7 @@ from typing import Any
 import numpy as np
 
 from keepers.data import names as bundled_names
-
-__all__ = [
-    "count",
-    "displayed",
-    "duration",
-    "percent",
-    "python_recipe",
-    "readable",
-    "settings_of",
-    "significant",
-]
+from keepers.selection import Selection
 
 LONGEST_SHOWN = 60
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -52,7 +42,7 @@ def significant(value: float, digits: int = 4) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time as one would say it."""
+    """A time in words, with two significant digits."""
     if seconds < 0.01:
         return f"{1000 * seconds:.1f}{_NO_BREAK}ms"
     if seconds < 60:
@@ -62,7 +52,7 @@ def duration(seconds: float) -> str:
 
 
 def readable(value: Any) -> str:
-    """A setting as one would type it; objects by the name of their type, never by address."""
+    """A setting as it is typed in Python; objects by the name of their type, never by address."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -71,11 +61,11 @@ def readable(value: Any) -> str:
         inside = ", ".join(readable(entry) for entry in value)
         return f"[{inside}]" if isinstance(value, list) else f"({inside})"
     if hasattr(value, "get_params") and not isinstance(value, type):
-        return _constructed(value)
+        return _constructor_call(value)
     return f"<{getattr(value, '__name__', type(value).__name__)}>"
 
 
-def _constructed(selector: Any) -> str:
+def _constructor_call(selector: Any) -> str:
     """The call that makes a selector, with the settings that are not the defaults."""
     cls = type(selector)
     home = "keepers" if cls.__module__.startswith("keepers.") else cls.__module__
@@ -87,11 +77,9 @@ def _constructed(selector: Any) -> str:
     return f"{home}.{cls.__name__}({', '.join(settings)})"
 
 
-def python_recipe(
-    selector: Any, shape: tuple[int, int], k: int, source: str | None, extras: Iterable[str]
-) -> str:
+def python_recipe(selection: Selection, extras: Iterable[str]) -> str:
     """Lines of Python that repeat the selection, with the settings that are not the defaults."""
-    cls = type(selector)
+    source, cls = selection.source, type(selection.selector)
     home = "keepers" if cls.__module__.startswith("keepers.") else cls.__module__
     lines = ["import keepers"] if home == "keepers" else ["import keepers", f"import {home}"]
     arguments = list(extras)
@@ -100,10 +88,11 @@ def python_recipe(
         arguments = ["feature_names=names", *arguments]
     else:
         origin = f", from {displayed(source)}" if source else ""
-        lines += ["", f"X = ...  # {shape[0]} samples x {shape[1]} features{origin}"]
+        shape = f"{selection.n_samples} samples x {selection.n_features} features"
+        lines += ["", f"X = ...  # {shape}{origin}"]
     lines += [
-        f"selector = {_constructed(selector)}.fit(X)",
-        f"selector.top({k}).names",
+        f"selector = {_constructor_call(selection.selector)}.fit(X)",
+        f"selector.top({selection.k}).names",
         f"keepers.report({', '.join(['selector', 'X', *arguments])}).save('report.html')",
     ]
     return "\n".join(lines)

@@ -12,9 +12,17 @@ from sklearn.exceptions import NotFittedError
 
 from keepers import SPCAFS, AllFeatures, LaplacianScore, VarianceScore, all_selectors, datasets
 from keepers.exceptions import DataError, ParameterError
-from keepers.reporting.selection.figures import draw
-from keepers.reporting.selection.page import page_data
-from keepers.reporting.selection.summary import knee_of, summarise
+from keepers.linalg.moments import column_moments
+from keepers.reporting import selection_summary
+from keepers.reporting.selection_figures import draw
+from keepers.reporting.selection_page import page_data
+from keepers.selection import correlation_matrix, describe_selection
+from keepers.tuning.structure import knee_of
+
+
+def summarise(selector, X, *, feature_names=None, k=None, source=None, seconds=None, **shown):
+    described = {"feature_names": feature_names, "k": k, "source": source, "seconds": seconds}
+    return selection_summary.summarise(describe_selection(selector, X, **described), **shown)
 
 
 @pytest.fixture
@@ -35,14 +43,14 @@ def test_features_stand_in_the_order_of_the_ranking(table):
 def test_the_share_of_variance_is_that_of_the_kept_columns(table):
     selector = SPCAFS(6).fit(table)
     expected = table[:, selector.support_].var(axis=0).sum() / table.var(axis=0).sum()
-    assert summarise(selector, table).share == pytest.approx(expected)
+    assert summarise(selector, table).selection.variance_share == pytest.approx(expected)
 
 
 def test_k_can_be_asked_for_afterwards(table):
     selector = VarianceScore(6).fit(table)
-    assert summarise(selector, table).k == 6
-    assert summarise(selector, table, k=3).k == 3
-    assert summarise(selector, table, k=0.5).k == 7
+    assert summarise(selector, table).selection.k == 6
+    assert summarise(selector, table, k=3).selection.k == 3
+    assert summarise(selector, table, k=0.5).selection.k == 7
 
 
 def test_storages_give_the_same_numbers(table):
@@ -50,7 +58,7 @@ def test_storages_give_the_same_numbers(table):
     selector = VarianceScore(6).fit(table)
     dense = summarise(selector, table)
     sparse = summarise(selector, sp.csr_matrix(table))
-    assert dense.share == pytest.approx(sparse.share)
+    assert dense.selection.variance_share == pytest.approx(sparse.selection.variance_share)
     np.testing.assert_allclose(dense.ranked.neighbour_r, sparse.ranked.neighbour_r)
     np.testing.assert_allclose(dense.planes.after.points, sparse.planes.after.points, atol=1e-8)
 
@@ -88,19 +96,20 @@ def test_convergence_is_the_objective_of_the_fit(table):
     selector = SPCAFS(6).fit(table)
     convergence = summarise(selector, table).convergence
     np.testing.assert_array_equal(convergence.objective, selector.objective_)
-    assert convergence.settled is True
+    assert convergence.converged is True
     assert summarise(VarianceScore(6).fit(table), table).convergence is None
 
 
 @pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
 def test_method_and_versions_are_told(table):
-    method = summarise(SPCAFS(6, p=0.5, callback=print).fit(table), table, seconds=2.0).method
-    assert method.name == "SPCAFS"
+    summary = summarise(SPCAFS(6, p=0.5, callback=print).fit(table), table, seconds=2.0)
+    method = summary.method
+    assert summary.selection.method == "SPCAFS"
     assert dict(method.parameters)["p"] == "0.5"
     assert dict(method.parameters)["callback"] == "<print>"
-    assert dict(method.found)["settled"] == "yes"
+    assert dict(method.found)["converged"] == "yes"
     for package in ("numpy", "scipy", "scikit-learn", "keepers"):
-        assert dict(method.versions)[package] == version(package)
+        assert summary.selection.versions[package] == version(package)
 
 
 def test_the_python_that_repeats_it_does(table):
@@ -132,7 +141,7 @@ def test_every_selector_can_be_reported(name, table):
         warnings.simplefilter("ignore")
         selector = all_selectors()[name](5).fit(table)
     summary = summarise(selector, table)
-    assert summary.k == (14 if name == "AllFeatures" else 5)
+    assert summary.selection.k == (14 if name == "AllFeatures" else 5)
     json.dumps(page_data(summary, draw(summary)), allow_nan=False)
 
 
@@ -140,7 +149,7 @@ def test_extremes_of_shape_can_be_reported():
     X = np.random.default_rng(0).standard_normal((3, 1))
     for selector in (VarianceScore(1), AllFeatures()):
         summary = summarise(selector.fit(X), X)
-        assert summary.share == pytest.approx(1.0)
+        assert summary.selection.variance_share == pytest.approx(1.0)
         assert draw(summary).redundancy is None
 
 
@@ -185,3 +194,48 @@ def test_another_table_is_refused(table):
 def test_an_unfitted_selector_is_refused(table):
     with pytest.raises(NotFittedError):
         summarise(VarianceScore(6), table)
+
+
+def correlations_of(X):
+    return correlation_matrix(X, column_moments(X), np.arange(X.shape[1]))
+
+
+@pytest.fixture
+def redundant():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((40, 12))
+    X[:, 3] = X[:, 0] + 0.3 * rng.standard_normal(40)
+    X[:, 7] = -2 * X[:, 5] + 0.1 * rng.standard_normal(40)
+    return X
+
+
+def test_the_summary_of_redundancy_agrees_with_numpy(redundant):
+    r = np.corrcoef(redundant, rowvar=False)
+    found = selection_summary.redundancy_of(correlations_of(redundant))
+    pairs = np.abs(r[np.triu_indices(12, 1)])
+    assert found.median == pytest.approx(np.median(pairs))
+    assert found.closest == (5, 7)
+    assert found.closest_r == pytest.approx(r[5, 7])
+    assert found.n_near_copies == np.sum(np.sort(np.abs(r), axis=1)[:, -2] > 0.9)
+    np.testing.assert_allclose(found.correlation, r[np.ix_(found.shown, found.shown)], atol=1e-12)
+
+
+def test_similar_features_stand_side_by_side():
+    rng = np.random.default_rng(0)
+    causes = rng.standard_normal((60, 3))
+    group = np.array([0, 1, 2, 0, 1, 2, 0, 1, 2])
+    X = causes[:, group] + 0.1 * rng.standard_normal((60, 9))
+    found = selection_summary.redundancy_of(correlations_of(X))
+    assert np.count_nonzero(np.diff(group[found.shown])) == 2
+
+
+def test_one_varying_feature_has_no_redundancy(redundant):
+    redundant[:, 1:] = 0
+    assert selection_summary.redundancy_of(correlations_of(redundant)) is None
+
+
+def test_the_map_stops_at_sixty():
+    X = np.random.default_rng(0).standard_normal((30, 90))
+    found = selection_summary.redundancy_of(correlations_of(X))
+    assert found.n_compared == 90
+    assert sorted(found.shown) == list(range(60))

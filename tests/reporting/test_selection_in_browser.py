@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from keepers import VarianceScore, datasets
-from keepers.reporting.selection import make_report
+from keepers.reporting.selection_report import make_report
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="playwright is not installed: pip install playwright"
@@ -75,7 +75,7 @@ def kept_summary(page):
 def expected_summary(report, k):
     variances = report.summary.ranked.variances
     share = 100 * variances[:k].sum() / variances.sum()
-    total = f"{report.summary.n_features:,}"
+    total = f"{report.summary.selection.n_features:,}"
     return f"{k} of {total} features kept, with {share:.1f} % of the total variance"
 
 

@@ -7,28 +7,29 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
-from keepers.data.writing import whole_file
-from keepers.reporting.board import require
-from keepers.reporting.selection.figures import draw
-from keepers.reporting.selection.page import render
-from keepers.reporting.selection.summary import SelectionSummary, summarise
+from keepers._optional import optional
+from keepers.data.replacing import whole_file
+from keepers.reporting.selection_figures import draw
+from keepers.reporting.selection_page import render
+from keepers.reporting.selection_summary import SelectionSummary, summarise
+from keepers.selection import describe_selection
 
 __all__ = ["SelectionReport", "make_report"]
 
 
 @dataclass(frozen=True)
 class SelectionReport:
-    """A page about one selection: save it, or let a notebook show it."""
+    """A report on one selection: save it, or let a notebook show it."""
 
     summary: SelectionSummary
 
     @cached_property
     def html(self) -> str:
-        """The whole page, which needs nothing but itself."""
+        """The whole report, one HTML file that needs no other."""
         return render(self.summary, draw(self.summary))
 
     def save(self, path: str | os.PathLike[str], force: bool = False) -> Path:
-        """Write the page, all of it or nothing.
+        """Write the report, all of it or nothing.
 
         Parameters
         ----------
@@ -49,14 +50,14 @@ class SelectionReport:
         return target
 
     def __repr__(self) -> str:
-        summary = self.summary
+        selection = self.summary.selection
         return (
-            f"<SelectionReport: {summary.k} of {summary.n_features} features by "
-            f"{summary.method.name}; .save('report.html') writes it>"
+            f"<SelectionReport: {selection.k} of {selection.n_features} features by "
+            f"{selection.method}; .save('report.html') writes it>"
         )
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own, shut off from the notebook around it."""
+        """The report in a frame of its own, shut off from the notebook around it."""
         return (
             f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts" title="Selection report"'
             ' style="width: 100%; height: 720px; border: 1px solid #8884; border-radius: 6px">'
@@ -80,7 +81,7 @@ def make_report(
     k: int | float | None = None,
     path: Any = None,
 ) -> SelectionReport:
-    """A page about what a selector found: one HTML file that opens offline.
+    """A report on what a selector found: one HTML file that opens offline.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ def make_report(
     feature_names : sequence of str, optional
         Names of the features; by default those the selector saw, else x0, x1, ...
     sample_names : sequence of str, optional
-        Names of the samples, shown when one points at them.
+        Names of the samples, shown on hover.
     labels : sequence, optional
         A class per sample. Only colours the samples; nothing is computed from it.
     image_shape : (rows, columns), optional
@@ -99,7 +100,7 @@ def make_report(
     image_order : {"C", "F"}, default="C"
         Whether pixels are numbered row by row ("C") or column by column ("F", as in MATLAB).
     title : str, optional
-        Heading of the page.
+        Heading of the report.
     source : str, optional
         Where the table came from: a file name, or a bundled name.
     command : str, optional
@@ -108,7 +109,7 @@ def make_report(
         How long the selection took.
     k : int, float in (0, 1] or None
         How many features, or which share, count as kept; None: as many as the selector keeps. The
-        page lets its reader try others.
+        report lets its reader try others.
     path : SPCAFSPath, optional
         What `keepers.spcafs_path` returns for the same X: drawn as a panel of its own.
 
@@ -126,20 +127,19 @@ def make_report(
     <SelectionReport: 40 of 2308 features by SPCAFS; .save('report.html') writes it>
     """
     for module in ("matplotlib", "jinja2"):
-        require(module)
-    summary = summarise(
-        selector,
-        X,
-        feature_names=feature_names,
-        sample_names=sample_names,
-        labels=labels,
-        image_shape=image_shape,
-        image_order=image_order,
-        title=title,
-        source=source,
-        command=command,
-        seconds=seconds,
-        k=k,
-        path=path,
+        optional(module, "Reports")
+    selection = describe_selection(
+        selector, X, feature_names=feature_names, k=k, source=source, seconds=seconds
     )
-    return SelectionReport(summary)
+    return SelectionReport(
+        summarise(
+            selection,
+            sample_names=sample_names,
+            labels=labels,
+            image_shape=image_shape,
+            image_order=image_order,
+            title=title,
+            command=command,
+            path=path,
+        )
+    )

@@ -15,9 +15,9 @@ import pytest
 
 from keepers import SPCAFS, VarianceScore, datasets
 from keepers.exceptions import KeepersError, MissingDependencyError, ParameterError
-from keepers.reporting.selection import make_report
-from keepers.reporting.selection.page import script_safe_json
-from keepers.reporting.selection.wording import displayed, duration, readable
+from keepers.reporting.report_text import displayed, duration, readable
+from keepers.reporting.selection_page import script_safe_json
+from keepers.reporting.selection_report import make_report
 
 HOSTILE_TAGS = {"img", "b", "iframe", "object", "embed", "link", "a", "form"}
 
@@ -104,7 +104,7 @@ def test_the_page_is_the_same_in_another_process(tmp_path):
         "import sys, numpy as np, matplotlib\n"
         "matplotlib.rcParams['font.size'] = float(sys.argv[1])\n"
         "from keepers import SPCAFS\n"
-        "from keepers.reporting.selection import make_report\n"
+        "from keepers.reporting.selection_report import make_report\n"
         "X = np.random.default_rng(0).standard_normal((40, 30))\n"
         "selector = SPCAFS(8, callback=lambda progress: None).fit(X)\n"
         "make_report(selector, X, labels=X[:, 0] > 0).save(sys.argv[2])"

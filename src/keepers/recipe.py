@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,15 +14,19 @@ from keepers.data.wording import first_line, listed
 from keepers.data.writing import whole_file
 from keepers.exceptions import DataError, shortened
 
-__all__ = ["Recipe", "checksum"]
+if TYPE_CHECKING:
+    from keepers.selection import Selection
+
+__all__ = ["Recipe", "checksum", "moments_checksum"]
 
 LAYOUT = 1
+NOT_OF_THE_SELECTION = ("callback", "checkpoint")
 MOST_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What was selected, and from what."""
+    """What was selected, and from which table."""
 
     features: tuple[str, ...]
     """Names of the kept features, best first."""
@@ -34,11 +38,27 @@ class Recipe:
     """Name of the table the selection was made on."""
     shape: tuple[int, int]
     checksum: str
-    """Of the values and names of that table."""
+    """Of the values and names of that table, or of its moments if it was read in blocks."""
     versions: Mapping[str, str]
 
+    @classmethod
+    def of(cls, selection: "Selection", checksum: str) -> "Recipe":
+        """The recipe of a selection; ``checksum`` identifies the table it was made on."""
+        settings = selection.settings.items()
+        return cls(
+            features=tuple(feature.name for feature in selection.kept),
+            scores=tuple(feature.score for feature in selection.kept),
+            method=selection.method,
+            params={name: value for name, value in settings if name not in NOT_OF_THE_SELECTION},
+            scaling=selection.scaling,
+            source=selection.source or "",
+            shape=(selection.n_samples, selection.n_features),
+            checksum=checksum,
+            versions=selection.versions,
+        )
+
     def columns_of(self, feature_names: Iterable[str]) -> IndexArray:
-        """Where the kept features stand in another table, in the order of that table."""
+        """The columns of the kept features in another table, in the order of that table."""
         places = {str(name): place for place, name in enumerate(feature_names)}
         missing = [repr(name) for name in self.features if name not in places]
         if missing:
@@ -107,3 +127,12 @@ def checksum(X: Any, feature_names: Iterable[str]) -> str:
     for part in parts:
         digest.update(np.ascontiguousarray(part).data)
     return digest.hexdigest()
+
+
+def moments_checksum(selection: "Selection") -> str:
+    """SHA-256 of names, number of rows, means and variances: for a table read in blocks."""
+    names = [str(name) for name in selection.feature_names]
+    digest = hashlib.sha256(json.dumps([names, selection.n_samples]).encode())
+    for values in (selection.selector.mean_, selection.selector.var_):
+        digest.update(np.ascontiguousarray(values).data)
+    return f"moments:{digest.hexdigest()}"

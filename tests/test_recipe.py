@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from keepers.data.recipe import Recipe, checksum
 from keepers.exceptions import DataError, ParameterError
+from keepers.recipe import Recipe, checksum
 
 RECIPE = Recipe(
     features=("b", "a"),
