@@ -73,12 +73,16 @@ class SharedVariance(RankingSelector):
         self.max_correlation = max_correlation
         self.random_state = random_state
 
-    def _fit(self, X):
+    def check_parameters(self):
+        """Refuse settings outside their rules."""
+        super().check_parameters()
         check_count("n_components", self.n_components)
+
+    def _fit(self, X):
         table = read_table(self, X)
         width = min(self.n_components, table.X.shape[0] - 1, table.X.shape[1])
         scatter = as_scatter(table.X, table.moments, width)
-        result = shared_variance(scatter, width, self._generator())
+        result = shared_variance(scatter, width, self.random_generator())
         self.components_ = table.spread(result.components.T)
         self._store_ranking(table.spread(result.shares), table)
 

@@ -158,7 +158,7 @@ def read_blocks(
 
     ``sketched``: whether `FittedTable.sketch` will be asked for; the rows may not come again.
     """
-    names = source.feature_names
+    names = getattr(selector, "feature_names_in_", None)
     passes = CountedPasses(source)
     table: FittedTable
     route = choose_route(source, budget, width)
@@ -169,7 +169,7 @@ def read_blocks(
             begin = partial(_RowsWithin, budget.n_bytes)
             table = read_table(selector, passes.total(begin).stacked())
             if names is not None:
-                selector.feature_names_in_ = np.asarray(names, dtype=object)
+                selector.feature_names_in_ = names
         else:
             table = _read_by_stream(selector, passes, budget)
     except NotFiniteError as error:

@@ -150,7 +150,6 @@ class EUFS(RankingSelector):
         self.random_state = random_state
 
     def _fit(self, X: Any) -> None:
-        self._check_parameters()
         table = read_table(self, X)
         # In one layout: the iteration amplifies what rounding makes of another.
         values = np.ascontiguousarray(table.X, dtype=np.float64)
@@ -185,7 +184,9 @@ class EUFS(RankingSelector):
         scores = _scores(norms, result.last_norms, result.pulls)
         self._store_ranking(table.spread(scores), table)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
         if isinstance(self.alpha, str):

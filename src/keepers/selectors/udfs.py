@@ -142,13 +142,12 @@ class UDFS(RankingSelector):
         self.tie_breaker = tie_breaker
 
     def _fit(self, X: Any) -> None:
-        self._check_parameters()
         table = read_table(self, X)
         values = np.asarray(table.X, dtype=np.float64) - table.moments.mean
         n_samples, n_usable = values.shape
         n_clusters = cap_columns("n_clusters", self.n_clusters, n_usable)
         refuse_quadratic_form("UDFS", n_samples, n_usable)
-        rng = self._generator()
+        rng = self.random_generator()
         neighbours = nearest_neighbours(values, cap_neighbors(self.n_neighbors, n_samples))
         warn_of_defect(neighbours, union_graph(neighbours))
         forms = LaplacianForms.of(values)
@@ -178,7 +177,9 @@ class UDFS(RankingSelector):
         scores = break_ties_by_cost(result.squared_norms, form.diagonal())
         self._store_ranking(table.spread(scores), table)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
         check_positive("regularization", self.regularization, hint="The paper's lambda.")

@@ -156,11 +156,11 @@ def spcafs_path(
         tol=tol,
         random_state=random_state,
     )
-    selector._check_parameters()
+    selector.check_parameters()
     check_callback(callback)
     refuse_dask(X, "The path", "it solves many problems on a table in memory.")
     table = read_table(selector, X)
-    rng = selector._generator()
+    rng = selector.random_generator()
     scatter = as_scatter(table.X, table.moments, n_components if is_whole(n_components) else 10)
     counted = selector._count_components(scatter, table, rng)
     pca = principal_subspace(scatter, counted.count, rng, known=counted.found)

@@ -177,7 +177,7 @@ def select_settings(
     selector = SPCAFS(random_state=random_state)
     refuse_dask(X, "Choosing settings", "every choice is weighed by neighbours in the whole table.")
     table = read_table(selector, X)
-    rng = selector._generator()
+    rng = selector.random_generator()
     structure = find_structure(table.X, rng)
     if n_features_to_select is None:
         wanted = structure.n_features_to_select
@@ -223,7 +223,7 @@ def _checked_grid(
         )
     ]
     for settings in grid:  # before any work
-        SPCAFS(**{name: settings[name] for name in FITTED})._check_parameters()
+        SPCAFS(**{name: settings[name] for name in FITTED}).check_parameters()
     return grid
 
 
