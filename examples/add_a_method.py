@@ -7,9 +7,9 @@ import numpy as np
 from keepers._protocols import FloatArray, SymmetricOperator
 from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import as_scatter
+from keepers.selectors.fitted_table import read_table
+from keepers.selectors.parameters import check_count
 from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import check_count
-from keepers.selectors.table import read_table
 
 
 # The mathematics: an operator in, one frozen result out. In the library: solvers/shared_variance.py

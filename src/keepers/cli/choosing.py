@@ -15,7 +15,7 @@ from keepers.cli.options import available_cores
 from keepers.cli.settings import make_selector, selector_class
 from keepers.data.table import LabelledTable
 from keepers.exceptions import DataError, KeepersWarning, ParameterError
-from keepers.selectors.table import read_table
+from keepers.selectors.fitted_table import read_table
 from keepers.tuning import SettingsChoice, Structure, find_structure, select_settings
 
 __all__ = [

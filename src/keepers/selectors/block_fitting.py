@@ -25,9 +25,9 @@ from keepers.selectors.block_tables import (
 )
 from keepers.selectors.checkpoint import check_checkpoint
 from keepers.selectors.control import ControlledSelector, FeatureControl, check_control
+from keepers.selectors.fitted_table import FittedTable, refuse_other_columns, unlabelled, validated
 from keepers.selectors.memory import memory_budget
-from keepers.selectors.settings import check_count, is_whole
-from keepers.selectors.table import FittedTable, refuse_other_columns, unlabelled, validated
+from keepers.selectors.parameters import check_count, is_whole
 
 __all__ = ["BlockFitting"]
 

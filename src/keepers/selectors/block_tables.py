@@ -27,7 +27,7 @@ from keepers.linalg.shifted import NotFiniteError, near_own_mean
 from keepers.linalg.sketch import TableSketch
 from keepers.linalg.streamed import CountedPasses, StreamedScatter
 from keepers.linalg.sums import RowCollection, ScatterSum, SketchSum, SumWithSketch
-from keepers.selectors.table import (
+from keepers.selectors.fitted_table import (
     FittedTable,
     read_table,
     refuse_unrepresentable,

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, ParameterError, shortened
 from keepers.linalg.proximal import row_norms
+from keepers.selectors.fitted_table import read_table
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.neighbours import binary_graph, cap_neighbors
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import (
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_choice,
@@ -20,7 +20,7 @@ from keepers.selectors.settings import (
     check_positive,
     count_features,
 )
-from keepers.selectors.table import read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.dgufs import (
     RUNAWAY,
     ADMMResult,

@@ -12,16 +12,16 @@ from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning
 from keepers.linalg.graph import laplacian
 from keepers.linalg.proximal import row_norms
+from keepers.selectors.fitted_table import read_table
 from keepers.selectors.neighbours import cap_neighbors, heat_graph
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import (
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_choice,
     check_count,
     check_positive,
 )
-from keepers.selectors.table import read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.eufs import EUFSResult, Start, solve_eufs, start_from_labels, vanishing_alpha
 
 __all__ = ["EUFS"]

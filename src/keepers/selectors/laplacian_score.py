@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from keepers.selectors.fitted_table import read_table
 from keepers.selectors.neighbours import binary_graph, cap_neighbors, heat_graph
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import (
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_choice,
@@ -12,7 +12,7 @@ from keepers.selectors.settings import (
     check_flag,
     check_positive,
 )
-from keepers.selectors.table import read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.laplacian_score import WORST_SCORE, laplacian_scores
 
 __all__ = ["LaplacianScore"]

@@ -7,17 +7,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers.exceptions import ConvergenceWarning, DataWarning
+from keepers.selectors.fitted_table import FittedTable, read_table
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.neighbours import cap_neighbors, heat_graph
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import (
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_count,
     check_positive,
     count_features,
 )
-from keepers.selectors.table import FittedTable, read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.mcfs import Embedding, MCFSResult, embed, solve_mcfs
 
 __all__ = ["MCFS"]

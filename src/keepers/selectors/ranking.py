@@ -17,13 +17,13 @@ from keepers.data.in_memory import canonical_sparse
 from keepers.data.table import LabelledTable
 from keepers.linalg.ordering import best_first
 from keepers.linalg.redundancy import unlike_the_better
-from keepers.selectors.settings import (
+from keepers.selectors.fitted_table import FittedTable, validated
+from keepers.selectors.parameters import (
     check_feature_count,
     check_max_correlation,
     check_seed,
     count_features,
 )
-from keepers.selectors.table import FittedTable, validated
 
 __all__ = ["RankingSelector", "TopFeatures"]
 

@@ -19,8 +19,9 @@ from keepers.linalg.subspace import Subspace
 from keepers.selectors.block_fitting import BlockFitting
 from keepers.selectors.checkpoint import Checkpoint, SavedFit
 from keepers.selectors.control import FeatureControl, read_control
+from keepers.selectors.fitted_table import FittedTable, read_table, unlabelled
 from keepers.selectors.memory import refuse_past_memory
-from keepers.selectors.settings import (
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_callback,
@@ -31,7 +32,6 @@ from keepers.selectors.settings import (
     is_real,
     is_whole,
 )
-from keepers.selectors.table import FittedTable, read_table, unlabelled
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.saved_run import SavedRun
 from keepers.solvers.spcafs import (

@@ -8,10 +8,9 @@ import numpy as np
 from keepers.exceptions import ConvergenceWarning
 from keepers.linalg.graph import union_graph
 from keepers.linalg.quadratic_form import LaplacianForms, QuadraticForm
+from keepers.selectors.fitted_table import read_table
 from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours, warn_of_defect
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
-from keepers.selectors.settings import (
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_choice,
@@ -20,7 +19,8 @@ from keepers.selectors.settings import (
     check_positive,
     count_features,
 )
-from keepers.selectors.table import read_table
+from keepers.selectors.ranking import RankingSelector
+from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
 from keepers.selectors.threads import quiet_threads
 from keepers.solvers.reweighting import break_ties_by_cost, count_live
 from keepers.solvers.udfs import UDFSResult, local_scatter, solve_udfs

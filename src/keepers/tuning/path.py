@@ -11,9 +11,9 @@ from keepers.exceptions import ParameterError, shortened
 from keepers.linalg.ordering import levels
 from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import as_scatter
-from keepers.selectors.settings import check_callback, check_count, is_whole
+from keepers.selectors.fitted_table import read_table, refuse_dask
+from keepers.selectors.parameters import check_callback, check_count, is_whole
 from keepers.selectors.spcafs import SPCAFS
-from keepers.selectors.table import read_table, refuse_dask
 from keepers.solvers.path import PathPoint, find_path, follow_path
 from keepers.solvers.penalty import RowPenalty
 

@@ -17,8 +17,8 @@ from keepers.linalg.ordering import levels
 from keepers.linalg.principal import principal_subspace
 from keepers.linalg.redundancy import unlike_the_better
 from keepers.linalg.scatter import as_scatter
-from keepers.selectors.ranking import FEWEST_COMPARED
-from keepers.selectors.settings import (
+from keepers.selectors.fitted_table import Table, read_table, refuse_dask
+from keepers.selectors.parameters import (
     check_count,
     check_feature_count,
     check_max_correlation,
@@ -26,8 +26,8 @@ from keepers.selectors.settings import (
     count_features,
     is_real,
 )
+from keepers.selectors.ranking import FEWEST_COMPARED
 from keepers.selectors.spcafs import SPCAFS
-from keepers.selectors.table import Table, read_table, refuse_dask
 from keepers.tuning.evidence import Evidence, Judge
 from keepers.tuning.structure import Structure, find_structure
 

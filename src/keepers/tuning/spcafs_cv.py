@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from keepers.exceptions import DataWarning, InactiveRowsWarning
+from keepers.selectors.parameters import check_feature_count, check_seed
 from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import check_feature_count, check_seed
 from keepers.selectors.spcafs import SPCAFS
 from keepers.tuning.search import (
     COMPONENTS,

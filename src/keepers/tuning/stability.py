@@ -25,10 +25,10 @@ from keepers.exceptions import (
     shortened,
 )
 from keepers.linalg.moments import column_moments
+from keepers.selectors.fitted_table import Table, read_table
+from keepers.selectors.parameters import check_callback, check_count, check_positive, count_features
 from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import check_callback, check_count, check_positive, count_features
 from keepers.selectors.spcafs import SPCAFS
-from keepers.selectors.table import Table, read_table
 from keepers.tuning.false_selections import bound_false_selections
 from keepers.tuning.stability_index import measure_stability
 

@@ -5,7 +5,7 @@ import pytest
 
 from keepers.exceptions import ParameterError
 from keepers.selectors import RandomScore, all_selectors
-from keepers.selectors.settings import check_count, check_positive, check_seed
+from keepers.selectors.parameters import check_count, check_positive, check_seed
 
 
 @pytest.mark.parametrize(
