@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepers._protocols import FloatArray, SymmetricOperator
-from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import as_scatter
+from keepers.linalg.spectrum import principal_subspace
 from keepers.selectors.fitted_table import read_table
 from keepers.selectors.parameters import check_count
 from keepers.selectors.ranking import RankingSelector

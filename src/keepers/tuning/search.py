@@ -14,9 +14,9 @@ from threadpoolctl import threadpool_limits
 from keepers._protocols import IndexArray
 from keepers.exceptions import KeepersWarning, ParameterError, shortened
 from keepers.linalg.ordering import levels
-from keepers.linalg.principal import principal_subspace
 from keepers.linalg.redundancy import unlike_the_better
 from keepers.linalg.scatter import as_scatter
+from keepers.linalg.spectrum import principal_subspace
 from keepers.selectors.fitted_table import Table, read_table, refuse_dask
 from keepers.selectors.parameters import (
     check_count,
