@@ -9,8 +9,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
 from keepers.linalg.moments import ColumnMoments, column_moments, row_blocks
-from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import as_scatter
+from keepers.linalg.spectrum import principal_subspace
 
 LARGEST_EXACT = 500
 DRAWING_ACCURACY = 1e-3

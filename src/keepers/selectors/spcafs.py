@@ -12,27 +12,25 @@ from keepers._protocols import FloatArray, SymmetricOperator
 from keepers.data.blocks.as_blocks import is_large_map
 from keepers.data.dask_blocks import is_dask
 from keepers.exceptions import ConvergenceWarning, InactiveRowsWarning, warn_caller
-from keepers.linalg.null_spectrum import null_edge
-from keepers.linalg.principal import Leading, count_leading, principal_subspace
 from keepers.linalg.proximal import row_norms
+from keepers.linalg.spectrum import leading_spectrum
 from keepers.linalg.subspace import Subspace
 from keepers.selectors.block_fitting import BlockFitting
 from keepers.selectors.checkpoint import Checkpoint, SavedFit
 from keepers.selectors.control import FeatureControl, read_control
+from keepers.selectors.fitted_table import FittedTable, read_table, unlabelled
 from keepers.selectors.memory import refuse_past_memory
-from keepers.selectors.settings import (
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_callback,
     check_choice,
     check_count,
     check_positive,
-    check_seed,
     check_verbose,
     is_real,
     is_whole,
 )
-from keepers.selectors.table import FittedTable, read_table
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.saved_run import SavedRun
 from keepers.solvers.spcafs import (
@@ -53,7 +51,6 @@ logger = logging.getLogger("keepers")
 # tables and lose a few informative features among many; from 0.01 to 0.03, where rows begin to die,
 # the ranking was worst on real tables.
 GAMMA_SCALE = 0.1
-MOST_AUTO_COMPONENTS = 100
 
 
 class SPCAFS(BlockFitting):
@@ -242,17 +239,17 @@ class SPCAFS(BlockFitting):
         self.callback = callback
 
     def _fit(self, X: Any) -> None:
-        if is_dask(X) or is_large_map(X):
+        values = unlabelled(X)
+        if is_dask(values) or is_large_map(values):
             self._fit_in_blocks(X)
             return
-        self._check_parameters()
         self._fit_table(self._read_summed(X) or read_table(self, X))
 
     def _fit_table(self, everything: FittedTable) -> None:
         control = self._read_control(everything.n_features)
         table = control.allowed(everything).scaled(float(self.scaling))
         control.count_to_select(self.n_features_to_select)  # refused here, before any work
-        rng = self._generator()
+        rng = self.random_generator()
         scatter = table.scatter(self._expected_components())
         penalty = control.penalty(1.0, float(self.p), float(self.eps), table.usable)
         checkpoint = self._open_checkpoint(everything, control)
@@ -302,8 +299,15 @@ class SPCAFS(BlockFitting):
         self, scatter: SymmetricOperator, table: FittedTable, rng: np.random.Generator
     ) -> tuple[Subspace, SavedFit]:
         """The start of a fit, PCA, and what follows from it."""
-        counted = self._count_components(scatter, table, rng)
-        width, n_usable = counted.count, len(table.usable)
+        check_component_count(self.n_components, table.n_samples, len(table.usable))
+        spectrum = leading_spectrum(
+            scatter,
+            self.n_components,
+            n_samples=table.n_samples,
+            sum_of_squares=table.moments.sum_of_squares,
+            rng=rng,
+        )
+        width, n_usable = spectrum.width, len(table.usable)
         solver = self._choose_solver(table.n_samples, n_usable, width)
         if solver == "dense":
             refuse_past_memory(
@@ -312,9 +316,8 @@ class SPCAFS(BlockFitting):
                 24.0 * n_usable**2,
                 "solver='block' needs none of them.",
             )
-        start = principal_subspace(scatter, width, rng, known=counted.found)
-        gamma = float(GAMMA_SCALE * start.values[0] if self.gamma == "scale" else self.gamma)
-        return start, SavedFit(gamma, width, solver, {})
+        gamma = float(GAMMA_SCALE * spectrum.values[0] if self.gamma == "scale" else self.gamma)
+        return spectrum.subspace, SavedFit(gamma, width, solver, {})
 
     def _open_checkpoint(self, table: FittedTable, control: FeatureControl) -> Checkpoint | None:
         if self.checkpoint is None:
@@ -327,7 +330,8 @@ class SPCAFS(BlockFitting):
         named = ("n_components", "gamma", "p", "scaling", "eps", "solver", "tol")
         return {name: _plain(getattr(self, name)) for name in named}
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
         check_choice("solver", self.solver, ("auto", "block", "dense"))
         check_positive("p", self.p, at_most=1.0, hint="p = 1 is the convex-like default.")
         check_positive("eps", self.eps, at_most=1.0, hint="It smooths squared row norms at zero.")
@@ -344,8 +348,7 @@ class SPCAFS(BlockFitting):
         if not share and not (isinstance(m, str) and m == "auto"):
             check_count("n_components", m, hint="Or a share in (0, 1), or 'auto'.")
         check_verbose(self.verbose)
-        check_seed(self.random_state)
-        super()._check_parameters()
+        super().check_parameters()
 
     def _read_control(self, n_features: int) -> FeatureControl:
         """What the user decided before the data do."""
@@ -357,29 +360,6 @@ class SPCAFS(BlockFitting):
             must_keep=self.must_keep,
             never_keep=self.never_keep,
         )
-
-    def _count_components(
-        self, scatter: SymmetricOperator, table: FittedTable, rng: np.random.Generator
-    ) -> Leading:
-        """The number of columns of W, from the setting and the spectrum of S."""
-        n_samples, n_usable = table.n_samples, len(table.usable)
-        limit = min(n_samples - 1, n_usable)
-        if is_whole(self.n_components):
-            width = check_count(
-                "n_components",
-                self.n_components,
-                at_most=limit,
-                hint=f"X has {n_samples} samples and {n_usable} columns that vary, hence at most "
-                f"min(samples - 1, columns) = {limit} components.",
-            )
-            return Leading(width, None)
-        if is_real(self.n_components):
-            wanted = self.n_components * float(table.moments.sum_of_squares.sum())
-            return count_leading(scatter, lambda values: _first_past(values, wanted), limit, rng)
-        freedom = n_samples - 1
-        edge = freedom * null_edge(table.moments.sum_of_squares / freedom, freedom)
-        most = min(limit, MOST_AUTO_COMPONENTS)
-        return count_leading(scatter, lambda values: _count_above(values, edge), most, rng)
 
     def _choose_solver(self, n_samples: int, n_features: int, width: int) -> str:
         if self.solver != "auto":
@@ -394,17 +374,16 @@ class SPCAFS(BlockFitting):
         fit: SavedFit,
         keep: Keep | None,
     ) -> SPCAFSResult:
-        common: dict[str, Any] = {
-            "max_iter": self.max_iter,
-            "tol": self.tol,
-            "callback": self._on_step,
-        }
-        if fit.solver == "dense":
-            saved = fit.run or None
-            return solve_dense(
-                scatter.dense(), fit.width, penalty, saved=saved, keep=keep, **common
-            )
-        return solve_block(scatter, start, penalty, keep=keep, **common)
+        solve = solve_dense if fit.solver == "dense" else solve_block
+        return solve(
+            scatter,
+            start,
+            penalty,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callback=self._on_step,
+            keep=keep,
+        )
 
     def _on_step(self, progress: Progress) -> None:
         if self.verbose:
@@ -420,6 +399,19 @@ class SPCAFS(BlockFitting):
             self.callback(progress)
 
 
+def check_component_count(n_components: Any, n_samples: int, n_usable: int) -> None:
+    """Raise if more components are asked for than a table has."""
+    limit = min(n_samples - 1, n_usable)
+    if is_whole(n_components):
+        check_count(
+            "n_components",
+            n_components,
+            at_most=limit,
+            hint=f"X has {n_samples} samples and {n_usable} columns that vary, hence at most "
+            f"min(samples - 1, columns) = {limit} components.",
+        )
+
+
 def _plain(value: float | str) -> float | str:
     """A setting as JSON holds it."""
     return value if isinstance(value, str) else float(value)
@@ -431,18 +423,6 @@ def _ensure_log_handler() -> None:
         logger.addHandler(logging.StreamHandler())
     if not logger.isEnabledFor(logging.INFO):
         logger.setLevel(logging.INFO)
-
-
-def _first_past(values: FloatArray, wanted: float) -> int | None:
-    """How many leading values sum to ``wanted``; None if not all of these do."""
-    reached = np.flatnonzero(np.cumsum(values) >= wanted * (1 - 1e-12))
-    return int(reached[0]) + 1 if len(reached) else None
-
-
-def _count_above(values: FloatArray, edge: float) -> int | None:
-    """How many leading values exceed ``edge``, at least 1; None if all of these do."""
-    above = int(np.sum(values > edge))
-    return max(above, 1) if above < len(values) else None
 
 
 def _with_fixed_signs(W: FloatArray) -> FloatArray:
