@@ -134,7 +134,7 @@ def test_a_wheel_carries_the_studies_and_the_pages():
     carried = SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     studies = {path.relative_to(ROOT).as_posix() for path in (ROOT / "experiments").glob("*.toml")}
     assert set(carried) == studies
-    assert all(target.startswith("keepers/evaluation/study_files/") for target in carried.values())
+    assert all(target.startswith("keepers/studies/study_files/") for target in carried.values())
 
 
 def test_every_public_name_exists_and_is_documented():

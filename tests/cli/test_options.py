@@ -10,8 +10,8 @@ from keepers.cli.console import in_words, printable
 from keepers.cli.fitting import StepsLeft
 from keepers.cli.settings import METHODS
 from keepers.data.scaling import SCALINGS
-from keepers.evaluation import comparison
 from keepers.exceptions import ParameterError
+from keepers.studies import comparison
 
 
 def test_the_names_in_the_help_are_the_names_that_exist():

@@ -9,12 +9,12 @@ from typer.core import TyperGroup
 
 from keepers import __version__
 from keepers.cli.apply import apply
-from keepers.cli.compare import compare
 from keepers.cli.console import COULD_NOT, cut, end_with, flush_results, printable
-from keepers.cli.datasets import datasets
-from keepers.cli.reproduce import reproduce
 from keepers.cli.select import select
 from keepers.cli.tune import tune
+from keepers.studies.commands import compare
+from keepers.studies.datasets_command import datasets
+from keepers.studies.reproduce import reproduce
 
 __all__ = ["app"]
 

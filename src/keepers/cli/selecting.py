@@ -1,6 +1,5 @@
 """What `keepers select` does: fit, write, show."""
 
-import platform
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from keepers._versions import package_versions
 from keepers.cli.console import as_unicode, note
 from keepers.cli.fitting import fit_with_progress
 from keepers.cli.output import KeptFeature, print_json, print_kept, printable
@@ -16,7 +16,6 @@ from keepers.data import scale_samples
 from keepers.data.recipe import Recipe, checksum
 from keepers.data.table import LabelledTable
 from keepers.data.wording import listed
-from keepers.evaluation.environment import package_versions
 from keepers.exceptions import DataError
 from keepers.linalg.moments import column_moments
 from keepers.reporting.selection import make_report, nearest_neighbours
@@ -186,7 +185,7 @@ def recipe_of(selection: Selection) -> Recipe:
         source=as_unicode(selection.name),
         shape=selection.shape,
         checksum=selection.checksum(),
-        versions={"python": platform.python_version(), **package_versions()},
+        versions=package_versions(),
     )
 
 

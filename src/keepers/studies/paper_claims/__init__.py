@@ -1,0 +1,1 @@
+"""The claims of the SPCAFS paper, held against a study."""

@@ -1,0 +1,280 @@
+"""What the paper says about ACC and NMI against the number of features."""
+
+from itertools import pairwise
+
+from keepers.studies.results import Claim, Evidence, Statement, points, untestable, verdict_of
+from keepers.studies.scores import ALL_FEATURES, MEASURES, Measure
+
+__all__ = ["clustering_claims"]
+
+CLEAR = 0.02
+BUMP = 0.01
+PALM = "PalmData25"
+IMM = "Imm40"
+_WHERE = "Clustering results, "
+
+
+def clustering_claims(evidence: Evidence) -> list[Claim]:
+    """Claims about clusterings, in the paper's order."""
+    return [
+        _beats_all_features(evidence),
+        _palm_below_baseline(evidence),
+        _palm_above_rivals(evidence),
+        _palm_approaches(evidence),
+        _curves_rise_and_fall(evidence),
+        _exceeds_everywhere(evidence),
+        _imm_second_best(evidence),
+        _imm_margin(evidence, "acc", 5),
+        _imm_margin(evidence, "nmi", 3),
+        _laplacian_score(evidence),
+        _absolute_figures(),
+    ]
+
+
+def _beats_all_features(evidence: Evidence) -> Claim:
+    said = Statement(
+        "all-features",
+        "Features chosen by SPCAFS cluster clearly better than all features, in ACC and NMI, on "
+        "almost all data sets.",
+        _WHERE + "1",
+        f"A clear gain is a mean over k (tuned) at least {100 * CLEAR:.0f} points above all "
+        "features; almost all is all but one at most. ACC and NMI must both pass.",
+    )
+    baseline = evidence.named(ALL_FEATURES)
+    numbers, passes = [], []
+    for measure in MEASURES:
+        gains = {d: evidence.gain(d, baseline, measure) for d in evidence.tuned.data}
+        known = {data: gain for data, gain in gains.items() if gain is not None}
+        if len(known) < len(gains) or not known:
+            return untestable(said, _lacking(gains))
+        clear = sum(gain >= CLEAR for gain in known.values())
+        passes.append(clear >= len(known) - 1)
+        listed = ", ".join(f"{data} {points(gain)}" for data, gain in known.items())
+        numbers.append(f"{measure.upper()}: clear gain on {clear} of {len(known)} ({listed})")
+    return Claim(*said, verdict_of(all(passes)), tuple(numbers))
+
+
+def _palm_below_baseline(evidence: Evidence) -> Claim:
+    said = Statement(
+        "palm-below",
+        "On PalmData25 SPCAFS stays below all features in ACC and NMI.",
+        _WHERE + "1",
+        "The mean over k (tuned) is below that of all features, in both measures.",
+    )
+    baseline = evidence.named(ALL_FEATURES)
+    gains = {m: evidence.gain(PALM, baseline, m) for m in MEASURES}
+    known = [gain for gain in gains.values() if gain is not None]
+    if len(known) < len(MEASURES):
+        return untestable(said, f"No scores of SPCAFS and all features on {PALM}.")
+    numbers = tuple(f"{m.upper()} {points(g)} points" for m, g in zip(MEASURES, known, strict=True))
+    return Claim(*said, verdict_of(all(gain < 0 for gain in known)), numbers)
+
+
+def _palm_above_rivals(evidence: Evidence) -> Claim:
+    said = Statement(
+        "palm-above",
+        "On PalmData25 SPCAFS is nevertheless above every other method.",
+        _WHERE + "1",
+        "Its mean over k (tuned) exceeds that of every other method, in both measures.",
+    )
+    return _above_rivals(evidence, said, (PALM,))
+
+
+def _exceeds_everywhere(evidence: Evidence) -> Claim:
+    said = Statement(
+        "exceeds-all",
+        "SPCAFS exceeds every other method on all data sets.",
+        _WHERE + "3",
+        "On every data set its mean over k (tuned) exceeds that of every other method that ran "
+        "there, in ACC and NMI.",
+    )
+    return _above_rivals(evidence, said, evidence.tuned.data)
+
+
+def _above_rivals(evidence: Evidence, said: Statement, names: tuple[str, ...]) -> Claim:
+    if waiting := evidence.unfinished(names):
+        return untestable(said, waiting)
+    numbers, won_all = [], True
+    for measure in MEASURES:
+        losses, compared = [], 0
+        for data in names:
+            gains = {rival: evidence.gain(data, rival, measure) for rival in evidence.rivals}
+            known = {rival: gain for rival, gain in gains.items() if gain is not None}
+            if not known:
+                return untestable(said, f"No scores of SPCAFS and another method on {data}.")
+            compared += len(known)
+            best = min(known, key=lambda rival: known[rival])
+            behind = sum(gain <= 0 for gain in known.values())
+            if behind:
+                losses.append((data, behind, best, known[best]))
+        won_all = won_all and not losses
+        lost = sum(behind for _, behind, *_ in losses)
+        text = f"{measure.upper()}: ahead in {compared - lost} of {compared} comparisons"
+        if losses:
+            told = [f"{data}: {best} leads by {-100 * gain:.1f}" for data, _, best, gain in losses]
+            text += f" (behind on {'; '.join(told)} points)"
+        numbers.append(text)
+    return Claim(*said, verdict_of(won_all), tuple(numbers))
+
+
+def _palm_approaches(evidence: Evidence) -> Claim:
+    said = Statement(
+        "palm-approaches",
+        "On PalmData25 SPCAFS approaches the baseline as the number of features grows.",
+        _WHERE + "1",
+        "The distance to all features (tuned) is smaller at the largest k than at the smallest, "
+        "and grows by at most a point from any k to the next, in both measures.",
+    )
+    baseline, own = evidence.named(ALL_FEATURES), evidence.own
+    if PALM not in evidence.tuned.data or baseline is None or own is None:
+        return untestable(said, f"The study lacks {PALM}, SPCAFS or all features.")
+    numbers, passes = [], []
+    for measure in MEASURES:
+        floor = evidence.tuned.curve(PALM, baseline, measure)
+        curve = evidence.tuned.curve(PALM, own, measure)
+        if not floor or len(curve) < 2:
+            return untestable(said, f"No scores of SPCAFS and all features on {PALM}.")
+        level = next(iter(floor.values()))
+        gaps = [abs(level - value) for value in curve.values()]
+        steps = [after - before for before, after in pairwise(gaps)]
+        passes.append(gaps[-1] < gaps[0] and max(steps) <= BUMP)
+        numbers.append(
+            f"{measure.upper()}: {100 * gaps[0]:.1f} points away at k = {min(curve)}, "
+            f"{100 * gaps[-1]:.1f} at k = {max(curve)}"
+        )
+    return Claim(*said, verdict_of(all(passes)), tuple(numbers))
+
+
+def _curves_rise_and_fall(evidence: Evidence) -> Claim:
+    said = Statement(
+        "rise-and-fall",
+        "With more features the curves of ACC and NMI in general rise first and then fall.",
+        _WHERE + "2",
+        "A curve (tuned) rises and falls if its highest value is at neither end and at least a "
+        "point above both ends; in general is more than half of all curves, in both measures.",
+    )
+    comparison, own = evidence.tuned, evidence.own
+    if waiting := evidence.unfinished(comparison.data):
+        return untestable(said, waiting)
+    methods = [m for m in (own, *evidence.rivals) if m is not None]
+    numbers, passes = [], []
+    for measure in MEASURES:
+        shapes = {
+            (data, method): list(curve.values())
+            for data in comparison.data
+            for method in methods
+            if len(curve := comparison.curve(data, method, measure)) >= 3
+        }
+        lacking = [data for data in comparison.data if (data, own) not in shapes]
+        if lacking:
+            names = ", ".join(lacking)
+            return untestable(said, f"SPCAFS has no curve of three or more k on {names}.")
+        bumps = [place for place, curve in shapes.items() if _has_bump(curve)]
+        rising = sum(curve[-1] == max(curve) for curve in shapes.values())
+        passes.append(len(bumps) > len(shapes) / 2)
+        own_bumps = [data for data, method in bumps if method == own]
+        numbers.append(
+            f"{measure.upper()}: {len(bumps)} of {len(shapes)} curves do, {rising} are highest at "
+            f"the largest k; SPCAFS: {', '.join(own_bumps) or 'none'}"
+        )
+    return Claim(*said, verdict_of(all(passes)), tuple(numbers))
+
+
+def _has_bump(curve: list[float]) -> bool:
+    return max(curve[1:-1]) - max(curve[0], curve[-1]) >= BUMP
+
+
+def _imm_second_best(evidence: Evidence) -> Claim:
+    said = Statement(
+        "imm-second",
+        "On Imm40 MCFS is the second best method after SPCAFS.",
+        _WHERE + "3",
+        "Ordered by mean over k of ACC (tuned), SPCAFS is first and MCFS second among the methods.",
+    )
+    if waiting := evidence.unfinished((IMM,)):
+        return untestable(said, waiting)
+    means = {
+        method: evidence.tuned.mean_over_k(IMM, method, "acc", complete=False)
+        for method in (evidence.own, *evidence.rivals)
+        if method is not None and IMM in evidence.tuned.data
+    }
+    known = {method: mean for method, mean in means.items() if mean is not None}
+    mcfs = evidence.named("MCFS")
+    if evidence.own not in known or mcfs not in known:
+        return untestable(said, f"No scores of SPCAFS and MCFS on {IMM}.")
+    order = sorted(known, key=lambda method: -known[method])
+    listed = ", ".join(f"{method} {known[method]:.3f}" for method in order[:4])
+    place = f"MCFS is number {order.index(mcfs) + 1} of {len(order)}"
+    return Claim(*said, verdict_of(order[:2] == [evidence.own, mcfs]), (listed, place))
+
+
+def _imm_margin(evidence: Evidence, measure: Measure, claimed: int) -> Claim:
+    said = Statement(
+        f"imm-{measure}",
+        f"On Imm40 SPCAFS is on average {claimed} percent better in {measure.upper()} than MCFS.",
+        _WHERE + "3",
+        f"The difference of the means over k (tuned), in percentage points, rounds to {claimed} "
+        "or more.",
+    )
+    own, mcfs = evidence.own, evidence.named("MCFS")
+    means = None
+    if IMM in evidence.tuned.data and own is not None and mcfs is not None:
+        means = evidence.tuned.paired_means(IMM, own, mcfs, measure)
+    if means is None:
+        return untestable(said, f"No scores of SPCAFS and MCFS on {IMM}.")
+    gain = means[0] - means[1]
+    text = (
+        f"{points(gain)} points ({means[0]:.3f} against {means[1]:.3f}, "
+        f"{points(gain / means[1])} % of the latter)"
+    )
+    return Claim(*said, verdict_of(100 * gain >= claimed - 0.5), (text,))
+
+
+def _laplacian_score(evidence: Evidence) -> Claim:
+    said = Statement(
+        "lapscore",
+        "LapScore may work well with two clusters but is likely to fail with more.",
+        "Related work",
+        f"With two classes its mean over k of ACC is at least {100 * CLEAR:.0f} points above "
+        "Random on every such set; with more classes it is not above Random on more than half of "
+        "the sets. One two-class set is weak evidence either way.",
+    )
+    laplacian, random = evidence.named("LaplacianScore"), evidence.named("RandomScore")
+    if laplacian is None or random is None:
+        return untestable(said, "The study lacks LapScore or Random.")
+    if waiting := evidence.unfinished(evidence.tuned.data):
+        return untestable(said, waiting)
+    gains = {
+        data: pair[0] - pair[1]
+        for data in evidence.tuned.data
+        if (pair := evidence.tuned.paired_means(data, laplacian, random, "acc")) is not None
+    }
+    n_classes = {data: evidence.run.tables[data].n_classes for data in gains}
+    two = {data: gain for data, gain in gains.items() if n_classes[data] == 2}
+    more = {data: gain for data, gain in gains.items() if n_classes[data] > 2}
+    if not two or not more:
+        return untestable(said, "It takes a set with two classes and one with more.")
+    failed = sum(gain <= 0 for gain in more.values())
+    holds = min(two.values()) >= CLEAR and failed > len(more) / 2
+    listed = ", ".join(
+        f"{data} ({n_classes[data]} classes) {points(gain)}" for data, gain in gains.items()
+    )
+    text = f"Not above Random on {failed} of {len(more)} sets with more than two classes"
+    return Claim(*said, verdict_of(holds), (text, f"Against Random: {listed}"))
+
+
+def _absolute_figures() -> Claim:
+    said = Statement(
+        "absolute",
+        "ACC and NMI have the heights shown in the paper's figures.",
+        "Figures of ACC and NMI",
+        "A curve would have to lie within two points of the printed one.",
+    )
+    return untestable(
+        said, "The paper gives these numbers in plots only, and its text repeats none of them."
+    )
+
+
+def _lacking(gains: dict[str, float | None]) -> str:
+    missing = ", ".join(data for data, gain in gains.items() if gain is None)
+    return f"No scores of SPCAFS and all features on {missing or 'any data set'}."
