@@ -15,7 +15,6 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from keepers.data.wording import closest, first_line
 from keepers.exceptions import ParameterError, shortened
 
 if TYPE_CHECKING:
@@ -150,6 +149,8 @@ def find_method(name: str) -> Method:
     for method in known.values():
         if name.lower() in (method.name, method.class_name.lower()):
             return method
+    from keepers.data.wording import closest  # brings NumPy, which the help does not need
+
     raise ParameterError(
         f"There is no method {shortened(name)}.{closest(name, known)} The methods are "
         f"{', '.join(known)}, or MODULE:CLASS for one of your own."
@@ -169,6 +170,7 @@ def all_selectors() -> "dict[str, type[RankingSelector]]":
 
 
 def _load(target: str) -> "type[RankingSelector]":
+    from keepers.data.wording import first_line
     from keepers.selectors.ranking import RankingSelector
 
     if not target.startswith("keepers.") and os.getcwd() not in sys.path:

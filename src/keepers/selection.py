@@ -4,7 +4,7 @@ The terminal, ``--json``, the recipe and the report all read one `Selection`, so
 disagree.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -209,7 +209,7 @@ class Selection:
             return {int(column): (None, float("nan")) for column in skipped} if known else {}
         kept = kept[self.variances[kept] > 0.0]
         correlations = ColumnCorrelations(self.X, self.moments)
-        found = {}
+        found: dict[int, tuple[str | None, float]] = {}
         for start in range(0, len(skipped), _AT_ONCE):
             block = skipped[start : start + _AT_ONCE]
             r = correlations.between(block, kept)
@@ -288,7 +288,7 @@ def describe_selection(
 def describe_fit(
     selector: Any,
     X: Any,
-    feature_names: Sequence[str],
+    feature_names: Iterable[str],
     *,
     k: int | float | None = None,
     source: str | None = None,
@@ -297,8 +297,7 @@ def describe_fit(
     seconds_choosing: float = 0.0,
 ) -> Selection:
     """The same for values that the fit has just checked; X is None if it read them in blocks."""
-    names = np.empty(len(feature_names), dtype=object)
-    names[:] = [str(name) for name in feature_names]
+    names = np.array([str(name) for name in feature_names], dtype=object)
     weights = getattr(selector, "penalty_weights_", None)
     active = getattr(selector, "n_active_", getattr(selector, "n_live_", None))
     return Selection(
@@ -323,11 +322,11 @@ def describe_fit(
 
 def _moments_of(selector: Any, X: Any) -> ColumnMoments:
     """As the fit stored them; measured here for methods that do not, or in single precision."""
-    mean, variance = getattr(selector, "mean_", None), getattr(selector, "var_", None)
-    n_samples = getattr(selector, "n_samples_seen_", None)
-    stored = mean is not None and variance is not None and n_samples is not None
-    if X is None or (stored and mean.dtype == np.float64 and n_samples == X.shape[0]):
-        return ColumnMoments(n_samples, mean, n_samples * variance)
+    stored = all(hasattr(selector, name) for name in ("mean_", "var_", "n_samples_seen_"))
+    exact = stored and selector.mean_.dtype == np.float64
+    if X is None or (exact and selector.n_samples_seen_ == X.shape[0]):
+        n_samples = selector.n_samples_seen_
+        return ColumnMoments(n_samples, selector.mean_, n_samples * selector.var_)
     return column_moments(X)
 
 

@@ -77,13 +77,13 @@ def write_table(
     return path
 
 
-def check_writable(path: str | Path) -> None:
-    """Raise if no table can be written to ``path``: before long work, not after it.
+def check_writable(path: str | Path, *, force: bool = True) -> None:
+    """Raise if `write_table` could not write to ``path`` now: before long work, not after it.
 
-    An existing file is no obstacle here; `write_table` asks for ``force`` then.
+    An existing file is no obstacle unless ``force`` is False.
     """
     _writer(Path(path))
-    check_target(path, force=True)
+    check_target(path, force=force)
 
 
 def _writer(path: Path) -> tuple[str, Callable[[Path, WrittenTable, str], None]]:

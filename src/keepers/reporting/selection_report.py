@@ -12,7 +12,7 @@ from keepers.data.replacing import whole_file
 from keepers.reporting.selection_figures import draw
 from keepers.reporting.selection_page import render
 from keepers.reporting.selection_summary import SelectionSummary, summarise
-from keepers.selection import describe_selection
+from keepers.selection import Selection, describe_selection
 
 __all__ = ["SelectionReport", "make_report"]
 
@@ -22,6 +22,13 @@ class SelectionReport:
     """A report on one selection: save it, or let a notebook show it."""
 
     summary: SelectionSummary
+
+    @classmethod
+    def of(cls, selection: Selection, **shown: Any) -> "SelectionReport":
+        """The report on a described selection; what else is shown is as for `make_report`."""
+        for module in ("matplotlib", "jinja2"):
+            optional(module, "Reports")
+        return cls(summarise(selection, **shown))
 
     @cached_property
     def html(self) -> str:
@@ -126,20 +133,16 @@ def make_report(
     >>> report
     <SelectionReport: 40 of 2308 features by SPCAFS; .save('report.html') writes it>
     """
-    for module in ("matplotlib", "jinja2"):
-        optional(module, "Reports")
     selection = describe_selection(
         selector, X, feature_names=feature_names, k=k, source=source, seconds=seconds
     )
-    return SelectionReport(
-        summarise(
-            selection,
-            sample_names=sample_names,
-            labels=labels,
-            image_shape=image_shape,
-            image_order=image_order,
-            title=title,
-            command=command,
-            path=path,
-        )
+    return SelectionReport.of(
+        selection,
+        sample_names=sample_names,
+        labels=labels,
+        image_shape=image_shape,
+        image_order=image_order,
+        title=title,
+        command=command,
+        path=path,
     )

@@ -8,8 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from keepers.cli.console import in_words, note, say, stderr
-from keepers.cli.output import printable
+from keepers.cli.console import in_words, note, printable, say, stderr
 from keepers.studies.report_writing import write_study
 from keepers.studies.runner import Progress as StudyProgress
 from keepers.studies.runner import StudyRun, run_study

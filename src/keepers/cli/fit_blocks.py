@@ -1,8 +1,6 @@
-"""What `keepers select` does with tables that are read in blocks, here or on a cluster."""
+"""Fits of `keepers select` to tables that are read in blocks, here or on a cluster."""
 
 import glob
-import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,13 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from keepers._protocols import BlockTable, IndexArray, RowBlock
-from keepers.cli.console import waiting
-from keepers.cli.fitting import showing_steps
-from keepers.cli.output import KeptFeature
-from keepers.cli.selecting import Selection
+from keepers.cli.console import as_unicode, progress_line
+from keepers.cli.fit import fit_progress
 from keepers.data.blocks.arrays import ArrayBlocks
 from keepers.data.blocks.local import LocalBlocks
 from keepers.data.blocks.opening import open_blocks
@@ -25,8 +19,7 @@ from keepers.data.dask_blocks import DaskBlocks
 from keepers.data.dask_cluster import dask_client
 from keepers.data.opening import open_table
 from keepers.exceptions import ParameterError
-
-__all__ = ["BlockRequest", "select_in_blocks"]
+from keepers.selection import Selection, describe_fit
 
 PARTS_PER_WORKER = 4
 SECONDS_BETWEEN = 0.2
@@ -34,7 +27,7 @@ SECONDS_BETWEEN = 0.2
 
 @dataclass(frozen=True)
 class BlockRequest:
-    """How a table is to be read: in which memory, by whom."""
+    """How a table is to be read in blocks: with how much memory, by which workers."""
 
     memory: str | None
     workers: int | None
@@ -73,46 +66,24 @@ class BlockRequest:
                 )
 
 
-@dataclass(frozen=True)
-class BlockSelection(Selection):
-    """From a table that was read in blocks."""
-
-    source: BlockTable
-
-    @property
-    def name(self) -> str:
-        """Name of the table."""
-        return self.source.name
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Samples and features."""
-        return self.selector.n_samples_seen_, self.source.n_features
-
-    def checksum(self) -> str:
-        """Of names, number of rows, means and variances: the values are not read again."""
-        told = [[str(name) for name in _names(self.source)], self.selector.n_samples_seen_]
-        digest = hashlib.sha256(json.dumps(told).encode())
-        for values in (self.selector.mean_, self.selector.var_):
-            digest.update(np.ascontiguousarray(values).data)
-        return f"moments:{digest.hexdigest()}"
-
-
-def select_in_blocks(
+def fit_in_blocks(
     data: str,
     selector: Any,
     request: BlockRequest,
-    *,
     roles: dict[str, Any],
-    decide: Callable[[Any, Sequence[str]], None],
+    decide: Callable[[Sequence[str]], None],
+    *,
     threads: int | None,
     quiet: bool,
     debug: bool,
-) -> BlockSelection:
-    """Open, fit, and describe each kept feature. ``decide`` is told the names of the features."""
-    with waiting(f"opening {data}", quiet=quiet):
-        local = _opened(data, roles)
-    decide(selector, [str(name) for name in _names(local)])
+) -> Selection:
+    """Open, fit and describe. ``decide`` gets the names of the features."""
+    with progress_line(f"opening {data}", quiet=quiet):
+        local = _open(data, roles)
+    names = [f"x{column}" for column in range(local.n_features)]
+    if local.feature_names is not None:
+        names = [str(name) for name in local.feature_names]
+    decide(names)
     selector.set_params(memory_limit=request.memory, checkpoint=request.checkpoint)
     on_cluster = request.workers is not None or request.scheduler is not None
     cluster = (
@@ -123,7 +94,7 @@ def select_in_blocks(
     began = time.perf_counter()
     with (
         cluster as client,
-        showing_steps(selector, f"reading {local.name}", threads=threads, quiet=quiet) as show,
+        fit_progress(selector, f"reading {local.name}", threads=threads, quiet=quiet) as show,
     ):
         source: BlockTable = WatchedBlocks(local, show)
         if client is not None:
@@ -131,38 +102,18 @@ def select_in_blocks(
             source = DaskBlocks.of_parts(local.parts(PARTS_PER_WORKER * n_workers), local.name)
         selector.fit_blocks(source)
     seconds = time.perf_counter() - began
-    top = selector.top()
-    names = _names(local)
-    kept = tuple(
-        KeptFeature(
-            column=int(column),
-            name=str(names[column]),
-            score=float(top.scores[rank]),
-            variance=float(selector.var_[column]),
-            neighbour=None,
-            correlation=float("nan"),
-        )
-        for rank, column in enumerate(top.indices)
-    )
-    share = float(selector.var_[top.indices].sum() / selector.var_.sum())
-    return BlockSelection("raw", selector, kept, share, seconds, local)
+    return describe_fit(selector, None, names, source=as_unicode(local.name), seconds=seconds)
 
 
-def _opened(data: str, roles: dict[str, Any]) -> LocalBlocks:
+def _open(data: str, roles: dict[str, Any]) -> LocalBlocks:
     if os.path.exists(data) or glob.has_magic(data) or Path(data).suffix:
         return open_blocks(data, **roles)
     table = open_table(data, **roles)  # a bundled or catalogued set, by its name
     return ArrayBlocks(table.X, table.name, table.feature_names)
 
 
-def _names(source: BlockTable) -> Sequence[Any]:
-    if source.feature_names is not None:
-        return list(source.feature_names)
-    return [f"x{column}" for column in range(source.n_features)]
-
-
 class WatchedBlocks(LocalBlocks):
-    """A table that tells how far its reading is."""
+    """A table that shows how much of it was read."""
 
     def __init__(self, watched: LocalBlocks, show: Callable[[str], None]) -> None:
         self._watched = watched
@@ -182,10 +133,10 @@ class WatchedBlocks(LocalBlocks):
             n_rows += block.values.shape[0]
             now = time.monotonic()
             if now - last_shown > SECONDS_BETWEEN:
-                self._show(f"pass {self._n_passes}: {self._so_far(n_rows)}")
+                self._show(f"pass {self._n_passes}: {self._rows_read(n_rows)}")
                 last_shown = now
 
-    def _so_far(self, n_rows: int) -> str:
+    def _rows_read(self, n_rows: int) -> str:
         if self.n_samples is None:
             return f"{n_rows:,} rows of {self.name}"
         return f"{n_rows:,} of {self.n_samples:,} rows ({n_rows / self.n_samples:.0%})"

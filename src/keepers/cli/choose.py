@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,25 +11,13 @@ from typing import Any
 import joblib
 import numpy as np
 
-from keepers.cli.console import counting, note
+from keepers.cli.console import progress_line
 from keepers.cli.options import available_cores
-from keepers.cli.settings import make_selector, selector_class
 from keepers.data.table import LabelledTable
 from keepers.exceptions import DataError, KeepersWarning, ParameterError
+from keepers.selectors import SPCAFS
 from keepers.selectors.fitted_table import read_table
 from keepers.tuning import SettingsChoice, Structure, find_structure, select_settings
-
-__all__ = [
-    "Choice",
-    "as_options",
-    "choose",
-    "counted",
-    "processes",
-    "search",
-    "settle",
-    "why_so_many",
-    "without_structure",
-]
 
 SEARCHED = ("n_components", "p", "scaling", "max_correlation")
 WORTH_PROCESSES = 100_000
@@ -45,59 +34,44 @@ class Choice:
     """A sentence."""
     options: tuple[str, ...]
     """The same as options of `keepers select`."""
-
-
-def settle(
-    selector: Any,
-    given: dict[str, Any],
-    table: LabelledTable,
-    X: Any,
-    *,
-    seed: int,
-    threads: int | None,
-    quiet: bool,
-) -> tuple[str, ...]:
-    """Give the selector what the user left open, say why, and return it as options."""
-    if selector.n_features_to_select is not None:
-        return ()
-    choice = choose(selector, given, table, X, seed=seed, threads=threads, quiet=quiet)
-    note(choice.why, quiet=quiet)
-    selector.set_params(**choice.params)
-    return choice.options
+    seconds: float
 
 
 def choose(
     selector: Any,
     given: dict[str, Any],
     table: LabelledTable,
-    X: Any,
     *,
     seed: int,
     threads: int | None,
     quiet: bool,
 ) -> Choice:
     """Choose the number of features, and for SPCAFS the settings that are not in ``given``."""
+    began = time.perf_counter()
     never = selector.get_params().get("never_keep") or []
     allowed = np.setdiff1d(np.arange(table.n_features), never)
-    X = X[:, allowed] if len(never) else X
-    if isinstance(selector, selector_class("spcafs")):
-        selector.check_parameters()  # before the search, not after it
-        held = _held(given)
+    X = table.X[:, allowed] if len(never) else table.X
+    if isinstance(selector, SPCAFS):
+        held = _hold(given)
         found = search(X, None, held, seed=seed, threads=threads, quiet=quiet)
         structure, params = found.structure, {**found.best.params, **held}
     else:
         structure, params, found = _structure(X, seed), {}, None
     if not structure.found:
-        raise DataError(without_structure(table.name))
+        raise DataError(no_structure(table.name))
     must = selector.get_params().get("must_keep") or []
     k = max(structure.n_features_to_select, len(must))
-    why = f"Chosen without labels: {counted(k)}; {why_so_many(structure, X.shape[1])}"
+    why = f"Chosen without labels: {count_features(k)}; {why_so_many(structure, X.shape[1])}"
     if found is not None:
-        why += f"; {', '.join(as_settings(_rounded(params)))} {_strongest(found)}"
+        why += (
+            f"; {', '.join(as_settings(_round(params)))} had the strongest evidence of "
+            f"{len(found.trials)} combinations in {found.seconds:.1f} s (`keepers tune` shows it)"
+        )
     return Choice(
         {"n_features_to_select": k, **params},
         f"{why}.",
         as_options(k, {name: value for name, value in params.items() if name not in given}),
+        time.perf_counter() - began,
     )
 
 
@@ -110,17 +84,24 @@ def search(
     threads: int | None,
     quiet: bool,
 ) -> SettingsChoice:
-    """`select_settings`, with a line that says how far it is."""
+    """`select_settings`, with a line that shows the progress."""
     sequences: dict[str, Any] = {name: [value] for name, value in (held or {}).items()}
-    n_jobs = processes(X, threads)
-    with warnings.catch_warnings(), counting("trying settings", quiet=quiet) as show:
+    n_jobs = count_processes(X, threads)
+    with progress_line("trying settings", quiet=quiet) as show, warnings.catch_warnings():
         # The fit of the winner says again what there is to say about the table.
         warnings.simplefilter("ignore", KeepersWarning)
         _start_workers(n_jobs)
-        return select_settings(X, k, **sequences, random_state=seed, n_jobs=n_jobs, callback=show)
+        return select_settings(
+            X,
+            k,
+            **sequences,
+            random_state=seed,
+            n_jobs=n_jobs,
+            callback=lambda done, total: show(None, done, total),
+        )
 
 
-def processes(X: Any, threads: int | None) -> int:
+def count_processes(X: Any, threads: int | None) -> int:
     """How many processes to share fits among."""
     if threads is not None:
         return threads
@@ -129,7 +110,7 @@ def processes(X: Any, threads: int | None) -> int:
 
 
 def _start_workers(n_jobs: int) -> None:
-    """Start joblib's processes deaf to Ctrl-C: this process hears it, and ends them.
+    """Start joblib's processes with SIGINT ignored: this process receives it, and ends them.
 
     Otherwise each of them prints a traceback of its own. They inherit what is set here, and wait
     for the next to use joblib.
@@ -145,7 +126,7 @@ def _start_workers(n_jobs: int) -> None:
     list(answers)
 
 
-def _held(given: dict[str, Any]) -> dict[str, Any]:
+def _hold(given: dict[str, Any]) -> dict[str, Any]:
     if "gamma" in given:
         raise ParameterError(
             "Without -k the settings are chosen, and gamma with them, as a share of the leading "
@@ -156,18 +137,11 @@ def _held(given: dict[str, Any]) -> dict[str, Any]:
 
 def _structure(X: Any, seed: int) -> Structure:
     """The same answer as `select_settings` gets, without its fits."""
-    reader = make_selector("spcafs", None, {}, seed)
+    reader: Any = SPCAFS(random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KeepersWarning)
         usable = read_table(reader, X)
     return find_structure(usable.X, reader.random_generator())
-
-
-def _strongest(found: SettingsChoice) -> str:
-    return (
-        f"had the strongest evidence of {len(found.trials)} combinations in {found.seconds:.1f} s "
-        "(`keepers tune` shows it)"
-    )
 
 
 def why_so_many(structure: Structure, n_features: int) -> str:
@@ -182,7 +156,7 @@ def why_so_many(structure: Structure, n_features: int) -> str:
     return f"{clause}, fewer than up to the bend of the leverages ({knee})"
 
 
-def without_structure(name: str) -> str:
+def no_structure(name: str) -> str:
     """What to say when nothing was found."""
     return (
         f"No structure found in {name}: no feature is predicted by the others better than chance, "
@@ -190,8 +164,8 @@ def without_structure(name: str) -> str:
     )
 
 
-def counted(k: int) -> str:
-    """So many features."""
+def count_features(k: int) -> str:
+    """1 -> "1 feature", 2 -> "2 features"."""
     return "1 feature" if k == 1 else f"{k} features"
 
 
@@ -206,7 +180,7 @@ def as_options(k: int, params: dict[str, Any]) -> tuple[str, ...]:
     return ("-k", str(k), *settings)
 
 
-def _rounded(params: dict[str, Any]) -> dict[str, Any]:
+def _round(params: dict[str, Any]) -> dict[str, Any]:
     return {
         name: f"{value:.3g}" if isinstance(value, float) else value
         for name, value in params.items()

@@ -1,26 +1,39 @@
-"""The commands, gathered."""
+"""The command ``keepers``: its subcommands, gathered."""
 
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import typer
-from typer.core import TyperGroup
-
 from keepers import __version__
-from keepers.cli.apply import apply
-from keepers.cli.console import COULD_NOT, cut, end_with, flush_results, printable
-from keepers.cli.select import select
-from keepers.cli.tune import tune
-from keepers.studies.commands import compare
-from keepers.studies.datasets_command import datasets
-from keepers.studies.reproduce import reproduce
 
-__all__ = ["app"]
+try:
+    import typer
+    from typer.core import TyperGroup
+
+    from keepers.cli.apply import apply
+    from keepers.cli.console import (
+        COULD_NOT,
+        cut,
+        end_with,
+        flush_results,
+        make_streams_safe,
+        printable,
+    )
+    from keepers.cli.select import select
+    from keepers.cli.tune import tune
+    from keepers.studies.commands import compare
+    from keepers.studies.datasets_command import datasets
+    from keepers.studies.reproduce import reproduce
+except ModuleNotFoundError as error:
+    if error.name not in ("typer", "rich", "pydantic"):
+        raise
+    sys.exit(
+        f'keepers: the command needs {error.name}. Install it with: pip install "keepers[cli]"'
+    )
 
 
 class SafeCommands(TyperGroup):
-    """The commands; what the parser says of wrong options cannot steer the terminal either."""
+    """The commands; messages of the parser cannot steer the terminal either."""
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **settings: Any) -> Any:
         """Run the command and end the process."""
@@ -48,7 +61,7 @@ class SafeCommands(TyperGroup):
 app = typer.Typer(
     name="keepers",
     cls=SafeCommands,
-    help="Which features of an unlabelled table are worth keeping.",
+    help="Select the features of an unlabelled table that are worth keeping.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -60,7 +73,7 @@ for command in (select, tune, apply, compare, reproduce, datasets):
 
 def _show_version(asked: bool) -> None:
     if asked:
-        print(f"keepers {__version__}")
+        typer.echo(f"keepers {__version__}")
         raise typer.Exit
 
 
@@ -71,4 +84,10 @@ def _global_options(
         typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Which features of an unlabelled table are worth keeping."""
+    """Select the features of an unlabelled table that are worth keeping."""
+
+
+def main() -> None:
+    """Entry point of the command."""
+    make_streams_safe()
+    app()
