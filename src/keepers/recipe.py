@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["Recipe", "checksum", "moments_checksum"]
 
 LAYOUT = 1
-NOT_OF_THE_SELECTION = ("callback", "checkpoint")
 MOST_BYTES = 256 * 2**20
 
 
@@ -44,12 +43,11 @@ class Recipe:
     @classmethod
     def of(cls, selection: "Selection", checksum: str) -> "Recipe":
         """The recipe of a selection; ``checksum`` identifies the table it was made on."""
-        settings = selection.settings.items()
         return cls(
             features=tuple(feature.name for feature in selection.kept),
             scores=tuple(feature.score for feature in selection.kept),
             method=selection.method,
-            params={name: value for name, value in settings if name not in NOT_OF_THE_SELECTION},
+            params=selection.settings,
             scaling=selection.scaling,
             source=selection.source or "",
             shape=(selection.n_samples, selection.n_features),

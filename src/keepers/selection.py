@@ -27,6 +27,8 @@ __all__ = ["DroppedFeature", "KeptFeature", "Selection", "describe_fit", "descri
 FEWEST_COMPARED, MOST_COMPARED = 200, 500
 """How far down the ranking features are compared with the kept ones: all kept ones and at least
 the first 200, but never more than 500."""
+NOT_OF_THE_RESULT = ("callback", "checkpoint")
+"""Parameters of selectors that the result does not depend on."""
 _AT_ONCE = 256
 _TIE = 1e-7
 
@@ -72,7 +74,7 @@ class Selection:
     method: str
     """Name of the selector's class."""
     settings: Mapping[str, Any]
-    """Parameters of the selector."""
+    """Parameters of the selector that the result depends on."""
     k: int
     """Number of kept features."""
     feature_names: np.ndarray
@@ -302,7 +304,11 @@ def describe_fit(
     active = getattr(selector, "n_active_", getattr(selector, "n_live_", None))
     return Selection(
         method=type(selector).__name__,
-        settings=selector.get_params(deep=False),
+        settings={
+            name: value
+            for name, value in selector.get_params(deep=False).items()
+            if name not in NOT_OF_THE_RESULT
+        },
         k=len(selector.top(k)),
         feature_names=names,
         scores=np.asarray(selector.scores_, dtype=np.float64),

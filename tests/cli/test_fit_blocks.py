@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from keepers.data.recipe import Recipe
 
 from keepers import SPCAFS
 from keepers.data import dask_cluster
+from keepers.recipe import Recipe
 
 pytest.importorskip("pyarrow")
 

@@ -1,6 +1,5 @@
 """What the commands share."""
 
-
 import pytest
 
 from keepers.cli import options

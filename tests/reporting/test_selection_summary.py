@@ -15,7 +15,7 @@ from keepers.exceptions import DataError, ParameterError
 from keepers.linalg.moments import column_moments
 from keepers.reporting import selection_summary
 from keepers.reporting.selection_figures import draw
-from keepers.reporting.selection_page import page_data
+from keepers.reporting.selection_report import page_data
 from keepers.selection import correlation_matrix, describe_selection
 from keepers.tuning.structure import knee_of
 

@@ -1,7 +1,7 @@
 """`keepers apply`: a saved selection on new data."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -18,10 +18,6 @@ from keepers.cli.options import (
     QuietOption,
     as_bytes,
 )
-
-if TYPE_CHECKING:
-    from keepers._protocols import IndexArray
-    from keepers.data.table import LabelledTable
 
 
 @errors_in_one_sentence
@@ -48,7 +44,7 @@ def apply(
     """
     # Imported here, so that help and completion need not wait for NumPy.
     from keepers.data import open_table
-    from keepers.data.writing import check_writable
+    from keepers.data.writing import check_writable, write_columns
     from keepers.recipe import Recipe
 
     check_writable(out, force=force)
@@ -63,32 +59,9 @@ def apply(
     with progress_line(f"reading {data}", quiet=quiet):
         table = open_table(data, **roles, max_bytes=limit)
     columns = kept.columns_of(table.feature_names)
-    write_columns(table, columns, out, identifier=id, labels=labels, force=force)
+    names = {"identifier_name": id or "sample", "label_name": labels or "label"}
+    write_columns(out, table, columns, force=force, **names)
     note(
         f"Kept {len(columns)} of {table.n_features} features of {table.name}; wrote {out}",
         quiet=quiet,
-    )
-
-
-def write_columns(
-    table: "LabelledTable",
-    columns: "IndexArray",
-    path: Path,
-    *,
-    identifier: str | None,
-    labels: str | None,
-    force: bool,
-) -> None:
-    """Write some columns with the values they have in the table, and the names of its rows."""
-    from keepers.data.writing import write_table
-
-    write_table(
-        path,
-        table.X[:, columns],
-        table.feature_names[columns],
-        table.sample_names,
-        table.labels,
-        identifier_name=identifier or "sample",
-        label_name=labels or "label",
-        force=force,
     )

@@ -34,36 +34,30 @@ class BlockRequest:
     scheduler: str | None
     checkpoint: Path | None
 
-    def concerns(self, data: str) -> bool:
-        """Whether this table is to be read in blocks."""
-        asked = (self.memory, self.workers, self.scheduler, self.checkpoint)
-        if any(setting is not None for setting in asked):
-            return True
-        return os.path.isdir(data) or (not os.path.exists(data) and glob.has_magic(data))
 
-    def refuse(self, method: str, k: int | None, scaling: str, files: dict[str, Any]) -> None:
-        """Raise for what only a table in memory can give."""
-        if method.lower() != "spcafs":
+def refuse_in_memory(method: str, k: int | None, scaling: str, files: dict[str, Any]) -> None:
+    """Refuse what only a table in memory can give."""
+    if method.lower() != "spcafs":
+        raise ParameterError(
+            f"Only --method spcafs reads a table in blocks; {method} has to hold it in memory. "
+            "Name a single file, without --memory, --workers, --scheduler or --checkpoint."
+        )
+    if k is None:
+        raise ParameterError(
+            "A table read in blocks needs -k: choosing the number of features takes many fits "
+            "in memory. `keepers tune` on a sample of the rows gives one."
+        )
+    if scaling != "raw":
+        raise ParameterError(
+            f"--scale {scaling} needs the table in memory. For features of equal variance use "
+            "--set scaling=1."
+        )
+    for option, path in files.items():
+        if path is not None:
             raise ParameterError(
-                f"Only --method spcafs reads a table in blocks; {method} has to hold it in memory. "
-                "Name a single file, without --memory, --workers, --scheduler or --checkpoint."
+                f"{option} needs the table in memory, and this one is read in blocks. Use "
+                "--save, and `keepers apply` on each file, or on a sample."
             )
-        if k is None:
-            raise ParameterError(
-                "A table read in blocks needs -k: choosing the number of features takes many fits "
-                "in memory. `keepers tune` on a sample of the rows gives one."
-            )
-        if scaling != "raw":
-            raise ParameterError(
-                f"--scale {scaling} needs the table in memory. For features of equal variance use "
-                "--set scaling=1."
-            )
-        for option, path in files.items():
-            if path is not None:
-                raise ParameterError(
-                    f"{option} needs the table in memory, and this one is read in blocks. Use "
-                    "--save, and `keepers apply` on each file, or on a sample."
-                )
 
 
 def fit_in_blocks(

@@ -1,9 +1,11 @@
 """Options that several commands share, so that they read the same everywhere."""
 
+import glob
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -84,6 +86,15 @@ def refuse_existing(paths: Sequence[Path | None], force: bool) -> None:
     for path in paths:
         if path is not None:
             check_target(path, force=force)
+
+
+def reads_in_blocks(data: str, asked: Sequence[Any]) -> bool:
+    """Whether a table is to be read in blocks: if one of the options is given, or it is several
+    files.
+    """
+    if any(setting is not None for setting in asked):
+        return True
+    return os.path.isdir(data) or (not os.path.exists(data) and glob.has_magic(data))
 
 
 def as_bytes(text: str | None) -> int | None:

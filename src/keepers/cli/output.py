@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from keepers.cli.console import PlainConsole, as_unicode, note, printable, say
-from keepers.recipe import Recipe
 from keepers.selection import KeptFeature, Selection
 
 ON_A_TERMINAL = 20
@@ -18,17 +17,12 @@ LONGEST_NAME = 48
 
 
 def print_selection(
-    selection: Selection,
-    recipe: Recipe,
-    files: dict[str, Path | None],
-    *,
-    json: bool,
-    quiet: bool,
+    selection: Selection, files: dict[str, Path | None], *, json: bool, quiet: bool
 ) -> None:
     """Print the kept features, and what was written; with ``json`` all of it for machines."""
     written = {what: str(path) for what, path in files.items() if path is not None}
     if json:
-        print_json(as_json(selection, recipe, written))
+        print_json(as_json(selection, written))
         return
     _print_kept(selection)
     for line in _sentences(selection):
@@ -37,7 +31,7 @@ def print_selection(
         note(f"{what}: {path}", quiet=quiet)
 
 
-def as_json(selection: Selection, recipe: Recipe, written: dict[str, str]) -> dict[str, Any]:
+def as_json(selection: Selection, written: dict[str, str]) -> dict[str, Any]:
     """The result for machines."""
     others = [feature for feature in selection.dropped if feature.reason != "ranked below k"]
     return {
@@ -45,7 +39,7 @@ def as_json(selection: Selection, recipe: Recipe, written: dict[str, str]) -> di
         "n_samples": selection.n_samples,
         "n_features": selection.n_features,
         "method": selection.method,
-        "params": recipe.params,
+        "params": selection.settings,
         "scaling": selection.scaling,
         "k": selection.k,
         "variance_share": selection.variance_share,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from keepers.cli.apply import write_columns
 from keepers.cli.console import errors_in_one_sentence, note, progress_line, shell_command
 from keepers.cli.options import (
     METHOD_NAMES,
@@ -26,6 +25,7 @@ from keepers.cli.options import (
     as_bytes,
     as_image_shape,
     check_scaling,
+    reads_in_blocks,
     refuse_existing,
 )
 from keepers.exceptions import ParameterError
@@ -123,10 +123,8 @@ def select(
     """
     # Imported here, so that help and completion need not wait for scikit-learn.
     from keepers.cli.fit import keep_and_never, make_selector, read_settings
-    from keepers.cli.fit_blocks import BlockRequest, fit_in_blocks
     from keepers.cli.output import print_selection
-    from keepers.data.writing import check_writable
-    from keepers.recipe import Recipe, checksum, moments_checksum
+    from keepers.data.writing import check_writable, write_columns
 
     refuse_existing([report, save], force)
     refuse_existing([checkpoint], force=True)  # one that exists is resumed
@@ -148,27 +146,28 @@ def select(
         keep_and_never(selector, names, keep or [], never or [])
 
     shared: dict[str, Any] = {"threads": threads, "quiet": quiet}
-    request = BlockRequest(memory, workers, scheduler, checkpoint)
-    if request.concerns(data):
-        in_memory = {"--out": out, "--report": report, "--image": image}
-        request.refuse(method, k, scaling, in_memory)
+    table = None
+    if reads_in_blocks(data, (memory, workers, scheduler, checkpoint)):
+        from keepers.cli.fit_blocks import BlockRequest, fit_in_blocks, refuse_in_memory
+
+        refuse_in_memory(method, k, scaling, {"--out": out, "--report": report, "--image": image})
+        request = BlockRequest(memory, workers, scheduler, checkpoint)
         selection = fit_in_blocks(data, selector, request, roles, decide, debug=debug, **shared)
-        recipe = Recipe.of(selection, moments_checksum(selection))
     else:
         table = _read_table(data, roles, limit, picture, quiet)
         decide(list(table.feature_names))
         selection, options = _fit_table(selector, settings, table, scaling, seed=seed, **shared)
-        recipe = Recipe.of(selection, checksum(table.X, table.feature_names))
         if out is not None:
-            write_columns(table, selection.columns, out, identifier=id, labels=labels, force=force)
+            names = {"identifier_name": id or "sample", "label_name": labels or "label"}
+            write_columns(out, table, selection.columns, force=force, **names)
         if report is not None:
             command = shell_command(["keepers", *sys.argv[1:2], *options, *sys.argv[2:]])
             order: Literal["C", "F"] = "F" if image_columns_first else "C"
             _write_report(selection, table, report, picture, order, command, force)
     if save is not None:
-        recipe.save(save, force=force)
+        _save_recipe(selection, table, save, force)
     files = {"out": out, "report": report, "recipe": save}
-    print_selection(selection, recipe, files, json=json, quiet=quiet)
+    print_selection(selection, files, json=json, quiet=quiet)
 
 
 def _read_table(
@@ -241,3 +240,15 @@ def _write_report(
         image_order=image_order,
         command=command,
     ).save(path, force=force)
+
+
+def _save_recipe(
+    selection: "Selection", table: "LabelledTable | None", path: Path, force: bool
+) -> None:
+    """Save the recipe; ``table`` is None if it was read in blocks."""
+    from keepers.recipe import Recipe, checksum, moments_checksum
+
+    of_table = (
+        moments_checksum(selection) if table is None else checksum(table.X, table.feature_names)
+    )
+    Recipe.of(selection, of_table).save(path, force=force)

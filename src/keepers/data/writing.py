@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from keepers._protocols import IndexArray
 from keepers.data.formats import FORMATS, format_of
 from keepers.data.formats.content import WrittenTable
 from keepers.data.replacing import check_target, whole_file
+from keepers.data.table import LabelledTable
 from keepers.data.wording import first_line
 from keepers.exceptions import DataError, KeepersError, ParameterError, shortened
 
-__all__ = ["check_writable", "whole_file", "write_table"]
+__all__ = ["check_writable", "whole_file", "write_columns", "write_table"]
 
 
 def write_table(
@@ -75,6 +77,16 @@ def write_table(
                 "Choose another format."
             ) from error
     return path
+
+
+def write_columns(
+    path: str | Path, table: LabelledTable, columns: IndexArray, **settings: Any
+) -> Path:
+    """Write some columns of a table with its names and labels; settings are as of `write_table`."""
+    names = table.feature_names[columns]
+    return write_table(
+        path, table.X[:, columns], names, table.sample_names, table.labels, **settings
+    )
 
 
 def check_writable(path: str | Path, *, force: bool = True) -> None:

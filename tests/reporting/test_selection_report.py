@@ -16,8 +16,7 @@ import pytest
 from keepers import SPCAFS, VarianceScore, datasets
 from keepers.exceptions import KeepersError, MissingDependencyError, ParameterError
 from keepers.reporting.report_text import displayed, duration, readable
-from keepers.reporting.selection_page import script_safe_json
-from keepers.reporting.selection_report import make_report
+from keepers.reporting.selection_report import make_report, script_safe_json
 
 HOSTILE_TAGS = {"img", "b", "iframe", "object", "embed", "link", "a", "form"}
 
