@@ -23,7 +23,7 @@ from keepers import MCFS, SPCAFS, LaplacianScore, VarianceScore, select_settings
 from keepers.data import open_table
 from keepers.data.writing import whole_file
 from keepers.exceptions import KeepersWarning
-from keepers.studies.protocol import judge_columns
+from keepers.studies.worker import judge_columns
 from keepers.tuning import find_structure
 
 ROOT = Path(__file__).parents[1]

@@ -21,9 +21,7 @@ try:
     )
     from keepers.cli.select import select
     from keepers.cli.tune import tune
-    from keepers.studies.commands import compare
-    from keepers.studies.datasets_command import datasets
-    from keepers.studies.reproduce import reproduce
+    from keepers.studies.commands import compare, datasets, reproduce
 except ModuleNotFoundError as error:
     if error.name not in ("typer", "rich", "pydantic"):
         raise

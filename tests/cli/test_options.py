@@ -7,13 +7,11 @@ from keepers.cli.console import in_words, printable
 from keepers.data.scaling import SCALINGS
 from keepers.exceptions import ParameterError
 from keepers.methods import find_method
-from keepers.studies import comparison
 
 
 def test_the_names_in_the_help_are_the_names_that_exist():
     assert options.SCALINGS == SCALINGS
     assert all(find_method(name).load() for name in options.METHOD_NAMES)
-    assert set(comparison.METHODS) == {*options.METHOD_NAMES, "all-features"}
 
 
 @pytest.mark.parametrize(

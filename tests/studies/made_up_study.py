@@ -3,10 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from keepers.studies.plan import Entry, TableFacts, plan_growth, plan_tasks
+from keepers.studies.plan import Entry, GrowthTask, Outcome, TableFacts, plan_growth, plan_tasks
 from keepers.studies.runner import StudyRun
 from keepers.studies.specification import StudySpec
-from keepers.studies.tasks import Growth, Outcome
 
 SIZES = {
     "Imm40": (240, 1024, 40),
@@ -41,7 +40,7 @@ def study(
     *,
     sizes: Mapping[str, tuple[int, int, int]] = SIZES,
     objective: Callable[[Entry], tuple[float, ...]] = lambda entry: (),
-    grown: Callable[[Growth], float | None] = lambda task: 0.1,
+    grown: Callable[[GrowthTask], float | None] = lambda task: 0.1,
     done: Callable[[Entry], bool] = lambda entry: True,
 ) -> StudyRun:
     """A study with two repeats, one a hundredth above the stated value and one below it."""

@@ -1,10 +1,20 @@
 """From a study to tasks."""
 
+import sys
 from collections import Counter
 
-from keepers.studies.plan import COMPARISON, TableFacts, plan_growth, plan_tasks
-from keepers.studies.specification import StudySpec
-from keepers.studies.tasks import resolve_params
+import pytest
+
+from keepers.methods import find_method
+from keepers.studies.plan import (
+    TableFacts,
+    plan_growth,
+    plan_tasks,
+    resolve_params,
+    versioned,
+    without_version,
+)
+from keepers.studies.specification import COMPARISON, StudySpec
 
 FACTS = {"a": TableFacts(50, 30, 4, "fa"), "b": TableFacts(60, 8, 3, "fb")}
 
@@ -103,3 +113,40 @@ def test_classes_stand_for_their_number_and_never_for_less_than_one():
         "p": 1.0,
     }
     assert resolve_params({"n_components": "classes - 5"}, 3) == {"n_components": 1}
+
+
+CODE = "from keepers import VarianceScore\nclass Mine(VarianceScore):\n    pass\n"
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    """Write a module that can be imported; it is forgotten after the test."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    versioned.cache_clear()
+
+    def write(code, name="a_method_of_mine"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        (tmp_path / f"{name}.py").write_text(code)
+        return f"{name}:Mine"
+
+    yield write
+    versioned.cache_clear()
+
+
+def test_methods_of_keepers_have_no_version_so_that_stored_keys_stay_as_they_are():
+    assert versioned("SPCAFS") == "SPCAFS"
+
+
+def test_a_class_of_ones_own_is_found_with_and_without_its_version(modules):
+    name = modules(CODE)
+    assert find_method(name).load().__name__ == "Mine"
+    assert without_version(versioned(name)) == name
+
+
+def test_a_changed_file_is_another_method_so_that_old_results_are_not_taken_for_its_own(modules):
+    first = versioned(modules(CODE))
+    versioned.cache_clear()
+    again = versioned(modules(CODE))
+    versioned.cache_clear()
+    assert again == first
+    assert versioned(modules(CODE + "    # changed\n")) != first

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from keepers.studies.headline import headline
-from keepers.studies.scores import best_per_data, default, tuned
+from keepers.studies.report_content import headline
+from keepers.studies.results import StudyResults
+from keepers.studies.scores import best_per_data, default_scores
 from studies.made_up_study import study
 
 METHODS = [
@@ -31,7 +32,7 @@ def made_up(values, data=("one",)):
 
 
 def sentences(run):
-    return headline(run, tuned(run), default(run))
+    return headline(StudyResults(run))
 
 
 ORDINARY = {"SPCAFS": 0.6, "MCFS": 0.5, "Random": 0.2, "Variance": 0.4, "All features": 0.3}
@@ -61,7 +62,7 @@ def test_equal_rows_share_the_lead():
 def test_over_several_data_sets_the_counts_are_those_of_the_overview():
     by_data = {"one": 0.9, "two": 0.1, "three": 0.6}
     run = made_up({**ORDINARY, "Variance": by_data}, data=("one", "two", "three"))
-    table = best_per_data(default(run), "acc", "mean")
+    table = best_per_data(default_scores(run), "acc", "mean")
     wins = dict.fromkeys(table, 0)
     for data in run.tables:
         top = max(round(row[data], 6) for row in table.values())

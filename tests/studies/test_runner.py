@@ -2,17 +2,15 @@
 
 import os
 import signal
-import time
 
 import numpy as np
 import pytest
 
 from keepers import SPCAFS, RandomScore
 from keepers.exceptions import DataError
-from keepers.studies.protocol import judge_columns
+from keepers.studies.plan import FitTask
 from keepers.studies.runner import run_study
-from keepers.studies.tasks import Growth, Outcome, Task
-from keepers.studies.worker import do, save_prepared
+from keepers.studies.worker import judge_columns, run_task
 
 
 def outcome_of(run, method, role="default"):
@@ -37,18 +35,19 @@ def test_a_study_gives_what_its_parts_give_by_hand(small_study, clusters, tmp_pa
 def test_a_finished_study_does_nothing_again(small_study, tmp_path):
     first = run_study(small_study, tmp_path / "out", n_jobs=2)
     told = []
-    second = run_study(small_study, tmp_path / "out", n_jobs=2, on_progress=told.append)
+    second = run_study(
+        small_study, tmp_path / "out", n_jobs=2, on_progress=lambda *news: told.append(news)
+    )
     assert second.outcomes == first.outcomes
-    assert [(progress.done, progress.total) for progress in told] == [(10, 10)]
+    assert told == [(10, 10, "")]
     assert len(second.runs) == 1  # no work, no new run
 
 
-def test_progress_counts_every_task_and_says_what_is_left(small_study, tmp_path):
+def test_progress_counts_every_task_and_names_the_last(small_study, tmp_path):
     told = []
-    run_study(small_study, tmp_path / "out", n_jobs=2, on_progress=told.append)
-    assert [progress.done for progress in told] == list(range(11))
-    assert told[-1].seconds_left == 0
-    assert "on clusters" in told[-1].last
+    run_study(small_study, tmp_path / "out", n_jobs=2, on_progress=lambda *news: told.append(news))
+    assert [(done, total) for done, total, _ in told] == [(done, 10) for done in range(11)]
+    assert "on clusters" in told[-1][2]
 
 
 def test_the_environment_is_stored_with_the_results(small_study, tmp_path):
@@ -84,24 +83,12 @@ def test_failures_are_tried_again_only_when_asked(small_study, tmp_path):
     assert {outcome.status for outcome in mended.outcomes.values()} == {"ok"}
 
 
-def test_a_fit_past_the_limit_ends_as_a_timeout(tmp_path):
-    random = np.random.default_rng(0)
-    save_prepared(tmp_path, "f", random.standard_normal((80, 900)), np.repeat([0, 1], 40))
-    task = Task("d", "f", "SOGFS", {"n_components": 40}, (5,), 1, 0)
-    began = time.monotonic()
-    outcome = do(task, tmp_path, 0.5, os.getpid())
-    assert outcome.status == "timeout"
-    assert "0.5 s" in outcome.reason
-    assert outcome.fit_seconds >= 0.5
-    assert time.monotonic() - began < 20
-
-
 @pytest.mark.slow
 def test_a_worker_that_is_killed_takes_no_other_task_with_it(small_study, tmp_path, monkeypatch):
     """One task kills its process each time; all others still come to an end."""
     from keepers.studies import runner
 
-    monkeypatch.setattr(runner, "_do_and_tell", die_on_mcfs_with_two_features)
+    monkeypatch.setattr(runner, "_run_task", die_on_mcfs_with_two_features)
     run = run_study(small_study, tmp_path / "out", n_jobs=2)
     killed = [o for o in run.outcomes.values() if o.status == "killed"]
     assert len(killed) == 1
@@ -110,24 +97,9 @@ def test_a_worker_that_is_killed_takes_no_other_task_with_it(small_study, tmp_pa
 
 
 def die_on_mcfs_with_two_features(task, prepared, time_limit, runner):
-    if isinstance(task, Task) and task.method == "MCFS" and task.ks == (2,):
+    if isinstance(task, FitTask) and task.method == "MCFS" and task.ks == (2,):
         os.kill(os.getpid(), signal.SIGKILL)
-    return task, do(task, prepared, time_limit, runner)
-
-
-def test_growth_times_one_fit_of_the_stated_size(tmp_path):
-    outcome = do(Growth("VarianceScore", {}, 50, 20, 0), tmp_path, 60, os.getpid())
-    assert outcome.status == "ok"
-    assert 0 < outcome.fit_seconds < 10
-
-
-def test_warnings_of_a_fit_are_kept(tmp_path):
-    X = np.random.default_rng(0).standard_normal((30, 12))
-    save_prepared(tmp_path, "w", X, np.repeat([0, 1], 15))
-    outcome: Outcome = do(
-        Task("d", "w", "SPCAFS", {"max_iter": 1}, (2,), 1, 0), tmp_path, 60, os.getpid()
-    )
-    assert any(message.startswith("ConvergenceWarning") for message in outcome.warnings)
+    return task, run_task(task, prepared, time_limit, runner)
 
 
 def test_a_table_without_classes_is_refused(small_study, tmp_path):

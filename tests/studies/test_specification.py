@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from keepers.exceptions import DataError
-from keepers.studies.bundled_studies import STUDIES, find_study
-from keepers.studies.specification import read_spec
+from keepers.selectors import all_selectors
+from keepers.studies.specification import STUDIES, comparison_spec, find_study, line_of, read_spec
 
 GOOD = """\
 title = "good"
@@ -40,8 +40,8 @@ def test_the_studies_that_come_with_keepers_are_valid(name):
     spec = read_spec(find_study(name))
     compared = {method.name for method in spec.methods}
     paper = {"SPCAFS", "LaplacianScore", "MCFS", "UDFS", "EUFS", "DGUFS", "SOGFS", "RNE"}
-    floors = {"RandomScore", "VarianceScore", "AllFeatures"}
-    assert compared == paper | floors
+    baselines = {"RandomScore", "VarianceScore", "AllFeatures"}
+    assert compared == paper | baselines
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,11 @@ def test_the_studies_that_come_with_keepers_are_valid(name):
         ("ks = [10, 20]", "", r"ks: Field required"),
         ("ks = [10, 20]", "ks = [10, 20", r"not valid TOML"),
         ("unit-samples", "unit", r"line 3: data\.0: scaling must be one of raw, .*got 'unit'"),
-        ('name = "SPCAFS"', 'name = "SPCA"', r"line 6: .*no method 'SPCA'; the methods are SPCAFS"),
+        (
+            'name = "SPCAFS"',
+            'name = "SPCA"',
+            r"line 7: methods\.0\.name: There is no method 'SPCA'",
+        ),
         (
             "gamma = [1e-2, 1]",
             "gama = [1]",
@@ -68,7 +72,7 @@ def test_the_studies_that_come_with_keepers_are_valid(name):
         (
             "[[methods]]",
             '[[data]]\nsource = "srbct"\n[[methods]]',
-            r"data sets must have different names; 'srbct' stands twice",
+            r"data sets must have different names; 'srbct' is used twice",
         ),
     ],
 )
@@ -122,3 +126,71 @@ def test_a_setting_cannot_be_varied_and_searched_in_the_same_sweep(tmp_path):
     with pytest.raises(DataError, match="'gamma' is varied and cannot be in the grid"):
         read_spec(path)
     read_spec(written(tmp_path, GOOD + SWEEP + "grid = { p = [0.5, 1] }\n"))
+
+
+TEXT = """\
+title = "x"           # 1
+[[data]]              # 2
+source = "a"          # 3
+[[data]]              # 4
+source = "b"          # 5
+
+[[methods]]           # 7
+name = "SPCAFS"       # 8
+grid = { gamma = [1], # 9
+         p = [2] }    # 10
+  [[methods.reduced]] # 11
+  data = ["a"]        # 12
+[[methods]]           # 13
+name = "MCFS"         # 14
+  [[methods.reduced]] # 15
+  data = ["b"]        # 16
+[growth]              # 17
+samples = [1]         # 18
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (("title",), 1),
+        (("data", 1, "source"), 5),
+        (("data", 0), 2),
+        (("data", 1, "labels"), 4),  # not there: the table it belongs to
+        (("methods", 0, "grid", "gamma", 0), 9),
+        (("methods", 0, "grid", "p"), 10),
+        (("methods", 0, "reduced", 0, "data", 0), 12),
+        (("methods", 1, "reduced", 0, "data"), 16),
+        (("growth", "samples"), 18),
+        (("nothing",), 1),
+        ((), 1),
+    ],
+)
+def test_the_line_of_a_value_or_of_the_nearest_thing_around_it(path, line):
+    assert line_of(TEXT, path) == line
+
+
+def test_a_method_may_be_named_as_on_the_command_line_and_is_stored_under_its_class(tmp_path):
+    spec = read_spec(written(tmp_path, GOOD.replace('name = "SPCAFS"', 'name = "spcafs"')))
+    assert spec.methods[0].name == "SPCAFS"
+
+
+OPTIONS = {
+    "labels": None,
+    "identifier": None,
+    "drop": [],
+    "scaling": "raw",
+    "ks": [5],
+    "repeats": 2,
+    "seed": 0,
+    "time_limit": 60.0,
+}
+
+
+def test_compare_knows_every_method_and_adds_the_baselines():
+    spec = comparison_spec("srbct", methods="All", tune=True, **OPTIONS)
+    assert {method.name for method in spec.methods} == set(all_selectors())
+    some = comparison_spec("srbct", methods="MCFS, lapscore", tune=False, **OPTIONS)
+    titles = ["LapScore", "MCFS", "Variance", "Random", "All features"]
+    assert [method.title for method in some.methods] == titles
+    assert all(method.grid == {} for method in some.methods)

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from keepers.studies import results as verdicts
-from keepers.studies.paper_claims.judging import Evidence, judge_claims
-from keepers.studies.report_writing import write_study
+from keepers.studies import results, study_report
+from keepers.studies.formatting import slug
+from keepers.studies.paper_claims import judge_claims
+from keepers.studies.results import StudyResults
 from keepers.studies.runner import StudyRun
-from keepers.studies.study_figures import slug
 from studies.made_up_study import study
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -44,6 +44,10 @@ SMALL = {
 }
 TINY = {"ks": [10], "data": [{"source": "plain"}], "methods": METHODS[:1]}
 SIZES = {"plain": (50, 100, 3), HOSTILE: (60, 200, 2), "third": (40, 90, 2)}
+
+
+def write_study(run: StudyRun, folder: Path) -> Path:
+    return study_report.write_study(StudyResults(run), folder)
 
 
 def judge(entry: Any, k: int) -> tuple[float, float] | None:
@@ -151,7 +155,7 @@ def test_hostile_names_are_text_everywhere(small: Path) -> None:
 
 def test_every_claim_stands_in_the_page_with_verdict_rule_and_numbers(whole: Path) -> None:
     text = " ".join("".join(read(whole)[1].text).split())
-    for claim in judge_claims(Evidence(paper_study())):
+    for claim in judge_claims(StudyResults(paper_study())):
         for part in (claim.claim, claim.rule, claim.verdict, *claim.numbers):
             assert part in text, part
 
@@ -202,7 +206,7 @@ def test_a_study_without_claims_sweeps_or_growth_has_no_empty_sections(small: Pa
         "overview",
         "curves",
         "tables",
-        "floors",
+        "baselines",
         "test",
         "time",
         "gaps",
@@ -217,12 +221,13 @@ def test_the_same_study_gives_the_same_bytes(small: Path, tmp_path: Path) -> Non
         assert (tmp_path / "figures" / picture.name).read_bytes() == picture.read_bytes()
 
 
-def test_evidence_rank_tests_and_style_are_made_once_a_page(
+def test_scores_rank_tests_and_style_are_made_once_a_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: Counter[str] = Counter()
-    made = ("tuned", "default", "tidy_rows", "timing", "growth_rows", "compare_ranks")
-    for module, name in [(verdicts, name) for name in made] + [(matplotlib, "rcdefaults")]:
+    made = ("tuned_scores", "default_scores", "tidy_rows", "timing_rows", "growth_rows")
+    made += ("compare_ranks",)
+    for module, name in [(results, name) for name in made] + [(matplotlib, "rcdefaults")]:
         monkeypatch.setattr(module, name, _counted(getattr(module, name), calls))
     write_study(study(TINY, judge, sizes=SIZES), tmp_path)
     assert calls == {**dict.fromkeys((*made, "rcdefaults"), 1), "compare_ranks": 4}

@@ -1,4 +1,7 @@
-"""K-means on kept columns, judged against classes."""
+"""One task: a fit, k-means on the kept columns, and what goes wrong."""
+
+import os
+import time
 
 import numpy as np
 import pytest
@@ -6,7 +9,8 @@ import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
 
-from keepers.studies.protocol import judge_columns
+from keepers.studies.plan import FitTask, GrowthTask, Outcome
+from keepers.studies.worker import judge_columns, run_task, save_prepared
 
 
 @pytest.fixture
@@ -48,3 +52,30 @@ def test_sparse_and_dense_tables_are_judged_alike(blobs):
     dense = judge_columns(X, y, np.array([1, 3]), n_repeats=2, seed=0)
     sparse = judge_columns(sp.csr_matrix(X), y, np.array([1, 3]), n_repeats=2, seed=0)
     assert dense.acc == pytest.approx(sparse.acc)
+
+
+def test_a_fit_past_the_limit_ends_as_a_timeout(tmp_path):
+    random = np.random.default_rng(0)
+    save_prepared(tmp_path, "f", random.standard_normal((80, 900)), np.repeat([0, 1], 40))
+    task = FitTask("d", "f", "SOGFS", {"n_components": 40}, (5,), 1, 0)
+    began = time.monotonic()
+    outcome = run_task(task, tmp_path, 0.5, os.getpid())
+    assert outcome.status == "timeout"
+    assert "0.5 s" in outcome.reason
+    assert outcome.fit_seconds >= 0.5
+    assert time.monotonic() - began < 20
+
+
+def test_growth_times_one_fit_of_the_stated_size(tmp_path):
+    outcome = run_task(GrowthTask("VarianceScore", {}, 50, 20, 0), tmp_path, 60, os.getpid())
+    assert outcome.status == "ok"
+    assert 0 < outcome.fit_seconds < 10
+
+
+def test_warnings_of_a_fit_are_kept(tmp_path):
+    X = np.random.default_rng(0).standard_normal((30, 12))
+    save_prepared(tmp_path, "w", X, np.repeat([0, 1], 15))
+    outcome: Outcome = run_task(
+        FitTask("d", "w", "SPCAFS", {"max_iter": 1}, (2,), 1, 0), tmp_path, 60, os.getpid()
+    )
+    assert any(message.startswith("ConvergenceWarning") for message in outcome.warnings)

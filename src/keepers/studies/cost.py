@@ -1,18 +1,14 @@
-"""What a study cost: seconds in selection and in k-means, and how the time of a fit grows."""
+"""The cost of a study: seconds in selection and in k-means, and how the time of a fit grows."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from keepers.studies.method_versions import versioned
-from keepers.studies.plan import COMPARISON, Entry
+from keepers.studies.plan import Entry, GrowthTask, Outcome, versioned
 from keepers.studies.runner import StudyRun
 from keepers.studies.scores import outcome_of
-from keepers.studies.specification import MethodChoice
-from keepers.studies.tasks import Growth, Outcome
-
-__all__ = ["PRINTED", "GrowthRow", "Slope", "TimingRow", "growth_rows", "timing"]
+from keepers.studies.specification import COMPARISON, MethodChoice
 
 PRINTED = {
     "LaplacianScore": "O(dn² + d log₂ d)",
@@ -62,17 +58,17 @@ class Slope:
 
 @dataclass(frozen=True)
 class GrowthRow:
-    """A line of Table 1: the cost as printed, and the growth as measured."""
+    """A row of Table 1: the printed cost and the measured growth."""
 
     method: str
     selector: str
     printed: str
-    """Empty for what the paper does not list."""
+    """Empty for a method that the paper does not list."""
     in_samples: Slope
     in_features: Slope
 
 
-def timing(run: StudyRun) -> list[TimingRow]:
+def timing_rows(run: StudyRun) -> list[TimingRow]:
     """Seconds of every data set, method and role of the comparison; a shared fit counts in each."""
     together: dict[tuple[str, str, str], dict[str, Entry]] = {}
     for entry in run.entries:
@@ -95,7 +91,7 @@ def timing(run: StudyRun) -> list[TimingRow]:
 
 
 def growth_rows(run: StudyRun) -> list[GrowthRow]:
-    """Table 1: one line for each method that was timed, the paper's eight first as they come."""
+    """Table 1: a row for each method that was timed, in the order of the study."""
     rows = []
     for method in run.spec.methods:
         timed = [task for task in run.growth if _is_of(task, method)]
@@ -116,32 +112,32 @@ def growth_rows(run: StudyRun) -> list[GrowthRow]:
     return rows
 
 
-def _is_of(task: Growth, method: MethodChoice) -> bool:
+def _is_of(task: GrowthTask, method: MethodChoice) -> bool:
     return task.method == versioned(method.name) and task.params == method.fixed
 
 
-def _slope(run: StudyRun, sized: Sequence[tuple[int, Growth]]) -> Slope:
+def _slope(run: StudyRun, sized: Sequence[tuple[int, GrowthTask]]) -> Slope:
     sized = sorted(sized, key=lambda pair: pair[0])
     found = [(size, run.outcomes.get(task.key)) for size, task in sized]
     seconds = tuple(
         (size, o.fit_seconds if o is not None and o.status == "ok" else None) for size, o in found
     )
-    trouble = _trouble(found)
+    gaps = _gaps(found)
     measured = [(size, t) for size, t in seconds if t is not None]
     usable = [(size, t) for size, t in measured if t >= QUICK]
     if len(usable) < LEAST_POINTS:
         if measured and len(measured) >= LEAST_POINTS:
             longest = max(t for _, t in measured)
             return Slope(None, f"too quick to tell (at most {1000 * longest:.1f} ms)", seconds)
-        return Slope(None, trouble or "too few sizes", seconds)
+        return Slope(None, gaps or "too few sizes", seconds)
     sizes, times = np.array(usable).T
     exponent = np.polyfit(np.log(sizes), np.log(times), 1)[0]
     left_out = len(measured) - len(usable)
     remarks = [f"{left_out} below {1000 * QUICK:.0f} ms left out"] if left_out else []
-    return Slope(float(exponent), "; ".join([*remarks, *([trouble] if trouble else [])]), seconds)
+    return Slope(float(exponent), "; ".join([*remarks, *([gaps] if gaps else [])]), seconds)
 
 
-def _trouble(found: Iterable[tuple[int, Outcome | None]]) -> str:
+def _gaps(found: Iterable[tuple[int, Outcome | None]]) -> str:
     """Which sizes have no time, and why."""
     gaps = [(size, "not run yet" if o is None else o.status) for size, o in found]
     bad = [f"{size}: {status}" for size, status in gaps if status != "ok"]

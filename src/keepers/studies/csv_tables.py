@@ -12,11 +12,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from keepers._optional import optional
 from keepers.data.formats.delimited_writing import text_line
-from keepers.studies.atomic import write_bytes, write_text
+from keepers.exceptions import MissingDependencyError
 from keepers.studies.cost import Slope, TimingRow
-from keepers.studies.paper_claims.judging import Claim, Evidence
-from keepers.studies.results_folder import claim_folder
+from keepers.studies.paper_claims.claim import Claim
+from keepers.studies.results import StudyResults
 from keepers.studies.runner import StudyRun
 from keepers.studies.scores import (
     MEASURES,
@@ -26,29 +27,28 @@ from keepers.studies.scores import (
     best_per_data,
     reduced_grids,
 )
-
-__all__ = ["table2_rows", "write_tables"]
+from keepers.studies.store import claim_folder, write_bytes, write_text
 
 _TIMES = ("fit_seconds", "kmeans_seconds")
 _PLACE = ("section", "data", "method", "role", "params")
 Row = dict[str, Any]
 
 
-def write_tables(evidence: Evidence, claims: Iterable[Claim], folder: Path) -> list[Path]:
+def write_tables(study: StudyResults, claims: Iterable[Claim], folder: Path) -> list[Path]:
     """Write every table of the study into its results folder, each whole or not at all."""
     claim_folder(folder)
-    run, rows = evidence.run, evidence.rows
+    run, rows = study.run, study.rows
     results = [{name: row[name] for name in row if name not in _TIMES} for row in rows]
     by_name: dict[str, list[Row]] = {
         "results.csv": results,
-        "tuned.csv": _score_rows(evidence.tuned),
-        "default.csv": _score_rows(evidence.default),
-        "overview.csv": _overview_rows(evidence),
+        "tuned.csv": _score_rows(study.tuned),
+        "default.csv": _score_rows(study.default),
+        "overview.csv": _overview_rows(study),
         "reduced.csv": _reduced_rows(run),
-        "ranks.csv": _rank_rows(evidence),
-        "table1.csv": _table1_rows(evidence),
+        "ranks.csv": _rank_rows(study),
+        "table1.csv": _table1_rows(study),
         "table2.csv": table2_rows(run),
-        "timing.csv": _timing_rows(evidence.timing),
+        "timing.csv": _timing_rows(study.timing),
         "seconds.csv": _seconds_rows(rows),
         "claims.csv": [_claim_row(claim) for claim in map(asdict, claims)],
     }
@@ -111,14 +111,11 @@ def _score_rows(comparison: Comparison) -> list[Row]:
     ]
 
 
-def _overview_rows(evidence: Evidence) -> list[Row]:
-    """Every method on every data set: at each k, and mean and maximum over k.
-
-    One row a value: names of data sets are cells, so that none can take the place of a column.
-    """
+def _overview_rows(study: StudyResults) -> list[Row]:
+    """Every method on every data set at each k, and its mean and maximum over k; a row a value."""
     rows = []
-    overs: list[Over] = [*sorted(evidence.run.spec.ks), "mean", "max"]
-    for tuning, comparison in (("tuned", evidence.tuned), ("default", evidence.default)):
+    overs: list[Over] = [*sorted(study.run.spec.ks), "mean", "max"]
+    for tuning, comparison in study.by_tuning:
         for measure in MEASURES:
             for over in overs:
                 table = best_per_data(comparison, measure, over)
@@ -141,11 +138,11 @@ def _reduced_rows(run: StudyRun) -> list[Row]:
     return [{**asdict(row), "grid": as_text(row.grid)} for row in reduced_grids(run)]
 
 
-def _rank_rows(evidence: Evidence) -> list[Row]:
+def _rank_rows(study: StudyResults) -> list[Row]:
     rows = []
-    for tuning in ("tuned", "default"):
+    for tuning, _ in study.by_tuning:
         for measure in MEASURES:
-            test = evidence.ranks[tuning, measure]
+            test = study.ranks[tuning, measure]
             rows += [
                 {
                     "tuning": tuning,
@@ -164,7 +161,7 @@ def _rank_rows(evidence: Evidence) -> list[Row]:
     return rows
 
 
-def _table1_rows(evidence: Evidence) -> list[Row]:
+def _table1_rows(study: StudyResults) -> list[Row]:
     return [
         {
             "method": row.method,
@@ -172,7 +169,7 @@ def _table1_rows(evidence: Evidence) -> list[Row]:
             **_slope_cells("samples", row.in_samples),
             **_slope_cells("features", row.in_features),
         }
-        for row in evidence.growth
+        for row in study.growth
     ]
 
 
@@ -217,11 +214,11 @@ def _short(value: float | None) -> float | None:
 
 
 def _write_parquet(rows: list[Row], path: Path) -> list[Path]:
-    """The tidy rows once more, with types, if pyarrow is installed."""
+    """The tidy rows with types, if pyarrow is installed."""
     try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
+        pa = optional("pyarrow", "Parquet tables")
+        pq = optional("pyarrow.parquet", "Parquet tables")
+    except MissingDependencyError:
         return []
     if not rows:
         return []

@@ -1,17 +1,98 @@
-"""From a Matplotlib figure to a picture for the page and two files, the same on every run."""
+"""How a study is drawn: a look for each method, and figures as SVG for the report and as files.
+
+Figures are drawn in the colours of the light theme. Inside the report each colour is replaced by a
+variable of the style sheet, which has a value for the dark theme as well.
+"""
 
 import io
 import re
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from keepers.studies.atomic import make_folder, write_bytes, write_text
-from keepers.studies.palette import INK, LINE, MUTED, PAPER, as_variables
+from keepers.studies.specification import MethodChoice
+from keepers.studies.store import make_folder, write_bytes, write_text
 
-__all__ = ["STYLE", "Picture", "finish", "save"]
+INK, MUTED, LINE, PAPER = "#1f242a", "#59626d", "#dcdfe4", "#ffffff"
+_REPORT_COLOURS = {INK: "ink", MUTED: "muted", LINE: "line", PAPER: "panel"}
+
+# Light theme, dark theme (hues that remain distinct in any kind of colour vision), marker.
+_HUES = {
+    "SPCAFS": ("#c8341b", "#ff7d5e", "o"),
+    "LaplacianScore": ("#332288", "#a79cf5", "s"),
+    "MCFS": ("#2e93cc", "#6cc4f2", "^"),
+    "UDFS": ("#117733", "#4cc273", "D"),
+    "EUFS": ("#44aa99", "#7fdccd", "v"),
+    "DGUFS": ("#d99000", "#f2c14e", "P"),
+    "SOGFS": ("#aa4499", "#e58bd6", "X"),
+    "RNE": ("#7f7a1c", "#c9c45e", "<"),
+    "RandomScore": ("#6d7580", "#98a2ad", ""),
+    "VarianceScore": ("#6d7581", "#98a2ae", ""),
+    "AllFeatures": ("#3c434b", "#c8ced5", ""),
+}
+_OTHER = ("#5b6b8c", "#9fb0d3", "h")
+_LINES: dict[str, str | tuple[int, tuple[float, ...]]] = {
+    "RandomScore": (0, (1.2, 2.2)),
+    "VarianceScore": (0, (6, 2.5)),
+    "AllFeatures": "solid",
+}
+
+RAMP = (
+    "#440154", "#46317e", "#365c8d", "#287f8e", "#1fa188", "#4ac16d", "#86c93c", "#b9b420",
+)  # fmt: skip
+"""From small to large values of a setting."""
+_DARK_RAMP = (
+    "#a66bd0", "#7f86dd", "#5ea3d6", "#46b8c2", "#45cba0", "#79d978", "#b6e154", "#f3e64a",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a method is drawn."""
+
+    colour: str
+    marker: str
+    line: str | tuple[int, tuple[float, ...]]
+    width: float
+    hollow: bool = False
+    """Another variant of a method: hollow markers on a dashed line."""
+    on_top: bool = False
+
+
+def looks_of(methods: Iterable[MethodChoice]) -> dict[str, Look]:
+    """A look for each method of a study; the same method looks the same in every study."""
+    seen: set[str] = set()
+    looks = {}
+    for method in methods:
+        colour, _, marker = _HUES.get(method.name, _OTHER)
+        again = method.name in seen
+        seen.add(method.name)
+        leads = method.name == "SPCAFS" and not again
+        line = _LINES.get(method.name, (0, (4.0, 2.0)) if again else "solid")
+        width = 2.6 if leads else 1.3
+        looks[method.title] = Look(colour, marker, line, width, hollow=again, on_top=leads)
+    return looks
+
+
+def style_variables() -> tuple[dict[str, str], dict[str, str]]:
+    """Variables of the figures' colours, in the light and in the dark theme."""
+    pairs = [(light, dark) for light, dark, _ in (*_HUES.values(), _OTHER)]
+    pairs += list(zip(RAMP, _DARK_RAMP, strict=True))
+    light = {f"--c-{light[1:]}": light for light, _ in pairs}
+    dark = {f"--c-{light[1:]}": dark for light, dark in pairs}
+    return light, dark
+
+
+def as_variables(svg: str) -> str:
+    """Replace colours by the variables of the report."""
+    return re.sub("#[0-9a-f]{6}", lambda colour: _VARIABLES.get(colour[0], colour[0]), svg)
+
+
+_VARIABLES = {colour: f"var(--{name})" for colour, name in _REPORT_COLOURS.items()}
+_VARIABLES |= {colour: f"var({name})" for name, colour in style_variables()[0].items()}
 
 PIXELS_PER_POINT = 2
 STYLE: dict[Any, Any] = {
@@ -46,7 +127,7 @@ STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Picture:
-    """One figure: inline for the page, and as bytes of its two files."""
+    """One figure: inline for the report, and the content of its two files."""
 
     name: str
     label: str
@@ -55,14 +136,14 @@ class Picture:
     png: bytes
 
 
-def finish(figure: Any, name: str, label: str) -> Picture:
-    """Render, in the style in which the figure was made."""
+def render(figure: Any, name: str, label: str) -> Picture:
+    """Render a figure as SVG and PNG; the same bytes on every run."""
     svg, png = io.StringIO(), io.BytesIO()
     with warnings.catch_warnings():
-        # Matplotlib's font lacks the letters of many languages; the page's fonts have them.
+        # Matplotlib's font lacks the letters of many languages; the browser's fonts have them.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(svg, format="svg", metadata={"Date": None}, facecolor=PAPER)
-        figure.set_layout_engine(None)  # everything has its place now; "none" would draw twice
+        figure.set_layout_engine(None)  # the layout is final; "none" would draw twice
         figure.savefig(
             png,
             format="png",
@@ -83,7 +164,7 @@ def save(picture: Picture, folder: Path) -> None:
 
 
 def _inline(svg: str, name: str, label: str) -> str:
-    """The bare element: no prologue, page colours and fonts, ids that no other figure has."""
+    """The bare element, with the colours and fonts of the report and ids of its own."""
     text = svg[svg.index("<svg") :].strip()
     text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", text, flags=re.S)
     found = re.search(r'viewBox="([^"]*)"', text)
@@ -92,10 +173,10 @@ def _inline(svg: str, name: str, label: str) -> str:
     limits = f"max-width: {1.1 * width:.0f}px; min-width: {0.65 * width:.0f}px"
     opening = f'<svg viewBox="{view}" role="img" aria-label="{escape(label)}" style="{limits}">'
     text = re.sub(r"^<svg[^>]*>", lambda _: opening, text)
-    # The first patch is the ground of the whole figure; in the page that is the page's.
+    # The first patch is the background of the figure; the report has its own.
     text = re.sub(r'<g id="patch_1">.*?</g>', "", text, count=1, flags=re.S)
     used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
-    # Only inside tags: what stands between them are names, to be shown as they are.
+    # Only inside tags: the text between them is shown as it is.
     text = re.sub(r"<[^>]+>", lambda tag: _tidy_tag(tag.group(), name, used), text)
     return re.sub(r"\s*\n\s*", "\n", text)
 

@@ -1,18 +1,18 @@
-"""Numbers and names as they are shown in figures and in the page."""
+"""Numbers and names as figures and report show them."""
 
+import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from keepers.reporting.report_text import displayed
-
-__all__ = ["difference", "number", "probability", "seconds", "settings", "short", "value"]
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 DASH = "–"
 
 
 def short(name: str, longest: int = 26) -> str:
-    """A name from outside, inert and not too long."""
+    """A name from the data, made safe to show and not too long."""
     return displayed(name, longest)
 
 
@@ -36,7 +36,7 @@ def difference(share: float | None) -> str:
 
 
 def number(setting: Any) -> str:
-    """A setting as one would write it; powers of ten as such.
+    """A setting in short; powers of ten as such.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def settings(params: Mapping[str, Any]) -> str:
 
 
 def seconds(time: float) -> str:
-    """A time as one would say it.
+    """A time in a fitting unit.
 
     Examples
     --------
@@ -84,3 +84,17 @@ def seconds(time: float) -> str:
     if time < 120:
         return f"{time:.0f} s"
     return f"{time / 60:.0f} min" if time < 7200 else f"{time / 3600:.1f} h"
+
+
+def slug(text: str) -> str:
+    """A name that is safe in files and in HTML, and different for every text.
+
+    Examples
+    --------
+    >>> slug("default gamma"), slug("Gamma!")
+    ('default-gamma', 'gamma-5bdab3')
+    """
+    if re.fullmatch(r"[a-z0-9]+( [a-z0-9]+)*", text):
+        return text.replace(" ", "-")
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    return "-".join([*words, hashlib.sha256(text.encode()).hexdigest()[:6]])

@@ -13,15 +13,13 @@ from scipy import stats
 
 from keepers.studies.scores import Comparison, Measure
 
-__all__ = ["RankTest", "compare_ranks", "critical_difference", "mean_over_k_table", "rank_test"]
-
 LEAST_DATA = 3
 LEAST_METHODS = 3
 
 
 @dataclass(frozen=True)
 class RankTest:
-    """Average ranks and what they are worth; the numbers of a test that cannot be done are None."""
+    """Average ranks and the tests on them; the numbers of a test that cannot be done are None."""
 
     data: tuple[str, ...]
     average_ranks: dict[str, float] = field(hash=False)
@@ -33,7 +31,7 @@ class RankTest:
     chi_squared: float | None = None
     p_value: float | None = None
     f_statistic: float | None = None
-    """Iman and Davenport's correction of the statistic, which is less timid."""
+    """Iman and Davenport's correction, which is less conservative."""
     f_p_value: float | None = None
     alpha: float = 0.05
     critical_difference: float | None = None
@@ -83,12 +81,12 @@ def rank_test(table: Mapping[str, Mapping[str, float | None]], *, alpha: float =
     averages = ranks.mean(axis=0)
     order = np.argsort(averages, kind="stable")
     by_method = {methods[j]: float(averages[j]) for j in order}
-    refusal = _refusal(len(data), len(methods))
-    if refusal:
-        return RankTest(data, by_method, left_out, refusal)
+    reason = _reason_not_to_test(len(data), len(methods))
+    if reason:
+        return RankTest(data, by_method, left_out, reason)
     if np.all(ranks == ranks[0, 0]):
         return RankTest(data, by_method, left_out, "All methods are equal on every data set.")
-    chi_squared = float(_friedman_statistic(ranks))
+    chi_squared, p_value = map(float, stats.friedmanchisquare(*values.T))
     f_statistic, f_p_value = _iman_davenport(chi_squared, len(data), len(methods))
     width = critical_difference(len(methods), len(data), alpha)
     return RankTest(
@@ -96,7 +94,7 @@ def rank_test(table: Mapping[str, Mapping[str, float | None]], *, alpha: float =
         by_method,
         left_out,
         chi_squared=chi_squared,
-        p_value=float(stats.chi2.sf(chi_squared, len(methods) - 1)),
+        p_value=p_value,
         f_statistic=f_statistic,
         f_p_value=f_p_value,
         alpha=alpha,
@@ -122,7 +120,7 @@ def _data_with_values(table: Mapping[str, Mapping[str, float | None]]) -> tuple[
     return tuple(d for d in names if any(row.get(d) is not None for row in table.values()))
 
 
-def _refusal(n_data: int, n_methods: int) -> str:
+def _reason_not_to_test(n_data: int, n_methods: int) -> str:
     if n_data < LEAST_DATA:
         return (
             f"A test over data sets needs at least {LEAST_DATA} of them; this study has {n_data}. "
@@ -134,15 +132,6 @@ def _refusal(n_data: int, n_methods: int) -> str:
             f"there are {n_methods}."
         )
     return ""
-
-
-def _friedman_statistic(ranks: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> float:
-    """Friedman's statistic with the correction for ties."""
-    n_data, n_methods = ranks.shape
-    spread = np.sum((ranks.sum(axis=0) - n_data * (n_methods + 1) / 2) ** 2)
-    # The sum of squared ranks falls short of its value without ties by what the ties took away.
-    within = np.sum(ranks**2) - n_data * n_methods * (n_methods + 1) ** 2 / 4
-    return float((n_methods - 1) * spread / within)
 
 
 def _iman_davenport(chi_squared: float, n_data: int, n_methods: int) -> tuple[float, float]:

@@ -1,27 +1,27 @@
-"""What the page says, as plain values: the template only lays it out."""
+"""What the report of a study says, as plain values: the template only arranges them."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from keepers.studies.cost import GrowthRow, TimingRow
 from keepers.studies.csv_tables import table2_rows
-from keepers.studies.headline import headline
-from keepers.studies.paper_claims.judging import Claim, Evidence, Standing, standings
-from keepers.studies.pictures import rank_tests
-from keepers.studies.rank_tests import RankTest
+from keepers.studies.formatting import short
+from keepers.studies.paper_claims.claim import Claim
+from keepers.studies.results import StudyResults, standings
 from keepers.studies.runner import StudyRun
 from keepers.studies.scores import (
+    BASELINES,
     MEASURES,
+    RANDOM,
     Comparison,
     Measure,
     best_per_data,
     failures,
     method_choices,
 )
-from keepers.studies.specification import Reduction
 
-__all__ = ["DataTable", "OverviewRow", "StudyView", "look_at", "shown_ks"]
+_DIGITS = 6  # as in the tables: what is equal there shares the lead
 
 
 @dataclass(frozen=True)
@@ -79,66 +79,32 @@ class FailureGroup:
     ks: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class StudyView:
-    """Everything that the page shows besides its figures."""
-
-    title: str
-    sentences: tuple[str, ...]
-    n_missing: int
-    n_tasks: int
-    claims: tuple[Claim, ...]
-    verdicts: dict[str, int]
-    standings: tuple[Standing, ...]
-    data: tuple[dict[str, Any], ...]
-    overview: dict[Measure, tuple[OverviewRow, ...]]
-    tables: dict[str, tuple[DataTable, ...]]
-    """By data set."""
-    tests: dict[str, RankTest]
-    growth: tuple[GrowthRow, ...]
-    growth_at: dict[str, Any]
-    timing: tuple[TimingRow, ...]
-    reduced: tuple[tuple[str, Reduction], ...]
-    """Method and what is reduced."""
-    failures: tuple[FailureGroup, ...]
-    warnings: tuple[tuple[str, int], ...]
-    runs: tuple[dict[str, Any], ...]
-    protocol: dict[str, Any]
-
-
-def look_at(evidence: Evidence, claims: Sequence[Claim]) -> StudyView:
-    """Everything the page says about a study."""
-    run, best, untuned = evidence.run, evidence.tuned, evidence.default
+def report_content(study: StudyResults, claims: Sequence[Claim]) -> dict[str, Any]:
+    """Everything that the report says, by the names that its template uses."""
+    run, best, default = study.run, study.tuned, study.default
     keys = {entry.task.key for entry in run.entries} | {task.key for task in run.growth}
-    return StudyView(
-        title=run.spec.title,
-        sentences=headline(run, best, untuned),
-        n_missing=len(keys - run.outcomes.keys()),
-        n_tasks=len(keys),
-        claims=tuple(claims),
-        verdicts=_verdicts(claims),
-        standings=tuple(standings(evidence)),
-        data=tuple(table2_rows(run)),
-        overview={m: _overview(run, best, untuned, m) for m in MEASURES},
-        tables={
-            data: tuple(_table(run, best, untuned, data, k) for k in shown_ks(best.ks[data]))
+    return {
+        "spec": run.spec,
+        "sentences": headline(study),
+        "n_missing": len(keys - run.outcomes.keys()),
+        "n_tasks": len(keys),
+        "claims": claims,
+        "verdicts": _count_verdicts(claims),
+        "standings": standings(study),
+        "data": table2_rows(run),
+        "overview": {m: _overview(run, best, default, m) for m in MEASURES},
+        "tables": {
+            data: [_table(run, best, default, data, k) for k in shown_ks(best.ks[data])]
             for data in best.data
         },
-        tests=rank_tests(evidence),
-        growth=tuple(evidence.growth),
-        growth_at=run.spec.growth.model_dump() if run.spec.growth else {},
-        timing=tuple(evidence.timing),
-        reduced=tuple((m.title, r) for m in run.spec.methods for r in m.reduced),
-        failures=_failure_groups(evidence.rows),
-        warnings=_warnings(run),
-        runs=tuple(run.runs),
-        protocol={
-            "ks": run.spec.ks,
-            "repeats": run.spec.repeats,
-            "seed": run.spec.seed,
-            "time_limit": run.spec.time_limit,
-        },
-    )
+        "tests": study.rank_tests,
+        "growth": study.growth,
+        "timing": study.timing,
+        "reduced": [(m.title, r) for m in run.spec.methods for r in m.reduced],
+        "failures": _failure_groups(study.rows),
+        "warnings": _count_warnings(run),
+        "runs": run.runs,
+    }
 
 
 def shown_ks(ks: Sequence[int]) -> tuple[int, ...]:
@@ -154,7 +120,7 @@ def shown_ks(ks: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({ks[len(ks) // 2], ks[-1]}))
 
 
-def _verdicts(claims: Sequence[Claim]) -> dict[str, int]:
+def _count_verdicts(claims: Sequence[Claim]) -> dict[str, int]:
     counts = dict.fromkeys(("holds", "does not hold here", "cannot be tested"), 0)
     for claim in claims:
         counts[claim.verdict] += 1
@@ -162,10 +128,9 @@ def _verdicts(claims: Sequence[Claim]) -> dict[str, int]:
 
 
 def _overview(
-    run: StudyRun, best: Comparison, untuned: Comparison, measure: Measure
+    run: StudyRun, best: Comparison, default: Comparison, measure: Measure
 ) -> tuple[OverviewRow, ...]:
-    over: Literal["mean"] = "mean"
-    high, low = (best_per_data(c, measure, over) for c in (best, untuned))
+    high, low = (best_per_data(c, measure, "mean") for c in (best, default))
     top_high, top_low = _tops(high, best.data), _tops(low, best.data)
     return tuple(
         OverviewRow(
@@ -194,14 +159,14 @@ def _tops(
     }
 
 
-def _table(run: StudyRun, best: Comparison, untuned: Comparison, data: str, k: int) -> DataTable:
+def _table(run: StudyRun, best: Comparison, default: Comparison, data: str, k: int) -> DataTable:
     order = {m: best.at(data, m, k, "acc") for m in best.methods}
     known = {m: value for m, value in order.items() if value is not None}
-    random = next((t for t, m in method_choices(run).items() if m.name == "RandomScore"), None)
+    random = next((t for t, m in method_choices(run).items() if m.name == RANDOM), None)
     rows = [
-        _method_row(best, untuned, (data, method, k), random, known)
+        _method_row(best, default, (data, method, k), random, known)
         for method in method_choices(run)
-        if best.score(data, method, k) or untuned.score(data, method, k)
+        if best.score(data, method, k) or default.score(data, method, k)
     ]
     last = len(rows) + 1
     return DataTable(data, k, tuple(sorted(rows, key=lambda r: (r.rank or last, r.method))))
@@ -209,14 +174,14 @@ def _table(run: StudyRun, best: Comparison, untuned: Comparison, data: str, k: i
 
 def _method_row(
     best: Comparison,
-    untuned: Comparison,
+    default: Comparison,
     place: tuple[str, str, int],
     random: str | None,
     known: Mapping[str, float],
 ) -> MethodRow:
     method = place[1]
-    high, low = best.score(*place), untuned.score(*place)
-    floor = None if random is None else known.get(random)
+    high, low = best.score(*place), default.score(*place)
+    baseline = None if random is None else known.get(random)
     acc = Cell(high.acc_mean if high else None, low.acc_mean if low else None)
     nmi = Cell(high.nmi_mean if high else None, low.nmi_mean if low else None)
     rank = None
@@ -230,7 +195,7 @@ def _method_row(
             "acc": Cell(high.acc_std if high else None, low.acc_std if low else None),
             "nmi": Cell(high.nmi_std if high else None, low.nmi_std if low else None),
         },
-        against_random=Cell(_minus(acc.tuned, floor), _minus(acc.default, floor)),
+        against_random=Cell(_minus(acc.tuned, baseline), _minus(acc.default, baseline)),
         params=high.params if high else {},
         remark="" if high is None or high.status == "ok" else f"{high.status}: {high.reason}",
     )
@@ -255,7 +220,7 @@ def _failure_groups(all_rows: Sequence[Mapping[str, Any]]) -> tuple[FailureGroup
     )
 
 
-def _warnings(run: StudyRun) -> tuple[tuple[str, int], ...]:
+def _count_warnings(run: StudyRun) -> tuple[tuple[str, int], ...]:
     """Warnings of all fits by method, with how many fits gave them."""
     counts: dict[str, int] = {}
     seen: set[str] = set()
@@ -268,3 +233,87 @@ def _warnings(run: StudyRun) -> tuple[tuple[str, int], ...]:
             text = f"{entry.method}: {message}"
             counts[text] = counts.get(text, 0) + 1
     return tuple(sorted(counts.items(), key=lambda pair: -pair[1]))
+
+
+def headline(study: StudyResults) -> tuple[str, ...]:
+    """What was done and what stands out, in plain sentences, the protocol first."""
+    run = study.run
+    choices = method_choices(run)
+    methods = [title for title, method in choices.items() if method.name not in BASELINES]
+    baselines = [title for title, method in choices.items() if method.name in BASELINES]
+    sentences = [_protocol(run, len(methods))]
+    random = next((t for t, m in choices.items() if m.name == RANDOM), None)
+    for tuning, comparison in (("Tuned", study.tuned), ("With default settings", study.default)):
+        sentences += _leaders(tuning, comparison, methods, baselines)
+        if random is not None:
+            sentences += _against_random(comparison, methods, random)
+    return tuple(sentences)
+
+
+def _protocol(run: StudyRun, n_methods: int) -> str:
+    n_data, ks = len(run.tables), sorted(run.spec.ks)
+    range_of_k = f"{ks[0]} to {ks[-1]}" if len(ks) > 1 else str(ks[0])
+    return (
+        f"{_count(n_methods, 'method')} and the baselines chose {range_of_k} features of "
+        f"{_count(n_data, 'data set')}; k-means then clustered the samples by the chosen features "
+        f"alone, {_count(run.spec.repeats, 'time')}, into as many clusters as there are classes, "
+        "and the clusters were held against the classes (ACC, NMI)."
+    )
+
+
+def _leaders(
+    tuning: str, comparison: Comparison, methods: Sequence[str], baselines: Sequence[str]
+) -> list[str]:
+    """Who has the highest mean ACC on how many data sets: of all, then of the methods alone."""
+    of_all = _highest(comparison, [*methods, *baselines])
+    if not of_all:
+        return []
+    sentences = [f"{tuning}, {_describe_leaders(of_all, baselines)}."]
+    if any(winner in baselines for winners in of_all for winner in winners):
+        alone = _highest(comparison, methods)
+        sentences += [f"Without the baselines, {_describe_leaders(alone, ())}."] if alone else []
+    return sentences
+
+
+def _highest(comparison: Comparison, rows: Sequence[str]) -> list[tuple[str, ...]]:
+    """The rows with the highest mean ACC, for each data set on which two or more have one."""
+    found = []
+    for data in comparison.data:
+        means = {m: comparison.mean_over_k(data, m, "acc", complete=False) for m in rows}
+        known = {m: round(mean, _DIGITS) for m, mean in means.items() if mean is not None}
+        if len(known) >= 2:
+            top = max(known.values())
+            found.append(tuple(m for m, mean in known.items() if mean == top))
+    return found
+
+
+def _describe_leaders(found: Sequence[tuple[str, ...]], baselines: Sequence[str]) -> str:
+    wins = Counter(winner for winners in found for winner in winners)
+    names = {m: short(m) + " (baseline)" * (m in baselines) for m in wins}
+    n_data, what = len(found), "the highest ACC (mean over k)"
+    if len(wins) == 1:
+        (name,) = names.values()
+        return f"{name} has {what}" + (f" on all {n_data} data sets" if n_data > 1 else "")
+    if n_data == 1:
+        return f"{' and '.join(names.values())} share {what}"
+    told = ", ".join(f"to {names[m]} on {count}" for m, count in wins.most_common())
+    ties = sum(len(winners) > 1 for winners in found)
+    return f"{what} goes {told} of {n_data} data sets" + (f" (shared on {ties})" if ties else "")
+
+
+def _against_random(comparison: Comparison, methods: Sequence[str], random: str) -> list[str]:
+    """How often random selection does better."""
+    pairs = [
+        pair
+        for data in comparison.data
+        for method in methods
+        if (pair := comparison.paired_means(data, method, random, "acc")) is not None
+    ]
+    if not pairs:
+        return []
+    lost = sum(own <= other for own, other in pairs)
+    return [f"Random selection does as well or better in {lost} of {len(pairs)} cases."]
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -1,60 +1,35 @@
-"""A published claim held against a study, and what a judge of claims may look at."""
+"""A study with every table that its report, its claims and its files need, each made once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
-from keepers.studies.cost import GrowthRow, TimingRow, growth_rows, timing
-from keepers.studies.plan import COMPARISON
+from keepers.studies.cost import GrowthRow, TimingRow, growth_rows, timing_rows
 from keepers.studies.rank_tests import RankTest, compare_ranks
 from keepers.studies.runner import StudyRun
 from keepers.studies.scores import (
-    FLOORS,
+    BASELINES,
     MEASURES,
+    RANDOM,
+    VARIANCE,
     Comparison,
     Measure,
-    default,
+    default_scores,
     method_choices,
     tidy_rows,
-    tuned,
+    tuned_scores,
 )
-
-__all__ = ["Claim", "Evidence", "Statement", "Verdict", "points", "untestable", "verdict_of"]
-
-Verdict = Literal["holds", "does not hold here", "cannot be tested"]
-
-
-class Statement(NamedTuple):
-    """The part of a claim that no number changes."""
-
-    id: str
-    claim: str
-    where: str
-    rule: str
+from keepers.studies.specification import COMPARISON
 
 
 @dataclass(frozen=True)
-class Claim:
-    """What was claimed, where, how it is decided here, and what came out."""
-
-    id: str
-    claim: str
-    where: str
-    rule: str
-    """How the verdict follows from the numbers."""
-    verdict: Verdict
-    numbers: tuple[str, ...]
-    """The numbers that decide, the deciding one first."""
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """A study with the tables that claims are decided on, each made once."""
+class StudyResults:
+    """The outcomes of a study and the tables made of them."""
 
     run: StudyRun
     subject: str = "SPCAFS"
-    """Selector that the claims are about."""
+    """Class of the method that the claims are about."""
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
@@ -63,13 +38,18 @@ class Evidence:
 
     @cached_property
     def tuned(self) -> Comparison:
-        """Best grid points, chosen with labels."""
-        return tuned(self.run)
+        """The best grid points, chosen with labels."""
+        return tuned_scores(self.run)
 
     @cached_property
     def default(self) -> Comparison:
-        """Rows that nobody tuned."""
-        return default(self.run)
+        """The scores of default settings."""
+        return default_scores(self.run)
+
+    @property
+    def by_tuning(self) -> tuple[tuple[str, Comparison], tuple[str, Comparison]]:
+        """Both comparisons with their names."""
+        return ("tuned", self.tuned), ("default", self.default)
 
     @cached_property
     def ranks(self) -> dict[tuple[str, Measure], RankTest]:
@@ -77,13 +57,18 @@ class Evidence:
         return {
             (tuning, measure): compare_ranks(comparison, measure)
             for measure in MEASURES
-            for tuning, comparison in (("tuned", self.tuned), ("default", self.default))
+            for tuning, comparison in self.by_tuning
         }
+
+    @property
+    def rank_tests(self) -> dict[str, RankTest]:
+        """The four rank tests by title."""
+        return {f"{m.upper()}, {tuning}": test for (tuning, m), test in self.ranks.items()}
 
     @cached_property
     def timing(self) -> list[TimingRow]:
         """Seconds by data set, method and role."""
-        return timing(self.run)
+        return timing_rows(self.run)
 
     @cached_property
     def growth(self) -> list[GrowthRow]:
@@ -92,22 +77,22 @@ class Evidence:
 
     @cached_property
     def own(self) -> str | None:
-        """Name in the study of the method that the claims are about."""
-        return self.named(self.subject)
+        """Title of the method that the claims are about."""
+        return self.title_of(self.subject)
 
     @cached_property
     def rivals(self) -> tuple[str, ...]:
-        """Every other method that is not a floor."""
+        """Every other method that is not a baseline."""
         choices = method_choices(self.run)
-        return tuple(t for t, m in choices.items() if m.name not in (self.subject, *FLOORS))
+        return tuple(t for t, m in choices.items() if m.name not in (self.subject, *BASELINES))
 
-    def named(self, selector: str) -> str | None:
-        """Name in the study of the first use of a selector."""
+    def title_of(self, selector: str) -> str | None:
+        """Title of the first method of a class."""
         choices = method_choices(self.run)
         return next((title for title, m in choices.items() if m.name == selector), None)
 
     def unfinished(self, data: Sequence[str]) -> str:
-        """Those data sets on which a fit of the comparison has not run yet, in one sentence."""
+        """A sentence that names the data sets on which a fit has not run yet; empty if none."""
         waiting = {
             entry.data
             for entry in self.run.entries
@@ -127,23 +112,42 @@ class Evidence:
         return None if means is None else means[0] - means[1]
 
 
-def points(difference: float) -> str:
-    """A difference of shares as percentage points, with its sign.
+@dataclass(frozen=True)
+class Standing:
+    """How often a method does better than a baseline; not a claim of the paper."""
 
-    Examples
-    --------
-    >>> points(0.0512), points(-0.2)
-    ('+5.1', '−20.0')
-    """
-    text = f"{100 * difference:+.1f}"
-    return text.replace("-", "−").replace("+0.0", "0.0").replace("−0.0", "0.0")
-
-
-def verdict_of(holds: bool) -> Verdict:
-    """One of the two verdicts of a claim that can be tested."""
-    return "holds" if holds else "does not hold here"
+    method: str
+    baseline: str
+    tuning: str
+    measure: Measure
+    better: int
+    data_sets: int
+    """On how many data sets both have a score."""
+    mean_gain: float
+    """Mean over these data sets of the difference of the means over k."""
 
 
-def untestable(said: Statement, missing: str) -> Claim:
-    """A claim for which this study lacks something."""
-    return Claim(*said, "cannot be tested", (missing,))
+def standings(results: StudyResults) -> list[Standing]:
+    """Each method against Random and Variance, tuned and not, where both have scores."""
+    choices = method_choices(results.run)
+    baselines = [t for t, m in choices.items() if m.name in (RANDOM, VARIANCE)]
+    methods = [t for t, m in choices.items() if m.name not in BASELINES]
+    found = [
+        _standing(method, baseline, tuning, measure, comparison)
+        for tuning, comparison in results.by_tuning
+        for measure in ("acc", "nmi")
+        for method in methods
+        for baseline in baselines
+    ]
+    return [standing for standing in found if standing is not None]
+
+
+def _standing(
+    method: str, baseline: str, tuning: str, measure: Measure, comparison: Comparison
+) -> Standing | None:
+    pairs = [comparison.paired_means(d, method, baseline, measure) for d in comparison.data]
+    gains = [pair[0] - pair[1] for pair in pairs if pair is not None]
+    if not gains:
+        return None
+    better = sum(gain > 0 for gain in gains)
+    return Standing(method, baseline, tuning, measure, better, len(gains), sum(gains) / len(gains))

@@ -1,7 +1,7 @@
-"""From outcomes to rows: every fit, the best of each grid, the untuned row, means over k.
+"""From outcomes to scores: every fit, the best of each grid, the default, means over k.
 
-"Tuned" means what it means in the paper: for every data set, method and k the grid point with the
-best mean ACC, which looks at the classes. "Default" never looks at them.
+"Tuned" is what the paper does: for every data set, method and k the grid point with the best mean
+ACC, which uses the classes. "Default" never uses them.
 """
 
 import json
@@ -12,37 +12,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from keepers.studies.plan import COMPARISON, Entry
+from keepers.methods import METHODS
+from keepers.studies.plan import Entry, Outcome
 from keepers.studies.runner import StudyRun
-from keepers.studies.specification import MethodChoice
-from keepers.studies.tasks import Outcome
-
-__all__ = [
-    "ALL_FEATURES",
-    "FLOORS",
-    "MEASURES",
-    "Comparison",
-    "Measure",
-    "Over",
-    "Reduced",
-    "Score",
-    "best_per_data",
-    "default",
-    "failures",
-    "method_choices",
-    "reduced_grids",
-    "sweep_scores",
-    "tidy_rows",
-    "tuned",
-]
+from keepers.studies.specification import COMPARISON, MethodChoice
 
 Measure = Literal["acc", "nmi"]
 Over = int | Literal["mean", "max"]
 MEASURES: tuple[Measure, Measure] = ("acc", "nmi")
 
-ALL_FEATURES = "AllFeatures"
-FLOORS = ("RandomScore", "VarianceScore", ALL_FEATURES)
-"""Selectors that a method has to beat and that no paper proposes."""
+ALL_FEATURES, RANDOM, VARIANCE = "AllFeatures", "RandomScore", "VarianceScore"
+BASELINES = tuple(method.class_name for method in METHODS if method.is_baseline)
+"""Classes of the baselines, which every method should beat."""
 
 NOT_RUN = Outcome("missing", "not run yet")
 _DIGITS = 6
@@ -85,10 +66,10 @@ class Comparison:
     data: tuple[str, ...]
     methods: tuple[str, ...]
     ks: dict[str, tuple[int, ...]] = field(hash=False)
-    """The numbers of features that are judged on each data set."""
+    """The numbers of features that are scored on each data set."""
     scores: dict[tuple[str, str, int], Score] = field(hash=False)
     whole: frozenset[str] = frozenset()
-    """Methods that keep all features, so that their one score stands for every k."""
+    """Methods that keep all features: their one score is that of every k."""
 
     def score(self, data: str, method: str, k: int) -> Score | None:
         """The score at k; None if the study has no such row."""
@@ -103,21 +84,21 @@ class Comparison:
         return None if found is None else found.mean(measure)
 
     def curve(self, data: str, method: str, measure: Measure) -> dict[int, float]:
-        """The measure against k, without the k that have no score."""
+        """The measure by k, without the k that have no score."""
         values = {k: self.at(data, method, k, measure) for k in self.ks[data]}
         return {k: value for k, value in values.items() if value is not None}
 
     def mean_over_k(
         self, data: str, method: str, measure: Measure, *, complete: bool = True
     ) -> float | None:
-        """Mean over all k; None if one is missing, unless ``complete`` is waived."""
+        """Mean over k; None if a k is missing and ``complete`` is set."""
         curve = self.curve(data, method, measure)
         if not curve or (complete and len(curve) < len(self.ks[data])):
             return None
         return float(np.mean(list(curve.values())))
 
     def max_over_k(self, data: str, method: str, measure: Measure) -> float | None:
-        """Best value over the k that have one."""
+        """Highest value over k."""
         return max(self.curve(data, method, measure).values(), default=None)
 
     def paired_means(
@@ -133,7 +114,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Reduced:
-    """A data set on which a method had a smaller grid, or was left out."""
+    """A data set on which a method has a smaller grid or is skipped."""
 
     method: str
     data: str
@@ -143,12 +124,12 @@ class Reduced:
 
 
 def method_choices(run: StudyRun) -> dict[str, MethodChoice]:
-    """The methods of the study by their names in it."""
+    """The methods of the study by title."""
     return {method.title: method for method in run.spec.methods}
 
 
 def tidy_rows(run: StudyRun) -> list[dict[str, Any]]:
-    """One row for each entry and k; what failed or has not run is a row without numbers."""
+    """One row for each entry and k; a fit that failed or has not run has a row without numbers."""
     rows = [row for entry in run.entries for row in _rows_of(entry, outcome_of(run, entry))]
     place = _order_of(run)
     return sorted(
@@ -156,17 +137,17 @@ def tidy_rows(run: StudyRun) -> list[dict[str, Any]]:
     )
 
 
-def tuned(run: StudyRun) -> Comparison:
+def tuned_scores(run: StudyRun) -> Comparison:
     """For every data set, method and k the grid point with the best mean ACC.
 
-    Of equal grid points the first counts. Methods without a grid, and floors, have one point.
+    Of equal grid points the first counts. Methods without a grid, and baselines, have one point.
     """
-    return _comparison(run, "grid")
+    return _compare(run, "grid")
 
 
-def default(run: StudyRun) -> Comparison:
-    """The rows that nobody tuned; methods without such a row are absent."""
-    return _comparison(run, "default")
+def default_scores(run: StudyRun) -> Comparison:
+    """The scores of default settings; methods without such a row are absent."""
+    return _compare(run, "default")
 
 
 def best_per_data(
@@ -205,7 +186,7 @@ def sweep_scores(
 
 
 def reduced_grids(run: StudyRun) -> list[Reduced]:
-    """Where the specification departs from a method's full grid, with its reason."""
+    """Where the specification reduces the grid of a method, and why."""
     return [
         Reduced(method.title, data, reduction.skip, dict(reduction.grid), reduction.reason)
         for method in run.spec.methods
@@ -215,7 +196,7 @@ def reduced_grids(run: StudyRun) -> list[Reduced]:
 
 
 def failures(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Those of `tidy_rows` that have no numbers because something went wrong, k joined."""
+    """Those of `tidy_rows` that failed or ran out of time, with all their k in one row."""
     names = ("section", "data", "method", "role", "params", "status", "reason")
     together: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for row in rows:
@@ -225,13 +206,13 @@ def failures(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def outcome_of(run: StudyRun, entry: Entry) -> Outcome:
-    """What became of an entry; a stand-in with status "missing" if it has not run."""
+    """The outcome of an entry; one with status "missing" if it has not run."""
     return run.outcomes.get(entry.task.key, NOT_RUN)
 
 
 def _rows_of(entry: Entry, outcome: Outcome) -> Iterator[dict[str, Any]]:
     judged = {int(j["n_features"]): j for j in outcome.judgements}
-    # A fit that is not judged (a sweep for the sake of the objective) has no k of its own.
+    # A fit that is not scored (a sweep that records the objective) has no k.
     for k in entry.task.ks if entry.task.repeats else (None,):
         found = judged.get(k) if k is not None else None
         yield {
@@ -241,10 +222,10 @@ def _rows_of(entry: Entry, outcome: Outcome) -> Iterator[dict[str, Any]]:
             "role": entry.role,
             "params": as_text(entry.params),
             "k": k,
-            "acc_mean": _rounded(found, "acc", np.mean),
-            "acc_std": _rounded(found, "acc", np.std),
-            "nmi_mean": _rounded(found, "nmi", np.mean),
-            "nmi_std": _rounded(found, "nmi", np.std),
+            "acc_mean": _round_statistic(found, "acc", np.mean),
+            "acc_std": _round_statistic(found, "acc", np.std),
+            "nmi_mean": _round_statistic(found, "nmi", np.mean),
+            "nmi_std": _round_statistic(found, "nmi", np.std),
             "repeats": entry.task.repeats,
             "n_iter": outcome.n_iter,
             "status": outcome.status,
@@ -255,11 +236,11 @@ def _rows_of(entry: Entry, outcome: Outcome) -> Iterator[dict[str, Any]]:
 
 
 def as_text(params: Mapping[str, Any]) -> str:
-    """Settings as JSON, in the order in which they were given."""
+    """Settings as JSON, in the given order."""
     return json.dumps(dict(params), ensure_ascii=False)
 
 
-def _rounded(
+def _round_statistic(
     judged: Mapping[str, Any] | None, measure: str, statistic: Callable[[Any], Any]
 ) -> float | None:
     return None if judged is None else round(float(statistic(judged[measure])), _DIGITS)
@@ -276,7 +257,7 @@ def _order_of(run: StudyRun) -> Callable[[dict[str, Any]], tuple[int, int, int]]
     )
 
 
-def _comparison(run: StudyRun, role: str) -> Comparison:
+def _compare(run: StudyRun, role: str) -> Comparison:
     candidates: dict[tuple[str, str, int], list[tuple[Entry, Outcome]]] = defaultdict(list)
     draws: dict[tuple[str, str, int], list[tuple[Entry, Outcome]]] = defaultdict(list)
     for entry in run.entries:
@@ -285,8 +266,8 @@ def _comparison(run: StudyRun, role: str) -> Comparison:
         into = draws if entry.role == "draw" else candidates
         for k in entry.task.ks:
             into[entry.data, entry.method, k].append((entry, outcome_of(run, entry)))
-    scores = {place: _best(place, tried) for place, tried in candidates.items()}
-    scores |= {place: _pooled(place, drawn) for place, drawn in draws.items()}
+    scores = {place: _best_setting(place, tried) for place, tried in candidates.items()}
+    scores |= {place: _pool_draws(place, drawn) for place, drawn in draws.items()}
     choices = method_choices(run)
     present = {method for _, method, _ in scores}
     whole = frozenset(m for m in present if choices[m].name == ALL_FEATURES)
@@ -304,7 +285,7 @@ def _ks_of(run: StudyRun, data: str) -> tuple[int, ...]:
     return tuple(sorted({k for k in run.spec.ks if k < n_features})) or (n_features,)
 
 
-def _best(place: tuple[str, str, int], tried: list[tuple[Entry, Outcome]]) -> Score:
+def _best_setting(place: tuple[str, str, int], tried: list[tuple[Entry, Outcome]]) -> Score:
     """The grid point with the best mean ACC; the first failure if there is no such point."""
     scores = [_score(place, entry.params, [outcome]) for entry, outcome in tried]
     good = [score for score in scores if score.acc_mean is not None]
@@ -313,7 +294,7 @@ def _best(place: tuple[str, str, int], tried: list[tuple[Entry, Outcome]]) -> Sc
     return Score(**{**vars(best), **counts})
 
 
-def _pooled(place: tuple[str, str, int], drawn: list[tuple[Entry, Outcome]]) -> Score:
+def _pool_draws(place: tuple[str, str, int], drawn: list[tuple[Entry, Outcome]]) -> Score:
     """Random rankings: mean and deviation over all draws and repeats."""
     score = _score(place, {}, [outcome for _, outcome in drawn])
     failed = sum(outcome.status != "ok" for _, outcome in drawn)
@@ -325,7 +306,7 @@ def _score(place: tuple[str, str, int], params: dict[str, Any], outcomes: list[O
     if not judged:
         bad = next((o for o in outcomes if o.status != "ok"), NOT_RUN)
         return Score(*place, bad.status, bad.reason, params=params)
-    acc, nmi = (_joined(j[measure] for j in judged) for measure in MEASURES)
+    acc, nmi = (_concatenate(j[measure] for j in judged) for measure in MEASURES)
     return Score(
         *place,
         "ok",
@@ -339,5 +320,5 @@ def _score(place: tuple[str, str, int], params: dict[str, Any], outcomes: list[O
     )
 
 
-def _joined(parts: Iterable[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _concatenate(parts: Iterable[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])

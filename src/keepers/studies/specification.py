@@ -1,36 +1,48 @@
-"""A study written down: data sets, scalings, methods, grids, numbers of features, repeats, seeds.
+"""The specification of a study: data sets, methods, grids, numbers of features, repeats, seeds.
 
-A specification is a TOML file. It is checked whole before anything runs, and every error points at
-the line. ``experiments/paper.toml`` is a full example.
+A specification is a TOML file, or made from the options of `keepers compare`. It is checked whole
+before anything runs, and every error names the line. ``experiments/paper.toml`` is an example.
 """
 
 import inspect
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
+from keepers.data.catalogue import catalogue, present
 from keepers.data.scaling import SCALINGS
 from keepers.exceptions import DataError, shortened
-from keepers.studies.method_versions import find_selector
-from keepers.studies.toml_lines import line_of
+from keepers.methods import METHODS, Method, all_methods, find_method
 
-__all__ = [
-    "COMPARISON",
-    "DataChoice",
-    "GrowthChoice",
-    "MethodChoice",
-    "Reduction",
-    "StudySpec",
-    "Sweep",
-    "read_spec",
-]
+STUDIES = ("paper", "quick", "suite")
+"""The studies that come with keepers."""
+
+# In a wheel the files lie beside this module; in a checkout they are in experiments/.
+_HERE = Path(__file__).resolve().parent
+_FOLDERS = (_HERE / "study_files", _HERE.parents[2] / "experiments")
 
 COMPARISON = "comparison"
-"""Section of the entries that compare methods; every other section is a sweep of that name."""
+"""Section of the fits that compare methods; every other section is the sweep of that name."""
 
+
+def _method_name(name: str) -> str:
+    """The class of a method of keepers; MODULE:CLASS for every other."""
+    method = find_method(name)
+    return method.class_name if method in METHODS else method.target
+
+
+MethodName = Annotated[str, AfterValidator(_method_name)]
 Value = int | float | str | bool
 Params = dict[str, Value]
 Grid = dict[str, Annotated[list[Value], Field(min_length=1)]]
@@ -67,7 +79,7 @@ class DataChoice(_Strict):
 
 
 class Reduction(_Strict):
-    """Another grid, or none, for some data sets; the reason is part of the results."""
+    """Another grid, or none, for some data sets; the report gives the reason."""
 
     data: list[str]
     reason: Annotated[str, Field(min_length=1)]
@@ -76,18 +88,18 @@ class Reduction(_Strict):
 
 
 class MethodChoice(_Strict):
-    """A selector, the settings that stay, the grid that is searched, and its default."""
+    """A method, its fixed settings, the grid to search, and its default settings."""
 
-    name: str
-    """A selector of keepers, or MODULE:CLASS."""
+    name: MethodName
+    """The class of a method of keepers, or MODULE:CLASS."""
     label: str = ""
     """Shown in tables; the name if empty."""
     fixed: Params = {}
     grid: Grid = {}
     default: Params | None = None
-    """Settings of the row that is not tuned, on top of ``fixed``; absent: no such row."""
+    """Settings of the untuned row, on top of ``fixed``; None: no such row."""
     draws: Annotated[int, Field(ge=1)] = 1
-    """For random rankings: how many seeds."""
+    """Number of seeds of a random ranking."""
     reduced: list[Reduction] = []
 
     @property
@@ -107,17 +119,17 @@ class MethodChoice(_Strict):
 
 
 class Sweep(_Strict):
-    """One setting varied, for a figure; with ``grid``, each value is tuned over it."""
+    """One setting that varies, for a figure; with ``grid``, each value is tuned over it."""
 
     name: str
-    method: str
+    method: MethodName
     data: list[str]
     vary: str
     values: Annotated[list[Value], Field(min_length=1)]
     fixed: Params = {}
     grid: Grid = {}
     judge: bool = True
-    """False: only fit, for the sake of the objective."""
+    """False: only fit, to record the objective."""
 
     @model_validator(mode="after")
     def _known_names(self) -> "Sweep":
@@ -150,13 +162,13 @@ class StudySpec(_Strict):
     repeats: Annotated[int, Field(ge=1)] = 20
     seed: Annotated[int, Field(ge=0)] = 0
     time_limit: Annotated[float, Field(gt=0)] = 3600.0
-    """Seconds that one fit with its clusterings may take."""
+    """Seconds allowed for one fit and its clusterings."""
     data: Annotated[list[DataChoice], Field(min_length=1)]
     methods: Annotated[list[MethodChoice], Field(min_length=1)]
     sweeps: list[Sweep] = []
     growth: GrowthChoice | None = None
     claims: Literal["spcafs"] | None = None
-    """Name of the list of published claims that the results are held against."""
+    """Name of the list of published claims to check against the results."""
 
     @model_validator(mode="after")
     def _names_fit_together(self) -> "StudySpec":
@@ -197,7 +209,7 @@ def _describe(error: ValidationError, path: Path, text: str) -> list[str]:
     found: dict[tuple[int, str], None] = {}  # a dict keeps order and drops repeats
     for problem in error.errors(include_url=False, include_input=True):
         where = tuple(part for part in problem["loc"] if not _names_a_type(part))
-        rule = problem["msg"].removeprefix("Value error, ")
+        rule = problem["msg"].removeprefix("Value error, ").rstrip(".")
         if problem["type"] == "extra_forbidden":
             rule = "there is no such setting"
         elif problem["type"] not in ("value_error", "missing"):
@@ -213,7 +225,7 @@ def _names_a_type(part: str | int) -> bool:
 
 
 def _check_params(method: str, *choices: Mapping[str, object]) -> None:
-    signature = inspect.signature(find_selector(method))
+    signature = inspect.signature(find_method(method).load())
     known = [name for name in signature.parameters if name != "n_features_to_select"]
     for name in (name for choice in choices for name in choice):
         if name not in known:
@@ -226,4 +238,161 @@ def _check_params(method: str, *choices: Mapping[str, object]) -> None:
 def _refuse_twice(what: str, names: list[str]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"{what} must have different names; {shortened(twice[0])} stands twice")
+        raise ValueError(f"{what} must have different names; {shortened(twice[0])} is used twice")
+
+
+def find_study(spec: str) -> Path:
+    """The file of a study: a name in `STUDIES`, or a path."""
+    if spec in STUDIES:
+        for folder in _FOLDERS:
+            if (folder / f"{spec}.toml").is_file():
+                return folder / f"{spec}.toml"
+    if not Path(spec).is_file():
+        raise DataError(
+            f"There is no study {shortened(spec)}. Give one of {', '.join(STUDIES)}, or the path "
+            "of a TOML file."
+        )
+    return Path(spec)
+
+
+def absent_data(study: StudySpec) -> list[str]:
+    """Data sets of a study that are in the catalogue but not on this machine."""
+    absent = {entry.name.casefold() for entry in catalogue() if not present(entry)}
+    return [
+        choice.title
+        for choice in study.data
+        if choice.source.casefold() in absent and not Path(choice.source).exists()
+    ]
+
+
+def without_data(study: StudySpec, missing: list[str]) -> StudySpec:
+    """The same study without some of its data sets."""
+    data = [choice for choice in study.data if choice.title not in missing]
+    if not data:
+        raise DataError(
+            "None of the data sets of this study is on this machine; there is nothing to run."
+        )
+    here = [choice.title for choice in data]
+    sweeps = []
+    for sweep in study.sweeps:
+        kept = [name for name in sweep.data if name in here]
+        if kept:
+            sweeps.append(sweep.model_copy(update={"data": kept}))
+    return study.model_copy(update={"data": data, "sweeps": sweeps})
+
+
+def comparison_spec(
+    source: str,
+    *,
+    labels: str | None,
+    identifier: str | None,
+    drop: Sequence[str],
+    scaling: str,
+    methods: str,
+    ks: list[int],
+    repeats: int,
+    seed: int,
+    time_limit: float,
+    tune: bool,
+) -> StudySpec:
+    """The paper's protocol on one table, for these methods and the baselines."""
+    data = DataChoice(
+        source=source, labels=labels, identifier=identifier, drop=list(drop), scaling=scaling
+    )
+    return StudySpec(
+        title=f"Methods compared on {data.title}",
+        ks=ks,
+        repeats=repeats,
+        seed=seed,
+        time_limit=time_limit,
+        data=[data],
+        methods=[_method_choice(method, tune) for method in _methods_to_compare(methods)],
+    )
+
+
+def _methods_to_compare(names: str) -> list[Method]:
+    """The methods of a comma-separated list and the baselines, in the order of the registry."""
+    given = [name.strip() for name in names.split(",") if name.strip()]
+    everything = "all" in map(str.lower, given)
+    asked = [find_method(name) for name in dict.fromkeys(given) if name.lower() != "all"]
+    known = list(all_methods().values())
+    named = [m for m in known if everything or m.is_baseline or m in asked]
+    return [*named, *(method for method in asked if method not in known)]
+
+
+def _method_choice(method: Method, tune: bool) -> MethodChoice:
+    return MethodChoice(
+        name=method.name,
+        label=method.label or ("" if method in METHODS else method.name),
+        fixed=dict(method.fixed),
+        # An empty grid has one point, the default itself.
+        grid=dict(method.grid) if tune else {},
+        draws=method.draws or 1,
+        default=None if method.draws else {},
+    )
+
+
+_HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(#.*)?$")
+_KEY = re.compile(r"\s*([A-Za-z0-9_.\-\"']+)\s*=")
+_INLINE_KEY = r"(?:^|[{{,])\s*[\"']?{key}[\"']?\s*="
+
+Location = tuple[str | int, ...]
+"""Keys and positions, as in ``("methods", 2, "grid", "gamma")``."""
+
+
+def line_of(text: str, path: Location) -> int:
+    """The line of a TOML text (from 1) that holds the value at ``path``, or the part around it."""
+    lines = text.splitlines()
+    places = _lines_of_keys(lines)
+    for length in range(len(path), 0, -1):
+        if path[:length] in places:
+            start = places[path[:length]]
+            return _line_inside(lines, start, path[length:]) + 1
+    return 1
+
+
+def _lines_of_keys(lines: list[str]) -> dict[Location, int]:
+    """Line of every table header and every key that begins a line."""
+    places: dict[Location, int] = {}
+    table: Location = ()
+    counts: dict[Location, int] = {}
+    for number, line in enumerate(lines):
+        if header := _HEADER.match(line):
+            table = _table_path(header[2], header[1] == "[[", counts)
+            places.setdefault(table, number)
+            if isinstance(table[-1], int):
+                places.setdefault(table[:-1], number)
+        elif key := _KEY.match(line):
+            places.setdefault((*table, *_split(key[1])), number)
+    return places
+
+
+def _table_path(name: str, is_array: bool, counts: dict[Location, int]) -> Location:
+    """Full path of a header; ``[[methods.reduced]]`` belongs to the last ``[[methods]]``."""
+    path: Location = ()
+    parts = _split(name)
+    for position, part in enumerate(parts):
+        path = (*path, part)
+        is_last = position == len(parts) - 1
+        if is_last and is_array:
+            counts[path] = counts.get(path, -1) + 1
+        if path in counts:
+            path = (*path, counts[path])
+    return path
+
+
+def _split(dotted: str) -> list[str]:
+    return [part.strip().strip("\"'") for part in dotted.split(".")]
+
+
+def _line_inside(lines: list[str], start: int, rest: Location) -> int:
+    """Look for the keys of an inline table, which may go on over several lines."""
+    for part in rest:
+        if not isinstance(part, str):
+            break
+        wanted = re.compile(_INLINE_KEY.format(key=re.escape(part)))
+        found = [n for n in range(start, min(start + 20, len(lines))) if wanted.search(lines[n])]
+        if not found:
+            break
+        start = found[0]
+    return start

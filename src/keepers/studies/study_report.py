@@ -1,21 +1,55 @@
-"""From what is to be said, and the figures, to one HTML file that asks nobody for anything."""
+"""The report of a study on disk: its tables, its figures, and one HTML file that works offline."""
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from pathlib import Path
 
-from keepers.studies import formatting as wording
-from keepers.studies.drawing import Picture
-from keepers.studies.palette import looks_of, style_variables
-from keepers.studies.paper_claims.judging import Claim, Evidence
-from keepers.studies.report_content import look_at
-from keepers.studies.scores import FLOORS, MEASURES, method_choices
-from keepers.studies.study_figures import slug
+from keepers._optional import optional
+from keepers.studies import formatting
+from keepers.studies.csv_tables import write_tables
+from keepers.studies.drawing import Picture, looks_of, save, style_variables
+from keepers.studies.paper_claims import judge_claims
+from keepers.studies.paper_claims.claim import Claim
+from keepers.studies.report_content import report_content
+from keepers.studies.results import StudyResults
+from keepers.studies.scores import BASELINES, MEASURES, method_choices
+from keepers.studies.store import write_text
+from keepers.studies.study_figures import draw_figures
 
-__all__ = ["render"]
+_FILTERS = ("difference", "number", "probability", "seconds", "settings", "short", "slug", "value")
 
 
-def render(evidence: Evidence, claims: Sequence[Claim], pictures: Mapping[str, Picture]) -> str:
-    """The page as text; the same for the same study."""
+def write_study(study: StudyResults, folder: Path) -> Path:
+    """Write tables, ``figures/`` and ``index.html`` into a folder.
+
+    Parameters
+    ----------
+    study : StudyResults
+        What has not run yet is shown as missing.
+    folder : Path
+        New, empty, or the folder of an earlier report, whose files are replaced.
+
+    Returns
+    -------
+    Path
+        ``folder/index.html``, which needs no other file.
+    """
+    for package in ("matplotlib", "jinja2"):
+        optional(package, "Reports")
+    claims = judge_claims(study)
+    write_tables(study, claims, folder)
+    pictures = draw_figures(study)
+    for picture in pictures.values():
+        save(picture, folder / "figures")
+    page = folder / "index.html"
+    write_text(page, _render_html(study, claims, pictures))
+    return page
+
+
+def _render_html(
+    study: StudyResults, claims: Sequence[Claim], pictures: Mapping[str, Picture]
+) -> str:
+    """The report as HTML; the same for the same study."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -26,27 +60,17 @@ def render(evidence: Evidence, claims: Sequence[Claim], pictures: Mapping[str, P
         lstrip_blocks=True,
         loader=FunctionLoader(_template),
     )
-    environment.filters.update(
-        difference=wording.difference,
-        number=wording.number,
-        seconds=wording.seconds,
-        settings=wording.settings,
-        probability=wording.probability,
-        short=wording.short,
-        slug=slug,
-        value=wording.value,
-    )
-    run = evidence.run
-    choices = method_choices(run)
-    return environment.get_template("page.html.jinja").render(
-        view=look_at(evidence, claims),
-        spec=run.spec,
+    environment.filters.update({name: getattr(formatting, name) for name in _FILTERS})
+    return environment.get_template("study.html.jinja").render(
+        **report_content(study, claims),
         measures=MEASURES,
-        floors={title for title, method in choices.items() if method.name in FLOORS},
-        leading={title for title, look in looks_of(run.spec.methods).items() if look.on_top},
+        baselines={
+            t for t, method in method_choices(study.run).items() if method.name in BASELINES
+        },
+        leading={t for t, look in looks_of(study.run.spec.methods).items() if look.on_top},
         pictures=pictures,
         svg=lambda picture: Markup(picture.inline),
-        style=Markup(_template("style.css")),
+        style=Markup(_template("study.css")),
         colours=Markup(_colours()),
     )
 

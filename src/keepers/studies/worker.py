@@ -1,7 +1,9 @@
-"""What a worker process does with one task: load, fit, judge, and always come back with an outcome.
+"""What a worker process does with one task: load, fit, cluster, and always return an outcome.
 
-A failure is a result. Running past the time limit is a result too: a timer interrupts the fit (on
-systems without such timers the limit is not enforced).
+A selection is scored as in the paper: k-means on the kept columns, repeated with the same seeds for
+every method, into as many clusters as there are classes, and compared with the classes. A failure
+is an outcome, and so is running past the time limit: a timer interrupts the fit (on systems without
+such timers the limit is not enforced).
 """
 
 import os
@@ -12,7 +14,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,32 +22,41 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.cluster import KMeans
 
+from keepers._protocols import IndexArray
 from keepers.data.replacing import describe_os_error
 from keepers.exceptions import KeepersError
-from keepers.studies.atomic import make_folder
-from keepers.studies.method_versions import find_selector
-from keepers.studies.protocol import judge_columns
-from keepers.studies.tasks import Growth, Outcome, Task, resolve_params
+from keepers.methods import find_method
+from keepers.metrics import clustering_accuracy, normalized_mutual_information
+from keepers.studies.plan import FitTask, GrowthTask, Outcome, resolve_params, without_version
+from keepers.studies.store import make_folder
 
-__all__ = ["do"]
+N_CLUSTERS = 5
+_PREPARED = re.compile(r"[0-9a-f]{24}(\.classes)?\.np[yz]")
 
 
-class _OutOfTimeError(BaseException):
+class _TimeLimitError(BaseException):
     """Raised by the timer; not an Exception, so that no handler on the way swallows it."""
 
 
-def do(task: Task | Growth, data_folder: Path, time_limit: float, runner: int) -> Outcome:
-    """Carry out a task for the process ``runner``. Whatever happens inside becomes the outcome."""
+def run_task(
+    task: FitTask | GrowthTask, data_folder: Path, time_limit: float, runner: int
+) -> Outcome:
+    """Run a task for the process ``runner``; every error becomes the outcome."""
     if os.getpid() != runner:
-        _leave_with(runner)
+        _exit_with(runner)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             with _limit(time_limit):
-                outcome = _time(task) if isinstance(task, Growth) else _judge(task, data_folder)
-        except _OutOfTimeError:
+                outcome = (
+                    _time_fit(task)
+                    if isinstance(task, GrowthTask)
+                    else _fit_and_score(task, data_folder)
+                )
+        except _TimeLimitError:
             outcome = Outcome("timeout", f"ran past the limit of {time_limit:g} s")
         except MemoryError:
             outcome = Outcome("failed", "not enough memory")
@@ -57,7 +68,7 @@ def do(task: Task | Growth, data_folder: Path, time_limit: float, runner: int) -
     return replace(outcome, warnings=messages)
 
 
-def _judge(task: Task, data_folder: Path) -> Outcome:
+def _fit_and_score(task: FitTask, data_folder: Path) -> Outcome:
     X, classes = load_prepared(data_folder, task.fingerprint)
     unfitted = _selector(task, max(task.ks), len(np.unique(classes)))
     began = time.perf_counter()
@@ -82,8 +93,37 @@ def _judge(task: Task, data_folder: Path) -> Outcome:
     )
 
 
-def _selector(task: Task | Growth, k: int, n_classes: int) -> Any:
-    selector_class = find_selector(task.method)
+@dataclass(frozen=True)
+class Judgement:
+    """ACC and NMI of each repeat of k-means on one set of columns."""
+
+    n_features: int
+    acc: tuple[float, ...]
+    nmi: tuple[float, ...]
+    seconds: float
+
+
+def judge_columns(
+    X: Any, classes: NDArray[Any], columns: IndexArray, *, n_repeats: int, seed: int
+) -> Judgement:
+    """Cluster X[:, columns] ``n_repeats`` times, with seeds ``seed``, ``seed`` + 1, ..."""
+    began = time.perf_counter()
+    kept = X[:, np.sort(columns)]
+    n_clusters = len(np.unique(classes))
+    clusterings = [
+        KMeans(n_clusters, n_init=1, random_state=seed + repeat).fit_predict(kept)
+        for repeat in range(n_repeats)
+    ]
+    return Judgement(
+        n_features=len(columns),
+        acc=tuple(clustering_accuracy(classes, found) for found in clusterings),
+        nmi=tuple(normalized_mutual_information(classes, found) for found in clusterings),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _selector(task: FitTask | GrowthTask, k: int, n_classes: int) -> Any:
+    selector_class = find_method(without_version(task.method)).load()
     params = resolve_params(task.params, n_classes)
     if "random_state" in selector_class().get_params():
         params.setdefault("random_state", task.seed)
@@ -95,20 +135,17 @@ def _history(selector: Any) -> tuple[float, ...]:
     return tuple(float(value) for value in values)
 
 
-def _time(task: Growth) -> Outcome:
-    """One fit on clusters in noise; the first, small fit is off the clock."""
+def _time_fit(task: GrowthTask) -> Outcome:
+    """Time one fit on clusters in noise, after a small fit to warm up."""
     selector = _selector(task, 10, N_CLUSTERS)
-    selector.fit(_made_up(60, 30, task.seed))
-    X = _made_up(task.n_samples, task.n_features, task.seed)
+    selector.fit(_synthetic(60, 30, task.seed))
+    X = _synthetic(task.n_samples, task.n_features, task.seed)
     began = time.perf_counter()
     selector.fit(X)
     return Outcome("ok", fit_seconds=time.perf_counter() - began)
 
 
-N_CLUSTERS = 5
-
-
-def _made_up(n_samples: int, n_features: int, seed: int) -> NDArray[np.float64]:
+def _synthetic(n_samples: int, n_features: int, seed: int) -> NDArray[np.float64]:
     random = np.random.default_rng(seed)
     centres = random.standard_normal((N_CLUSTERS, n_features))
     members = random.integers(N_CLUSTERS, size=n_samples)
@@ -116,7 +153,7 @@ def _made_up(n_samples: int, n_features: int, seed: int) -> NDArray[np.float64]:
 
 
 def save_prepared(folder: Path, fingerprint: str, X: Any, classes: NDArray[Any]) -> None:
-    """Put a table where workers read it; done once a run, before the first task."""
+    """Write a table where the workers read it."""
     make_folder(folder)
     try:
         if sp.issparse(X):
@@ -125,15 +162,12 @@ def save_prepared(folder: Path, fingerprint: str, X: Any, classes: NDArray[Any])
             np.save(folder / f"{fingerprint}.npy", X)
         np.save(folder / f"{fingerprint}.classes.npy", classes)
     except OSError as error:
-        way_out = "Make room or choose another folder, and run the same command again."
+        way_out = "Free some space or choose another folder, and run the same command again."
         raise KeepersError(describe_os_error(folder, error, way_out)) from error
 
 
-_PREPARED = re.compile(r"[0-9a-f]{24}(\.classes)?\.np[yz]")
-
-
 def remove_prepared(folder: Path) -> None:
-    """Remove what `save_prepared` wrote, also in runs that were killed, and nothing else."""
+    """Remove what `save_prepared` wrote, in killed runs too, and nothing else."""
     with suppress(OSError):
         for path in folder.iterdir():
             if _PREPARED.fullmatch(path.name):
@@ -143,7 +177,7 @@ def remove_prepared(folder: Path) -> None:
 
 @lru_cache(maxsize=2)
 def load_prepared(folder: Path, fingerprint: str) -> tuple[Any, NDArray[Any]]:
-    """The table and its classes; dense values stay on disk and are shared between workers."""
+    """The table and its classes; dense values are memory-mapped and shared between workers."""
     classes = np.load(folder / f"{fingerprint}.classes.npy", allow_pickle=False)
     dense = folder / f"{fingerprint}.npy"
     if dense.exists():
@@ -160,21 +194,26 @@ def _limit(seconds: float) -> Iterator[None]:
         yield
         return
 
-    def out_of_time(*_: object) -> None:
-        raise _OutOfTimeError
+    is_running = True
 
-    before = signal.signal(signal.SIGALRM, out_of_time)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    def interrupt(*_: object) -> None:
+        if is_running:
+            raise _TimeLimitError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    # Again and again: an exception raised inside a finalizer would be lost.
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
     try:
         yield
     finally:
+        is_running = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 
 @lru_cache(maxsize=1)
-def _leave_with(runner: int) -> None:
-    """End this worker when the process that started it is gone; nobody would read its result."""
+def _exit_with(runner: int) -> None:
+    """End this worker when the process that started it is gone."""
 
     def watch() -> None:
         while os.getppid() == runner:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from keepers.studies.paper_claims.algorithm import settles_at
-from keepers.studies.paper_claims.judging import Claim, Evidence, judge_claims, standings
+from keepers.studies.paper_claims import judge_claims
+from keepers.studies.paper_claims.algorithm import converged_at
+from keepers.studies.paper_claims.claim import Claim, points
 from keepers.studies.plan import Entry
-from keepers.studies.results import points
+from keepers.studies.results import StudyResults, standings
 from studies.made_up_study import study
 
 PAPER = tomllib.loads(
@@ -70,7 +71,7 @@ def verdicts(
 ) -> dict[str, Claim]:
     made = {"objective": falling, "grown": cubic, **changes}
     run = study(CONTENT, judge, **made)
-    return {claim.id: claim for claim in judge_claims(Evidence(run))}
+    return {claim.id: claim for claim in judge_claims(StudyResults(run))}
 
 
 @pytest.fixture(scope="module")
@@ -265,13 +266,13 @@ def test_a_rival_that_failed_somewhere_is_not_counted_there() -> None:
 
 def test_a_study_that_names_no_claims_has_none() -> None:
     content = {**CONTENT, "claims": None, "sweeps": [], "growth": None}
-    assert judge_claims(Evidence(study(content, as_printed))) == []
+    assert judge_claims(StudyResults(study(content, as_printed))) == []
 
 
-def test_standings_against_the_floors_count_data_sets() -> None:
+def test_standings_against_the_baselines_count_data_sets() -> None:
     found = {
-        (s.method, s.floor, s.tuning, s.measure): s
-        for s in standings(Evidence(study(CONTENT, as_printed)))
+        (s.method, s.baseline, s.tuning, s.measure): s
+        for s in standings(StudyResults(study(CONTENT, as_printed)))
     }
     laplacian = found["LapScore", "Random", "tuned", "acc"]
     assert (laplacian.better, laplacian.data_sets) == (1, 6)
@@ -291,7 +292,7 @@ def test_standings_against_the_floors_count_data_sets() -> None:
 def test_an_objective_settles_when_it_stays_quiet(
     objective: tuple[float, ...], tolerance: float, expected: int | None
 ) -> None:
-    assert settles_at(objective, tolerance) == expected
+    assert converged_at(objective, tolerance) == expected
 
 
 def test_differences_are_told_in_points() -> None:

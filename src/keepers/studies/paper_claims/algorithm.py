@@ -5,11 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from keepers.studies.cost import PRINTED, GrowthRow
-from keepers.studies.results import Claim, Evidence, Statement, untestable, verdict_of
+from keepers.studies.paper_claims.claim import Claim, Statement, untestable, verdict_of
+from keepers.studies.results import StudyResults
 from keepers.studies.runner import StudyRun
 from keepers.studies.scores import outcome_of
-
-__all__ = ["Descent", "algorithm_claims", "descents", "settles_at"]
 
 CONVERGENCE = "convergence"
 MOST_STEPS = 30
@@ -40,15 +39,15 @@ class Descent(NamedTuple):
         return f"{self.data}, gamma = {gamma}"
 
 
-def algorithm_claims(evidence: Evidence) -> list[Claim]:
+def algorithm_claims(results: StudyResults) -> list[Claim]:
     """Claims about the algorithm: convergence, descent, complexity."""
-    runs = descents(evidence.run)
+    runs = descents(results.run)
     return [
         _converges_fast(runs),
         _within_thirty(runs),
-        _never_rises(evidence, runs),
-        _only_linear(evidence),
-        _cubic_in_features(evidence),
+        _never_rises(results, runs),
+        _only_linear(results),
+        _cubic_in_features(results),
     ]
 
 
@@ -61,12 +60,12 @@ def descents(run: StudyRun) -> list[Descent]:
     ]
 
 
-def settles_at(objective: tuple[float, ...], tolerance: float) -> int | None:
+def converged_at(objective: tuple[float, ...], tolerance: float) -> int | None:
     """Step after which every relative change stays below ``tolerance``; None if none does.
 
     Examples
     --------
-    >>> settles_at((100.0, 90.0, 89.0, 88.9999, 88.9999), 1e-4)
+    >>> converged_at((100.0, 90.0, 89.0, 88.9999, 88.9999), 1e-4)
     3
     """
     values = np.asarray(objective)
@@ -121,13 +120,13 @@ def _within_thirty(runs: list[Descent]) -> Claim:
     if others:
         relative = f"{_slowest(others, 1e-4)}; {_slowest(others, 1e-6)}"
         numbers.append(f"With gamma relative to the data: {relative}")
-    steps = [settles_at(run.objective, 1e-4) for run in of_paper]
+    steps = [converged_at(run.objective, 1e-4) for run in of_paper]
     holds = all(step is not None and step <= MOST_STEPS for step in steps)
     return Claim(*said, verdict_of(holds), tuple(numbers))
 
 
 def _slowest(runs: list[Descent], tolerance: float) -> str:
-    found = {run: settles_at(run.objective, tolerance) for run in runs}
+    found = {run: converged_at(run.objective, tolerance) for run in runs}
     limit = f"below {_TOLERANCES[tolerance]}"
     open_ends = [run for run, step in found.items() if step is None]
     if open_ends:
@@ -137,7 +136,7 @@ def _slowest(runs: list[Descent], tolerance: float) -> str:
     return f"{limit} after at most {found[slowest]} steps ({slowest.title})"
 
 
-def _never_rises(evidence: Evidence, runs: list[Descent]) -> Claim:
+def _never_rises(results: StudyResults, runs: list[Descent]) -> Claim:
     said = Statement(
         "descent",
         "The objective never rises from one step to the next (Theorem 2).",
@@ -156,7 +155,7 @@ def _never_rises(evidence: Evidence, runs: list[Descent]) -> Claim:
         if rise > 0
         else f"It fell or stayed in each of {n_steps} steps of {len(runs)} runs"
     ]
-    faster = _other_histories(evidence)
+    faster = _other_histories(results)
     if faster:
         rise = max(max(_largest_rise(history) for history in faster), 0.0)
         numbers.append(f"The default solver in {len(faster)} further fits: at most {rise:.1e}")
@@ -169,17 +168,17 @@ def _largest_rise(objective: tuple[float, ...]) -> float:
     return float(np.max(np.diff(values) / scale))
 
 
-def _other_histories(evidence: Evidence) -> list[tuple[float, ...]]:
+def _other_histories(results: StudyResults) -> list[tuple[float, ...]]:
     """Objectives of all other fits of the subject, each fit once."""
     found = {
-        entry.task.key: outcome_of(evidence.run, entry).objective
-        for entry in evidence.run.entries
-        if entry.task.method == evidence.subject and entry.section != CONVERGENCE
+        entry.task.key: outcome_of(results.run, entry).objective
+        for entry in results.run.entries
+        if entry.task.method == results.subject and entry.section != CONVERGENCE
     }
     return [history for history in found.values() if len(history) >= 2]
 
 
-def _only_linear(evidence: Evidence) -> Claim:
+def _only_linear(results: StudyResults) -> Claim:
     said = Statement(
         "linear-in-n",
         "Of all methods only SPCAFS has a cost that is linear in the number of samples n.",
@@ -188,9 +187,9 @@ def _only_linear(evidence: Evidence) -> Claim:
         "of the paper is larger. It is about these implementations, and may differ from the "
         "printed cost.",
     )
-    listed = [row for row in evidence.growth if row.printed]
-    own = next((row for row in listed if row.selector == evidence.subject), None)
-    rivals = [row for row in listed if row.selector != evidence.subject]
+    listed = [row for row in results.growth if row.printed]
+    own = next((row for row in listed if row.selector == results.subject), None)
+    rivals = [row for row in listed if row.selector != results.subject]
     known = {row.method: row.in_samples.exponent for row in rivals}
     if own is None or own.in_samples.exponent is None:
         remark = "no times were measured" if own is None else own.in_samples.remark
@@ -209,7 +208,7 @@ def _only_linear(evidence: Evidence) -> Claim:
     )
 
 
-def _cubic_in_features(evidence: Evidence) -> Claim:
+def _cubic_in_features(results: StudyResults) -> Claim:
     cubic = [selector for selector, printed in PRINTED.items() if "d³" in printed]
     said = Statement(
         "cubic-in-d",
@@ -220,7 +219,7 @@ def _cubic_in_features(evidence: Evidence) -> Claim:
         "printed cost contains d³. It is about these implementations: a cost that they avoid does "
         "not show.",
     )
-    listed = [row for row in evidence.growth if row.selector in cubic]
+    listed = [row for row in results.growth if row.selector in cubic]
     exponents = [e for row in listed if (e := row.in_features.exponent) is not None]
     if not exponents:
         return untestable(said, "No such method has a measured exponent in d.")

@@ -2,10 +2,9 @@
 
 from itertools import pairwise
 
-from keepers.studies.results import Claim, Evidence, Statement, points, untestable, verdict_of
+from keepers.studies.paper_claims.claim import Claim, Statement, points, untestable, verdict_of
+from keepers.studies.results import StudyResults
 from keepers.studies.scores import ALL_FEATURES, MEASURES, Measure
-
-__all__ = ["clustering_claims"]
 
 CLEAR = 0.02
 BUMP = 0.01
@@ -14,24 +13,24 @@ IMM = "Imm40"
 _WHERE = "Clustering results, "
 
 
-def clustering_claims(evidence: Evidence) -> list[Claim]:
+def clustering_claims(results: StudyResults) -> list[Claim]:
     """Claims about clusterings, in the paper's order."""
     return [
-        _beats_all_features(evidence),
-        _palm_below_baseline(evidence),
-        _palm_above_rivals(evidence),
-        _palm_approaches(evidence),
-        _curves_rise_and_fall(evidence),
-        _exceeds_everywhere(evidence),
-        _imm_second_best(evidence),
-        _imm_margin(evidence, "acc", 5),
-        _imm_margin(evidence, "nmi", 3),
-        _laplacian_score(evidence),
+        _beats_all_features(results),
+        _palm_below_baseline(results),
+        _palm_above_rivals(results),
+        _palm_approaches(results),
+        _curves_rise_and_fall(results),
+        _exceeds_everywhere(results),
+        _imm_second_best(results),
+        _imm_margin(results, "acc", 5),
+        _imm_margin(results, "nmi", 3),
+        _laplacian_score(results),
         _absolute_figures(),
     ]
 
 
-def _beats_all_features(evidence: Evidence) -> Claim:
+def _beats_all_features(results: StudyResults) -> Claim:
     said = Statement(
         "all-features",
         "Features chosen by SPCAFS cluster clearly better than all features, in ACC and NMI, on "
@@ -40,10 +39,10 @@ def _beats_all_features(evidence: Evidence) -> Claim:
         f"A clear gain is a mean over k (tuned) at least {100 * CLEAR:.0f} points above all "
         "features; almost all is all but one at most. ACC and NMI must both pass.",
     )
-    baseline = evidence.named(ALL_FEATURES)
+    baseline = results.title_of(ALL_FEATURES)
     numbers, passes = [], []
     for measure in MEASURES:
-        gains = {d: evidence.gain(d, baseline, measure) for d in evidence.tuned.data}
+        gains = {d: results.gain(d, baseline, measure) for d in results.tuned.data}
         known = {data: gain for data, gain in gains.items() if gain is not None}
         if len(known) < len(gains) or not known:
             return untestable(said, _lacking(gains))
@@ -54,15 +53,15 @@ def _beats_all_features(evidence: Evidence) -> Claim:
     return Claim(*said, verdict_of(all(passes)), tuple(numbers))
 
 
-def _palm_below_baseline(evidence: Evidence) -> Claim:
+def _palm_below_baseline(results: StudyResults) -> Claim:
     said = Statement(
         "palm-below",
         "On PalmData25 SPCAFS stays below all features in ACC and NMI.",
         _WHERE + "1",
         "The mean over k (tuned) is below that of all features, in both measures.",
     )
-    baseline = evidence.named(ALL_FEATURES)
-    gains = {m: evidence.gain(PALM, baseline, m) for m in MEASURES}
+    baseline = results.title_of(ALL_FEATURES)
+    gains = {m: results.gain(PALM, baseline, m) for m in MEASURES}
     known = [gain for gain in gains.values() if gain is not None]
     if len(known) < len(MEASURES):
         return untestable(said, f"No scores of SPCAFS and all features on {PALM}.")
@@ -70,17 +69,17 @@ def _palm_below_baseline(evidence: Evidence) -> Claim:
     return Claim(*said, verdict_of(all(gain < 0 for gain in known)), numbers)
 
 
-def _palm_above_rivals(evidence: Evidence) -> Claim:
+def _palm_above_rivals(results: StudyResults) -> Claim:
     said = Statement(
         "palm-above",
         "On PalmData25 SPCAFS is nevertheless above every other method.",
         _WHERE + "1",
         "Its mean over k (tuned) exceeds that of every other method, in both measures.",
     )
-    return _above_rivals(evidence, said, (PALM,))
+    return _above_rivals(results, said, (PALM,))
 
 
-def _exceeds_everywhere(evidence: Evidence) -> Claim:
+def _exceeds_everywhere(results: StudyResults) -> Claim:
     said = Statement(
         "exceeds-all",
         "SPCAFS exceeds every other method on all data sets.",
@@ -88,17 +87,17 @@ def _exceeds_everywhere(evidence: Evidence) -> Claim:
         "On every data set its mean over k (tuned) exceeds that of every other method that ran "
         "there, in ACC and NMI.",
     )
-    return _above_rivals(evidence, said, evidence.tuned.data)
+    return _above_rivals(results, said, results.tuned.data)
 
 
-def _above_rivals(evidence: Evidence, said: Statement, names: tuple[str, ...]) -> Claim:
-    if waiting := evidence.unfinished(names):
+def _above_rivals(results: StudyResults, said: Statement, names: tuple[str, ...]) -> Claim:
+    if waiting := results.unfinished(names):
         return untestable(said, waiting)
     numbers, won_all = [], True
     for measure in MEASURES:
         losses, compared = [], 0
         for data in names:
-            gains = {rival: evidence.gain(data, rival, measure) for rival in evidence.rivals}
+            gains = {rival: results.gain(data, rival, measure) for rival in results.rivals}
             known = {rival: gain for rival, gain in gains.items() if gain is not None}
             if not known:
                 return untestable(said, f"No scores of SPCAFS and another method on {data}.")
@@ -117,7 +116,7 @@ def _above_rivals(evidence: Evidence, said: Statement, names: tuple[str, ...]) -
     return Claim(*said, verdict_of(won_all), tuple(numbers))
 
 
-def _palm_approaches(evidence: Evidence) -> Claim:
+def _palm_approaches(results: StudyResults) -> Claim:
     said = Statement(
         "palm-approaches",
         "On PalmData25 SPCAFS approaches the baseline as the number of features grows.",
@@ -125,16 +124,16 @@ def _palm_approaches(evidence: Evidence) -> Claim:
         "The distance to all features (tuned) is smaller at the largest k than at the smallest, "
         "and grows by at most a point from any k to the next, in both measures.",
     )
-    baseline, own = evidence.named(ALL_FEATURES), evidence.own
-    if PALM not in evidence.tuned.data or baseline is None or own is None:
+    baseline, own = results.title_of(ALL_FEATURES), results.own
+    if PALM not in results.tuned.data or baseline is None or own is None:
         return untestable(said, f"The study lacks {PALM}, SPCAFS or all features.")
     numbers, passes = [], []
     for measure in MEASURES:
-        floor = evidence.tuned.curve(PALM, baseline, measure)
-        curve = evidence.tuned.curve(PALM, own, measure)
-        if not floor or len(curve) < 2:
+        level_of_all = results.tuned.curve(PALM, baseline, measure)
+        curve = results.tuned.curve(PALM, own, measure)
+        if not level_of_all or len(curve) < 2:
             return untestable(said, f"No scores of SPCAFS and all features on {PALM}.")
-        level = next(iter(floor.values()))
+        level = next(iter(level_of_all.values()))
         gaps = [abs(level - value) for value in curve.values()]
         steps = [after - before for before, after in pairwise(gaps)]
         passes.append(gaps[-1] < gaps[0] and max(steps) <= BUMP)
@@ -145,7 +144,7 @@ def _palm_approaches(evidence: Evidence) -> Claim:
     return Claim(*said, verdict_of(all(passes)), tuple(numbers))
 
 
-def _curves_rise_and_fall(evidence: Evidence) -> Claim:
+def _curves_rise_and_fall(results: StudyResults) -> Claim:
     said = Statement(
         "rise-and-fall",
         "With more features the curves of ACC and NMI in general rise first and then fall.",
@@ -153,10 +152,10 @@ def _curves_rise_and_fall(evidence: Evidence) -> Claim:
         "A curve (tuned) rises and falls if its highest value is at neither end and at least a "
         "point above both ends; in general is more than half of all curves, in both measures.",
     )
-    comparison, own = evidence.tuned, evidence.own
-    if waiting := evidence.unfinished(comparison.data):
+    comparison, own = results.tuned, results.own
+    if waiting := results.unfinished(comparison.data):
         return untestable(said, waiting)
-    methods = [m for m in (own, *evidence.rivals) if m is not None]
+    methods = [m for m in (own, *results.rivals) if m is not None]
     numbers, passes = [], []
     for measure in MEASURES:
         shapes = {
@@ -184,31 +183,31 @@ def _has_bump(curve: list[float]) -> bool:
     return max(curve[1:-1]) - max(curve[0], curve[-1]) >= BUMP
 
 
-def _imm_second_best(evidence: Evidence) -> Claim:
+def _imm_second_best(results: StudyResults) -> Claim:
     said = Statement(
         "imm-second",
         "On Imm40 MCFS is the second best method after SPCAFS.",
         _WHERE + "3",
         "Ordered by mean over k of ACC (tuned), SPCAFS is first and MCFS second among the methods.",
     )
-    if waiting := evidence.unfinished((IMM,)):
+    if waiting := results.unfinished((IMM,)):
         return untestable(said, waiting)
     means = {
-        method: evidence.tuned.mean_over_k(IMM, method, "acc", complete=False)
-        for method in (evidence.own, *evidence.rivals)
-        if method is not None and IMM in evidence.tuned.data
+        method: results.tuned.mean_over_k(IMM, method, "acc", complete=False)
+        for method in (results.own, *results.rivals)
+        if method is not None and IMM in results.tuned.data
     }
     known = {method: mean for method, mean in means.items() if mean is not None}
-    mcfs = evidence.named("MCFS")
-    if evidence.own not in known or mcfs not in known:
+    mcfs = results.title_of("MCFS")
+    if results.own not in known or mcfs not in known:
         return untestable(said, f"No scores of SPCAFS and MCFS on {IMM}.")
     order = sorted(known, key=lambda method: -known[method])
     listed = ", ".join(f"{method} {known[method]:.3f}" for method in order[:4])
     place = f"MCFS is number {order.index(mcfs) + 1} of {len(order)}"
-    return Claim(*said, verdict_of(order[:2] == [evidence.own, mcfs]), (listed, place))
+    return Claim(*said, verdict_of(order[:2] == [results.own, mcfs]), (listed, place))
 
 
-def _imm_margin(evidence: Evidence, measure: Measure, claimed: int) -> Claim:
+def _imm_margin(results: StudyResults, measure: Measure, claimed: int) -> Claim:
     said = Statement(
         f"imm-{measure}",
         f"On Imm40 SPCAFS is on average {claimed} percent better in {measure.upper()} than MCFS.",
@@ -216,10 +215,10 @@ def _imm_margin(evidence: Evidence, measure: Measure, claimed: int) -> Claim:
         f"The difference of the means over k (tuned), in percentage points, rounds to {claimed} "
         "or more.",
     )
-    own, mcfs = evidence.own, evidence.named("MCFS")
+    own, mcfs = results.own, results.title_of("MCFS")
     means = None
-    if IMM in evidence.tuned.data and own is not None and mcfs is not None:
-        means = evidence.tuned.paired_means(IMM, own, mcfs, measure)
+    if IMM in results.tuned.data and own is not None and mcfs is not None:
+        means = results.tuned.paired_means(IMM, own, mcfs, measure)
     if means is None:
         return untestable(said, f"No scores of SPCAFS and MCFS on {IMM}.")
     gain = means[0] - means[1]
@@ -230,7 +229,7 @@ def _imm_margin(evidence: Evidence, measure: Measure, claimed: int) -> Claim:
     return Claim(*said, verdict_of(100 * gain >= claimed - 0.5), (text,))
 
 
-def _laplacian_score(evidence: Evidence) -> Claim:
+def _laplacian_score(results: StudyResults) -> Claim:
     said = Statement(
         "lapscore",
         "LapScore may work well with two clusters but is likely to fail with more.",
@@ -239,17 +238,17 @@ def _laplacian_score(evidence: Evidence) -> Claim:
         "Random on every such set; with more classes it is not above Random on more than half of "
         "the sets. One two-class set is weak evidence either way.",
     )
-    laplacian, random = evidence.named("LaplacianScore"), evidence.named("RandomScore")
+    laplacian, random = results.title_of("LaplacianScore"), results.title_of("RandomScore")
     if laplacian is None or random is None:
         return untestable(said, "The study lacks LapScore or Random.")
-    if waiting := evidence.unfinished(evidence.tuned.data):
+    if waiting := results.unfinished(results.tuned.data):
         return untestable(said, waiting)
     gains = {
         data: pair[0] - pair[1]
-        for data in evidence.tuned.data
-        if (pair := evidence.tuned.paired_means(data, laplacian, random, "acc")) is not None
+        for data in results.tuned.data
+        if (pair := results.tuned.paired_means(data, laplacian, random, "acc")) is not None
     }
-    n_classes = {data: evidence.run.tables[data].n_classes for data in gains}
+    n_classes = {data: results.run.tables[data].n_classes for data in gains}
     two = {data: gain for data, gain in gains.items() if n_classes[data] == 2}
     more = {data: gain for data, gain in gains.items() if n_classes[data] > 2}
     if not two or not more:

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from keepers.exceptions import shortened
-from keepers.studies.plan import COMPARISON
-from keepers.studies.results import Claim, Evidence, Statement, points, untestable, verdict_of
+from keepers.studies.paper_claims.claim import Claim, Statement, points, untestable, verdict_of
+from keepers.studies.results import StudyResults
 from keepers.studies.scores import MEASURES, Measure, as_text, outcome_of, sweep_scores
-
-__all__ = ["settings_claims"]
+from keepers.studies.specification import COMPARISON
 
 SMALL = 0.05
 CHANGE = 0.01
@@ -27,41 +26,41 @@ _SMALL_RULE = (
 Curves = Mapping[Any, Mapping[int, float]]
 
 
-def settings_claims(evidence: Evidence) -> list[Claim]:
+def sensitivity_claims(results: StudyResults) -> list[Claim]:
     """Claims about settings, in the paper's order."""
     return [
-        _gamma_on_imm(evidence),
-        _gamma_elsewhere(evidence),
-        _components(evidence),
-        _power_on_imm(evidence),
-        _power_on_srbct(evidence),
+        _gamma_on_imm(results),
+        _gamma_elsewhere(results),
+        _components(results),
+        _power_on_imm(results),
+        _power_on_srbct(results),
     ]
 
 
-def _gamma_on_imm(evidence: Evidence) -> Claim:
+def _gamma_on_imm(results: StudyResults) -> Claim:
     said = Statement(
         "gamma",
         "On Imm40 SPCAFS is not sensitive to gamma: small fluctuations from 10⁻⁶ to 10⁶.",
         _SENSITIVITY,
         _SMALL_RULE,
     )
-    return _insensitive(evidence, said, "gamma", IMM)
+    return _insensitive(results, said, "gamma", IMM)
 
 
-def _gamma_elsewhere(evidence: Evidence) -> Claim:
+def _gamma_elsewhere(results: StudyResults) -> Claim:
     said = Statement(
         "gamma-elsewhere",
         "The other data sets show the same insensitivity to gamma.",
         _SENSITIVITY,
         _SMALL_RULE + " It must hold on every data set but Imm40.",
     )
-    if evidence.own is None:
+    if results.own is None:
         return untestable(said, "The study lacks SPCAFS.")
-    if waiting := evidence.unfinished(evidence.tuned.data):
+    if waiting := results.unfinished(results.tuned.data):
         return untestable(said, waiting)
     ranges: dict[str, list[float]] = {}
-    for data in evidence.tuned.data:
-        curves = [_grid_curves(evidence, evidence.own, data, measure) for measure in MEASURES]
+    for data in results.tuned.data:
+        curves = [_grid_curves(results, results.own, data, measure) for measure in MEASURES]
         if data != IMM and all(len(curve) >= 2 for curve in curves):
             ranges[data] = [_mean_range(curve) for curve in curves]
     if not ranges:
@@ -74,7 +73,7 @@ def _gamma_elsewhere(evidence: Evidence) -> Claim:
     return Claim(*said, verdict_of(small), numbers)
 
 
-def _components(evidence: Evidence) -> Claim:
+def _components(results: StudyResults) -> Claim:
     said = Statement(
         "components",
         "On Imm40, at gamma = 10⁴, the number of components from 10 to 70 makes no large "
@@ -82,9 +81,9 @@ def _components(evidence: Evidence) -> Claim:
         _SENSITIVITY,
         _SMALL_RULE,
     )
-    claim = _insensitive(evidence, said, "components", IMM)
+    claim = _insensitive(results, said, "components", IMM)
     other = "components at the default gamma"
-    curves = [_sweep(evidence, other, IMM, measure) for measure in MEASURES]
+    curves = [_sweep(results, other, IMM, measure) for measure in MEASURES]
     if any(curve is None for curve in curves):
         return claim
     acc, nmi = (100 * _mean_range(curve) for curve in curves if curve)
@@ -92,10 +91,10 @@ def _components(evidence: Evidence) -> Claim:
     return Claim(*said, claim.verdict, (*claim.numbers, more))
 
 
-def _insensitive(evidence: Evidence, said: Statement, sweep: str, data: str) -> Claim:
+def _insensitive(results: StudyResults, said: Statement, sweep: str, data: str) -> Claim:
     numbers, passes = [], []
     for measure in MEASURES:
-        curves = _sweep(evidence, sweep, data, measure)
+        curves = _sweep(results, sweep, data, measure)
         if curves is None:
             return untestable(said, f"The sweep {shortened(sweep)} on {data} is not there in full.")
         ranges = _ranges(curves)
@@ -108,7 +107,7 @@ def _insensitive(evidence: Evidence, said: Statement, sweep: str, data: str) -> 
     return Claim(*said, verdict_of(all(passes)), tuple(numbers))
 
 
-def _power_on_imm(evidence: Evidence) -> Claim:
+def _power_on_imm(results: StudyResults) -> Claim:
     said = Statement(
         "power-imm",
         "On Imm40 the selection gets worse as p falls from 1 to 0.1.",
@@ -122,10 +121,10 @@ def _power_on_imm(evidence: Evidence) -> Claim:
         highest = max(between, default=by_power[1.0])
         return by_power[1.0] - by_power[0.1] >= CHANGE and highest - by_power[1.0] <= CHANGE
 
-    return _power(evidence, said, IMM, 0.1, worse)
+    return _power(results, said, IMM, 0.1, worse)
 
 
-def _power_on_srbct(evidence: Evidence) -> Claim:
+def _power_on_srbct(results: StudyResults) -> Claim:
     said = Statement(
         "power-srbct",
         "On SRBCTML the selection first gets better and then worse as p falls from 1 to 0.01.",
@@ -139,13 +138,13 @@ def _power_on_srbct(evidence: Evidence) -> Claim:
         ends = max(by_power[0.01], by_power[1.0])
         return max(between, default=ends) - ends >= CHANGE
 
-    return _power(evidence, said, SRBCT, 0.01, bump)
+    return _power(results, said, SRBCT, 0.01, bump)
 
 
-def _power(evidence: Evidence, said: Statement, data: str, lowest: float, test: Any) -> Claim:
+def _power(results: StudyResults, said: Statement, data: str, lowest: float, test: Any) -> Claim:
     numbers, passes = [], []
     for measure in MEASURES:
-        curves = _sweep(evidence, "power", data, measure)
+        curves = _sweep(results, "power", data, measure)
         if curves is None or not {lowest, 1.0} <= {float(p) for p in curves}:
             return untestable(said, f"The sweep 'power' on {data} is not there in full.")
         by_power = {
@@ -163,29 +162,29 @@ def _power(evidence: Evidence, said: Statement, data: str, lowest: float, test: 
     return Claim(*said, verdict_of(all(passes)), tuple(numbers))
 
 
-def _sweep(evidence: Evidence, name: str, data: str, measure: Measure) -> Curves | None:
+def _sweep(results: StudyResults, name: str, data: str, measure: Measure) -> Curves | None:
     """Curves of a sweep; None unless all its values were judged at every k."""
-    sweep = next((s for s in evidence.run.spec.sweeps if s.name == name), None)
+    sweep = next((s for s in results.run.spec.sweeps if s.name == name), None)
     if sweep is None or data not in sweep.data or not sweep.judge:
         return None
-    mine = [e for e in evidence.run.entries if (e.section, e.data) == (name, data)]
-    if any(outcome_of(evidence.run, entry).status == "missing" for entry in mine):
+    mine = [e for e in results.run.entries if (e.section, e.data) == (name, data)]
+    if any(outcome_of(results.run, entry).status == "missing" for entry in mine):
         return None
-    curves = sweep_scores(evidence.run, name, data, measure)
+    curves = sweep_scores(results.run, name, data, measure)
     whole = len(curves) == len(sweep.values) and len(curves) >= 2
     same_ks = len({tuple(curve) for curve in curves.values()}) == 1
     return curves if whole and same_ks else None
 
 
 def _grid_curves(
-    evidence: Evidence, method: str, data: str, measure: Measure
+    results: StudyResults, method: str, data: str, measure: Measure
 ) -> dict[str, dict[int, float]]:
     """The measure against k at every grid point of the comparison."""
     found: dict[str, dict[int, float]] = defaultdict(dict)
-    for entry in evidence.run.entries:
+    for entry in results.run.entries:
         place = (entry.section, entry.data, entry.method, entry.role)
         if place == (COMPARISON, data, method, "grid"):
-            for judged in outcome_of(evidence.run, entry).judgements:
+            for judged in outcome_of(results.run, entry).judgements:
                 value = float(np.mean(judged[measure]))
                 found[as_text(entry.params)][int(judged["n_features"])] = value
     return dict(found)
