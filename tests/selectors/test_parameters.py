@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from keepers import RandomScore, all_selectors
 from keepers.exceptions import DataWarning, ParameterError
-from keepers.selectors import RandomScore, all_selectors
 from keepers.selectors.parameters import cap_neighbors, check_count, check_positive, check_seed
 
 
