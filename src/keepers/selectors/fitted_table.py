@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers.data.dask_blocks import is_dask
-from keepers.data.in_memory import describe_missing, numeric_input
+from keepers.data.in_memory import canonical_sparse, describe_missing, numeric_input
 from keepers.data.table import LabelledTable
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, DataWarning, shortened, warn_caller
@@ -19,16 +19,6 @@ from keepers.linalg.redundancy import ColumnCorrelations, Correlations
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.sketch import TableSketch
 from keepers.linalg.sums import sketch_of_rows
-
-__all__ = [
-    "FittedTable",
-    "Table",
-    "read_table",
-    "refuse_dask",
-    "refuse_unrepresentable",
-    "usable_columns",
-    "validated",
-]
 
 # Eigenvalues are squared once more on the way; these bounds on the scatter leave room for that.
 SMALLEST_SCATTER, LARGEST_SCATTER = 1e-140, 1e140
@@ -127,6 +117,15 @@ class Table(FittedTable):
         """In which the values are multiplied."""
         return np.dtype(self.X.dtype)
 
+    def in_double(self) -> Any:
+        """X in float64, as array or CSR/CSC matrix."""
+        return self.X.astype(np.float64, copy=False)
+
+    def dense_in_double(self) -> FloatArray:
+        """X as an array in float64; X itself if it is one."""
+        values = self.in_double()
+        return np.asarray(values.toarray() if sp.issparse(values) else values)
+
     def restricted(self, rows: IndexArray) -> "Table":
         """The table with some of the usable columns."""
         return replace(
@@ -170,10 +169,24 @@ def read_table(selector: Any, X: Any) -> Table:
         values = values[:, usable]
     kept = moments.subset(usable)
     given = kept.precision_for(values.dtype)
-    stored = values.data if sp.issparse(values) else values
-    small = stored.size <= MOST_IN_DOUBLE
+    small = _stored(values).size <= MOST_IN_DOUBLE
     values = values.astype(np.float64 if small else given, copy=False)
     return Table(kept, usable, moments.mean, values, given)
+
+
+def _stored(values: Any) -> Any:
+    """The values that are stored."""
+    return values.data if sp.issparse(values) else values
+
+
+def by_rows(values: Any) -> Any:
+    """Values stored so that rows are read in order: an array as it is, a sparse matrix as CSR."""
+    return sp.csr_array(values) if sp.issparse(values) else values
+
+
+def sound_indices(X: Any) -> Any:
+    """X; a sparse matrix only with indices that lie inside, which SciPy would follow anywhere."""
+    return canonical_sparse(X) if sp.issparse(X) else X
 
 
 def _refuse_sparse(selector: Any, X: Any) -> None:
@@ -278,7 +291,7 @@ def refuse_unrepresentable(values: Any, moments: ColumnMoments) -> None:
         return
     largest = float(np.abs(moments.mean).max(initial=0.0))
     if values is not None:
-        data = values.data if sp.issparse(values) else values
+        data = _stored(values)
         largest = float(np.max(np.abs(data))) if data.size else 0.0
     if total == 0.0 and (largest == 0.0 or largest > 1e-100):
         return  # really constant

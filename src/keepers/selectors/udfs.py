@@ -1,31 +1,29 @@
 """UDFS as a scikit-learn selector."""
 
-import warnings
-from typing import Any
-
 import numpy as np
 
-from keepers.exceptions import ConvergenceWarning
+from keepers._blas_threads import one_blas_thread_if_small
+from keepers._protocols import FloatArray
+from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import union_graph
 from keepers.linalg.quadratic_form import LaplacianForms, QuadraticForm
-from keepers.selectors.fitted_table import read_table
-from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours, warn_of_defect
+from keepers.selectors.fitted_table import Table
+from keepers.selectors.memory import refuse_quadratic_form
+from keepers.selectors.neighbours import nearest_neighbours, warn_of_defect
 from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
-    check_choice,
+    cap_columns,
+    cap_neighbors,
     check_count,
     check_flag,
     check_positive,
-    count_features,
+    check_positive_or_scale,
+    warn_of_noise,
 )
 from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
-from keepers.selectors.threads import quiet_threads
 from keepers.solvers.reweighting import break_ties_by_cost, count_live
 from keepers.solvers.udfs import UDFSResult, local_scatter, solve_udfs
-
-__all__ = ["UDFS"]
 
 GAMMA_SCALE = 0.1
 
@@ -91,7 +89,7 @@ class UDFS(RankingSelector):
         Eigenproblems solved.
     converged_ : bool
         Whether the objective settled within ``max_iter`` steps.
-    n_live_ : int
+    n_active_ : int
         Features whose score is not rounding noise.
     gamma_ : float
         The penalty weight used.
@@ -141,9 +139,9 @@ class UDFS(RankingSelector):
         self.random_state = random_state
         self.tie_breaker = tie_breaker
 
-    def _fit(self, X: Any) -> None:
-        table = read_table(self, X)
-        values = np.asarray(table.X, dtype=np.float64) - table.moments.mean
+    def score_features(self, table: Table) -> FloatArray:
+        """Squared row norms of W; those that are rounding noise by their cost."""
+        values = table.in_double() - table.moments.mean
         n_samples, n_usable = values.shape
         n_clusters = cap_columns("n_clusters", self.n_clusters, n_usable)
         refuse_quadratic_form("UDFS", n_samples, n_usable)
@@ -155,7 +153,7 @@ class UDFS(RankingSelector):
             local_scatter(forms.coordinates, neighbours.indices, float(self.regularization))
         )
         gamma = self._absolute_gamma(form)
-        with quiet_threads(min(values.shape)):
+        with one_blas_thread_if_small(min(values.shape)):
             result = solve_udfs(
                 form,
                 gamma,
@@ -166,16 +164,16 @@ class UDFS(RankingSelector):
                 tol=self.tol,
                 tie_breaker=self.tie_breaker,
             )
-        self._warn_if_unsettled(result)
+        self._warn_unless_converged(result)
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
-        self.n_live_ = count_live(result.squared_norms)
+        self.n_active_ = count_live(result.squared_norms)
         self.gamma_ = gamma
         self.n_clusters_ = n_clusters
-        warn_of_noise(self.n_live_, count_features(self.n_features_to_select, table.n_features))
+        warn_of_noise(self.n_active_, self.n_features_to_select_)
         scores = break_ties_by_cost(result.squared_norms, form.diagonal())
-        self._store_ranking(table.spread(scores), table)
+        return np.asarray(table.spread(scores))
 
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""
@@ -186,10 +184,7 @@ class UDFS(RankingSelector):
         check_count("max_iter", self.max_iter)
         check_positive("tol", self.tol, zero=True)
         check_flag("tie_breaker", self.tie_breaker)
-        if isinstance(self.gamma, str):
-            check_choice("gamma", self.gamma, ("scale",), "Or give a number > 0.")
-        else:
-            check_positive("gamma", self.gamma, hint="gamma='scale' adapts it to the data.")
+        check_positive_or_scale("gamma", self.gamma)
 
     def _absolute_gamma(self, form: QuadraticForm) -> float:
         if self.gamma != "scale":
@@ -197,11 +192,10 @@ class UDFS(RankingSelector):
         scale = float(form.diagonal().mean())
         return GAMMA_SCALE * scale if scale > 0.0 else 1.0  # 0: all neighbours coincide
 
-    def _warn_if_unsettled(self, result: UDFSResult) -> None:
+    def _warn_unless_converged(self, result: UDFSResult) -> None:
         if not result.converged:
-            warnings.warn(
+            warn_caller(
                 f"The objective was still falling after max_iter={self.max_iter} steps. Raise "
                 "max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=4,
             )

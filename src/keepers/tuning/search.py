@@ -19,6 +19,7 @@ from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import principal_subspace
 from keepers.selectors.fitted_table import Table, read_table, refuse_dask
 from keepers.selectors.parameters import (
+    FeatureCount,
     check_count,
     check_feature_count,
     check_max_correlation,
@@ -112,7 +113,7 @@ class SettingsChoice:
 
 def select_settings(
     X: Any,
-    n_features_to_select: int | float | None = None,
+    n_features_to_select: FeatureCount = None,
     *,
     n_components: Any = COMPONENTS,
     gamma_shares: Any = GAMMA_SHARES,
@@ -337,7 +338,7 @@ def _fit_one(
             _Fitted(
                 {**params, "max_correlation": limit},
                 float(settings["gamma_share"]),
-                selector.n_live_,
+                selector.n_active_,
                 _unlike_first(table, order, limit, compared),
             )
             for limit in (None, *max_correlations)
