@@ -20,7 +20,7 @@ PROJECT = SETTINGS["project"]
 # What a package is called where it is imported, if not by its own name.
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 # Folders of the command, which needs the extra "cli" anyway.
-OF_THE_COMMAND = {"cli", "evaluation"}
+OF_THE_COMMAND = {"app.py", "cli", "studies"}
 
 
 def required(*lists: list[str]) -> set[str]:

@@ -8,6 +8,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from html import escape
 from typing import Any
 
 from keepers._optional import optional
@@ -73,17 +74,43 @@ def inline_svg(figure: Any, label: str) -> str:
     """The figure as an ``<svg>`` element; to be called while the style is in force."""
     stream = io.StringIO()
     figure.savefig(stream, format="svg", metadata={"Date": None})
-    text = stream.getvalue()
-    text = text[text.index("<svg") :].strip()
+    return tidy_svg(stream.getvalue(), label, _REPORT_COLOURS)
+
+
+def tidy_svg(
+    svg: str, label: str, colours: Mapping[str, str], *, prefix: str = "", style: str = ""
+) -> str:
+    """The bare element of a Matplotlib SVG: small, with the colours and fonts of the report.
+
+    ``prefix`` keeps ids of several figures in one report apart; ``style`` is for the element.
+    """
+    text = svg[svg.index("<svg") :].strip()
     text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", text, flags=re.S)
     view = re.search(r'viewBox="([^"]*)"', text)
-    opening = f'<svg viewBox="{view[1] if view else ""}" role="img" aria-label="{label}">'
-    text = re.sub(r"^<svg[^>]*>", opening, text)
-    text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", text)
-    for stand_in, colour in _REPORT_COLOURS.items():
-        text = text.replace(stand_in, colour)
-    text = re.sub(r' d="([^"]*)"', _shorten_path, text)
-    return _drop_unused_ids(re.sub(r"\s*\n\s*", "\n", text))
+    opening = f'<svg viewBox="{view[1] if view else ""}" role="img" aria-label="{escape(label)}"'
+    opening += f' style="{style}">' if style else ">"
+    text = re.sub(r"^<svg[^>]*>", lambda _: opening, text)
+    # The first patch is the background of the figure; the report has its own.
+    text = re.sub(r'<g id="patch_1">.*?</g>', "", text, count=1, flags=re.S)
+    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
+    # Only inside tags: the text between them is shown as it is.
+    text = re.sub(r"<[^>]+>", lambda tag: _tidy_tag(tag.group(), colours, prefix, used), text)
+    return re.sub(r"\s*\n\s*", "\n", text)
+
+
+def _tidy_tag(tag: str, colours: Mapping[str, str], prefix: str, used: set[str]) -> str:
+    tag = re.sub(r"font: ((?:[a-z0-9]+ )?)([\d.]+)px [^;\"]*", _font, tag)
+    tag = re.sub(r' d="([^"]*)"', _shorten_path, tag)
+    tag = re.sub(r"-?\d+\.\d{3,}", _two_decimals, tag)
+    tag = re.sub(r' id="class-(\d+)"', r' data-class="\1"', tag)  # groups of points
+    tag = re.sub(r' id="([^"]+)"', lambda m: f' id="{prefix}{m[1]}"' if m[1] in used else "", tag)
+    tag = re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}", tag)
+    return re.sub("#[0-9a-f]{6}", lambda colour: colours.get(colour[0], colour[0]), tag)
+
+
+def _font(match: re.Match[str]) -> str:
+    weight = "font-weight: 650; " if match[1].strip() in ("bold", "700") else ""
+    return f"{weight}font-size: {match[2]}px"
 
 
 def _shorten_path(match: re.Match[str]) -> str:
@@ -100,12 +127,3 @@ def _two_decimals(match: re.Match[str]) -> str:
 def _dot(match: re.Match[str]) -> str:
     start, end = match.group().split(" L")
     return f"{start}h0" if start[1:] == end else match.group()
-
-
-def _drop_unused_ids(text: str) -> str:
-    """Drop ids that nothing refers to, and make those of the classes of points attributes."""
-    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
-    text = re.sub(r' id="class-(\d+)"', r' data-class="\1"', text)
-    return re.sub(
-        r' id="([^"]+)"', lambda match: match.group() if match.group(1) in used else "", text
-    )
