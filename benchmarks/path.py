@@ -9,8 +9,8 @@ import numpy as np
 
 from keepers import SPCAFS, datasets
 from keepers.linalg.moments import column_moments
-from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import as_scatter
+from keepers.linalg.spectrum import principal_subspace
 from keepers.linalg.subspace import Subspace, orthonormal_subspace
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.spcafs import solve_block

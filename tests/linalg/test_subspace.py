@@ -1,12 +1,11 @@
 """The block eigensolver against LAPACK."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepers.linalg.principal import count_leading, principal_subspace
 from keepers.linalg.scatter import DenseScatter
+from keepers.linalg.spectrum import principal_subspace
 from keepers.linalg.subspace import leading_subspace, orthonormal_subspace
 
 
@@ -59,33 +58,3 @@ def test_the_width_may_reach_the_full_dimension():
     space = orthonormal_subspace(operator, np.random.default_rng(0).standard_normal((6, 6)))
     found = leading_subspace(operator, np.ones(6), space)
     np.testing.assert_allclose(found.values, np.linalg.eigvalsh(S - np.eye(6))[::-1], rtol=1e-9)
-
-
-@pytest.mark.parametrize("exact", [True, False], ids=["small side", "krylov"])
-def test_principal_subspace_agrees_with_lapack(exact, monkeypatch):
-    if not exact:
-        monkeypatch.setattr("keepers.linalg.scatter.SMALL_SIDE", 0)
-    S = scatter(3, n=400, d=120)
-    values, vectors = np.linalg.eigh(S)
-    found = principal_subspace(DenseScatter(S), 4, np.random.default_rng(0), tol=1e-8)
-    np.testing.assert_allclose(found.values, values[::-1][:4], rtol=1e-10 if exact else 1e-7)
-    leading = vectors[:, ::-1][:, :4]
-    np.testing.assert_allclose(
-        found.vectors @ found.vectors.T, leading @ leading.T, atol=1e-6 if exact else 1e-3
-    )
-
-
-@pytest.mark.parametrize("exact", [True, False], ids=["small side", "krylov"])
-def test_counting_eigenvalues_stops_where_it_is_told(exact, monkeypatch):
-    if not exact:
-        monkeypatch.setattr("keepers.linalg.scatter.SMALL_SIDE", 0)
-    S = np.diag(np.linspace(100, 1, 100))
-    for threshold in (50.0, 99.5):
-        expected = int(np.sum(np.diag(S) > threshold))
-
-        def above(values, threshold=threshold):
-            count = int(np.sum(values > threshold))
-            return count if count < len(values) else None
-
-        found = count_leading(DenseScatter(S), above, 100, np.random.default_rng(0)).count
-        assert abs(found - expected) <= (0 if exact else 1)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from keepers.linalg.moments import column_moments
-from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import DenseScatter, as_scatter
+from keepers.linalg.spectrum import principal_subspace
 from keepers.solvers.path import WarmRun, find_path, follow_path
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.spcafs import solve_block

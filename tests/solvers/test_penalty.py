@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from keepers.linalg.moments import column_moments
-from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import DenseScatter, as_scatter
+from keepers.linalg.spectrum import principal_subspace
 from keepers.solvers.penalty import RowPenalty, group_costs
 from keepers.solvers.spcafs import Progress, SPCAFSResult, solve_block, solve_dense
 
@@ -27,7 +27,9 @@ def block(S, width, penalty, tol=1e-10, callback=None) -> SPCAFSResult:
 
 
 def dense(S, width, penalty, tol=1e-10, callback=None) -> SPCAFSResult:
-    return solve_dense(S, width, penalty, max_iter=3000, tol=tol, callback=callback)
+    operator = DenseScatter(S)
+    start = principal_subspace(operator, width, np.random.default_rng(0))
+    return solve_dense(operator, start, penalty, max_iter=3000, tol=tol, callback=callback)
 
 
 SOLVERS = pytest.mark.parametrize("solve", [block, dense], ids=["block", "dense"])

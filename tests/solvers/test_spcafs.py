@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from keepers import datasets
 from keepers.linalg.moments import column_moments
-from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import DenseScatter, as_scatter
+from keepers.linalg.spectrum import principal_subspace
 from keepers.linalg.subspace import orthonormal_subspace
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.spcafs import (
@@ -31,15 +31,18 @@ def scatter_of(X):
     return centred.T @ centred
 
 
-def block(S, width, gamma, p=1.0, eps=1e-12, tol=1e-10, **options) -> SPCAFSResult:
+def started(S, width):
     operator = DenseScatter(S)
-    start = principal_subspace(operator, width, np.random.default_rng(0))
+    return operator, principal_subspace(operator, width, np.random.default_rng(0))
+
+
+def block(S, width, gamma, p=1.0, eps=1e-12, tol=1e-10, **options) -> SPCAFSResult:
     penalty = RowPenalty(gamma, p, eps)
-    return solve_block(operator, start, penalty, max_iter=1000, tol=tol, **options)
+    return solve_block(*started(S, width), penalty, max_iter=1000, tol=tol, **options)
 
 
 def dense(S, width, gamma, p=1.0, eps=1e-12, tol=1e-10) -> SPCAFSResult:
-    return solve_dense(S, width, RowPenalty(gamma, p, eps), max_iter=1000, tol=tol)
+    return solve_dense(*started(S, width), RowPenalty(gamma, p, eps), max_iter=1000, tol=tol)
 
 
 SOLVERS = pytest.mark.parametrize("solve", [block, dense], ids=["block", "dense"])
@@ -141,7 +144,7 @@ def test_dense_agrees_with_algorithm_1_on_srbct(srbct, case):
     p, ratio = (float(part.split("=")[1]) for part in case.split())
     expected = REFERENCE[case]
     penalty = RowPenalty(ratio * start.values[0], p, 1e-12)
-    result = solve_dense(operator.dense(), 3, penalty, max_iter=100, tol=1e-8)
+    result = solve_dense(operator, start, penalty, max_iter=100, tol=1e-8)
     assert result.n_iter == expected["steps"]
     assert result.objective[-1] == pytest.approx(expected["objective"], rel=1e-9)
     ours = np.argsort(-(result.W**2).sum(axis=1), kind="stable")[:100]
@@ -207,7 +210,7 @@ def test_a_row_that_was_lost_comes_back(ratio):
         rng.standard_normal((40, 12)) + 1.5 * np.outer(rng.standard_normal(40), np.ones(12))
     )
     penalty = RowPenalty(ratio * np.linalg.eigvalsh(S)[-1], 1.0, 1e-12)
-    solution = solve_dense(S, 1, penalty, max_iter=5000, tol=1e-13)
+    solution = solve_dense(*started(S, 1), penalty, max_iter=5000, tol=1e-13)
     norms = (solution.W**2).sum(axis=1)
     lost = solution.W.copy()
     lost[np.argmin(np.where(penalty.dead(norms), np.inf, norms))] = 0
@@ -283,10 +286,11 @@ def test_squared_norms_and_the_first_ten_are_those_of_the_authors_program(solve,
     width, wanted = int(theirs["n_components"]), theirs[f"squared_norms_{setting}"]
     penalty = RowPenalty(gamma, 1.0, AUTHORS_EPS)
     if solve is dense:  # as many steps as theirs: it is their iteration
-        found = squared_norms_of(solve_dense(S, width, penalty, max_iter=n_steps, tol=0.0).W)
+        their_iteration = solve_dense(*started(S, width), penalty, max_iter=n_steps, tol=0.0)
+        found = squared_norms_of(their_iteration.W)
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6)
     else:  # theirs stops when f moves by less than 1e-6, once 2e-5 away from where it leads
-        end = solve_dense(S, width, penalty, max_iter=1000, tol=1e-13).W
+        end = solve_dense(*started(S, width), penalty, max_iter=1000, tol=1e-13).W
         found = squared_norms_of(solve(S, width, gamma, eps=AUTHORS_EPS, tol=1e-13).W)
         assert np.all(np.abs(found - wanted) <= 1e-5 + np.abs(squared_norms_of(end) - wanted))
     # Rows at zero have no order, nor have rows whose norms agree to what was compared above.

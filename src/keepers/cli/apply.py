@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from keepers.cli.console import errors_in_one_sentence, note, waiting
+from keepers.cli.console import errors_in_one_sentence, note, progress_line
 from keepers.cli.options import (
     DataArgument,
     DebugOption,
@@ -17,10 +17,7 @@ from keepers.cli.options import (
     MaxSizeOption,
     QuietOption,
     as_bytes,
-    refuse_existing,
 )
-
-__all__ = ["apply"]
 
 
 @errors_in_one_sentence
@@ -45,14 +42,12 @@ def apply(
 
     Example: keepers apply recipe.json new-samples.csv --id sample --out kept.csv
     """
-    # Imported here, so that help and completion are there at once.
-    from keepers.cli.keeping import write_columns
+    # Imported here, so that help and completion need not wait for NumPy.
     from keepers.data import open_table
-    from keepers.data.recipe import Recipe
-    from keepers.data.writing import check_writable
+    from keepers.data.writing import check_writable, write_columns
+    from keepers.recipe import Recipe
 
-    refuse_existing([out], force)
-    check_writable(out)
+    check_writable(out, force=force)
     kept = Recipe.load(recipe)
     limit = as_bytes(max_size)
     roles: dict[str, Any] = {
@@ -61,10 +56,11 @@ def apply(
         "drop": drop or (),
         "header": header,
     }
-    with waiting(f"reading {data}", quiet=quiet):
+    with progress_line(f"reading {data}", quiet=quiet):
         table = open_table(data, **roles, max_bytes=limit)
     columns = kept.columns_of(table.feature_names)
-    write_columns(table, columns, out, identifier=id, labels=labels, force=force)
+    names = {"identifier_name": id or "sample", "label_name": labels or "label"}
+    write_columns(out, table, columns, force=force, **names)
     note(
         f"Kept {len(columns)} of {table.n_features} features of {table.name}; wrote {out}",
         quiet=quiet,

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from keepers.cli.console import errors_in_one_sentence, waiting
+from keepers.cli.console import errors_in_one_sentence, progress_line
 from keepers.cli.options import (
     DataArgument,
     DebugOption,
@@ -20,8 +20,6 @@ from keepers.cli.options import (
     as_bytes,
     check_scaling,
 )
-
-__all__ = ["tune"]
 
 
 @errors_in_one_sentence
@@ -57,8 +55,13 @@ def tune(
     """
     # Imported here, so that help and completion need not wait for scikit-learn.
     from keepers.cli.output import print_json
-    from keepers.cli.tuning import as_json, check_resamples, command_for, tuned
-    from keepers.cli.tuning_shown import print_tuned
+    from keepers.cli.recommend import (
+        as_json,
+        check_resamples,
+        command_for,
+        print_recommendation,
+        recommend,
+    )
     from keepers.data import open_table
 
     check_resamples(resamples)
@@ -70,9 +73,11 @@ def tune(
         "drop": drop or (),
         "header": header,
     }
-    with waiting(f"reading {data}", quiet=quiet):
+    with progress_line(f"reading {data}", quiet=quiet):
         table = open_table(data, **roles, max_bytes=limit)
-    done = tuned(table, scaling, k, n_resamples=resamples, seed=seed, threads=threads, quiet=quiet)
+    done = recommend(
+        table, scaling, k, n_resamples=resamples, seed=seed, threads=threads, quiet=quiet
+    )
     command = command_for(
         done,
         data,
@@ -87,4 +92,4 @@ def tune(
     if json:
         print_json(as_json(done, command))
     else:
-        print_tuned(done, command)
+        print_recommendation(done, command)

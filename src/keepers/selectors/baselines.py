@@ -1,16 +1,12 @@
 """What a method has to beat: features drawn at random, the largest variances, all features."""
 
-from typing import Any
-
 import numpy as np
 from sklearn.utils import check_random_state
 
+from keepers._protocols import FloatArray
+from keepers.selectors.fitted_table import Table
+from keepers.selectors.parameters import FeatureCount, Seed
 from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import FeatureCount, Seed
-from keepers.selectors.table import read_table
-
-__all__ = ["AllFeatures", "RandomScore", "VarianceScore"]
-
 
 YARDSTICK = "it is a yardstick for tables in memory."
 
@@ -67,10 +63,10 @@ class RandomScore(RankingSelector):
         self.max_correlation = max_correlation
         self.random_state = random_state
 
-    def _fit(self, X: Any) -> None:
-        table = read_table(self, X)
+    def score_features(self, table: Table) -> FloatArray:
+        """Random numbers, drawn for constant columns as well."""
         scores = check_random_state(self.random_state).uniform(size=table.n_features)
-        self._store_ranking(np.where(table.unusable, 0.0, scores), table)
+        return np.where(table.unusable, 0.0, scores)
 
 
 class VarianceScore(RankingSelector):
@@ -119,9 +115,9 @@ class VarianceScore(RankingSelector):
         self.n_features_to_select = n_features_to_select
         self.max_correlation = max_correlation
 
-    def _fit(self, X: Any) -> None:
-        table = read_table(self, X)
-        self._store_ranking(table.spread(table.moments.variance), table)
+    def score_features(self, table: Table) -> FloatArray:
+        """The variances."""
+        return table.variances
 
 
 class AllFeatures(RankingSelector):
@@ -161,8 +157,7 @@ class AllFeatures(RankingSelector):
     def __init__(self, n_features_to_select: FeatureCount = None) -> None:
         self.n_features_to_select = n_features_to_select
 
-    def _fit(self, X: Any) -> None:
-        table = read_table(self, X)
-        self._store_ranking(np.ones(table.n_features), table)
+    def score_features(self, table: Table) -> FloatArray:
+        """Ones."""
         self.n_features_to_select_ = table.n_features
-        self.support_ = np.ones(table.n_features, dtype=bool)
+        return np.ones(table.n_features)

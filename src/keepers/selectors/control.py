@@ -2,7 +2,7 @@
 
 All of it is one mechanism, a penalty weight per feature and a group per feature: weight 0 keeps a
 feature, infinity never does. `read_control` turns what the user wrote, by name or by index, into
-those two arrays; `ControlledSelector` ranks and counts accordingly.
+those two arrays, a `FeatureControl`, which orders and counts features accordingly.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,12 +15,9 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.data.wording import closest, listed
 from keepers.exceptions import ParameterError, shortened
 from keepers.linalg.ordering import best_first, levels
-from keepers.selectors.ranking import RankingSelector, TopFeatures
-from keepers.selectors.settings import check_feature_count, count_features, is_real, is_whole
-from keepers.selectors.table import FittedTable
+from keepers.selectors.fitted_table import FittedTable
+from keepers.selectors.parameters import count_features, is_real, is_whole
 from keepers.solvers.penalty import RowPenalty, group_costs
-
-__all__ = ["ControlledSelector", "FeatureControl", "check_control", "read_control"]
 
 # Past this the eigenproblems of the dense solver lose the digits that tell the other rows apart.
 LARGEST_WEIGHT = 1e6
@@ -113,40 +110,6 @@ class FeatureControl:
                 f"always kept; got {shortened(value)}. Ask for more, or shorten must_keep."
             )
         return count
-
-
-class ControlledSelector(RankingSelector):
-    """A selector whose user may decide on some features; ends its fit in `_store_controlled`."""
-
-    def _store_controlled(
-        self, scores: FloatArray, table: FittedTable, control: FeatureControl
-    ) -> None:
-        """Set ``scores_``, ``ranking_``, ``support_`` and ``penalty_weights_``."""
-        self.scores_ = scores.astype(table.dtype, copy=False)
-        self.penalty_weights_ = control.weights
-        self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)
-        order = control.order(scores, table)
-        self._store_order(order, table, control.must, control.never)
-
-    def top(self, k: int | float | None = None) -> TopFeatures:
-        """The k best features, whatever number the selector was made with; nothing is refitted.
-
-        Parameters
-        ----------
-        k : int, float in (0, 1] or None
-            How many features, or which share of those that may be kept. None: as many as the
-            selector keeps. More than may be kept is an error.
-
-        Returns
-        -------
-        TopFeatures
-            ``indices``, ``names`` and ``scores``, best first; features always kept come first.
-        """
-        weights = getattr(self, "penalty_weights_", None)
-        if k is not None and weights is not None:
-            check_feature_count(k, name="k")
-            k = FeatureControl(weights, None).count(k, "k")
-        return super().top(k)
 
 
 def read_control(

@@ -1,26 +1,24 @@
 """DGUFS as a scikit-learn selector."""
 
-import warnings
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import FloatArray
-from keepers.exceptions import ConvergenceWarning, DataWarning, ParameterError, shortened
+from keepers.exceptions import ConvergenceWarning, ParameterError, shortened, warn_caller
 from keepers.linalg.proximal import row_norms
+from keepers.selectors.fitted_table import Table
 from keepers.selectors.memory import refuse_past_memory
-from keepers.selectors.neighbours import binary_graph, cap_neighbors
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import (
+from keepers.selectors.neighbours import binary_graph
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
+    cap_clusters,
+    cap_neighbors,
     check_choice,
     check_count,
     check_positive,
-    count_features,
 )
-from keepers.selectors.table import read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.dgufs import (
     RUNAWAY,
     ADMMResult,
@@ -30,8 +28,6 @@ from keepers.solvers.dgufs import (
     solve_admm,
     solve_bcd,
 )
-
-__all__ = ["DGUFS"]
 
 # n x n and n x d arrays alive at once, work space of the eigenproblem included.
 ADMM_SQUARES, ADMM_TABLES = 10, 8
@@ -147,13 +143,12 @@ class DGUFS(RankingSelector):
         self.max_correlation = max_correlation
         self.random_state = random_state
 
-    def _fit(self, X: Any) -> None:
-        self._check_parameters()
-        table = read_table(self, X)
-        values = np.asarray(table.X, dtype=np.float64)
+    def score_features(self, table: Table) -> FloatArray:
+        """Scores of the features selected above those of all others."""
+        values = table.in_double()
         n_samples, n_usable = values.shape
-        n_selected = min(count_features(self.n_features_to_select, table.n_features), n_usable)
-        n_clusters = self._cap_clusters(n_samples)
+        n_selected = min(self.n_features_to_select_, n_usable)
+        n_clusters = cap_clusters(self.n_clusters, n_samples)
         self._refuse_past_memory(n_samples, n_usable, n_clusters)
         graph = binary_graph(values, cap_neighbors(self.n_neighbors, n_samples))
         result: ADMMResult | BCDResult
@@ -168,26 +163,17 @@ class DGUFS(RankingSelector):
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.n_clusters_ = n_clusters
-        self._store_ranking(table.spread(scores), table)
+        return np.asarray(table.spread(scores))
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_choice("solver", self.solver, ("bcd", "admm"))
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
         check_positive("alpha", self.alpha, hint="The paper's grid is 10 to 1e5.")
         check_positive("beta", self.beta, at_most=1.0)
         check_count("max_iter", self.max_iter)
-
-    def _cap_clusters(self, n_samples: int) -> int:
-        if self.n_clusters <= n_samples:
-            return self.n_clusters
-        warnings.warn(
-            f"n_clusters={self.n_clusters} needs as many samples; X has {n_samples}, so "
-            f"{n_samples} are used.",
-            DataWarning,
-            stacklevel=4,
-        )
-        return n_samples
 
     def _refuse_past_memory(self, n_samples: int, n_usable: int, n_clusters: int) -> None:
         if self.solver == "admm":
@@ -201,19 +187,21 @@ class DGUFS(RankingSelector):
     def _solve_bcd(
         self, X: FloatArray, graph: sp.csr_array, n_selected: int, n_clusters: int
     ) -> BCDResult:
-        rng = self._generator()
+        rng = self.random_generator()
         result = solve_bcd(
             X, graph, n_selected, n_clusters, beta=self.beta, max_iter=self.max_iter, rng=rng
         )
         if result.period > 1:
-            self._warn_unsettled(
+            warn_caller(
                 f"The selection goes round {result.period} choices and will not settle; the last "
-                "of them is kept. Another beta or n_clusters may help."
+                "of them is kept. Another beta or n_clusters may help.",
+                ConvergenceWarning,
             )
         elif not result.converged:
-            self._warn_unsettled(
+            warn_caller(
                 f"The selection was still changing after max_iter={self.max_iter} passes. Raise "
-                "max_iter."
+                "max_iter.",
+                ConvergenceWarning,
             )
         return result
 
@@ -228,17 +216,16 @@ class DGUFS(RankingSelector):
                 "larger (the paper's grid is 10 to 1e5), or use solver='bcd'."
             )
         if result.L.rank == 0:
-            self._warn_unsettled(
+            warn_caller(
                 "solver='admm' never left L = 0, so the selected features are simply those of "
-                "smallest norm. solver='bcd' solves the same model."
+                "smallest norm. solver='bcd' solves the same model.",
+                ConvergenceWarning,
             )
         elif not result.converged:
-            self._warn_unsettled(
+            warn_caller(
                 f"solver='admm' did not meet its constraints in max_iter={self.max_iter} "
                 "iterations; the released program stops at 100 as well. solver='bcd' solves the "
-                "same model."
+                "same model.",
+                ConvergenceWarning,
             )
         return result
-
-    def _warn_unsettled(self, message: str) -> None:
-        warnings.warn(message, ConvergenceWarning, stacklevel=5)

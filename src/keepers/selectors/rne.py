@@ -1,29 +1,23 @@
 """RNE as a scikit-learn selector."""
 
-import warnings
-from typing import Any
-
 import numpy as np
-import scipy.sparse as sp
 
 from keepers._protocols import FloatArray
-from keepers.exceptions import DataWarning
+from keepers.exceptions import DataWarning, warn_caller
 from keepers.linalg.reconstruction import reconstruction_residual, reconstruction_weights
+from keepers.selectors.fitted_table import Table
 from keepers.selectors.memory import refuse_past_memory
-from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import (
+from keepers.selectors.neighbours import nearest_neighbours
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
+    cap_neighbors,
     check_choice,
     check_count,
     check_positive,
-    count_features,
 )
-from keepers.selectors.table import read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.rne import gram_count, solve_rne
-
-__all__ = ["RNE"]
 
 # Beside samples of unit length, this is rounding.
 NO_RESIDUAL = 1e-12
@@ -137,22 +131,20 @@ class RNE(RankingSelector):
         self.max_correlation = max_correlation
         self.random_state = random_state
 
-    def _fit(self, X: Any) -> None:
-        self._check_parameters()
-        table = read_table(self, X)
+    def score_features(self, table: Table) -> FloatArray:
+        """Squared row norms of H."""
         n_samples, n_usable = table.X.shape
-        width = min(count_features(self.n_features_to_select, table.n_features), n_usable)
+        width = min(self.n_features_to_select_, n_usable)
         _refuse_past_memory(n_samples, n_usable, width)
         n_neighbors = cap_neighbors(self.n_neighbors, n_samples)
-        residual = self._residual(_unit_samples(table.X), n_neighbors)
+        residual = self._residual(_unit_samples(table.dense_in_double()), n_neighbors)
         if np.abs(residual).max() <= NO_RESIDUAL:
-            warnings.warn(
+            warn_caller(
                 "Scaled to unit length, every sample is rebuilt by its neighbours without rest: "
                 "the scores only reflect the random start.",
                 DataWarning,
-                stacklevel=3,
             )
-        rng = self._generator()
+        rng = self.random_generator()
         starts = (rng.random((n_usable, width)) for _ in range(self.n_init))
         result = solve_rne(
             residual, starts, alpha=float(self.alpha), max_iter=self.max_iter, tol=self.tol
@@ -162,9 +154,11 @@ class RNE(RankingSelector):
         self.converged_ = result.converged
         self.split_gap_ = result.split_gap
         self.orthogonality_gap_ = result.orthogonality_gap
-        self._store_ranking(table.spread(result.squared_row_norms), table)
+        return np.asarray(table.spread(result.squared_row_norms))
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_count("n_neighbors", self.n_neighbors)
         check_positive("alpha", self.alpha, hint="The authors' program fixes it at 1000.")
         check_count("n_init", self.n_init)
@@ -190,9 +184,7 @@ def _refuse_past_memory(n_samples: int, n_features: int, width: int) -> None:
     )
 
 
-def _unit_samples(X: Any) -> FloatArray:
-    """Samples scaled to unit length, dense, in float64; zero samples stay zero."""
-    dense = np.array(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
-    norms = np.linalg.norm(dense, axis=1, keepdims=True)
-    dense /= np.where(norms > 0.0, norms, 1.0)
-    return dense
+def _unit_samples(X: FloatArray) -> FloatArray:
+    """Samples scaled to unit length; zero samples stay zero."""
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    return np.asarray(X / np.where(norms > 0.0, norms, 1.0))

@@ -101,56 +101,52 @@ def _settled(before: float, after: float, trace: float, tol: float) -> bool:
 
 
 def solve_dense(
-    scatter: FloatArray,
-    width: int,
+    operator: SymmetricOperator,
+    start: Subspace | SavedRun,
     penalty: RowPenalty,
     *,
     max_iter: int,
     tol: float,
     callback: Callback | None = None,
-    saved: SavedRun | None = None,
     keep: Keep | None = None,
 ) -> SPCAFSResult:
-    """Algorithm 1 as printed; goes on from ``saved``, and hands what could be to ``keep``.
+    """Algorithm 1 as printed; ``start`` is the PCA solution (G = I), or a run to resume.
 
     Its eigenproblems are exact up to rounding of the size of the largest weight; a step that raises
-    f does so by that rounding, is not taken, and is the end.
+    f does so by that rounding, is not taken, and is the end. After the start and after every step
+    ``keep`` is handed what it takes to resume from there.
     """
+    scatter = operator.dense()
     size = scatter.shape[0]
-    W: FloatArray = np.empty((size, 0))
-    shift = np.full(size, penalty.gamma)  # G = I
-    history: list[float] = []
-    n_iter, converged = 0, False
-    if saved is not None:
-        W, history = saved["vectors"], saved["history"].tolist()
-        n_iter, converged = int(saved["n_iter"]), bool(saved["converged"])
-        shift = _weights_after(n_iter, penalty.weights(np.einsum("ij,ij->i", W, W)))
-    while n_iter < max_iter and not converged:
-        shifted = scatter.copy()
-        shifted[np.diag_indices(size)] -= shift
-        _, candidate = eigh(shifted, subset_by_index=[size - width, size - 1])  # Eq. (27)
-        n_iter += 1
-        squared_norms = np.einsum("ij,ij->i", candidate, candidate)
-        trace = float(np.vdot(candidate, scatter @ candidate))
-        objective = penalty.value(squared_norms) - trace  # Eq. (23)
-        if history and objective > history[-1]:
-            converged = True
-        else:
-            converged = bool(history) and _settled(history[-1], objective, trace, tol)
-            W = candidate[:, ::-1]
-            shift = _weights_after(n_iter, penalty.weights(squared_norms))  # Eq. (26)
-            history.append(objective)
+    if isinstance(start, Subspace):
+        W, n_iter, converged = start.vectors, 1, False
+        history = [penalty.value(start.squared_row_norms) - start.trace]
+    else:
+        W, history = start["vectors"], start["history"].tolist()
+        n_iter, converged = int(start["n_iter"]), bool(start["converged"])
+    width = W.shape[1]
+    while True:
+        squared_norms = np.einsum("ij,ij->i", W, W)
         if callback is not None:
-            callback(Progress(n_iter, history[-1], _count_live(W, penalty), size))
+            n_live = int((~penalty.dead(squared_norms)).sum())
+            callback(Progress(n_iter, history[-1], n_live, size))
         if keep is not None:
             counts = {"n_iter": np.array(n_iter), "converged": np.array(converged)}
             keep({"vectors": W, "history": np.array(history), **counts})
-    n_live = _count_live(W, penalty)
+        if n_iter >= max_iter or converged:
+            break
+        shifted = scatter.copy()
+        shifted[np.diag_indices(size)] -= _weights_after(n_iter, penalty.weights(squared_norms))
+        _, candidate = eigh(shifted, subset_by_index=[size - width, size - 1])  # Eqs. (26), (27)
+        n_iter += 1
+        trace = float(np.vdot(candidate, scatter @ candidate))
+        objective = penalty.value(np.einsum("ij,ij->i", candidate, candidate)) - trace  # Eq. (23)
+        converged = objective > history[-1] or _settled(history[-1], objective, trace, tol)
+        if objective <= history[-1]:
+            W = candidate[:, ::-1]
+            history.append(objective)
+    n_live = int((~penalty.dead(squared_norms)).sum())
     return SPCAFSResult(W, np.array(history), n_iter, converged, n_live, 0)
-
-
-def _count_live(W: FloatArray, penalty: RowPenalty) -> int:
-    return int((~penalty.dead(np.einsum("ij,ij->i", W, W))).sum())
 
 
 def solve_block(

@@ -5,14 +5,13 @@ variable of the style sheet, which has a value for the dark theme as well.
 """
 
 import io
-import re
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
+from keepers.reporting.inline_svg import tidy_svg
 from keepers.studies.specification import MethodChoice
 from keepers.studies.store import make_folder, write_bytes, write_text
 
@@ -86,11 +85,6 @@ def style_variables() -> tuple[dict[str, str], dict[str, str]]:
     return light, dark
 
 
-def as_variables(svg: str) -> str:
-    """Replace colours by the variables of the report."""
-    return re.sub("#[0-9a-f]{6}", lambda colour: _VARIABLES.get(colour[0], colour[0]), svg)
-
-
 _VARIABLES = {colour: f"var(--{name})" for colour, name in _REPORT_COLOURS.items()}
 _VARIABLES |= {colour: f"var({name})" for name, colour in style_variables()[0].items()}
 
@@ -151,9 +145,10 @@ def render(figure: Any, name: str, label: str) -> Picture:
             metadata={"Software": None},
             facecolor=PAPER,
         )
-    return Picture(
-        name, label, _inline(svg.getvalue(), name, label), svg.getvalue(), png.getvalue()
-    )
+    width = 72 * figure.get_figwidth()
+    limits = f"max-width: {1.1 * width:.0f}px; min-width: {0.65 * width:.0f}px"
+    inline = tidy_svg(svg.getvalue(), label, _VARIABLES, prefix=f"{name}-", style=limits)
+    return Picture(name, label, inline, svg.getvalue(), png.getvalue())
 
 
 def save(picture: Picture, folder: Path) -> None:
@@ -161,34 +156,3 @@ def save(picture: Picture, folder: Path) -> None:
     make_folder(folder)
     write_text(folder / f"{picture.name}.svg", picture.svg)
     write_bytes(folder / f"{picture.name}.png", picture.png)
-
-
-def _inline(svg: str, name: str, label: str) -> str:
-    """The bare element, with the colours and fonts of the report and ids of its own."""
-    text = svg[svg.index("<svg") :].strip()
-    text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", text, flags=re.S)
-    found = re.search(r'viewBox="([^"]*)"', text)
-    view = found.group(1) if found else "0 0 1 1"
-    width = float(view.split()[2])
-    limits = f"max-width: {1.1 * width:.0f}px; min-width: {0.65 * width:.0f}px"
-    opening = f'<svg viewBox="{view}" role="img" aria-label="{escape(label)}" style="{limits}">'
-    text = re.sub(r"^<svg[^>]*>", lambda _: opening, text)
-    # The first patch is the background of the figure; the report has its own.
-    text = re.sub(r'<g id="patch_1">.*?</g>', "", text, count=1, flags=re.S)
-    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
-    # Only inside tags: the text between them is shown as it is.
-    text = re.sub(r"<[^>]+>", lambda tag: _tidy_tag(tag.group(), name, used), text)
-    return re.sub(r"\s*\n\s*", "\n", text)
-
-
-def _tidy_tag(tag: str, name: str, used: set[str]) -> str:
-    tag = re.sub(r"font: ((?:[a-z0-9]+ )?)([\d.]+)px [^;\"]*", _font, tag)
-    tag = re.sub(r"-?\d+\.\d{3,}", lambda m: f"{float(m.group()):.2f}", tag)
-    tag = re.sub(r' id="([^"]+)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", tag)
-    tag = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", tag)
-    return as_variables(tag)
-
-
-def _font(match: re.Match[str]) -> str:
-    weight = "font-weight: 650; " if match[1].strip() in ("bold", "700") else ""
-    return f"{weight}font-size: {match[2]}px"

@@ -9,11 +9,11 @@ import numpy as np
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ParameterError, shortened
 from keepers.linalg.ordering import levels
-from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import as_scatter
-from keepers.selectors.settings import check_callback, check_count, is_whole
-from keepers.selectors.spcafs import SPCAFS
-from keepers.selectors.table import read_table, refuse_dask
+from keepers.linalg.spectrum import leading_spectrum
+from keepers.selectors.fitted_table import read_table, refuse_dask
+from keepers.selectors.parameters import check_callback, check_count, is_whole
+from keepers.selectors.spcafs import SPCAFS, check_component_count
 from keepers.solvers.path import PathPoint, find_path, follow_path
 from keepers.solvers.penalty import RowPenalty
 
@@ -156,14 +156,20 @@ def spcafs_path(
         tol=tol,
         random_state=random_state,
     )
-    selector._check_parameters()
+    selector.check_parameters()
     check_callback(callback)
     refuse_dask(X, "The path", "it solves many problems on a table in memory.")
     table = read_table(selector, X)
-    rng = selector._generator()
+    rng = selector.random_generator()
     scatter = as_scatter(table.X, table.moments, n_components if is_whole(n_components) else 10)
-    counted = selector._count_components(scatter, table, rng)
-    pca = principal_subspace(scatter, counted.count, rng, known=counted.found)
+    check_component_count(n_components, table.n_samples, len(table.usable))
+    pca = leading_spectrum(
+        scatter,
+        n_components,
+        n_samples=table.n_samples,
+        sum_of_squares=table.moments.sum_of_squares,
+        rng=rng,
+    ).subspace
     penalty = RowPenalty(1.0, float(p), float(eps))
     if gammas is None:
         n_points = check_count("n_gammas", n_gammas, at_least=2)
@@ -178,7 +184,7 @@ def spcafs_path(
         if callback is not None:
             callback(len(points), n_points)
     points.sort(key=lambda point: point.gamma)
-    return _assembled(points, selector, table, counted.count, float(pca.values[0]), float(p), eps)
+    return _assembled(points, selector, table, pca.values, float(p), eps)
 
 
 def _checked(gammas: Any) -> FloatArray:
@@ -197,8 +203,7 @@ def _assembled(
     points: list[PathPoint],
     selector: SPCAFS,
     table: Any,
-    width: int,
-    largest_eigenvalue: float,
+    eigenvalues: FloatArray,
     p: float,
     eps: float,
 ) -> SPCAFSPath:
@@ -214,9 +219,9 @@ def _assembled(
         explained_variance=np.array([point.trace for point in points])
         / float(table.moments.sum_of_squares.sum()),
         entry=_entry_order(scores, eps),
-        n_components=width,
+        n_components=len(eigenvalues),
         p=p,
-        largest_eigenvalue=largest_eigenvalue,
+        largest_eigenvalue=float(eigenvalues[0]),
         n_iter=np.array([point.n_iter for point in points]),
         converged=np.array([point.converged for point in points]),
         feature_names=names,

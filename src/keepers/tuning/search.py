@@ -14,11 +14,12 @@ from threadpoolctl import threadpool_limits
 from keepers._protocols import IndexArray
 from keepers.exceptions import KeepersWarning, ParameterError, shortened
 from keepers.linalg.ordering import levels
-from keepers.linalg.principal import principal_subspace
 from keepers.linalg.redundancy import unlike_the_better
 from keepers.linalg.scatter import as_scatter
-from keepers.selectors.ranking import FEWEST_COMPARED
-from keepers.selectors.settings import (
+from keepers.linalg.spectrum import principal_subspace
+from keepers.selectors.fitted_table import Table, read_table, refuse_dask
+from keepers.selectors.parameters import (
+    FeatureCount,
     check_count,
     check_feature_count,
     check_max_correlation,
@@ -26,8 +27,8 @@ from keepers.selectors.settings import (
     count_features,
     is_real,
 )
+from keepers.selectors.ranking import FEWEST_COMPARED
 from keepers.selectors.spcafs import SPCAFS
-from keepers.selectors.table import Table, read_table, refuse_dask
 from keepers.tuning.evidence import Evidence, Judge
 from keepers.tuning.structure import Structure, find_structure
 
@@ -112,7 +113,7 @@ class SettingsChoice:
 
 def select_settings(
     X: Any,
-    n_features_to_select: int | float | None = None,
+    n_features_to_select: FeatureCount = None,
     *,
     n_components: Any = COMPONENTS,
     gamma_shares: Any = GAMMA_SHARES,
@@ -177,7 +178,7 @@ def select_settings(
     selector = SPCAFS(random_state=random_state)
     refuse_dask(X, "Choosing settings", "every choice is weighed by neighbours in the whole table.")
     table = read_table(selector, X)
-    rng = selector._generator()
+    rng = selector.random_generator()
     structure = find_structure(table.X, rng)
     if n_features_to_select is None:
         wanted = structure.n_features_to_select
@@ -223,7 +224,7 @@ def _checked_grid(
         )
     ]
     for settings in grid:  # before any work
-        SPCAFS(**{name: settings[name] for name in FITTED})._check_parameters()
+        SPCAFS(**{name: settings[name] for name in FITTED}).check_parameters()
     return grid
 
 
@@ -337,7 +338,7 @@ def _fit_one(
             _Fitted(
                 {**params, "max_correlation": limit},
                 float(settings["gamma_share"]),
-                selector.n_live_,
+                selector.n_active_,
                 _unlike_first(table, order, limit, compared),
             )
             for limit in (None, *max_correlations)

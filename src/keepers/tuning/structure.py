@@ -22,7 +22,7 @@ from scipy.stats import beta, rankdata
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.moments import ColumnMoments, column_moments
-from keepers.linalg.null_spectrum import null_edge
+from keepers.linalg.spectrum import null_edge
 
 __all__ = ["Structure", "find_structure", "knee_of"]
 
