@@ -99,7 +99,10 @@ def tidy_svg(
 
 
 def _tidy_tag(tag: str, colours: Mapping[str, str], prefix: str, used: set[str]) -> str:
-    tag = re.sub(r"font: ((?:[a-z0-9]+ )?)([\d.]+)px [^;\"]*", _font, tag)
+    tag = re.sub(r"font: ((?:[a-z0-9]+ )?)([\d.]+)px [^;\"]*", _font, tag)  # Matplotlib < 3.11
+    tag = re.sub(r"font-family: [^;\"]*; ?", "", tag).replace(
+        "font-weight: 700", "font-weight: 650"
+    )
     tag = re.sub(r' d="([^"]*)"', _shorten_path, tag)
     tag = re.sub(r"-?\d+\.\d{3,}", _two_decimals, tag)
     tag = re.sub(r' id="class-(\d+)"', r' data-class="\1"', tag)  # groups of points
