@@ -114,3 +114,10 @@ def test_parquet_holds_the_rows_of_the_csv(run: StudyRun, tmp_path: Path) -> Non
     assert len(rows) == len(read(tmp_path / "results.csv"))
     assert rows[0]["k"] == 10
     assert isinstance(rows[0]["acc_mean"], float)
+
+
+def test_reduced_grids_come_with_their_reasons(run: StudyRun, tmp_path: Path) -> None:
+    write_tables(StudyResults(run), [], tmp_path)
+    (reduced,) = read(tmp_path / "reduced.csv")
+    assert (reduced["method"], reduced["data"], reduced["skipped"]) == ("RNE", "two", "True")
+    assert reduced["reason"] == "too slow"

@@ -6,7 +6,7 @@ import pytest
 
 from keepers.studies.report_content import headline
 from keepers.studies.results import StudyResults
-from keepers.studies.scores import best_per_data, default_scores
+from keepers.studies.scores import default_scores
 from studies.made_up_study import study
 
 METHODS = [
@@ -62,7 +62,7 @@ def test_equal_rows_share_the_lead():
 def test_over_several_data_sets_the_counts_are_those_of_the_overview():
     by_data = {"one": 0.9, "two": 0.1, "three": 0.6}
     run = made_up({**ORDINARY, "Variance": by_data}, data=("one", "two", "three"))
-    table = best_per_data(default_scores(run), "acc", "mean")
+    table = default_scores(run).table("acc", "mean")
     wins = dict.fromkeys(table, 0)
     for data in run.tables:
         top = max(round(row[data], 6) for row in table.values())

@@ -33,11 +33,5 @@ def test_the_subject_and_its_rivals_are_told_apart_from_the_baselines(
     assert results.gain("nowhere", "Random", "acc") is None
 
 
-def test_a_comparison_that_has_not_finished_names_its_data_sets(results: StudyResults) -> None:
-    assert results.unfinished(["one", "two"]) == ""
-    part = StudyResults(study(CONTENT, judge, sizes=SIZES, done=lambda e: e.data == "one"))
-    assert part.unfinished(["one", "two"]) == "The comparison is not finished on two."
-
-
 def test_there_are_four_rank_tests_by_title(results: StudyResults) -> None:
     assert list(results.rank_tests) == ["ACC, tuned", "ACC, default", "NMI, tuned", "NMI, default"]

@@ -5,10 +5,8 @@ import pytest
 
 from keepers.studies.runner import StudyRun
 from keepers.studies.scores import (
-    best_per_data,
     default_scores,
     failures,
-    reduced_grids,
     sweep_scores,
     tidy_rows,
     tuned_scores,
@@ -35,7 +33,9 @@ def test_a_failure_is_a_row_with_its_k_and_its_reason_but_no_numbers(run: StudyR
     assert [row["k"] for row in bad] == [10, 20, 30]
     assert {row["reason"] for row in bad} == {"DataError: made to fail"}
     assert {row["acc_mean"] for row in bad} == {None}
-    assert [(f["method"], f["ks"]) for f in failures(tidy_rows(run))] == [("RNE", [10, 20, 30])]
+    assert [(f.method, f.n_settings, f.ks) for f in failures(tidy_rows(run))] == [
+        ("RNE", 1, (10, 20, 30))
+    ]
 
 
 def test_an_entry_that_has_not_run_is_a_row_that_says_so() -> None:
@@ -44,16 +44,16 @@ def test_an_entry_that_has_not_run_is_a_row_that_says_so() -> None:
     assert {row["status"] for row in rows} == {"missing"}
     score = tuned_scores(unfinished).score("two", "SPCAFS", 10)
     assert score is not None
-    assert (score.status, score.acc_mean) == ("missing", None)
+    assert (score.status, score.numbers) == ("missing", {})
 
 
 def test_tuned_takes_the_best_acc_with_the_nmi_of_the_same_point(run: StudyRun) -> None:
     score = tuned_scores(run).score("one", "SPCAFS", 20)
     assert score is not None
     assert score.params == {"gamma": 2.0}
-    assert score.acc_mean == pytest.approx(0.62)
-    assert score.nmi_mean == pytest.approx(0.3)
-    assert score.acc_std == pytest.approx(0.01)
+    assert score.numbers["acc_mean"] == pytest.approx(0.62)
+    assert score.numbers["nmi_mean"] == pytest.approx(0.3)
+    assert score.numbers["acc_std"] == pytest.approx(0.01)
     assert (score.settings_tried, score.settings_failed) == (3, 0)
 
 
@@ -61,7 +61,7 @@ def test_default_is_the_fixed_setting(run: StudyRun) -> None:
     score = default_scores(run).score("one", "SPCAFS", 20)
     assert score is not None
     assert score.params == {"gamma": "scale"}
-    assert score.acc_mean == pytest.approx(0.42)
+    assert score.numbers["acc_mean"] == pytest.approx(0.42)
     assert "RNE" not in default_scores(run).methods
 
 
@@ -70,8 +70,8 @@ def test_random_is_the_mean_over_draws_with_the_spread_of_all_repeats(run: Study
     for comparison in (tuned_scores(run), default_scores(run)):
         score = comparison.score("one", "Random", 10)
         assert score is not None
-        assert score.acc_mean == pytest.approx(values.mean())
-        assert score.acc_std == pytest.approx(values.std())
+        assert score.numbers["acc_mean"] == pytest.approx(values.mean())
+        assert score.numbers["acc_std"] == pytest.approx(values.std())
         assert score.repeats == 6
 
 
@@ -96,10 +96,10 @@ def test_a_method_whose_every_point_failed_says_why() -> None:
 
 def test_tables_over_k(run: StudyRun) -> None:
     comparison = tuned_scores(run)
-    assert best_per_data(comparison, "acc", 30)["SPCAFS"]["one"] == pytest.approx(0.63)
-    assert best_per_data(comparison, "acc", "mean")["SPCAFS"]["one"] == pytest.approx(0.62)
-    assert best_per_data(comparison, "acc", "max")["SPCAFS"]["one"] == pytest.approx(0.63)
-    assert best_per_data(comparison, "acc", "mean")["RNE"]["two"] is None
+    assert comparison.table("acc", 30)["SPCAFS"]["one"] == pytest.approx(0.63)
+    assert comparison.table("acc", "mean")["SPCAFS"]["one"] == pytest.approx(0.62)
+    assert comparison.table("acc", "max")["SPCAFS"]["one"] == pytest.approx(0.63)
+    assert comparison.table("acc", "mean")["RNE"]["two"] is None
     assert comparison.ks["two"] == (10, 20)
 
 
@@ -127,9 +127,3 @@ def test_a_sweep_is_best_over_its_grid_at_each_k(run: StudyRun) -> None:
 def test_a_fit_that_is_not_judged_is_one_row_without_k(run: StudyRun) -> None:
     rows = [row for row in tidy_rows(run) if row["section"] == "convergence"]
     assert [(row["k"], row["n_iter"], row["status"]) for row in rows] == [(None, 2, "ok")]
-
-
-def test_reduced_grids_come_with_their_reasons(run: StudyRun) -> None:
-    (reduced,) = reduced_grids(run)
-    assert (reduced.method, reduced.data, reduced.skipped) == ("RNE", "two", True)
-    assert reduced.reason == "too slow"

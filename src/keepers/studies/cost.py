@@ -7,7 +7,6 @@ import numpy as np
 
 from keepers.studies.plan import Entry, GrowthTask, Outcome, versioned
 from keepers.studies.runner import StudyRun
-from keepers.studies.scores import outcome_of
 from keepers.studies.specification import COMPARISON, MethodChoice
 
 PRINTED = {
@@ -77,7 +76,7 @@ def timing_rows(run: StudyRun) -> list[TimingRow]:
             together.setdefault(place, {})[entry.task.key] = entry
     rows = []
     for place, entries in together.items():
-        outcomes = [outcome_of(run, entry) for entry in entries.values()]
+        outcomes = [run.outcome(entry) for entry in entries.values()]
         rows.append(
             TimingRow(
                 *place,

@@ -21,15 +21,16 @@ from keepers.studies.results import StudyResults
 from keepers.studies.runner import StudyRun
 from keepers.studies.scores import (
     MEASURES,
+    STATISTICS,
     Comparison,
     Over,
     as_text,
-    best_per_data,
-    reduced_grids,
+    round_numbers,
 )
 from keepers.studies.store import claim_folder, write_bytes, write_text
 
 _TIMES = ("fit_seconds", "kmeans_seconds")
+_TEST_NUMBERS = ("chi_squared", "p_value", "f_statistic", "f_p_value", "critical_difference")
 _PLACE = ("section", "data", "method", "role", "params")
 Row = dict[str, Any]
 
@@ -96,10 +97,7 @@ def _score_rows(comparison: Comparison) -> list[Row]:
             "data": score.data,
             "method": score.method,
             "k": score.k,
-            "acc_mean": _short(score.acc_mean),
-            "acc_std": _short(score.acc_std),
-            "nmi_mean": _short(score.nmi_mean),
-            "nmi_std": _short(score.nmi_std),
+            **round_numbers(score.numbers),
             "repeats": score.repeats,
             "params": as_text(score.params),
             "settings_tried": score.settings_tried,
@@ -118,7 +116,7 @@ def _overview_rows(study: StudyResults) -> list[Row]:
     for tuning, comparison in study.by_tuning:
         for measure in MEASURES:
             for over in overs:
-                table = best_per_data(comparison, measure, over)
+                table = comparison.table(measure, over)
                 rows += [
                     {
                         "tuning": tuning,
@@ -135,7 +133,19 @@ def _overview_rows(study: StudyResults) -> list[Row]:
 
 
 def _reduced_rows(run: StudyRun) -> list[Row]:
-    return [{**asdict(row), "grid": as_text(row.grid)} for row in reduced_grids(run)]
+    """Where the specification reduces the grid of a method, and why."""
+    return [
+        {
+            "method": method.title,
+            "data": data,
+            "skipped": reduction.skip,
+            "grid": as_text(reduction.grid),
+            "reason": reduction.reason,
+        }
+        for method in run.spec.methods
+        for reduction in method.reduced
+        for data in reduction.data
+    ]
 
 
 def _rank_rows(study: StudyResults) -> list[Row]:
@@ -150,11 +160,7 @@ def _rank_rows(study: StudyResults) -> list[Row]:
                     "method": method,
                     "average_rank": _short(rank),
                     "data_sets": len(test.data),
-                    "chi_squared": _short(test.chi_squared),
-                    "p_value": _short(test.p_value),
-                    "f_statistic": _short(test.f_statistic),
-                    "f_p_value": _short(test.f_p_value),
-                    "critical_difference": _short(test.critical_difference),
+                    **{name: _short(getattr(test, name)) for name in _TEST_NUMBERS},
                 }
                 for method, rank in test.average_ranks.items()
             ]
@@ -222,8 +228,8 @@ def _write_parquet(rows: list[Row], path: Path) -> list[Path]:
         return []
     if not rows:
         return []
-    whole, number = {"k", "repeats", "n_iter"}, {"acc_mean", "acc_std", "nmi_mean", "nmi_std"}
-    types = {**dict.fromkeys(whole, pa.int64()), **dict.fromkeys(number, pa.float64())}
+    counts = ("k", "repeats", "n_iter")
+    types = {**dict.fromkeys(counts, pa.int64()), **dict.fromkeys(STATISTICS, pa.float64())}
     schema = pa.schema([(name, types.get(name, pa.string())) for name in rows[0]])
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), sink)

@@ -81,6 +81,9 @@ class Outcome:
     warnings: tuple[str, ...] = ()
 
 
+NOT_RUN = Outcome("missing", "not run yet")
+
+
 def resolve_params(params: Params, n_classes: int) -> Params:
     """Replace "classes" and "classes - 1" by numbers (at least 1)."""
     return {name: _resolve(value, n_classes) for name, value in params.items()}
@@ -189,7 +192,7 @@ def _tasks(
 ) -> list[FitTask]:
     """One task for all k, or one for each k if the ranking depends on k."""
     selector = find_method(method).load()
-    ks = tuple(sorted({k for k in spec.ks if k < facts.n_features})) or (facts.n_features,)
+    ks = spec.ks_within(facts.n_features)
     groups: list[tuple[int, ...]]
     if selector is AllFeatures:
         groups = [(facts.n_features,)]

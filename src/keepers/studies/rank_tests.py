@@ -39,19 +39,9 @@ class RankTest:
     """Largest sets of neighbours in rank whose members do not differ from each other."""
 
 
-def mean_over_k_table(
-    comparison: Comparison, measure: Measure
-) -> dict[str, dict[str, float | None]]:
-    """Method x data set: means over k, None where a k is missing."""
-    return {
-        method: {data: comparison.mean_over_k(data, method, measure) for data in comparison.data}
-        for method in comparison.methods
-    }
-
-
 def compare_ranks(comparison: Comparison, measure: Measure, *, alpha: float = 0.05) -> RankTest:
     """Test the means over k of all methods that have them on every data set."""
-    return rank_test(mean_over_k_table(comparison, measure), alpha=alpha)
+    return rank_test(comparison.table(measure, "mean", complete=True), alpha=alpha)
 
 
 def rank_test(table: Mapping[str, Mapping[str, float | None]], *, alpha: float = 0.05) -> RankTest:

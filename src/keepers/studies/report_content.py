@@ -2,86 +2,34 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, get_args
 
 from keepers.studies.csv_tables import table2_rows
 from keepers.studies.formatting import short
-from keepers.studies.paper_claims.claim import Claim
+from keepers.studies.paper_claims.claim import Claim, Verdict
 from keepers.studies.results import StudyResults, standings
 from keepers.studies.runner import StudyRun
-from keepers.studies.scores import (
-    BASELINES,
-    MEASURES,
-    RANDOM,
-    Comparison,
-    Measure,
-    best_per_data,
-    failures,
-    method_choices,
-)
+from keepers.studies.scores import MEASURES, RANDOM, Comparison, Measure, Score, failures
 
+Table = Mapping[str, Mapping[str, float | None]]
 _DIGITS = 6  # as in the tables: what is equal there shares the lead
 
 
-@dataclass(frozen=True)
-class Cell:
-    """Tuned and default value of a method, side by side."""
-
-    tuned: float | None
-    default: float | None
-    best: bool = False
-    """Whether no other method's tuned value is higher."""
-    best_default: bool = False
-
-
-@dataclass(frozen=True)
-class OverviewRow:
-    """A method over all data sets."""
-
-    method: str
-    cells: tuple[Cell, ...]
-
-
-@dataclass(frozen=True)
-class MethodRow:
+class MethodRow(NamedTuple):
     """A method on one data set at one k."""
 
     rank: int | None
     method: str
-    values: dict[Measure, Cell]
-    deviations: dict[Measure, Cell]
-    against_random: Cell
-    """Differences of ACC to random selection."""
-    params: dict[str, Any]
+    tuned: Score
+    default: Score
+    gains: tuple[float | None, float | None]
+    """ACC above that of random selection, tuned and default."""
     remark: str
-
-
-@dataclass(frozen=True)
-class DataTable:
-    """All methods on one data set at one k, best first."""
-
-    data: str
-    k: int
-    rows: tuple[MethodRow, ...]
-
-
-@dataclass(frozen=True)
-class FailureGroup:
-    """Fits of one method on one data set that ended for the same reason."""
-
-    section: str
-    data: str
-    method: str
-    status: str
-    reason: str
-    n_settings: int
-    ks: tuple[int, ...]
 
 
 def report_content(study: StudyResults, claims: Sequence[Claim]) -> dict[str, Any]:
     """Everything that the report says, by the names that its template uses."""
-    run, best, default = study.run, study.tuned, study.default
+    run, best = study.run, study.tuned
     keys = {entry.task.key for entry in run.entries} | {task.key for task in run.growth}
     return {
         "spec": run.spec,
@@ -89,19 +37,19 @@ def report_content(study: StudyResults, claims: Sequence[Claim]) -> dict[str, An
         "n_missing": len(keys - run.outcomes.keys()),
         "n_tasks": len(keys),
         "claims": claims,
-        "verdicts": _count_verdicts(claims),
+        "verdicts": {v: sum(claim.verdict == v for claim in claims) for v in get_args(Verdict)},
         "standings": standings(study),
         "data": table2_rows(run),
-        "overview": {m: _overview(run, best, default, m) for m in MEASURES},
+        "overview": {m: _overview(study, m) for m in MEASURES},
         "tables": {
-            data: [_table(run, best, default, data, k) for k in shown_ks(best.ks[data])]
+            data: {k: _method_rows(study, data, k) for k in shown_ks(best.ks[data])}
             for data in best.data
         },
         "tests": study.rank_tests,
         "growth": study.growth,
         "timing": study.timing,
         "reduced": [(m.title, r) for m in run.spec.methods for r in m.reduced],
-        "failures": _failure_groups(study.rows),
+        "failures": failures(study.rows),
         "warnings": _count_warnings(run),
         "runs": run.runs,
     }
@@ -120,129 +68,65 @@ def shown_ks(ks: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({ks[len(ks) // 2], ks[-1]}))
 
 
-def _count_verdicts(claims: Sequence[Claim]) -> dict[str, int]:
-    counts = dict.fromkeys(("holds", "does not hold here", "cannot be tested"), 0)
-    for claim in claims:
-        counts[claim.verdict] += 1
-    return counts
-
-
 def _overview(
-    run: StudyRun, best: Comparison, default: Comparison, measure: Measure
-) -> tuple[OverviewRow, ...]:
-    high, low = (best_per_data(c, measure, "mean") for c in (best, default))
-    top_high, top_low = _tops(high, best.data), _tops(low, best.data)
-    return tuple(
-        OverviewRow(
-            method,
-            tuple(
-                Cell(
-                    one := high.get(method, {}).get(data),
-                    two := low.get(method, {}).get(data),
-                    best=one is not None and one == top_high[data],
-                    best_default=two is not None and two == top_low[data],
-                )
-                for data in best.data
-            ),
-        )
-        for method in method_choices(run)
-    )
+    study: StudyResults, measure: Measure
+) -> dict[str, list[list[tuple[float | None, bool]]]]:
+    """By method and data set: the tuned and the default mean, and whether each is the best."""
+    tables = [comparison.table(measure, "mean") for _, comparison in study.by_tuning]
 
+    def cell(table: Table, method: str, data: str) -> tuple[float | None, bool]:
+        value = table.get(method, {}).get(data)
+        best = max((v for row in table.values() if (v := row[data]) is not None), default=None)
+        return value, value is not None and value == best
 
-def _tops(
-    table: Mapping[str, Mapping[str, float | None]], data: Sequence[str]
-) -> dict[str, float | None]:
-    """Best value of each data set."""
     return {
-        name: max((v for row in table.values() if (v := row[name]) is not None), default=None)
-        for name in data
+        method: [[cell(table, method, data) for table in tables] for data in study.tuned.data]
+        for method in study.run.spec.methods_by_title
     }
 
 
-def _table(run: StudyRun, best: Comparison, default: Comparison, data: str, k: int) -> DataTable:
-    order = {m: best.at(data, m, k, "acc") for m in best.methods}
-    known = {m: value for m, value in order.items() if value is not None}
-    random = next((t for t, m in method_choices(run).items() if m.name == RANDOM), None)
-    rows = [
-        _method_row(best, default, (data, method, k), random, known)
-        for method in method_choices(run)
-        if best.score(data, method, k) or default.score(data, method, k)
-    ]
-    last = len(rows) + 1
-    return DataTable(data, k, tuple(sorted(rows, key=lambda r: (r.rank or last, r.method))))
+def _method_rows(study: StudyResults, data: str, k: int) -> list[MethodRow]:
+    """All methods on one data set at one k, best first."""
+    means = {m: study.tuned.at(data, m, k, "acc") for m in study.tuned.methods}
+    known = {method: mean for method, mean in means.items() if mean is not None}
+    random = known.get(study.title_of(RANDOM) or "")
+    no_score = Score(data, "", k, "ok")
+    rows = []
+    for method in study.run.spec.methods_by_title:
+        found = [comparison.score(data, method, k) for _, comparison in study.by_tuning]
+        if any(found):
+            tuned, default = (score or no_score for score in found)
+            own = known.get(method)
+            rank = None if own is None else 1 + sum(mean > own for mean in known.values())
+            remark = "" if tuned.status == "ok" else f"{tuned.status}: {tuned.reason}"
+            gains = _gain(tuned, random), _gain(default, random)
+            rows.append(MethodRow(rank, method, tuned, default, gains, remark))
+    return sorted(rows, key=lambda row: (row.rank or len(rows) + 1, row.method))
 
 
-def _method_row(
-    best: Comparison,
-    default: Comparison,
-    place: tuple[str, str, int],
-    random: str | None,
-    known: Mapping[str, float],
-) -> MethodRow:
-    method = place[1]
-    high, low = best.score(*place), default.score(*place)
-    baseline = None if random is None else known.get(random)
-    acc = Cell(high.acc_mean if high else None, low.acc_mean if low else None)
-    nmi = Cell(high.nmi_mean if high else None, low.nmi_mean if low else None)
-    rank = None
-    if method in known:
-        rank = 1 + sum(value > known[method] for value in known.values())
-    return MethodRow(
-        rank=rank,
-        method=method,
-        values={"acc": acc, "nmi": nmi},
-        deviations={
-            "acc": Cell(high.acc_std if high else None, low.acc_std if low else None),
-            "nmi": Cell(high.nmi_std if high else None, low.nmi_std if low else None),
-        },
-        against_random=Cell(_minus(acc.tuned, baseline), _minus(acc.default, baseline)),
-        params=high.params if high else {},
-        remark="" if high is None or high.status == "ok" else f"{high.status}: {high.reason}",
-    )
+def _gain(score: Score, random: float | None) -> float | None:
+    mean = score.numbers.get("acc_mean")
+    return None if mean is None or random is None else mean - random
 
 
-def _minus(one: float | None, two: float | None) -> float | None:
-    return None if one is None or two is None else one - two
-
-
-def _failure_groups(all_rows: Sequence[Mapping[str, Any]]) -> tuple[FailureGroup, ...]:
-    together: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    names = ("section", "data", "method", "status", "reason")
-    for row in failures(all_rows):
-        together.setdefault(tuple(row[name] for name in names), []).append(row)
-    return tuple(
-        FailureGroup(
-            **dict(zip(names, key, strict=True)),
-            n_settings=len({(row["role"], row["params"]) for row in rows}),
-            ks=tuple(sorted({k for row in rows for k in row["ks"]})),
-        )
-        for key, rows in together.items()
-    )
-
-
-def _count_warnings(run: StudyRun) -> tuple[tuple[str, int], ...]:
-    """Warnings of all fits by method, with how many fits gave them."""
-    counts: dict[str, int] = {}
-    seen: set[str] = set()
+def _count_warnings(run: StudyRun) -> list[tuple[str, int]]:
+    """Warnings of all fits by method, with the number of fits that gave them."""
+    methods: dict[str, str] = {}
     for entry in run.entries:
-        outcome = run.outcomes.get(entry.task.key)
-        if outcome is None or entry.task.key in seen:
-            continue
-        seen.add(entry.task.key)
-        for message in outcome.warnings:
-            text = f"{entry.method}: {message}"
-            counts[text] = counts.get(text, 0) + 1
-    return tuple(sorted(counts.items(), key=lambda pair: -pair[1]))
+        if entry.task.key in run.outcomes:
+            methods.setdefault(entry.task.key, entry.method)
+    return Counter(
+        f"{method}: {message}"
+        for key, method in methods.items()
+        for message in run.outcomes[key].warnings
+    ).most_common()
 
 
 def headline(study: StudyResults) -> tuple[str, ...]:
     """What was done and what stands out, in plain sentences, the protocol first."""
-    run = study.run
-    choices = method_choices(run)
-    methods = [title for title, method in choices.items() if method.name not in BASELINES]
-    baselines = [title for title, method in choices.items() if method.name in BASELINES]
-    sentences = [_protocol(run, len(methods))]
-    random = next((t for t, m in choices.items() if m.name == RANDOM), None)
+    baselines, random = study.baselines, study.title_of(RANDOM)
+    methods = [title for title in study.run.spec.methods_by_title if title not in baselines]
+    sentences = [_protocol(study.run, len(methods))]
     for tuning, comparison in (("Tuned", study.tuned), ("With default settings", study.default)):
         sentences += _leaders(tuning, comparison, methods, baselines)
         if random is not None:

@@ -1,8 +1,8 @@
 """A study with every table that its report, its claims and its files need, each made once."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from keepers.studies.cost import GrowthRow, TimingRow, growth_rows, timing_rows
@@ -16,11 +16,9 @@ from keepers.studies.scores import (
     Comparison,
     Measure,
     default_scores,
-    method_choices,
     tidy_rows,
     tuned_scores,
 )
-from keepers.studies.specification import COMPARISON
 
 
 @dataclass(frozen=True)
@@ -81,25 +79,19 @@ class StudyResults:
         return self.title_of(self.subject)
 
     @cached_property
+    def baselines(self) -> tuple[str, ...]:
+        """Titles of the baselines."""
+        return tuple(m.title for m in self.run.spec.methods if m.name in BASELINES)
+
+    @cached_property
     def rivals(self) -> tuple[str, ...]:
         """Every other method that is not a baseline."""
-        choices = method_choices(self.run)
-        return tuple(t for t, m in choices.items() if m.name not in (self.subject, *BASELINES))
+        methods = self.run.spec.methods
+        return tuple(m.title for m in methods if m.name not in (self.subject, *BASELINES))
 
     def title_of(self, selector: str) -> str | None:
         """Title of the first method of a class."""
-        choices = method_choices(self.run)
-        return next((title for title, m in choices.items() if m.name == selector), None)
-
-    def unfinished(self, data: Sequence[str]) -> str:
-        """A sentence that names the data sets on which a fit has not run yet; empty if none."""
-        waiting = {
-            entry.data
-            for entry in self.run.entries
-            if entry.section == COMPARISON and entry.task.key not in self.run.outcomes
-        }
-        names = ", ".join(name for name in data if name in waiting)
-        return f"The comparison is not finished on {names}." if names else ""
+        return next((m.title for m in self.run.spec.methods if m.name == selector), None)
 
     def gain(
         self, data: str, over: str | None, measure: Measure, comparison: Comparison | None = None
@@ -127,27 +119,18 @@ class Standing:
     """Mean over these data sets of the difference of the means over k."""
 
 
-def standings(results: StudyResults) -> list[Standing]:
+def standings(study: StudyResults) -> list[Standing]:
     """Each method against Random and Variance, tuned and not, where both have scores."""
-    choices = method_choices(results.run)
-    baselines = [t for t, m in choices.items() if m.name in (RANDOM, VARIANCE)]
-    methods = [t for t, m in choices.items() if m.name not in BASELINES]
-    found = [
-        _standing(method, baseline, tuning, measure, comparison)
-        for tuning, comparison in results.by_tuning
-        for measure in ("acc", "nmi")
-        for method in methods
-        for baseline in baselines
-    ]
-    return [standing for standing in found if standing is not None]
-
-
-def _standing(
-    method: str, baseline: str, tuning: str, measure: Measure, comparison: Comparison
-) -> Standing | None:
-    pairs = [comparison.paired_means(d, method, baseline, measure) for d in comparison.data]
-    gains = [pair[0] - pair[1] for pair in pairs if pair is not None]
-    if not gains:
-        return None
-    better = sum(gain > 0 for gain in gains)
-    return Standing(method, baseline, tuning, measure, better, len(gains), sum(gains) / len(gains))
+    choices = study.run.spec.methods
+    baselines = [m.title for m in choices if m.name in (RANDOM, VARIANCE)]
+    methods = [m.title for m in choices if m.name not in BASELINES]
+    found = []
+    for (tuning, comparison), measure, method, baseline in product(
+        study.by_tuning, MEASURES, methods, baselines
+    ):
+        pairs = [comparison.paired_means(d, method, baseline, measure) for d in comparison.data]
+        gains = [pair[0] - pair[1] for pair in pairs if pair is not None]
+        if gains:
+            better, mean = sum(gain > 0 for gain in gains), sum(gains) / len(gains)
+            found.append(Standing(method, baseline, tuning, measure, better, len(gains), mean))
+    return found

@@ -18,6 +18,7 @@ from keepers.data.opening import open_table
 from keepers.data.scaling import scale_samples
 from keepers.exceptions import DataError
 from keepers.studies.plan import (
+    NOT_RUN,
     Entry,
     FitTask,
     GrowthTask,
@@ -46,6 +47,10 @@ class StudyRun:
     growth: list[GrowthTask]
     outcomes: dict[str, Outcome]
     runs: list[dict[str, Any]]
+
+    def outcome(self, entry: Entry) -> Outcome:
+        """The outcome of an entry; one with status "missing" if it has not run."""
+        return self.outcomes.get(entry.task.key, NOT_RUN)
 
 
 def run_study(

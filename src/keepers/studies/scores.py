@@ -6,27 +6,29 @@ ACC, which uses the classes. "Default" never uses them.
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from keepers.methods import METHODS
-from keepers.studies.plan import Entry, Outcome
+from keepers.studies.plan import NOT_RUN, Entry
 from keepers.studies.runner import StudyRun
-from keepers.studies.specification import COMPARISON, MethodChoice
+from keepers.studies.specification import COMPARISON
 
 Measure = Literal["acc", "nmi"]
 Over = int | Literal["mean", "max"]
 MEASURES: tuple[Measure, Measure] = ("acc", "nmi")
+STATISTICS = ("acc_mean", "acc_std", "nmi_mean", "nmi_std")
+"""Names of the numbers of a score; deviations are divided by the number of repeats."""
 
 ALL_FEATURES, RANDOM, VARIANCE = "AllFeatures", "RandomScore", "VarianceScore"
 BASELINES = tuple(method.class_name for method in METHODS if method.is_baseline)
 """Classes of the baselines, which every method should beat."""
 
-NOT_RUN = Outcome("missing", "not run yet")
-_DIGITS = 6
+Place = tuple[str, str, int]
+"""Data set, method and k."""
 
 
 @dataclass(frozen=True)
@@ -39,24 +41,13 @@ class Score:
     status: str
     """"ok", "failed", "timeout", "killed" or "missing"; of several, that of the first failure."""
     reason: str = ""
-    acc_mean: float | None = None
-    acc_std: float | None = None
-    nmi_mean: float | None = None
-    nmi_std: float | None = None
+    numbers: dict[str, float] = field(default_factory=dict, hash=False)
+    """By the names in `STATISTICS`; empty without a result."""
     repeats: int = 0
     params: dict[str, Any] = field(default_factory=dict, hash=False)
     """The chosen settings."""
-    n_iter: int | None = None
     settings_tried: int = 1
     settings_failed: int = 0
-
-    def mean(self, measure: Measure) -> float | None:
-        """Mean of a measure over the repeats."""
-        return self.acc_mean if measure == "acc" else self.nmi_mean
-
-    def std(self, measure: Measure) -> float | None:
-        """Standard deviation of a measure over the repeats (divided by their number)."""
-        return self.acc_std if measure == "acc" else self.nmi_std
 
 
 @dataclass(frozen=True)
@@ -67,7 +58,7 @@ class Comparison:
     methods: tuple[str, ...]
     ks: dict[str, tuple[int, ...]] = field(hash=False)
     """The numbers of features that are scored on each data set."""
-    scores: dict[tuple[str, str, int], Score] = field(hash=False)
+    scores: dict[Place, Score] = field(hash=False)
     whole: frozenset[str] = frozenset()
     """Methods that keep all features: their one score is that of every k."""
 
@@ -81,7 +72,7 @@ class Comparison:
     def at(self, data: str, method: str, k: int, measure: Measure) -> float | None:
         """A mean over repeats, or None if there is none."""
         found = self.score(data, method, k)
-        return None if found is None else found.mean(measure)
+        return None if found is None else found.numbers.get(f"{measure}_mean")
 
     def curve(self, data: str, method: str, measure: Measure) -> dict[int, float]:
         """The measure by k, without the k that have no score."""
@@ -97,9 +88,19 @@ class Comparison:
             return None
         return float(np.mean(list(curve.values())))
 
-    def max_over_k(self, data: str, method: str, measure: Measure) -> float | None:
-        """Highest value over k."""
-        return max(self.curve(data, method, measure).values(), default=None)
+    def table(
+        self, measure: Measure, over: Over, *, complete: bool = False
+    ) -> dict[str, dict[str, float | None]]:
+        """Method x data set: the measure at one k, or its mean or maximum over k."""
+
+        def cell(data: str, method: str) -> float | None:
+            if over == "mean":
+                return self.mean_over_k(data, method, measure, complete=complete)
+            if over == "max":
+                return max(self.curve(data, method, measure).values(), default=None)
+            return self.at(data, method, over, measure)
+
+        return {method: {data: cell(data, method) for data in self.data} for method in self.methods}
 
     def paired_means(
         self, data: str, first: str, second: str, measure: Measure
@@ -113,28 +114,30 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Reduced:
-    """A data set on which a method has a smaller grid or is skipped."""
+class FailureGroup:
+    """Fits of one method on one data set that have no result for the same reason."""
 
-    method: str
+    section: str
     data: str
-    skipped: bool
-    grid: dict[str, list[Any]] = field(hash=False)
+    method: str
+    status: str
     reason: str
-
-
-def method_choices(run: StudyRun) -> dict[str, MethodChoice]:
-    """The methods of the study by title."""
-    return {method.title: method for method in run.spec.methods}
+    n_settings: int
+    ks: tuple[int, ...]
 
 
 def tidy_rows(run: StudyRun) -> list[dict[str, Any]]:
     """One row for each entry and k; a fit that failed or has not run has a row without numbers."""
-    rows = [row for entry in run.entries for row in _rows_of(entry, outcome_of(run, entry))]
-    place = _order_of(run)
-    return sorted(
-        rows, key=lambda r: (*place(r), r["role"], r["params"], -1 if r["k"] is None else r["k"])
-    )
+    sections = [COMPARISON, *(sweep.name for sweep in run.spec.sweeps)]
+    data = list(run.tables)
+    methods = [m.title for m in run.spec.methods] + [sweep.method for sweep in run.spec.sweeps]
+
+    def place(row: dict[str, Any]) -> tuple[Any, ...]:
+        where = sections.index(row["section"]), data.index(row["data"])
+        k = -1 if row["k"] is None else row["k"]
+        return (*where, methods.index(row["method"]), row["role"], row["params"], k)
+
+    return sorted((row for entry in run.entries for row in _rows_of(run, entry)), key=place)
 
 
 def tuned_scores(run: StudyRun) -> Comparison:
@@ -150,24 +153,6 @@ def default_scores(run: StudyRun) -> Comparison:
     return _compare(run, "default")
 
 
-def best_per_data(
-    comparison: Comparison, measure: Measure, over: Over
-) -> dict[str, dict[str, float | None]]:
-    """Method x data set: the measure at one k, or its mean or maximum over the k."""
-
-    def cell(data: str, method: str) -> float | None:
-        if over == "mean":
-            return comparison.mean_over_k(data, method, measure, complete=False)
-        if over == "max":
-            return comparison.max_over_k(data, method, measure)
-        return comparison.at(data, method, over, measure)
-
-    return {
-        method: {data: cell(data, method) for data in comparison.data}
-        for method in comparison.methods
-    }
-
-
 def sweep_scores(
     run: StudyRun, sweep: str, data: str, measure: Measure
 ) -> dict[Any, dict[int, float]]:
@@ -175,46 +160,51 @@ def sweep_scores(
     chosen = next(s for s in run.spec.sweeps if s.name == sweep)
     found: dict[Any, dict[int, float]] = {value: {} for value in chosen.values}
     for entry in run.entries:
-        if (entry.section, entry.data) != (sweep, data):
-            continue
-        curve = found[entry.params[chosen.vary]]
-        for judged in outcome_of(run, entry).judgements:
-            value = float(np.mean(judged[measure]))
-            k = int(judged["n_features"])
-            curve[k] = max(value, curve.get(k, value))
+        if (entry.section, entry.data) == (sweep, data):
+            curve = found[entry.params[chosen.vary]]
+            for k, value in entry_curve(run, entry, measure).items():
+                curve[k] = max(value, curve.get(k, value))
     return {value: dict(sorted(curve.items())) for value, curve in found.items() if curve}
 
 
-def reduced_grids(run: StudyRun) -> list[Reduced]:
-    """Where the specification reduces the grid of a method, and why."""
+def entry_curve(run: StudyRun, entry: Entry, measure: Measure) -> dict[int, float]:
+    """The measure by k of one fit."""
+    judged = run.outcome(entry).judgements
+    return {int(j["n_features"]): float(np.mean(j[measure])) for j in judged}
+
+
+def failures(rows: Iterable[Mapping[str, Any]]) -> list[FailureGroup]:
+    """Those of `tidy_rows` that failed or ran out of time, by reason."""
+    names = ("section", "data", "method", "status", "reason")
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if row["status"] not in ("ok", "missing"):
+            groups[tuple(row[name] for name in names)].append(row)
     return [
-        Reduced(method.title, data, reduction.skip, dict(reduction.grid), reduction.reason)
-        for method in run.spec.methods
-        for reduction in method.reduced
-        for data in reduction.data
+        FailureGroup(
+            **dict(zip(names, key, strict=True)),
+            n_settings=len({(row["role"], row["params"]) for row in group}),
+            ks=tuple(sorted({row["k"] for row in group if row["k"] is not None})),
+        )
+        for key, group in groups.items()
     ]
 
 
-def failures(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Those of `tidy_rows` that failed or ran out of time, with all their k in one row."""
-    names = ("section", "data", "method", "role", "params", "status", "reason")
-    together: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for row in rows:
-        if row["status"] not in ("ok", "missing"):
-            together[tuple(row[name] for name in names)] += [] if row["k"] is None else [row["k"]]
-    return [dict(zip(names, key, strict=True)) | {"ks": ks} for key, ks in together.items()]
+def as_text(params: Mapping[str, Any]) -> str:
+    """Settings as JSON, in the given order."""
+    return json.dumps(dict(params), ensure_ascii=False)
 
 
-def outcome_of(run: StudyRun, entry: Entry) -> Outcome:
-    """The outcome of an entry; one with status "missing" if it has not run."""
-    return run.outcomes.get(entry.task.key, NOT_RUN)
+def round_numbers(numbers: Mapping[str, float]) -> dict[str, float | None]:
+    """The numbers of a score with six decimals; None for those it lacks."""
+    return {name: round(numbers[name], 6) if name in numbers else None for name in STATISTICS}
 
 
-def _rows_of(entry: Entry, outcome: Outcome) -> Iterator[dict[str, Any]]:
-    judged = {int(j["n_features"]): j for j in outcome.judgements}
+def _rows_of(run: StudyRun, entry: Entry) -> Iterator[dict[str, Any]]:
+    outcome = run.outcome(entry)
     # A fit that is not scored (a sweep that records the objective) has no k.
     for k in entry.task.ks if entry.task.repeats else (None,):
-        found = judged.get(k) if k is not None else None
+        judged = [j for j in outcome.judgements if int(j["n_features"]) == k]
         yield {
             "section": entry.section,
             "data": entry.data,
@@ -222,10 +212,7 @@ def _rows_of(entry: Entry, outcome: Outcome) -> Iterator[dict[str, Any]]:
             "role": entry.role,
             "params": as_text(entry.params),
             "k": k,
-            "acc_mean": _round_statistic(found, "acc", np.mean),
-            "acc_std": _round_statistic(found, "acc", np.std),
-            "nmi_mean": _round_statistic(found, "nmi", np.mean),
-            "nmi_std": _round_statistic(found, "nmi", np.std),
+            **round_numbers(_statistics(judged)),
             "repeats": entry.task.repeats,
             "n_iter": outcome.n_iter,
             "status": outcome.status,
@@ -235,90 +222,50 @@ def _rows_of(entry: Entry, outcome: Outcome) -> Iterator[dict[str, Any]]:
         }
 
 
-def as_text(params: Mapping[str, Any]) -> str:
-    """Settings as JSON, in the given order."""
-    return json.dumps(dict(params), ensure_ascii=False)
-
-
-def _round_statistic(
-    judged: Mapping[str, Any] | None, measure: str, statistic: Callable[[Any], Any]
-) -> float | None:
-    return None if judged is None else round(float(statistic(judged[measure])), _DIGITS)
-
-
-def _order_of(run: StudyRun) -> Callable[[dict[str, Any]], tuple[int, int, int]]:
-    sections = [COMPARISON, *(sweep.name for sweep in run.spec.sweeps)]
-    data = list(run.tables)
-    methods = [m.title for m in run.spec.methods] + [sweep.method for sweep in run.spec.sweeps]
-    return lambda row: (
-        sections.index(row["section"]),
-        data.index(row["data"]),
-        methods.index(row["method"]),
-    )
+def _statistics(judged: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Mean and deviation of both measures over all repeats; empty if there are none."""
+    found: dict[str, float] = {}
+    for measure in MEASURES if judged else ():
+        values = np.concatenate([np.asarray(j[measure], dtype=np.float64) for j in judged])
+        found |= {f"{measure}_mean": float(values.mean()), f"{measure}_std": float(values.std())}
+    return found
 
 
 def _compare(run: StudyRun, role: str) -> Comparison:
-    candidates: dict[tuple[str, str, int], list[tuple[Entry, Outcome]]] = defaultdict(list)
-    draws: dict[tuple[str, str, int], list[tuple[Entry, Outcome]]] = defaultdict(list)
+    tried: dict[Place, list[Entry]] = defaultdict(list)
     for entry in run.entries:
-        if entry.section != COMPARISON or entry.role not in (role, "draw"):
-            continue
-        into = draws if entry.role == "draw" else candidates
-        for k in entry.task.ks:
-            into[entry.data, entry.method, k].append((entry, outcome_of(run, entry)))
-    scores = {place: _best_setting(place, tried) for place, tried in candidates.items()}
-    scores |= {place: _pool_draws(place, drawn) for place, drawn in draws.items()}
-    choices = method_choices(run)
-    present = {method for _, method, _ in scores}
-    whole = frozenset(m for m in present if choices[m].name == ALL_FEATURES)
+        if entry.section == COMPARISON and entry.role in (role, "draw"):
+            for k in entry.task.ks:
+                tried[entry.data, entry.method, k].append(entry)
+    methods = run.spec.methods_by_title
+    present = {method for _, method, _ in tried}
     return Comparison(
         data=tuple(run.tables),
-        methods=tuple(title for title in choices if title in present),
-        ks={data: _ks_of(run, data) for data in run.tables},
-        scores=scores,
-        whole=whole,
+        methods=tuple(title for title in methods if title in present),
+        ks={data: run.spec.ks_within(facts.n_features) for data, facts in run.tables.items()},
+        scores={place: _best_score(run, place, entries) for place, entries in tried.items()},
+        whole=frozenset(title for title in present if methods[title].name == ALL_FEATURES),
     )
 
 
-def _ks_of(run: StudyRun, data: str) -> tuple[int, ...]:
-    n_features = run.tables[data].n_features
-    return tuple(sorted({k for k in run.spec.ks if k < n_features})) or (n_features,)
+def _best_score(run: StudyRun, place: Place, tried: list[Entry]) -> Score:
+    """The grid point with the best mean ACC, else the first failure; random draws are pooled."""
+    if tried[0].role == "draw":
+        best = _score(run, place, tried, {})
+        failed = sum(run.outcome(entry).status != "ok" for entry in tried)
+    else:
+        scores = [_score(run, place, [entry], entry.params) for entry in tried]
+        good = [score for score in scores if score.numbers]
+        best = max(good, key=lambda score: score.numbers["acc_mean"]) if good else scores[0]
+        failed = len(scores) - len(good)
+    return replace(best, settings_tried=len(tried), settings_failed=failed)
 
 
-def _best_setting(place: tuple[str, str, int], tried: list[tuple[Entry, Outcome]]) -> Score:
-    """The grid point with the best mean ACC; the first failure if there is no such point."""
-    scores = [_score(place, entry.params, [outcome]) for entry, outcome in tried]
-    good = [score for score in scores if score.acc_mean is not None]
-    best = max(good, key=lambda score: score.acc_mean or 0.0) if good else scores[0]
-    counts = {"settings_tried": len(scores), "settings_failed": len(scores) - len(good)}
-    return Score(**{**vars(best), **counts})
-
-
-def _pool_draws(place: tuple[str, str, int], drawn: list[tuple[Entry, Outcome]]) -> Score:
-    """Random rankings: mean and deviation over all draws and repeats."""
-    score = _score(place, {}, [outcome for _, outcome in drawn])
-    failed = sum(outcome.status != "ok" for _, outcome in drawn)
-    return Score(**{**vars(score), "settings_tried": len(drawn), "settings_failed": failed})
-
-
-def _score(place: tuple[str, str, int], params: dict[str, Any], outcomes: list[Outcome]) -> Score:
+def _score(run: StudyRun, place: Place, entries: list[Entry], params: dict[str, Any]) -> Score:
+    outcomes = [run.outcome(entry) for entry in entries]
     judged = [j for o in outcomes for j in o.judgements if int(j["n_features"]) == place[2]]
     if not judged:
         bad = next((o for o in outcomes if o.status != "ok"), NOT_RUN)
         return Score(*place, bad.status, bad.reason, params=params)
-    acc, nmi = (_concatenate(j[measure] for j in judged) for measure in MEASURES)
-    return Score(
-        *place,
-        "ok",
-        acc_mean=float(acc.mean()),
-        acc_std=float(acc.std()),
-        nmi_mean=float(nmi.mean()),
-        nmi_std=float(nmi.std()),
-        repeats=len(acc),
-        params=params,
-        n_iter=outcomes[0].n_iter if len(outcomes) == 1 else None,
-    )
-
-
-def _concatenate(parts: Iterable[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
+    repeats = sum(len(j["acc"]) for j in judged)
+    return Score(*place, "ok", numbers=_statistics(judged), repeats=repeats, params=params)

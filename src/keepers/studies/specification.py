@@ -170,6 +170,15 @@ class StudySpec(_Strict):
     claims: Literal["spcafs"] | None = None
     """Name of the list of published claims to check against the results."""
 
+    @property
+    def methods_by_title(self) -> dict[str, MethodChoice]:
+        """The methods by their names in the study."""
+        return {method.title: method for method in self.methods}
+
+    def ks_within(self, n_features: int) -> tuple[int, ...]:
+        """The numbers of features to keep of a table; all of them if it has fewer than each."""
+        return tuple(sorted({k for k in self.ks if k < n_features})) or (n_features,)
+
     @model_validator(mode="after")
     def _names_fit_together(self) -> "StudySpec":
         titles = [choice.title for choice in self.data]

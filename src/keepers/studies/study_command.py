@@ -10,7 +10,7 @@ from rich.text import Text
 from keepers.cli.console import PlainConsole, note, printable, say, stderr
 from keepers.studies.results import StudyResults
 from keepers.studies.runner import StudyRun, run_study
-from keepers.studies.scores import Comparison, best_per_data, failures
+from keepers.studies.scores import Comparison, failures
 from keepers.studies.specification import StudySpec
 from keepers.studies.study_report import write_study
 
@@ -32,8 +32,8 @@ def run_and_report(
     if failed:
         first = failed[0]
         note(
-            f"{len(failed)} settings have no result; the first: {first['method']} on "
-            f"{first['data']}, {first['reason']}. The report lists them.",
+            f"{sum(group.n_settings for group in failed)} settings have no result; the first: "
+            f"{first.method} on {first.data}, {first.reason}. The report lists them.",
             quiet=quiet,
         )
     note(f"Tables, figures and the report are in {folder}; open {report}", quiet=quiet)
@@ -74,7 +74,7 @@ def _print_tables(study: StudyResults) -> None:
         if len(comparison.data) == 1:
             title, cells = comparison.data[0], _acc_by_k(comparison)
         else:
-            title, cells = "mean over k", best_per_data(comparison, "acc", "mean")
+            title, cells = "mean over k", comparison.table("acc", "mean")
         _print_table(f"ACC, {title}, {settings}", cells)
 
 

@@ -84,20 +84,17 @@ def against_k(
     comparison: Comparison, measure: Measure, looks: Mapping[str, Look], name: str, label: str
 ) -> Picture:
     """One panel a data set, all methods."""
-    n_columns = min(3, len(comparison.data))
-    n_rows = ceil(len(comparison.data) / n_columns)
+    n_columns, n_rows = _grid(len(comparison.data), 3)
     width = WIDTH if n_columns == 3 else 420 * n_columns + 60
     n_lines = ceil(len(comparison.methods) / (6 if n_columns == 3 else 2 * n_columns + 1))
     figure = new_figure(name, width, 255 * n_rows + 24 * n_lines + 20)
-    panels = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    panels = _panels(figure, len(comparison.data), n_columns)
     drawn: dict[str, Any] = {}
-    for panel, data in zip(panels, comparison.data, strict=False):
+    for panel, data in zip(panels, comparison.data, strict=True):
         _draw_methods(panel, comparison, data, measure, looks, drawn)
-    for panel in panels[len(comparison.data) :]:
-        panel.set_visible(False)
     for panel in panels[::n_columns]:
         panel.set_ylabel(measure.upper())
-    for panel in panels[: len(comparison.data)][-n_columns:]:
+    for panel in panels[-n_columns:]:
         panel.set_xlabel("features kept, k")
     ordered = [method for method in comparison.methods if method in drawn]
     _add_legend(figure, [drawn[m] for m in ordered], [short(m) for m in ordered], n_lines)
@@ -224,10 +221,9 @@ def descent_curves(runs: Sequence[Descent]) -> Picture:
     """How much of the decrease of the objective is still to come, step by step."""
     data = list(dict.fromkeys(run.data for run in runs))
     gammas = list(dict.fromkeys(run.gamma for run in runs))
-    n_columns = min(4, len(data))
-    n_rows = ceil(len(data) / n_columns)
+    n_columns, n_rows = _grid(len(data), 4)
     f = new_figure("convergence", WIDTH if n_columns > 2 else 430 * n_columns, 270 * n_rows + 50)
-    panels = f.subplots(n_rows, n_columns, squeeze=False, sharey=True).ravel()
+    panels = _panels(f, len(data), n_columns, sharey=True)
     drawn: dict[str, Any] = {}
     for run in runs:
         panel = panels[data.index(run.data)]
@@ -243,7 +239,7 @@ def descent_curves(runs: Sequence[Descent]) -> Picture:
             linewidth=1.6,
         )
         drawn.setdefault(number(run.gamma), line)
-    for panel, name in zip(panels, data, strict=False):
+    for panel, name in zip(panels, data, strict=True):
         panel.set_title(short(name))
         panel.set_xlabel("step")
         panel.set_yscale("log")
@@ -251,8 +247,6 @@ def descent_curves(runs: Sequence[Descent]) -> Picture:
         panel.yaxis.set_major_formatter(_power_of_ten)
         panel.minorticks_off()
         panel.axvline(MOST_STEPS, color=MUTED, linewidth=1, linestyle=(0, (3, 3)))
-    for panel in panels[len(data) :]:
-        panel.set_visible(False)
     panels[0].set_ylabel("share of the decrease to come")
     _add_legend(f, list(drawn.values()), [f"γ = {gamma}" for gamma in drawn], 1)
     return render(f, "convergence", "Objective of Algorithm 1 step by step")
@@ -301,6 +295,21 @@ def _known_times(slope: Slope) -> tuple[list[int], list[float]]:
     return [size for size, _ in known], [seconds for _, seconds in known]
 
 
+def _grid(n_panels: int, most_columns: int) -> tuple[int, int]:
+    """Columns and rows of a figure."""
+    n_columns = min(most_columns, n_panels)
+    return n_columns, ceil(n_panels / n_columns)
+
+
+def _panels(figure: Any, n_panels: int, n_columns: int, **shared: bool) -> list[Any]:
+    """The panels of a figure, row by row; the rest of the last row stays empty."""
+    n_rows = ceil(n_panels / n_columns)
+    panels = list(figure.subplots(n_rows, n_columns, squeeze=False, **shared).ravel())
+    for panel in panels[n_panels:]:
+        panel.set_visible(False)
+    return panels[:n_panels]
+
+
 def _on_ramp(place: int, count: int) -> str:
     return RAMP[round(place * (len(RAMP) - 1) / max(1, count - 1))]
 
@@ -331,15 +340,13 @@ def _add_legend(figure: Any, lines: list[Any], texts: list[str], n_lines: int) -
 
 def critical_differences(tests: Mapping[str, RankTest], looks: Mapping[str, Look]) -> Picture:
     """Average ranks on a line; bars join methods that the test cannot tell apart."""
-    n_rows = ceil(len(tests) / 2)
+    n_columns, n_rows = _grid(len(tests), 2)
     most = max(ceil(len(test.average_ranks) / 2) for test in tests.values())
     bars = max(len(test.groups) for test in tests.values())
     height = 78 + ROW * most + 9 * bars
     figure = new_figure("critical-differences", 1080, height * n_rows)
-    panels = figure.subplots(n_rows, min(2, len(tests)), squeeze=False).ravel()
-    for panel in panels[len(tests) :]:
-        panel.set_visible(False)
-    for panel, (title, test) in zip(panels, tests.items(), strict=False):
+    panels = _panels(figure, len(tests), n_columns)
+    for panel, (title, test) in zip(panels, tests.items(), strict=True):
         _draw_ranks(panel, test, looks, height, bars)
         panel.set_title(title)
     return render(
@@ -397,14 +404,11 @@ def time_split(rows: Sequence[TimingRow], data: Sequence[str], methods: Sequence
     """For each data set and method the share of selection and of k-means, and the seconds."""
     shown = {(row.data, row.method): row for row in rows if row.role in ("grid", "draw")}
     present = [name for name in data if any(place[0] == name for place in shown)]
-    n_columns = min(3, len(present))
-    n_rows = ceil(len(present) / n_columns)
-    width = 1080 if n_columns == 3 else 440 * n_columns + 60
+    n_columns, n_rows = _grid(len(present), 3)
+    width = WIDTH if n_columns == 3 else 440 * n_columns + 60
     figure = new_figure("time-split", width, (ROW * len(methods) + 58) * n_rows + 34)
-    panels = figure.subplots(n_rows, n_columns, squeeze=False, sharey=True).ravel()
-    for panel in panels[len(present) :]:
-        panel.set_visible(False)
-    for panel, name in zip(panels, present, strict=False):
+    panels = _panels(figure, len(present), n_columns, sharey=True)
+    for panel, name in zip(panels, present, strict=True):
         _draw_bars(panel, [shown.get((name, method)) for method in methods])
         panel.set_title(short(name))
     names = [short(method) for method in methods]

@@ -12,7 +12,7 @@ from keepers.studies.paper_claims import judge_claims
 from keepers.studies.paper_claims.claim import Claim
 from keepers.studies.report_content import report_content
 from keepers.studies.results import StudyResults
-from keepers.studies.scores import BASELINES, MEASURES, method_choices
+from keepers.studies.scores import MEASURES
 from keepers.studies.store import write_text
 from keepers.studies.study_figures import draw_figures
 
@@ -64,9 +64,7 @@ def _render_html(
     return environment.get_template("study.html.jinja").render(
         **report_content(study, claims),
         measures=MEASURES,
-        baselines={
-            t for t, method in method_choices(study.run).items() if method.name in BASELINES
-        },
+        baselines=study.baselines,
         leading={t for t, look in looks_of(study.run.spec.methods).items() if look.on_top},
         pictures=pictures,
         svg=lambda picture: Markup(picture.inline),

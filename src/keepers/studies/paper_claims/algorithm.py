@@ -5,10 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from keepers.studies.cost import PRINTED, GrowthRow
-from keepers.studies.paper_claims.claim import Claim, Statement, untestable, verdict_of
+from keepers.studies.paper_claims.claim import ClaimList, Finding, UntestableError
 from keepers.studies.results import StudyResults
 from keepers.studies.runner import StudyRun
-from keepers.studies.scores import outcome_of
 
 CONVERGENCE = "convergence"
 MOST_STEPS = 30
@@ -18,6 +17,7 @@ ROUNDING = 1e-9
 LINEAR = 1.2
 CUBIC = 2.5
 _TOLERANCES = {1e-4: "10⁻⁴", 1e-6: "10⁻⁶"}
+ALGORITHM = ClaimList()
 
 
 class Descent(NamedTuple):
@@ -39,25 +39,22 @@ class Descent(NamedTuple):
         return f"{self.data}, gamma = {gamma}"
 
 
-def algorithm_claims(results: StudyResults) -> list[Claim]:
-    """Claims about the algorithm: convergence, descent, complexity."""
-    runs = descents(results.run)
-    return [
-        _converges_fast(runs),
-        _within_thirty(runs),
-        _never_rises(results, runs),
-        _only_linear(results),
-        _cubic_in_features(results),
-    ]
-
-
 def descents(run: StudyRun) -> list[Descent]:
     """Histories of the sweep "convergence", in its order; runs without one are left out."""
     return [
         Descent(entry.data, entry.params.get("gamma", ""), tuple(outcome.objective))
         for entry in run.entries
-        if entry.section == CONVERGENCE and len((outcome := outcome_of(run, entry)).objective) >= 2
+        if entry.section == CONVERGENCE and len((outcome := run.outcome(entry)).objective) >= 2
     ]
+
+
+def _descents_by_gamma(study: StudyResults) -> tuple[list[Descent], list[Descent]]:
+    """Histories with a gamma of the paper's grid, of which there must be one, and the others."""
+    runs = descents(study.run)
+    of_paper = [run for run in runs if run.in_paper]
+    if not of_paper:
+        raise UntestableError("The sweep 'convergence' is not there.")
+    return of_paper, [run for run in runs if not run.in_paper]
 
 
 def converged_at(objective: tuple[float, ...], tolerance: float) -> int | None:
@@ -76,25 +73,23 @@ def converged_at(objective: tuple[float, ...], tolerance: float) -> int | None:
     return None if large[-1] == len(values) - 2 else int(large[-1]) + 2
 
 
-def _converges_fast(runs: list[Descent]) -> Claim:
-    said = Statement(
-        "converges-fast",
-        "Algorithm 1 converges very fast.",
-        "Convergence study",
-        f"In every run with a gamma of the paper's grid {FAST_SHARE:.0%} of the whole decrease of "
-        f"the objective is made within {FAST_STEPS} steps.",
-    )
-    of_paper = [run for run in runs if run.in_paper]
-    if not of_paper:
-        return untestable(said, "The sweep 'convergence' is not there.")
+@ALGORITHM.add(
+    "converges-fast",
+    "Algorithm 1 converges very fast.",
+    "Convergence study",
+    f"In every run with a gamma of the paper's grid {FAST_SHARE:.0%} of the whole decrease of "
+    f"the objective is made within {FAST_STEPS} steps.",
+)
+def _converges_fast(study: StudyResults) -> Finding:
+    of_paper, others = _descents_by_gamma(study)
     steps = {run.title: _most_of_the_way(run.objective) for run in of_paper}
     slowest = max(steps, key=lambda title: steps[title])
     numbers = [f"At most {steps[slowest]} steps ({slowest}); {len(steps)} runs"]
-    relative = {run.title: _most_of_the_way(run.objective) for run in runs if not run.in_paper}
+    relative = {run.title: _most_of_the_way(run.objective) for run in others}
     if relative:
         worst = max(relative, key=lambda title: relative[title])
         numbers.append(f"With gamma relative to the data: at most {relative[worst]} ({worst})")
-    return Claim(*said, verdict_of(steps[slowest] <= FAST_STEPS), tuple(numbers))
+    return steps[slowest] <= FAST_STEPS, tuple(numbers)
 
 
 def _most_of_the_way(objective: tuple[float, ...]) -> int:
@@ -103,26 +98,23 @@ def _most_of_the_way(objective: tuple[float, ...]) -> int:
     return int(np.flatnonzero(values <= goal)[0]) + 1
 
 
-def _within_thirty(runs: list[Descent]) -> Claim:
-    said = Statement(
-        "thirty-steps",
-        f"Algorithm 1 always converges within {MOST_STEPS} iterations.",
-        "Computational complexity analysis",
-        "In every run with a gamma of the paper's grid the relative change of the objective stays "
-        f"below 10⁻⁴ from step {MOST_STEPS} or earlier. The paper names no threshold; 10⁻⁶ is "
-        "reported beside it.",
-    )
-    of_paper = [run for run in runs if run.in_paper]
-    if not of_paper:
-        return untestable(said, "The sweep 'convergence' is not there.")
+@ALGORITHM.add(
+    "thirty-steps",
+    f"Algorithm 1 always converges within {MOST_STEPS} iterations.",
+    "Computational complexity analysis",
+    "In every run with a gamma of the paper's grid the relative change of the objective stays "
+    f"below 10⁻⁴ from step {MOST_STEPS} or earlier. The paper names no threshold; 10⁻⁶ is "
+    "reported beside it.",
+)
+def _within_thirty(study: StudyResults) -> Finding:
+    of_paper, others = _descents_by_gamma(study)
     numbers = [f"Change {_slowest(of_paper, 1e-4)}; {_slowest(of_paper, 1e-6)}"]
-    others = [run for run in runs if not run.in_paper]
     if others:
         relative = f"{_slowest(others, 1e-4)}; {_slowest(others, 1e-6)}"
         numbers.append(f"With gamma relative to the data: {relative}")
     steps = [converged_at(run.objective, 1e-4) for run in of_paper]
     holds = all(step is not None and step <= MOST_STEPS for step in steps)
-    return Claim(*said, verdict_of(holds), tuple(numbers))
+    return holds, tuple(numbers)
 
 
 def _slowest(runs: list[Descent], tolerance: float) -> str:
@@ -136,16 +128,17 @@ def _slowest(runs: list[Descent], tolerance: float) -> str:
     return f"{limit} after at most {found[slowest]} steps ({slowest.title})"
 
 
-def _never_rises(results: StudyResults, runs: list[Descent]) -> Claim:
-    said = Statement(
-        "descent",
-        "The objective never rises from one step to the next (Theorem 2).",
-        "Convergence analysis",
-        "No step of Algorithm 1 as printed raises the objective by more than 10⁻⁹ of its "
-        "size, which is rounding.",
-    )
+@ALGORITHM.add(
+    "descent",
+    "The objective never rises from one step to the next (Theorem 2).",
+    "Convergence analysis",
+    "No step of Algorithm 1 as printed raises the objective by more than 10⁻⁹ of its "
+    "size, which is rounding.",
+)
+def _never_rises(study: StudyResults) -> Finding:
+    runs = descents(study.run)
     if not runs:
-        return untestable(said, "The sweep 'convergence' is not there.")
+        raise UntestableError("The sweep 'convergence' is not there.")
     rises = {run.title: _largest_rise(run.objective) for run in runs}
     worst = max(rises, key=lambda title: rises[title])
     n_steps = sum(len(run.objective) - 1 for run in runs)
@@ -155,11 +148,11 @@ def _never_rises(results: StudyResults, runs: list[Descent]) -> Claim:
         if rise > 0
         else f"It fell or stayed in each of {n_steps} steps of {len(runs)} runs"
     ]
-    faster = _other_histories(results)
+    faster = _other_histories(study)
     if faster:
         rise = max(max(_largest_rise(history) for history in faster), 0.0)
         numbers.append(f"The default solver in {len(faster)} further fits: at most {rise:.1e}")
-    return Claim(*said, verdict_of(rises[worst] <= ROUNDING), tuple(numbers))
+    return rises[worst] <= ROUNDING, tuple(numbers)
 
 
 def _largest_rise(objective: tuple[float, ...]) -> float:
@@ -168,34 +161,34 @@ def _largest_rise(objective: tuple[float, ...]) -> float:
     return float(np.max(np.diff(values) / scale))
 
 
-def _other_histories(results: StudyResults) -> list[tuple[float, ...]]:
+def _other_histories(study: StudyResults) -> list[tuple[float, ...]]:
     """Objectives of all other fits of the subject, each fit once."""
     found = {
-        entry.task.key: outcome_of(results.run, entry).objective
-        for entry in results.run.entries
-        if entry.task.method == results.subject and entry.section != CONVERGENCE
+        entry.task.key: study.run.outcome(entry).objective
+        for entry in study.run.entries
+        if entry.task.method == study.subject and entry.section != CONVERGENCE
     }
     return [history for history in found.values() if len(history) >= 2]
 
 
-def _only_linear(results: StudyResults) -> Claim:
-    said = Statement(
-        "linear-in-n",
-        "Of all methods only SPCAFS has a cost that is linear in the number of samples n.",
-        "Table of complexities",
-        f"The measured exponent in n of SPCAFS is at most {LINEAR} and that of every other method "
-        "of the paper is larger. It is about these implementations, and may differ from the "
-        "printed cost.",
-    )
-    listed = [row for row in results.growth if row.printed]
-    own = next((row for row in listed if row.selector == results.subject), None)
-    rivals = [row for row in listed if row.selector != results.subject]
+@ALGORITHM.add(
+    "linear-in-n",
+    "Of all methods only SPCAFS has a cost that is linear in the number of samples n.",
+    "Table of complexities",
+    f"The measured exponent in n of SPCAFS is at most {LINEAR} and that of every other method "
+    "of the paper is larger. It is about these implementations, and may differ from the "
+    "printed cost.",
+)
+def _only_linear(study: StudyResults) -> Finding:
+    listed = [row for row in study.growth if row.printed]
+    own = next((row for row in listed if row.selector == study.subject), None)
+    rivals = [row for row in listed if row.selector != study.subject]
     known = {row.method: row.in_samples.exponent for row in rivals}
     if own is None or own.in_samples.exponent is None:
         remark = "no times were measured" if own is None else own.in_samples.remark
-        return untestable(said, f"SPCAFS: {remark}.")
+        raise UntestableError(f"SPCAFS: {remark}.")
     if all(exponent is None for exponent in known.values()):
-        return untestable(said, "No other method has a measured exponent.")
+        raise UntestableError("No other method has a measured exponent.")
     linear = [method for method, e in known.items() if e is not None and e <= LINEAR]
     unknown = [method for method, e in known.items() if e is None]
     numbers = [_exponents(listed, "in_samples")]
@@ -203,36 +196,30 @@ def _only_linear(results: StudyResults) -> Claim:
         numbers.append(f"Also linear: {', '.join(linear)}")
     if unknown:
         numbers.append(f"Not measurable: {', '.join(unknown)}")
-    return Claim(
-        *said, verdict_of(own.in_samples.exponent <= LINEAR and not linear), tuple(numbers)
-    )
+    return own.in_samples.exponent <= LINEAR and not linear, tuple(numbers)
 
 
-def _cubic_in_features(results: StudyResults) -> Claim:
+@ALGORITHM.add(
+    "cubic-in-d",
+    "The cost of embedded methods usually contains d³, from an inverse or an eigendecomposition.",
+    "Table of complexities",
+    f"The measured exponent in d is at least {CUBIC} for more than half of the methods whose "
+    "printed cost contains d³. It is about these implementations: a cost that they avoid does "
+    "not show.",
+)
+def _cubic_in_features(study: StudyResults) -> Finding:
     cubic = [selector for selector, printed in PRINTED.items() if "d³" in printed]
-    said = Statement(
-        "cubic-in-d",
-        "The cost of embedded methods usually contains d³, from an inverse or an "
-        "eigendecomposition.",
-        "Table of complexities",
-        f"The measured exponent in d is at least {CUBIC} for more than half of the methods whose "
-        "printed cost contains d³. It is about these implementations: a cost that they avoid does "
-        "not show.",
-    )
-    listed = [row for row in results.growth if row.selector in cubic]
+    listed = [row for row in study.growth if row.selector in cubic]
     exponents = [e for row in listed if (e := row.in_features.exponent) is not None]
     if not exponents:
-        return untestable(said, "No such method has a measured exponent in d.")
+        raise UntestableError("No such method has a measured exponent in d.")
     steep = sum(exponent >= CUBIC for exponent in exponents)
     text = f"{steep} of {len(exponents)} reach {CUBIC}"
     numbers = (text, _exponents(listed, "in_features"))
-    return Claim(*said, verdict_of(steep > len(exponents) / 2), numbers)
+    return steep > len(exponents) / 2, numbers
 
 
 def _exponents(rows: list[GrowthRow], name: str) -> str:
-    told = []
-    for row in rows:
-        slope = row.in_samples if name == "in_samples" else row.in_features
-        value = "not measurable" if slope.exponent is None else f"{slope.exponent:.2f}"
-        told.append(f"{row.method} {value}")
-    return "Exponents: " + ", ".join(told)
+    found = {row.method: getattr(row, name).exponent for row in rows}
+    texts = [f"{m} {'not measurable' if e is None else format(e, '.2f')}" for m, e in found.items()]
+    return "Exponents: " + ", ".join(texts)

@@ -1,23 +1,25 @@
-"""A published claim, the rule that decides it, and the verdict of a study."""
+"""Published claims, each with the rule that decides it and the verdict of a study."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from keepers.studies.results import StudyResults
+from keepers.studies.specification import COMPARISON
 
 Verdict = Literal["holds", "does not hold here", "cannot be tested"]
+Finding = tuple[bool, Sequence[str]]
+"""Whether a claim holds, and the numbers that decide, the deciding one first."""
+Judge = Callable[[StudyResults], Finding]
 
 
-class Statement(NamedTuple):
-    """The part of a claim that no number changes."""
-
-    id: str
-    claim: str
-    where: str
-    rule: str
+class UntestableError(Exception):
+    """The study lacks what a claim needs; the message says what."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What was claimed, where, how it is decided here, and what came out."""
+    """What was claimed, where, how it is decided here, and the verdict."""
 
     id: str
     claim: str
@@ -27,6 +29,44 @@ class Claim:
     verdict: Verdict
     numbers: tuple[str, ...]
     """The numbers that decide, the deciding one first."""
+
+
+class ClaimList:
+    """Claims and the functions that judge them, in the order of the paper."""
+
+    def __init__(self) -> None:
+        self._claims: list[tuple[tuple[str, str, str, str], Judge]] = []
+
+    def add(self, id: str, claim: str, where: str, rule: str) -> Callable[[Judge], Judge]:
+        """Decorator of the function that judges this claim."""
+
+        def register(judge: Judge) -> Judge:
+            self._claims.append(((id, claim, where, rule), judge))
+            return judge
+
+        return register
+
+    def judge(self, study: StudyResults) -> list[Claim]:
+        """Every claim with its verdict."""
+        return [Claim(*statement, *_decide(judge, study)) for statement, judge in self._claims]
+
+
+def _decide(judge: Judge, study: StudyResults) -> tuple[Verdict, tuple[str, ...]]:
+    try:
+        holds, numbers = judge(study)
+    except UntestableError as error:
+        return "cannot be tested", (str(error),)
+    return "holds" if holds else "does not hold here", tuple(numbers)
+
+
+def require_finished(study: StudyResults, data: Sequence[str]) -> None:
+    """Refuse a verdict while a fit of the comparison on one of these data sets has not run."""
+    run = study.run
+    fits = [entry for entry in run.entries if entry.section == COMPARISON]
+    missing = {entry.data for entry in fits if entry.task.key not in run.outcomes}
+    names = ", ".join(name for name in data if name in missing)
+    if names:
+        raise UntestableError(f"The comparison is not finished on {names}.")
 
 
 def points(difference: float) -> str:
@@ -39,13 +79,3 @@ def points(difference: float) -> str:
     """
     text = f"{100 * difference:+.1f}"
     return text.replace("-", "−").replace("+0.0", "0.0").replace("−0.0", "0.0")
-
-
-def verdict_of(holds: bool) -> Verdict:
-    """One of the two verdicts of a claim that can be tested."""
-    return "holds" if holds else "does not hold here"
-
-
-def untestable(said: Statement, missing: str) -> Claim:
-    """A claim for which this study lacks something."""
-    return Claim(*said, "cannot be tested", (missing,))

@@ -2,7 +2,13 @@
 
 from itertools import pairwise
 
-from keepers.studies.paper_claims.claim import Claim, Statement, points, untestable, verdict_of
+from keepers.studies.paper_claims.claim import (
+    ClaimList,
+    Finding,
+    UntestableError,
+    points,
+    require_finished,
+)
 from keepers.studies.results import StudyResults
 from keepers.studies.scores import ALL_FEATURES, MEASURES, Measure
 
@@ -11,96 +17,72 @@ BUMP = 0.01
 PALM = "PalmData25"
 IMM = "Imm40"
 _WHERE = "Clustering results, "
+_MARGIN_RULE = (
+    "The difference of the means over k (tuned), in percentage points, rounds to {} or more."
+)
+
+CLUSTERING = ClaimList()
 
 
-def clustering_claims(results: StudyResults) -> list[Claim]:
-    """Claims about clusterings, in the paper's order."""
-    return [
-        _beats_all_features(results),
-        _palm_below_baseline(results),
-        _palm_above_rivals(results),
-        _palm_approaches(results),
-        _curves_rise_and_fall(results),
-        _exceeds_everywhere(results),
-        _imm_second_best(results),
-        _imm_margin(results, "acc", 5),
-        _imm_margin(results, "nmi", 3),
-        _laplacian_score(results),
-        _absolute_figures(),
-    ]
-
-
-def _beats_all_features(results: StudyResults) -> Claim:
-    said = Statement(
-        "all-features",
-        "Features chosen by SPCAFS cluster clearly better than all features, in ACC and NMI, on "
-        "almost all data sets.",
-        _WHERE + "1",
-        f"A clear gain is a mean over k (tuned) at least {100 * CLEAR:.0f} points above all "
-        "features; almost all is all but one at most. ACC and NMI must both pass.",
-    )
-    baseline = results.title_of(ALL_FEATURES)
+@CLUSTERING.add(
+    "all-features",
+    "Features chosen by SPCAFS cluster clearly better than all features, in ACC and NMI, on "
+    "almost all data sets.",
+    _WHERE + "1",
+    f"A clear gain is a mean over k (tuned) at least {100 * CLEAR:.0f} points above all "
+    "features; almost all is all but one at most. ACC and NMI must both pass.",
+)
+def _beats_all_features(study: StudyResults) -> Finding:
+    baseline = study.title_of(ALL_FEATURES)
     numbers, passes = [], []
     for measure in MEASURES:
-        gains = {d: results.gain(d, baseline, measure) for d in results.tuned.data}
+        gains = {d: study.gain(d, baseline, measure) for d in study.tuned.data}
         known = {data: gain for data, gain in gains.items() if gain is not None}
         if len(known) < len(gains) or not known:
-            return untestable(said, _lacking(gains))
+            raise UntestableError(_lacking(gains))
         clear = sum(gain >= CLEAR for gain in known.values())
         passes.append(clear >= len(known) - 1)
         listed = ", ".join(f"{data} {points(gain)}" for data, gain in known.items())
         numbers.append(f"{measure.upper()}: clear gain on {clear} of {len(known)} ({listed})")
-    return Claim(*said, verdict_of(all(passes)), tuple(numbers))
+    return all(passes), numbers
 
 
-def _palm_below_baseline(results: StudyResults) -> Claim:
-    said = Statement(
-        "palm-below",
-        "On PalmData25 SPCAFS stays below all features in ACC and NMI.",
-        _WHERE + "1",
-        "The mean over k (tuned) is below that of all features, in both measures.",
-    )
-    baseline = results.title_of(ALL_FEATURES)
-    gains = {m: results.gain(PALM, baseline, m) for m in MEASURES}
+@CLUSTERING.add(
+    "palm-below",
+    "On PalmData25 SPCAFS stays below all features in ACC and NMI.",
+    _WHERE + "1",
+    "The mean over k (tuned) is below that of all features, in both measures.",
+)
+def _palm_below_baseline(study: StudyResults) -> Finding:
+    baseline = study.title_of(ALL_FEATURES)
+    gains = {m: study.gain(PALM, baseline, m) for m in MEASURES}
     known = [gain for gain in gains.values() if gain is not None]
     if len(known) < len(MEASURES):
-        return untestable(said, f"No scores of SPCAFS and all features on {PALM}.")
+        raise UntestableError(f"No scores of SPCAFS and all features on {PALM}.")
     numbers = tuple(f"{m.upper()} {points(g)} points" for m, g in zip(MEASURES, known, strict=True))
-    return Claim(*said, verdict_of(all(gain < 0 for gain in known)), numbers)
+    return all(gain < 0 for gain in known), numbers
 
 
-def _palm_above_rivals(results: StudyResults) -> Claim:
-    said = Statement(
-        "palm-above",
-        "On PalmData25 SPCAFS is nevertheless above every other method.",
-        _WHERE + "1",
-        "Its mean over k (tuned) exceeds that of every other method, in both measures.",
-    )
-    return _above_rivals(results, said, (PALM,))
+@CLUSTERING.add(
+    "palm-above",
+    "On PalmData25 SPCAFS is nevertheless above every other method.",
+    _WHERE + "1",
+    "Its mean over k (tuned) exceeds that of every other method, in both measures.",
+)
+def _palm_above_rivals(study: StudyResults) -> Finding:
+    return _above_rivals(study, (PALM,))
 
 
-def _exceeds_everywhere(results: StudyResults) -> Claim:
-    said = Statement(
-        "exceeds-all",
-        "SPCAFS exceeds every other method on all data sets.",
-        _WHERE + "3",
-        "On every data set its mean over k (tuned) exceeds that of every other method that ran "
-        "there, in ACC and NMI.",
-    )
-    return _above_rivals(results, said, results.tuned.data)
-
-
-def _above_rivals(results: StudyResults, said: Statement, names: tuple[str, ...]) -> Claim:
-    if waiting := results.unfinished(names):
-        return untestable(said, waiting)
+def _above_rivals(study: StudyResults, names: tuple[str, ...]) -> Finding:
+    require_finished(study, names)
     numbers, won_all = [], True
     for measure in MEASURES:
         losses, compared = [], 0
         for data in names:
-            gains = {rival: results.gain(data, rival, measure) for rival in results.rivals}
+            gains = {rival: study.gain(data, rival, measure) for rival in study.rivals}
             known = {rival: gain for rival, gain in gains.items() if gain is not None}
             if not known:
-                return untestable(said, f"No scores of SPCAFS and another method on {data}.")
+                raise UntestableError(f"No scores of SPCAFS and another method on {data}.")
             compared += len(known)
             best = min(known, key=lambda rival: known[rival])
             behind = sum(gain <= 0 for gain in known.values())
@@ -113,26 +95,26 @@ def _above_rivals(results: StudyResults, said: Statement, names: tuple[str, ...]
             told = [f"{data}: {best} leads by {-100 * gain:.1f}" for data, _, best, gain in losses]
             text += f" (behind on {'; '.join(told)} points)"
         numbers.append(text)
-    return Claim(*said, verdict_of(won_all), tuple(numbers))
+    return won_all, numbers
 
 
-def _palm_approaches(results: StudyResults) -> Claim:
-    said = Statement(
-        "palm-approaches",
-        "On PalmData25 SPCAFS approaches the baseline as the number of features grows.",
-        _WHERE + "1",
-        "The distance to all features (tuned) is smaller at the largest k than at the smallest, "
-        "and grows by at most a point from any k to the next, in both measures.",
-    )
-    baseline, own = results.title_of(ALL_FEATURES), results.own
-    if PALM not in results.tuned.data or baseline is None or own is None:
-        return untestable(said, f"The study lacks {PALM}, SPCAFS or all features.")
+@CLUSTERING.add(
+    "palm-approaches",
+    "On PalmData25 SPCAFS approaches the baseline as the number of features grows.",
+    _WHERE + "1",
+    "The distance to all features (tuned) is smaller at the largest k than at the smallest, "
+    "and grows by at most a point from any k to the next, in both measures.",
+)
+def _palm_approaches(study: StudyResults) -> Finding:
+    baseline, own = study.title_of(ALL_FEATURES), study.own
+    if PALM not in study.tuned.data or baseline is None or own is None:
+        raise UntestableError(f"The study lacks {PALM}, SPCAFS or all features.")
     numbers, passes = [], []
     for measure in MEASURES:
-        level_of_all = results.tuned.curve(PALM, baseline, measure)
-        curve = results.tuned.curve(PALM, own, measure)
+        level_of_all = study.tuned.curve(PALM, baseline, measure)
+        curve = study.tuned.curve(PALM, own, measure)
         if not level_of_all or len(curve) < 2:
-            return untestable(said, f"No scores of SPCAFS and all features on {PALM}.")
+            raise UntestableError(f"No scores of SPCAFS and all features on {PALM}.")
         level = next(iter(level_of_all.values()))
         gaps = [abs(level - value) for value in curve.values()]
         steps = [after - before for before, after in pairwise(gaps)]
@@ -141,21 +123,20 @@ def _palm_approaches(results: StudyResults) -> Claim:
             f"{measure.upper()}: {100 * gaps[0]:.1f} points away at k = {min(curve)}, "
             f"{100 * gaps[-1]:.1f} at k = {max(curve)}"
         )
-    return Claim(*said, verdict_of(all(passes)), tuple(numbers))
+    return all(passes), numbers
 
 
-def _curves_rise_and_fall(results: StudyResults) -> Claim:
-    said = Statement(
-        "rise-and-fall",
-        "With more features the curves of ACC and NMI in general rise first and then fall.",
-        _WHERE + "2",
-        "A curve (tuned) rises and falls if its highest value is at neither end and at least a "
-        "point above both ends; in general is more than half of all curves, in both measures.",
-    )
-    comparison, own = results.tuned, results.own
-    if waiting := results.unfinished(comparison.data):
-        return untestable(said, waiting)
-    methods = [m for m in (own, *results.rivals) if m is not None]
+@CLUSTERING.add(
+    "rise-and-fall",
+    "With more features the curves of ACC and NMI in general rise first and then fall.",
+    _WHERE + "2",
+    "A curve (tuned) rises and falls if its highest value is at neither end and at least a "
+    "point above both ends; in general is more than half of all curves, in both measures.",
+)
+def _curves_rise_and_fall(study: StudyResults) -> Finding:
+    comparison, own = study.tuned, study.own
+    require_finished(study, comparison.data)
+    methods = [m for m in (own, *study.rivals) if m is not None]
     numbers, passes = [], []
     for measure in MEASURES:
         shapes = {
@@ -167,7 +148,7 @@ def _curves_rise_and_fall(results: StudyResults) -> Claim:
         lacking = [data for data in comparison.data if (data, own) not in shapes]
         if lacking:
             names = ", ".join(lacking)
-            return untestable(said, f"SPCAFS has no curve of three or more k on {names}.")
+            raise UntestableError(f"SPCAFS has no curve of three or more k on {names}.")
         bumps = [place for place, curve in shapes.items() if _has_bump(curve)]
         rising = sum(curve[-1] == max(curve) for curve in shapes.values())
         passes.append(len(bumps) > len(shapes) / 2)
@@ -176,101 +157,123 @@ def _curves_rise_and_fall(results: StudyResults) -> Claim:
             f"{measure.upper()}: {len(bumps)} of {len(shapes)} curves do, {rising} are highest at "
             f"the largest k; SPCAFS: {', '.join(own_bumps) or 'none'}"
         )
-    return Claim(*said, verdict_of(all(passes)), tuple(numbers))
+    return all(passes), numbers
+
+
+@CLUSTERING.add(
+    "exceeds-all",
+    "SPCAFS exceeds every other method on all data sets.",
+    _WHERE + "3",
+    "On every data set its mean over k (tuned) exceeds that of every other method that ran "
+    "there, in ACC and NMI.",
+)
+def _exceeds_everywhere(study: StudyResults) -> Finding:
+    return _above_rivals(study, study.tuned.data)
 
 
 def _has_bump(curve: list[float]) -> bool:
     return max(curve[1:-1]) - max(curve[0], curve[-1]) >= BUMP
 
 
-def _imm_second_best(results: StudyResults) -> Claim:
-    said = Statement(
-        "imm-second",
-        "On Imm40 MCFS is the second best method after SPCAFS.",
-        _WHERE + "3",
-        "Ordered by mean over k of ACC (tuned), SPCAFS is first and MCFS second among the methods.",
-    )
-    if waiting := results.unfinished((IMM,)):
-        return untestable(said, waiting)
+@CLUSTERING.add(
+    "imm-second",
+    "On Imm40 MCFS is the second best method after SPCAFS.",
+    _WHERE + "3",
+    "Ordered by mean over k of ACC (tuned), SPCAFS is first and MCFS second among the methods.",
+)
+def _imm_second_best(study: StudyResults) -> Finding:
+    require_finished(study, (IMM,))
     means = {
-        method: results.tuned.mean_over_k(IMM, method, "acc", complete=False)
-        for method in (results.own, *results.rivals)
-        if method is not None and IMM in results.tuned.data
+        method: study.tuned.mean_over_k(IMM, method, "acc", complete=False)
+        for method in (study.own, *study.rivals)
+        if method is not None and IMM in study.tuned.data
     }
     known = {method: mean for method, mean in means.items() if mean is not None}
-    mcfs = results.title_of("MCFS")
-    if results.own not in known or mcfs not in known:
-        return untestable(said, f"No scores of SPCAFS and MCFS on {IMM}.")
+    mcfs = study.title_of("MCFS")
+    if study.own not in known or mcfs not in known:
+        raise UntestableError(f"No scores of SPCAFS and MCFS on {IMM}.")
     order = sorted(known, key=lambda method: -known[method])
     listed = ", ".join(f"{method} {known[method]:.3f}" for method in order[:4])
     place = f"MCFS is number {order.index(mcfs) + 1} of {len(order)}"
-    return Claim(*said, verdict_of(order[:2] == [results.own, mcfs]), (listed, place))
+    return order[:2] == [study.own, mcfs], (listed, place)
 
 
-def _imm_margin(results: StudyResults, measure: Measure, claimed: int) -> Claim:
-    said = Statement(
-        f"imm-{measure}",
-        f"On Imm40 SPCAFS is on average {claimed} percent better in {measure.upper()} than MCFS.",
-        _WHERE + "3",
-        f"The difference of the means over k (tuned), in percentage points, rounds to {claimed} "
-        "or more.",
-    )
-    own, mcfs = results.own, results.title_of("MCFS")
+@CLUSTERING.add(
+    "imm-acc",
+    "On Imm40 SPCAFS is on average 5 percent better in ACC than MCFS.",
+    _WHERE + "3",
+    _MARGIN_RULE.format(5),
+)
+def _imm_acc_margin(study: StudyResults) -> Finding:
+    return _imm_margin(study, "acc", 5)
+
+
+@CLUSTERING.add(
+    "imm-nmi",
+    "On Imm40 SPCAFS is on average 3 percent better in NMI than MCFS.",
+    _WHERE + "3",
+    _MARGIN_RULE.format(3),
+)
+def _imm_nmi_margin(study: StudyResults) -> Finding:
+    return _imm_margin(study, "nmi", 3)
+
+
+def _imm_margin(study: StudyResults, measure: Measure, claimed: int) -> Finding:
+    own, mcfs = study.own, study.title_of("MCFS")
     means = None
-    if IMM in results.tuned.data and own is not None and mcfs is not None:
-        means = results.tuned.paired_means(IMM, own, mcfs, measure)
+    if IMM in study.tuned.data and own is not None and mcfs is not None:
+        means = study.tuned.paired_means(IMM, own, mcfs, measure)
     if means is None:
-        return untestable(said, f"No scores of SPCAFS and MCFS on {IMM}.")
+        raise UntestableError(f"No scores of SPCAFS and MCFS on {IMM}.")
     gain = means[0] - means[1]
     text = (
         f"{points(gain)} points ({means[0]:.3f} against {means[1]:.3f}, "
         f"{points(gain / means[1])} % of the latter)"
     )
-    return Claim(*said, verdict_of(100 * gain >= claimed - 0.5), (text,))
+    return 100 * gain >= claimed - 0.5, (text,)
 
 
-def _laplacian_score(results: StudyResults) -> Claim:
-    said = Statement(
-        "lapscore",
-        "LapScore may work well with two clusters but is likely to fail with more.",
-        "Related work",
-        f"With two classes its mean over k of ACC is at least {100 * CLEAR:.0f} points above "
-        "Random on every such set; with more classes it is not above Random on more than half of "
-        "the sets. One two-class set is weak evidence either way.",
-    )
-    laplacian, random = results.title_of("LaplacianScore"), results.title_of("RandomScore")
+@CLUSTERING.add(
+    "lapscore",
+    "LapScore may work well with two clusters but is likely to fail with more.",
+    "Related work",
+    f"With two classes its mean over k of ACC is at least {100 * CLEAR:.0f} points above "
+    "Random on every such set; with more classes it is not above Random on more than half of "
+    "the sets. One two-class set is weak evidence either way.",
+)
+def _laplacian_score(study: StudyResults) -> Finding:
+    laplacian, random = study.title_of("LaplacianScore"), study.title_of("RandomScore")
     if laplacian is None or random is None:
-        return untestable(said, "The study lacks LapScore or Random.")
-    if waiting := results.unfinished(results.tuned.data):
-        return untestable(said, waiting)
+        raise UntestableError("The study lacks LapScore or Random.")
+    require_finished(study, study.tuned.data)
     gains = {
         data: pair[0] - pair[1]
-        for data in results.tuned.data
-        if (pair := results.tuned.paired_means(data, laplacian, random, "acc")) is not None
+        for data in study.tuned.data
+        if (pair := study.tuned.paired_means(data, laplacian, random, "acc")) is not None
     }
-    n_classes = {data: results.run.tables[data].n_classes for data in gains}
+    n_classes = {data: study.run.tables[data].n_classes for data in gains}
     two = {data: gain for data, gain in gains.items() if n_classes[data] == 2}
     more = {data: gain for data, gain in gains.items() if n_classes[data] > 2}
     if not two or not more:
-        return untestable(said, "It takes a set with two classes and one with more.")
+        raise UntestableError("It takes a set with two classes and one with more.")
     failed = sum(gain <= 0 for gain in more.values())
     holds = min(two.values()) >= CLEAR and failed > len(more) / 2
     listed = ", ".join(
         f"{data} ({n_classes[data]} classes) {points(gain)}" for data, gain in gains.items()
     )
     text = f"Not above Random on {failed} of {len(more)} sets with more than two classes"
-    return Claim(*said, verdict_of(holds), (text, f"Against Random: {listed}"))
+    return holds, (text, f"Against Random: {listed}")
 
 
-def _absolute_figures() -> Claim:
-    said = Statement(
-        "absolute",
-        "ACC and NMI have the heights shown in the paper's figures.",
-        "Figures of ACC and NMI",
-        "A curve would have to lie within two points of the printed one.",
-    )
-    return untestable(
-        said, "The paper gives these numbers in plots only, and its text repeats none of them."
+@CLUSTERING.add(
+    "absolute",
+    "ACC and NMI have the heights shown in the paper's figures.",
+    "Figures of ACC and NMI",
+    "A curve would have to lie within two points of the printed one.",
+)
+def _absolute_figures(study: StudyResults) -> Finding:
+    raise UntestableError(
+        "The paper gives these numbers in plots only, and its text repeats none of them."
     )
 
 
