@@ -1,5 +1,7 @@
 """What a method has to beat: features drawn at random, the largest variances, all features."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 from sklearn.utils import check_random_state
 
@@ -11,6 +13,7 @@ from keepers.selectors.ranking import RankingSelector
 YARDSTICK = "it is a yardstick for tables in memory."
 
 
+@dataclass(eq=False, repr=False)
 class RandomScore(RankingSelector):
     """Features in random order.
 
@@ -52,16 +55,10 @@ class RandomScore(RankingSelector):
 
     why_not_dask = YARDSTICK
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    max_correlation: float | None = None
+    random_state: Seed = None
 
     def score_features(self, table: Table) -> FloatArray:
         """Random numbers, drawn for constant columns as well."""
@@ -69,6 +66,7 @@ class RandomScore(RankingSelector):
         return np.where(table.unusable, 0.0, scores)
 
 
+@dataclass(eq=False, repr=False)
 class VarianceScore(RankingSelector):
     """Features by their variance, largest first.
 
@@ -109,17 +107,16 @@ class VarianceScore(RankingSelector):
 
     why_not_dask = YARDSTICK
 
-    def __init__(
-        self, n_features_to_select: FeatureCount = None, *, max_correlation: float | None = None
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.max_correlation = max_correlation
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    max_correlation: float | None = None
 
     def score_features(self, table: Table) -> FloatArray:
         """The variances."""
         return table.variances
 
 
+@dataclass(eq=False, repr=False)
 class AllFeatures(RankingSelector):
     """Every feature, constant ones included.
 
@@ -154,8 +151,7 @@ class AllFeatures(RankingSelector):
 
     why_not_dask = YARDSTICK
 
-    def __init__(self, n_features_to_select: FeatureCount = None) -> None:
-        self.n_features_to_select = n_features_to_select
+    n_features_to_select: FeatureCount = None
 
     def score_features(self, table: Table) -> FloatArray:
         """Ones."""

@@ -54,28 +54,14 @@ class ScatterTable(FittedTable):
 
     S: FloatArray
     """Of the usable columns."""
-    precision: np.dtype[Any]
     known: TableSketch | None = None
     """If it was asked for before the rows were read."""
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float64 or float32."""
-        return self.precision
+    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
+        return {"S": self.S[np.ix_(rows, rows)], "known": None}
 
-    def restricted(self, rows: IndexArray) -> "ScatterTable":
-        """The same with some of the usable columns."""
-        S = self.S[np.ix_(rows, rows)]
-        moments = self.moments.subset(rows)
-        return ScatterTable(moments, self.usable[rows], self.mean, S, self.precision)
-
-    def scaled(self, exponent: float) -> "ScatterTable":
-        """Every column divided by its standard deviation to the power ``exponent``."""
-        if exponent == 0.0:
-            return self
-        factors = self.moments.variance ** (-exponent / 2)
-        S = self.S * factors * factors[:, np.newaxis]
-        return replace(self, moments=self.moments.scaled(factors), S=S)
+    def _values_times(self, factors: FloatArray) -> dict[str, Any]:
+        return {"S": self.S * factors * factors[:, np.newaxis]}
 
     def scatter(self, block_width: int) -> SymmetricOperator:
         """S, as it is."""
@@ -101,26 +87,11 @@ class StreamedTable(FittedTable):
     """By which the usable columns are multiplied."""
     known: TableSketch
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float64 or float32."""
-        return self.passes.table.dtype
+    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
+        return {"factors": self.factors[rows]}
 
-    def restricted(self, rows: IndexArray) -> "StreamedTable":
-        """The same with some of the usable columns."""
-        return replace(
-            self,
-            moments=self.moments.subset(rows),
-            usable=self.usable[rows],
-            factors=self.factors[rows],
-        )
-
-    def scaled(self, exponent: float) -> "StreamedTable":
-        """Every column divided by its standard deviation to the power ``exponent``."""
-        if exponent == 0.0:
-            return self
-        factors = self.moments.variance ** (-exponent / 2)
-        return replace(self, moments=self.moments.scaled(factors), factors=self.factors * factors)
+    def _values_times(self, factors: FloatArray) -> dict[str, Any]:
+        return {"factors": self.factors * factors}
 
     def scatter(self, block_width: int) -> SymmetricOperator:
         """The scatter through its products, a pass each."""
@@ -232,8 +203,16 @@ def _read_by_stream(selector: Any, passes: CountedPasses, budget: Budget) -> Str
     usable = _check_and_find_usable(selector, sketch.moments)
     known = sketch.subset(usable)
     passes.expect(usable, known.products.sum(axis=1))
-    mean, factors = sketch.moments.mean, np.ones(len(usable))
-    return StreamedTable(known.moments, usable, mean, passes, budget, factors, known)
+    return StreamedTable(
+        known.moments,
+        usable,
+        sketch.moments.mean,
+        passes.table.dtype,
+        passes,
+        budget,
+        np.ones(len(usable)),
+        known,
+    )
 
 
 def _refuse_undeclared(source: BlockTable, n_samples: int) -> None:
@@ -253,7 +232,7 @@ def table_of_scatter(
     S = summed.scatter
     if len(usable) < len(moments.mean):
         S = S[np.ix_(usable, usable)]
-    return ScatterTable(moments.subset(usable), usable, moments.mean, S, dtype)
+    return ScatterTable(moments.subset(usable), usable, moments.mean, dtype, S)
 
 
 def _check_and_find_usable(

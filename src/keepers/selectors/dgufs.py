@@ -1,5 +1,7 @@
 """DGUFS as a scikit-learn selector."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -34,6 +36,7 @@ ADMM_SQUARES, ADMM_TABLES = 10, 8
 BCD_SQUARES = 4
 
 
+@dataclass(eq=False, repr=False)
 class DGUFS(RankingSelector):
     """Dependence guided unsupervised feature selection.
 
@@ -120,28 +123,16 @@ class DGUFS(RankingSelector):
     depends_on_k = True
     why_not_sparse = "its kernels are those of centred columns, which have no zeros."
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_clusters: int = 5,
-        n_neighbors: int = 5,
-        alpha: float = 10.0,
-        beta: float = 0.5,
-        solver: str = "bcd",
-        max_iter: int = 100,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.beta = beta
-        self.solver = solver
-        self.max_iter = max_iter
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    alpha: float = 10.0
+    beta: float = 0.5
+    solver: str = "bcd"
+    max_iter: int = 100
+    max_correlation: float | None = None
+    random_state: Seed = None
 
     def score_features(self, table: Table) -> FloatArray:
         """Scores of the features selected above those of all others."""

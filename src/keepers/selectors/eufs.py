@@ -1,6 +1,7 @@
 """EUFS as a scikit-learn selector."""
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -33,6 +34,7 @@ INEXACT = 1e-2
 BELOW_ALL = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class EUFS(RankingSelector):
     """Embedded unsupervised feature selection: clustering with row-sparse cluster centres.
 
@@ -123,30 +125,17 @@ class EUFS(RankingSelector):
 
     why_not_sparse = "its residual X - U V' has no zeros."
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_clusters: int = 5,
-        n_neighbors: int = 5,
-        alpha: float | str = "scale",
-        beta: float = 0.1,
-        max_iter: int = 300,
-        tol: float = 1e-6,
-        bandwidth: float | None = None,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.beta = beta
-        self.max_iter = max_iter
-        self.tol = tol
-        self.bandwidth = bandwidth
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    alpha: float | str = "scale"
+    beta: float = 0.1
+    max_iter: int = 300
+    tol: float = 1e-6
+    bandwidth: float | None = None
+    max_correlation: float | None = None
+    random_state: Seed = None
 
     def score_features(self, table: Table) -> FloatArray:
         """Row norms of V, and an order among rows at zero below them."""

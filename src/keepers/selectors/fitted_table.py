@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,6 +37,8 @@ class FittedTable(ABC):
     """Where the usable columns stood in the table the user gave."""
     mean: FloatArray
     """Means of all the user's columns."""
+    dtype: np.dtype[Any]
+    """Of results: float32 if the user's values were, else float64."""
 
     @property
     def n_samples(self) -> int:
@@ -68,22 +70,29 @@ class FittedTable(ABC):
         return full
 
     @property
-    @abstractmethod
-    def dtype(self) -> np.dtype[Any]:
-        """Of results: float32 if the user's values were, else float64."""
-
-    @property
     def working_dtype(self) -> np.dtype[Any]:
         """In which the values are multiplied."""
         return self.dtype
 
-    @abstractmethod
-    def restricted(self, rows: IndexArray) -> "FittedTable":
+    def restricted(self, rows: IndexArray) -> Self:
         """The same with some of the usable columns."""
+        moments, usable = self.moments.subset(rows), self.usable[rows]
+        return replace(self, moments=moments, usable=usable, **self._values_of(rows))
+
+    def scaled(self, exponent: float) -> Self:
+        """Every column divided by its standard deviation to the power ``exponent``."""
+        if exponent == 0.0:
+            return self
+        factors = self.moments.variance ** (-exponent / 2)
+        return replace(self, moments=self.moments.scaled(factors), **self._values_times(factors))
 
     @abstractmethod
-    def scaled(self, exponent: float) -> "FittedTable":
-        """Every column divided by its standard deviation to the power ``exponent``."""
+    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
+        """What is stored of some of the usable columns, by the names of the fields."""
+
+    @abstractmethod
+    def _values_times(self, factors: FloatArray) -> dict[str, Any]:
+        """What is stored of the columns times ``factors``, by the names of the fields."""
 
     @abstractmethod
     def scatter(self, block_width: int) -> SymmetricOperator:
@@ -104,13 +113,6 @@ class Table(FittedTable):
 
     X: Any
     """Array or CSR/CSC matrix of the usable columns, float64 or float32."""
-    precision: np.dtype[Any]
-    """That of results: float32 if the user's values were."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of results: float32 if the user's values were, else float64."""
-        return self.precision
 
     @property
     def working_dtype(self) -> np.dtype[Any]:
@@ -126,22 +128,11 @@ class Table(FittedTable):
         values = self.in_double()
         return np.asarray(values.toarray() if sp.issparse(values) else values)
 
-    def restricted(self, rows: IndexArray) -> "Table":
-        """The table with some of the usable columns."""
-        return replace(
-            self,
-            moments=self.moments.subset(rows),
-            usable=self.usable[rows],
-            X=self.X[:, rows],
-        )
+    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
+        return {"X": self.X[:, rows]}
 
-    def scaled(self, exponent: float) -> "Table":
-        """Every column divided by its standard deviation to the power ``exponent``."""
-        if exponent == 0.0:
-            return self
-        factors = self.moments.variance ** (-exponent / 2)
-        X = scaled_columns(self.X, factors)
-        return replace(self, moments=self.moments.scaled(factors), X=X)
+    def _values_times(self, factors: FloatArray) -> dict[str, Any]:
+        return {"X": scaled_columns(self.X, factors)}
 
     def scatter(self, block_width: int) -> SymmetricOperator:
         """The scatter, in the form whose products are cheapest."""
@@ -171,7 +162,7 @@ def read_table(selector: Any, X: Any) -> Table:
     given = kept.precision_for(values.dtype)
     small = _stored(values).size <= MOST_IN_DOUBLE
     values = values.astype(np.float64 if small else given, copy=False)
-    return Table(kept, usable, moments.mean, values, given)
+    return Table(kept, usable, moments.mean, given, values)
 
 
 def _stored(values: Any) -> Any:

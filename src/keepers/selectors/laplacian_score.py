@@ -1,5 +1,7 @@
 """The Laplacian score as a scikit-learn selector."""
 
+from dataclasses import KW_ONLY, dataclass
+
 from keepers._protocols import FloatArray
 from keepers.selectors.fitted_table import Table
 from keepers.selectors.neighbours import binary_graph, heat_graph
@@ -16,6 +18,7 @@ from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.laplacian_score import WORST_SCORE, laplacian_scores
 
 
+@dataclass(eq=False, repr=False)
 class LaplacianScore(RankingSelector):
     """Unsupervised feature selection by smoothness over a neighbour graph.
 
@@ -77,24 +80,14 @@ class LaplacianScore(RankingSelector):
     True
     """
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_neighbors: int = 5,
-        weights: str = "heat",
-        bandwidth: float | None = None,
-        self_loops: bool = False,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.bandwidth = bandwidth
-        self.self_loops = self_loops
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_neighbors: int = 5
+    weights: str = "heat"
+    bandwidth: float | None = None
+    self_loops: bool = False
+    max_correlation: float | None = None
+    random_state: Seed = None
 
     def score_features(self, table: Table) -> FloatArray:
         """Minus the Laplacian scores."""

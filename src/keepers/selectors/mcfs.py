@@ -1,5 +1,7 @@
 """MCFS as a scikit-learn selector."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from keepers._protocols import FloatArray
@@ -19,6 +21,7 @@ from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.mcfs import Embedding, MCFSResult, embed, solve_mcfs
 
 
+@dataclass(eq=False, repr=False)
 class MCFS(RankingSelector):
     """Multi-cluster feature selection: sparse regressions of a spectral embedding.
 
@@ -96,26 +99,15 @@ class MCFS(RankingSelector):
 
     depends_on_k = True
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_clusters: int = 5,
-        n_neighbors: int = 5,
-        cardinality: int | None = None,
-        ridge: float = 1e-3,
-        bandwidth: float | None = None,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.cardinality = cardinality
-        self.ridge = ridge
-        self.bandwidth = bandwidth
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    cardinality: int | None = None
+    ridge: float = 1e-3
+    bandwidth: float | None = None
+    max_correlation: float | None = None
+    random_state: Seed = None
 
     def score_features(self, table: Table) -> FloatArray:
         """The largest coefficient of every feature."""

@@ -1,5 +1,7 @@
 """RNE as a scikit-learn selector."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from keepers._protocols import FloatArray
@@ -23,6 +25,7 @@ from keepers.solvers.rne import gram_count, solve_rne
 NO_RESIDUAL = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class RNE(RankingSelector):
     """Robust neighbourhood embedding.
 
@@ -108,28 +111,16 @@ class RNE(RankingSelector):
 
     depends_on_k = True
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_neighbors: int = 5,
-        alpha: float = 1000.0,
-        n_init: int = 1,
-        lle_orientation: str = "consistent",
-        max_iter: int = 50,
-        tol: float = 1e-6,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.n_init = n_init
-        self.lle_orientation = lle_orientation
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_neighbors: int = 5
+    alpha: float = 1000.0
+    n_init: int = 1
+    lle_orientation: str = "consistent"
+    max_iter: int = 50
+    tol: float = 1e-6
+    max_correlation: float | None = None
+    random_state: Seed = None
 
     def score_features(self, table: Table) -> FloatArray:
         """Squared row norms of H."""

@@ -1,5 +1,7 @@
 """SOGFS as a scikit-learn selector."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from keepers._blas_threads import one_blas_thread_if_small
@@ -26,6 +28,7 @@ from keepers.solvers.sogfs import SOGFSResult, solve_sogfs, unit_columns
 MOST_DEFAULT_COMPONENTS = 100
 
 
+@dataclass(eq=False, repr=False)
 class SOGFS(RankingSelector):
     """Structured optimal graph feature selection.
 
@@ -116,28 +119,16 @@ class SOGFS(RankingSelector):
 
     why_not_sparse = "it works with centred columns, which have no zeros."
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_clusters: int = 5,
-        n_components: int | None = None,
-        n_neighbors: int = 5,
-        gamma: float = 1.0,
-        max_iter: int = 50,
-        tol: float = 1e-6,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_clusters = n_clusters
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.gamma = gamma
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_components: int | None = None
+    n_neighbors: int = 5
+    gamma: float = 1.0
+    max_iter: int = 50
+    tol: float = 1e-6
+    max_correlation: float | None = None
+    random_state: Seed = None
 
     @property
     def depends_on_k(self) -> bool:  # type: ignore[override]

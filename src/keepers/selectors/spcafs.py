@@ -2,7 +2,7 @@
 
 import logging
 import os
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -67,6 +67,7 @@ GAMMA_SCALE = 0.1
 TYPICAL_COMPONENTS = 10
 
 
+@dataclass(eq=False, repr=False)
 class SPCAFS(RankingSelector):
     """Unsupervised feature selection by row-sparse PCA.
 
@@ -207,51 +208,26 @@ class SPCAFS(RankingSelector):
     array([7])
     """
 
-    _column_labels_: Any
-    """Of the first rows given to ``partial_fit``."""
-
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_components: int | float | str = "auto",
-        gamma: float | str = "scale",
-        p: float = 1.0,
-        scaling: float = 0.0,
-        eps: float = 1e-12,
-        solver: str = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-        penalty_weights: Any = None,
-        groups: Any = None,
-        must_keep: Any = None,
-        never_keep: Any = None,
-        max_correlation: float | None = None,
-        memory_limit: int | float | str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        random_state: Seed = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_components = n_components
-        self.gamma = gamma
-        self.p = p
-        self.scaling = scaling
-        self.eps = eps
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.penalty_weights = penalty_weights
-        self.groups = groups
-        self.must_keep = must_keep
-        self.never_keep = never_keep
-        self.max_correlation = max_correlation
-        self.memory_limit = memory_limit
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_components: int | float | str = "auto"
+    gamma: float | str = "scale"
+    p: float = 1.0
+    scaling: float = 0.0
+    eps: float = 1e-12
+    solver: str = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-8
+    penalty_weights: Any = None
+    groups: Any = None
+    must_keep: Any = None
+    never_keep: Any = None
+    max_correlation: float | None = None
+    memory_limit: int | float | str | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    random_state: Seed = None
+    verbose: int = 0
+    callback: Callback | None = None
 
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""
@@ -385,7 +361,7 @@ class SPCAFS(RankingSelector):
         self._check_columns(values.shape[1])
         summed = add_rows(so_far, values, memory_budget(self.memory_limit))
         if so_far is None:
-            self._column_labels_ = column_labels(X)
+            self._column_labels_: Any = column_labels(X)
         self.scatter_sum_ = summed
         return summed
 

@@ -1,5 +1,7 @@
 """UDFS as a scikit-learn selector."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from keepers._blas_threads import one_blas_thread_if_small
@@ -28,6 +30,7 @@ from keepers.solvers.udfs import UDFSResult, local_scatter, solve_udfs
 GAMMA_SCALE = 0.1
 
 
+@dataclass(eq=False, repr=False)
 class UDFS(RankingSelector):
     """Unsupervised discriminative feature selection.
 
@@ -114,30 +117,17 @@ class UDFS(RankingSelector):
 
     why_not_sparse = "it works with centred neighbourhoods, which have no zeros."
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_clusters: int = 5,
-        n_neighbors: int = 5,
-        gamma: float | str = "scale",
-        regularization: float = 1000.0,
-        max_iter: int = 100,
-        tol: float = 1e-8,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-        tie_breaker: bool = True,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.gamma = gamma
-        self.regularization = regularization
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_correlation = max_correlation
-        self.random_state = random_state
-        self.tie_breaker = tie_breaker
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    gamma: float | str = "scale"
+    regularization: float = 1000.0
+    max_iter: int = 100
+    tol: float = 1e-8
+    max_correlation: float | None = None
+    random_state: Seed = None
+    tie_breaker: bool = True
 
     def score_features(self, table: Table) -> FloatArray:
         """Squared row norms of W; those that are rounding noise by their cost."""
