@@ -45,6 +45,11 @@ class RandomScore(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    VarianceScore : Another baseline.
+    AllFeatures : No selection at all.
+
     Examples
     --------
     >>> from keepers import RandomScore, datasets
@@ -97,6 +102,11 @@ class VarianceScore(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    RandomScore : Another baseline.
+    SPCAFS : Looks at what features have in common.
+
     Examples
     --------
     >>> from keepers import VarianceScore, datasets
@@ -140,6 +150,11 @@ class AllFeatures(RankingSelector):
         Number of features seen in ``fit``.
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
+
+    See Also
+    --------
+    RandomScore : Another baseline.
+    VarianceScore : Another baseline.
 
     Examples
     --------

@@ -33,9 +33,9 @@ from keepers.selectors.fitted_table import (
     by_rows,
     read_table,
     refuse_unrepresentable,
-    unlabelled,
+    table_values,
     usable_columns,
-    validated,
+    validate,
 )
 
 # A fit from streamed products reads the table about so many times, and reading a value takes about
@@ -168,7 +168,7 @@ def read_by_scatter(
 
 def read_tall_array(selector: Any, X: Any, *, sketched: bool) -> ScatterTable | None:
     """A large tall array by its scatter, from a single pass with all threads; else None."""
-    values = unlabelled(X)
+    values = table_values(X)
     if not isinstance(values, np.ndarray) or values.dtype not in (np.float32, np.float64):
         return None
     if values.ndim != 2 or values.size < TALL_SIZE:
@@ -176,12 +176,12 @@ def read_tall_array(selector: Any, X: Any, *, sketched: bool) -> ScatterTable | 
     n_samples, n_features = values.shape
     if n_features > min(SMALL_SIDE, n_samples // 2):
         return None
-    source = ArrayBlocks(validated(selector, X), "X")
+    source = ArrayBlocks(validate(selector, X), "X")
     return read_by_scatter(selector, source, source.total, sketched=sketched)
 
 
 def add_rows(so_far: ScatterSum | None, values: Any, budget: Budget) -> ScatterSum:
-    """The scatter of rows (validated) and of those before them."""
+    """The scatter of rows, which are valid, and of those before them."""
     n_features = values.shape[1]
     needed = budget.of_scatter(n_features)
     if not budget.holds(needed):

@@ -114,6 +114,11 @@ class EUFS(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    UDFS : Row-sparse as well, without clusters.
+    DGUFS : Clusters and features by their dependence.
+
     Examples
     --------
     >>> from keepers import EUFS, datasets
@@ -160,7 +165,7 @@ class EUFS(RankingSelector):
         )
         norms = row_norms(result.V)
         self._warn_of_outcome(result, alpha, norms)
-        self.components_ = table.spread(result.V.T)
+        self.components_ = table.to_all_columns(result.V.T)
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
@@ -169,7 +174,7 @@ class EUFS(RankingSelector):
         self.alpha_ = float(alpha)
         self.n_clusters_ = start.U.shape[1]
         self.n_active_ = int(np.count_nonzero(norms))
-        return np.asarray(table.spread(_scores(norms, result.last_norms, result.pulls)))
+        return table.to_all_columns(_scores(norms, result.last_norms, result.pulls))
 
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""

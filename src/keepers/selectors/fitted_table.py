@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
@@ -60,9 +61,9 @@ class FittedTable(ABC):
     @property
     def variances(self) -> FloatArray:
         """Of all the user's columns; 0 for constant ones."""
-        return np.asarray(self.spread(self.moments.variance))
+        return self.to_all_columns(self.moments.variance)
 
-    def spread(self, values: Any, fill: float = 0.0) -> Any:
+    def to_all_columns(self, values: NDArray[Any], fill: float = 0.0) -> NDArray[Any]:
         """Values per usable column (last axis) -> values per column the user gave."""
         shape = (*values.shape[:-1], self.n_features)
         full = np.full(shape, fill, dtype=values.dtype)
@@ -74,12 +75,12 @@ class FittedTable(ABC):
         """In which the values are multiplied."""
         return self.dtype
 
-    def restricted(self, rows: IndexArray) -> Self:
+    def restrict(self, rows: IndexArray) -> Self:
         """The same with some of the usable columns."""
         moments, usable = self.moments.subset(rows), self.usable[rows]
         return replace(self, moments=moments, usable=usable, **self._values_of(rows))
 
-    def scaled(self, exponent: float) -> Self:
+    def scale(self, exponent: float) -> Self:
         """Every column divided by its standard deviation to the power ``exponent``."""
         if exponent == 0.0:
             return self
@@ -151,8 +152,8 @@ def read_table(selector: Any, X: Any) -> Table:
     """Validate X for ``selector``, leave out constant columns, and measure the rest."""
     refuse_dask(X, type(selector).__name__, selector.why_not_dask)
     if selector.why_not_sparse is not None:
-        _refuse_sparse(selector, unlabelled(X))
-    values = validated(selector, X)
+        _refuse_sparse(selector, table_values(X))
+    values = validate(selector, X)
     moments = column_moments(values)
     refuse_unrepresentable(values, moments)
     usable = usable_columns(selector, moments)
@@ -214,14 +215,14 @@ def usable_columns(selector: Any, moments: ColumnMoments, *, quiet: bool = False
             f"{moments.n_samples} samples. Check that samples are rows and features are columns."
         )
     if len(usable) < n_features and not quiet:
-        constant = _listed(selector, np.flatnonzero(moments.constant))
+        constant = _list_columns(selector, np.flatnonzero(moments.constant))
         warn_caller(
             f"Columns that do not vary are set aside and ranked last: {constant}.", DataWarning
         )
     return usable
 
 
-def validated(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> Any:
+def validate(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> Any:
     """scikit-learn's checks and our own, with messages that name the columns at fault.
 
     The names of a `LabelledTable` are those of a data frame: a fit (``reset``) keeps them, and
@@ -253,7 +254,7 @@ def validated(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> 
     return values
 
 
-def unlabelled(X: Any) -> Any:
+def table_values(X: Any) -> Any:
     """The values of a `LabelledTable`; anything else as it is."""
     return X.X if isinstance(X, LabelledTable) else X
 
@@ -294,7 +295,7 @@ def refuse_unrepresentable(values: Any, moments: ColumnMoments) -> None:
     )
 
 
-def _listed(selector: Any, columns: IndexArray) -> str:
+def _list_columns(selector: Any, columns: IndexArray) -> str:
     names = getattr(selector, "feature_names_in_", None)
     labels = [repr(str(names[j])) if names is not None else str(j) for j in columns]
     return listed(labels)

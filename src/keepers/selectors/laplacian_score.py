@@ -69,6 +69,11 @@ class LaplacianScore(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    MCFS : Regresses eigenvectors of the same graph, so that copies do not pile up.
+    SPCAFS : Looks at all features together, without a graph.
+
     Examples
     --------
     >>> from keepers import LaplacianScore, datasets
@@ -100,7 +105,7 @@ class LaplacianScore(RankingSelector):
                 table.X, n_neighbors, self.bandwidth, rng, self_loops=self.self_loops
             )
         result = laplacian_scores(graph, table.X)
-        self.laplacian_scores_ = table.spread(result.scores, fill=WORST_SCORE)
+        self.laplacian_scores_ = table.to_all_columns(result.scores, fill=WORST_SCORE)
         return 0.0 - self.laplacian_scores_
 
     def check_parameters(self) -> None:

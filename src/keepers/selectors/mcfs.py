@@ -86,6 +86,11 @@ class MCFS(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    LaplacianScore : Scores features one by one on the same graph.
+    SPCAFS : One fit serves every number of features.
+
     Examples
     --------
     >>> from keepers import MCFS, datasets
@@ -121,13 +126,13 @@ class MCFS(RankingSelector):
         embedding = embed(graph, n_vectors, rng)
         result = solve_mcfs(values, embedding.Y, cardinality, float(self.ridge))
         _warn_of_shortfalls(embedding, result, cardinality)
-        self.coef_ = table.spread(result.coef)
+        self.coef_ = table.to_all_columns(result.coef)
         self.embedding_ = embedding.Y
         self.eigenvalues_ = np.maximum(1.0 - embedding.mu, 0.0)
         self.cardinality_ = cardinality
         self.n_iter_ = int(result.n_knots.sum())
         self.converged_ = embedding.converged
-        return np.asarray(table.spread(result.scores))
+        return table.to_all_columns(result.scores)
 
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""

@@ -83,7 +83,7 @@ class RNE(RankingSelector):
     n_iter_ : int
         Steps taken by the run that was kept.
     converged_ : bool
-        Whether the objective settled within ``max_iter`` steps. It rarely does: the method is
+        Whether the objective converged within ``max_iter`` steps. It rarely does: the method is
         defined by its number of steps, and no warning is given.
     split_gap_ : float
         Largest entry of ``|M - A H|``, the constraint that splits off the l1 term.
@@ -99,6 +99,11 @@ class RNE(RankingSelector):
     A step costs O(d^2 m) for d features of which m are kept; ``|A'A|`` (d x d) must fit in memory.
     Constant columns are set aside before the samples are scaled. A sample that is zero stays zero.
     A sparse X is accepted and made dense, as A is.
+
+    See Also
+    --------
+    LaplacianScore : Neighbours as well, feature by feature.
+    SPCAFS : Row-sparse, without neighbours.
 
     Examples
     --------
@@ -145,7 +150,7 @@ class RNE(RankingSelector):
         self.converged_ = result.converged
         self.split_gap_ = result.split_gap
         self.orthogonality_gap_ = result.orthogonality_gap
-        return np.asarray(table.spread(result.squared_row_norms))
+        return table.to_all_columns(result.squared_row_norms)
 
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""

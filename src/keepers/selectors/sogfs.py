@@ -106,6 +106,11 @@ class SOGFS(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    UDFS : With a graph that is given, not learned.
+    SPCAFS : Row-sparse as well, without a graph.
+
     Examples
     --------
     >>> from keepers import SOGFS, datasets
@@ -169,7 +174,7 @@ class SOGFS(RankingSelector):
         self.n_components_ = width
         self.n_clusters_ = n_clusters
         warn_of_noise(self.n_active_, self.n_features_to_select_)
-        return np.asarray(table.spread(break_ties_by_cost(result.squared_norms, result.cost)))
+        return table.to_all_columns(break_ties_by_cost(result.squared_norms, result.cost))
 
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""

@@ -32,7 +32,7 @@ from keepers.selectors.block_tables import (
 )
 from keepers.selectors.checkpoint import Checkpoint, SavedFit, check_checkpoint
 from keepers.selectors.control import FeatureControl, check_control, read_control
-from keepers.selectors.fitted_table import FittedTable, read_table, unlabelled, validated
+from keepers.selectors.fitted_table import FittedTable, read_table, table_values, validate
 from keepers.selectors.memory import memory_budget, refuse_past_memory
 from keepers.selectors.parameters import (
     FeatureCount,
@@ -60,8 +60,8 @@ from keepers.solvers.spcafs import (
 logger = logging.getLogger("keepers")
 
 # Chosen by the study in docs/without-labels.md. Weaker penalties rank a little better on real
-# tables and lose a few informative features among many; from 0.01 to 0.03, where rows begin to die,
-# the ranking was worst on real tables.
+# tables and lose a few informative features among many; from 0.01 to 0.03, where rows begin to
+# vanish, the ranking was worst on real tables.
 GAMMA_SCALE = 0.1
 # How many components to expect where the data decide.
 TYPICAL_COMPONENTS = 10
@@ -96,8 +96,8 @@ class SPCAFS(RankingSelector):
         at least 1 and at most 100. The paper sets the number of clusters minus one.
     gamma : "scale" or float, default="scale"
         Weight of the penalty, on the scale of S: the paper's absolute number. "scale" means 0.1
-        times the leading eigenvalue of S. For p = 1 practically all rows live below 0.001 times
-        that eigenvalue, and no more than ``n_components`` above it. `SPCAFSCV` chooses.
+        times the leading eigenvalue of S. For p = 1 practically all rows are active below 0.001
+        times that eigenvalue, and no more than ``n_components`` above it. `SPCAFSCV` chooses.
     p : float in (0, 1], default=1.0
         Exponent of the penalty. Below 1 the problem has many more local minima.
     scaling : float in [0, 1], default=0.0
@@ -117,8 +117,8 @@ class SPCAFS(RankingSelector):
         A factor c_i on the penalty of each feature (a cost, say), or a dict from names or indices
         to factors, 1 for the others. 0 means always kept, infinity never.
     groups : array of shape (n_features,), list of lists, dict of lists or None, default=None
-        Features that live or die together: a label per feature (None or NaN: in no group), or
-        lists of names or indices. A group of k counts as k^(1 - p/2) times its mean weight.
+        Features that are kept or dropped together: a label per feature (None or NaN: in no group),
+        or lists of names or indices. A group of k counts as k^(1 - p/2) times its mean weight.
     must_keep : sequence of names or indices, boolean mask or None, default=None
         Features that stay: the same as weight 0. Names need a data frame.
     never_keep : sequence of names or indices, boolean mask or None, default=None
@@ -161,7 +161,7 @@ class SPCAFS(RankingSelector):
     n_iter_ : int
         Eigenproblems solved.
     converged_ : bool
-        Whether the objective settled within ``max_iter`` steps.
+        Whether the objective converged within ``max_iter`` steps.
     n_active_ : int
         Active rows of W: those whose norm (or that of their group) exceeds 2 sqrt(eps), the size
         that the smoothing leaves to rows that the penalty sends to zero; rows without penalty are
@@ -193,6 +193,12 @@ class SPCAFS(RankingSelector):
         Number of features seen in ``fit``.
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
+
+    See Also
+    --------
+    SPCAFSCV : Chooses the settings and the number of features without labels.
+    spcafs_path : The same fit for many values of ``gamma``.
+    StabilitySelector : Whether other samples would choose the same features.
 
     Examples
     --------
@@ -324,7 +330,7 @@ class SPCAFS(RankingSelector):
         return self
 
     def _fit(self, X: Any) -> None:
-        values = unlabelled(X)
+        values = table_values(X)
         if is_dask(values) or is_large_map(values):
             self._fit_blocks(X)
             return
@@ -332,7 +338,7 @@ class SPCAFS(RankingSelector):
         self._fit_table(read_tall_array(self, X, sketched=sketched) or read_table(self, X))
 
     def _fit_blocks(self, given: Any) -> None:
-        source = as_blocks(unlabelled(given))
+        source = as_blocks(table_values(given))
         names = given.feature_names if isinstance(given, LabelledTable) else source.feature_names
         self.n_features_in_ = source.n_features
         if names is not None:
@@ -357,7 +363,7 @@ class SPCAFS(RankingSelector):
             refuse_repeated(column_labels(X) or [], "X")
         else:
             X = in_order(X, self._column_labels_, "X", first="the first X")
-        values = validated(self, X, reset=so_far is None, fewest=1)
+        values = validate(self, X, reset=so_far is None, fewest=1)
         self._check_columns(values.shape[1])
         summed = add_rows(so_far, values, memory_budget(self.memory_limit))
         if so_far is None:
@@ -374,7 +380,7 @@ class SPCAFS(RankingSelector):
 
     def _fit_table(self, everything: FittedTable) -> None:
         control = self._read_control(everything.n_features)
-        table = control.allowed(everything).scaled(float(self.scaling))
+        table = control.restrict(everything).scale(float(self.scaling))
         self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)
         scatter = table.scatter(self._expected_components())
         penalty = control.penalty(1.0, float(self.p), float(self.eps), table.usable)
@@ -384,7 +390,7 @@ class SPCAFS(RankingSelector):
         result = self._solve(scatter, fit, replace(penalty, gamma=fit.gamma), checkpoint)
         self._store(result, fit, table)
         self.var_ = everything.variances  # float32 may not hold it
-        scores = table.spread(row_norms(result.W).astype(table.working_dtype, copy=False))
+        scores = table.to_all_columns(row_norms(result.W).astype(table.working_dtype, copy=False))
         self.scores_ = scores.astype(table.dtype, copy=False)
         self.penalty_weights_ = control.weights
         order = control.order(scores, everything)
@@ -444,8 +450,8 @@ class SPCAFS(RankingSelector):
         return result
 
     def _store(self, result: SPCAFSResult, fit: SavedFit, table: FittedTable) -> None:
-        W = _with_fixed_signs(result.W)
-        self.components_ = table.spread(W.T.astype(table.dtype, copy=False))
+        W = _fix_signs(result.W)
+        self.components_ = table.to_all_columns(W.T.astype(table.dtype, copy=False))
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
@@ -536,7 +542,7 @@ def _ensure_log_handler() -> None:
         logger.setLevel(logging.INFO)
 
 
-def _with_fixed_signs(W: FloatArray) -> FloatArray:
+def _fix_signs(W: FloatArray) -> FloatArray:
     """Each column with its largest entry positive: eigenvectors have no sign of their own."""
     largest = W[np.argmax(np.abs(W), axis=0), np.arange(W.shape[1])]
     return W * np.where(largest < 0, -1.0, 1.0)

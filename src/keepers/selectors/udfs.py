@@ -56,7 +56,7 @@ class UDFS(RankingSelector):
         Weight of the penalty, on the scale of M. "scale" means 0.1 times the mean of the diagonal
         of M. That diagonal depends on the unit of X, the number of samples and
         ``regularization``, so no fixed number suits two tables: with 5 clusters, gamma = 1 left
-        5 to 8 rows alive on seven tables, "scale" 20 to 150 on six of them.
+        5 to 8 active rows on seven tables, "scale" 20 to 150 on six of them.
     regularization : float, default=1000.0
         The paper's lambda: added to the local scatter before it is inverted. To be read beside the
         squared distances between neighbours: X -> aX with lambda -> a^2 lambda changes nothing.
@@ -91,7 +91,7 @@ class UDFS(RankingSelector):
     n_iter_ : int
         Eigenproblems solved.
     converged_ : bool
-        Whether the objective settled within ``max_iter`` steps.
+        Whether the objective converged within ``max_iter`` steps.
     n_active_ : int
         Features whose score is not rounding noise.
     gamma_ : float
@@ -102,6 +102,11 @@ class UDFS(RankingSelector):
         Number of features seen in ``fit``.
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
+
+    See Also
+    --------
+    SOGFS : Learns the graph together with the projection.
+    SPCAFS : Row-sparse as well, without a graph.
 
     Examples
     --------
@@ -163,7 +168,7 @@ class UDFS(RankingSelector):
         self.n_clusters_ = n_clusters
         warn_of_noise(self.n_active_, self.n_features_to_select_)
         scores = break_ties_by_cost(result.squared_norms, form.diagonal())
-        return np.asarray(table.spread(scores))
+        return table.to_all_columns(scores)
 
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""

@@ -325,7 +325,7 @@ def _fit_one(
     """One fit: its ranking, and what each limit on correlation makes of it."""
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", KeepersWarning)
-        scaled = table.scaled(float(settings["scaling"]))
+        scaled = table.scale(float(settings["scaling"]))
         rng = np.random.default_rng(seed)
         leading = principal_subspace(as_scatter(scaled.X, scaled.moments, 1), 1, rng).values[0]
         params = {name: settings[name] for name in FITTED}
