@@ -8,15 +8,6 @@ import numpy as np
 
 from keepers._protocols import FloatArray, IndexArray
 
-__all__ = [
-    "TIE_TOLERANCE",
-    "best_first",
-    "first_largest",
-    "first_smallest",
-    "levels",
-    "nearest_first",
-    "tilted",
-]
 
 # Scores are ties if they differ by less than this share of the larger one. Measured: layouts,
 # kernels and threads move them by up to 1e-9, blocks of rows by 3e-8.

@@ -19,14 +19,6 @@ from scipy.sparse.linalg import splu
 
 from keepers._protocols import FloatArray, IndexArray
 
-__all__ = [
-    "DenseForm",
-    "Inverse",
-    "LaplacianForms",
-    "LowRankForm",
-    "QuadraticForm",
-    "SparseForm",
-]
 
 # How many features are looked at one by one before the others count as heavy, and how much heavier
 # than the eigenvalues wanted those have to be.

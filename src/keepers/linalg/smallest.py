@@ -21,7 +21,6 @@ import numpy as np
 from keepers._protocols import FloatArray
 from keepers.linalg.quadratic_form import Inverse, QuadraticForm
 
-__all__ = ["EigenBlock", "smallest_eigenvectors"]
 
 # Up to this size, and where so many vectors are wanted that the blocks would fill the space, C is
 # formed and decomposed.

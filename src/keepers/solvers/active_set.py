@@ -23,7 +23,6 @@ import scipy.sparse as sp
 
 from keepers._protocols import FloatArray, IndexArray
 
-__all__ = ["ActiveSet", "Gram", "Segment"]
 
 # Rows of G that are formed together: at once they cost little more than one.
 _ROWS_AT_ONCE = 64

@@ -28,16 +28,6 @@ from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.ordering import best_first
 from keepers.linalg.proximal import SpectralPart, keep_top_rows, rank_threshold, row_norms
 
-__all__ = [
-    "ADMMResult",
-    "BCDResult",
-    "BlendedKernel",
-    "cluster_labels",
-    "kernel_is_dense",
-    "rescaled",
-    "solve_admm",
-    "solve_bcd",
-]
 
 MU_START, MU_GROWTH, MU_MOST = 1e-6, 1.1, 1e10
 # Weight of the l0 penalty on M in the authors' program.

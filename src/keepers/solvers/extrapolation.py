@@ -6,7 +6,6 @@ import numpy as np
 
 from keepers._protocols import FloatArray
 
-__all__ = ["Extrapolation"]
 
 _REGULARISATION = 1e-10
 

@@ -23,7 +23,6 @@ from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.ordering import first_largest, first_smallest
 from keepers.solvers.active_set import ActiveSet, Gram, Segment
 
-__all__ = ["Gram", "Knot", "SparseFit", "first_knot_of_size", "lasso_knots"]
 
 # Beside the largest coefficient of a knot, this is rounding noise.
 _ZERO = 1e-10

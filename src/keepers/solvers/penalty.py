@@ -17,7 +17,6 @@ import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 
-__all__ = ["RowPenalty", "group_costs"]
 
 # A group whose norm has sunk to the smoothing is dead. The optimality condition for p = 1, a share
 # r < 1 of the force that would keep the group alive, puts it at sqrt(eps) r / sqrt(1 - r^2).

@@ -21,13 +21,6 @@ from keepers.linalg.ordering import tilted
 from keepers.linalg.quadratic_form import QuadraticForm
 from keepers.linalg.smallest import EigenBlock, smallest_eigenvectors
 
-__all__ = [
-    "RowSparseProjection",
-    "break_ties_by_cost",
-    "count_live",
-    "first_weights",
-    "row_sparse_projection",
-]
 
 EPS = float(np.finfo(float).eps)
 TIE_BREAK = 1e-6

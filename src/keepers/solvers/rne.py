@@ -26,7 +26,6 @@ import numpy as np
 from keepers._protocols import FloatArray
 from keepers.linalg.proximal import soft_threshold
 
-__all__ = ["INNER_UPDATES", "RNEResult", "gram_count", "solve_rne"]
 
 INNER_UPDATES = 30
 FIRST_PENALTY, PENALTY_GROWTH, LARGEST_PENALTY = 10.0, 1.1, 1e10

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from keepers.solvers.penalty import RowPenalty
 
-__all__ = ["SavedRun", "refuse_damaged"]
 
 SavedRun = Mapping[str, NDArray[Any]]
 

@@ -30,16 +30,6 @@ from keepers.solvers.reweighting import (
     row_sparse_projection,
 )
 
-__all__ = [
-    "Indicator",
-    "SOGFSResult",
-    "first_similarities",
-    "indicator_step",
-    "similarity_step",
-    "solve_sogfs",
-    "symmetric_graph",
-    "unit_columns",
-]
 
 EPS = float(np.finfo(float).eps)
 # Sums of eigenvalues of L below which the graph counts as split into c, and into more than c.

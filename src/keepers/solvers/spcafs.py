@@ -28,7 +28,6 @@ from keepers.solvers.extrapolation import Extrapolation
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.saved_run import SavedRun
 
-__all__ = ["BlockRun", "Progress", "SPCAFSResult", "dense_is_cheaper", "solve_block", "solve_dense"]
 
 # Residual, relative to |S w_j|, at which an eigenproblem is left for the next weights. Looser, runs
 # ended in other minima than the dense iteration; below p = 1 there are many more of them, and 1e-3

@@ -25,7 +25,6 @@ from keepers.linalg.moments import row_blocks
 from keepers.linalg.quadratic_form import QuadraticForm
 from keepers.solvers.reweighting import first_weights, row_sparse_projection
 
-__all__ = ["UDFSResult", "local_scatter", "solve_udfs"]
 
 EPS = float(np.finfo(float).eps)
 

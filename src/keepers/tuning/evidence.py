@@ -24,7 +24,6 @@ import scipy.sparse as sp
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.ordering import nearest_first
 
-__all__ = ["Evidence", "Judge"]
 
 N_NEIGHBORS = 5
 MOST_SAMPLES = 1000

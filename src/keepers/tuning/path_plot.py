@@ -11,7 +11,6 @@ from keepers.exceptions import MissingDependencyError, ParameterError, shortened
 if TYPE_CHECKING:
     from keepers.tuning.path import SPCAFSPath
 
-__all__ = ["draw_counts", "draw_path", "draw_scores", "plain_decades"]
 
 MOST_LINES = 200
 LONGEST_NAME = 24

@@ -31,7 +31,6 @@ from keepers.selectors.table import Table, read_table, refuse_dask
 from keepers.tuning.evidence import Evidence, Judge
 from keepers.tuning.structure import Structure, find_structure
 
-__all__ = ["SettingsChoice", "Trial", "select_settings"]
 
 GAMMA_SHARES = (1e-5, 1.0)
 COMPONENTS = (1, 10, 30, 100)

@@ -17,8 +17,6 @@ from keepers.tuning.search import (
     select_settings,
 )
 
-__all__ = ["SPCAFSCV"]
-
 
 class SPCAFSCV(RankingSelector):
     """SPCAFS that chooses its settings, and how many features to keep, without labels.

@@ -32,7 +32,6 @@ from keepers.selectors.table import Table, read_table
 from keepers.tuning.false_selections import bound_false_selections
 from keepers.tuning.stability_index import measure_stability
 
-__all__ = ["StabilitySelector"]
 
 DEFAULT_SELECTOR: type[Any] = SPCAFS
 FEWEST_SAMPLES = 4

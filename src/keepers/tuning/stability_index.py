@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 from keepers._protocols import BoolArray
 from keepers.exceptions import DataError
 
-__all__ = ["Stability", "measure_stability"]
 
 EXCELLENT, POOR = 0.75, 0.4
 CONFIDENCE = 0.95

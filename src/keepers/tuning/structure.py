@@ -24,7 +24,6 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.spectrum import null_edge
 
-__all__ = ["Structure", "find_structure", "knee_of"]
 
 LEVEL = 0.01
 FOLDS = 10

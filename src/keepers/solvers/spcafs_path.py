@@ -25,7 +25,6 @@ from keepers.linalg.subspace import Subspace, orthonormal_subspace
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.spcafs import BlockRun
 
-__all__ = ["PathPoint", "find_path", "follow_path"]
 
 # PCA counts as recovered where the components explain this share of what PCA's do.
 RECOVERED = 0.999

@@ -17,7 +17,6 @@ from keepers.selectors.table import read_table, refuse_dask
 from keepers.solvers.path import PathPoint, find_path, follow_path
 from keepers.solvers.penalty import RowPenalty
 
-__all__ = ["SPCAFSPath", "spcafs_path"]
 
 POINT_TOL = 1e-4
 POINT_STEPS = 60
