@@ -7,9 +7,9 @@ import numpy as np
 from keepers._protocols import FloatArray, SymmetricOperator
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import principal_subspace
+from keepers.selectors.fitted_table import read_table
+from keepers.selectors.parameters import check_count
 from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import check_count
-from keepers.selectors.table import read_table
 
 
 # The mathematics: an operator in, one frozen result out. In the library: solvers/shared_variance.py
@@ -73,12 +73,16 @@ class SharedVariance(RankingSelector):
         self.max_correlation = max_correlation
         self.random_state = random_state
 
-    def _fit(self, X):
+    def check_parameters(self):
+        """Refuse settings outside their rules."""
+        super().check_parameters()
         check_count("n_components", self.n_components)
+
+    def _fit(self, X):
         table = read_table(self, X)
         width = min(self.n_components, table.X.shape[0] - 1, table.X.shape[1])
         scatter = as_scatter(table.X, table.moments, width)
-        result = shared_variance(scatter, width, self._generator())
+        result = shared_variance(scatter, width, self.random_generator())
         self.components_ = table.spread(result.components.T)
         self._store_ranking(table.spread(result.shares), table)
 

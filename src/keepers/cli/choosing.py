@@ -15,7 +15,7 @@ from keepers.cli.options import available_cores
 from keepers.cli.settings import make_selector, selector_class
 from keepers.data.table import LabelledTable
 from keepers.exceptions import DataError, KeepersWarning, ParameterError
-from keepers.selectors.table import read_table
+from keepers.selectors.fitted_table import read_table
 from keepers.tuning import SettingsChoice, Structure, find_structure, select_settings
 
 __all__ = [
@@ -81,7 +81,7 @@ def choose(
     allowed = np.setdiff1d(np.arange(table.n_features), never)
     X = X[:, allowed] if len(never) else X
     if isinstance(selector, selector_class("spcafs")):
-        selector._check_parameters()  # before the search, not after it
+        selector.check_parameters()  # before the search, not after it
         held = _held(given)
         found = search(X, None, held, seed=seed, threads=threads, quiet=quiet)
         structure, params = found.structure, {**found.best.params, **held}
@@ -160,7 +160,7 @@ def _structure(X: Any, seed: int) -> Structure:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KeepersWarning)
         usable = read_table(reader, X)
-    return find_structure(usable.X, reader._generator())
+    return find_structure(usable.X, reader.random_generator())
 
 
 def _strongest(found: SettingsChoice) -> str:

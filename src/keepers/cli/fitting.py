@@ -12,6 +12,7 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from threadpoolctl import threadpool_limits
 
 from keepers.cli.console import in_words, note, printable, spinner, stderr
+from keepers.data.table import LabelledTable
 from keepers.exceptions import KeepersWarning
 
 __all__ = ["StepsLeft", "fit_with_progress", "showing_steps"]
@@ -25,12 +26,8 @@ def fit_with_progress(
     Messages of the fit call the columns by these names.
     """
     beginning = f"{type(selector).__name__} on {X.shape[0]} x {X.shape[1]}"
-    selector._column_names = names
-    try:
-        with showing_steps(selector, beginning, threads=threads, quiet=quiet):
-            selector.fit(X)
-    finally:
-        del selector._column_names
+    with showing_steps(selector, beginning, threads=threads, quiet=quiet):
+        selector.fit(X if names is None else LabelledTable(X, names))
 
 
 @contextmanager

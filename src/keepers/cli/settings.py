@@ -57,9 +57,7 @@ def make_selector(method: str, k: int | None, settings: dict[str, Any], seed: in
     made = selector_class(method)(k, **settings)
     if "random_state" in made.get_params() and "random_state" not in settings:
         made.set_params(random_state=seed)
-    made._check_settings()
-    if hasattr(made, "_check_parameters"):
-        made._check_parameters()
+    made.check_parameters()
     return made
 
 

@@ -5,8 +5,8 @@ from keepers.selectors.dgufs import DGUFS
 from keepers.selectors.eufs import EUFS
 from keepers.selectors.laplacian_score import LaplacianScore
 from keepers.selectors.mcfs import MCFS
+from keepers.selectors.prune import prune_redundant
 from keepers.selectors.ranking import RankingSelector, TopFeatures
-from keepers.selectors.redundancy import prune_redundant
 from keepers.selectors.rne import RNE
 from keepers.selectors.sogfs import SOGFS
 from keepers.selectors.spcafs import SPCAFS

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from keepers.selectors.fitted_table import read_table
+from keepers.selectors.parameters import FeatureCount, Seed
 from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import FeatureCount, Seed
-from keepers.selectors.table import read_table
 
 __all__ = ["AllFeatures", "RandomScore", "VarianceScore"]
 

@@ -11,6 +11,7 @@ from keepers.data.blocks.arrays import ArrayBlocks
 from keepers.data.blocks.as_blocks import as_blocks
 from keepers.data.blocks.named_columns import column_labels, in_order, refuse_repeated
 from keepers.data.dask_blocks import is_dask, selected_columns
+from keepers.data.table import LabelledTable
 from keepers.data.wording import readable_size
 from keepers.exceptions import DataError, ParameterError, shortened
 from keepers.linalg.budget import Budget
@@ -24,9 +25,9 @@ from keepers.selectors.block_tables import (
 )
 from keepers.selectors.checkpoint import check_checkpoint
 from keepers.selectors.control import ControlledSelector, FeatureControl, check_control
+from keepers.selectors.fitted_table import FittedTable, refuse_other_columns, unlabelled, validated
 from keepers.selectors.memory import memory_budget
-from keepers.selectors.settings import check_count, check_feature_count, is_whole
-from keepers.selectors.table import FittedTable, validated
+from keepers.selectors.parameters import check_count, is_whole
 
 __all__ = ["BlockFitting"]
 
@@ -45,8 +46,9 @@ class BlockFitting(ControlledSelector):
     _column_labels_: Any
     """Of the first rows given to ``partial_fit``."""
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         """Refuse settings outside their rules: all that needs no data, before any are touched."""
+        super().check_parameters()
         memory_budget(self.memory_limit)
         check_control(
             penalty_weights=self.penalty_weights,
@@ -103,7 +105,9 @@ class BlockFitting(ControlledSelector):
         >>> selector.n_passes_
         1
         """
-        return self._fitting(lambda: self._fit_in_blocks(source))
+        with self._fitting():
+            self._fit_in_blocks(source)
+        return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows, and rank the features by all rows so far.
@@ -126,9 +130,7 @@ class BlockFitting(ControlledSelector):
         self : object
             The selector, fitted once there are rows enough.
         """
-        self._check_parameters()
-        check_feature_count(self.n_features_to_select)
-        self._check_limit()
+        self.check_parameters()
         if self.checkpoint is not None:
             raise ParameterError(
                 "partial_fit keeps no checkpoint, each call being a fit of its own; got "
@@ -158,20 +160,7 @@ class BlockFitting(ControlledSelector):
         if not is_dask(X):
             return super().transform(X)
         columns = np.flatnonzero(self.get_support())
-        if X.shape[1] != self.n_features_in_:
-            raise DataError(
-                f"X must have the {self.n_features_in_} columns of the fit; it has {X.shape[1]}."
-            )
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and hasattr(X, "columns"):
-            found = [str(name) for name in X.columns]
-            if found != list(names):
-                at = next(i for i, name in enumerate(found) if name != names[i])
-                raise DataError(
-                    "X must have the columns of the fit in the same order; column "
-                    f"{at} is {shortened(found[at])}, and {shortened(names[at])} in the fit. Pass "
-                    "X[list(selector.feature_names_in_)]."
-                )
+        refuse_other_columns(self, X.shape[1], getattr(X, "columns", None))
         return selected_columns(X, columns)
 
     def _accumulated(self, X: Any) -> ScatterSum:
@@ -202,22 +191,23 @@ class BlockFitting(ControlledSelector):
 
     def _read_summed(self, X: Any) -> ScatterTable | None:
         """A large tall array by its scatter, from a single pass with all threads; else None."""
-        if not isinstance(X, np.ndarray) or X.dtype not in (np.float32, np.float64):
+        values = unlabelled(X)
+        if not isinstance(values, np.ndarray) or values.dtype not in (np.float32, np.float64):
             return None
-        if X.ndim != 2 or X.size < TALL_SIZE:
+        if values.ndim != 2 or values.size < TALL_SIZE:
             return None
-        n_samples, n_features = X.shape
+        n_samples, n_features = values.shape
         if n_features > min(SMALL_SIDE, n_samples // 2):
             return None
         source = ArrayBlocks(validated(self, X), "X")
         return read_by_scatter(self, source, source.total, sketched=self.checkpoint is not None)
 
     def _fit_in_blocks(self, given: Any) -> None:
-        self._check_parameters()
-        source = as_blocks(given)
+        source = as_blocks(unlabelled(given))
+        names = given.feature_names if isinstance(given, LabelledTable) else source.feature_names
         self.n_features_in_ = source.n_features
-        if source.feature_names is not None:
-            self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
         self._check_columns(source.n_features)
         read = read_blocks(
             self,

@@ -27,7 +27,7 @@ from keepers.linalg.shifted import NotFiniteError, near_own_mean
 from keepers.linalg.sketch import TableSketch
 from keepers.linalg.streamed import CountedPasses, StreamedScatter
 from keepers.linalg.sums import RowCollection, ScatterSum, SketchSum, SumWithSketch
-from keepers.selectors.table import (
+from keepers.selectors.fitted_table import (
     FittedTable,
     read_table,
     refuse_unrepresentable,
@@ -158,7 +158,7 @@ def read_blocks(
 
     ``sketched``: whether `FittedTable.sketch` will be asked for; the rows may not come again.
     """
-    names = source.feature_names
+    names = getattr(selector, "feature_names_in_", None)
     passes = CountedPasses(source)
     table: FittedTable
     route = choose_route(source, budget, width)
@@ -169,7 +169,7 @@ def read_blocks(
             begin = partial(_RowsWithin, budget.n_bytes)
             table = read_table(selector, passes.total(begin).stacked())
             if names is not None:
-                selector.feature_names_in_ = np.asarray(names, dtype=object)
+                selector.feature_names_in_ = names
         else:
             table = _read_by_stream(selector, passes, budget)
     except NotFiniteError as error:

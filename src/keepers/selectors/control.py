@@ -15,9 +15,9 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.data.wording import closest, listed
 from keepers.exceptions import ParameterError, shortened
 from keepers.linalg.ordering import best_first, levels
+from keepers.selectors.fitted_table import FittedTable
+from keepers.selectors.parameters import check_feature_count, count_features, is_real, is_whole
 from keepers.selectors.ranking import RankingSelector, TopFeatures
-from keepers.selectors.settings import check_feature_count, count_features, is_real, is_whole
-from keepers.selectors.table import FittedTable
 from keepers.solvers.penalty import RowPenalty, group_costs
 
 __all__ = ["ControlledSelector", "FeatureControl", "check_control", "read_control"]

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, ParameterError, shortened
 from keepers.linalg.proximal import row_norms
+from keepers.selectors.fitted_table import read_table
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.neighbours import binary_graph, cap_neighbors
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import (
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_choice,
@@ -20,7 +20,7 @@ from keepers.selectors.settings import (
     check_positive,
     count_features,
 )
-from keepers.selectors.table import read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.dgufs import (
     RUNAWAY,
     ADMMResult,
@@ -148,7 +148,6 @@ class DGUFS(RankingSelector):
         self.random_state = random_state
 
     def _fit(self, X: Any) -> None:
-        self._check_parameters()
         table = read_table(self, X)
         values = np.asarray(table.X, dtype=np.float64)
         n_samples, n_usable = values.shape
@@ -170,7 +169,9 @@ class DGUFS(RankingSelector):
         self.n_clusters_ = n_clusters
         self._store_ranking(table.spread(scores), table)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_choice("solver", self.solver, ("bcd", "admm"))
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
@@ -201,7 +202,7 @@ class DGUFS(RankingSelector):
     def _solve_bcd(
         self, X: FloatArray, graph: sp.csr_array, n_selected: int, n_clusters: int
     ) -> BCDResult:
-        rng = self._generator()
+        rng = self.random_generator()
         result = solve_bcd(
             X, graph, n_selected, n_clusters, beta=self.beta, max_iter=self.max_iter, rng=rng
         )

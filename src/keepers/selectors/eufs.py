@@ -12,16 +12,16 @@ from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning
 from keepers.linalg.graph import laplacian
 from keepers.linalg.proximal import row_norms
+from keepers.selectors.fitted_table import read_table
 from keepers.selectors.neighbours import cap_neighbors, heat_graph
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import (
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_choice,
     check_count,
     check_positive,
 )
-from keepers.selectors.table import read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.eufs import EUFSResult, Start, solve_eufs, start_from_labels, vanishing_alpha
 
 __all__ = ["EUFS"]
@@ -150,7 +150,6 @@ class EUFS(RankingSelector):
         self.random_state = random_state
 
     def _fit(self, X: Any) -> None:
-        self._check_parameters()
         table = read_table(self, X)
         # In one layout: the iteration amplifies what rounding makes of another.
         values = np.ascontiguousarray(table.X, dtype=np.float64)
@@ -185,7 +184,9 @@ class EUFS(RankingSelector):
         scores = _scores(norms, result.last_norms, result.pulls)
         self._store_ranking(table.spread(scores), table)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
         if isinstance(self.alpha, str):

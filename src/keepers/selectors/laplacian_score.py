@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from keepers.selectors.fitted_table import read_table
 from keepers.selectors.neighbours import binary_graph, cap_neighbors, heat_graph
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import (
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_choice,
@@ -12,7 +12,7 @@ from keepers.selectors.settings import (
     check_flag,
     check_positive,
 )
-from keepers.selectors.table import read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.laplacian_score import WORST_SCORE, laplacian_scores
 
 __all__ = ["LaplacianScore"]
@@ -99,13 +99,12 @@ class LaplacianScore(RankingSelector):
         self.random_state = random_state
 
     def _fit(self, X: Any) -> None:
-        self._check_parameters()
         table = read_table(self, X)
         n_neighbors = cap_neighbors(self.n_neighbors, table.X.shape[0])
         if self.weights == "binary":
             graph = binary_graph(table.X, n_neighbors, self_loops=self.self_loops)
         else:
-            rng = self._generator()
+            rng = self.random_generator()
             graph = heat_graph(
                 table.X, n_neighbors, self.bandwidth, rng, self_loops=self.self_loops
             )
@@ -113,7 +112,9 @@ class LaplacianScore(RankingSelector):
         self.laplacian_scores_ = table.spread(result.scores, fill=WORST_SCORE)
         self._store_ranking(0.0 - self.laplacian_scores_, table)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_count("n_neighbors", self.n_neighbors)
         check_choice("weights", self.weights, ("heat", "binary"))
         if self.bandwidth is not None:

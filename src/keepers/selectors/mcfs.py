@@ -7,17 +7,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers.exceptions import ConvergenceWarning, DataWarning
+from keepers.selectors.fitted_table import FittedTable, read_table
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.neighbours import cap_neighbors, heat_graph
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import (
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_count,
     check_positive,
     count_features,
 )
-from keepers.selectors.table import FittedTable, read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.mcfs import Embedding, MCFSResult, embed, solve_mcfs
 
 __all__ = ["MCFS"]
@@ -122,7 +122,6 @@ class MCFS(RankingSelector):
         self.random_state = random_state
 
     def _fit(self, X: Any) -> None:
-        self._check_parameters()
         table = read_table(self, X)
         values = _in_double(table.X)
         n_samples = values.shape[0]
@@ -130,7 +129,7 @@ class MCFS(RankingSelector):
         n_vectors = _cap_vectors(self.n_clusters, n_samples)
         n_neighbors = cap_neighbors(self.n_neighbors, n_samples)
         _refuse_large_gram(values.shape, cardinality, n_vectors)
-        rng = self._generator()
+        rng = self.random_generator()
         graph = heat_graph(values, n_neighbors, self.bandwidth, rng)
         embedding = embed(graph, n_vectors, rng)
         result = solve_mcfs(values, embedding.Y, cardinality, float(self.ridge))
@@ -143,7 +142,9 @@ class MCFS(RankingSelector):
         self.converged_ = embedding.converged
         self._store_ranking(table.spread(result.scores), table)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
         check_positive("ridge", self.ridge, zero=True)

@@ -18,7 +18,7 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.exceptions import DataWarning, ParameterError
 from keepers.linalg.graph import NeighbourList, graph_defect, heat_weights, union_graph
 from keepers.linalg.moments import row_blocks
-from keepers.selectors.settings import check_count, check_positive
+from keepers.selectors.parameters import check_count, check_positive
 
 __all__ = [
     "binary_graph",

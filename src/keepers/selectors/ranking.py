@@ -1,6 +1,7 @@
 """What every selector shares: a ranking of the features, and the first k of it."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -13,15 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.data.in_memory import canonical_sparse
+from keepers.data.table import LabelledTable
 from keepers.linalg.ordering import best_first
 from keepers.linalg.redundancy import unlike_the_better
-from keepers.selectors.settings import (
+from keepers.selectors.fitted_table import FittedTable, validated
+from keepers.selectors.parameters import (
     check_feature_count,
     check_max_correlation,
     check_seed,
     count_features,
 )
-from keepers.selectors.table import FittedTable
 
 __all__ = ["RankingSelector", "TopFeatures"]
 
@@ -74,9 +76,6 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     max_correlation: float | None = None
     """A parameter of every selector but `AllFeatures`."""
 
-    _column_names: np.ndarray | None = None
-    """Names for the columns of an X that has none, set by a caller that knows them."""
-
     def __sklearn_tags__(self) -> Tags:
         """CSR and CSC are welcome, unless the method says why not."""
         tags = super().__sklearn_tags__()
@@ -88,8 +87,9 @@ class RankingSelector(SelectorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix of shape (n_samples, n_features)
-            The table: one row a sample, one column a feature.
+        X : array, data frame, sparse matrix or LabelledTable of shape (n_samples, n_features)
+            The table: one row a sample, one column a feature. A `LabelledTable` is what
+            `keepers.datasets.open_table` returns; its labels are not looked at.
         y : ignored
             Present for API consistency; no method here looks at labels.
 
@@ -98,27 +98,34 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         self : object
             The fitted selector.
         """
-        return self._fitting(lambda: self._fit(X))
+        with self._fitting():
+            self._fit(X)
+        return self
 
-    def _fitting(self, work: Callable[[], None]) -> Self:
-        """Do the work of a fit; nothing fitted before or half fitted stays behind."""
+    @contextmanager
+    def _fitting(self) -> Iterator[None]:
+        """Check the parameters first; nothing fitted before or half fitted stays behind."""
         self._forget()
         try:
-            self._check_settings()
-            work()
+            self.check_parameters()
+            yield
         except BaseException:
             self._forget()
             raise
-        return self
 
-    def _check_settings(self) -> None:
-        """Refuse settings that every selector has and that are outside their rules."""
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data.
+
+        ``fit`` calls it first. A subclass extends it by the rules of its own parameters.
+
+        Raises
+        ------
+        ParameterError
+            Names the rule, the value and what to give instead.
+        """
         check_feature_count(self.n_features_to_select)
-        self._check_limit()
-        check_seed(getattr(self, "random_state", None))
-
-    def _check_limit(self) -> None:
         check_max_correlation(self.max_correlation)
+        check_seed(getattr(self, "random_state", None))
 
     def _forget(self) -> None:
         """Drop everything learned from data."""
@@ -180,8 +187,14 @@ class RankingSelector(SelectorMixin, BaseEstimator):
             return unlike_first
         return np.concatenate([order[always[order]], unlike_first[~always[unlike_first]]])
 
-    def _generator(self) -> np.random.Generator:
-        """The random numbers of one fit, from ``random_state``."""
+    def random_generator(self) -> np.random.Generator:
+        """The random numbers of one fit, from ``random_state``.
+
+        Returns
+        -------
+        numpy.random.Generator
+            The same at every call for an integer ``random_state``.
+        """
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def transform(self, X: Any) -> Any:
@@ -189,7 +202,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        X : array, data frame, sparse matrix or LabelledTable of shape (n_samples, n_features)
             A table with the columns of the one fitted.
 
         Returns
@@ -197,6 +210,9 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         array, data frame or sparse matrix
             The kept columns, in the order of X.
         """
+        if isinstance(X, LabelledTable):
+            columns = self.get_support(indices=True)
+            return validated(self, X, reset=False, fewest=1)[:, columns]
         # SciPy would follow indices that lie outside of the matrix.
         return super().transform(canonical_sparse(X) if sp.issparse(X) else X)
 

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from keepers._protocols import FloatArray
 from keepers.exceptions import DataWarning
 from keepers.linalg.reconstruction import reconstruction_residual, reconstruction_weights
+from keepers.selectors.fitted_table import read_table
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import (
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_choice,
@@ -20,7 +20,7 @@ from keepers.selectors.settings import (
     check_positive,
     count_features,
 )
-from keepers.selectors.table import read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.rne import gram_count, solve_rne
 
 __all__ = ["RNE"]
@@ -138,7 +138,6 @@ class RNE(RankingSelector):
         self.random_state = random_state
 
     def _fit(self, X: Any) -> None:
-        self._check_parameters()
         table = read_table(self, X)
         n_samples, n_usable = table.X.shape
         width = min(count_features(self.n_features_to_select, table.n_features), n_usable)
@@ -152,7 +151,7 @@ class RNE(RankingSelector):
                 DataWarning,
                 stacklevel=3,
             )
-        rng = self._generator()
+        rng = self.random_generator()
         starts = (rng.random((n_usable, width)) for _ in range(self.n_init))
         result = solve_rne(
             residual, starts, alpha=float(self.alpha), max_iter=self.max_iter, tol=self.tol
@@ -164,7 +163,9 @@ class RNE(RankingSelector):
         self.orthogonality_gap_ = result.orthogonality_gap
         self._store_ranking(table.spread(result.squared_row_norms), table)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_count("n_neighbors", self.n_neighbors)
         check_positive("alpha", self.alpha, hint="The authors' program fixes it at 1000.")
         check_count("n_init", self.n_init)

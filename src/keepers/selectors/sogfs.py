@@ -8,17 +8,17 @@ import numpy as np
 from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataError, DataWarning
 from keepers.linalg.graph import union_graph
+from keepers.selectors.fitted_table import read_table
 from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours, warn_of_defect
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
-from keepers.selectors.settings import (
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_count,
     check_positive,
     count_features,
 )
-from keepers.selectors.table import read_table
+from keepers.selectors.ranking import RankingSelector
+from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
 from keepers.selectors.threads import quiet_threads
 from keepers.solvers.reweighting import break_ties_by_cost, count_live
 from keepers.solvers.sogfs import SOGFSResult, solve_sogfs, unit_columns
@@ -147,7 +147,6 @@ class SOGFS(RankingSelector):
         return self.n_components is None
 
     def _fit(self, X: Any) -> None:
-        self._check_parameters()
         table = read_table(self, X)
         n_samples, n_usable = table.X.shape
         n_neighbors = self._cap_neighbors(n_samples)
@@ -155,7 +154,7 @@ class SOGFS(RankingSelector):
         n_wanted = count_features(self.n_features_to_select, table.n_features)
         width = self._count_components(n_clusters, n_wanted, n_usable)
         refuse_quadratic_form("SOGFS", n_samples, n_usable)
-        rng = self._generator()
+        rng = self.random_generator()
         values = unit_columns(np.asarray(table.X, dtype=np.float64) - table.moments.mean)
         self._warn_of_defect(values, n_neighbors)
         with quiet_threads(min(values.shape)):
@@ -184,7 +183,9 @@ class SOGFS(RankingSelector):
         scores = break_ties_by_cost(result.squared_norms, result.cost)
         self._store_ranking(table.spread(scores), table)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
         if self.n_components is not None:

@@ -18,20 +18,19 @@ from keepers.linalg.subspace import Subspace
 from keepers.selectors.block_fitting import BlockFitting
 from keepers.selectors.checkpoint import Checkpoint, SavedFit
 from keepers.selectors.control import FeatureControl, read_control
+from keepers.selectors.fitted_table import FittedTable, read_table, unlabelled
 from keepers.selectors.memory import refuse_past_memory
-from keepers.selectors.settings import (
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_callback,
     check_choice,
     check_count,
     check_positive,
-    check_seed,
     check_verbose,
     is_real,
     is_whole,
 )
-from keepers.selectors.table import FittedTable, read_table
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.saved_run import SavedRun
 from keepers.solvers.spcafs import (
@@ -240,17 +239,17 @@ class SPCAFS(BlockFitting):
         self.callback = callback
 
     def _fit(self, X: Any) -> None:
-        if is_dask(X) or is_large_map(X):
+        values = unlabelled(X)
+        if is_dask(values) or is_large_map(values):
             self._fit_in_blocks(X)
             return
-        self._check_parameters()
         self._fit_table(self._read_summed(X) or read_table(self, X))
 
     def _fit_table(self, everything: FittedTable) -> None:
         control = self._read_control(everything.n_features)
         table = control.allowed(everything).scaled(float(self.scaling))
         control.count_to_select(self.n_features_to_select)  # refused here, before any work
-        rng = self._generator()
+        rng = self.random_generator()
         scatter = table.scatter(self._expected_components())
         penalty = control.penalty(1.0, float(self.p), float(self.eps), table.usable)
         checkpoint = self._open_checkpoint(everything, control)
@@ -331,7 +330,8 @@ class SPCAFS(BlockFitting):
         named = ("n_components", "gamma", "p", "scaling", "eps", "solver", "tol")
         return {name: _plain(getattr(self, name)) for name in named}
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
         check_choice("solver", self.solver, ("auto", "block", "dense"))
         check_positive("p", self.p, at_most=1.0, hint="p = 1 is the convex-like default.")
         check_positive("eps", self.eps, at_most=1.0, hint="It smooths squared row norms at zero.")
@@ -348,8 +348,7 @@ class SPCAFS(BlockFitting):
         if not share and not (isinstance(m, str) and m == "auto"):
             check_count("n_components", m, hint="Or a share in (0, 1), or 'auto'.")
         check_verbose(self.verbose)
-        check_seed(self.random_state)
-        super()._check_parameters()
+        super().check_parameters()
 
     def _read_control(self, n_features: int) -> FeatureControl:
         """What the user decided before the data do."""

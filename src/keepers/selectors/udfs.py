@@ -8,10 +8,9 @@ import numpy as np
 from keepers.exceptions import ConvergenceWarning
 from keepers.linalg.graph import union_graph
 from keepers.linalg.quadratic_form import LaplacianForms, QuadraticForm
+from keepers.selectors.fitted_table import read_table
 from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours, warn_of_defect
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
-from keepers.selectors.settings import (
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_choice,
@@ -20,7 +19,8 @@ from keepers.selectors.settings import (
     check_positive,
     count_features,
 )
-from keepers.selectors.table import read_table
+from keepers.selectors.ranking import RankingSelector
+from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
 from keepers.selectors.threads import quiet_threads
 from keepers.solvers.reweighting import break_ties_by_cost, count_live
 from keepers.solvers.udfs import UDFSResult, local_scatter, solve_udfs
@@ -142,13 +142,12 @@ class UDFS(RankingSelector):
         self.tie_breaker = tie_breaker
 
     def _fit(self, X: Any) -> None:
-        self._check_parameters()
         table = read_table(self, X)
         values = np.asarray(table.X, dtype=np.float64) - table.moments.mean
         n_samples, n_usable = values.shape
         n_clusters = cap_columns("n_clusters", self.n_clusters, n_usable)
         refuse_quadratic_form("UDFS", n_samples, n_usable)
-        rng = self._generator()
+        rng = self.random_generator()
         neighbours = nearest_neighbours(values, cap_neighbors(self.n_neighbors, n_samples))
         warn_of_defect(neighbours, union_graph(neighbours))
         forms = LaplacianForms.of(values)
@@ -178,7 +177,9 @@ class UDFS(RankingSelector):
         scores = break_ties_by_cost(result.squared_norms, form.diagonal())
         self._store_ranking(table.spread(scores), table)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
         check_positive("regularization", self.regularization, hint="The paper's lambda.")

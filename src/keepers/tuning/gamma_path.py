@@ -11,9 +11,9 @@ from keepers.exceptions import ParameterError, shortened
 from keepers.linalg.ordering import levels
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import leading_spectrum
-from keepers.selectors.settings import check_callback, check_count, is_whole
+from keepers.selectors.fitted_table import read_table, refuse_dask
+from keepers.selectors.parameters import check_callback, check_count, is_whole
 from keepers.selectors.spcafs import SPCAFS, check_component_count
-from keepers.selectors.table import read_table, refuse_dask
 from keepers.solvers.path import PathPoint, find_path, follow_path
 from keepers.solvers.penalty import RowPenalty
 
@@ -155,11 +155,11 @@ def spcafs_path(
         tol=tol,
         random_state=random_state,
     )
-    selector._check_parameters()
+    selector.check_parameters()
     check_callback(callback)
     refuse_dask(X, "The path", "it solves many problems on a table in memory.")
     table = read_table(selector, X)
-    rng = selector._generator()
+    rng = selector.random_generator()
     scatter = as_scatter(table.X, table.moments, n_components if is_whole(n_components) else 10)
     check_component_count(n_components, table.n_samples, len(table.usable))
     pca = leading_spectrum(

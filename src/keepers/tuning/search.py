@@ -17,8 +17,8 @@ from keepers.linalg.ordering import levels
 from keepers.linalg.redundancy import unlike_the_better
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import principal_subspace
-from keepers.selectors.ranking import FEWEST_COMPARED
-from keepers.selectors.settings import (
+from keepers.selectors.fitted_table import Table, read_table, refuse_dask
+from keepers.selectors.parameters import (
     check_count,
     check_feature_count,
     check_max_correlation,
@@ -26,8 +26,8 @@ from keepers.selectors.settings import (
     count_features,
     is_real,
 )
+from keepers.selectors.ranking import FEWEST_COMPARED
 from keepers.selectors.spcafs import SPCAFS
-from keepers.selectors.table import Table, read_table, refuse_dask
 from keepers.tuning.evidence import Evidence, Judge
 from keepers.tuning.structure import Structure, find_structure
 
@@ -176,7 +176,7 @@ def select_settings(
     selector = SPCAFS(random_state=random_state)
     refuse_dask(X, "Choosing settings", "every choice is weighed by neighbours in the whole table.")
     table = read_table(selector, X)
-    rng = selector._generator()
+    rng = selector.random_generator()
     structure = find_structure(table.X, rng)
     if n_features_to_select is None:
         wanted = structure.n_features_to_select
@@ -222,7 +222,7 @@ def _checked_grid(
         )
     ]
     for settings in grid:  # before any work
-        SPCAFS(**{name: settings[name] for name in FITTED})._check_parameters()
+        SPCAFS(**{name: settings[name] for name in FITTED}).check_parameters()
     return grid
 
 

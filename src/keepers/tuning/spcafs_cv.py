@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from keepers.exceptions import DataWarning, InactiveRowsWarning
+from keepers.selectors.parameters import check_feature_count, check_seed
 from keepers.selectors.ranking import RankingSelector
 from keepers.selectors.spcafs import SPCAFS
 from keepers.tuning.search import (
@@ -109,8 +110,10 @@ class SPCAFSCV(RankingSelector):
         self.n_jobs = n_jobs
         self.callback = callback
 
-    def _check_limit(self) -> None:
-        """The limits are many, and `select_settings` checks them."""
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules; `select_settings` checks those to be tried."""
+        check_feature_count(self.n_features_to_select)
+        check_seed(self.random_state)
 
     def _fit(self, X: Any) -> None:
         choice = select_settings(

@@ -25,10 +25,10 @@ from keepers.exceptions import (
     shortened,
 )
 from keepers.linalg.moments import column_moments
+from keepers.selectors.fitted_table import Table, read_table
+from keepers.selectors.parameters import check_callback, check_count, check_positive, count_features
 from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import check_callback, check_count, check_positive, count_features
 from keepers.selectors.spcafs import SPCAFS
-from keepers.selectors.table import Table, read_table
 from keepers.tuning.false_selections import bound_false_selections
 from keepers.tuning.stability_index import measure_stability
 
@@ -149,7 +149,6 @@ class StabilitySelector(RankingSelector):
         return getattr(self.selector, "why_not_sparse", None)
 
     def _fit(self, X: Any) -> None:
-        self._check_parameters()
         base = DEFAULT_SELECTOR() if self.selector is None else self.selector
         table = read_table(self, X)
         n_samples, n_usable = table.X.shape
@@ -158,7 +157,7 @@ class StabilitySelector(RankingSelector):
                 f"Stability needs at least {FEWEST_SAMPLES} samples, two in each half; X has "
                 f"{n_samples}."
             )
-        rng = self._generator()
+        rng = self.random_generator()
         whole = _fit_to_all(base, X, int(rng.integers(2**31 - 1)))
         kept = min(whole.n_features_to_select_, n_usable)
         selections, rank_sum = self._select_from_halves(
@@ -167,7 +166,9 @@ class StabilitySelector(RankingSelector):
         self.selector_ = whole
         self._store(table, selections, rank_sum)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         if self.selector is not None and not isinstance(self.selector, RankingSelector):
             raise ParameterError(
                 "selector must be a selector of this library, such as SPCAFS(50), or None; got "

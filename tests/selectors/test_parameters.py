@@ -5,7 +5,7 @@ import pytest
 
 from keepers.exceptions import ParameterError
 from keepers.selectors import RandomScore, all_selectors
-from keepers.selectors.settings import check_count, check_positive, check_seed
+from keepers.selectors.parameters import check_count, check_positive, check_seed
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,9 @@ def test_every_seed_that_numpy_can_start_from_is_taken(value):
 
 
 def test_every_selector_checks_its_settings_before_the_data():
-    for name, selector in all_selectors().items():
+    for selector in all_selectors().values():
         if "random_state" in selector().get_params():
             with pytest.raises(ParameterError, match="random_state"):
                 selector(random_state=-1).fit("no table at all")
-        assert hasattr(selector(), "_check_settings"), name
+        with pytest.raises(ParameterError, match="n_features_to_select"):
+            selector(n_features_to_select=0).check_parameters()

@@ -8,8 +8,8 @@ from keepers._protocols import IndexArray
 from keepers.exceptions import ParameterError
 from keepers.linalg.redundancy import unlike_the_better
 from keepers.selectors.baselines import VarianceScore
-from keepers.selectors.settings import check_count, check_max_correlation
-from keepers.selectors.table import read_table
+from keepers.selectors.fitted_table import read_table
+from keepers.selectors.parameters import check_count, check_max_correlation
 
 __all__ = ["prune_redundant"]
 

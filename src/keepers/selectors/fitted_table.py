@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers.data.dask_blocks import is_dask
 from keepers.data.in_memory import describe_missing, numeric_input
+from keepers.data.table import LabelledTable
 from keepers.data.wording import listed
-from keepers.exceptions import DataError, DataWarning, warn_caller
+from keepers.exceptions import DataError, DataWarning, shortened, warn_caller
 from keepers.linalg.moments import ColumnMoments, column_moments, scaled_columns
 from keepers.linalg.redundancy import ColumnCorrelations, Correlations
 from keepers.linalg.scatter import as_scatter
@@ -160,7 +161,7 @@ def read_table(selector: Any, X: Any) -> Table:
     """Validate X for ``selector``, leave out constant columns, and measure the rest."""
     refuse_dask(X, type(selector).__name__, selector.why_not_dask)
     if selector.why_not_sparse is not None:
-        _refuse_sparse(selector, X)
+        _refuse_sparse(selector, unlabelled(X))
     values = validated(selector, X)
     moments = column_moments(values)
     refuse_unrepresentable(values, moments)
@@ -217,27 +218,57 @@ def usable_columns(selector: Any, moments: ColumnMoments, *, quiet: bool = False
 
 
 def validated(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> Any:
-    """scikit-learn's checks and our own, with messages that name the columns at fault."""
+    """scikit-learn's checks and our own, with messages that name the columns at fault.
+
+    The names of a `LabelledTable` are those of a data frame: a fit (``reset``) keeps them, and
+    later tables are compared with them.
+    """
+    names = None
+    if isinstance(X, LabelledTable):
+        X, names = X.X, X.feature_names
+        if not reset:
+            refuse_other_columns(selector, X.shape[1], names)
     X = numeric_input(X)
-    names = getattr(selector, "_column_names", None)
+    rules: dict[str, Any] = {
+        "accept_sparse": ("csr", "csc"),
+        "dtype": (np.float64, np.float32),
+        "ensure_min_samples": fewest,
+    }
     try:
         with np.errstate(all="ignore"):
-            values = validate_data(
-                selector,
-                X,
-                accept_sparse=("csr", "csc"),
-                dtype=(np.float64, np.float32),
-                ensure_min_samples=fewest,
-                reset=reset,
-            )
+            if names is not None and not reset:
+                return check_array(X, **rules)  # names were compared, and scikit-learn sees none
+            values = validate_data(selector, X, reset=reset, **rules)
     except (ValueError, TypeError) as error:
         explanation = describe_missing(X, names)
         if explanation is None:
             raise
         raise DataError(explanation) from error
-    if reset and names is not None:
+    if names is not None:
         selector.feature_names_in_ = names
     return values
+
+
+def unlabelled(X: Any) -> Any:
+    """The values of a `LabelledTable`; anything else as it is."""
+    return X.X if isinstance(X, LabelledTable) else X
+
+
+def refuse_other_columns(selector: Any, n_columns: int, names: Any = None) -> None:
+    """Raise unless these are the columns of the fit, in their order, as far as names are known."""
+    n_features = selector.n_features_in_
+    if n_columns != n_features:
+        raise DataError(f"X must have the {n_features} columns of the fit; it has {n_columns}.")
+    fitted = getattr(selector, "feature_names_in_", None)
+    if fitted is None or names is None:
+        return
+    for at, (name, expected) in enumerate(zip(names, fitted, strict=True)):
+        if str(name) != str(expected):
+            raise DataError(
+                f"X must have the columns of the fit in the same order; column {at} is "
+                f"{shortened(str(name))}, and {shortened(str(expected))} in the fit. Put "
+                "them in the order of selector.feature_names_in_."
+            )
 
 
 def refuse_unrepresentable(values: Any, moments: ColumnMoments) -> None:
