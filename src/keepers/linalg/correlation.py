@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.moments import ColumnMoments
 
-
 # Candidates that are compared with all the kept ones in a single product.
 _AT_ONCE = 256
 # Copies of a feature correlate at 1 but for this; a limit of 1 lets them pass.

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.moments import row_blocks
 
-
 # Below this, a degree is the sum of weights that underflowed.
 _VANISHED = 1e-200
 # Added to the diagonal of a singular G, as a share of its trace: the authors of RNE take it too.

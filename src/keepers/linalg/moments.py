@@ -1,7 +1,7 @@
 """Column means and centred sums of squares, in two passes, for every in-memory storage.
 
-The textbook E[x^2] - E[x]^2 has no correct digit once the mean is 1e8 times the spread, so
-everything here centres before it squares, and then removes what rounding left in the mean.
+The textbook E[x^2] - E[x]^2 has no correct digit once the mean is 1e8 times the standard deviation,
+so everything here centres before it squares, and then removes what rounding left in the mean.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-
 
 CONSTANT_RATIO = 1e-12
 # Sums of squares that float32 holds, with room for what is made of them.
@@ -76,7 +75,7 @@ def _dense_moments(X: FloatArray) -> ColumnMoments:
         centred = X[rows] - mean
         residue += centred.sum(axis=0)
         squares += np.einsum("ij,ij->j", centred, centred)
-    return _with_exact_mean(n_samples, mean, residue, squares)
+    return _correct_mean(n_samples, mean, residue, squares)
 
 
 def _sparse_moments(X: Any) -> ColumnMoments:
@@ -94,7 +93,7 @@ def _sparse_moments(X: Any) -> ColumnMoments:
         centred = values - mean[columns]
         residue += np.bincount(columns, weights=centred, minlength=n_features)
         squares += np.bincount(columns, weights=centred * centred, minlength=n_features)
-    return _with_exact_mean(n_samples, mean, residue, squares)
+    return _correct_mean(n_samples, mean, residue, squares)
 
 
 def _stored_pieces(X: Any) -> Iterator[tuple[IndexArray, FloatArray]]:
@@ -108,7 +107,7 @@ def _stored_pieces(X: Any) -> Iterator[tuple[IndexArray, FloatArray]]:
         yield columns, X.data[piece].astype(np.float64, copy=False)
 
 
-def _with_exact_mean(
+def _correct_mean(
     n_samples: int, mean: FloatArray, residue: FloatArray, squares: FloatArray
 ) -> ColumnMoments:
     """Shift the provisional mean by what the centred columns still sum to."""

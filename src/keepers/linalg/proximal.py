@@ -62,7 +62,7 @@ def rank_threshold(A: FloatArray, eta: float) -> SpectralPart:
     """
     symmetric = (A + A.T) / 2
     smallest = float(np.sqrt(eta))
-    # No eigenvalue exceeds the largest absolute row sum: often that settles it without any.
+    # No eigenvalue exceeds the largest absolute row sum: often that is enough to know.
     if np.abs(symmetric).sum(axis=1).max() <= smallest:
         return SpectralPart(np.zeros(0), np.zeros((len(symmetric), 0)))
     values, vectors = eigh(symmetric, subset_by_value=(smallest, np.inf))

@@ -21,7 +21,6 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray, SmallSide, Sym
 from keepers.linalg import storage
 from keepers.linalg.moments import ColumnMoments, row_blocks
 
-
 # Past this ratio of mean to spread, taking the mean off the product instead of off X would cost
 # more than two of the digits of X: such data are centred in a copy.
 HARMLESS_MEAN = 100.0
@@ -114,7 +113,8 @@ class FactoredScatter:
         return DenseScatter(part.dense()) if part._forming_pays() else part
 
     def _forming_pays(self) -> bool:
-        return forming_pays(*self.X.shape, _TYPICAL_WIDTH)
+        n_samples, n_features = self.X.shape
+        return forming_pays(n_samples, n_features, _TYPICAL_WIDTH)
 
     def dense(self) -> FloatArray:
         """S itself."""

@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_info
 
 from keepers._protocols import FloatArray, IndexArray
 
-
 # Below so many stored entries starting threads takes longer than they save.
 WORTH_THREADS = 2_000_000
 MOST_THREADS = 8
@@ -40,7 +39,7 @@ def as_array(X: Any) -> FloatArray:
     return np.asarray(X.toarray() if sp.issparse(X) else X)
 
 
-def scaled_columns(X: Any, factors: FloatArray) -> Any:
+def scale_columns(X: Any, factors: FloatArray) -> Any:
     """Every column of X times its factor, in the precision of X."""
     cast = factors.astype(X.dtype, copy=False)
     return (X @ sp.diags(cast)).asformat(X.format) if sp.issparse(X) else X * cast

@@ -1,7 +1,7 @@
 """The scatter of a table that is read in blocks, and is too large to be held.
 
-Every product reads the table once. Once most rows of W have died, the rest of the iteration needs
-few columns: their scatter is summed, or they are taken into memory, in a single pass, and no
+Every product reads the table once. Once most rows of W are inactive, the rest of the iteration
+needs few columns: their scatter is summed, or they are taken into memory, in a single pass, and no
 further pass is needed until the rows set aside are looked at again.
 """
 
@@ -17,9 +17,8 @@ from keepers.exceptions import DataError
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import HARMLESS_MEAN, DenseScatter, as_scatter, forming_pays
 from keepers.linalg.sketch import differs, same_means, sketch_vectors
-from keepers.linalg.storage import scaled_columns
+from keepers.linalg.storage import scale_columns
 from keepers.linalg.sums import ProductSum, RowCollection, ScatterSum
-
 
 # The number of components is not known here; it shifts the balance only a little.
 _TYPICAL_WIDTH = 10
@@ -197,7 +196,7 @@ class StreamedScatter:
         X = collected.stack()
         self.passes.refuse_other_rows(n_samples, column_moments(X).mean - moments.mean, moments)
         if np.any(self.factors != 1.0):
-            X = scaled_columns(X, self.factors)
+            X = scale_columns(X, self.factors)
         X = X.astype(self.moments.precision_for(X.dtype), copy=False)
         return as_scatter(X, self.moments.scaled(self.factors), _TYPICAL_WIDTH)
 

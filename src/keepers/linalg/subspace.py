@@ -20,11 +20,10 @@ from scipy.linalg import eigh
 
 from keepers._protocols import FloatArray, SymmetricOperator
 
-
 # Below this, a direction of the 2m-dimensional space is rounding noise (relative, squared norm).
 _DEPENDENT = 1e-8
 # theta_j + shift_i may cross zero in rows with little shift; such quotients are capped.
-_FLOOR = 1e-3
+_SMALLEST_QUOTIENT = 1e-3
 # Images smaller than this share of the largest do not set the accuracy.
 _NEGLIGIBLE = 1e-4
 # Small enough for BLAS not to call its threads for a product of a chunk.
@@ -119,8 +118,8 @@ class _Iteration:
             image_squares += np.einsum("ij,ij->j", SW, SW)
         sizes = np.sqrt(image_squares)
         # Images far smaller than the largest do not set the accuracy.
-        floor = max(_NEGLIGIBLE * float(sizes.max()), np.finfo(float).tiny)
-        return float(np.max(np.sqrt(residual_squares) / np.maximum(sizes, floor)))
+        least = max(_NEGLIGIBLE * float(sizes.max()), np.finfo(float).tiny)
+        return float(np.max(np.sqrt(residual_squares) / np.maximum(sizes, least)))
 
     def _residual(self, W: FloatArray, SW: FloatArray, rows: slice) -> FloatArray:
         residual = SW - self.shift[rows] * W
@@ -131,10 +130,10 @@ class _Iteration:
         """The preconditioned residual, less what of it lies in the span of W."""
         found = np.empty_like(self.W)
         overlap = np.zeros((len(self.values), len(self.values)))
-        floor = _FLOOR * max(float(np.abs(self.values).max()), np.finfo(float).tiny)
+        smallest = _SMALLEST_QUOTIENT * max(float(np.abs(self.values).max()), np.finfo(float).tiny)
         for rows in self._chunks:
             quotient = np.abs(self.shift[rows] + self.values)
-            np.maximum(quotient, floor, out=quotient)
+            np.maximum(quotient, smallest, out=quotient)
             residual = self._residual(self.W[rows], self.SW[rows], rows)
             np.divide(residual, quotient, out=found[rows])
             overlap += self.W[rows].T @ found[rows]
@@ -177,10 +176,10 @@ def with_light_rows(
 ) -> Subspace | None:
     """The best vectors in the span of a block and of the eigenvectors on the lightest rows.
 
-    Where shifts spread over orders of magnitude, the leading eigenvectors live on the rows with the
+    Where shifts spread over orders of magnitude, the leading eigenvectors lie on the rows with the
     smallest ones, and elsewhere they are small corrections, which the preconditioned iteration
     finds at once. What it does not find soon is the way from a block spread over all rows to one
-    that lives on a few. There the principal submatrix on the lightest rows is decomposed instead,
+    that lies on a few. There the principal submatrix on the lightest rows is decomposed instead,
     and its eigenvectors are offered beside the block: the best of the space of both is never worse
     than the block. Costs one product and a restriction; None where the operator is too small for
     that to be a short cut.

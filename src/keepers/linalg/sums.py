@@ -22,7 +22,6 @@ from keepers.linalg import storage
 from keepers.linalg.moments import LARGEST_SINGLE, SMALLEST_SINGLE, ColumnMoments, row_blocks
 from keepers.linalg.sketch import TableSketch, sketch_vectors
 
-
 # Blocks after which outer products that were put off are made.
 _PUT_OFF = 64
 # Into which a block is cut where its rows have to be copied in double precision.
@@ -106,14 +105,15 @@ class SparseShiftedRows(ShiftedRows):
 
     def _squares(self) -> FloatArray:
         data = self.values.data.astype(np.float64, copy=False)
-        return np.bincount(self.values.indices, data * data, minlength=len(self.sums))
+        squares = np.bincount(self.values.indices, data * data, minlength=len(self.sums))
+        return np.asarray(squares, dtype=np.float64)
 
     def gram(self) -> FloatArray:
         """Z'Z in float64."""
         return storage.gram(self.values)
 
 
-def near_own_mean(block: RowBlock) -> ShiftedRows:
+def shift_to_mean(block: RowBlock) -> ShiftedRows:
     """The rows of a block less (roughly) their mean; of a CSR block, only columns without zeros.
 
     In a column that has implicit zeros the squared mean is at most f / (1 - f) times the variance,
@@ -152,10 +152,10 @@ def _sparse_near_mean(block: RowBlock) -> SparseShiftedRows:
         if bad.any():
             counts = np.bincount(X.indices[bad], minlength=n_columns)
             raise NotFiniteError(block.origin, _counts(counts))
-    return less_full_columns(X, sums / n_rows)
+    return centre_full_columns(X, sums / n_rows)
 
 
-def less_full_columns(X: Any, mean: FloatArray) -> SparseShiftedRows:
+def centre_full_columns(X: Any, mean: FloatArray) -> SparseShiftedRows:
     """A CSR matrix with ``mean`` taken off the stored values of the columns that have no zero."""
     n_rows, n_columns = X.shape
     full = np.bincount(X.indices, minlength=n_columns) == n_rows
@@ -223,10 +223,10 @@ class SketchSum:
     def add(self, block: RowBlock) -> None:
         """Take a block in."""
         try:
-            for values in _in_double(block.values):
-                self._take(near_own_mean(RowBlock(values, block.origin)))
+            for values in _double_pieces(block.values):
+                self._take(shift_to_mean(RowBlock(values, block.origin)))
         except NotFiniteError:
-            near_own_mean(block)  # counts the gaps of the whole block
+            shift_to_mean(block)  # counts the gaps of the whole block
             raise
 
     def _take(self, rows: ShiftedRows) -> None:
@@ -265,7 +265,7 @@ class SketchSum:
         return TableSketch(moments, self.columns, self.products)
 
 
-def _in_double(values: Any) -> Iterator[Any]:
+def _double_pieces(values: Any) -> Iterator[Any]:
     """The rows in float64; those of another kind in pieces, so that the copies stay small."""
     if values.dtype == np.float64:
         yield values
@@ -351,7 +351,7 @@ class ScatterSum:
 
     def add(self, block: RowBlock) -> None:
         """Take a block in."""
-        rows = near_own_mean(block)
+        rows = shift_to_mean(block)
         self._summed += rows.gram()
         self._to_subtract.append(rows.sums / np.sqrt(rows.n_rows))
         self._to_add.append(self.centre.take(rows.n_rows, rows.shift, rows.mean_left))
@@ -395,7 +395,7 @@ class ProductSum:
 
     def add(self, block: RowBlock) -> None:
         """Take a block in."""
-        X, left = self._less_mean(block.values.astype(self.dtype, copy=False))
+        X, left = self._subtract_mean(block.values.astype(self.dtype, copy=False))
         projected = (X @ self.V.astype(X.dtype, copy=False)).astype(np.float64, copy=False)
         projected -= left @ self.V
         n_rows = len(projected)
@@ -410,14 +410,14 @@ class ProductSum:
         """What a worker sends back: the sums alone, which are all that can be merged."""
         return {name: getattr(self, name) for name in ("product", "n_samples", "sums")}
 
-    def _less_mean(self, X: Any) -> tuple[Any, FloatArray]:
+    def _subtract_mean(self, X: Any) -> tuple[Any, FloatArray]:
         """The rows less most of the mean, and what is left of the mean in them."""
         if not sp.issparse(X):
             point = self.mean.astype(X.dtype)
             return X - point, self.mean - point
         if not self.offset:
             return X, self.mean
-        rows = less_full_columns(X, self.mean)
+        rows = centre_full_columns(X, self.mean)
         return rows.values, self.mean - rows.shift
 
     def merge(self, other: Self) -> None:

@@ -14,8 +14,8 @@ from keepers.data.dask_blocks import is_dask, selected_columns
 from keepers.data.table import LabelledTable
 from keepers.data.wording import readable_size
 from keepers.exceptions import DataError, ParameterError, shortened
-from keepers.linalg.budget import Budget
 from keepers.linalg.scatter import SMALL_SIDE
+from keepers.linalg.streamed import Budget
 from keepers.linalg.sums import ScatterSum
 from keepers.selectors.block_tables import (
     ScatterTable,

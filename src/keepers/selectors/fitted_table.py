@@ -14,10 +14,11 @@ from keepers.data.in_memory import describe_missing, numeric_input
 from keepers.data.table import LabelledTable
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, DataWarning, shortened, warn_caller
-from keepers.linalg.moments import ColumnMoments, column_moments, scaled_columns
-from keepers.linalg.redundancy import ColumnCorrelations, Correlations
+from keepers.linalg.correlation import ColumnCorrelations, Correlations
+from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.sketch import TableSketch
+from keepers.linalg.storage import scale_columns
 from keepers.linalg.sums import sketch_of_rows
 
 __all__ = [
@@ -141,7 +142,7 @@ class Table(FittedTable):
         if exponent == 0.0:
             return self
         factors = self.moments.variance ** (-exponent / 2)
-        X = scaled_columns(self.X, factors)
+        X = scale_columns(self.X, factors)
         return replace(self, moments=self.moments.scaled(factors), X=X)
 
     def scatter(self, block_width: int) -> SymmetricOperator:

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.data.in_memory import canonical_sparse
 from keepers.data.table import LabelledTable
+from keepers.linalg.correlation import unlike_the_better
 from keepers.linalg.ordering import best_first
-from keepers.linalg.redundancy import unlike_the_better
 from keepers.selectors.fitted_table import FittedTable, validated
 from keepers.selectors.parameters import (
     check_feature_count,

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from keepers._protocols import FloatArray
 from keepers.exceptions import DataWarning
-from keepers.linalg.reconstruction import reconstruction_residual, reconstruction_weights
+from keepers.linalg.graph import reconstruction_residual, reconstruction_weights
 from keepers.selectors.fitted_table import read_table
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours

@@ -20,7 +20,7 @@ from keepers.selectors.parameters import (
 from keepers.selectors.ranking import RankingSelector
 from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
 from keepers.selectors.threads import quiet_threads
-from keepers.solvers.reweighting import break_ties_by_cost, count_live
+from keepers.solvers.reweighting import break_ties_by_cost, count_active
 from keepers.solvers.sogfs import SOGFSResult, solve_sogfs, unit_columns
 
 __all__ = ["SOGFS"]
@@ -176,7 +176,7 @@ class SOGFS(RankingSelector):
         self.n_iter_ = result.n_iter
         self.objective_ = result.objective
         self.lambdas_ = result.lambdas
-        self.n_live_ = count_live(result.squared_norms)
+        self.n_live_ = count_active(result.squared_norms)
         self.n_components_ = width
         self.n_clusters_ = n_clusters
         warn_of_noise(self.n_live_, n_wanted)

@@ -36,7 +36,7 @@ from keepers.solvers.saved_run import SavedRun
 from keepers.solvers.spcafs import (
     Callback,
     Keep,
-    Progress,
+    SolverProgress,
     SPCAFSResult,
     dense_is_cheaper,
     solve_block,
@@ -271,7 +271,7 @@ class SPCAFS(BlockFitting):
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
-        self.n_active_ = self.n_live_ = result.n_live
+        self.n_active_ = self.n_live_ = result.n_active
         self.gamma_ = fit.gamma
         self.n_components_ = fit.width
         self.solver_ = fit.solver
@@ -385,14 +385,14 @@ class SPCAFS(BlockFitting):
             keep=keep,
         )
 
-    def _on_step(self, progress: Progress) -> None:
+    def _on_step(self, progress: SolverProgress) -> None:
         if self.verbose:
             _ensure_log_handler()
             logger.info(
                 "step %d: objective %.8g, %d live rows of %d in the work",
                 progress.n_iter,
                 progress.objective,
-                progress.n_live,
+                progress.n_active,
                 progress.n_rows,
             )
         if self.callback is not None:

@@ -22,7 +22,7 @@ from keepers.selectors.parameters import (
 from keepers.selectors.ranking import RankingSelector
 from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
 from keepers.selectors.threads import quiet_threads
-from keepers.solvers.reweighting import break_ties_by_cost, count_live
+from keepers.solvers.reweighting import break_ties_by_cost, count_active
 from keepers.solvers.udfs import UDFSResult, local_scatter, solve_udfs
 
 __all__ = ["UDFS"]
@@ -170,7 +170,7 @@ class UDFS(RankingSelector):
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
-        self.n_live_ = count_live(result.squared_norms)
+        self.n_live_ = count_active(result.squared_norms)
         self.gamma_ = gamma
         self.n_clusters_ = n_clusters
         warn_of_noise(self.n_live_, count_features(self.n_features_to_select, table.n_features))

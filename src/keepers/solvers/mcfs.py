@@ -26,7 +26,6 @@ from keepers.linalg.graph import degrees
 from keepers.linalg.ordering import levels
 from keepers.solvers.lars import Gram, first_knot_of_size
 
-
 # Up to here a dense eigenproblem is quicker than Lanczos, and nothing is random.
 DENSE_SAMPLES = 400
 # Eigenvectors to mu this close to 0 are left out, as in Cai's program.

@@ -16,7 +16,6 @@ from scipy.optimize import brentq, minimize_scalar
 
 from keepers._protocols import FloatArray
 
-
 # Exponents for which Shah and Samworth found r-concavity to hold in practice:
 # of the joint frequency, and of the frequency itself.
 R_JOINT, R_FREQUENCY = -1 / 2, -1 / 4
