@@ -50,7 +50,7 @@ def showing_steps(
 
             def show(progress: Any) -> None:
                 left = steps.after(progress.objective)
-                text = f"step {progress.n_iter}, {progress.n_live} active features"
+                text = f"step {progress.n_iter}, {progress.n_active} active features"
                 bar.update(shown, description=text + (f", {in_words(left)}" if left else ""))
 
             selector.set_params(callback=show)

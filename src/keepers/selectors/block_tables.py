@@ -20,17 +20,22 @@ from keepers._protocols import BlockTable, FloatArray, IndexArray, RowBlock, Sym
 from keepers.data.blocks.arrays import ArrayBlocks
 from keepers.data.wording import readable_size
 from keepers.exceptions import DataError
-from keepers.linalg.budget import Budget
+from keepers.linalg.correlation import Correlations, FetchedCorrelations, ScatterCorrelations
 from keepers.linalg.moments import ColumnMoments
-from keepers.linalg.redundancy import Correlations, FetchedCorrelations, ScatterCorrelations
 from keepers.linalg.scatter import SMALL_SIDE, DenseScatter
-from keepers.linalg.shifted import NotFiniteError, near_own_mean
 from keepers.linalg.sketch import TableSketch
-from keepers.linalg.streamed import CountedPasses, StreamedScatter
-from keepers.linalg.sums import RowCollection, ScatterSum, SketchSum, SumWithSketch
+from keepers.linalg.storage import by_rows
+from keepers.linalg.streamed import Budget, CountedPasses, StreamedScatter
+from keepers.linalg.sums import (
+    NotFiniteError,
+    RowCollection,
+    ScatterSum,
+    SketchSum,
+    SumWithSketch,
+    shift_to_mean,
+)
 from keepers.selectors.fitted_table import (
     FittedTable,
-    by_rows,
     read_table,
     refuse_unrepresentable,
     table_values,
@@ -142,7 +147,7 @@ def read_blocks(
             table = read_by_scatter(selector, source, passes.total, sketched=sketched)
         elif route == "memory":
             begin = partial(_RowsWithin, budget.n_bytes)
-            table = read_table(selector, passes.total(begin).stacked())
+            table = read_table(selector, passes.total(begin).stack())
             if names is not None:
                 selector.feature_names_in_ = names
         else:
@@ -307,5 +312,5 @@ class _RowsWithin(RowCollection):
                 "again: a file, an array, a list of blocks, or a function that returns an iterator."
             )
         if not np.isfinite(parts[0].sum(dtype=np.float64)):
-            near_own_mean(block)  # raises, naming block and columns, if values are not finite
+            shift_to_mean(block)  # raises, naming block and columns, if values are not finite
         super().add(block)

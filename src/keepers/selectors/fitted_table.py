@@ -15,10 +15,11 @@ from keepers.data.in_memory import canonical_sparse, describe_missing, numeric_i
 from keepers.data.table import LabelledTable
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, DataWarning, shortened, warn_caller
-from keepers.linalg.moments import ColumnMoments, column_moments, scaled_columns
-from keepers.linalg.redundancy import ColumnCorrelations, Correlations
+from keepers.linalg.correlation import ColumnCorrelations, Correlations
+from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.sketch import TableSketch
+from keepers.linalg.storage import scale_columns
 from keepers.linalg.sums import sketch_of_rows
 
 # Eigenvalues are squared once more on the way; these bounds on the scatter leave room for that.
@@ -124,16 +125,11 @@ class Table(FittedTable):
         """X in float64, as array or CSR/CSC matrix."""
         return self.X.astype(np.float64, copy=False)
 
-    def dense_in_double(self) -> FloatArray:
-        """X as an array in float64; X itself if it is one."""
-        values = self.in_double()
-        return np.asarray(values.toarray() if sp.issparse(values) else values)
-
     def _values_of(self, rows: IndexArray) -> dict[str, Any]:
         return {"X": self.X[:, rows]}
 
     def _values_times(self, factors: FloatArray) -> dict[str, Any]:
-        return {"X": scaled_columns(self.X, factors)}
+        return {"X": scale_columns(self.X, factors)}
 
     def scatter(self, block_width: int) -> SymmetricOperator:
         """The scatter, in the form whose products are cheapest."""
@@ -169,11 +165,6 @@ def read_table(selector: Any, X: Any) -> Table:
 def _stored(values: Any) -> Any:
     """The values that are stored."""
     return values.data if sp.issparse(values) else values
-
-
-def by_rows(values: Any) -> Any:
-    """Values stored so that rows are read in order: an array as it is, a sparse matrix as CSR."""
-    return sp.csr_array(values) if sp.issparse(values) else values
 
 
 def sound_indices(X: Any) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 
 from keepers._protocols import IndexArray
 from keepers.exceptions import ParameterError
-from keepers.linalg.redundancy import unlike_the_better
+from keepers.linalg.correlation import unlike_the_better
 from keepers.selectors.baselines import VarianceScore
 from keepers.selectors.fitted_table import read_table
 from keepers.selectors.parameters import check_count, check_max_correlation

@@ -6,7 +6,8 @@ import numpy as np
 
 from keepers._protocols import FloatArray
 from keepers.exceptions import DataWarning, warn_caller
-from keepers.linalg.reconstruction import reconstruction_residual, reconstruction_weights
+from keepers.linalg.graph import reconstruction_residual, reconstruction_weights
+from keepers.linalg.storage import as_array
 from keepers.selectors.fitted_table import Table
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.neighbours import nearest_neighbours
@@ -133,7 +134,7 @@ class RNE(RankingSelector):
         width = min(self.n_features_to_select_, n_usable)
         _refuse_past_memory(n_samples, n_usable, width)
         n_neighbors = cap_neighbors(self.n_neighbors, n_samples)
-        residual = self._residual(_unit_samples(table.dense_in_double()), n_neighbors)
+        residual = self._residual(_unit_samples(as_array(table.in_double())), n_neighbors)
         if np.abs(residual).max() <= NO_RESIDUAL:
             warn_caller(
                 "Scaled to unit length, every sample is rebuilt by its neighbours without rest: "

@@ -22,7 +22,7 @@ from keepers.selectors.parameters import (
     warn_of_noise,
 )
 from keepers.selectors.ranking import RankingSelector
-from keepers.solvers.reweighting import break_ties_by_cost, count_live
+from keepers.solvers.reweighting import break_ties_by_cost, count_active
 from keepers.solvers.sogfs import SOGFSResult, solve_sogfs, unit_columns
 
 MOST_DEFAULT_COMPONENTS = 100
@@ -170,7 +170,7 @@ class SOGFS(RankingSelector):
         self.n_iter_ = result.n_iter
         self.objective_ = result.objective
         self.lambdas_ = result.lambdas
-        self.n_active_ = count_live(result.squared_norms)
+        self.n_active_ = count_active(result.squared_norms)
         self.n_components_ = width
         self.n_clusters_ = n_clusters
         warn_of_noise(self.n_active_, self.n_features_to_select_)

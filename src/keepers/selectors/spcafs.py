@@ -50,7 +50,7 @@ from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.spcafs import (
     Callback,
-    Progress,
+    SolverProgress,
     SPCAFSResult,
     dense_is_cheaper,
     solve_block,
@@ -140,7 +140,7 @@ class SPCAFS(RankingSelector):
         1 logs every step to the logger "keepers" (level INFO), which goes to the error stream
         unless the program has set logging up otherwise.
     callback : callable or None, default=None
-        Called after each step with an object that has ``n_iter``, ``objective``, ``n_live`` and
+        Called after each step with an object that has ``n_iter``, ``objective``, ``n_active`` and
         ``n_rows``.
 
     Attributes
@@ -455,7 +455,7 @@ class SPCAFS(RankingSelector):
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
-        self.n_active_ = result.n_live
+        self.n_active_ = result.n_active
         self.gamma_ = fit.gamma
         self.n_components_ = fit.width
         self.solver_ = fit.solver
@@ -502,14 +502,14 @@ class SPCAFS(RankingSelector):
     def _count_top(self, k: Any) -> int:
         return FeatureControl(self.penalty_weights_, None).count(k, "k")
 
-    def _on_step(self, progress: Progress) -> None:
+    def _on_step(self, progress: SolverProgress) -> None:
         if self.verbose:
             _ensure_log_handler()
             logger.info(
                 "step %d: objective %.8g, %d active rows of %d in the work",
                 progress.n_iter,
                 progress.objective,
-                progress.n_live,
+                progress.n_active,
                 progress.n_rows,
             )
         if self.callback is not None:

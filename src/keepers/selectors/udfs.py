@@ -24,7 +24,7 @@ from keepers.selectors.parameters import (
     warn_of_noise,
 )
 from keepers.selectors.ranking import RankingSelector
-from keepers.solvers.reweighting import break_ties_by_cost, count_live
+from keepers.solvers.reweighting import break_ties_by_cost, count_active
 from keepers.solvers.udfs import UDFSResult, local_scatter, solve_udfs
 
 GAMMA_SCALE = 0.1
@@ -163,7 +163,7 @@ class UDFS(RankingSelector):
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
-        self.n_active_ = count_live(result.squared_norms)
+        self.n_active_ = count_active(result.squared_norms)
         self.gamma_ = gamma
         self.n_clusters_ = n_clusters
         warn_of_noise(self.n_active_, self.n_features_to_select_)

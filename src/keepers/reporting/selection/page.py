@@ -13,7 +13,7 @@ from keepers.reporting.selection import wording
 from keepers.reporting.selection.figures import COLOURS, Figure, Figures
 from keepers.reporting.selection.plane import Planes
 from keepers.reporting.selection.summary import SelectionSummary
-from keepers.tuning.path_plot import COLOURS as PATH_COLOURS
+from keepers.tuning.gamma_path import COLOURS as PATH_COLOURS
 
 __all__ = ["page_data", "render", "script_safe_json"]
 

@@ -6,8 +6,7 @@ from typing import Any
 from keepers._protocols import IndexArray
 from keepers.exceptions import DataError
 from keepers.reporting.selection.svg import ACCENT, INK, LINE, MUTED, drawing_board, inline_svg
-from keepers.tuning.path import SPCAFSPath
-from keepers.tuning.path_plot import COLOURS, draw_counts, draw_scores
+from keepers.tuning.gamma_path import COLOURS, SPCAFSPath, draw_counts, draw_scores
 
 __all__ = ["ReportedPath", "draw_reported_path", "reported_path"]
 
