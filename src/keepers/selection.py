@@ -18,8 +18,8 @@ from keepers._versions import package_versions
 from keepers.data.in_memory import flat_name, numeric_input
 from keepers.data.table import LabelledTable
 from keepers.exceptions import DataError
+from keepers.linalg.correlation import ROUNDING, ColumnCorrelations
 from keepers.linalg.moments import ColumnMoments, column_moments
-from keepers.linalg.redundancy import ROUNDING, ColumnCorrelations
 from keepers.linalg.scatter import as_scatter
 
 __all__ = ["DroppedFeature", "KeptFeature", "Selection", "describe_fit", "describe_selection"]
@@ -301,7 +301,7 @@ def describe_fit(
     """The same for values that the fit has just checked; X is None if it read them in blocks."""
     names = np.array([str(name) for name in feature_names], dtype=object)
     weights = getattr(selector, "penalty_weights_", None)
-    active = getattr(selector, "n_active_", getattr(selector, "n_live_", None))
+    active = getattr(selector, "n_active_", None)
     return Selection(
         method=type(selector).__name__,
         settings={

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from keepers.exceptions import DataError, DataWarning, ParameterError
-from keepers.linalg.reconstruction import reconstruction_weights
+from keepers.linalg.graph import reconstruction_weights
 from keepers.selectors.neighbours import nearest_neighbours
 from keepers.selectors.rne import RNE
 from keepers.solvers.rne import solve_rne

@@ -19,15 +19,6 @@ from scipy.sparse.linalg import splu
 
 from keepers._protocols import FloatArray, IndexArray
 
-__all__ = [
-    "DenseForm",
-    "Inverse",
-    "LaplacianForms",
-    "LowRankForm",
-    "QuadraticForm",
-    "SparseForm",
-]
-
 # How many features are looked at one by one before the others count as heavy, and how much heavier
 # than the eigenvalues wanted those have to be.
 FEWEST_LIGHT, LIGHT_PER_COLUMN = 50, 4
@@ -41,7 +32,7 @@ class Inverse(Protocol):
     def __call__(self, V: FloatArray) -> FloatArray:
         """The product CV."""
 
-    def condensed(self, n_columns: int, reach: float) -> FloatArray | None:
+    def leading_guess(self, n_columns: int, reach: float) -> FloatArray | None:
         """Orthonormal approximations to the leading eigenvectors of C, if they come cheaply.
 
         The eigenvalues wanted of M + diag(b) are at most ``reach``.
@@ -57,7 +48,7 @@ class _Solve:
     def __call__(self, V: FloatArray) -> FloatArray:
         return np.asarray(self.solve(V))
 
-    def condensed(self, n_columns: int, reach: float) -> FloatArray | None:
+    def leading_guess(self, n_columns: int, reach: float) -> FloatArray | None:
         return None
 
 
@@ -71,7 +62,7 @@ class _Woodbury:
     def __call__(self, V: FloatArray) -> FloatArray:
         return np.asarray(self.inverse_diagonal[:, np.newaxis] * V - self.Z @ (self.Z.T @ V))
 
-    def condensed(self, n_columns: int, reach: float) -> FloatArray | None:
+    def leading_guess(self, n_columns: int, reach: float) -> FloatArray | None:
         """Rayleigh-Ritz on the light features and the response of the heavy ones to them.
 
         On heavy features (b >> reach) an eigenvector is a quickly converging series whose first

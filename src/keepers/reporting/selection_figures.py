@@ -26,8 +26,8 @@ from keepers.reporting.selection_summary import (
     ReportedPath,
     SelectionSummary,
 )
-from keepers.tuning.path_plot import COLOURS as PATH_COLOURS
-from keepers.tuning.path_plot import draw_counts, draw_scores
+from keepers.tuning.gamma_path import COLOURS as PATH_COLOURS
+from keepers.tuning.gamma_path import draw_counts, draw_scores
 
 # Ten hues that part on white and on near-black.
 COLOURS = (

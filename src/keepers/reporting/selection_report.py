@@ -21,7 +21,7 @@ from keepers.reporting.sample_planes import Planes
 from keepers.reporting.selection_figures import COLOURS, Figure, Figures, draw
 from keepers.reporting.selection_summary import SelectionSummary, summarise
 from keepers.selection import Selection, describe_selection
-from keepers.tuning.path_plot import COLOURS as PATH_COLOURS
+from keepers.tuning.gamma_path import COLOURS as PATH_COLOURS
 
 __all__ = ["SelectionReport", "make_report"]
 

@@ -13,7 +13,7 @@ from keepers.reporting.report_text import python_recipe, readable, settings_of, 
 from keepers.reporting.sample_planes import Classes, Planes, classes_of, planes_of
 from keepers.selection import DroppedFeature, Selection, as_texts
 from keepers.tuning.false_selections import FalseSelections
-from keepers.tuning.path import SPCAFSPath
+from keepers.tuning.gamma_path import SPCAFSPath
 from keepers.tuning.stability import StabilitySelector, wilson_intervals
 from keepers.tuning.stability_index import Stability
 from keepers.tuning.structure import knee_of

@@ -5,7 +5,7 @@ from typing import Any
 
 from keepers.data.limits import as_n_bytes
 from keepers.exceptions import DataError
-from keepers.linalg.budget import Budget
+from keepers.linalg.streamed import Budget
 
 # Where neither the user nor the platform tells.
 _DEFAULT_BUDGET = 4e9

@@ -22,8 +22,6 @@ import scipy.sparse as sp
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.proximal import nearest_orthonormal, row_norms, shrinkage
 
-__all__ = ["EUFSResult", "Splitting", "Start", "solve_eufs", "start_from_labels", "vanishing_alpha"]
-
 MU_START = 1e-3
 MU_GROWTH = 1.1
 MU_MOST = 1e10

@@ -25,8 +25,6 @@ from keepers.linalg.moments import row_blocks
 from keepers.linalg.quadratic_form import QuadraticForm
 from keepers.solvers.reweighting import first_weights, row_sparse_projection
 
-__all__ = ["UDFSResult", "local_scatter", "solve_udfs"]
-
 EPS = float(np.finfo(float).eps)
 
 
@@ -70,7 +68,7 @@ def solve_udfs(
     form: QuadraticForm,
     gamma: float,
     n_clusters: int,
-    spread: FloatArray,
+    deviations: FloatArray,
     rng: np.random.Generator,
     *,
     max_iter: int = 100,
@@ -79,21 +77,21 @@ def solve_udfs(
 ) -> UDFSResult:
     """Minimise over W with ``n_clusters`` columns.
 
-    ``spread`` is the standard deviation of each feature; it decides ties only. The iteration ends
-    when a step lowers the objective by no more than ``tol``, relatively; a negative ``tol`` makes
-    exactly ``max_iter`` steps.
+    ``deviations`` holds the standard deviation of each feature; it decides ties only. The
+    iteration ends when a step lowers the objective by no more than ``tol``, relatively; a negative
+    ``tol`` makes exactly ``max_iter`` steps.
     """
 
-    def has_settled(history: list[float]) -> bool:
+    def has_converged(history: list[float]) -> bool:
         return history[-2] - history[-1] <= tol * abs(history[-1])
 
     found = row_sparse_projection(
         form,
         gamma,
         n_clusters,
-        first_weights(spread, tie_breaker=tie_breaker),
+        first_weights(deviations, tie_breaker=tie_breaker),
         rng,
         max_iter=max_iter,
-        has_settled=has_settled,
+        has_converged=has_converged,
     )
     return UDFSResult(found.W, found.squared_norms, found.objective, found.n_iter, found.converged)

@@ -1,4 +1,4 @@
-"""Walking down a ranking, past features that repeat a better one."""
+"""Correlations between columns, and which features of a ranking repeat a better one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,14 +9,6 @@ import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.moments import ColumnMoments
-
-__all__ = [
-    "ColumnCorrelations",
-    "Correlations",
-    "FetchedCorrelations",
-    "ScatterCorrelations",
-    "unlike_the_better",
-]
 
 # Candidates that are compared with all the kept ones in a single product.
 _AT_ONCE = 256
@@ -41,9 +33,9 @@ def unlike_the_better(
 ) -> BoolArray:
     """Which places of ``order`` hold a feature unlike all the better ones that are kept.
 
-    A feature is passed over if its correlation with a kept one exceeds ``max_correlation`` in
-    size, whichever its sign. The walk ends with ``most`` kept features; those behind count as
-    passed over. Features marked in ``always`` (by column) are never passed over.
+    A feature is skipped if its correlation with a kept one exceeds ``max_correlation`` in size,
+    whichever its sign. The search ends with ``most`` kept features; those behind count as skipped.
+    Features marked in ``always`` (by column) are never skipped.
     """
     keeps = np.zeros(len(order), dtype=bool)
     kept: list[int] = []
