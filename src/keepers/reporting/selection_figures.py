@@ -9,19 +9,23 @@ import numpy as np
 
 from keepers._optional import optional
 from keepers._protocols import FloatArray, IndexArray
-from keepers.reporting.inline_svg import (
+from keepers.reporting.report_parts import (
     ACCENT,
     INK,
     LINE,
     MUTED,
     clean_style,
+    count,
+    displayed,
     inline_svg,
     new_figure,
+    percent,
 )
-from keepers.reporting.report_text import count, displayed, percent
-from keepers.reporting.sample_planes import Classes, Plane, Planes
 from keepers.reporting.selection_summary import (
+    Classes,
     Convergence,
+    Plane,
+    Planes,
     Redundancy,
     ReportedPath,
     SelectionSummary,

@@ -1,10 +1,18 @@
-"""Matplotlib figures as small, inert SVG."""
+"""Names and numbers as safe text, Matplotlib figures as small, inert SVG."""
 
 import re
 
 import pytest
 
-from keepers.reporting.inline_svg import ACCENT, clean_style, inline_svg, new_figure, tidy_svg
+from keepers.reporting.report_parts import (
+    ACCENT,
+    clean_style,
+    displayed,
+    duration,
+    inline_svg,
+    new_figure,
+    tidy_svg,
+)
 
 REFERENCE = r'(?:url\(#|href="#)([^)"]+)'
 matplotlib = pytest.importorskip("matplotlib")
@@ -59,3 +67,18 @@ def test_the_user_s_settings_come_back():
 def test_the_same_figure_gives_the_same_bytes():
     with clean_style():
         assert inline_svg(a_figure(), "x") == inline_svg(a_figure(), "x")
+
+
+def test_shown_names_are_short_and_cannot_turn_their_surroundings():
+    assert displayed("x" * 10_000) == "x" * 59 + "…"
+    assert displayed("a\x00b\u202ec") == "a\ufffdb\ufffdc"
+    assert displayed("שלום") == "שלום"
+    assert displayed(" ") == "(unnamed)"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.00123, "1.2 ms"), (0.456, "0.46 s"), (12.3, "12 s"), (61.2, "1 min 1 s")],
+)
+def test_times_are_written_as_one_would_say_them(seconds, words):
+    assert duration(seconds).replace("\xa0", " ") == words
