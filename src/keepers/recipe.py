@@ -83,10 +83,10 @@ class Recipe:
             raise DataError(f"There is no file {path}.") from None
         except (OSError, ValueError, RecursionError) as error:
             raise DataError(f"{path} is not a recipe of keepers: {first_line(error)}.") from None
-        return cls._checked(content, path)
+        return cls._check(content, path)
 
     @classmethod
-    def _checked(cls, content: Any, path: Path) -> "Recipe":
+    def _check(cls, content: Any, path: Path) -> "Recipe":
         if not isinstance(content, dict) or content.get("keepers_recipe") != LAYOUT:
             raise DataError(
                 f"{path} is not a recipe of keepers (layout {LAYOUT}). `keepers select --save` "

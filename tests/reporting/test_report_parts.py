@@ -7,7 +7,7 @@ import pytest
 from keepers.reporting.report_parts import (
     ACCENT,
     clean_style,
-    displayed,
+    display_name,
     duration,
     inline_svg,
     new_figure,
@@ -70,10 +70,10 @@ def test_the_same_figure_gives_the_same_bytes():
 
 
 def test_shown_names_are_short_and_cannot_turn_their_surroundings():
-    assert displayed("x" * 10_000) == "x" * 59 + "…"
-    assert displayed("a\x00b\u202ec") == "a\ufffdb\ufffdc"
-    assert displayed("שלום") == "שלום"
-    assert displayed(" ") == "(unnamed)"
+    assert display_name("x" * 10_000) == "x" * 59 + "…"
+    assert display_name("a\x00b\u202ec") == "a\ufffdb\ufffdc"
+    assert display_name("שלום") == "שלום"
+    assert display_name(" ") == "(unnamed)"
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ _SETTINGS: dict[Any, Any] = {
 }
 
 
-def displayed(text: str, longest: int = LONGEST_SHOWN) -> str:
+def display_name(text: str, longest: int = LONGEST_SHOWN) -> str:
     """A name as shown: control and direction-changing characters replaced, long ones shortened."""
     if not text.strip():
         return "(unnamed)"

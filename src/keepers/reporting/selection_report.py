@@ -169,7 +169,7 @@ def render(summary: SelectionSummary, figures: Figures) -> str:
     )
     environment.filters.update(
         count=report_parts.count,
-        displayed=report_parts.displayed,
+        display_name=report_parts.display_name,
         duration=report_parts.duration,
         few=report_parts.significant,
         percent=report_parts.percent,

@@ -1,6 +1,6 @@
 """What the report shows beside the selection itself, as plain numbers and strings."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Literal
@@ -17,8 +17,8 @@ from keepers.exceptions import DataError, ParameterError, shortened
 from keepers.linalg.moments import ColumnMoments, column_moments, row_blocks
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import principal_subspace
-from keepers.reporting.report_parts import displayed, significant
-from keepers.selection import DroppedFeature, Selection, as_texts
+from keepers.reporting.report_parts import display_name, significant
+from keepers.selection import DroppedFeature, Reason, Selection, as_texts
 from keepers.tuning.false_selections import FalseSelections
 from keepers.tuning.gamma_path import SPCAFSPath
 from keepers.tuning.stability import StabilitySelector, wilson_intervals
@@ -174,7 +174,7 @@ class SelectionSummary:
     title: str
     knee: int | None
     ranked: RankedFeatures
-    dropped: dict[str, int]
+    dropped: Mapping[Reason, int]
     """How many features were dropped, by reason."""
     similar: tuple[DroppedFeature, ...]
     """The best of those dropped because they are too much like a kept one."""
@@ -416,7 +416,7 @@ def python_recipe(selection: Selection, extras: Iterable[str]) -> str:
         lines += ["", f"X, names, labels = keepers.datasets.load({source!r})"]
         arguments = ["feature_names=names", *arguments]
     else:
-        origin = f", from {displayed(source)}" if source else ""
+        origin = f", from {display_name(source)}" if source else ""
         shape = f"{selection.n_samples} samples x {selection.n_features} features"
         lines += ["", f"X = ...  # {shape}{origin}"]
     lines += [
