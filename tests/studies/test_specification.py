@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from keepers.exceptions import DataError
-from keepers.selectors import all_selectors
+from keepers.methods import all_selectors
 from keepers.studies.specification import STUDIES, comparison_spec, find_study, line_of, read_spec
 
 GOOD = """\
