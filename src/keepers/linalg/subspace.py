@@ -45,7 +45,7 @@ class Subspace:
 
     @property
     def squared_row_norms(self) -> FloatArray:
-        """|w_i|^2 for every feature i."""
+        """The squared norm of the row of every feature."""
         return np.asarray(np.einsum("ij,ij->i", self.vectors, self.vectors))
 
     @property
