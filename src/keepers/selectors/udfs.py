@@ -22,8 +22,8 @@ from keepers.selectors.parameters import (
 from keepers.selectors.ranking import RankingSelector
 from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
 from keepers.selectors.threads import quiet_threads
-from keepers.solvers.reweighting import break_ties_by_cost, count_active
-from keepers.solvers.udfs import UDFSResult, local_scatter, solve_udfs
+from keepers.solvers.reweighting import RowSparseProjection, break_ties_by_cost, count_active
+from keepers.solvers.udfs import local_scatter, solve_udfs
 
 __all__ = ["UDFS"]
 
@@ -197,7 +197,7 @@ class UDFS(RankingSelector):
         scale = float(form.diagonal().mean())
         return GAMMA_SCALE * scale if scale > 0.0 else 1.0  # 0: all neighbours coincide
 
-    def _warn_if_unsettled(self, result: UDFSResult) -> None:
+    def _warn_if_unsettled(self, result: RowSparseProjection) -> None:
         if not result.converged:
             warnings.warn(
                 f"The objective was still falling after max_iter={self.max_iter} steps. Raise "
