@@ -65,7 +65,7 @@ def draw_gamma(fits):
     """Left: rows that live. Right: the largest row norms for p = 1."""
     figure, (left, right) = board(1, 2, (9, 3.6))
     for p, colour in EXPONENTS.items():
-        live = [fits[share, p].n_live_ for share in SHARES]
+        live = [fits[share, p].n_active_ for share in SHARES]
         left.loglog(SHARES, live, "o-", color=colour, ms=4, label=f"p = {p:g}")
     left.axhline(COMPONENTS, color=INK, lw=1, ls="--")
     left.text(SHARES[0], COMPONENTS * 1.15, f"m = {COMPONENTS}: no fewer can live", fontsize=8.5)
@@ -119,5 +119,5 @@ def solvers_said(pair) -> str:
 def live_rows(fits) -> str:
     """How many rows live, by gamma and p."""
     head = ("gamma over the leading eigenvalue", *(f"p = {p:g}" for p in EXPONENTS))
-    rows = [(f"{s:.2g}", *(str(fits[s, p].n_live_) for p in EXPONENTS)) for s in SHARES]
+    rows = [(f"{s:.2g}", *(str(fits[s, p].n_active_) for p in EXPONENTS)) for s in SHARES]
     return markdown_table(head, rows)

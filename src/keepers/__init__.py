@@ -8,7 +8,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keepers import datasets, metrics
+    from keepers import datasets, extending, metrics
+    from keepers.methods import all_selectors
     from keepers.reporting.selection import make_report as report
     from keepers.selectors import (
         DGUFS,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
         RandomScore,
         TopFeatures,
         VarianceScore,
-        all_selectors,
         prune_redundant,
     )
     from keepers.tuning import SPCAFSCV, StabilitySelector, select_settings, spcafs_path
@@ -47,6 +47,7 @@ __all__ = [
     "VarianceScore",
     "all_selectors",
     "datasets",
+    "extending",
     "metrics",
     "prune_redundant",
     "report",
@@ -56,7 +57,9 @@ __all__ = [
 
 _ELSEWHERE = {
     "datasets": ("keepers.datasets", None),
+    "extending": ("keepers.extending", None),
     "metrics": ("keepers.metrics", None),
+    "all_selectors": ("keepers.methods", "all_selectors"),
     "report": ("keepers.reporting.selection", "make_report"),
     "SPCAFSCV": ("keepers.tuning", "SPCAFSCV"),
     "StabilitySelector": ("keepers.tuning", "StabilitySelector"),

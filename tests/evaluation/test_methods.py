@@ -8,7 +8,7 @@ from keepers import SPCAFS
 from keepers.evaluation.comparison import METHODS
 from keepers.evaluation.methods import find_selector, versioned, without_version
 from keepers.exceptions import ParameterError
-from keepers.selectors import all_selectors
+from keepers.methods import all_selectors
 
 CODE = "from keepers import VarianceScore\nclass Mine(VarianceScore):\n    pass\n"
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from keepers.exceptions import ParameterError
-from keepers.selectors import RandomScore, all_selectors
-from keepers.selectors.parameters import check_count, check_positive, check_seed
+from keepers import RandomScore, all_selectors
+from keepers.exceptions import DataWarning, ParameterError
+from keepers.selectors.parameters import cap_neighbors, check_count, check_positive, check_seed
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,9 @@ def test_every_selector_checks_its_settings_before_the_data():
                 selector(random_state=-1).fit("no table at all")
         with pytest.raises(ParameterError, match="n_features_to_select"):
             selector(n_features_to_select=0).check_parameters()
+
+
+def test_the_cap_warns_with_both_numbers_and_only_when_it_binds():
+    with pytest.warns(DataWarning, match=r"n_neighbors=5 needs at least 6 samples; X has 4, so 3"):
+        assert cap_neighbors(5, 4) == 3
+    assert cap_neighbors(3, 4) == 3

@@ -8,7 +8,7 @@ from typing import Any
 
 from keepers.data.wording import closest, listed
 from keepers.exceptions import DataError, ParameterError, shortened
-from keepers.selectors import all_selectors
+from keepers.methods import all_selectors
 
 __all__ = ["METHODS", "keep_and_never", "make_selector", "read_settings", "selector_class"]
 

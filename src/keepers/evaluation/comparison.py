@@ -6,7 +6,7 @@ from typing import Any
 from keepers.evaluation.methods import find_selector
 from keepers.evaluation.spec import DataChoice, MethodChoice, StudySpec
 from keepers.exceptions import ParameterError, shortened
-from keepers.selectors import all_selectors
+from keepers.methods import all_selectors
 
 __all__ = ["METHODS", "comparison_spec"]
 

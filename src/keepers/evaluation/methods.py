@@ -10,7 +10,8 @@ from pathlib import Path
 
 from keepers.data.wording import first_line
 from keepers.exceptions import ParameterError, shortened
-from keepers.selectors import RankingSelector, all_selectors
+from keepers.methods import all_selectors
+from keepers.selectors import RankingSelector
 
 __all__ = ["find_selector", "versioned", "without_version"]
 

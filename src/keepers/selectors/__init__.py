@@ -26,32 +26,5 @@ __all__ = [
     "RankingSelector",
     "TopFeatures",
     "VarianceScore",
-    "all_selectors",
     "prune_redundant",
 ]
-
-_SELECTORS: tuple[type[RankingSelector], ...] = (
-    SPCAFS,
-    LaplacianScore,
-    MCFS,
-    UDFS,
-    EUFS,
-    DGUFS,
-    SOGFS,
-    RNE,
-    VarianceScore,
-    RandomScore,
-    AllFeatures,
-)
-
-
-def all_selectors() -> dict[str, type[RankingSelector]]:
-    """Every selector of the library by name: SPCAFS, the methods it is compared with, the floors.
-
-    Examples
-    --------
-    >>> from keepers import all_selectors
-    >>> list(all_selectors())[:3]
-    ['SPCAFS', 'LaplacianScore', 'MCFS']
-    """
-    return {selector.__name__: selector for selector in _SELECTORS}

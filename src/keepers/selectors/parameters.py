@@ -1,26 +1,15 @@
-"""The rules that parameters obey, each with its message: the rule, the value, the way out."""
+"""The rules that parameters obey, each with its message: the rule, the value, the way out.
+
+``check_...`` needs no data. ``count_features`` and ``cap_...`` compare a setting with a table: what
+the table is too small for is lowered, with a warning that names both numbers.
+"""
 
 from numbers import Integral, Real
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from keepers.exceptions import ParameterError, shortened
-
-__all__ = [
-    "FeatureCount",
-    "Seed",
-    "check_callback",
-    "check_choice",
-    "check_count",
-    "check_feature_count",
-    "check_flag",
-    "check_max_correlation",
-    "check_positive",
-    "check_seed",
-    "check_verbose",
-    "count_features",
-]
+from keepers.exceptions import DataWarning, ParameterError, shortened, warn_caller
 
 FeatureCount = int | float | np.integer[Any] | None
 """A number of features, a share of them, or None."""
@@ -41,8 +30,22 @@ def check_positive(
     if at_most < LARGEST_NUMBER or LARGEST_NUMBER < number < np.inf:
         rule = f"{name} must lie in {'[' if zero else '('}0, {at_most:g}]"
     if not 0 <= number <= at_most or (number == 0 and not zero):
-        raise ParameterError(f"{rule}; got {shortened(value)}.{_spaced(hint)}")
+        raise ParameterError(f"{rule}; got {shortened(value)}.{_as_sentence(hint)}")
     return number
+
+
+def check_positive_or_scale(name: str, value: Any) -> None:
+    """A number above zero, or "scale"."""
+    if isinstance(value, str):
+        check_choice(name, value, ("scale",), "Or give a number > 0.")
+    else:
+        check_positive(name, value, hint=f"{name}='scale' adapts it to the data.")
+
+
+def check_bandwidth(value: Any) -> None:
+    """The width of a heat kernel: a number above zero, or None."""
+    if value is not None:
+        check_positive("bandwidth", value, hint="None takes the mean distance between samples.")
 
 
 def check_count(
@@ -54,7 +57,7 @@ def check_count(
         told = at_most is not None or (is_whole(value) and value > top)
         bound = f"from {at_least} to {top}" if told else f">= {at_least}"
         raise ParameterError(
-            f"{name} must be an integer {bound}; got {shortened(value)}.{_spaced(hint)}"
+            f"{name} must be an integer {bound}; got {shortened(value)}.{_as_sentence(hint)}"
         )
     return int(value)
 
@@ -64,7 +67,7 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...], hint: str = ""
     if not isinstance(value, str) or value not in choices:
         words = ", ".join(repr(choice) for choice in choices)
         raise ParameterError(
-            f"{name} must be one of {words}; got {shortened(value)}.{_spaced(hint)}"
+            f"{name} must be one of {words}; got {shortened(value)}.{_as_sentence(hint)}"
         )
     return value
 
@@ -131,6 +134,56 @@ def count_features(value: Any, n_features: int, name: str = "n_features_to_selec
     return max(1, int(value * n_features))
 
 
+def cap_neighbors(n_neighbors: int, n_samples: int, *, spare: int = 1) -> int:
+    """``n_neighbors``, or as many as the samples allow; ``spare`` of them are no neighbours."""
+    if n_neighbors + spare <= n_samples:
+        return n_neighbors
+    return _lower(
+        f"n_neighbors={n_neighbors} needs at least {n_neighbors + spare} samples; X has "
+        f"{n_samples}, so {n_samples - spare} neighbours are used.",
+        n_samples - spare,
+    )
+
+
+def cap_clusters(n_clusters: int, n_samples: int) -> int:
+    """``n_clusters``, or one for every sample."""
+    if n_clusters <= n_samples:
+        return n_clusters
+    return _lower(
+        f"n_clusters={n_clusters} needs as many samples; X has {n_samples}, so {n_samples} are "
+        "used.",
+        n_samples,
+    )
+
+
+def cap_columns(name: str, wanted: int, n_usable: int) -> int:
+    """Columns of a row-sparse W: fewer than features, or every score would be 1."""
+    most = max(1, n_usable - 1)
+    if wanted <= most:
+        return wanted
+    return _lower(
+        f"{name}={wanted} has to be below the number of columns that vary, {n_usable}; {most} is "
+        "used.",
+        most,
+    )
+
+
+def warn_of_noise(n_active: int, n_wanted: int) -> None:
+    """Warn if more features are wanted than have a score above rounding noise."""
+    if n_active < n_wanted:
+        warn_caller(
+            f"{n_wanted} features are wanted, but only {n_active} have a score above rounding "
+            "noise; the others are ordered by their cost in M alone. A smaller gamma or more "
+            "columns of W keeps more rows active.",
+            DataWarning,
+        )
+
+
+def _lower(message: str, to: int) -> int:
+    warn_caller(message, DataWarning)
+    return to
+
+
 def is_whole(value: Any) -> TypeGuard[int]:
     """Whether this is an integer (True and False are not)."""
     return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
@@ -149,5 +202,5 @@ def _as_float(value: Any) -> float:
         return np.inf
 
 
-def _spaced(hint: str) -> str:
+def _as_sentence(hint: str) -> str:
     return f" {hint}" if hint else ""

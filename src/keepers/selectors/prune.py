@@ -1,4 +1,4 @@
-"""Features that repeat better ones, passed over."""
+"""A ranking without the features that repeat better ones."""
 
 from typing import Any
 
@@ -10,8 +10,6 @@ from keepers.linalg.correlation import unlike_the_better
 from keepers.selectors.baselines import VarianceScore
 from keepers.selectors.fitted_table import read_table
 from keepers.selectors.parameters import check_count, check_max_correlation
-
-__all__ = ["prune_redundant"]
 
 
 def prune_redundant(
@@ -35,6 +33,10 @@ def prune_redundant(
     -------
     array of int
         Columns that are kept, best first. Constant columns are never among them.
+
+    See Also
+    --------
+    SPCAFS : ``max_correlation`` does the same within a fit, as in every selector.
 
     Examples
     --------

@@ -217,7 +217,7 @@ def _assemble(
     p: float,
     eps: float,
 ) -> SPCAFSPath:
-    scores = table.spread(np.array([point.row_norms for point in points]))
+    scores = table.to_all_columns(np.array([point.row_norms for point in points]))
     names = getattr(selector, "feature_names_in_", None)
     if names is None:
         names = np.array([f"x{i}" for i in range(scores.shape[1])], dtype=object)

@@ -25,6 +25,7 @@ from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import principal_subspace
 from keepers.selectors.fitted_table import Table, read_table, refuse_dask
 from keepers.selectors.parameters import (
+    FeatureCount,
     check_count,
     check_feature_count,
     check_max_correlation,
@@ -117,7 +118,7 @@ class SettingsChoice:
 
 def select_settings(
     X: Any,
-    n_features_to_select: int | float | None = None,
+    n_features_to_select: FeatureCount = None,
     *,
     n_components: Any = COMPONENTS,
     gamma_shares: Any = GAMMA_SHARES,
@@ -329,7 +330,7 @@ class _Search:
 def _leading_eigenvalue(table: Table, scaling: float, seed: int) -> float:
     """Of the scatter of the scaled columns."""
     with threadpool_limits(1):
-        scaled = table.scaled(scaling)
+        scaled = table.scale(scaling)
         scatter = as_scatter(scaled.X, scaled.moments, 1)
         return float(principal_subspace(scatter, 1, np.random.default_rng(seed)).values[0])
 

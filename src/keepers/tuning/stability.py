@@ -211,8 +211,8 @@ class StabilitySelector(RankingSelector):
 
     def _store(self, table: Table, selections: BoolArray, rank_sum: FloatArray) -> None:
         n_halves, n_features, unusable = len(selections), table.n_features, table.unusable
-        self.selections_ = table.spread(selections, fill=False)
-        self.mean_ranks_ = table.spread(rank_sum / n_halves, fill=n_features)
+        self.selections_ = table.to_all_columns(selections, fill=False)
+        self.mean_ranks_ = table.to_all_columns(rank_sum / n_halves, fill=n_features)
         counts = self.selections_.sum(axis=0)
         self.frequencies_ = counts / n_halves
         self.frequency_intervals_ = wilson_intervals(counts, n_halves)

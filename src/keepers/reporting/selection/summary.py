@@ -49,7 +49,7 @@ _FOUND = {
     "n_clusters_": "clusters used",
     "n_iter_": "steps",
     "converged_": "settled",
-    "n_live_": "features with a live row",
+    "n_active_": "features with an active row",
     "solver_": "solver used",
 }
 
