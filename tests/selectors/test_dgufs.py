@@ -94,7 +94,7 @@ def test_a_sparse_table_is_refused_with_the_reason(solver):
 
 
 def test_kernels_that_do_not_fit_are_refused_with_their_size(monkeypatch):
-    monkeypatch.setattr("keepers.selectors.memory._physical_memory", lambda: 1e5)
+    monkeypatch.setattr("keepers.selectors.memory.physical_memory", lambda: 1e5)
     X = clusters()
     with pytest.raises(DataError, match="60 x 60 kernels"):
         DGUFS(3, solver="admm").fit(X)

@@ -60,14 +60,13 @@ def unlike_the_better(
 
 
 @dataclass(frozen=True)
-class ColumnCorrelations:
+class ColumnCorrelations(Correlations):
     """From the columns of an array or a CSR/CSC matrix."""
 
     X: Any
     moments: ColumnMoments
 
     def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
-        """Correlation of each of ``mine`` (rows) with each of ``theirs`` (columns)."""
         if sp.issparse(self.X):
             return self._between_sparse(mine, theirs)
         return np.asarray(self._unit_columns(mine).T @ self._unit_columns(theirs))
@@ -85,19 +84,18 @@ class ColumnCorrelations:
 
 
 @dataclass(frozen=True)
-class ScatterCorrelations:
+class ScatterCorrelations(Correlations):
     """From the scatter, where it was formed."""
 
     scatter: FloatArray
 
     def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
-        """Correlation of each of ``mine`` (rows) with each of ``theirs`` (columns)."""
         lengths = np.sqrt(self.scatter.diagonal())
         products = self.scatter[np.ix_(mine, theirs)]
         return np.asarray(products / lengths[mine, np.newaxis] / lengths[theirs])
 
 
-class FetchedCorrelations:
+class FetchedCorrelations(Correlations):
     """From the scatter of some columns at a time, fetched in a pass over the table.
 
     What stands next in ``order`` is fetched along with what is asked for, so that the walk needs
@@ -114,7 +112,6 @@ class FetchedCorrelations:
         self._known = ScatterCorrelations(np.empty((0, 0)))
 
     def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
-        """Correlation of each of ``mine`` (rows) with each of ``theirs`` (columns)."""
         wanted = np.union1d(mine, theirs)
         if not np.isin(wanted, self._held).all():
             last = int(np.flatnonzero(np.isin(self._order, wanted)).max())

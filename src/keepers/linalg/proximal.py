@@ -8,9 +8,14 @@ from scipy.linalg import eigh
 from keepers._protocols import FloatArray
 
 
+def squared_row_norms(Q: FloatArray) -> FloatArray:
+    """Squared Euclidean norm of every row."""
+    return np.asarray(np.einsum("ij,ij->i", Q, Q))
+
+
 def row_norms(Q: FloatArray) -> FloatArray:
     """Euclidean norm of every row."""
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", Q, Q)))
+    return np.asarray(np.sqrt(squared_row_norms(Q)))
 
 
 def shrinkage(norms: FloatArray, threshold: float) -> FloatArray:

@@ -7,7 +7,8 @@ X                                  operator            one product with d x m
 =================================  ==================  ==============================
 array, forming S pays for itself   `DenseScatter`      S V
 array, otherwise                   `FactoredScatter`   Xc'(Xc V), two passes over X
-CSR or CSC                         `SparseScatter`     the same, never densified
+CSR or CSC, many rows              `DenseScatter`      S V
+CSR or CSC, otherwise              `SparseScatter`     Xc'(Xc V), never densified
 =================================  ==================  ==============================
 """
 
@@ -201,11 +202,14 @@ def forming_pays(n_samples: int, n_features: int, block_width: int) -> bool:
 def as_scatter(X: Any, moments: ColumnMoments, block_width: int) -> SymmetricOperator:
     """The scatter of X, in the form whose products with d x ``block_width`` are cheapest."""
     offset = np.abs(moments.mean) > HARMLESS_MEAN * np.sqrt(moments.variance)
-    if sp.issparse(X):
-        return _sparse_scatter(X, moments, offset)
     n_samples, n_features = X.shape
     # Up to a small side S is formed for its decomposition anyway.
-    if n_features <= min(n_samples, SMALL_SIDE) or forming_pays(n_samples, n_features, block_width):
+    is_small = n_features <= min(n_samples, SMALL_SIDE)
+    if sp.issparse(X):
+        factored = _sparse_scatter(X, moments, offset)
+        keeps = is_small and n_features**2 <= 2 * X.nnz
+        return DenseScatter(factored.dense()) if keeps else factored
+    if is_small or forming_pays(n_samples, n_features, block_width):
         return DenseScatter(centred_gram(X, moments.mean))
     if np.any(offset):
         centred = (X - moments.mean).astype(X.dtype, copy=False)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepers._protocols import FloatArray
-from keepers.linalg.quadratic_form import Inverse, QuadraticForm
+from keepers.linalg.quadratic_form import Inverse, QuadraticForm, symmetric_part
 
 # Up to this size, and where so many vectors are wanted that the blocks would fill the space, C is
 # formed and decomposed.
@@ -101,7 +101,7 @@ def smallest_eigenvectors(
 
 def _largest_ritz_value(form: QuadraticForm, diagonal: FloatArray, W: FloatArray) -> float:
     projected = W.T @ (form.images(W) + diagonal[:, np.newaxis] * W)
-    return float(np.linalg.eigvalsh(_symmetric(projected))[-1])
+    return float(np.linalg.eigvalsh(symmetric_part(projected))[-1])
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class _Leading:
 
 
 def _decompose(C: FloatArray, n_columns: int) -> _Leading:
-    values, vectors = np.linalg.eigh(_symmetric(C))
+    values, vectors = np.linalg.eigh(symmetric_part(C))
     return _Leading(vectors[:, ::-1][:, :n_columns], values[::-1][:n_columns], 1, True)
 
 
@@ -172,7 +172,3 @@ def _orthonormal_to(V: FloatArray, block: FloatArray) -> FloatArray:
     if lengths.min() <= DEPENDENT * lengths.max():
         following = np.linalg.qr(following - V @ (V.T @ following))[0]
     return following
-
-
-def _symmetric(matrix: FloatArray) -> FloatArray:
-    return np.asarray((matrix + matrix.T) / 2)

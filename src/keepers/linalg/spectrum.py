@@ -56,12 +56,11 @@ def leading_spectrum(
     """
     if n_components != "auto" and float(n_components) >= 1.0:
         return Spectrum(principal_subspace(scatter, int(n_components), rng, tol=tol))
-    freedom = n_samples - 1
-    limit = min(freedom, scatter.size)
+    limit = min(n_samples - 1, scatter.size)
     count: _AboveEdge | _UpToShare
     if n_components == "auto":
         limit = min(limit, MOST_AUTO_COMPONENTS)
-        count = _AboveEdge(freedom * null_edge(sum_of_squares / freedom, freedom))
+        count = _AboveEdge(edge_of_scatter(sum_of_squares, n_samples))
     else:
         count = _UpToShare(float(n_components) * float(sum_of_squares.sum()))
     side = scatter.small_side()
@@ -102,6 +101,12 @@ def null_edge(variances: FloatArray, n_samples: int) -> float:
 
     x = brentq(excess, 0.0, 1.0 - 1e-12) if excess(1.0 - 1e-12) > 0 else 1.0 - 1e-12
     return largest * (1.0 / x + float(np.sum(t / (1.0 - t * x))) / n_samples)
+
+
+def edge_of_scatter(sum_of_squares: FloatArray, n_samples: int) -> float:
+    """The same for the scatter, from the sum of squares of every column about its mean."""
+    freedom = n_samples - 1
+    return freedom * null_edge(sum_of_squares / freedom, freedom)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from keepers._protocols import FloatArray, SymmetricOperator
+from keepers.linalg.moments import row_blocks
 
 # Below this, a direction of the 2m-dimensional space is rounding noise (relative, squared norm).
 _DEPENDENT = 1e-8
@@ -27,7 +28,7 @@ _SMALLEST_QUOTIENT = 1e-3
 # Images smaller than this share of the largest do not set the accuracy.
 _NEGLIGIBLE = 1e-4
 # Small enough for BLAS not to call its threads for a product of a chunk.
-_CHUNK_BYTES = 1 << 17
+_CHUNK_BYTES, _FEWEST_ROWS = 1 << 17, 256
 # Rows that count as light, at least and for every vector.
 _FEWEST_LIGHT, _LIGHT_PER_COLUMN = 500, 4
 
@@ -45,7 +46,7 @@ class Subspace:
 
     @property
     def squared_row_norms(self) -> FloatArray:
-        """|w_i|^2 for every feature i."""
+        """The squared norm of the row of every feature."""
         return np.asarray(np.einsum("ij,ij->i", self.vectors, self.vectors))
 
     @property
@@ -95,7 +96,7 @@ class _Iteration:
     def __init__(self, start: Subspace, shift: FloatArray) -> None:
         self.shift = shift[:, np.newaxis]
         width = start.vectors.shape[1]
-        self._chunks = _row_chunks(len(shift), width)
+        self._chunks = row_blocks(len(shift), width, max(_CHUNK_BYTES, 8 * _FEWEST_ROWS * width))
         projected = np.zeros((width, width))
         for rows in self._chunks:
             block = start.vectors[rows]
@@ -164,11 +165,6 @@ class _Iteration:
                 self.SW[rows] @ stay + image[rows] @ move,
             )
         )
-
-
-def _row_chunks(n_rows: int, width: int) -> list[slice]:
-    step = max(256, _CHUNK_BYTES // (8 * width))
-    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
 def with_light_rows(

@@ -16,7 +16,7 @@ from typing import Any, Generic, Self
 import numpy as np
 import scipy.sparse as sp
 
-from keepers._protocols import FloatArray, IndexArray, RowBlock, Sum
+from keepers._protocols import BlockSum, FloatArray, IndexArray, RowBlock, Sum
 from keepers.exceptions import DataError, shortened
 from keepers.linalg import storage
 from keepers.linalg.moments import LARGEST_SINGLE, SMALLEST_SINGLE, ColumnMoments, row_blocks
@@ -200,7 +200,7 @@ class RunningMean:
         return self.point + self.rest
 
 
-class SketchSum:
+class SketchSum(BlockSum):
     """Number of rows, means, centred sums of squares and a few products of the scatter.
 
     All in float64, also for float32 rows: then the sums do not depend on how rows were grouped,
@@ -221,7 +221,6 @@ class SketchSum:
         return 4.0 * self.sum_of_squares.nbytes + 3.0 * self.products.nbytes
 
     def add(self, block: RowBlock) -> None:
-        """Take a block in."""
         try:
             for values in _double_pieces(block.values):
                 self._take(shift_to_mean(RowBlock(values, block.origin)))
@@ -241,7 +240,6 @@ class SketchSum:
         self.products += np.outer(between, between @ self._vectors)
 
     def merge(self, other: Self) -> None:
-        """Take in what was summed over other blocks."""
         centre = other.centre
         if centre.n_samples:
             between = self.centre.take(centre.n_samples, centre.point, centre.rest)
@@ -285,7 +283,7 @@ def sketch_of_rows(X: Any, columns: IndexArray) -> TableSketch:
     return total.sketch
 
 
-class SumWithSketch(Generic[Sum]):
+class SumWithSketch(BlockSum, Generic[Sum]):
     """A sum, and beside it the sketch of the same rows."""
 
     def __init__(self, begin: Callable[[], Sum], n_features: int) -> None:
@@ -298,12 +296,10 @@ class SumWithSketch(Generic[Sum]):
         return self.sum.n_bytes + self._sketch_sum.n_bytes
 
     def add(self, block: RowBlock) -> None:
-        """Take a block in."""
         self.sum.add(block)
         self._sketch_sum.add(block)
 
     def merge(self, other: Self) -> None:
-        """Take in what was summed over other blocks."""
         self.sum.merge(other.sum)
         self._sketch_sum.merge(other._sketch_sum)
 
@@ -313,7 +309,7 @@ class SumWithSketch(Generic[Sum]):
         return self._sketch_sum.sketch
 
 
-class ScatterSum:
+class ScatterSum(BlockSum):
     """Number of rows, mean and scatter, all in float64; products in the precision of the data.
 
     What a block adds beside its own product are two outer products. They are put off, and made of
@@ -350,7 +346,6 @@ class ScatterSum:
         return self._summed
 
     def add(self, block: RowBlock) -> None:
-        """Take a block in."""
         rows = shift_to_mean(block)
         self._summed += rows.gram()
         self._to_subtract.append(rows.sums / np.sqrt(rows.n_rows))
@@ -359,7 +354,6 @@ class ScatterSum:
             _ = self.scatter
 
     def merge(self, other: Self) -> None:
-        """Take in what was summed over other blocks."""
         centre = other.centre
         if centre.n_samples:
             self._summed += other.scatter
@@ -372,7 +366,7 @@ class ScatterSum:
         return ColumnMoments(self.centre.n_samples, self.centre.mean, squares)
 
 
-class ProductSum:
+class ProductSum(BlockSum):
     """Xc'(Xc V), where the mean of the table is known."""
 
     def __init__(self, mean: FloatArray, V: FloatArray, offset: bool, dtype: Any) -> None:
@@ -394,7 +388,6 @@ class ProductSum:
         return 2.0 * (self.product.nbytes + self.sums.nbytes)
 
     def add(self, block: RowBlock) -> None:
-        """Take a block in."""
         X, left = self._subtract_mean(block.values.astype(self.dtype, copy=False))
         projected = (X @ self.V.astype(X.dtype, copy=False)).astype(np.float64, copy=False)
         projected -= left @ self.V
@@ -421,13 +414,12 @@ class ProductSum:
         return rows.values, self.mean - rows.shift
 
     def merge(self, other: Self) -> None:
-        """Take in what was summed over other blocks."""
         self.product += other.product
         self.n_samples += other.n_samples
         self.sums += other.sums
 
 
-class RowCollection:
+class RowCollection(BlockSum):
     """The rows themselves, to be held in memory."""
 
     n_bytes = float("inf")  # rows have an order
@@ -436,7 +428,6 @@ class RowCollection:
         self.pieces: list[Any] = []
 
     def add(self, block: RowBlock) -> None:
-        """Take a block in."""
         self.pieces.append(block.values)
 
     def merge(self, other: Self) -> None:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
+from keepers.data import LabelledTable
 from keepers.data.dask_blocks import is_dask
 from keepers.data.in_memory import canonical_sparse, describe_missing, numeric_input
-from keepers.data.table import LabelledTable
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, DataWarning, shortened, warn_caller
 from keepers.linalg.correlation import ColumnCorrelations, Correlations

@@ -24,8 +24,8 @@ from keepers.selectors.parameters import (
     warn_of_noise,
 )
 from keepers.selectors.ranking import RankingSelector
-from keepers.solvers.reweighting import break_ties_by_cost, count_active
-from keepers.solvers.udfs import UDFSResult, local_scatter, solve_udfs
+from keepers.solvers.reweighting import RowSparseProjection, break_ties_by_cost, count_active
+from keepers.solvers.udfs import local_scatter, solve_udfs
 
 GAMMA_SCALE = 0.1
 
@@ -187,7 +187,7 @@ class UDFS(RankingSelector):
         scale = float(form.diagonal().mean())
         return GAMMA_SCALE * scale if scale > 0.0 else 1.0  # 0: all neighbours coincide
 
-    def _warn_unless_converged(self, result: UDFSResult) -> None:
+    def _warn_unless_converged(self, result: RowSparseProjection) -> None:
         if not result.converged:
             warn_caller(
                 f"The objective was still falling after max_iter={self.max_iter} steps. Raise "

@@ -26,7 +26,13 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.ordering import best_first
-from keepers.linalg.proximal import SpectralPart, keep_top_rows, rank_threshold, row_norms
+from keepers.linalg.proximal import (
+    SpectralPart,
+    keep_top_rows,
+    rank_threshold,
+    row_norms,
+    squared_row_norms,
+)
 
 MU_START, MU_GROWTH, MU_MOST = 1e-6, 1.1, 1e10
 # Weight of the l0 penalty on M in the authors' program.
@@ -93,7 +99,7 @@ def solve_bcd(
 ) -> BCDResult:
     """Alternate kernel and selection until the selection stays, or comes back."""
     features = np.ascontiguousarray((X - X.mean(axis=0)).T)
-    variances = np.einsum("ij,ij->i", features, features)
+    variances = squared_row_norms(features)
     blend: sp.csr_array | BlendedKernel = graph
     history: list[float] = []
     seen: dict[bytes, int] = {}
@@ -125,7 +131,7 @@ class BlendedKernel(LinearOperator):  # type: ignore[misc]
         width = high - self.low
         flat = width <= 1e-12 * max(abs(high), abs(self.low))
         self.weight = 0.0 if flat else (1.0 - beta) / width
-        self.diagonal = np.einsum("ij,ij->i", self.samples, self.samples)
+        self.diagonal = squared_row_norms(self.samples)
 
     def _extremes(self) -> tuple[float, float]:
         """Least and largest entry of F'F off its diagonal."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from keepers._protocols import FloatArray
 from keepers.linalg.ordering import tilt_ties
+from keepers.linalg.proximal import squared_row_norms
 from keepers.linalg.quadratic_form import QuadraticForm
 from keepers.linalg.smallest import EigenBlock, smallest_eigenvectors
 
@@ -91,7 +92,7 @@ def row_sparse_projection(
             block = candidate
     W = block.vectors
     return RowSparseProjection(
-        W, _squared_row_norms(W), np.array(history), n_iter, converged and block.converged, first
+        W, squared_row_norms(W), np.array(history), n_iter, converged and block.converged, first
     )
 
 
@@ -113,12 +114,8 @@ def break_ties_by_cost(squared_norms: FloatArray, cost: FloatArray) -> FloatArra
     return np.where(squared_norms > noise, squared_norms, noise * (scale / (scale + positive)))
 
 
-def _squared_row_norms(W: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("ij,ij->i", W, W))
-
-
 def _smoothed_row_norms(W: FloatArray) -> FloatArray:
-    return np.asarray(np.sqrt(_squared_row_norms(W) + EPS))
+    return np.asarray(np.sqrt(squared_row_norms(W) + EPS))
 
 
 def _objective(form: QuadraticForm, gamma: float, W: FloatArray) -> float:

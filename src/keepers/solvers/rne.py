@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepers._protocols import FloatArray
-from keepers.linalg.proximal import soft_threshold
+from keepers.linalg.proximal import soft_threshold, squared_row_norms
 
 INNER_UPDATES = 30
 FIRST_PENALTY, PENALTY_GROWTH, LARGEST_PENALTY = 10.0, 1.1, 1e10
@@ -50,7 +50,7 @@ class RNEResult:
     @property
     def squared_row_norms(self) -> FloatArray:
         """One number a feature: its weight in H."""
-        return np.asarray(np.einsum("ij,ij->i", self.H, self.H))
+        return squared_row_norms(self.H)
 
 
 def gram_count(n_samples: int, n_features: int) -> int:

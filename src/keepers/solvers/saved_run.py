@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keepers.linalg.proximal import squared_row_norms
 from keepers.solvers.penalty import RowPenalty
 
 SavedRun = Mapping[str, NDArray[Any]]
@@ -54,9 +55,8 @@ def _refuse_damaged_block(
         _logarithms(run["point_images"], points.shape)
     # The last objective is that of the vectors and their images: one of them cannot be another's.
     trace = float(np.vdot(run["vectors"], images))
-    squared_norms = np.einsum("ij,ij->i", run["vectors"], run["vectors"])
     set_aside = penalty.value_at_zero(size) - here.value_at_zero(n_rows)
-    price = here.value(squared_norms) + set_aside
+    price = here.value(squared_row_norms(run["vectors"])) + set_aside
     gap = abs(price - trace - run["history"][-1])
     _demand(bool(gap <= _TOLERANCE * (abs(price) + abs(trace))), "history")
 

@@ -226,25 +226,17 @@ def solve_sogfs(
     )
 
 
+@dataclass
 class _Projector:
     """The W-step; it remembers where its first eigenproblem ended, to start there again."""
 
-    def __init__(
-        self,
-        forms: LaplacianForms,
-        gamma: float,
-        width: int,
-        weights: FloatArray,
-        rng: np.random.Generator,
-        tol: float,
-    ) -> None:
-        self.forms = forms
-        self.gamma = gamma
-        self.width = width
-        self.weights = weights
-        self.rng = rng
-        self.tol = tol
-        self.start: EigenBlock | None = None
+    forms: LaplacianForms
+    gamma: float
+    width: int
+    weights: FloatArray
+    rng: np.random.Generator
+    tol: float
+    start: EigenBlock | None = None
 
     def step(self, L: sp.csr_array) -> RowSparseProjection:
         """W for the graph with Laplacian L, reweighted from the first weights on."""

@@ -23,6 +23,7 @@ from scipy.linalg import eigh
 
 from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
 from keepers.linalg.ordering import tilt_ties
+from keepers.linalg.proximal import squared_row_norms
 from keepers.linalg.subspace import (
     Subspace,
     leading_subspace,
@@ -135,7 +136,7 @@ def solve_dense(
         n_iter, converged = int(start["n_iter"]), bool(start["converged"])
     width = W.shape[1]
     while True:
-        squared_norms = np.einsum("ij,ij->i", W, W)
+        squared_norms = squared_row_norms(W)
         if callback is not None:
             n_active = penalty.count_active(squared_norms)
             callback(SolverProgress(n_iter, history[-1], n_active, size))
@@ -149,7 +150,7 @@ def solve_dense(
         _, candidate = eigh(shifted, subset_by_index=[size - width, size - 1])  # Eqs. (26), (27)
         n_iter += 1
         trace = float(np.vdot(candidate, scatter @ candidate))
-        objective = penalty.value(np.einsum("ij,ij->i", candidate, candidate)) - trace  # Eq. (23)
+        objective = penalty.value(squared_row_norms(candidate)) - trace  # Eq. (23)
         converged = objective > history[-1] or _gains_nothing(history[-1], objective, trace, tol)
         if objective <= history[-1]:
             W = candidate[:, ::-1]

@@ -16,29 +16,14 @@ cancels, and beside one far outlier nothing of M was left. Steps: M, in the coor
 samples where d > n; then the reweighting of `keepers.solvers.reweighting`.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.moments import row_blocks
 from keepers.linalg.quadratic_form import QuadraticForm
-from keepers.solvers.reweighting import first_weights, row_sparse_projection
+from keepers.solvers.reweighting import RowSparseProjection, first_weights, row_sparse_projection
 
 EPS = float(np.finfo(float).eps)
-
-
-@dataclass(frozen=True)
-class UDFSResult:
-    """Where the iteration ended."""
-
-    W: FloatArray
-    squared_norms: FloatArray
-    """|w_j|^2; they sum to the number of columns of W."""
-    objective: FloatArray
-    """Smoothed objective after every step; it never rises."""
-    n_iter: int
-    converged: bool
 
 
 def local_scatter(X: FloatArray, neighbours: IndexArray, regularization: float) -> FloatArray:
@@ -74,7 +59,7 @@ def solve_udfs(
     max_iter: int = 100,
     tol: float = 1e-8,
     tie_breaker: bool = True,
-) -> UDFSResult:
+) -> RowSparseProjection:
     """Minimise over W with ``n_clusters`` columns.
 
     ``deviations`` holds the standard deviation of each feature; it decides ties only. The
@@ -85,7 +70,7 @@ def solve_udfs(
     def has_converged(history: list[float]) -> bool:
         return history[-2] - history[-1] <= tol * abs(history[-1])
 
-    found = row_sparse_projection(
+    return row_sparse_projection(
         form,
         gamma,
         n_clusters,
@@ -94,4 +79,3 @@ def solve_udfs(
         max_iter=max_iter,
         has_converged=has_converged,
     )
-    return UDFSResult(found.W, found.squared_norms, found.objective, found.n_iter, found.converged)

@@ -22,6 +22,7 @@ import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.ordering import nearest_first
+from keepers.linalg.proximal import squared_row_norms
 from keepers.linalg.storage import as_array, by_columns
 
 N_NEIGHBORS = 5
@@ -126,7 +127,7 @@ def _nearest(distances: FloatArray, n_neighbors: int) -> BoolArray:
 
 def squared_distances(points: FloatArray) -> FloatArray:
     """Between all pairs of rows; centre them first if they lie far from the origin."""
-    lengths = np.einsum("ij,ij->i", points, points)
+    lengths = squared_row_norms(points)
     squared = points @ points.T
     squared *= -2.0
     squared += lengths[:, np.newaxis]

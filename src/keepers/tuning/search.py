@@ -272,10 +272,17 @@ class _Search:
         callback: Callable[[int, int], object] | None,
     ) -> None:
         """Fit every setting; one thread each, so that the numbers do not depend on ``n_jobs``."""
+        scalings = {settings["scaling"] for settings in grid}
+        leading = {a: _leading_eigenvalue(self.table, float(a), self.seed) for a in scalings}
         parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
         jobs = (
             joblib.delayed(_fit_one)(
-                self.table, settings, max_correlations, self.seed, self.compared
+                self.table,
+                settings,
+                settings["gamma_share"] * leading[settings["scaling"]],
+                max_correlations,
+                self.seed,
+                self.compared,
             )
             for settings in grid
         )
@@ -320,9 +327,18 @@ class _Search:
         )
 
 
+def _leading_eigenvalue(table: Table, scaling: float, seed: int) -> float:
+    """Of the scatter of the scaled columns."""
+    with threadpool_limits(1):
+        scaled = table.scale(scaling)
+        scatter = as_scatter(scaled.X, scaled.moments, 1)
+        return float(principal_subspace(scatter, 1, np.random.default_rng(seed)).values[0])
+
+
 def _fit_one(
     table: Table,
     settings: dict[str, Any],
+    gamma: float,
     max_correlations: tuple[float | None, ...],
     seed: int,
     compared: int,
@@ -330,11 +346,7 @@ def _fit_one(
     """One fit: its ranking, and what each limit on correlation makes of it."""
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", KeepersWarning)
-        scaled = table.scale(float(settings["scaling"]))
-        rng = np.random.default_rng(seed)
-        leading = principal_subspace(as_scatter(scaled.X, scaled.moments, 1), 1, rng).values[0]
-        params = {name: settings[name] for name in FITTED}
-        params["gamma"] = float(settings["gamma_share"] * leading)
+        params = {**{name: settings[name] for name in FITTED}, "gamma": float(gamma)}
         selector = SPCAFS(
             **params, tol=TRIAL_TOL, max_iter=TRIAL_STEPS, random_state=seed % 2**31
         ).fit(table.X)

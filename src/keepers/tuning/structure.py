@@ -21,7 +21,7 @@ from scipy.stats import beta, rankdata
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.moments import ColumnMoments, column_moments
-from keepers.linalg.spectrum import null_edge
+from keepers.linalg.spectrum import edge_of_scatter
 from keepers.linalg.storage import as_array, by_columns
 
 LEVEL = 0.01
@@ -110,8 +110,7 @@ class _Features:
     def _count_components(self, sums_of_squares: FloatArray) -> int:
         """Eigenvalues above the edge of unrelated columns, at least 1."""
         n_samples = self.X.shape[0]
-        freedom = n_samples - 1
-        edge = freedom * null_edge(sums_of_squares / freedom, freedom)
+        edge = edge_of_scatter(sums_of_squares, n_samples)
         most = max(1, min(MOST_COMPONENTS, n_samples // 4))
         return int(np.clip(np.sum(self.values > edge), 1, most))
 
