@@ -68,7 +68,11 @@ class Recipe:
 
     def save(self, path: Path, *, force: bool = False) -> None:
         """Write the recipe whole or not at all."""
-        text = json.dumps({"keepers_recipe": LAYOUT, **asdict(self)}, indent=1, allow_nan=False)
+        content = {"keepers_recipe": LAYOUT, **asdict(self)}
+        # A method of the user's own may have settings that JSON does not know.
+        text = json.dumps(
+            content, indent=1, allow_nan=False, default=lambda value: repr(type(value))
+        )
         with whole_file(path, force=force) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
 

@@ -309,7 +309,7 @@ def describe_fit(
     return Selection(
         method=type(selector).__name__,
         settings={
-            name: value
+            name: value.item() if isinstance(value, np.generic) else value
             for name, value in selector.get_params(deep=False).items()
             if name not in NOT_OF_THE_RESULT
         },

@@ -131,15 +131,19 @@ def test_the_end_of_an_iteration_is_guessed_from_how_its_steps_shrink(monkeypatc
 
 def test_a_method_of_the_user_s_own_is_taken_by_module_and_class(quick_keepers, table, tmp_path):
     (tmp_path / "my_methods.py").write_text(
-        "from keepers import VarianceScore\n\nclass Mine(VarianceScore):\n    pass\n"
+        "from keepers import VarianceScore\n\nclass Mine(VarianceScore):\n"
+        "    def __init__(self, n_features_to_select=None, max_correlation=None, how=abs):\n"
+        "        self.n_features_to_select = n_features_to_select\n"
+        "        self.max_correlation = max_correlation\n"
+        "        self.how = how\n"
     )
-    done = quick_keepers(
-        "select", table, "-k", 2, *COLUMNS, "--method", "my_methods:Mine", "--json"
-    )
+    options = ("--method", "my_methods:Mine", "--json", "--save", "recipe.json")
+    done = quick_keepers("select", table, "-k", 2, *COLUMNS, *options)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     frame = pd.read_csv(table).iloc[:, 2:]
     assert result["method"] == "Mine"
+    assert "function" in result["params"]["how"]  # what JSON does not know is named by its type
     by_hand = VarianceScore(2).fit(frame).top().names.tolist()
     assert [feature["name"] for feature in result["features"]] == by_hand
 

@@ -147,7 +147,7 @@ def select(
     if reads_in_blocks(data, (memory, workers, scheduler, checkpoint)):
         from keepers.cli.fit_blocks import BlockRequest, fit_in_blocks, refuse_in_memory
 
-        refuse_in_memory(method, k, scaling, {"--out": out, "--report": report, "--image": image})
+        refuse_in_memory(selector, k, scaling, {"--out": out, "--report": report, "--image": image})
         request = BlockRequest(memory, workers, scheduler, checkpoint)
         selection = fit_in_blocks(data, selector, request, roles, decide, debug=debug, **shared)
     else:
