@@ -56,7 +56,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Figures:
-    """All figures of a page; None where there is nothing to draw."""
+    """All figures of a report; None where there is nothing to draw."""
 
     scores: Figure
     convergence: Figure | None

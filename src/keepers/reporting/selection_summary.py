@@ -79,7 +79,7 @@ class Redundancy:
 
 
 @dataclass(frozen=True)
-class Method:
+class Provenance:
     """How the ranking was made, and how to make it again."""
 
     parameters: tuple[tuple[str, str], ...]
@@ -178,7 +178,7 @@ class SelectionSummary:
     """How many features were dropped, by reason."""
     similar: tuple[DroppedFeature, ...]
     """The best of those dropped because they are too much like a kept one."""
-    method: Method
+    method: Provenance
     convergence: Convergence | None
     redundancy: Redundancy | None
     planes: Planes | None
@@ -281,7 +281,7 @@ def _method(
     image_shape: tuple[int, int] | None,
     along: ReportedPath | None,
     command: str | None,
-) -> Method:
+) -> Provenance:
     selector = selection.selector
     extras = [] if image_shape is None else [f"image_shape={readable(tuple(image_shape))}"]
     if along is not None:
@@ -295,7 +295,7 @@ def _method(
     ]
     if selection.n_active is not None:
         found.append(("active rows", str(selection.n_active)))
-    return Method(
+    return Provenance(
         parameters=tuple((name, readable(value)) for name, value, _ in settings_of(selector)),
         found=tuple(found),
         python=python_recipe(selection, extras),
