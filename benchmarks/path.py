@@ -14,7 +14,7 @@ from keepers.linalg.spectrum import principal_subspace
 from keepers.linalg.subspace import Subspace, orthonormal_subspace
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.spcafs import solve_block
-from keepers.tuning.path import spcafs_path
+from keepers.tuning.gamma_path import spcafs_path
 from measure import benchmark_data, side_by_side
 
 # Objectives closer than this, relative to the variance held, count as equal.

@@ -84,8 +84,8 @@ class SharedVariance(RankingSelector):
         """The shares, of all columns of the user."""
         width = min(self.n_components, table.n_samples - 1, table.X.shape[1])
         result = shared_variance(table.scatter(width), width, self.random_generator())
-        self.components_ = table.spread(result.components.T)
-        return table.spread(result.shares)
+        self.components_ = table.to_all_columns(result.components.T)
+        return table.to_all_columns(result.shares)
 
 
 if __name__ == "__main__":

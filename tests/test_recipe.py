@@ -1,14 +1,17 @@
 """Selections that can be applied to other tables."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from keepers import SPCAFS, describe_selection
 from keepers.exceptions import DataError, ParameterError
 from keepers.recipe import Recipe, checksum
 
+FIXTURES = Path(__file__).parent / "fixtures"
 RECIPE = Recipe(
     features=("b", "a"),
     scores=(2.0, 1.0),
@@ -87,3 +90,28 @@ def test_the_checksum_tells_tables_apart():
     assert checksum(X + 1e-12, names) != same
     assert checksum(X.reshape(3, 2), names) != same
     assert checksum(sp.csr_matrix(X), names) == checksum(sp.csr_matrix(X), names)
+
+
+def test_a_recipe_of_the_version_before_is_read_and_written_again_as_it_was(tmp_path):
+    """Written by 0.1.0 before selections had one description; the table is that of its test."""
+    path = FIXTURES / "recipe_0_1_0.json"
+    recipe = Recipe.load(path)
+    assert recipe.columns_of(["a", "b", "c", "d"]).tolist() == [0, 3]
+    X = np.array([[1, 2, 3, 4], [2, 1, 5, 9], [3, 3, 3, 1], [0, 7, 1, 2], [5, 5, 2, 8.0]])
+    assert recipe.checksum == checksum(X, list("abcd"))
+    recipe.save(tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text()) == json.loads(path.read_text())
+
+
+def test_the_recipe_of_a_selection_holds_what_another_table_needs(tmp_path):
+    X = np.random.default_rng(0).standard_normal((20, 5))
+    selector = SPCAFS(2, random_state=0, callback=lambda progress: None).fit(X)
+    selection = describe_selection(selector, X, source="t")
+    recipe = Recipe.of(selection, "0" * 64)
+    recipe.save(tmp_path / "r.json")
+    loaded = Recipe.load(tmp_path / "r.json")
+    assert loaded.features == tuple(selector.top().names)
+    assert (loaded.shape, loaded.source, loaded.method) == ((20, 5), "t", "SPCAFS")
+    assert loaded.params["n_features_to_select"] == 2
+    assert "callback" not in loaded.params
+    assert loaded.versions["numpy"] == np.__version__

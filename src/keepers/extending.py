@@ -1,6 +1,6 @@
 """For people who write a method of their own: everything that `keepers` uses for its own.
 
-A method is a class that inherits `RankingSelector` and implements
+A method is a class that inherits ``RankingSelector`` and implements
 ``score_features(table)``; the guide "How to add a method" shows one, whole. What this module names
 is stable: it changes only with a deprecation, like the rest of the public names of `keepers`. What
 other modules of the package hold may change at any time.
@@ -8,7 +8,7 @@ other modules of the package hold may change at any time.
 ========================= =========================================================================
 for                       names
 ========================= =========================================================================
-the base class            `RankingSelector`, `TopFeatures`
+the base class            ``RankingSelector``, `TopFeatures`
 a table that was read     `Table`, `FittedTable`, `read_table`, `ColumnMoments`, `column_moments`
 rules of parameters       `check_count`, `check_positive`, `check_positive_or_scale`,
                           `check_choice`, `check_flag`, `check_bandwidth`, `check_callback`;
@@ -18,8 +18,8 @@ operators                 `as_scatter`, `SymmetricOperator`, `leading_spectrum`,
                           `principal_subspace`, `Subspace`
 graphs of the samples     `nearest_neighbours`, `NeighbourList`, `heat_graph`, `binary_graph`,
                           `union_graph`, `laplacian`
-messages                  `DataError`, `ParameterError`, `DataWarning`, `ConvergenceWarning`,
-                          `warn_caller`, `shortened`
+messages                  ``DataError``, ``ParameterError``, ``DataWarning``,
+                          ``ConvergenceWarning``, `warn_caller`, `shortened`
 annotations               ``FloatArray``, ``IndexArray``, ``BoolArray``
 ========================= =========================================================================
 """

@@ -68,7 +68,11 @@ class Recipe:
 
     def save(self, path: Path, *, force: bool = False) -> None:
         """Write the recipe whole or not at all."""
-        text = json.dumps({"keepers_recipe": LAYOUT, **asdict(self)}, indent=1, allow_nan=False)
+        content = {"keepers_recipe": LAYOUT, **asdict(self)}
+        # A method of the user's own may have settings that JSON does not know.
+        text = json.dumps(
+            content, indent=1, allow_nan=False, default=lambda value: repr(type(value))
+        )
         with whole_file(path, force=force) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
 
@@ -83,10 +87,10 @@ class Recipe:
             raise DataError(f"There is no file {path}.") from None
         except (OSError, ValueError, RecursionError) as error:
             raise DataError(f"{path} is not a recipe of keepers: {first_line(error)}.") from None
-        return cls._checked(content, path)
+        return cls._check(content, path)
 
     @classmethod
-    def _checked(cls, content: Any, path: Path) -> "Recipe":
+    def _check(cls, content: Any, path: Path) -> "Recipe":
         if not isinstance(content, dict) or content.get("keepers_recipe") != LAYOUT:
             raise DataError(
                 f"{path} is not a recipe of keepers (layout {LAYOUT}). `keepers select --save` "

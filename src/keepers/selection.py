@@ -7,7 +7,7 @@ disagree.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,8 +18,8 @@ from keepers._versions import package_versions
 from keepers.data.in_memory import flat_name, numeric_input
 from keepers.data.table import LabelledTable
 from keepers.exceptions import DataError
+from keepers.linalg.correlation import ROUNDING, ColumnCorrelations
 from keepers.linalg.moments import ColumnMoments, column_moments
-from keepers.linalg.redundancy import ROUNDING, ColumnCorrelations
 from keepers.linalg.scatter import as_scatter
 
 __all__ = ["DroppedFeature", "KeptFeature", "Selection", "describe_fit", "describe_selection"]
@@ -32,7 +32,8 @@ NOT_OF_THE_RESULT = ("callback", "checkpoint")
 _AT_ONCE = 256
 _TIE = 1e-7
 
-Reason = Literal["ranked below k", "constant", "never_keep", "max_correlation"]
+Reason = Literal["ranked below k", "max_correlation", "constant", "never_keep"]
+REASONS: tuple[Reason, ...] = get_args(Reason)
 
 
 @dataclass(frozen=True)
@@ -170,25 +171,35 @@ class Selection:
     @cached_property
     def dropped(self) -> tuple[DroppedFeature, ...]:
         """The other features, best first, each with the reason."""
-        others = self.order[self.k :]
-        names, scores = self.feature_names, self.scores
         alike = self._too_similar
-        found = []
-        for column in others.tolist():
-            reason: Reason = "ranked below k"
-            if self.never[column]:
-                reason = "never_keep"
-            elif self.variances[column] == 0.0:
-                reason = "constant"
-            elif column in alike:
-                reason = "max_correlation"
-            neighbour, r = alike[column] if reason == "max_correlation" else (None, float("nan"))
-            found.append(
-                DroppedFeature(
-                    column, str(names[column]), float(scores[column]), reason, neighbour, r
-                )
+        unknown = (None, float("nan"))
+        return tuple(
+            DroppedFeature(
+                column,
+                str(self.feature_names[column]),
+                float(self.scores[column]),
+                REASONS[reason],
+                *(alike[column] if REASONS[reason] == "max_correlation" else unknown),
             )
-        return tuple(found)
+            for column, reason in zip(
+                self.order[self.k :].tolist(), self._reasons.tolist(), strict=True
+            )
+        )
+
+    def count_dropped(self) -> dict[Reason, int]:
+        """How many features were dropped for each reason that occurs."""
+        counts = np.bincount(self._reasons, minlength=len(REASONS)).tolist()
+        return {reason: n for reason, n in zip(REASONS, counts, strict=True) if n}
+
+    @cached_property
+    def _reasons(self) -> IndexArray:
+        """For each of the other features, best first, the place of its reason in REASONS."""
+        others = self.order[self.k :]
+        alike = np.isin(others, np.array(list(self._too_similar), dtype=np.intp))
+        reasons = np.where(alike, REASONS.index("max_correlation"), REASONS.index("ranked below k"))
+        reasons[self.variances[others] == 0.0] = REASONS.index("constant")
+        reasons[self.never[others]] = REASONS.index("never_keep")
+        return reasons
 
     @cached_property
     def _too_similar(self) -> dict[int, tuple[str | None, float]]:
@@ -221,13 +232,6 @@ class Selection:
                     name = str(self.feature_names[kept[at]])
                     found[int(column)] = (name, float(its_r[at]))
         return found
-
-    def count_dropped(self) -> dict[str, int]:
-        """How many features were dropped for each reason that occurs."""
-        counts: dict[str, int] = {}
-        for feature in self.dropped:
-            counts[feature.reason] = counts.get(feature.reason, 0) + 1
-        return counts
 
     def _name_at(self, place: int) -> str | None:
         return None if place < 0 else str(self.feature_names[self.order[place]])
@@ -301,11 +305,11 @@ def describe_fit(
     """The same for values that the fit has just checked; X is None if it read them in blocks."""
     names = np.array([str(name) for name in feature_names], dtype=object)
     weights = getattr(selector, "penalty_weights_", None)
-    active = getattr(selector, "n_active_", getattr(selector, "n_live_", None))
+    active = getattr(selector, "n_active_", None)
     return Selection(
         method=type(selector).__name__,
         settings={
-            name: value
+            name: value.item() if isinstance(value, np.generic) else value
             for name, value in selector.get_params(deep=False).items()
             if name not in NOT_OF_THE_RESULT
         },

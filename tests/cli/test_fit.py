@@ -127,3 +127,38 @@ def test_the_end_of_an_iteration_is_guessed_from_how_its_steps_shrink(monkeypatc
     left = [steps.after(1 + 10.0**-power) for power in range(10)]
     assert left[:8] == [None] * 8  # too few steps to tell
     assert left[9] == pytest.approx(5, abs=0.1)
+
+
+def test_a_method_of_the_user_s_own_is_taken_by_module_and_class(quick_keepers, table, tmp_path):
+    (tmp_path / "my_methods.py").write_text(
+        "from keepers import VarianceScore\n\nclass Mine(VarianceScore):\n"
+        "    def __init__(self, n_features_to_select=None, max_correlation=None, how=abs):\n"
+        "        self.n_features_to_select = n_features_to_select\n"
+        "        self.max_correlation = max_correlation\n"
+        "        self.how = how\n"
+    )
+    options = ("--method", "my_methods:Mine", "--json", "--save", "recipe.json")
+    done = quick_keepers("select", table, "-k", 2, *COLUMNS, *options)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    frame = pd.read_csv(table).iloc[:, 2:]
+    assert result["method"] == "Mine"
+    assert "function" in result["params"]["how"]  # what JSON does not know is named by its type
+    by_hand = VarianceScore(2).fit(frame).top().names.tolist()
+    assert [feature["name"] for feature in result["features"]] == by_hand
+
+
+def test_a_baseline_that_keeps_everything_is_refused(quick_keepers, table):
+    done = quick_keepers("select", table, "-k", 2, *COLUMNS, "--method", "all-features")
+    assert done.returncode == 2
+    assert "keeps every feature" in done.stderr
+
+
+@pytest.mark.parametrize("scale", ["raw", "unit-samples", "standardize-features"])
+@pytest.mark.parametrize("k", [("-k", 1), ()])
+def test_missing_values_are_named_with_every_scaling(quick_keepers, tmp_path, scale, k):
+    (tmp_path / "gaps.csv").write_text("a,b,c\n1,2,3\n4,,6\n7,8,1\n")
+    done = quick_keepers("select", "gaps.csv", *k, "--scale", scale)
+    assert done.returncode == 1
+    assert "NaN or infinity is in 1 of 3 columns (how often): b (1)" in done.stderr
+    assert "--drop" in done.stderr

@@ -117,17 +117,30 @@ def test_a_counted_number_and_the_same_number_given_start_alike():
         np.testing.assert_array_equal(found[0].vectors, found[1].vectors)
 
 
-@pytest.mark.parametrize("size", [1, 2, 31, 33, 150])
+@pytest.mark.parametrize("size", [1, 2, 3, 33, 150])
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
 def test_leading_pairs_are_those_of_lapack_whatever_the_size_and_the_scale(size, scale):
     S = scatter(4, n=2 * size + 3, d=size) * scale
     for width in {1, (size + 1) // 2, size}:
-        values, vectors = spectrum._leading_pairs(S, width)
+        values, vectors = spectrum._TridiagonalForm(S).leading_pairs(width)
         exact, exact_vectors = eigh(S / scale, subset_by_index=[size - width, size - 1])
         np.testing.assert_allclose(values / scale, exact, rtol=1e-10, atol=1e-12 * exact[-1])
         agreement = np.abs(np.einsum("ij,ij->j", vectors, exact_vectors))
         np.testing.assert_allclose(agreement, 1.0, rtol=1e-8)
         np.testing.assert_allclose(vectors.T @ vectors, np.eye(width), atol=1e-11)
+
+
+@pytest.mark.parametrize("size", [1, 2, 150])
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_eigenvalues_are_counted_as_lapack_lists_them(size, scale):
+    S = scatter(6, n=2 * size + 3, d=size)
+    values = np.linalg.eigvalsh(S)[::-1]
+    form = spectrum._TridiagonalForm(S * scale)
+    np.testing.assert_allclose(form.values() / scale, values, rtol=1e-10)
+    for count in {0, 1, size // 2, size}:
+        between = np.append(values, 0.0)[count] if count else 1.1 * values[0]
+        edge = 0.5 * (between + values[count - 1]) if count else between
+        assert form.count_above(edge * scale) == count
 
 
 def test_a_small_side_is_formed_and_reduced_once(monkeypatch):

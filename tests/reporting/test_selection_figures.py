@@ -48,7 +48,7 @@ def test_the_path_is_a_panel_with_its_ends_in_words(path_report):
     first, last = 100 * path.explained_variance[0], 100 * path.explained_variance[-1]
     assert (
         "SPCAFS with 3 components at 20 strengths of its penalty. At the weakest shown, "
-        f"{path.n_live[0]:,} features are active and the components explain {first:.1f} % of the "
+        f"{path.n_active[0]:,} features are active and the components explain {first:.1f} % of the "
         f"variance; at the strongest, 3 and {last:.1f} %."
     ) in text
     assert "keepers.spcafs_path(X, n_components=3)" in text

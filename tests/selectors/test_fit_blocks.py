@@ -9,7 +9,7 @@ from sklearn.base import clone
 from keepers import SPCAFS, datasets
 from keepers.data.blocks.arrays import ArrayBlocks
 from keepers.exceptions import DataError, ParameterError
-from keepers.linalg.budget import Budget
+from keepers.linalg.streamed import Budget
 from keepers.selectors.block_tables import choose_route
 from recording import Recording
 

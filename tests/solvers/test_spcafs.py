@@ -15,7 +15,7 @@ from keepers.linalg.spectrum import principal_subspace
 from keepers.linalg.subspace import orthonormal_subspace
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.spcafs import (
-    Progress,
+    SolverProgress,
     SPCAFSResult,
     dense_is_cheaper,
     solve_block,
@@ -62,7 +62,7 @@ def test_a_diagonal_scatter_keeps_the_m_largest_variances(solve):
     norms = np.linalg.norm(result.W, axis=1)
     np.testing.assert_allclose(norms, [0, 1, 0, 1, 0], atol=1e-6)
     assert result.objective[-1] == pytest.approx(-16 + 2 * 0.5, abs=1e-5)
-    assert result.n_live == 2
+    assert result.n_active == 2
 
 
 @SOLVERS
@@ -106,7 +106,7 @@ def test_f_never_rises_w_is_orthonormal_and_m_rows_live(seed, n, d, share, log_r
         size = np.abs(result.objective).max()
         assert np.all(np.diff(result.objective) <= 1e-12 * size)
         np.testing.assert_allclose(result.W.T @ result.W, np.eye(width), atol=1e-10)
-        assert result.n_live >= width
+        assert result.n_active >= width
 
 
 def test_block_ends_where_dense_does_but_for_one_table_in_hundreds():
@@ -165,7 +165,7 @@ def test_a_vanishing_gamma_gives_pca(solve):
 def test_a_huge_gamma_ends_with_exactly_m_rows(solve, p):
     S = scatter_of(np.random.default_rng(3).standard_normal((50, 20)))
     result = solve(S, 3, gamma=1e3 * np.linalg.eigvalsh(S)[-1], p=p)
-    assert result.n_live == 3
+    assert result.n_active == 3
     assert np.sort((result.W**2).sum(axis=1))[-3:] == pytest.approx(1.0, abs=1e-6)
 
 
@@ -178,7 +178,7 @@ def test_rows_set_aside_come_back_before_the_end():
     X[:, :30] += 3 * rng.standard_normal((4, 30))[rng.integers(0, 4, 60)]
     S = scatter_of(X)
     gamma = 0.05 * np.linalg.eigvalsh(S)[-1]
-    seen: list[Progress] = []
+    seen: list[SolverProgress] = []
     result = block(S, 3, gamma, tol=1e-8, callback=seen.append)
     assert min(step.n_rows for step in seen) < 750
     assert seen[-1].n_rows == 1500
@@ -196,7 +196,7 @@ def test_dead_rows_meet_the_optimality_condition(srbct):
     penalty = RowPenalty(gamma, 1.0, 1e-12)
     result = solve_block(operator, start, penalty, max_iter=1000, tol=1e-10)
     force = 2 * np.linalg.norm(operator.matmat(result.W), axis=1)
-    dead = penalty.dead((result.W**2).sum(axis=1))
+    dead = penalty.inactive((result.W**2).sum(axis=1))
     assert dead.sum() > 1000
     assert np.all(force[dead] <= gamma)
     assert np.all(force[~dead] >= 0.85 * gamma)
@@ -213,12 +213,12 @@ def test_a_row_that_was_lost_comes_back(ratio):
     solution = solve_dense(*started(S, 1), penalty, max_iter=5000, tol=1e-13)
     norms = (solution.W**2).sum(axis=1)
     lost = solution.W.copy()
-    lost[np.argmin(np.where(penalty.dead(norms), np.inf, norms))] = 0
+    lost[np.argmin(np.where(penalty.inactive(norms), np.inf, norms))] = 0
     operator = DenseScatter(S)
     start = orthonormal_subspace(operator, lost)
     found = solve_block(operator, start, penalty, max_iter=1000, tol=1e-8)
     assert found.objective[-1] == pytest.approx(solution.objective[-1], rel=1e-7)
-    assert found.n_live == solution.n_live
+    assert found.n_active == solution.n_active
 
 
 def test_extrapolation_reaches_the_same_objective_in_fewer_steps(srbct, monkeypatch):

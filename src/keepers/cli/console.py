@@ -196,7 +196,7 @@ def errors_in_one_sentence(command: Command) -> Command:
     """Turn what goes wrong inside a command into a sentence and an exit code."""
 
     @functools.wraps(command)
-    def guarded(*args: Any, **settings: Any) -> None:
+    def run_command(*args: Any, **settings: Any) -> None:
         try:
             command(*args, **settings)
             flush_results()
@@ -208,7 +208,7 @@ def errors_in_one_sentence(command: Command) -> Command:
                     note(line)
             end_with(error)
 
-    return guarded  # type: ignore[return-value]
+    return run_command  # type: ignore[return-value]
 
 
 def end_with(error: BaseException) -> NoReturn:

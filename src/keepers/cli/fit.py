@@ -177,7 +177,7 @@ def fit_progress(
 
             def show_step(progress: Any) -> None:
                 left = steps.after(progress.objective)
-                text = f"step {progress.n_iter}, {progress.n_live} active features"
+                text = f"step {progress.n_iter}, {progress.n_active} active features"
                 show(text + (f", {in_words(left)}" if left else ""))
 
             selector.set_params(callback=show_step)

@@ -35,11 +35,12 @@ class BlockRequest:
     checkpoint: Path | None
 
 
-def refuse_in_memory(method: str, k: int | None, scaling: str, files: dict[str, Any]) -> None:
+def refuse_in_memory(selector: Any, k: int | None, scaling: str, files: dict[str, Any]) -> None:
     """Refuse what only a table in memory can give."""
-    if method.lower() != "spcafs":
+    if not hasattr(selector, "fit_blocks"):
         raise ParameterError(
-            f"Only --method spcafs reads a table in blocks; {method} has to hold it in memory. "
+            f"Only --method spcafs reads a table in blocks; "
+            f"{type(selector).__name__} has to hold it in memory. "
             "Name a single file, without --memory, --workers, --scheduler or --checkpoint."
         )
     if k is None:

@@ -5,12 +5,16 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from keepers.cli.console import progress_line
 from keepers.exceptions import ParameterError, shortened
 from keepers.methods import METHODS
+
+if TYPE_CHECKING:
+    from keepers.data.table import LabelledTable
 
 # Named here as well as where they are defined, so that help and completion do not import NumPy; a
 # test holds the two together.
@@ -95,6 +99,23 @@ def reads_in_blocks(data: str, asked: Sequence[Any]) -> bool:
     if any(setting is not None for setting in asked):
         return True
     return os.path.isdir(data) or (not os.path.exists(data) and glob.has_magic(data))
+
+
+def read_roles(
+    identifier: str | None, labels: str | None, drop: Sequence[str] | None, header: bool | None
+) -> dict[str, Any]:
+    """What the columns of a table are, as the readers take it."""
+    return {"identifier": identifier, "labels": labels, "drop": drop or (), "header": header}
+
+
+def open_data(
+    data: str, roles: dict[str, Any], max_bytes: int | None, *, quiet: bool
+) -> "LabelledTable":
+    """Read a table into memory, with a line that shows it is under way."""
+    from keepers.data import open_table
+
+    with progress_line(f"reading {data}", quiet=quiet):
+        return open_table(data, **roles, max_bytes=max_bytes)
 
 
 def as_bytes(text: str | None) -> int | None:

@@ -123,4 +123,6 @@ def _as_plain(value: Any) -> Any:
         return [_as_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return as_unicode(value) if isinstance(value, str) else value
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return as_unicode(value if isinstance(value, str) else repr(type(value)))

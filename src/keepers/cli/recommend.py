@@ -273,7 +273,7 @@ def _settings_in_words(done: Recommendation) -> list[tuple[str, str, str]]:
     words = {
         "n_components": "directions that the features span together",
         "gamma": f"penalty, {best.gamma_share:g} times the leading eigenvalue; leaves "
-        f"{count_features(best.n_live)} active",
+        f"{count_features(best.n_active)} active",
         "p": "exponent of the penalty",
         "scaling": _scaling_in_words(best.params["scaling"]),
         "max_correlation": _limit_in_words(best.params["max_correlation"]),
@@ -301,7 +301,7 @@ def _trial_cells(trial: Trial) -> tuple[str, ...]:
         f"{trial.gamma_share:g}",
         _short(trial.params["scaling"]),
         _short(trial.params["max_correlation"]),
-        str(trial.n_live),
+        str(trial.n_active),
         f"{trial.evidence.fidelity:.3f}",
         f"{trial.evidence.clumpiness:.3f}",
         f"{trial.evidence.score:.4f}",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from keepers.cli.console import errors_in_one_sentence, note, progress_line, shell_command
+from keepers.cli.console import errors_in_one_sentence, note, shell_command
 from keepers.cli.options import (
     METHOD_NAMES,
     DataArgument,
@@ -25,6 +25,8 @@ from keepers.cli.options import (
     as_bytes,
     as_image_shape,
     check_scaling,
+    open_data,
+    read_roles,
     reads_in_blocks,
     refuse_existing,
 )
@@ -135,12 +137,7 @@ def select(
     settings = read_settings(method, set_ or [])
     selector = make_selector(method, k, settings, seed)
     limit = as_bytes(max_size)
-    roles: dict[str, Any] = {
-        "labels": labels,
-        "identifier": id,
-        "drop": drop or (),
-        "header": header,
-    }
+    roles = read_roles(id, labels, drop, header)
 
     def decide(names: Sequence[str]) -> None:
         keep_and_never(selector, names, keep or [], never or [])
@@ -150,11 +147,12 @@ def select(
     if reads_in_blocks(data, (memory, workers, scheduler, checkpoint)):
         from keepers.cli.fit_blocks import BlockRequest, fit_in_blocks, refuse_in_memory
 
-        refuse_in_memory(method, k, scaling, {"--out": out, "--report": report, "--image": image})
+        refuse_in_memory(selector, k, scaling, {"--out": out, "--report": report, "--image": image})
         request = BlockRequest(memory, workers, scheduler, checkpoint)
         selection = fit_in_blocks(data, selector, request, roles, decide, debug=debug, **shared)
     else:
-        table = _read_table(data, roles, limit, picture, quiet)
+        table = open_data(data, roles, limit, quiet=quiet)
+        _check_picture(picture, table.n_features)
         decide(list(table.feature_names))
         selection, options = _fit_table(selector, settings, table, scaling, seed=seed, **shared)
         if out is not None:
@@ -170,19 +168,12 @@ def select(
     print_selection(selection, files, json=json, quiet=quiet)
 
 
-def _read_table(
-    data: str, roles: dict[str, Any], limit: int | None, picture: Any, quiet: bool
-) -> "LabelledTable":
-    from keepers.data import open_table
-
-    with progress_line(f"reading {data}", quiet=quiet):
-        table = open_table(data, **roles, max_bytes=limit)
-    if picture is not None and picture[0] * picture[1] != table.n_features:
+def _check_picture(picture: tuple[int, int] | None, n_features: int) -> None:
+    if picture is not None and picture[0] * picture[1] != n_features:
         raise ParameterError(
             f"--image {picture[0]}x{picture[1]} is {picture[0] * picture[1]} pixels; the table has "
-            f"{table.n_features} features. Give the height and width of the images."
+            f"{n_features} features. Give the height and width of the images."
         )
-    return table
 
 
 def _fit_table(

@@ -1,10 +1,10 @@
 """`keepers tune`: how many features, and which settings, from the table alone."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from keepers.cli.console import errors_in_one_sentence, progress_line
+from keepers.cli.console import errors_in_one_sentence
 from keepers.cli.options import (
     DataArgument,
     DebugOption,
@@ -19,6 +19,8 @@ from keepers.cli.options import (
     ThreadsOption,
     as_bytes,
     check_scaling,
+    open_data,
+    read_roles,
 )
 
 
@@ -62,19 +64,11 @@ def tune(
         print_recommendation,
         recommend,
     )
-    from keepers.data import open_table
 
     check_resamples(resamples)
     scaling = check_scaling(scale)
     limit = as_bytes(max_size)
-    roles: dict[str, Any] = {
-        "labels": labels,
-        "identifier": id,
-        "drop": drop or (),
-        "header": header,
-    }
-    with progress_line(f"reading {data}", quiet=quiet):
-        table = open_table(data, **roles, max_bytes=limit)
+    table = open_data(data, read_roles(id, labels, drop, header), limit, quiet=quiet)
     done = recommend(
         table, scaling, k, n_resamples=resamples, seed=seed, threads=threads, quiet=quiet
     )

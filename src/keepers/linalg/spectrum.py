@@ -1,14 +1,12 @@
 """The leading spectrum of the scatter S: how many components there are, and where SPCAFS starts.
 
 Where one side of the data is small, its Gram matrix is formed and reduced to tridiagonal form once.
-All eigenvalues follow at next to no cost and decide how many components are wanted; eigenvectors
+Its eigenvalues follow at next to no cost and decide how many components are wanted; eigenvectors
 are computed for those only. Elsewhere both come from products with S: a randomised block Krylov
 space, then the block iteration of `keepers.linalg.subspace`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from scipy.linalg import eigh_tridiagonal, eigvalsh_tridiagonal, lapack
@@ -22,11 +20,6 @@ _KRYLOV_BLOCKS = 4
 _OVERSAMPLING = 8
 _FIRST_WIDTH = 16
 _CHECKING_PRODUCTS = 2
-# Up to this size all eigenvectors cost no more than a few.
-_TINY = 32
-
-Count = Callable[[FloatArray], int | None]
-"""Eigenvalues known so far, largest first -> how many to take; None: more must be known."""
 
 
 @dataclass(frozen=True)
@@ -61,23 +54,22 @@ def leading_spectrum(
     is that of every column about its mean. Where neither side of the data is small, eigenvectors
     are found to the relative residual ``tol``, from a random start.
     """
-    limit = min(n_samples - 1, scatter.size)
-    if n_components == "auto":
-        freedom = n_samples - 1
-        edge = freedom * null_edge(sum_of_squares / freedom, freedom)
-        count = partial(_count_above, edge=edge)
-        limit = min(limit, MOST_AUTO_COMPONENTS)
-    elif float(n_components) < 1.0:
-        count = partial(_count_to_reach, wanted=float(n_components) * float(sum_of_squares.sum()))
-    else:
+    if n_components != "auto" and float(n_components) >= 1.0:
         return Spectrum(principal_subspace(scatter, int(n_components), rng, tol=tol))
+    limit = min(n_samples - 1, scatter.size)
+    count: _AboveEdge | _UpToShare
+    if n_components == "auto":
+        limit = min(limit, MOST_AUTO_COMPONENTS)
+        count = _AboveEdge(edge_of_scatter(sum_of_squares, n_samples))
+    else:
+        count = _UpToShare(float(n_components) * float(sum_of_squares.sum()))
     side = scatter.small_side()
-    if side is not None:
-        return Spectrum(
-            _decompose(scatter, side, lambda values: min(count(values) or limit, limit))
-        )
-    width, found = _count_by_products(scatter, count, limit, rng)
-    return Spectrum(_refine(scatter, found, width, tol))
+    if side is None:
+        width, found = _count_by_products(scatter, count, limit, rng)
+        return Spectrum(_refine(scatter, found, width, tol))
+    reduced = _TridiagonalForm(side.matrix)
+    width = min(count.in_all(reduced) or limit, limit)
+    return Spectrum(_lift(scatter, side, reduced, width))
 
 
 def principal_subspace(
@@ -86,7 +78,7 @@ def principal_subspace(
     """The ``width`` leading eigenvectors of S."""
     side = scatter.small_side()
     if side is not None:
-        return _decompose(scatter, side, width)
+        return _lift(scatter, side, _TridiagonalForm(side.matrix), width)
     return _refine(scatter, _krylov_subspace(scatter, width, rng), width, tol)
 
 
@@ -111,59 +103,96 @@ def null_edge(variances: FloatArray, n_samples: int) -> float:
     return largest * (1.0 / x + float(np.sum(t / (1.0 - t * x))) / n_samples)
 
 
-def _count_above(values: FloatArray, edge: float) -> int | None:
-    """How many leading values exceed ``edge``, at least 1; None if all of these do."""
-    above = int(np.sum(values > edge))
-    return max(above, 1) if above < len(values) else None
+def edge_of_scatter(sum_of_squares: FloatArray, n_samples: int) -> float:
+    """The same for the scatter, from the sum of squares of every column about its mean."""
+    freedom = n_samples - 1
+    return freedom * null_edge(sum_of_squares / freedom, freedom)
 
 
-def _count_to_reach(values: FloatArray, wanted: float) -> int | None:
-    """How many leading values sum to ``wanted``; None if not all of these do."""
-    reached = np.flatnonzero(np.cumsum(values) >= wanted * (1 - 1e-12))
-    return int(reached[0]) + 1 if len(reached) else None
+@dataclass(frozen=True)
+class _AboveEdge:
+    """Counts the eigenvalues above an edge, at least 1."""
+
+    edge: float
+
+    def __call__(self, values: FloatArray) -> int | None:
+        """How many of the leading values; None if all of them, so that there may be more."""
+        above = int(np.sum(values > self.edge))
+        return max(above, 1) if above < len(values) else None
+
+    def in_all(self, reduced: "_TridiagonalForm") -> int:
+        """How many of all."""
+        return max(reduced.count_above(self.edge), 1)
 
 
-def _decompose(
-    scatter: SymmetricOperator, side: SmallSide, width: int | Callable[[FloatArray], int]
+@dataclass(frozen=True)
+class _UpToShare:
+    """Counts the leading eigenvalues that sum to what is wanted."""
+
+    wanted: float
+
+    def __call__(self, values: FloatArray) -> int | None:
+        """How many of the leading values; None if all of them are not enough."""
+        reached = np.flatnonzero(np.cumsum(values) >= self.wanted * (1 - 1e-12))
+        return int(reached[0]) + 1 if len(reached) else None
+
+    def in_all(self, reduced: "_TridiagonalForm") -> int | None:
+        """How many of all."""
+        return self(reduced.values())
+
+
+class _TridiagonalForm:
+    """A symmetric matrix Q T Q', for as many of its eigenvalues and eigenvectors as are wanted.
+
+    LAPACK's drivers have to be told the number of eigenvectors beforehand, so its steps are called
+    one by one.
+    """
+
+    def __init__(self, matrix: FloatArray) -> None:
+        self._size = len(matrix)
+        self._scale = float(matrix.diagonal().max()) or 1.0
+        n_work = int(lapack.dsytrd_lwork(self._size, lower=1)[0])
+        self._reflectors, self._diagonal, self._beside, self._factors, _ = lapack.dsytrd(
+            (np.asarray_chkfinite(matrix) / self._scale).T, lower=1, lwork=n_work, overwrite_a=1
+        )
+
+    def count_above(self, edge: float) -> int:
+        """How many eigenvalues exceed ``edge``: a Sturm sequence, no value is computed."""
+        beyond = (edge / self._scale, np.inf)
+        crude = eigvalsh_tridiagonal(
+            self._diagonal, self._beside, select="v", select_range=beyond, tol=np.inf
+        )
+        return len(crude)
+
+    def values(self) -> FloatArray:
+        """All eigenvalues, largest first."""
+        return np.asarray(self._scale * eigvalsh_tridiagonal(self._diagonal, self._beside)[::-1])
+
+    def leading_pairs(self, width: int) -> tuple[FloatArray, FloatArray]:
+        """The ``width`` largest eigenvalues, ascending, and their eigenvectors."""
+        values, vectors = eigh_tridiagonal(
+            self._diagonal,
+            self._beside,
+            select="i",
+            select_range=(self._size - width, self._size - 1),
+            lapack_driver="stemr",
+        )
+        if self._size > 1:
+            # The reflectors stand below the diagonal and leave the first row alone.
+            below = np.asfortranarray(self._reflectors[1:, :-1])
+            moved = np.asfortranarray(vectors[1:])
+            n_work = int(lapack.dormqr("L", "N", below, self._factors, moved, -1)[1][0])
+            vectors[1:] = lapack.dormqr("L", "N", below, self._factors, moved, n_work)[0]
+        return self._scale * values, vectors
+
+
+def _lift(
+    scatter: SymmetricOperator, side: SmallSide, reduced: _TridiagonalForm, width: int
 ) -> Subspace:
     """Leading eigenvectors of S from those of its small side."""
-    values, vectors = _leading_pairs(side.matrix, width)
+    values, vectors = reduced.leading_pairs(width)
     smallest = np.finfo(float).eps * values[-1]
     return orthonormal_subspace(scatter, side.lift(vectors, np.maximum(values, smallest)))
-
-
-def _leading_pairs(
-    matrix: FloatArray, width: int | Callable[[FloatArray], int]
-) -> tuple[FloatArray, FloatArray]:
-    """The leading eigenvalues, ascending, and eigenvectors; ``width`` may depend on all values.
-
-    LAPACK's own drivers take the number of vectors beforehand, or else compute them all; so its
-    steps are called one by one: reduction to tridiagonal form, values, vectors, back.
-    """
-    size = len(matrix)
-    if size <= _TINY:
-        values, vectors = np.linalg.eigh(matrix)
-        width = width(values[::-1]) if callable(width) else width
-        return values[-width:], vectors[:, -width:]
-    scale = float(matrix.diagonal().max()) or 1.0
-    n_work = int(lapack.dsytrd_lwork(size, lower=1)[0])
-    reflectors, diagonal, beside, factors, _ = lapack.dsytrd(
-        (np.asarray_chkfinite(matrix) / scale).T, lower=1, lwork=n_work, overwrite_a=1
-    )
-    if callable(width):
-        width = width(scale * eigvalsh_tridiagonal(diagonal, beside)[::-1])
-    values, vectors = eigh_tridiagonal(
-        diagonal,
-        beside,
-        select="i",
-        select_range=(size - width, size - 1),
-        lapack_driver="stemr",
-    )
-    # The reflectors of the reduction leave the first row alone and are stored below the diagonal.
-    below, moved = np.asfortranarray(reflectors[1:, :-1]), np.asfortranarray(vectors[1:])
-    n_work = int(lapack.dormqr("L", "N", below, factors, moved, -1)[1][0])
-    vectors[1:] = lapack.dormqr("L", "N", below, factors, moved, n_work, overwrite_c=1)[0]
-    return scale * values, vectors
 
 
 def _refine(
@@ -199,7 +228,7 @@ def _krylov_subspace(scatter: SymmetricOperator, width: int, rng: np.random.Gene
 
 
 def _count_by_products(
-    scatter: SymmetricOperator, count: Count, limit: int, rng: np.random.Generator
+    scatter: SymmetricOperator, count: _AboveEdge | _UpToShare, limit: int, rng: np.random.Generator
 ) -> tuple[int, Subspace]:
     """The number of components, at most ``limit``, and approximations to their eigenvectors."""
     width = min(_FIRST_WIDTH, limit)

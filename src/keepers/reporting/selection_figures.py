@@ -9,25 +9,29 @@ import numpy as np
 
 from keepers._optional import optional
 from keepers._protocols import FloatArray, IndexArray
-from keepers.reporting.inline_svg import (
+from keepers.reporting.report_parts import (
     ACCENT,
     INK,
     LINE,
     MUTED,
     clean_style,
+    count,
+    display_name,
     inline_svg,
     new_figure,
+    percent,
 )
-from keepers.reporting.report_text import count, displayed, percent
-from keepers.reporting.sample_planes import Classes, Plane, Planes
 from keepers.reporting.selection_summary import (
+    Classes,
     Convergence,
+    Plane,
+    Planes,
     Redundancy,
     ReportedPath,
     SelectionSummary,
 )
-from keepers.tuning.path_plot import COLOURS as PATH_COLOURS
-from keepers.tuning.path_plot import draw_counts, draw_scores
+from keepers.tuning.gamma_path import COLOURS as PATH_COLOURS
+from keepers.tuning.gamma_path import draw_counts, draw_scores
 
 # Ten hues that part on white and on near-black.
 COLOURS = (
@@ -52,7 +56,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Figures:
-    """All figures of a page; None where there is nothing to draw."""
+    """All figures of a report; None where there is nothing to draw."""
 
     scores: Figure
     convergence: Figure | None
@@ -162,7 +166,7 @@ def _convergence(convergence: Convergence) -> Figure:
 def _map(redundancy: Redundancy, names: tuple[str, ...]) -> Figure:
     """The correlation map: the accent colour, as opaque as |r|, so that it reads on any ground."""
     size = len(redundancy.shown)
-    labels = [displayed(names[position], LONGEST_LABEL) for position in redundancy.shown]
+    labels = [display_name(names[position], LONGEST_LABEL) for position in redundancy.shown]
     side = 300.0 if size <= 25 else 400.0 if size <= 40 else 500.0
     letter = float(np.clip(0.7 * side / size, 4.5, 9.0))
     left, right = 8 + 0.6 * letter * max(map(_columns_wide, labels)), 62.0
@@ -170,7 +174,7 @@ def _map(redundancy: Redundancy, names: tuple[str, ...]) -> Figure:
     board = new_figure("redundancy", width, height)
     board.set_layout_engine("none")
     axes = board.add_axes((left / width, 4 / height, side / width, side / height))
-    axes.imshow(_tinted(np.abs(redundancy.correlation)), interpolation="none")
+    axes.imshow(_tint(np.abs(redundancy.correlation)), interpolation="none")
     axes.set_xticks([])
     axes.set_yticks([])
     axes.spines[:].set_visible(False)
@@ -202,7 +206,7 @@ def _columns_wide(text: str) -> int:
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def _tinted(strength: FloatArray) -> FloatArray:
+def _tint(strength: FloatArray) -> FloatArray:
     to_rgb = optional("matplotlib.colors", "Reports").to_rgb
     return np.dstack([np.broadcast_to(to_rgb(COLOURS[0]), (*strength.shape, 3)), strength])
 

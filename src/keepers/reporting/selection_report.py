@@ -16,12 +16,11 @@ import numpy as np
 from keepers._optional import optional
 from keepers._protocols import FloatArray
 from keepers.data.replacing import whole_file
-from keepers.reporting import report_text
-from keepers.reporting.sample_planes import Planes
+from keepers.reporting import report_parts
 from keepers.reporting.selection_figures import COLOURS, Figure, Figures, draw
-from keepers.reporting.selection_summary import SelectionSummary, summarise
+from keepers.reporting.selection_summary import Planes, SelectionSummary, summarise
 from keepers.selection import Selection, describe_selection
-from keepers.tuning.path_plot import COLOURS as PATH_COLOURS
+from keepers.tuning.gamma_path import COLOURS as PATH_COLOURS
 
 __all__ = ["SelectionReport", "make_report"]
 
@@ -169,11 +168,11 @@ def render(summary: SelectionSummary, figures: Figures) -> str:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(
-        count=report_text.count,
-        displayed=report_text.displayed,
-        duration=report_text.duration,
-        few=report_text.significant,
-        percent=report_text.percent,
+        count=report_parts.count,
+        display_name=report_parts.display_name,
+        duration=report_parts.duration,
+        few=report_parts.significant,
+        percent=report_parts.percent,
     )
     script = _template("selection.js")
     return str(

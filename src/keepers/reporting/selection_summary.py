@@ -1,23 +1,34 @@
 """What the report shows beside the selection itself, as plain numbers and strings."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.spatial.distance import squareform
 
-from keepers._protocols import FloatArray, IndexArray
+from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
+from keepers.data import names as bundled_names
 from keepers.exceptions import DataError, ParameterError, shortened
-from keepers.reporting.report_text import python_recipe, readable, settings_of, significant
-from keepers.reporting.sample_planes import Classes, Planes, classes_of, planes_of
-from keepers.selection import DroppedFeature, Selection, as_texts
+from keepers.linalg.moments import ColumnMoments, column_moments, row_blocks
+from keepers.linalg.scatter import as_scatter
+from keepers.linalg.spectrum import principal_subspace
+from keepers.reporting.report_parts import display_name, significant
+from keepers.selection import DroppedFeature, Reason, Selection, as_texts
 from keepers.tuning.false_selections import FalseSelections
-from keepers.tuning.path import SPCAFSPath
+from keepers.tuning.gamma_path import SPCAFSPath
 from keepers.tuning.stability import StabilitySelector, wilson_intervals
 from keepers.tuning.stability_index import Stability
 from keepers.tuning.structure import knee_of
 
+LARGEST_EXACT = 500
+DRAWING_ACCURACY = 1e-3
+MOST_POINTS = 2000
+MOST_COLOURS = 10
 NEAR_COPY = 0.9
 MOST_IN_THE_MAP = 60
 MOST_ON_THE_PATH = 8
@@ -68,7 +79,7 @@ class Redundancy:
 
 
 @dataclass(frozen=True)
-class Method:
+class Provenance:
     """How the ranking was made, and how to make it again."""
 
     parameters: tuple[tuple[str, str], ...]
@@ -125,6 +136,37 @@ class ReportedPath:
 
 
 @dataclass(frozen=True)
+class Plane:
+    """Coordinates on the first two principal components, and the share of variance of each."""
+
+    points: FloatArray
+    shares: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Planes:
+    """The same samples by all features and by the kept ones."""
+
+    before: Plane
+    after: Plane
+    samples: IndexArray
+    """Which samples are shown."""
+    n_samples: int
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Labels as colours: the largest classes have one each, the others share the last."""
+
+    legend: tuple[str, ...]
+    sizes: tuple[int, ...]
+    n_sharing: int
+    """Classes behind the last entry of the legend; 0 if every class has its own."""
+    colour_of: IndexArray
+    """Per sample its place in the legend."""
+
+
+@dataclass(frozen=True)
 class SelectionSummary:
     """Everything that the report shows."""
 
@@ -132,11 +174,11 @@ class SelectionSummary:
     title: str
     knee: int | None
     ranked: RankedFeatures
-    dropped: dict[str, int]
+    dropped: Mapping[Reason, int]
     """How many features were dropped, by reason."""
     similar: tuple[DroppedFeature, ...]
     """The best of those dropped because they are too much like a kept one."""
-    method: Method
+    method: Provenance
     convergence: Convergence | None
     redundancy: Redundancy | None
     planes: Planes | None
@@ -239,7 +281,7 @@ def _method(
     image_shape: tuple[int, int] | None,
     along: ReportedPath | None,
     command: str | None,
-) -> Method:
+) -> Provenance:
     selector = selection.selector
     extras = [] if image_shape is None else [f"image_shape={readable(tuple(image_shape))}"]
     if along is not None:
@@ -253,7 +295,7 @@ def _method(
     ]
     if selection.n_active is not None:
         found.append(("active rows", str(selection.n_active)))
-    return Method(
+    return Provenance(
         parameters=tuple((name, readable(value)) for name, value, _ in settings_of(selector)),
         found=tuple(found),
         python=python_recipe(selection, extras),
@@ -336,3 +378,163 @@ def _reported_path(path: Any, selection: Selection) -> ReportedPath | None:
         gamma = None
     named = path.entry[:MOST_ON_THE_PATH]
     return ReportedPath(path, named, tuple(names[named].tolist()), gamma)
+
+
+def readable(value: Any) -> str:
+    """A setting as it is typed in Python; objects by the name of their type, never by address."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    if isinstance(value, (list, tuple)) and len(value) <= 10:
+        inside = ", ".join(readable(entry) for entry in value)
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return _constructor_call(value)
+    return f"<{getattr(value, '__name__', type(value).__name__)}>"
+
+
+def _constructor_call(selector: Any) -> str:
+    """The call that makes a selector, with the settings that are not the defaults."""
+    cls = type(selector)
+    home = "keepers" if cls.__module__.startswith("keepers.") else cls.__module__
+    settings = [
+        f"{name}={readable(value)}"
+        for name, value, default in settings_of(selector)
+        if readable(value) != readable(default)
+    ]
+    return f"{home}.{cls.__name__}({', '.join(settings)})"
+
+
+def python_recipe(selection: Selection, extras: Iterable[str]) -> str:
+    """Lines of Python that repeat the selection, with the settings that are not the defaults."""
+    source, cls = selection.source, type(selection.selector)
+    home = "keepers" if cls.__module__.startswith("keepers.") else cls.__module__
+    lines = ["import keepers"] if home == "keepers" else ["import keepers", f"import {home}"]
+    arguments = list(extras)
+    if source in bundled_names():
+        lines += ["", f"X, names, labels = keepers.datasets.load({source!r})"]
+        arguments = ["feature_names=names", *arguments]
+    else:
+        origin = f", from {display_name(source)}" if source else ""
+        shape = f"{selection.n_samples} samples x {selection.n_features} features"
+        lines += ["", f"X = ...  # {shape}{origin}"]
+    lines += [
+        f"selector = {_constructor_call(selection.selector)}.fit(X)",
+        f"selector.top({selection.k}).names",
+        f"keepers.report({', '.join(['selector', 'X', *arguments])}).save('report.html')",
+    ]
+    return "\n".join(lines)
+
+
+def settings_of(selector: Any) -> list[tuple[str, Any, Any]]:
+    """Name, value and default of every parameter, in the order of the constructor."""
+    given = selector.get_params(deep=False)
+    accepted = signature(type(selector)).parameters
+    return [(name, given[name], accepted[name].default) for name in accepted if name in given]
+
+
+def planes_of(X: Any, moments: ColumnMoments, kept: IndexArray) -> Planes | None:
+    """Both planes of at most 2000 samples, chosen by a fixed seed; None if no plane exists."""
+    n_samples = X.shape[0]
+    if n_samples < 3 or not np.any(moments.sum_of_squares[kept] > 0):
+        return None
+    before = plane_of(X, moments)
+    chosen = X[:, kept]
+    after = _turn_towards(before, plane_of(chosen, moments.subset(kept)))
+    samples = np.arange(n_samples)
+    if n_samples > MOST_POINTS:
+        samples = np.sort(np.random.default_rng(0).choice(n_samples, MOST_POINTS, replace=False))
+    return Planes(
+        Plane(before.points[samples], before.shares),
+        Plane(after.points[samples], after.shares),
+        samples,
+        n_samples,
+    )
+
+
+def plane_of(X: Any, moments: ColumnMoments | None = None) -> Plane:
+    """The first two principal components of X; the second is 0 where X has only one."""
+    moments = column_moments(X) if moments is None else moments
+    n_samples, n_features = X.shape
+    width = min(2, n_samples - 1, n_features)
+    values, vectors = _leading(as_scatter(X, moments, width), width, min(X.shape))
+    largest_first = np.argsort(-values, kind="stable")
+    axes = _fix_signs(vectors[:, largest_first])
+    points = np.zeros((n_samples, 2))
+    for rows in row_blocks(n_samples, n_features):
+        points[rows, :width] = _project(X[rows], moments.mean, axes)
+    total = float(moments.sum_of_squares.sum())
+    shares = np.zeros(2)
+    shares[:width] = np.einsum("ij,ij->j", points, points)[:width] / total
+    return Plane(points, (float(shares[0]), float(shares[1])))
+
+
+def _leading(
+    scatter: SymmetricOperator, width: int, smaller_side: int
+) -> tuple[FloatArray, FloatArray]:
+    """Leading eigenpairs: exact for a small table, by Lanczos to drawing accuracy for a large one.
+
+    The selectors want the whole leading subspace and decompose up to 3000 x 3000 for it, which
+    takes a quarter of a minute; a picture wants two axes, and some 70 products find them.
+    """
+    rng = np.random.default_rng(0)
+    if smaller_side > LARGEST_EXACT:
+        operator = LinearOperator(
+            (scatter.size, scatter.size),
+            matvec=lambda vector: scatter.matmat(vector.reshape(-1, 1)).ravel(),
+            dtype=np.float64,
+        )
+        try:
+            start = rng.standard_normal(scatter.size)
+            values, vectors = eigsh(operator, k=width, v0=start, tol=DRAWING_ACCURACY)
+            return values, vectors
+        except ArpackNoConvergence:
+            pass  # a spectrum without gaps; the block method below always ends
+    subspace = principal_subspace(scatter, width, rng)
+    return subspace.values, subspace.vectors
+
+
+def _project(block: Any, mean: FloatArray, axes: FloatArray) -> FloatArray:
+    if sp.issparse(block):
+        return block @ axes - mean @ axes
+    return (block - mean) @ axes
+
+
+def _fix_signs(axes: FloatArray) -> FloatArray:
+    """The largest entry of every axis positive: eigenvectors have no sign of their own."""
+    largest = axes[np.argmax(np.abs(axes), axis=0), np.arange(axes.shape[1])]
+    return axes * np.where(largest < 0, -1.0, 1.0)
+
+
+def _turn_towards(before: Plane, after: Plane) -> Plane:
+    """Turn the second plane so that samples stay on the side where they were in the first."""
+    agreement = np.einsum("ij,ij->j", before.points, after.points)
+    return Plane(after.points * np.where(agreement < 0, -1.0, 1.0), after.shares)
+
+
+def classes_of(labels: list[str]) -> Classes:
+    """At most ten colours: past ten classes the nine largest keep theirs, the rest share one."""
+    words, index, counts = np.unique(
+        np.array(labels, dtype=object), return_inverse=True, return_counts=True
+    )
+    by_size = np.argsort(-counts, kind="stable")
+    n_own = len(words) if len(words) <= MOST_COLOURS else MOST_COLOURS - 1
+    own = sorted(by_size[:n_own], key=lambda j: _reading_order(str(words[j])))
+    n_sharing = len(words) - n_own
+    place = np.full(len(words), n_own, dtype=np.intp)
+    place[own] = np.arange(n_own)
+    legend = tuple(str(words[j]) for j in own)
+    sizes = tuple(int(counts[j]) for j in own)
+    if n_sharing:
+        legend += (f"{n_sharing} other classes",)
+        sizes += (int(counts.sum()) - sum(sizes),)
+    return Classes(legend, sizes, n_sharing, place[index])
+
+
+def _reading_order(label: str) -> tuple[bool, float, str]:
+    """Numbers first and by value, so that class 10 does not stand before class 2."""
+    try:
+        return False, float(label), label
+    except ValueError:
+        return True, 0.0, label

@@ -1,5 +1,7 @@
 """What a method has to beat: features drawn at random, the largest variances, all features."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 from sklearn.utils import check_random_state
 
@@ -11,6 +13,7 @@ from keepers.selectors.ranking import RankingSelector
 YARDSTICK = "it is a yardstick for tables in memory."
 
 
+@dataclass(eq=False, repr=False)
 class RandomScore(RankingSelector):
     """Features in random order.
 
@@ -42,6 +45,11 @@ class RandomScore(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    VarianceScore : Another baseline.
+    AllFeatures : No selection at all.
+
     Examples
     --------
     >>> from keepers import RandomScore, datasets
@@ -52,16 +60,10 @@ class RandomScore(RankingSelector):
 
     why_not_dask = YARDSTICK
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    max_correlation: float | None = None
+    random_state: Seed = None
 
     def score_features(self, table: Table) -> FloatArray:
         """Random numbers, drawn for constant columns as well."""
@@ -69,6 +71,7 @@ class RandomScore(RankingSelector):
         return np.where(table.unusable, 0.0, scores)
 
 
+@dataclass(eq=False, repr=False)
 class VarianceScore(RankingSelector):
     """Features by their variance, largest first.
 
@@ -99,6 +102,11 @@ class VarianceScore(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    RandomScore : Another baseline.
+    SPCAFS : Looks at what features have in common.
+
     Examples
     --------
     >>> from keepers import VarianceScore, datasets
@@ -109,17 +117,16 @@ class VarianceScore(RankingSelector):
 
     why_not_dask = YARDSTICK
 
-    def __init__(
-        self, n_features_to_select: FeatureCount = None, *, max_correlation: float | None = None
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.max_correlation = max_correlation
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    max_correlation: float | None = None
 
     def score_features(self, table: Table) -> FloatArray:
         """The variances."""
         return table.variances
 
 
+@dataclass(eq=False, repr=False)
 class AllFeatures(RankingSelector):
     """Every feature, constant ones included.
 
@@ -144,6 +151,11 @@ class AllFeatures(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    RandomScore : Another baseline.
+    VarianceScore : Another baseline.
+
     Examples
     --------
     >>> from keepers import AllFeatures, datasets
@@ -154,8 +166,7 @@ class AllFeatures(RankingSelector):
 
     why_not_dask = YARDSTICK
 
-    def __init__(self, n_features_to_select: FeatureCount = None) -> None:
-        self.n_features_to_select = n_features_to_select
+    n_features_to_select: FeatureCount = None
 
     def score_features(self, table: Table) -> FloatArray:
         """Ones."""

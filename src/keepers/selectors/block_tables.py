@@ -20,22 +20,27 @@ from keepers._protocols import BlockTable, FloatArray, IndexArray, RowBlock, Sym
 from keepers.data.blocks.arrays import ArrayBlocks
 from keepers.data.wording import readable_size
 from keepers.exceptions import DataError
-from keepers.linalg.budget import Budget
+from keepers.linalg.correlation import Correlations, FetchedCorrelations, ScatterCorrelations
 from keepers.linalg.moments import ColumnMoments
-from keepers.linalg.redundancy import Correlations, FetchedCorrelations, ScatterCorrelations
 from keepers.linalg.scatter import SMALL_SIDE, DenseScatter
-from keepers.linalg.shifted import NotFiniteError, near_own_mean
 from keepers.linalg.sketch import TableSketch
-from keepers.linalg.streamed import CountedPasses, StreamedScatter
-from keepers.linalg.sums import RowCollection, ScatterSum, SketchSum, SumWithSketch
+from keepers.linalg.storage import by_rows
+from keepers.linalg.streamed import Budget, CountedPasses, StreamedScatter
+from keepers.linalg.sums import (
+    NotFiniteError,
+    RowCollection,
+    ScatterSum,
+    SketchSum,
+    SumWithSketch,
+    shift_to_mean,
+)
 from keepers.selectors.fitted_table import (
     FittedTable,
-    by_rows,
     read_table,
     refuse_unrepresentable,
-    unlabelled,
+    table_values,
     usable_columns,
-    validated,
+    validate,
 )
 
 # A fit from streamed products reads the table about so many times, and reading a value takes about
@@ -54,28 +59,14 @@ class ScatterTable(FittedTable):
 
     S: FloatArray
     """Of the usable columns."""
-    precision: np.dtype[Any]
     known: TableSketch | None = None
     """If it was asked for before the rows were read."""
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float64 or float32."""
-        return self.precision
+    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
+        return {"S": self.S[np.ix_(rows, rows)], "known": None}
 
-    def restricted(self, rows: IndexArray) -> "ScatterTable":
-        """The same with some of the usable columns."""
-        S = self.S[np.ix_(rows, rows)]
-        moments = self.moments.subset(rows)
-        return ScatterTable(moments, self.usable[rows], self.mean, S, self.precision)
-
-    def scaled(self, exponent: float) -> "ScatterTable":
-        """Every column divided by its standard deviation to the power ``exponent``."""
-        if exponent == 0.0:
-            return self
-        factors = self.moments.variance ** (-exponent / 2)
-        S = self.S * factors * factors[:, np.newaxis]
-        return replace(self, moments=self.moments.scaled(factors), S=S)
+    def _values_times(self, factors: FloatArray) -> dict[str, Any]:
+        return {"S": self.S * factors * factors[:, np.newaxis]}
 
     def scatter(self, block_width: int) -> SymmetricOperator:
         """S, as it is."""
@@ -101,26 +92,11 @@ class StreamedTable(FittedTable):
     """By which the usable columns are multiplied."""
     known: TableSketch
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float64 or float32."""
-        return self.passes.table.dtype
+    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
+        return {"factors": self.factors[rows]}
 
-    def restricted(self, rows: IndexArray) -> "StreamedTable":
-        """The same with some of the usable columns."""
-        return replace(
-            self,
-            moments=self.moments.subset(rows),
-            usable=self.usable[rows],
-            factors=self.factors[rows],
-        )
-
-    def scaled(self, exponent: float) -> "StreamedTable":
-        """Every column divided by its standard deviation to the power ``exponent``."""
-        if exponent == 0.0:
-            return self
-        factors = self.moments.variance ** (-exponent / 2)
-        return replace(self, moments=self.moments.scaled(factors), factors=self.factors * factors)
+    def _values_times(self, factors: FloatArray) -> dict[str, Any]:
+        return {"factors": self.factors * factors}
 
     def scatter(self, block_width: int) -> SymmetricOperator:
         """The scatter through its products, a pass each."""
@@ -171,7 +147,7 @@ def read_blocks(
             table = read_by_scatter(selector, source, passes.total, sketched=sketched)
         elif route == "memory":
             begin = partial(_RowsWithin, budget.n_bytes)
-            table = read_table(selector, passes.total(begin).stacked())
+            table = read_table(selector, passes.total(begin).stack())
             if names is not None:
                 selector.feature_names_in_ = names
         else:
@@ -197,7 +173,7 @@ def read_by_scatter(
 
 def read_tall_array(selector: Any, X: Any, *, sketched: bool) -> ScatterTable | None:
     """A large tall array by its scatter, from a single pass with all threads; else None."""
-    values = unlabelled(X)
+    values = table_values(X)
     if not isinstance(values, np.ndarray) or values.dtype not in (np.float32, np.float64):
         return None
     if values.ndim != 2 or values.size < TALL_SIZE:
@@ -205,12 +181,12 @@ def read_tall_array(selector: Any, X: Any, *, sketched: bool) -> ScatterTable | 
     n_samples, n_features = values.shape
     if n_features > min(SMALL_SIDE, n_samples // 2):
         return None
-    source = ArrayBlocks(validated(selector, X), "X")
+    source = ArrayBlocks(validate(selector, X), "X")
     return read_by_scatter(selector, source, source.total, sketched=sketched)
 
 
 def add_rows(so_far: ScatterSum | None, values: Any, budget: Budget) -> ScatterSum:
-    """The scatter of rows (validated) and of those before them."""
+    """The scatter of rows, which are valid, and of those before them."""
     n_features = values.shape[1]
     needed = budget.of_scatter(n_features)
     if not budget.holds(needed):
@@ -232,8 +208,16 @@ def _read_by_stream(selector: Any, passes: CountedPasses, budget: Budget) -> Str
     usable = _check_and_find_usable(selector, sketch.moments)
     known = sketch.subset(usable)
     passes.expect(usable, known.products.sum(axis=1))
-    mean, factors = sketch.moments.mean, np.ones(len(usable))
-    return StreamedTable(known.moments, usable, mean, passes, budget, factors, known)
+    return StreamedTable(
+        known.moments,
+        usable,
+        sketch.moments.mean,
+        passes.table.dtype,
+        passes,
+        budget,
+        np.ones(len(usable)),
+        known,
+    )
 
 
 def _refuse_undeclared(source: BlockTable, n_samples: int) -> None:
@@ -253,7 +237,7 @@ def table_of_scatter(
     S = summed.scatter
     if len(usable) < len(moments.mean):
         S = S[np.ix_(usable, usable)]
-    return ScatterTable(moments.subset(usable), usable, moments.mean, S, dtype)
+    return ScatterTable(moments.subset(usable), usable, moments.mean, dtype, S)
 
 
 def _check_and_find_usable(
@@ -328,5 +312,5 @@ class _RowsWithin(RowCollection):
                 "again: a file, an array, a list of blocks, or a function that returns an iterator."
             )
         if not np.isfinite(parts[0].sum(dtype=np.float64)):
-            near_own_mean(block)  # raises, naming block and columns, if values are not finite
+            shift_to_mean(block)  # raises, naming block and columns, if values are not finite
         super().add(block)

@@ -1,6 +1,7 @@
 """DGUFS as a scikit-learn selector."""
 
-import numpy as np
+from dataclasses import KW_ONLY, dataclass
+
 import scipy.sparse as sp
 
 from keepers._protocols import FloatArray
@@ -29,11 +30,12 @@ from keepers.solvers.dgufs import (
     solve_bcd,
 )
 
-# n x n and n x d arrays alive at once, work space of the eigenproblem included.
+# n x n and n x d arrays held at once, work space of the eigenproblem included.
 ADMM_SQUARES, ADMM_TABLES = 10, 8
 BCD_SQUARES = 4
 
 
+@dataclass(eq=False, repr=False)
 class DGUFS(RankingSelector):
     """Dependence guided unsupervised feature selection.
 
@@ -98,13 +100,18 @@ class DGUFS(RankingSelector):
     n_iter_ : int
         Passes made.
     converged_ : bool
-        Whether the selection settled ("bcd"), or the constraints held to 5e-7 ("admm").
+        Whether the selection converged ("bcd"), or the constraints held to 5e-7 ("admm").
     n_clusters_ : int
         The number of clusters used.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
+
+    See Also
+    --------
+    EUFS : Clusters and features by a factorisation.
+    SPCAFS : One fit serves every number of features.
 
     Examples
     --------
@@ -120,28 +127,16 @@ class DGUFS(RankingSelector):
     depends_on_k = True
     why_not_sparse = "its kernels are those of centred columns, which have no zeros."
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_clusters: int = 5,
-        n_neighbors: int = 5,
-        alpha: float = 10.0,
-        beta: float = 0.5,
-        solver: str = "bcd",
-        max_iter: int = 100,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.beta = beta
-        self.solver = solver
-        self.max_iter = max_iter
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    alpha: float = 10.0
+    beta: float = 0.5
+    solver: str = "bcd"
+    max_iter: int = 100
+    max_correlation: float | None = None
+    random_state: Seed = None
 
     def score_features(self, table: Table) -> FloatArray:
         """Scores of the features selected above those of all others."""
@@ -163,7 +158,7 @@ class DGUFS(RankingSelector):
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.n_clusters_ = n_clusters
-        return np.asarray(table.spread(scores))
+        return table.to_all_columns(scores)
 
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""
@@ -193,8 +188,8 @@ class DGUFS(RankingSelector):
         )
         if result.period > 1:
             warn_caller(
-                f"The selection goes round {result.period} choices and will not settle; the last "
-                "of them is kept. Another beta or n_clusters may help.",
+                f"The selection cycles through {result.period} choices and will not converge; the "
+                "last of them is kept. Another beta or n_clusters may help.",
                 ConvergenceWarning,
             )
         elif not result.converged:

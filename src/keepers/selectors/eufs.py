@@ -1,6 +1,7 @@
 """EUFS as a scikit-learn selector."""
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -33,6 +34,7 @@ INEXACT = 1e-2
 BELOW_ALL = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class EUFS(RankingSelector):
     """Embedded unsupervised feature selection: clustering with row-sparse cluster centres.
 
@@ -112,6 +114,11 @@ class EUFS(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    UDFS : Row-sparse as well, without clusters.
+    DGUFS : Clusters and features by their dependence.
+
     Examples
     --------
     >>> from keepers import EUFS, datasets
@@ -123,30 +130,17 @@ class EUFS(RankingSelector):
 
     why_not_sparse = "its residual X - U V' has no zeros."
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_clusters: int = 5,
-        n_neighbors: int = 5,
-        alpha: float | str = "scale",
-        beta: float = 0.1,
-        max_iter: int = 300,
-        tol: float = 1e-6,
-        bandwidth: float | None = None,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.beta = beta
-        self.max_iter = max_iter
-        self.tol = tol
-        self.bandwidth = bandwidth
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    alpha: float | str = "scale"
+    beta: float = 0.1
+    max_iter: int = 300
+    tol: float = 1e-6
+    bandwidth: float | None = None
+    max_correlation: float | None = None
+    random_state: Seed = None
 
     def score_features(self, table: Table) -> FloatArray:
         """Row norms of V, and an order among rows at zero below them."""
@@ -171,7 +165,7 @@ class EUFS(RankingSelector):
         )
         norms = row_norms(result.V)
         self._warn_of_outcome(result, alpha, norms)
-        self.components_ = table.spread(result.V.T)
+        self.components_ = table.to_all_columns(result.V.T)
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
@@ -180,7 +174,7 @@ class EUFS(RankingSelector):
         self.alpha_ = float(alpha)
         self.n_clusters_ = start.U.shape[1]
         self.n_active_ = int(np.count_nonzero(norms))
-        return np.asarray(table.spread(_scores(norms, result.last_norms, result.pulls)))
+        return table.to_all_columns(_scores(norms, result.last_norms, result.pulls))
 
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""

@@ -2,22 +2,24 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
+from keepers.data import LabelledTable
 from keepers.data.dask_blocks import is_dask
 from keepers.data.in_memory import canonical_sparse, describe_missing, numeric_input
-from keepers.data.table import LabelledTable
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, DataWarning, shortened, warn_caller
-from keepers.linalg.moments import ColumnMoments, column_moments, scaled_columns
-from keepers.linalg.redundancy import ColumnCorrelations, Correlations
+from keepers.linalg.correlation import ColumnCorrelations, Correlations
+from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.sketch import TableSketch
+from keepers.linalg.storage import scale_columns
 from keepers.linalg.sums import sketch_of_rows
 
 # Eigenvalues are squared once more on the way; these bounds on the scatter leave room for that.
@@ -37,6 +39,8 @@ class FittedTable(ABC):
     """Where the usable columns stood in the table the user gave."""
     mean: FloatArray
     """Means of all the user's columns."""
+    dtype: np.dtype[Any]
+    """Of results: float32 if the user's values were, else float64."""
 
     @property
     def n_samples(self) -> int:
@@ -58,9 +62,9 @@ class FittedTable(ABC):
     @property
     def variances(self) -> FloatArray:
         """Of all the user's columns; 0 for constant ones."""
-        return np.asarray(self.spread(self.moments.variance))
+        return self.to_all_columns(self.moments.variance)
 
-    def spread(self, values: Any, fill: float = 0.0) -> Any:
+    def to_all_columns(self, values: NDArray[Any], fill: float = 0.0) -> NDArray[Any]:
         """Values per usable column (last axis) -> values per column the user gave."""
         shape = (*values.shape[:-1], self.n_features)
         full = np.full(shape, fill, dtype=values.dtype)
@@ -68,22 +72,29 @@ class FittedTable(ABC):
         return full
 
     @property
-    @abstractmethod
-    def dtype(self) -> np.dtype[Any]:
-        """Of results: float32 if the user's values were, else float64."""
-
-    @property
     def working_dtype(self) -> np.dtype[Any]:
         """In which the values are multiplied."""
         return self.dtype
 
-    @abstractmethod
-    def restricted(self, rows: IndexArray) -> "FittedTable":
+    def restrict(self, rows: IndexArray) -> Self:
         """The same with some of the usable columns."""
+        moments, usable = self.moments.subset(rows), self.usable[rows]
+        return replace(self, moments=moments, usable=usable, **self._values_of(rows))
+
+    def scale(self, exponent: float) -> Self:
+        """Every column divided by its standard deviation to the power ``exponent``."""
+        if exponent == 0.0:
+            return self
+        factors = self.moments.variance ** (-exponent / 2)
+        return replace(self, moments=self.moments.scaled(factors), **self._values_times(factors))
 
     @abstractmethod
-    def scaled(self, exponent: float) -> "FittedTable":
-        """Every column divided by its standard deviation to the power ``exponent``."""
+    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
+        """What is stored of some of the usable columns, by the names of the fields."""
+
+    @abstractmethod
+    def _values_times(self, factors: FloatArray) -> dict[str, Any]:
+        """What is stored of the columns times ``factors``, by the names of the fields."""
 
     @abstractmethod
     def scatter(self, block_width: int) -> SymmetricOperator:
@@ -104,13 +115,6 @@ class Table(FittedTable):
 
     X: Any
     """Array or CSR/CSC matrix of the usable columns, float64 or float32."""
-    precision: np.dtype[Any]
-    """That of results: float32 if the user's values were."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of results: float32 if the user's values were, else float64."""
-        return self.precision
 
     @property
     def working_dtype(self) -> np.dtype[Any]:
@@ -121,27 +125,11 @@ class Table(FittedTable):
         """X in float64, as array or CSR/CSC matrix."""
         return self.X.astype(np.float64, copy=False)
 
-    def dense_in_double(self) -> FloatArray:
-        """X as an array in float64; X itself if it is one."""
-        values = self.in_double()
-        return np.asarray(values.toarray() if sp.issparse(values) else values)
+    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
+        return {"X": self.X[:, rows]}
 
-    def restricted(self, rows: IndexArray) -> "Table":
-        """The table with some of the usable columns."""
-        return replace(
-            self,
-            moments=self.moments.subset(rows),
-            usable=self.usable[rows],
-            X=self.X[:, rows],
-        )
-
-    def scaled(self, exponent: float) -> "Table":
-        """Every column divided by its standard deviation to the power ``exponent``."""
-        if exponent == 0.0:
-            return self
-        factors = self.moments.variance ** (-exponent / 2)
-        X = scaled_columns(self.X, factors)
-        return replace(self, moments=self.moments.scaled(factors), X=X)
+    def _values_times(self, factors: FloatArray) -> dict[str, Any]:
+        return {"X": scale_columns(self.X, factors)}
 
     def scatter(self, block_width: int) -> SymmetricOperator:
         """The scatter, in the form whose products are cheapest."""
@@ -160,8 +148,8 @@ def read_table(selector: Any, X: Any) -> Table:
     """Validate X for ``selector``, leave out constant columns, and measure the rest."""
     refuse_dask(X, type(selector).__name__, selector.why_not_dask)
     if selector.why_not_sparse is not None:
-        _refuse_sparse(selector, unlabelled(X))
-    values = validated(selector, X)
+        _refuse_sparse(selector, table_values(X))
+    values = validate(selector, X)
     moments = column_moments(values)
     refuse_unrepresentable(values, moments)
     usable = usable_columns(selector, moments)
@@ -171,17 +159,12 @@ def read_table(selector: Any, X: Any) -> Table:
     given = kept.precision_for(values.dtype)
     small = _stored(values).size <= MOST_IN_DOUBLE
     values = values.astype(np.float64 if small else given, copy=False)
-    return Table(kept, usable, moments.mean, values, given)
+    return Table(kept, usable, moments.mean, given, values)
 
 
 def _stored(values: Any) -> Any:
     """The values that are stored."""
     return values.data if sp.issparse(values) else values
-
-
-def by_rows(values: Any) -> Any:
-    """Values stored so that rows are read in order: an array as it is, a sparse matrix as CSR."""
-    return sp.csr_array(values) if sp.issparse(values) else values
 
 
 def sound_indices(X: Any) -> Any:
@@ -223,14 +206,14 @@ def usable_columns(selector: Any, moments: ColumnMoments, *, quiet: bool = False
             f"{moments.n_samples} samples. Check that samples are rows and features are columns."
         )
     if len(usable) < n_features and not quiet:
-        constant = _listed(selector, np.flatnonzero(moments.constant))
+        constant = _list_columns(selector, np.flatnonzero(moments.constant))
         warn_caller(
             f"Columns that do not vary are set aside and ranked last: {constant}.", DataWarning
         )
     return usable
 
 
-def validated(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> Any:
+def validate(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> Any:
     """scikit-learn's checks and our own, with messages that name the columns at fault.
 
     The names of a `LabelledTable` are those of a data frame: a fit (``reset``) keeps them, and
@@ -262,7 +245,7 @@ def validated(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> 
     return values
 
 
-def unlabelled(X: Any) -> Any:
+def table_values(X: Any) -> Any:
     """The values of a `LabelledTable`; anything else as it is."""
     return X.X if isinstance(X, LabelledTable) else X
 
@@ -303,7 +286,7 @@ def refuse_unrepresentable(values: Any, moments: ColumnMoments) -> None:
     )
 
 
-def _listed(selector: Any, columns: IndexArray) -> str:
+def _list_columns(selector: Any, columns: IndexArray) -> str:
     names = getattr(selector, "feature_names_in_", None)
     labels = [repr(str(names[j])) if names is not None else str(j) for j in columns]
     return listed(labels)

@@ -1,5 +1,7 @@
 """The Laplacian score as a scikit-learn selector."""
 
+from dataclasses import KW_ONLY, dataclass
+
 from keepers._protocols import FloatArray
 from keepers.selectors.fitted_table import Table
 from keepers.selectors.neighbours import binary_graph, heat_graph
@@ -16,6 +18,7 @@ from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.laplacian_score import WORST_SCORE, laplacian_scores
 
 
+@dataclass(eq=False, repr=False)
 class LaplacianScore(RankingSelector):
     """Unsupervised feature selection by smoothness over a neighbour graph.
 
@@ -66,6 +69,11 @@ class LaplacianScore(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    MCFS : Regresses eigenvectors of the same graph, so that copies do not pile up.
+    SPCAFS : Looks at all features together, without a graph.
+
     Examples
     --------
     >>> from keepers import LaplacianScore, datasets
@@ -77,24 +85,14 @@ class LaplacianScore(RankingSelector):
     True
     """
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_neighbors: int = 5,
-        weights: str = "heat",
-        bandwidth: float | None = None,
-        self_loops: bool = False,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.bandwidth = bandwidth
-        self.self_loops = self_loops
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_neighbors: int = 5
+    weights: str = "heat"
+    bandwidth: float | None = None
+    self_loops: bool = False
+    max_correlation: float | None = None
+    random_state: Seed = None
 
     def score_features(self, table: Table) -> FloatArray:
         """Minus the Laplacian scores."""
@@ -107,7 +105,7 @@ class LaplacianScore(RankingSelector):
                 table.X, n_neighbors, self.bandwidth, rng, self_loops=self.self_loops
             )
         result = laplacian_scores(graph, table.X)
-        self.laplacian_scores_ = table.spread(result.scores, fill=WORST_SCORE)
+        self.laplacian_scores_ = table.to_all_columns(result.scores, fill=WORST_SCORE)
         return 0.0 - self.laplacian_scores_
 
     def check_parameters(self) -> None:

@@ -1,5 +1,7 @@
 """MCFS as a scikit-learn selector."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from keepers._protocols import FloatArray
@@ -19,6 +21,7 @@ from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.mcfs import Embedding, MCFSResult, embed, solve_mcfs
 
 
+@dataclass(eq=False, repr=False)
 class MCFS(RankingSelector):
     """Multi-cluster feature selection: sparse regressions of a spectral embedding.
 
@@ -83,6 +86,11 @@ class MCFS(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    LaplacianScore : Scores features one by one on the same graph.
+    SPCAFS : One fit serves every number of features.
+
     Examples
     --------
     >>> from keepers import MCFS, datasets
@@ -96,26 +104,15 @@ class MCFS(RankingSelector):
 
     depends_on_k = True
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_clusters: int = 5,
-        n_neighbors: int = 5,
-        cardinality: int | None = None,
-        ridge: float = 1e-3,
-        bandwidth: float | None = None,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.cardinality = cardinality
-        self.ridge = ridge
-        self.bandwidth = bandwidth
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    cardinality: int | None = None
+    ridge: float = 1e-3
+    bandwidth: float | None = None
+    max_correlation: float | None = None
+    random_state: Seed = None
 
     def score_features(self, table: Table) -> FloatArray:
         """The largest coefficient of every feature."""
@@ -129,13 +126,13 @@ class MCFS(RankingSelector):
         embedding = embed(graph, n_vectors, rng)
         result = solve_mcfs(values, embedding.Y, cardinality, float(self.ridge))
         _warn_of_shortfalls(embedding, result, cardinality)
-        self.coef_ = table.spread(result.coef)
+        self.coef_ = table.to_all_columns(result.coef)
         self.embedding_ = embedding.Y
         self.eigenvalues_ = np.maximum(1.0 - embedding.mu, 0.0)
         self.cardinality_ = cardinality
         self.n_iter_ = int(result.n_knots.sum())
         self.converged_ = embedding.converged
-        return np.asarray(table.spread(result.scores))
+        return table.to_all_columns(result.scores)
 
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""

@@ -1,11 +1,10 @@
 """How much memory there is, and a refusal, with the number, of work that does not fit."""
 
-import os
 from typing import Any
 
-from keepers.data.limits import as_n_bytes
+from keepers.data.limits import as_n_bytes, physical_memory
 from keepers.exceptions import DataError
-from keepers.linalg.budget import Budget
+from keepers.linalg.streamed import Budget
 
 # Where neither the user nor the platform tells.
 _DEFAULT_BUDGET = 4e9
@@ -18,8 +17,8 @@ OTHERWISE = (
 
 def refuse_past_memory(method: str, what: str, n_bytes: float, way_out: str = OTHERWISE) -> None:
     """Raise if ``n_bytes`` exceeds the memory of this machine; say how much and for what."""
-    available = _physical_memory()
-    if n_bytes > available:
+    available = physical_memory()
+    if available is not None and n_bytes > available:
         raise DataError(
             f"{method} needs about {n_bytes / 1e9:.1f} GB for {what}, more than the "
             f"{available / 1e9:.1f} GB of this machine. {way_out}"
@@ -40,12 +39,5 @@ def memory_budget(limit: Any) -> Budget:
     """The user's limit; None is a quarter of the machine's memory."""
     if limit is not None:
         return Budget(float(as_n_bytes(limit, "memory_limit")))
-    memory = _physical_memory()
-    return Budget(memory / 4 if memory < float("inf") else _DEFAULT_BUDGET)
-
-
-def _physical_memory() -> float:
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return float("inf")  # a platform that does not tell; the allocation will
+    memory = physical_memory()
+    return Budget(_DEFAULT_BUDGET if memory is None else memory / 4)

@@ -16,6 +16,7 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.exceptions import DataWarning, ParameterError, warn_caller
 from keepers.linalg.graph import NeighbourList, graph_defect, heat_weights, union_graph
 from keepers.linalg.moments import row_blocks
+from keepers.linalg.storage import by_rows
 from keepers.selectors.parameters import check_bandwidth, check_count
 
 # Cai's rule: past this many samples the mean distance is taken over a random sample of them. Up to
@@ -203,7 +204,7 @@ def mean_distance(X: Any, rng: np.random.Generator) -> float:
     n_samples = X.shape[0]
     if n_samples > BANDWIDTH_SAMPLES:
         rows = np.sort(rng.choice(n_samples, BANDWIDTH_SAMPLES, replace=False))
-        X = (X.tocsr() if hasattr(X, "tocsr") else X)[rows]
+        X = by_rows(X)[rows]
     blocks = _Points(X).squared_distance_blocks()
     return sum(float(np.sqrt(squared).sum()) for _, squared in blocks) / X.shape[0] ** 2
 

@@ -30,7 +30,7 @@ def check_positive(
     if at_most < LARGEST_NUMBER or LARGEST_NUMBER < number < np.inf:
         rule = f"{name} must lie in {'[' if zero else '('}0, {at_most:g}]"
     if not 0 <= number <= at_most or (number == 0 and not zero):
-        raise ParameterError(f"{rule}; got {shortened(value)}.{_spaced(hint)}")
+        raise ParameterError(f"{rule}; got {shortened(value)}.{_as_sentence(hint)}")
     return number
 
 
@@ -57,7 +57,7 @@ def check_count(
         told = at_most is not None or (is_whole(value) and value > top)
         bound = f"from {at_least} to {top}" if told else f">= {at_least}"
         raise ParameterError(
-            f"{name} must be an integer {bound}; got {shortened(value)}.{_spaced(hint)}"
+            f"{name} must be an integer {bound}; got {shortened(value)}.{_as_sentence(hint)}"
         )
     return int(value)
 
@@ -67,7 +67,7 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...], hint: str = ""
     if not isinstance(value, str) or value not in choices:
         words = ", ".join(repr(choice) for choice in choices)
         raise ParameterError(
-            f"{name} must be one of {words}; got {shortened(value)}.{_spaced(hint)}"
+            f"{name} must be one of {words}; got {shortened(value)}.{_as_sentence(hint)}"
         )
     return value
 
@@ -202,5 +202,5 @@ def _as_float(value: Any) -> float:
         return np.inf
 
 
-def _spaced(hint: str) -> str:
+def _as_sentence(hint: str) -> str:
     return f" {hint}" if hint else ""

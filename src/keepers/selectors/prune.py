@@ -1,4 +1,4 @@
-"""Features that repeat better ones, passed over."""
+"""A ranking without the features that repeat better ones."""
 
 from typing import Any
 
@@ -6,12 +6,10 @@ import numpy as np
 
 from keepers._protocols import IndexArray
 from keepers.exceptions import ParameterError
-from keepers.linalg.redundancy import unlike_the_better
+from keepers.linalg.correlation import unlike_the_better
 from keepers.selectors.baselines import VarianceScore
-from keepers.selectors.fitted_table import read_table
+from keepers.selectors.fitted_table import read_table, refuse_dask
 from keepers.selectors.parameters import check_count, check_max_correlation
-
-__all__ = ["prune_redundant"]
 
 
 def prune_redundant(
@@ -36,6 +34,10 @@ def prune_redundant(
     array of int
         Columns that are kept, best first. Constant columns are never among them.
 
+    See Also
+    --------
+    SPCAFS : ``max_correlation`` does the same within a fit, as in every selector.
+
     Examples
     --------
     >>> import numpy as np
@@ -47,7 +49,8 @@ def prune_redundant(
     if max_correlation is None:
         raise ParameterError("max_correlation must lie in (0, 1]; got None. 1 leaves nothing out.")
     check_max_correlation(max_correlation)
-    table = read_table(VarianceScore(), X)  # any selector: it lends its name to messages only
+    refuse_dask(X, "prune_redundant", "it compares features of a table in memory.")
+    table = read_table(VarianceScore(), X)  # any selector that takes every kind of table
     ranks = np.asarray(ranking)
     expected = np.arange(1, table.n_features + 1)
     if ranks.shape != expected.shape or not np.array_equal(np.sort(ranks), expected):

@@ -12,17 +12,17 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers.data import LabelledTable
 from keepers.data.dask_blocks import is_dask, selected_columns
-from keepers.data.table import LabelledTable
+from keepers.linalg.correlation import unlike_the_better
 from keepers.linalg.ordering import best_first
-from keepers.linalg.redundancy import unlike_the_better
 from keepers.selectors.fitted_table import (
     FittedTable,
     Table,
     read_table,
     refuse_other_columns,
     sound_indices,
-    validated,
+    validate,
 )
 from keepers.selectors.parameters import (
     FeatureCount,
@@ -132,7 +132,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         Returns
         -------
         array of shape (n_features,)
-            Higher is better. ``table.spread`` makes it of scores of the columns that vary.
+            Higher is better. ``table.to_all_columns`` makes it of scores of the columns that vary.
         """
         raise NotImplementedError
 
@@ -253,7 +253,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         """
         columns = self.get_support(indices=True)
         if isinstance(X, LabelledTable):
-            return validated(self, X, reset=False, fewest=1)[:, columns]
+            return validate(self, X, reset=False, fewest=1)[:, columns]
         if is_dask(X):
             refuse_other_columns(self, X.shape[1], getattr(X, "columns", None))
             return selected_columns(X, columns)

@@ -1,10 +1,13 @@
 """RNE as a scikit-learn selector."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from keepers._protocols import FloatArray
 from keepers.exceptions import DataWarning, warn_caller
-from keepers.linalg.reconstruction import reconstruction_residual, reconstruction_weights
+from keepers.linalg.graph import reconstruction_residual, reconstruction_weights
+from keepers.linalg.storage import as_array
 from keepers.selectors.fitted_table import Table
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.neighbours import nearest_neighbours
@@ -23,6 +26,7 @@ from keepers.solvers.rne import gram_count, solve_rne
 NO_RESIDUAL = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class RNE(RankingSelector):
     """Robust neighbourhood embedding.
 
@@ -80,7 +84,7 @@ class RNE(RankingSelector):
     n_iter_ : int
         Steps taken by the run that was kept.
     converged_ : bool
-        Whether the objective settled within ``max_iter`` steps. It rarely does: the method is
+        Whether the objective converged within ``max_iter`` steps. It rarely does: the method is
         defined by its number of steps, and no warning is given.
     split_gap_ : float
         Largest entry of ``|M - A H|``, the constraint that splits off the l1 term.
@@ -97,6 +101,11 @@ class RNE(RankingSelector):
     Constant columns are set aside before the samples are scaled. A sample that is zero stays zero.
     A sparse X is accepted and made dense, as A is.
 
+    See Also
+    --------
+    LaplacianScore : Neighbours as well, feature by feature.
+    SPCAFS : Row-sparse, without neighbours.
+
     Examples
     --------
     >>> from keepers import RNE, datasets
@@ -108,28 +117,16 @@ class RNE(RankingSelector):
 
     depends_on_k = True
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_neighbors: int = 5,
-        alpha: float = 1000.0,
-        n_init: int = 1,
-        lle_orientation: str = "consistent",
-        max_iter: int = 50,
-        tol: float = 1e-6,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.n_init = n_init
-        self.lle_orientation = lle_orientation
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_neighbors: int = 5
+    alpha: float = 1000.0
+    n_init: int = 1
+    lle_orientation: str = "consistent"
+    max_iter: int = 50
+    tol: float = 1e-6
+    max_correlation: float | None = None
+    random_state: Seed = None
 
     def score_features(self, table: Table) -> FloatArray:
         """Squared row norms of H."""
@@ -137,7 +134,7 @@ class RNE(RankingSelector):
         width = min(self.n_features_to_select_, n_usable)
         _refuse_past_memory(n_samples, n_usable, width)
         n_neighbors = cap_neighbors(self.n_neighbors, n_samples)
-        residual = self._residual(_unit_samples(table.dense_in_double()), n_neighbors)
+        residual = self._residual(_unit_samples(as_array(table.in_double())), n_neighbors)
         if np.abs(residual).max() <= NO_RESIDUAL:
             warn_caller(
                 "Scaled to unit length, every sample is rebuilt by its neighbours without rest: "
@@ -154,7 +151,7 @@ class RNE(RankingSelector):
         self.converged_ = result.converged
         self.split_gap_ = result.split_gap
         self.orthogonality_gap_ = result.orthogonality_gap
-        return np.asarray(table.spread(result.squared_row_norms))
+        return table.to_all_columns(result.squared_row_norms)
 
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""

@@ -1,5 +1,7 @@
 """SOGFS as a scikit-learn selector."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from keepers._blas_threads import one_blas_thread_if_small
@@ -20,12 +22,13 @@ from keepers.selectors.parameters import (
     warn_of_noise,
 )
 from keepers.selectors.ranking import RankingSelector
-from keepers.solvers.reweighting import break_ties_by_cost, count_live
+from keepers.solvers.reweighting import break_ties_by_cost, count_active
 from keepers.solvers.sogfs import SOGFSResult, solve_sogfs, unit_columns
 
 MOST_DEFAULT_COMPONENTS = 100
 
 
+@dataclass(eq=False, repr=False)
 class SOGFS(RankingSelector):
     """Structured optimal graph feature selection.
 
@@ -103,6 +106,11 @@ class SOGFS(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    UDFS : With a graph that is given, not learned.
+    SPCAFS : Row-sparse as well, without a graph.
+
     Examples
     --------
     >>> from keepers import SOGFS, datasets
@@ -116,28 +124,16 @@ class SOGFS(RankingSelector):
 
     why_not_sparse = "it works with centred columns, which have no zeros."
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_clusters: int = 5,
-        n_components: int | None = None,
-        n_neighbors: int = 5,
-        gamma: float = 1.0,
-        max_iter: int = 50,
-        tol: float = 1e-6,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_clusters = n_clusters
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.gamma = gamma
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_components: int | None = None
+    n_neighbors: int = 5
+    gamma: float = 1.0
+    max_iter: int = 50
+    tol: float = 1e-6
+    max_correlation: float | None = None
+    random_state: Seed = None
 
     @property
     def depends_on_k(self) -> bool:  # type: ignore[override]
@@ -174,11 +170,11 @@ class SOGFS(RankingSelector):
         self.n_iter_ = result.n_iter
         self.objective_ = result.objective
         self.lambdas_ = result.lambdas
-        self.n_active_ = count_live(result.squared_norms)
+        self.n_active_ = count_active(result.squared_norms)
         self.n_components_ = width
         self.n_clusters_ = n_clusters
         warn_of_noise(self.n_active_, self.n_features_to_select_)
-        return np.asarray(table.spread(break_ties_by_cost(result.squared_norms, result.cost)))
+        return table.to_all_columns(break_ties_by_cost(result.squared_norms, result.cost))
 
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -10,10 +10,10 @@ from typing import Any, Self
 import numpy as np
 
 from keepers._protocols import FloatArray, SymmetricOperator
+from keepers.data import LabelledTable
 from keepers.data.blocks.as_blocks import as_blocks, is_large_map
 from keepers.data.blocks.named_columns import column_labels, in_order, refuse_repeated
 from keepers.data.dask_blocks import is_dask
-from keepers.data.table import LabelledTable
 from keepers.exceptions import (
     ConvergenceWarning,
     InactiveRowsWarning,
@@ -32,7 +32,7 @@ from keepers.selectors.block_tables import (
 )
 from keepers.selectors.checkpoint import Checkpoint, SavedFit, check_checkpoint
 from keepers.selectors.control import FeatureControl, check_control, read_control
-from keepers.selectors.fitted_table import FittedTable, read_table, unlabelled, validated
+from keepers.selectors.fitted_table import FittedTable, read_table, table_values, validate
 from keepers.selectors.memory import memory_budget, refuse_past_memory
 from keepers.selectors.parameters import (
     FeatureCount,
@@ -50,7 +50,7 @@ from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.spcafs import (
     Callback,
-    Progress,
+    SolverProgress,
     SPCAFSResult,
     dense_is_cheaper,
     solve_block,
@@ -60,13 +60,14 @@ from keepers.solvers.spcafs import (
 logger = logging.getLogger("keepers")
 
 # Chosen by the study in docs/without-labels.md. Weaker penalties rank a little better on real
-# tables and lose a few informative features among many; from 0.01 to 0.03, where rows begin to die,
-# the ranking was worst on real tables.
+# tables and lose a few informative features among many; from 0.01 to 0.03, where rows begin to
+# vanish, the ranking was worst on real tables.
 GAMMA_SCALE = 0.1
 # How many components to expect where the data decide.
 TYPICAL_COMPONENTS = 10
 
 
+@dataclass(eq=False, repr=False)
 class SPCAFS(RankingSelector):
     """Unsupervised feature selection by row-sparse PCA.
 
@@ -95,8 +96,8 @@ class SPCAFS(RankingSelector):
         at least 1 and at most 100. The paper sets the number of clusters minus one.
     gamma : "scale" or float, default="scale"
         Weight of the penalty, on the scale of S: the paper's absolute number. "scale" means 0.1
-        times the leading eigenvalue of S. For p = 1 practically all rows live below 0.001 times
-        that eigenvalue, and no more than ``n_components`` above it. `SPCAFSCV` chooses.
+        times the leading eigenvalue of S. For p = 1 practically all rows are active below 0.001
+        times that eigenvalue, and no more than ``n_components`` above it. `SPCAFSCV` chooses.
     p : float in (0, 1], default=1.0
         Exponent of the penalty. Below 1 the problem has many more local minima.
     scaling : float in [0, 1], default=0.0
@@ -116,8 +117,8 @@ class SPCAFS(RankingSelector):
         A factor c_i on the penalty of each feature (a cost, say), or a dict from names or indices
         to factors, 1 for the others. 0 means always kept, infinity never.
     groups : array of shape (n_features,), list of lists, dict of lists or None, default=None
-        Features that live or die together: a label per feature (None or NaN: in no group), or
-        lists of names or indices. A group of k counts as k^(1 - p/2) times its mean weight.
+        Features that are kept or dropped together: a label per feature (None or NaN: in no group),
+        or lists of names or indices. A group of k counts as k^(1 - p/2) times its mean weight.
     must_keep : sequence of names or indices, boolean mask or None, default=None
         Features that stay: the same as weight 0. Names need a data frame.
     never_keep : sequence of names or indices, boolean mask or None, default=None
@@ -139,7 +140,7 @@ class SPCAFS(RankingSelector):
         1 logs every step to the logger "keepers" (level INFO), which goes to the error stream
         unless the program has set logging up otherwise.
     callback : callable or None, default=None
-        Called after each step with an object that has ``n_iter``, ``objective``, ``n_live`` and
+        Called after each step with an object that has ``n_iter``, ``objective``, ``n_active`` and
         ``n_rows``.
 
     Attributes
@@ -160,7 +161,7 @@ class SPCAFS(RankingSelector):
     n_iter_ : int
         Eigenproblems solved.
     converged_ : bool
-        Whether the objective settled within ``max_iter`` steps.
+        Whether the objective converged within ``max_iter`` steps.
     n_active_ : int
         Active rows of W: those whose norm (or that of their group) exceeds 2 sqrt(eps), the size
         that the smoothing leaves to rows that the penalty sends to zero; rows without penalty are
@@ -193,6 +194,12 @@ class SPCAFS(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    SPCAFSCV : Chooses the settings and the number of features without labels.
+    spcafs_path : The same fit for many values of ``gamma``.
+    StabilitySelector : Whether other samples would choose the same features.
+
     Examples
     --------
     >>> from keepers import SPCAFS, datasets
@@ -207,51 +214,26 @@ class SPCAFS(RankingSelector):
     array([7])
     """
 
-    _column_labels_: Any
-    """Of the first rows given to ``partial_fit``."""
-
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_components: int | float | str = "auto",
-        gamma: float | str = "scale",
-        p: float = 1.0,
-        scaling: float = 0.0,
-        eps: float = 1e-12,
-        solver: str = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-        penalty_weights: Any = None,
-        groups: Any = None,
-        must_keep: Any = None,
-        never_keep: Any = None,
-        max_correlation: float | None = None,
-        memory_limit: int | float | str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        random_state: Seed = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_components = n_components
-        self.gamma = gamma
-        self.p = p
-        self.scaling = scaling
-        self.eps = eps
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.penalty_weights = penalty_weights
-        self.groups = groups
-        self.must_keep = must_keep
-        self.never_keep = never_keep
-        self.max_correlation = max_correlation
-        self.memory_limit = memory_limit
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_components: int | float | str = "auto"
+    gamma: float | str = "scale"
+    p: float = 1.0
+    scaling: float = 0.0
+    eps: float = 1e-12
+    solver: str = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-8
+    penalty_weights: Any = None
+    groups: Any = None
+    must_keep: Any = None
+    never_keep: Any = None
+    max_correlation: float | None = None
+    memory_limit: int | float | str | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    random_state: Seed = None
+    verbose: int = 0
+    callback: Callback | None = None
 
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""
@@ -348,7 +330,7 @@ class SPCAFS(RankingSelector):
         return self
 
     def _fit(self, X: Any) -> None:
-        values = unlabelled(X)
+        values = table_values(X)
         if is_dask(values) or is_large_map(values):
             self._fit_blocks(X)
             return
@@ -356,7 +338,7 @@ class SPCAFS(RankingSelector):
         self._fit_table(read_tall_array(self, X, sketched=sketched) or read_table(self, X))
 
     def _fit_blocks(self, given: Any) -> None:
-        source = as_blocks(unlabelled(given))
+        source = as_blocks(table_values(given))
         names = given.feature_names if isinstance(given, LabelledTable) else source.feature_names
         self.n_features_in_ = source.n_features
         if names is not None:
@@ -381,11 +363,11 @@ class SPCAFS(RankingSelector):
             refuse_repeated(column_labels(X) or [], "X")
         else:
             X = in_order(X, self._column_labels_, "X", first="the first X")
-        values = validated(self, X, reset=so_far is None, fewest=1)
+        values = validate(self, X, reset=so_far is None, fewest=1)
         self._check_columns(values.shape[1])
         summed = add_rows(so_far, values, memory_budget(self.memory_limit))
         if so_far is None:
-            self._column_labels_ = column_labels(X)
+            self._column_labels_: Any = column_labels(X)
         self.scatter_sum_ = summed
         return summed
 
@@ -398,7 +380,7 @@ class SPCAFS(RankingSelector):
 
     def _fit_table(self, everything: FittedTable) -> None:
         control = self._read_control(everything.n_features)
-        table = control.allowed(everything).scaled(float(self.scaling))
+        table = control.restrict(everything).scale(float(self.scaling))
         self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)
         scatter = table.scatter(self._expected_components())
         penalty = control.penalty(1.0, float(self.p), float(self.eps), table.usable)
@@ -408,7 +390,7 @@ class SPCAFS(RankingSelector):
         result = self._solve(scatter, fit, replace(penalty, gamma=fit.gamma), checkpoint)
         self._store(result, fit, table)
         self.var_ = everything.variances  # float32 may not hold it
-        scores = table.spread(row_norms(result.W).astype(table.working_dtype, copy=False))
+        scores = table.to_all_columns(row_norms(result.W).astype(table.working_dtype, copy=False))
         self.scores_ = scores.astype(table.dtype, copy=False)
         self.penalty_weights_ = control.weights
         order = control.order(scores, everything)
@@ -468,12 +450,12 @@ class SPCAFS(RankingSelector):
         return result
 
     def _store(self, result: SPCAFSResult, fit: SavedFit, table: FittedTable) -> None:
-        W = _with_fixed_signs(result.W)
-        self.components_ = table.spread(W.T.astype(table.dtype, copy=False))
+        W = _fix_signs(result.W)
+        self.components_ = table.to_all_columns(W.T.astype(table.dtype, copy=False))
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
-        self.n_active_ = result.n_live
+        self.n_active_ = result.n_active
         self.gamma_ = fit.gamma
         self.n_components_ = fit.width
         self.solver_ = fit.solver
@@ -520,14 +502,14 @@ class SPCAFS(RankingSelector):
     def _count_top(self, k: Any) -> int:
         return FeatureControl(self.penalty_weights_, None).count(k, "k")
 
-    def _on_step(self, progress: Progress) -> None:
+    def _on_step(self, progress: SolverProgress) -> None:
         if self.verbose:
             _ensure_log_handler()
             logger.info(
                 "step %d: objective %.8g, %d active rows of %d in the work",
                 progress.n_iter,
                 progress.objective,
-                progress.n_live,
+                progress.n_active,
                 progress.n_rows,
             )
         if self.callback is not None:
@@ -560,7 +542,7 @@ def _ensure_log_handler() -> None:
         logger.setLevel(logging.INFO)
 
 
-def _with_fixed_signs(W: FloatArray) -> FloatArray:
+def _fix_signs(W: FloatArray) -> FloatArray:
     """Each column with its largest entry positive: eigenvectors have no sign of their own."""
     largest = W[np.argmax(np.abs(W), axis=0), np.arange(W.shape[1])]
     return W * np.where(largest < 0, -1.0, 1.0)

@@ -1,5 +1,7 @@
 """UDFS as a scikit-learn selector."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from keepers._blas_threads import one_blas_thread_if_small
@@ -22,12 +24,13 @@ from keepers.selectors.parameters import (
     warn_of_noise,
 )
 from keepers.selectors.ranking import RankingSelector
-from keepers.solvers.reweighting import break_ties_by_cost, count_live
-from keepers.solvers.udfs import UDFSResult, local_scatter, solve_udfs
+from keepers.solvers.reweighting import RowSparseProjection, break_ties_by_cost, count_active
+from keepers.solvers.udfs import local_scatter, solve_udfs
 
 GAMMA_SCALE = 0.1
 
 
+@dataclass(eq=False, repr=False)
 class UDFS(RankingSelector):
     """Unsupervised discriminative feature selection.
 
@@ -53,7 +56,7 @@ class UDFS(RankingSelector):
         Weight of the penalty, on the scale of M. "scale" means 0.1 times the mean of the diagonal
         of M. That diagonal depends on the unit of X, the number of samples and
         ``regularization``, so no fixed number suits two tables: with 5 clusters, gamma = 1 left
-        5 to 8 rows alive on seven tables, "scale" 20 to 150 on six of them.
+        5 to 8 active rows on seven tables, "scale" 20 to 150 on six of them.
     regularization : float, default=1000.0
         The paper's lambda: added to the local scatter before it is inverted. To be read beside the
         squared distances between neighbours: X -> aX with lambda -> a^2 lambda changes nothing.
@@ -88,7 +91,7 @@ class UDFS(RankingSelector):
     n_iter_ : int
         Eigenproblems solved.
     converged_ : bool
-        Whether the objective settled within ``max_iter`` steps.
+        Whether the objective converged within ``max_iter`` steps.
     n_active_ : int
         Features whose score is not rounding noise.
     gamma_ : float
@@ -99,6 +102,11 @@ class UDFS(RankingSelector):
         Number of features seen in ``fit``.
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
+
+    See Also
+    --------
+    SOGFS : Learns the graph together with the projection.
+    SPCAFS : Row-sparse as well, without a graph.
 
     Examples
     --------
@@ -114,30 +122,17 @@ class UDFS(RankingSelector):
 
     why_not_sparse = "it works with centred neighbourhoods, which have no zeros."
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_clusters: int = 5,
-        n_neighbors: int = 5,
-        gamma: float | str = "scale",
-        regularization: float = 1000.0,
-        max_iter: int = 100,
-        tol: float = 1e-8,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-        tie_breaker: bool = True,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.gamma = gamma
-        self.regularization = regularization
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_correlation = max_correlation
-        self.random_state = random_state
-        self.tie_breaker = tie_breaker
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    gamma: float | str = "scale"
+    regularization: float = 1000.0
+    max_iter: int = 100
+    tol: float = 1e-8
+    max_correlation: float | None = None
+    random_state: Seed = None
+    tie_breaker: bool = True
 
     def score_features(self, table: Table) -> FloatArray:
         """Squared row norms of W; those that are rounding noise by their cost."""
@@ -168,12 +163,12 @@ class UDFS(RankingSelector):
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
-        self.n_active_ = count_live(result.squared_norms)
+        self.n_active_ = count_active(result.squared_norms)
         self.gamma_ = gamma
         self.n_clusters_ = n_clusters
         warn_of_noise(self.n_active_, self.n_features_to_select_)
         scores = break_ties_by_cost(result.squared_norms, form.diagonal())
-        return np.asarray(table.spread(scores))
+        return table.to_all_columns(scores)
 
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""
@@ -192,7 +187,7 @@ class UDFS(RankingSelector):
         scale = float(form.diagonal().mean())
         return GAMMA_SCALE * scale if scale > 0.0 else 1.0  # 0: all neighbours coincide
 
-    def _warn_unless_converged(self, result: UDFSResult) -> None:
+    def _warn_unless_converged(self, result: RowSparseProjection) -> None:
         if not result.converged:
             warn_caller(
                 f"The objective was still falling after max_iter={self.max_iter} steps. Raise "

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keepers.reporting.inline_svg import tidy_svg
+from keepers.reporting.report_parts import tidy_svg
 from keepers.studies.specification import MethodChoice
 from keepers.studies.store import make_folder, write_bytes, write_text
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from keepers.reporting.report_text import displayed
+from keepers.reporting.report_parts import display_name
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 DASH = "–"
@@ -13,7 +13,7 @@ DASH = "–"
 
 def short(name: str, longest: int = 26) -> str:
     """A name from the data, made safe to show and not too long."""
-    return displayed(name, longest)
+    return display_name(name, longest)
 
 
 def value(share: float | None) -> str:
@@ -44,7 +44,7 @@ def number(setting: Any) -> str:
     ('10⁻⁶', '0.5', '10', 'scale')
     """
     if isinstance(setting, bool) or not isinstance(setting, int | float):
-        return displayed(str(setting))
+        return display_name(str(setting))
     mantissa, exponent = f"{setting:e}".split("e")
     if float(mantissa) == 1 and not 0.01 <= setting < 1000:
         return "10" + str(int(exponent)).translate(_RAISED)
@@ -66,7 +66,7 @@ def probability(p: float) -> str:
 
 def settings(params: Mapping[str, Any]) -> str:
     """Chosen settings in a few words; empty if nothing was chosen."""
-    return ", ".join(f"{displayed(name)} = {number(chosen)}" for name, chosen in params.items())
+    return ", ".join(f"{display_name(name)} = {number(chosen)}" for name, chosen in params.items())
 
 
 def seconds(time: float) -> str:

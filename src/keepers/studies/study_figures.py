@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keepers.reporting.inline_svg import clean_style, new_figure
+from keepers.reporting.report_parts import clean_style, new_figure
 from keepers.studies.cost import GrowthRow, Slope, TimingRow
 from keepers.studies.drawing import (
     INK,

@@ -27,7 +27,7 @@
   const percent = (share) => (100 * share).toFixed(1) + "\u00a0%";
 
   // ---- names: always text, never markup ----
-  // As `displayed` in wording.py: control characters, and those that turn the text around them.
+  // As `display_name` in report_parts.py: control characters, and those that turn the text around them.
   const visible = (text, longest = LONGEST_SHOWN) => {
     if (text.trim() === "") return "(unnamed)";
     const letters = Array.from(text.slice(0, 2 * longest + 2));

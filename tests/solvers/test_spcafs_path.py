@@ -8,9 +8,9 @@ import pytest
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import DenseScatter, as_scatter
 from keepers.linalg.spectrum import principal_subspace
-from keepers.solvers.path import WarmRun, find_path, follow_path
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.spcafs import solve_block
+from keepers.solvers.spcafs_path import WarmRun, find_path, follow_path
 
 EPS = 1e-12
 
@@ -39,8 +39,8 @@ def test_the_first_point_holds_a_thousandth_less_than_pca_and_the_last_has_m_row
     values = np.linalg.eigvalsh(np.cov(X.T, ddof=0) * len(X))
     share = points[0].trace / values[-3:].sum()
     assert 0.999 <= share < 0.9999
-    assert points[-1].n_live == 3
-    assert all(point.n_live > 3 for point in points[:-1])
+    assert points[-1].n_active == 3
+    assert all(point.n_active > 3 for point in points[:-1])
 
 
 def test_at_the_last_point_no_row_outside_gains_from_leaving_zero():
@@ -71,7 +71,7 @@ def test_points_meet_single_solves_from_pca():
         )
         assert point.converged
         assert point.objective == pytest.approx(alone.objective[-1], rel=1e-5)
-        assert abs(point.n_live - alone.n_live) <= 2
+        assert abs(point.n_active - alone.n_active) <= 2
 
 
 def test_rows_dead_at_the_start_come_back_where_they_should_live():
@@ -81,12 +81,12 @@ def test_rows_dead_at_the_start_come_back_where_they_should_live():
     top = float(pca.values[0])
     sparse = WarmRun(scatter, pca, replace(penalty, gamma=top), 1e-9)
     sparse.run(1000)
-    assert sparse.point().n_live == 2
+    assert sparse.point().n_active == 2
     weak = replace(penalty, gamma=1e-3 * top)
     back = WarmRun(scatter, sparse.space, weak, 1e-10)
     back.run(5000)
     direct = solve_block(scatter, pca, weak, max_iter=2000, tol=1e-10)
-    assert back.point().n_live > 70
+    assert back.point().n_active > 70
     assert back.point().objective == pytest.approx(direct.objective[-1], rel=1e-3)
 
 
@@ -104,7 +104,7 @@ def test_with_as_many_components_as_features_every_row_lives_everywhere():
     scatter = DenseScatter(np.diag([4.0, 3.0, 2.0]) + 0.5)
     pca = principal_subspace(scatter, 3, np.random.default_rng(0))
     points = list(find_path(scatter, pca, RowPenalty(1.0, 1.0, EPS), 6, max_iter=50, tol=1e-8))
-    assert [point.n_live for point in points] == [3] * 6
+    assert [point.n_active for point in points] == [3] * 6
     assert np.allclose([point.trace for point in points], 10.5)  # the trace: nothing can be lost
 
 
@@ -112,5 +112,5 @@ def test_uncorrelated_features_are_alone_from_the_first_point():
     scatter = DenseScatter(np.diag([5.0, 4.0, 3.0, 2.0, 1.0]))
     pca = principal_subspace(scatter, 2, np.random.default_rng(0))
     points = list(find_path(scatter, pca, RowPenalty(1.0, 1.0, EPS), 5, max_iter=50, tol=1e-8))
-    assert [point.n_live for point in points] == [2] * 5
+    assert [point.n_active for point in points] == [2] * 5
     assert np.allclose([point.trace for point in points], 9.0)

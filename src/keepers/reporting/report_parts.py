@@ -1,7 +1,7 @@
-"""Matplotlib figures as SVG inside a report: small, inert, in its colours, the same on every run.
+"""What reports share: names and numbers as safe text, figures as small and inert SVG.
 
 Matplotlib draws; here its output is made small and follows the light or dark theme of the report
-(docs/decisions/0012-svg.md).
+(docs/decisions/0012-figures-and-progress.md).
 """
 
 import io
@@ -13,6 +13,11 @@ from typing import Any
 
 from keepers._optional import optional
 
+LONGEST_SHOWN = 60
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+# Overrides and isolates can turn the text around them; marks (200E, 200F) only serve their own.
+_DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_NO_BREAK = "\u00a0"
 # Colours that no figure uses for itself: each stands for a colour of the report, light or dark.
 INK, MUTED, LINE, ACCENT = "#010203", "#010204", "#010205", "#010206"
 _REPORT_COLOURS = {
@@ -49,6 +54,40 @@ _SETTINGS: dict[Any, Any] = {
     "lines.solid_capstyle": "round",
     "path.simplify": False,
 }
+
+
+def display_name(text: str, longest: int = LONGEST_SHOWN) -> str:
+    """A name as shown: control and direction-changing characters replaced, long ones shortened."""
+    if not text.strip():
+        return "(unnamed)"
+    shown = text[: longest + 1]
+    shown = _DIRECTION.sub("\ufffd", _CONTROL.sub("\ufffd", shown))
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def count(number: int) -> str:
+    """2308 -> 2,308."""
+    return f"{number:,}"
+
+
+def percent(share: float) -> str:
+    """0.3121 -> 31.2 %."""
+    return f"{100 * share:.1f}{_NO_BREAK}%"
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """A number with a few significant digits."""
+    return f"{value:.{digits}g}"
+
+
+def duration(seconds: float) -> str:
+    """A time in words, with two significant digits."""
+    if seconds < 0.01:
+        return f"{1000 * seconds:.1f}{_NO_BREAK}ms"
+    if seconds < 60:
+        return f"{seconds:.2g}{_NO_BREAK}s" if seconds < 10 else f"{seconds:.0f}{_NO_BREAK}s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}{_NO_BREAK}min {rest}{_NO_BREAK}s"
 
 
 @contextmanager
@@ -99,7 +138,10 @@ def tidy_svg(
 
 
 def _tidy_tag(tag: str, colours: Mapping[str, str], prefix: str, used: set[str]) -> str:
-    tag = re.sub(r"font: ((?:[a-z0-9]+ )?)([\d.]+)px [^;\"]*", _font, tag)
+    tag = re.sub(r"font: ((?:[a-z0-9]+ )?)([\d.]+)px [^;\"]*", _font, tag)  # Matplotlib < 3.11
+    tag = re.sub(r"font-family: [^;\"]*; ?", "", tag).replace(
+        "font-weight: 700", "font-weight: 650"
+    )
     tag = re.sub(r' d="([^"]*)"', _shorten_path, tag)
     tag = re.sub(r"-?\d+\.\d{3,}", _two_decimals, tag)
     tag = re.sub(r' id="class-(\d+)"', r' data-class="\1"', tag)  # groups of points

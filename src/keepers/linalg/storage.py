@@ -1,4 +1,7 @@
-"""Products of CSR matrices, which SciPy makes with one thread, with as many as BLAS may use."""
+"""Arrays and CSR/CSC matrices: what depends on which of them a table is stored in.
+
+Products of CSR matrices, which SciPy makes with one thread, are made with as many as BLAS may use.
+"""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -9,9 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_info
 
-from keepers._protocols import FloatArray
-
-__all__ = ["gram", "times", "transposed_times"]
+from keepers._protocols import FloatArray, IndexArray
 
 # Below so many stored entries starting threads takes longer than they save.
 WORTH_THREADS = 2_000_000
@@ -23,21 +24,66 @@ _DENSE_ENTRIES = 1 << 22
 Result = TypeVar("Result")
 
 
+def by_rows(X: Any) -> Any:
+    """X in the storage in which rows are cheap to take: CSR, if it is sparse."""
+    return X.tocsr() if sp.issparse(X) else X
+
+
+def by_columns(X: Any) -> Any:
+    """X in the storage in which columns are cheap to take: CSC, if it is sparse."""
+    return X.tocsc() if sp.issparse(X) else X
+
+
+def as_array(X: Any) -> FloatArray:
+    """X as an array."""
+    return np.asarray(X.toarray() if sp.issparse(X) else X)
+
+
+def scale_columns(X: Any, factors: FloatArray) -> Any:
+    """Every column of X times its factor, in the precision of X."""
+    cast = factors.astype(X.dtype, copy=False)
+    return (X @ sp.diags(cast)).asformat(X.format) if sp.issparse(X) else X * cast
+
+
+def stack_rows(pieces: list[Any]) -> Any:
+    """One matrix of all pieces, which are given up on the way: memory holds one copy."""
+    if sp.issparse(pieces[0]):
+        whole = sp.vstack(pieces, format="csr")
+        pieces.clear()
+        return whole
+    n_rows = sum(len(piece) for piece in pieces)
+    whole = np.empty((n_rows, pieces[0].shape[1]), dtype=pieces[0].dtype)
+    pieces.reverse()
+    end = 0
+    while pieces:
+        piece = pieces.pop()
+        whole[end : end + len(piece)] = piece
+        end += len(piece)
+    return whole
+
+
+def stored_columns(X: Any) -> IndexArray:
+    """The column of every stored value of a CSR or CSC matrix."""
+    if X.format == "csr":
+        return np.asarray(X.indices)
+    return np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
+
+
 def times(X: Any, V: FloatArray) -> FloatArray:
-    """X V."""
+    """X V, for a CSR or CSC matrix."""
     parts = _row_parts(X)
     return np.vstack(_all_at_once(lambda part: part[1] @ V, parts))
 
 
 def transposed_times(X: Any, P: FloatArray) -> FloatArray:
-    """X' P."""
+    """X' P, for a CSR or CSC matrix."""
     parts = _row_parts(X)
     products = _all_at_once(lambda part: part[1].T @ P[part[0]], parts)
     return sum(products[1:], products[0])
 
 
 def gram(X: Any) -> FloatArray:
-    """X'X as an array, in float64."""
+    """X'X of a CSR or CSC matrix, as an array of float64."""
     n_rows, n_columns = X.shape
     total = np.zeros((n_columns, n_columns))
     step = max(1, _DENSE_ENTRIES // max(n_columns, 1))

@@ -1,4 +1,4 @@
-"""Walking down a ranking, past features that repeat a better one."""
+"""Correlations between columns, and which features of a ranking repeat a better one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,14 +9,6 @@ import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.moments import ColumnMoments
-
-__all__ = [
-    "ColumnCorrelations",
-    "Correlations",
-    "FetchedCorrelations",
-    "ScatterCorrelations",
-    "unlike_the_better",
-]
 
 # Candidates that are compared with all the kept ones in a single product.
 _AT_ONCE = 256
@@ -41,9 +33,9 @@ def unlike_the_better(
 ) -> BoolArray:
     """Which places of ``order`` hold a feature unlike all the better ones that are kept.
 
-    A feature is passed over if its correlation with a kept one exceeds ``max_correlation`` in
-    size, whichever its sign. The walk ends with ``most`` kept features; those behind count as
-    passed over. Features marked in ``always`` (by column) are never passed over.
+    A feature is skipped if its correlation with a kept one exceeds ``max_correlation`` in size,
+    whichever its sign. The search ends with ``most`` kept features; those behind count as skipped.
+    Features marked in ``always`` (by column) are never skipped.
     """
     keeps = np.zeros(len(order), dtype=bool)
     kept: list[int] = []
@@ -68,14 +60,13 @@ def unlike_the_better(
 
 
 @dataclass(frozen=True)
-class ColumnCorrelations:
+class ColumnCorrelations(Correlations):
     """From the columns of an array or a CSR/CSC matrix."""
 
     X: Any
     moments: ColumnMoments
 
     def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
-        """Correlation of each of ``mine`` (rows) with each of ``theirs`` (columns)."""
         if sp.issparse(self.X):
             return self._between_sparse(mine, theirs)
         return np.asarray(self._unit_columns(mine).T @ self._unit_columns(theirs))
@@ -93,19 +84,18 @@ class ColumnCorrelations:
 
 
 @dataclass(frozen=True)
-class ScatterCorrelations:
+class ScatterCorrelations(Correlations):
     """From the scatter, where it was formed."""
 
     scatter: FloatArray
 
     def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
-        """Correlation of each of ``mine`` (rows) with each of ``theirs`` (columns)."""
         lengths = np.sqrt(self.scatter.diagonal())
         products = self.scatter[np.ix_(mine, theirs)]
         return np.asarray(products / lengths[mine, np.newaxis] / lengths[theirs])
 
 
-class FetchedCorrelations:
+class FetchedCorrelations(Correlations):
     """From the scatter of some columns at a time, fetched in a pass over the table.
 
     What stands next in ``order`` is fetched along with what is asked for, so that the walk needs
@@ -122,7 +112,6 @@ class FetchedCorrelations:
         self._known = ScatterCorrelations(np.empty((0, 0)))
 
     def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
-        """Correlation of each of ``mine`` (rows) with each of ``theirs`` (columns)."""
         wanted = np.union1d(mine, theirs)
         if not np.isin(wanted, self._held).all():
             last = int(np.flatnonzero(np.isin(self._order, wanted)).max())

@@ -10,9 +10,9 @@ Both ends are found from the data:
   outside A. With the m largest variances for A this says where the end is to be expected. The
   points are spaced for it; where m rows are left is seen on the way.
 
-What makes a point cheap: rows dead in the solution before it are out of the work, and one product
-with all of S shows whether any of them wants to come back; the first weights are extrapolated from
-the last two points.
+What makes a point cheap: rows that are inactive in the solution before it are out of the work,
+and one product with all of S shows whether any of them becomes active; the first weights are
+extrapolated from the last two points.
 """
 
 from collections.abc import Iterator
@@ -25,26 +25,24 @@ from keepers.linalg.subspace import Subspace, orthonormal_subspace
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.spcafs import BlockRun
 
-__all__ = ["PathPoint", "find_path", "follow_path"]
-
 # PCA counts as recovered where the components explain this share of what PCA's do.
 RECOVERED = 0.999
 # The weak end is aimed at a little below it.
 AIM = 0.8
 TRIAL_STEPS = 4
 MOST_TRIALS = 8
-# The end is mostly found at 1.4 to 2.6 times 2 max |S_jA|; points left over go where rows die.
+# The end is mostly found at 1.4 to 2.6 times 2 max |S_jA|; points left over go where rows vanish.
 EXPECTED_END = 2.0
 SMALLEST_END = 1e-3
 BEYOND = 1.25
 # Nothing but exact copies of a column share a row's place past this multiple of the largest
 # eigenvalue: two equal rows cost 0.41 gamma more than one, and save its variance.
 LARGEST_SHARE = 4.0
-# A share of dead rows that is worth a copy of the data without them.
+# A share of inactive rows that is worth a copy of the data without them.
 WORTH_A_COPY = 0.15
 STEPS_BETWEEN_COPIES = 5
-# A row is doomed if its squared norm is below this share of the mean and its pull below this share
-# of gamma. (With 0.95, rows that a single fit keeps alive were given up too: a tenth of them.)
+# A row vanishes if its squared norm is below this share of the mean and its pull below this share
+# of gamma. (With 0.95, rows that stay active in a single fit were dropped too: a tenth of them.)
 SMALL = 1e-3
 CERTAIN = 0.9
 LONGEST_LOG_STEP = 3.0
@@ -52,11 +50,11 @@ LONGEST_LOG_STEP = 3.0
 
 @dataclass(frozen=True)
 class PathPoint:
-    """Where the iteration settled for one gamma."""
+    """Where the iteration ended for one gamma."""
 
     gamma: float
     row_norms: FloatArray
-    n_live: int
+    n_active: int
     objective: float
     trace: float
     """Tr(W'SW)."""
@@ -65,7 +63,7 @@ class PathPoint:
 
 
 class WarmRun(BlockRun):
-    """From the solution for a slightly weaker penalty: no step is plain, the dead stay out."""
+    """From the solution for a slightly weaker penalty: no step is plain, inactive rows stay out."""
 
     def __init__(
         self,
@@ -77,67 +75,67 @@ class WarmRun(BlockRun):
     ) -> None:
         super().__init__(operator, start, penalty, tol)
         self.plain_steps = 0
-        self._some_come_back = False
-        self._leave_the_dead()
+        self._some_return = False
+        self._drop_inactive()
         if expected is not None and self.ahead is not None:
             # log(|w_i|^2 + eps) where the path seems to lead; turned down if it raises f.
             self.proposal = expected if self.rows is None else expected[self.rows]
 
     def run(self, max_iter: int) -> None:
-        """Until f has settled, and no dead row wants to come back."""
+        """Until f stops falling, and no inactive row becomes active."""
         for step in range(1, max_iter + 1):
             self.step()
-            if self.settled and not self.on_all_rows:
-                self._ask_the_dead()
+            if self.calm and not self.on_all_rows:
+                self._check_optimality()
             if self.finished:
                 break
             if step % STEPS_BETWEEN_COPIES == 0:
-                self._leave_the_dead()
+                self._drop_inactive()
         if not self.on_all_rows:
             self.restore_rows()
-        self._bury()
+        self._zero_inactive()
 
-    def _leave_the_dead(self) -> None:
-        doomed = self._doomed()
-        if doomed.sum() >= WORTH_A_COPY * len(doomed) and not self._some_come_back:
-            self.go_on_with(np.flatnonzero(~doomed), self._slack())
+    def _drop_inactive(self) -> None:
+        inactive = self._inactive()
+        if inactive.sum() >= WORTH_A_COPY * len(inactive) and not self._some_return:
+            self.restrict_to(np.flatnonzero(~inactive), self._slack())
 
     def _slack(self) -> float:
-        """What f may rise by: the smoothing holds dead rows where f is a little lower than at 0."""
+        """What f may rise by: the smoothing holds inactive rows where f is below that at 0."""
         return self.tol * max(abs(self.history[-1]), self.space.trace / 100)
 
-    def _doomed(self) -> BoolArray:
-        """Rows that are dead, and small ones on their way to it.
+    def _inactive(self) -> BoolArray:
+        """Rows that are inactive, and small ones that will be.
 
-        A row that lives, for p = 1, is pulled by |2 (SW - W Lambda)_j| = gamma, with the multiplier
-        Lambda = W'(S - gamma diag(g))W of W'W = I. One that is pulled by less dies, though it may
-        take long.
+        An active row, for p = 1, is pulled by |2 (SW - W Lambda)_j| = gamma, with the multiplier
+        Lambda = W'(S - gamma diag(g))W of W'W = I. One that is pulled by less vanishes, though it
+        may take long.
         """
         squared_norms = self.space.squared_row_norms
-        dead = self.penalty.dead(squared_norms)
+        inactive = self.penalty.inactive(squared_norms)
         if self.penalty.p < 1.0:
-            return dead
+            return inactive
         W, SW = self.space.vectors, self.space.images
         weights = self.penalty.weights(squared_norms)
         multiplier = W.T @ SW - W.T @ (weights[:, np.newaxis] * W)
         pull = 2.0 * np.linalg.norm(SW - W @ multiplier, axis=1)
         small = squared_norms < SMALL * squared_norms.sum() / self.everything.size
-        return np.asarray(dead | (small & (pull < CERTAIN * self.penalty.gamma)))
+        return np.asarray(inactive | (small & (pull < CERTAIN * self.penalty.gamma)))
 
-    def _bury(self) -> None:
-        """Set the doomed to zero, if that does not raise f."""
-        doomed = self._doomed()
-        if not np.any(doomed & ~self.penalty.dead(self.space.squared_row_norms)):
+    def _zero_inactive(self) -> None:
+        """Set inactive rows to zero, if that does not raise f."""
+        inactive = self._inactive()
+        if not np.any(inactive & ~self.penalty.inactive(self.space.squared_row_norms)):
             return
         space = orthonormal_subspace(
-            self.everything, np.where(doomed[:, np.newaxis], 0.0, self.space.vectors)
+            self.everything, np.where(inactive[:, np.newaxis], 0.0, self.space.vectors)
         )
         after = self.objective(space, self.penalty)
         if after <= self.history[-1] + self._slack():
             self.space = space
             self.history[-1] = after
 
-    def _ask_the_dead(self) -> None:
+    def _check_optimality(self) -> None:
         """Take all rows in; if none of those at zero is pulled out of it, that is the end."""
         kept = self.rows
         self.restore_rows()
@@ -145,7 +143,7 @@ class WarmRun(BlockRun):
             pull = 2.0 * np.linalg.norm(self.space.images, axis=1)
             pull[kept] = 0.0
             if np.any(pull > self.penalty.gamma):
-                self._some_come_back = True
+                self._some_return = True
                 return
         self.calm_steps = 2
 
@@ -155,7 +153,7 @@ class WarmRun(BlockRun):
         return PathPoint(
             gamma=self.penalty.gamma,
             row_norms=np.sqrt(squared_norms),
-            n_live=int((~self.penalty.dead(squared_norms)).sum()),
+            n_active=self.penalty.count_active(squared_norms),
             objective=float(self.history[-1]),
             trace=self.space.trace,
             n_iter=self.n_iter - 1,
@@ -240,32 +238,32 @@ def find_path(
     """``n_points`` from where PCA is recovered to where m rows are left.
 
     They come in rising order of gamma up to the first with m rows; what is left of ``n_points``
-    then goes between the two with the largest fall in live rows, again and again.
+    then goes between the two with the largest fall in active rows, again and again.
     """
     width = pca.vectors.shape[1]
     follower = _Follower(operator, pca, penalty, max_iter, tol)
     expected_end = EXPECTED_END * _smallest_gamma_at_m_rows(operator, width)
     expected_end = max(expected_end, SMALLEST_END * float(pca.values[0]))
     point = _where_pca_is_recovered(follower, pca, expected_end)
-    starts = [_LiveRows.of(follower.space, penalty)]
+    starts = [_ActiveRows.of(follower.space, penalty)]
     points = [point]
     yield point
     along = np.geomspace(point.gamma, max(expected_end, 10.0 * point.gamma), n_points)
     for gamma in along[1:]:
         point = follower.go_to(float(gamma))
-        while gamma == along[-1] and point.n_live > width and _may_rise(point.gamma, pca):
+        while gamma == along[-1] and point.n_active > width and _may_rise(point.gamma, pca):
             point = follower.go_to(BEYOND * point.gamma)
         points.append(point)
-        starts.append(_LiveRows.of(follower.space, penalty))
+        starts.append(_ActiveRows.of(follower.space, penalty))
         yield point
-        if point.n_live <= width < points[0].n_live:
+        if point.n_active <= width < points[0].n_active:
             break
     while len(points) < n_points:
         place = _largest_fall(points)
         follower.start_from(starts[place].subspace(operator))
         point = follower.go_to(float(np.sqrt(points[place].gamma * points[place + 1].gamma)))
         points.insert(place + 1, point)
-        starts.insert(place + 1, _LiveRows.of(follower.space, penalty))
+        starts.insert(place + 1, _ActiveRows.of(follower.space, penalty))
         yield point
 
 
@@ -274,11 +272,11 @@ def _may_rise(gamma: float, pca: Subspace) -> bool:
 
 
 def _largest_fall(points: list[PathPoint]) -> int:
-    """Where the number of live rows falls by the largest factor; among equals, the widest gap."""
-    live = np.log([point.n_live for point in points])
+    """Where the number of active rows falls by the largest factor; among equals, the widest gap."""
+    counts = np.log([point.n_active for point in points])
     gaps = np.diff(np.log([point.gamma for point in points]))
     # A tenth of the logarithmic gap counts too: points must not pile up at one jump.
-    return int(np.argmax(np.minimum(-np.diff(live), 4.0 * gaps) + 0.1 * gaps))
+    return int(np.argmax(np.minimum(-np.diff(counts), 4.0 * gaps) + 0.1 * gaps))
 
 
 def _where_pca_is_recovered(follower: _Follower, pca: Subspace, expected_end: float) -> PathPoint:
@@ -317,15 +315,15 @@ def _smallest_gamma_at_m_rows(operator: SymmetricOperator, width: int) -> float:
 
 
 @dataclass(frozen=True)
-class _LiveRows:
+class _ActiveRows:
     """A solution without its zeros, kept to start from again."""
 
     rows: IndexArray
     vectors: FloatArray
 
     @classmethod
-    def of(cls, space: Subspace, penalty: RowPenalty) -> "_LiveRows":
-        rows = np.flatnonzero(~penalty.dead(space.squared_row_norms))
+    def of(cls, space: Subspace, penalty: RowPenalty) -> "_ActiveRows":
+        rows = np.flatnonzero(~penalty.inactive(space.squared_row_norms))
         return cls(rows, space.vectors[rows].astype(np.float32))
 
     def subspace(self, operator: SymmetricOperator) -> Subspace:

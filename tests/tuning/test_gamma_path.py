@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 
 from keepers import SPCAFS, datasets
 from keepers.exceptions import DataError, DataWarning, MissingDependencyError, ParameterError
-from keepers.tuning.path import spcafs_path
+from keepers.tuning.gamma_path import spcafs_path
 
 pd = pytest.importorskip("pandas")
 
@@ -36,8 +36,8 @@ def test_it_runs_from_pca_to_as_many_rows_as_components(srbct, path):
     pca = PCA(3).fit(srbct).explained_variance_ratio_.sum()
     assert len(path) == 20
     assert 0.999 * pca <= path.explained_variance[0] <= pca
-    assert path.n_live[0] > 2000
-    assert path.n_live[-1] == path.n_components == 3
+    assert path.n_active[0] > 2000
+    assert path.n_active[-1] == path.n_components == 3
     assert np.all(np.diff(path.gammas) > 0)
 
 
@@ -46,7 +46,7 @@ def test_points_are_the_solutions_of_single_fits(srbct, path):
     for i in range(0, 16, 3):
         fit = SPCAFS(n_components=3, gamma=path.gammas[i]).fit(srbct)
         assert path.objective[i] == pytest.approx(fit.objective_[-1], rel=1e-3)
-        assert abs(int(path.n_live[i]) - fit.n_live_) <= 0.1 * fit.n_live_ + 5
+        assert abs(int(path.n_active[i]) - fit.n_active_) <= 0.1 * fit.n_active_ + 5
         both = set(np.argsort(-path.scores[i])[:50]) & set(fit.top(50).indices)
         assert len(both) >= 45
 
@@ -64,7 +64,7 @@ def test_the_objective_rises_and_variance_falls_with_gamma(path):
     """A minimum over W of functions that rise with gamma rises; what is kept can only shrink."""
     assert np.all(np.diff(path.objective) > -1e-4 * np.abs(path.objective[1:]))
     assert np.all(np.diff(path.explained_variance) < 1e-4)
-    assert np.all(np.diff(path.n_live) <= 0)
+    assert np.all(np.diff(path.n_active) <= 0)
 
 
 def test_squared_scores_sum_to_the_number_of_components(path):
@@ -109,8 +109,8 @@ def test_the_callback_counts_every_point():
 
 def test_two_points_are_the_two_ends():
     path = spcafs_path(small(), n_components=2, n_gammas=2)
-    assert path.n_live[0] > 20
-    assert path.n_live[1] == 2
+    assert path.n_active[0] > 20
+    assert path.n_active[1] == 2
 
 
 @pytest.mark.parametrize("p", [0.5, 0.1])
@@ -119,7 +119,7 @@ def test_below_one_the_ends_are_the_same(p):
     path = spcafs_path(X, n_components=2, p=p, n_gammas=8)
     pca = PCA(2).fit(X).explained_variance_ratio_.sum()
     assert path.explained_variance[0] >= 0.999 * pca
-    assert path.n_live[-1] == 2
+    assert path.n_active[-1] == 2
     total = ((X - X.mean(axis=0)) ** 2).sum()
     penalty = path.gammas * ((path.scores**2 + 1e-12) ** (p / 2)).sum(axis=1)
     assert np.allclose(path.objective, penalty - path.explained_variance * total, rtol=1e-5)
@@ -139,7 +139,7 @@ def test_constant_columns_score_zero_and_enter_last():
 def test_exact_copies_stay_together_to_the_end():
     X = small(5, d=3)
     path = spcafs_path(np.hstack([X, X]), n_components=1, n_gammas=6)
-    assert path.n_live[-1] == 2
+    assert path.n_active[-1] == 2
     assert np.allclose(path.scores[:, :3], path.scores[:, 3:], atol=1e-6)
 
 
@@ -210,7 +210,7 @@ class TestPlot:
         coloured = upper.get_lines()[-2:]
         for line, feature in zip(coloured, path.entry[:2], strict=True):
             assert np.array_equal(line.get_ydata(), path.scores[:, feature])
-        assert np.array_equal(lower.get_lines()[0].get_ydata(), path.n_live)
+        assert np.array_equal(lower.get_lines()[0].get_ydata(), path.n_active)
         assert upper.get_ylim()[0] == 0.0
 
     def test_it_draws_into_the_user_s_axes(self, path):
@@ -250,4 +250,4 @@ def test_a_missing_matplotlib_is_named_with_the_command(path, monkeypatch):
 
 def test_it_introduces_itself(path):
     assert repr(path).startswith("<SPCAFSPath: 20 points, gamma from 0.00")
-    assert repr(path).endswith("3 live rows of 2308; .plot() draws it>")
+    assert repr(path).endswith("3 active rows of 2308; .plot() draws it>")
