@@ -15,8 +15,8 @@ from scipy.sparse.linalg import lobpcg
 import keepers.solvers.spcafs as solver
 from keepers import datasets
 from keepers.linalg.moments import column_moments
-from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import as_scatter
+from keepers.linalg.spectrum import principal_subspace
 from keepers.linalg.subspace import Subspace, leading_subspace
 from keepers.solvers.penalty import RowPenalty
 from measure import benchmark_data, seconds

@@ -9,12 +9,12 @@ import numpy as np
 
 from keepers import SPCAFS, datasets
 from keepers.linalg.moments import column_moments
-from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import as_scatter
+from keepers.linalg.spectrum import principal_subspace
 from keepers.linalg.subspace import Subspace, orthonormal_subspace
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.spcafs import solve_block
-from keepers.tuning.path import spcafs_path
+from keepers.tuning.gamma_path import spcafs_path
 from measure import benchmark_data, side_by_side
 
 # Objectives closer than this, relative to the variance held, count as equal.

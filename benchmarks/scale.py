@@ -179,7 +179,7 @@ CELLS_OURS = (
 from keepers import SPCAFS
 selector, measured = timed(lambda: SPCAFS(200, n_components=20, random_state=0).fit(X))
 measured["peak_over_data"] = (measured["above_mb"] * 2**20 + n_bytes) / n_bytes
-print(json.dumps(measured | {"steps": selector.n_iter_, "alive": selector.n_live_}))
+print(json.dumps(measured | {"steps": selector.n_iter_, "alive": selector.n_active_}))
 """
 )
 CELLS_THEIRS = (

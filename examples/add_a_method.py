@@ -4,12 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keepers._protocols import FloatArray, SymmetricOperator
-from keepers.linalg.principal import principal_subspace
-from keepers.linalg.scatter import as_scatter
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import check_count
-from keepers.selectors.table import read_table
+from keepers.extending import (
+    FloatArray,
+    RankingSelector,
+    SymmetricOperator,
+    Table,
+    check_count,
+    principal_subspace,
+)
 
 
 # The mathematics: an operator in, one frozen result out. In the library: solvers/shared_variance.py
@@ -30,7 +32,7 @@ def shared_variance(
     return SharedVarianceResult(explained / scatter.diagonal(), leading.vectors)
 
 
-# The estimator: check, read, solve, store. In the library: selectors/shared_variance.py
+# The estimator: what to check, and how to score. In the library: selectors/shared_variance.py
 class SharedVariance(RankingSelector):
     """Features by the share of their variance that the leading components explain.
 
@@ -73,14 +75,17 @@ class SharedVariance(RankingSelector):
         self.max_correlation = max_correlation
         self.random_state = random_state
 
-    def _fit(self, X):
+    def check_parameters(self):
+        """Refuse settings outside their rules."""
+        super().check_parameters()
         check_count("n_components", self.n_components)
-        table = read_table(self, X)
-        width = min(self.n_components, table.X.shape[0] - 1, table.X.shape[1])
-        scatter = as_scatter(table.X, table.moments, width)
-        result = shared_variance(scatter, width, self._generator())
-        self.components_ = table.spread(result.components.T)
-        self._store_ranking(table.spread(result.shares), table)
+
+    def score_features(self, table: Table) -> FloatArray:
+        """The shares, of all columns of the user."""
+        width = min(self.n_components, table.n_samples - 1, table.X.shape[1])
+        result = shared_variance(table.scatter(width), width, self.random_generator())
+        self.components_ = table.to_all_columns(result.components.T)
+        return table.to_all_columns(result.shares)
 
 
 if __name__ == "__main__":

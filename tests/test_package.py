@@ -20,7 +20,7 @@ PROJECT = SETTINGS["project"]
 # What a package is called where it is imported, if not by its own name.
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 # Folders of the command, which needs the extra "cli" anyway.
-OF_THE_COMMAND = {"cli", "evaluation"}
+OF_THE_COMMAND = {"app.py", "cli", "studies"}
 
 
 def required(*lists: list[str]) -> set[str]:
@@ -77,7 +77,7 @@ def test_everything_imported_is_declared_and_everything_required_is_imported():
     assert core | optional == used
 
 
-@pytest.mark.parametrize("name", ["datasets", "metrics"])
+@pytest.mark.parametrize("name", ["datasets", "extending", "metrics"])
 def test_public_modules_can_be_imported_from(name):
     module = importlib.import_module(f"keepers.{name}")
     assert getattr(keepers, name) is module
@@ -134,7 +134,7 @@ def test_a_wheel_carries_the_studies_and_the_pages():
     carried = SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     studies = {path.relative_to(ROOT).as_posix() for path in (ROOT / "experiments").glob("*.toml")}
     assert set(carried) == studies
-    assert all(target.startswith("keepers/evaluation/study_files/") for target in carried.values())
+    assert all(target.startswith("keepers/studies/study_files/") for target in carried.values())
 
 
 def test_every_public_name_exists_and_is_documented():

@@ -17,8 +17,8 @@ from study_without_labels import load
 
 from keepers import SPCAFS
 from keepers.data.writing import whole_file
-from keepers.evaluation.protocol import judge_columns
 from keepers.exceptions import KeepersWarning
+from keepers.studies.worker import judge_columns
 
 TARGET = Path(__file__).parents[1] / "experiments" / "results" / "redundancy" / "redundancy.csv"
 DATA = ("Yale", "Isolet", "COIL20", "PalmData25", "Imm40", "warpPIE10P")

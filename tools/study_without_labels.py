@@ -22,8 +22,8 @@ from sklearn.datasets import load_digits
 from keepers import MCFS, SPCAFS, LaplacianScore, VarianceScore, select_settings
 from keepers.data import open_table
 from keepers.data.writing import whole_file
-from keepers.evaluation.protocol import judge_columns
 from keepers.exceptions import KeepersWarning
+from keepers.studies.worker import judge_columns
 from keepers.tuning import find_structure
 
 ROOT = Path(__file__).parents[1]

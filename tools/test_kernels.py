@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = [f"tests/{room}" for room in ("linalg", "solvers", "selectors", "tuning", "evaluation")]
+FOLDERS = [f"tests/{room}" for room in ("linalg", "solvers", "selectors", "tuning", "studies")]
 # The oldest kernel differs most from what recent CPUs take; the newest has the widest registers.
 KERNELS = ("SkylakeX", "Sandybridge", "Haswell", "Zen")
 LIMIT = 1200  # seconds for one run

@@ -65,7 +65,7 @@ def draw_gamma(fits):
     """Left: active rows. Right: the largest row norms for p = 1."""
     figure, (left, right) = board(1, 2, (9, 3.6))
     for p, colour in EXPONENTS.items():
-        active = [fits[share, p].n_live_ for share in SHARES]
+        active = [fits[share, p].n_active_ for share in SHARES]
         left.loglog(SHARES, active, "o-", color=colour, ms=4, label=f"p = {p:g}")
     left.axhline(COMPONENTS, color=INK, lw=1, ls="--")
     left.text(SHARES[0], COMPONENTS * 1.15, f"m = {COMPONENTS}: the minimum", fontsize=8.5)
@@ -119,5 +119,5 @@ def describe_solvers(pair) -> str:
 def active_rows(fits) -> str:
     """How many rows are active, by gamma and p."""
     head = ("gamma over the leading eigenvalue", *(f"p = {p:g}" for p in EXPONENTS))
-    rows = [(f"{s:.2g}", *(str(fits[s, p].n_live_) for p in EXPONENTS)) for s in SHARES]
+    rows = [(f"{s:.2g}", *(str(fits[s, p].n_active_) for p in EXPONENTS)) for s in SHARES]
     return markdown_table(head, rows)

@@ -114,7 +114,7 @@ for axis, fitted, title in (
     (axes[3], default, "the default"),
 ):
     axis.imshow(fitted.scores_.reshape(shape), cmap="inferno", norm=PowerNorm(0.6))
-    axis.set_title(f"{title}\n{fitted.n_live_} active pixels")
+    axis.set_title(f"{title}\n{fitted.n_active_} active pixels")
 for axis in axes:
     axis.set_axis_off()
 plt.show()

@@ -28,7 +28,7 @@ X, names, _ = datasets.load("srbct")
 path = spcafs_path(X, n_components=3)
 upper, lower = path.plot(feature_names=names)
 
-half = int(np.argmax(path.n_live <= X.shape[1] / 2))
+half = int(np.argmax(path.n_active <= X.shape[1] / 2))
 upper.set_title(
     f"Half of the {X.shape[1]} genes are inactive at gamma = "
     f"{path.gammas[half] / path.largest_eigenvalue:.2g} of the largest eigenvalue,\nand "
@@ -48,8 +48,8 @@ warnings.filterwarnings("ignore", "Columns that do not vary", DataWarning)
 digits, _, _ = datasets.load("digits")
 film = spcafs_path(digits, n_components=5, n_gammas=40)
 
-even_steps = np.linspace(film.n_live[0], film.n_live[-1], 8)
-moments = [int(np.argmin(np.abs(film.n_live - wanted))) for wanted in even_steps]
+even_steps = np.linspace(film.n_active[0], film.n_active[-1], 8)
+moments = [int(np.argmin(np.abs(film.n_active - wanted))) for wanted in even_steps]
 figure, axes = plt.subplots(2, len(moments) // 2, figsize=(9.6, 5.6), layout="compressed")
 for axis, moment in zip(axes.ravel(), moments, strict=True):
     scores = film.scores[moment]
@@ -61,12 +61,12 @@ for axis, moment in zip(axes.ravel(), moments, strict=True):
     )
     axis.set_axis_off()
     axis.set_title(
-        f"{film.n_live[moment]} pixels, {film.explained_variance[moment]:.0%} explained\n"
+        f"{film.n_active[moment]} pixels, {film.explained_variance[moment]:.0%} explained\n"
         f"gamma = {film.gammas[moment] / film.largest_eigenvalue:.2g}",
         fontsize=9,
     )
 figure.suptitle(
-    f"From {film.n_live[0]} pixels to {film.n_live[-1]} as the penalty grows",
+    f"From {film.n_active[0]} pixels to {film.n_active[-1]} as the penalty grows",
     x=0.01,
     ha="left",
 )
@@ -85,7 +85,7 @@ for line, name, colour, marker in (
     (film, f"{digits.shape[1]} pixels", "#d55e00", "s"),
 ):
     axis.plot(
-        line.n_live / line.scores.shape[1],
+        line.n_active / line.scores.shape[1],
         line.explained_variance / line.explained_variance[0],
         color=colour,
         marker=marker,
@@ -104,7 +104,7 @@ axis.set(
 def needed(line, share):
     """The smallest share of the features with which that share of PCA's variance is kept."""
     enough = line.explained_variance >= share * line.explained_variance[0]
-    return line.n_live[enough].min() / line.scores.shape[1]
+    return line.n_active[enough].min() / line.scores.shape[1]
 
 
 axis.set_title(

@@ -8,8 +8,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keepers import datasets, metrics
-    from keepers.reporting.selection import make_report as report
+    from keepers import datasets, extending, metrics
+    from keepers.methods import all_selectors
+    from keepers.reporting.selection_report import make_report as report
+    from keepers.selection import Selection, describe_selection
     from keepers.selectors import (
         DGUFS,
         EUFS,
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
         RandomScore,
         TopFeatures,
         VarianceScore,
-        all_selectors,
         prune_redundant,
     )
     from keepers.tuning import SPCAFSCV, StabilitySelector, select_settings, spcafs_path
@@ -42,11 +43,14 @@ __all__ = [
     "AllFeatures",
     "LaplacianScore",
     "RandomScore",
+    "Selection",
     "StabilitySelector",
     "TopFeatures",
     "VarianceScore",
     "all_selectors",
     "datasets",
+    "describe_selection",
+    "extending",
     "metrics",
     "prune_redundant",
     "report",
@@ -56,10 +60,14 @@ __all__ = [
 
 _ELSEWHERE = {
     "datasets": ("keepers.datasets", None),
+    "extending": ("keepers.extending", None),
     "metrics": ("keepers.metrics", None),
-    "report": ("keepers.reporting.selection", "make_report"),
+    "report": ("keepers.reporting.selection_report", "make_report"),
+    "all_selectors": ("keepers.methods", "all_selectors"),
     "SPCAFSCV": ("keepers.tuning", "SPCAFSCV"),
     "StabilitySelector": ("keepers.tuning", "StabilitySelector"),
+    "Selection": ("keepers.selection", "Selection"),
+    "describe_selection": ("keepers.selection", "describe_selection"),
     "select_settings": ("keepers.tuning", "select_settings"),
     "spcafs_path": ("keepers.tuning", "spcafs_path"),
 }

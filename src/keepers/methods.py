@@ -15,8 +15,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from keepers.data.wording import closest, first_line
-from keepers.exceptions import ParameterError, shortened
+from keepers.exceptions import KeepersWarning, ParameterError, shortened, warn_caller
 
 if TYPE_CHECKING:
     from keepers.selectors import RankingSelector
@@ -119,7 +118,8 @@ def all_methods() -> dict[str, Method]:
     """Every method that has a name: those of keepers and those of installed packages."""
     named = {method.name: method for method in METHODS}
     for entry in entry_points(group=ENTRY_POINTS):
-        named.setdefault(entry.name.lower(), Method(entry.name.lower(), entry.value))
+        name = entry.name.lower()
+        named.setdefault(name, Method(name, f"{entry.module}:{entry.attr}"))
     return named
 
 
@@ -150,6 +150,8 @@ def find_method(name: str) -> Method:
     for method in known.values():
         if name.lower() in (method.name, method.class_name.lower()):
             return method
+    from keepers.data.wording import closest  # brings NumPy, which the help does not need
+
     raise ParameterError(
         f"There is no method {shortened(name)}.{closest(name, known)} The methods are "
         f"{', '.join(known)}, or MODULE:CLASS for one of your own."
@@ -157,7 +159,10 @@ def find_method(name: str) -> Method:
 
 
 def all_selectors() -> "dict[str, type[RankingSelector]]":
-    """Every selector of the library by name: SPCAFS, the methods it is compared with, baselines.
+    """Every selector by the name of its class: SPCAFS, the methods it is compared with, baselines.
+
+    Those of installed packages (entry points "keepers.methods") come last; one that cannot be
+    imported is left out with a warning.
 
     Examples
     --------
@@ -165,10 +170,17 @@ def all_selectors() -> "dict[str, type[RankingSelector]]":
     >>> list(all_selectors())[:3]
     ['SPCAFS', 'LaplacianScore', 'MCFS']
     """
-    return {method.class_name: method.load() for method in METHODS}
+    selectors: dict[str, type[RankingSelector]] = {}
+    for method in all_methods().values():
+        try:
+            selectors.setdefault(method.class_name, method.load())
+        except ParameterError as error:
+            warn_caller(f"The method {method.name} is left out. {error}", KeepersWarning)
+    return selectors
 
 
 def _load(target: str) -> "type[RankingSelector]":
+    from keepers.data.wording import first_line
     from keepers.selectors.ranking import RankingSelector
 
     if not target.startswith("keepers.") and os.getcwd() not in sys.path:

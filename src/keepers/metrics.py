@@ -6,8 +6,8 @@ Both compare partitions, so the names of the labels do not matter, and both lie 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
+from scipy.special import entr
 
 from keepers._protocols import FloatArray
 from keepers.exceptions import DataError
@@ -70,41 +70,33 @@ def normalized_mutual_information(labels_true: Any, labels_pred: Any) -> float:
     """
     joint = _contingency(labels_true, labels_pred)
     joint = joint / joint.sum()
-    true, pred = joint.sum(axis=1), joint.sum(axis=0)
-    larger = max(_entropy(true), _entropy(pred))
-    if larger == 0:
-        return 1.0
-    seen = joint > 0
-    information = float(
-        (joint * np.log(joint / np.outer(true, pred), where=seen, out=joint * 0)).sum()
+    # entr(x) = -x log x: entropies of the classes, of the clusters and of both together.
+    h_true, h_pred, h_joint = (
+        float(entr(shares).sum()) for shares in (joint.sum(axis=1), joint.sum(axis=0), joint)
     )
-    return min(1.0, max(0.0, information / larger))
-
-
-def _entropy(shares: FloatArray) -> float:
-    shares = shares[shares > 0]
-    return float(-(shares * np.log(shares)).sum())
+    larger = max(h_true, h_pred)
+    return 1.0 if larger == 0 else min(1.0, max(0.0, (h_true + h_pred - h_joint) / larger))
 
 
 def _contingency(labels_true: Any, labels_pred: Any) -> FloatArray:
-    """How many samples each class (row) shares with each cluster (column)."""
-    true, pred = _codes(labels_true, "labels_true"), _codes(labels_pred, "labels_pred")
+    """How many samples each class (row) shares with each cluster (column).
+
+    scikit-learn's measures take many times as long (docs/decisions/0013-metrics.md).
+    """
+    labels = {"labels_true": np.asarray(labels_true), "labels_pred": np.asarray(labels_pred)}
+    for name, values in labels.items():
+        if values.ndim != 1 or not len(values):
+            raise DataError(
+                f"{name} must be a list of at least one label; got an array of shape "
+                f"{values.shape}. Pass one label per sample."
+            )
+    true, pred = labels.values()
     if len(true) != len(pred):
         raise DataError(
             f"labels_true and labels_pred must have the same length; got {len(true)} and "
             f"{len(pred)}. Pass one label per sample in both."
         )
-    counts = np.zeros((true.max() + 1, pred.max() + 1))
-    np.add.at(counts, (true, pred), 1)
+    rows, columns = (np.unique(values, return_inverse=True)[1] for values in (true, pred))
+    counts = np.zeros((rows.max() + 1, columns.max() + 1))
+    np.add.at(counts, (rows, columns), 1)
     return counts
-
-
-def _codes(labels: Any, name: str) -> NDArray[np.intp]:
-    """Labels -> 0, 1, ... in the order of their sorted values."""
-    values = np.asarray(labels)
-    if values.ndim != 1 or not len(values):
-        raise DataError(
-            f"{name} must be a list of at least one label; got an array of shape {values.shape}. "
-            "Pass one label per sample."
-        )
-    return np.unique(values, return_inverse=True)[1]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from keepers.cli.app import app
+from keepers.app import app
 
 COMMAND = Path(sys.executable).with_name("keepers")
 QUICK = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "100"}

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from data.test_malformed_files import REFUSED, SOUND
 from data.test_malformed_files import _mutated as mutated
-from keepers.cli.app import app
+from keepers.app import app
 
 PER_FORMAT = 20
 OPTIONS = {"labels": "--labels", "identifier": "--id"}

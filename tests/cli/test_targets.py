@@ -28,7 +28,7 @@ def test_a_target_that_cannot_be_written_is_noticed_before_the_fit(
         raise AssertionError("the table was read")
 
     monkeypatch.setattr("keepers.data.open_table", fitted)
-    monkeypatch.setattr("keepers.cli.block_selecting.open_blocks", fitted)
+    monkeypatch.setattr("keepers.cli.fit_blocks.open_blocks", fitted)
     target = f"{place}/{OPTIONS[option]}"
     done = quick_keepers("select", table, "--id", "sample", "-k", 2, option, target)
     assert done.returncode in (1, 2)

@@ -126,7 +126,7 @@ def test_a_limit_that_is_no_size_is_refused(people, max_bytes):
 
 
 def test_the_limit_is_never_more_than_the_memory_of_the_machine(tmp_path, monkeypatch):
-    monkeypatch.setattr("keepers.data.limits._physical_memory", lambda: 1000)
+    monkeypatch.setattr("keepers.data.limits.physical_memory", lambda: 1000)
     path = tmp_path / "a.npy"
     np.save(path, np.zeros((50, 4)))
     with pytest.raises(DataError, match="memory of this machine"):

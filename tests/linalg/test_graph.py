@@ -1,4 +1,4 @@
-"""Neighbour graphs against their definitions."""
+"""Neighbour graphs and reconstructions against their definitions and the authors' programs."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,12 @@ from keepers.linalg.graph import (
     graph_defect,
     heat_weights,
     laplacian,
+    reconstruction_residual,
+    reconstruction_weights,
     union_graph,
 )
+from keepers.selectors.neighbours import nearest_neighbours
+from shared_material import fixture
 
 # Four samples on a line, at 0, 1, 3 and 7, each with its one nearest neighbour.
 LINE = NeighbourList(np.array([[1], [0], [1], [2]]), np.array([[1.0], [1.0], [2.0], [4.0]]))
@@ -82,3 +86,125 @@ def test_a_complete_graph_with_equal_weights_is_not_called_a_tie():
 
 def test_a_sound_graph_has_no_defect():
     assert graph_defect(LINE, union_graph(LINE)) is None
+
+
+DATA = ["mix", "digits", "blobs", "wide"]
+
+
+def _weights(X, n_neighbors):
+    return reconstruction_weights(X, nearest_neighbours(X, n_neighbors))
+
+
+def _solved_one_by_one(X, indices):
+    """The specification, sample by sample, through a constrained least-squares system."""
+    n_samples, n_neighbors = indices.shape
+    W = np.zeros((n_samples, n_samples))
+    for i, listed in enumerate(indices):
+        differences = X[listed] - X[i]
+        bordered = np.ones((n_neighbors + 1, n_neighbors + 1))
+        bordered[:-1, :-1] = differences @ differences.T
+        bordered[-1, -1] = 0.0
+        W[i, listed] = np.linalg.solve(bordered, np.eye(n_neighbors + 1)[-1])[:-1]
+    return W
+
+
+def test_the_weights_minimise_the_distance_to_the_sample_under_unit_sum():
+    X = np.random.default_rng(0).normal(size=(40, 12))
+    neighbours = nearest_neighbours(X, 5)
+    expected = _solved_one_by_one(X, neighbours.indices)
+    np.testing.assert_allclose(
+        reconstruction_weights(X, neighbours).toarray(), expected, rtol=0, atol=1e-11
+    )
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 3, 7, 19])
+def test_rows_sum_to_one_and_hold_the_neighbours_only(n_neighbors):
+    X = np.random.default_rng(1).normal(size=(20, 6))
+    neighbours = nearest_neighbours(X, n_neighbors)
+    W = reconstruction_weights(X, neighbours)
+    np.testing.assert_allclose(W.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    assert W.nnz == 20 * n_neighbors
+    np.testing.assert_array_equal(
+        W.indices.reshape(20, n_neighbors), np.sort(neighbours.indices, axis=1)
+    )
+
+
+def test_the_residual_does_not_change_when_all_samples_are_shifted():
+    rng = np.random.default_rng(2)
+    X, shift = rng.normal(size=(30, 8)), rng.normal(size=8)
+    W = _weights(X, 5)
+    np.testing.assert_allclose(
+        reconstruction_residual(X + shift, W), reconstruction_residual(X, W), rtol=0, atol=1e-12
+    )
+
+
+def test_interior_points_of_an_even_line_are_the_middle_of_their_neighbours():
+    X = np.arange(9.0)[:, np.newaxis]
+    W = _weights(X, 2)
+    inside = np.arange(1, 8)
+    np.testing.assert_allclose(W.toarray()[inside, inside - 1], 0.5, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(W.toarray()[inside, inside + 1], 0.5, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(reconstruction_residual(X, W)[inside], 0.0, atol=1e-12)
+
+
+def test_more_neighbours_than_features_are_regularised_by_a_thousandth_of_the_trace():
+    X = np.array([[0.0], [1.0], [3.0]])
+    W = _weights(X, 2).toarray()
+    # Sample 0: differences (1, 3), G = [[1, 3], [3, 9]] + 0.01 I; G w = 1 by Cramer's rule.
+    w = np.array([9.01 - 3.0, 1.01 - 3.0])
+    np.testing.assert_allclose(W[0, 1:], w / w.sum(), rtol=1e-10)
+
+
+def test_duplicate_samples_get_finite_weights_that_sum_to_one():
+    X = np.random.default_rng(3).normal(size=(6, 10))
+    W = _weights(np.repeat(X, 3, axis=0), 5)
+    assert np.isfinite(W.data).all()
+    np.testing.assert_allclose(W.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+
+
+def test_a_sample_that_coincides_with_all_its_neighbours_weighs_them_equally():
+    W = _weights(np.zeros((4, 3)), 3).toarray()
+    np.testing.assert_allclose(W, (1 - np.eye(4)) / 3, rtol=0, atol=1e-15)
+
+
+def test_the_unit_of_the_data_does_not_change_the_weights():
+    X = np.random.default_rng(4).normal(size=(20, 3))
+    expected = _weights(X, 5).toarray()  # singular: more neighbours than features
+    np.testing.assert_allclose(_weights(1e-6 * X, 5).toarray(), expected, rtol=0, atol=1e-9)
+
+
+def test_samples_treated_in_blocks_get_the_weights_they_get_together(monkeypatch):
+    X = np.random.default_rng(5).normal(size=(23, 7))
+    together = _weights(X, 4).toarray()
+    monkeypatch.setattr(
+        "keepers.linalg.graph.row_blocks",
+        lambda n_samples, _: [slice(start, start + 5) for start in range(0, n_samples, 5)],
+    )
+    np.testing.assert_allclose(_weights(X, 4).toarray(), together, rtol=0, atol=1e-14)
+
+
+def test_neighbours_may_be_listed_in_any_order():
+    X = np.random.default_rng(6).normal(size=(15, 9))
+    neighbours = nearest_neighbours(X, 4)
+    turned = NeighbourList(neighbours.indices[:, ::-1].copy(), neighbours.distances[:, ::-1])
+    np.testing.assert_allclose(
+        reconstruction_weights(X, turned).toarray(),
+        reconstruction_weights(X, neighbours).toarray(),
+        rtol=0,
+        atol=1e-11,
+    )
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_weights_are_those_of_the_authors_program(name):
+    stored = fixture(f"rne_authors_{name}")
+    W = _weights(stored["X"], int(stored["k"]))
+    np.testing.assert_allclose(W.toarray(), stored["W_lle"], rtol=0, atol=3e-13)
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_the_authors_residual_is_that_of_the_transposed_weights(name):
+    stored = fixture(f"rne_authors_{name}")
+    W = _weights(stored["X"], int(stored["k"]))
+    released = reconstruction_residual(stored["X"], W.T.tocsr())
+    np.testing.assert_allclose(released, stored["A_authors"], rtol=0, atol=1e-13)

@@ -10,7 +10,7 @@ from keepers.linalg.ordering import (
     first_smallest,
     levels,
     nearest_first,
-    tilted,
+    tilt_ties,
 )
 
 
@@ -67,9 +67,9 @@ def test_neighbours_at_the_same_distance_go_by_index():
     assert sorted(nearest_first(distances, 3)[0].tolist()) == [0, 2, 4]
 
 
-def test_only_rows_of_equal_values_are_tilted():
+def test_only_rows_of_equal_values_are_tilt_ties():
     weights = np.array([2.0, 1.0, 2.0, 3.0])
-    found = tilted(weights, weights)
+    found = tilt_ties(weights, weights)
     np.testing.assert_allclose(found, weights, rtol=2e-9)
     assert found[2] > found[0]
     assert found[0] == 2.0  # the first of its kind is left as it is: multiplied by exactly 1

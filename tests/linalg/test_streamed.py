@@ -5,11 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from keepers.data.blocks.arrays import ArrayBlocks
-from keepers.linalg.budget import Budget
+from keepers.linalg.correlation import FetchedCorrelations
 from keepers.linalg.moments import column_moments
-from keepers.linalg.redundancy import FetchedCorrelations
 from keepers.linalg.scatter import DenseScatter
-from keepers.linalg.streamed import CountedPasses, StreamedScatter
+from keepers.linalg.streamed import Budget, CountedPasses, StreamedScatter
 
 ROOM, NO_ROOM = Budget(1e9), Budget(0.0)
 

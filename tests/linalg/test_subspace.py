@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import eigh
 
-from keepers.linalg.principal import count_leading, principal_subspace
+from keepers.linalg import subspace
 from keepers.linalg.scatter import DenseScatter
+from keepers.linalg.spectrum import principal_subspace
 from keepers.linalg.subspace import leading_subspace, orthonormal_subspace
 
 
@@ -61,31 +63,42 @@ def test_the_width_may_reach_the_full_dimension():
     np.testing.assert_allclose(found.values, np.linalg.eigvalsh(S - np.eye(6))[::-1], rtol=1e-9)
 
 
-@pytest.mark.parametrize("exact", [True, False], ids=["small side", "krylov"])
-def test_principal_subspace_agrees_with_lapack(exact, monkeypatch):
-    if not exact:
-        monkeypatch.setattr("keepers.linalg.scatter.SMALL_SIDE", 0)
-    S = scatter(3, n=400, d=120)
-    values, vectors = np.linalg.eigh(S)
-    found = principal_subspace(DenseScatter(S), 4, np.random.default_rng(0), tol=1e-8)
-    np.testing.assert_allclose(found.values, values[::-1][:4], rtol=1e-10 if exact else 1e-7)
-    leading = vectors[:, ::-1][:, :4]
-    np.testing.assert_allclose(
-        found.vectors @ found.vectors.T, leading @ leading.T, atol=1e-6 if exact else 1e-3
-    )
+@pytest.fixture
+def problem(monkeypatch):
+    """Shifts over orders of magnitude; a block spread over all rows to start from."""
+    monkeypatch.setattr(subspace, "_FEWEST_LIGHT", 40)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 300))
+    shift = 10.0 ** rng.uniform(1, 6, 300)
+    operator = DenseScatter(X.T @ X)
+    start = orthonormal_subspace(operator, rng.standard_normal((300, 4)))
+    exact = eigh(X.T @ X - np.diag(shift), eigvals_only=True)[::-1][:4].sum()
+    return operator, shift, start, exact
 
 
-@pytest.mark.parametrize("exact", [True, False], ids=["small side", "krylov"])
-def test_counting_eigenvalues_stops_where_it_is_told(exact, monkeypatch):
-    if not exact:
-        monkeypatch.setattr("keepers.linalg.scatter.SMALL_SIDE", 0)
-    S = np.diag(np.linspace(100, 1, 100))
-    for threshold in (50.0, 99.5):
-        expected = int(np.sum(np.diag(S) > threshold))
+def held(space, shift):
+    return space.trace - float(shift @ space.squared_row_norms)
 
-        def above(values, threshold=threshold):
-            count = int(np.sum(values > threshold))
-            return count if count < len(values) else None
 
-        found = count_leading(DenseScatter(S), above, 100, np.random.default_rng(0)).count
-        assert abs(found - expected) <= (0 if exact else 1)
+def test_it_is_nearer_to_the_solution_and_orthonormal(problem):
+    operator, shift, start, exact = problem
+    nearer = subspace.with_light_rows(operator, shift, start)
+    W = nearer.vectors
+    np.testing.assert_allclose(W.T @ W, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(nearer.images, operator.matrix @ W, rtol=1e-9, atol=1e-6)
+    assert exact - held(nearer, shift) < 0.05 * (exact - held(start, shift))
+    assert held(nearer, shift) <= exact * (1 + 1e-12)
+
+
+def test_after_as_many_products_it_is_further_on(problem):
+    operator, shift, start, exact = problem
+    nearer = subspace.with_light_rows(operator, shift, start)
+    cold = leading_subspace(operator, shift, start, tol=0.0, max_iter=6)
+    warm = leading_subspace(operator, shift, nearer, tol=0.0, max_iter=4)
+    assert held(cold, shift) < held(warm, shift) <= exact * (1 + 1e-12)
+
+
+def test_a_small_problem_needs_no_short_cut(problem):
+    _, _, start, _ = problem
+    small = DenseScatter(np.eye(60))
+    assert subspace.with_light_rows(small, np.ones(60), start) is None

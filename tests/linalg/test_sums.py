@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from keepers._protocols import RowBlock
 from keepers.exceptions import DataError
-from keepers.linalg.shifted import NotFiniteError, near_own_mean
-from keepers.linalg.sums import ProductSum, RowCollection, ScatterSum, SketchSum
+from keepers.linalg.sums import (
+    NotFiniteError,
+    ProductSum,
+    RowCollection,
+    ScatterSum,
+    SketchSum,
+    shift_to_mean,
+)
 
 
 def blocks_of(X, cuts):
@@ -141,7 +147,7 @@ def test_rows_are_collected_in_order(X, store):
     rows = summed(RowCollection, blocks_of(store(X), [3, 77]))
     further = summed(RowCollection, blocks_of(store(-X), [5]))
     rows.merge(further)
-    found = rows.stacked()
+    found = rows.stack()
     found = found.toarray() if sp.issparse(found) else found
     np.testing.assert_array_equal(found, np.vstack([X, -X]))
 
@@ -158,5 +164,5 @@ def test_a_value_that_is_no_number_is_found_with_its_block_and_column(X, store, 
 
 
 def test_single_precision_sums_past_its_range_are_no_error():
-    rows = near_own_mean(RowBlock(np.full((1000, 2), 3e38, dtype=np.float32), "block 1"))
+    rows = shift_to_mean(RowBlock(np.full((1000, 2), 3e38, dtype=np.float32), "block 1"))
     np.testing.assert_allclose(rows.shift + rows.mean_left, 3e38, rtol=1e-6)

@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from keepers import all_selectors
+from keepers.datasets import LabelledTable
 from keepers.exceptions import DataError, DataWarning, KeepersWarning, ParameterError
 from keepers.linalg.ordering import TIE_TOLERANCE
 
@@ -99,6 +100,34 @@ def test_names_survive(name, frame, table):
 
 
 @EVERY
+def test_a_labelled_table_is_fitted_and_transformed_by_its_values_and_names(name, table):
+    names = np.array([f"gene {j}" for j in range(14)], dtype=object)
+    labelled = LabelledTable(table, names)
+    selector = quietly(make(name, n_features_to_select=6), labelled)
+    plain = quietly(make(name, n_features_to_select=6), table)
+    # Exactly: the same computation twice.
+    np.testing.assert_array_equal(selector.scores_, plain.scores_)
+    assert list(selector.feature_names_in_) == list(names)
+    assert list(selector.top().names) == list(names[plain.top().indices])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(selector.transform(labelled), table[:, selector.support_])
+    with pytest.raises(DataError, match="same order; column 0 is 'gene 13', and 'gene 0'"):
+        selector.transform(LabelledTable(table[:, ::-1], names[::-1]))
+    with pytest.raises(DataError, match="14 columns of the fit; it has 13"):
+        selector.transform(LabelledTable(table[:, :13], names[:13]))
+
+
+@EVERY
+def test_a_labelled_table_with_gaps_is_refused_by_the_names_of_its_columns(name, table):
+    names = np.array([f"gene {j}" for j in range(14)], dtype=object)
+    X = table.copy()
+    X[3, 5] = np.nan
+    with pytest.raises(DataError, match="'gene 5'"):
+        make(name).fit(LabelledTable(X, names))
+
+
+@EVERY
 def test_the_same_seed_gives_the_same_scores(name, table):
     first, second = (quietly(make(name), table).scores_ for _ in range(2))
     # Exactly: the same computation twice.
@@ -121,8 +150,10 @@ def test_sparse_storage_gives_the_same_scores_or_a_reason(name, container, table
     X = table * (np.abs(table) > 0.8)
     selector = make(name)
     if not accepts_sparse(name):
-        with pytest.raises(DataError, match=r"does not accept a sparse matrix: .*toarray"):
-            quietly(selector, container(X))
+        names = np.array([f"x{j}" for j in range(14)], dtype=object)
+        for given in (container(X), LabelledTable(container(X), names)):
+            with pytest.raises(DataError, match=r"does not accept a sparse matrix: .*toarray"):
+                quietly(selector, given)
         return
     expected = quietly(make(name), X).scores_
     found = quietly(selector, container(X)).scores_
@@ -203,7 +234,7 @@ def test_few_samples_mean_few_neighbours_and_a_warning_with_both_numbers(name, t
 
 @pytest.mark.parametrize("name", ["UDFS", "DGUFS", "SOGFS", "RNE"])
 def test_work_past_memory_is_refused_with_the_number_before_it_starts(name, table, monkeypatch):
-    monkeypatch.setattr("keepers.selectors.memory._physical_memory", lambda: 1000.0)
+    monkeypatch.setattr("keepers.selectors.memory.physical_memory", lambda: 1000.0)
     with pytest.raises(DataError, match=rf"{name} needs about \d+\.\d GB for .* more than the"):
         quietly(make(name), table)
 

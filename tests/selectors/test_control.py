@@ -148,7 +148,7 @@ def test_keeping_everything_is_pca(planted):
     expected = np.linalg.norm(rotation[:3], axis=0)
     np.testing.assert_allclose(selector.scores_, expected, atol=1e-4)
     assert selector.support_.all()
-    assert selector.n_live_ == 40
+    assert selector.n_active_ == 40
 
 
 def test_a_feature_that_costs_nothing_lives_where_it_would_have_died(planted):
@@ -201,7 +201,7 @@ def test_groups_live_and_die_together_and_stand_together(planted):
         np.testing.assert_array_equal(places, np.arange(places[0], places[0] + len(members)))
         best = selector.scores_[members][np.argsort(selector.ranking_[members])]
         assert np.all(np.diff(best) <= 0)
-    assert selector.n_live_ == live.sum()
+    assert selector.n_active_ == live.sum()
     # Between groups and single features the root mean square of the scores decides.
     label = np.arange(40)
     for first, *others in groups.values():
@@ -342,7 +342,7 @@ def test_wide_data_with_rows_set_aside_keep_what_must_be_kept():
     assert set(selector.top(8).indices) == set(range(8))
     assert not selector.scores_[100:200].any()
     together = pd.Series(selector.scores_**2).groupby(labels).transform("sum")
-    assert selector.n_live_ == (together > 4e-12).sum()
+    assert selector.n_active_ == (together > 4e-12).sum()
 
 
 # Living in scikit-learn

@@ -76,7 +76,7 @@ def test_few_samples_lower_the_numbers_of_clusters_and_neighbours_with_a_warning
 
 def test_a_selection_that_goes_round_is_reported():
     X = np.random.default_rng(0).normal(size=(4, 6))
-    with pytest.warns(ConvergenceWarning, match="goes round 2 choices"):
+    with pytest.warns(ConvergenceWarning, match="cycles through 2 choices"):
         selector = DGUFS(2, n_clusters=4, n_neighbors=3).fit(X)
     assert not selector.converged_
 
@@ -94,7 +94,7 @@ def test_a_sparse_table_is_refused_with_the_reason(solver):
 
 
 def test_kernels_that_do_not_fit_are_refused_with_their_size(monkeypatch):
-    monkeypatch.setattr("keepers.selectors.memory._physical_memory", lambda: 1e5)
+    monkeypatch.setattr("keepers.selectors.memory.physical_memory", lambda: 1e5)
     X = clusters()
     with pytest.raises(DataError, match="60 x 60 kernels"):
         DGUFS(3, solver="admm").fit(X)

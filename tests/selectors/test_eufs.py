@@ -27,7 +27,7 @@ def test_the_default_finds_the_features_that_tell_clusters_apart_without_a_warni
     np.testing.assert_array_equal(np.flatnonzero(selector.support_), [4, 7, 9])
     norms = np.linalg.norm(selector.components_, axis=0)
     np.testing.assert_allclose(selector.scores_, norms, atol=1e-11 * norms.max())
-    assert selector.n_live_ == np.count_nonzero(norms)
+    assert selector.n_active_ == np.count_nonzero(norms)
     assert selector.residual_ < 1e-2
 
 
@@ -45,7 +45,7 @@ def test_too_large_an_alpha_is_reported_and_features_are_ranked_by_their_pull():
     X = clusters()
     with pytest.warns(ConvergenceWarning, match=r"vanished with alpha=5\."):
         selector = EUFS(3, n_clusters=3, alpha=5.0, random_state=0).fit(X)
-    assert selector.n_live_ == 0
+    assert selector.n_active_ == 0
     # Exactly: rows below the threshold are multiplied by zero.
     np.testing.assert_array_equal(selector.components_, 0.0)
     np.testing.assert_array_equal(np.flatnonzero(selector.support_), [4, 7, 9])

@@ -110,7 +110,7 @@ def test_the_seed_decides_nothing_that_shows():
 
 
 def test_work_past_the_memory_of_the_machine_is_refused_with_the_number(monkeypatch):
-    monkeypatch.setattr("keepers.selectors.memory._physical_memory", lambda: 1000.0)
+    monkeypatch.setattr("keepers.selectors.memory.physical_memory", lambda: 1000.0)
     with pytest.raises(DataError, match="MCFS needs about"):
         MCFS(4).fit(table())
 

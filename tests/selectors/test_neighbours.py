@@ -10,7 +10,6 @@ from keepers.exceptions import DataWarning, ParameterError
 from keepers.selectors import neighbours as module
 from keepers.selectors.neighbours import (
     binary_graph,
-    cap_neighbors,
     heat_graph,
     mean_distance,
     nearest_neighbours,
@@ -85,12 +84,6 @@ def test_more_neighbours_than_other_samples_are_refused():
         nearest_neighbours(np.eye(4), 4)
     with pytest.raises(ParameterError, match="from 1 to 2; got 3"):
         nearest_neighbours(np.eye(4), 3, spare=2)
-
-
-def test_the_cap_warns_with_both_numbers_and_only_when_it_binds():
-    with pytest.warns(DataWarning, match=r"n_neighbors=5 needs at least 6 samples; X has 4, so 3"):
-        assert cap_neighbors(5, 4) == 3
-    assert cap_neighbors(3, 4) == 3
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])

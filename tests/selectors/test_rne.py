@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from keepers.exceptions import DataError, DataWarning, ParameterError
-from keepers.linalg.reconstruction import reconstruction_weights
+from keepers.linalg.graph import reconstruction_weights
 from keepers.selectors.neighbours import nearest_neighbours
 from keepers.selectors.rne import RNE
 from keepers.solvers.rne import solve_rne
@@ -106,7 +106,7 @@ def test_samples_on_one_ray_are_said_to_carry_nothing():
 
 
 def test_a_table_too_wide_for_memory_is_refused_with_the_number(monkeypatch):
-    monkeypatch.setattr("keepers.selectors.memory._physical_memory", lambda: 1000.0)
+    monkeypatch.setattr("keepers.selectors.memory.physical_memory", lambda: 1000.0)
     with pytest.raises(DataError, match=r"RNE needs about .* GB for the 15 x 15 products"):
         RNE(4).fit(_table())
 

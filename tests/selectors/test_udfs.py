@@ -41,7 +41,7 @@ def test_features_beyond_the_live_ones_are_ordered_by_cost_and_named_in_a_warnin
     settings = {"n_clusters": 2, "n_neighbors": 49, "regularization": 1e9, "gamma": 1.0}
     with pytest.warns(DataWarning, match="8 features are wanted, but only 2"):
         selector = UDFS(8, **settings).fit(X)
-    assert selector.n_live_ == 2
+    assert selector.n_active_ == 2
     first, others = np.split(np.argsort(selector.ranking_), [2])
     assert list(others) == [j for j in np.argsort(X.std(axis=0)) if j not in first]
     assert selector.scores_.min() > 0

@@ -11,7 +11,7 @@ from keepers.solvers.dgufs import (
     BlendedKernel,
     cluster_labels,
     kernel_is_dense,
-    rescaled,
+    rescale,
     solve_admm,
     solve_bcd,
 )
@@ -51,12 +51,12 @@ def chosen(result, n_selected):
 def test_rescaling_empties_the_diagonal_and_fills_the_unit_interval():
     A = np.array([[9.0, 1.0, 3.0], [2.0, -9.0, 5.0], [3.0, 4.0, 0.0]])
     expected = [[0.0, 0.0, 0.5], [0.25, 0.0, 1.0], [0.5, 0.75, 0.0]]
-    np.testing.assert_allclose(rescaled(A), expected)
+    np.testing.assert_allclose(rescale(A), expected)
 
 
 def test_rescaling_equal_entries_gives_zero():
-    np.testing.assert_array_equal(rescaled(np.full((3, 3), 7.0)), np.zeros((3, 3)))
-    np.testing.assert_array_equal(rescaled(np.array([[1.0, 2.0], [2.0, 1.0]])), np.zeros((2, 2)))
+    np.testing.assert_array_equal(rescale(np.full((3, 3), 7.0)), np.zeros((3, 3)))
+    np.testing.assert_array_equal(rescale(np.array([[1.0, 2.0], [2.0, 1.0]])), np.zeros((2, 2)))
 
 
 def test_labels_name_the_eigenvector_in_which_a_sample_weighs_most():

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from keepers.linalg.moments import column_moments
-from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import DenseScatter, as_scatter
+from keepers.linalg.spectrum import principal_subspace
 from keepers.solvers.penalty import RowPenalty, group_costs
-from keepers.solvers.spcafs import Progress, SPCAFSResult, solve_block, solve_dense
+from keepers.solvers.spcafs import SolverProgress, SPCAFSResult, solve_block, solve_dense
 
 EPS = 1e-12
 
@@ -27,7 +27,9 @@ def block(S, width, penalty, tol=1e-10, callback=None) -> SPCAFSResult:
 
 
 def dense(S, width, penalty, tol=1e-10, callback=None) -> SPCAFSResult:
-    return solve_dense(S, width, penalty, max_iter=3000, tol=tol, callback=callback)
+    operator = DenseScatter(S)
+    start = principal_subspace(operator, width, np.random.default_rng(0))
+    return solve_dense(operator, start, penalty, max_iter=3000, tol=tol, callback=callback)
 
 
 SOLVERS = pytest.mark.parametrize("solve", [block, dense], ids=["block", "dense"])
@@ -104,7 +106,7 @@ def test_for_p_1_a_group_costs_the_square_root_of_its_size_times_its_mean_cost()
 def test_dead_means_the_whole_group_and_never_a_row_without_cost():
     costs, groups = np.array([1.0, 0.0, 1.0]), np.array([0, 0, 1, 1, 2, 2])
     squared_norms = np.array([0.0, 0.5, 0.0, 0.0, EPS, EPS])
-    dead = RowPenalty(1.0, 1.0, EPS, costs, groups).dead(squared_norms)
+    dead = RowPenalty(1.0, 1.0, EPS, costs, groups).inactive(squared_norms)
     assert dead.tolist() == [False, False, False, False, True, True]
 
 
@@ -161,7 +163,7 @@ def test_f_never_rises_and_is_f_of_the_returned_w(seed, n, d, share, log_ratio, 
     penalty = random_penalty(rng, d, gamma, p, span)
     for solve, most in ((block, d // 2), (dense, d)):  # block works in twice as many dimensions
         width = max(1, int(share * min(n - 1, most)))
-        seen: list[Progress] = []
+        seen: list[SolverProgress] = []
         result = solve(S, width, penalty, callback=seen.append)
         told = np.array([step.objective for step in seen])
         assert np.all(np.diff(told) <= 0)
@@ -170,7 +172,7 @@ def test_f_never_rises_and_is_f_of_the_returned_w(seed, n, d, share, log_ratio, 
         assert told[-1] == result.objective[-1]
         assert told[-1] == pytest.approx(objective(S, result.W, penalty), abs=1e-7 * size)
         np.testing.assert_allclose(result.W.T @ result.W, np.eye(width), atol=1e-10)
-        assert result.n_live >= width  # Theorem 1
+        assert result.n_active >= width  # Theorem 1
 
 
 @pytest.mark.parametrize("log_ratio", [-3.0, -2.0, -1.0, 0.0])
@@ -198,7 +200,7 @@ def test_both_solvers_end_in_the_same_place(seed, p):
     assert ours.objective[-1] == pytest.approx(theirs.objective[-1], rel=1e-6)
     best, same = (np.argsort(-(r.W**2).sum(axis=1))[:8] for r in (ours, theirs))
     assert set(best) == set(same)
-    assert ours.n_live == theirs.n_live
+    assert ours.n_active == theirs.n_active
 
 
 @SOLVERS
@@ -282,7 +284,7 @@ def test_one_group_of_everything_is_pca(solve, p):
     np.testing.assert_allclose(result.W @ result.W.T, leading @ leading.T, atol=1e-5)
     expected = -values[-3:].sum() + values[-1] * 3 ** (p / 2)
     assert result.objective[-1] == pytest.approx(expected, rel=1e-9)
-    assert result.n_live == 20
+    assert result.n_active == 20
 
 
 @SOLVERS
@@ -345,7 +347,7 @@ def test_on_wide_data_whole_groups_leave_the_work_and_come_back(p):
     operator = as_scatter(X, column_moments(X), 3)
     start = principal_subspace(operator, 3, rng)
     penalty = RowPenalty(0.05 * start.values[0], p, EPS, costs, groups)
-    seen: list[Progress] = []
+    seen: list[SolverProgress] = []
     result = solve_block(operator, start, penalty, max_iter=1000, tol=1e-8, callback=seen.append)
     assert min(step.n_rows for step in seen) < 1500
     assert seen[-1].n_rows == 3000
@@ -358,5 +360,5 @@ def test_on_wide_data_whole_groups_leave_the_work_and_come_back(p):
     alive = norms > 2 * np.sqrt(EPS)
     by_group = np.bincount(groups, alive) / np.bincount(groups)
     assert set(by_group.tolist()) <= {0.0, 1.0}
-    assert result.n_live == alive.sum()
+    assert result.n_active == alive.sum()
     assert set(np.flatnonzero(alive & ~free)) <= set(range(30))

@@ -4,7 +4,7 @@ import pytest
 from keepers.linalg.quadratic_form import DenseForm
 from keepers.solvers.reweighting import (
     break_ties_by_cost,
-    count_live,
+    count_active,
     first_weights,
     row_sparse_projection,
 )
@@ -20,7 +20,7 @@ def run(M, gamma, width, max_iter=100):
         np.ones(len(M)),
         np.random.default_rng(0),
         max_iter=max_iter,
-        has_settled=lambda history: history[-2] - history[-1] <= 1e-8 * abs(history[-1]),
+        has_converged=lambda history: history[-2] - history[-1] <= 1e-8 * abs(history[-1]),
     )
 
 
@@ -51,7 +51,7 @@ def test_the_tie_breaker_favours_features_of_large_spread():
 def test_scores_that_are_noise_are_ordered_by_cost_below_the_others():
     squared_norms = np.array([0.7, 1e-20, 1e-10, 1e-18, 0.0])
     scores = break_ties_by_cost(squared_norms, np.array([9.0, 3.0, 8.0, 1.0, 2.0]))
-    assert count_live(squared_norms) == 2
+    assert count_active(squared_norms) == 2
     np.testing.assert_array_equal(scores[[0, 2]], squared_norms[[0, 2]])
     assert list(np.argsort(-scores)) == [0, 2, 3, 4, 1]
     assert 0 < scores[[1, 3, 4]].min() <= scores[[1, 3, 4]].max() <= 0.7e-12

@@ -153,7 +153,7 @@ def test_for_fixed_lambda_and_lists_no_step_raises_the_objective():
             0.5 / np.sqrt((W**2).sum(axis=1) + 2.220446049250313e-16),
             rng,
             max_iter=1,
-            has_settled=lambda history: False,
+            has_converged=lambda history: False,
         ).W
         values.append(objective(S, W, F))
         F = indicator_step(L, 3, rng).F

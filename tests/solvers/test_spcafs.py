@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from keepers import datasets
 from keepers.linalg.moments import column_moments
-from keepers.linalg.principal import principal_subspace
 from keepers.linalg.scatter import DenseScatter, as_scatter
+from keepers.linalg.spectrum import principal_subspace
 from keepers.linalg.subspace import orthonormal_subspace
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.spcafs import (
-    Progress,
+    SolverProgress,
     SPCAFSResult,
     dense_is_cheaper,
     solve_block,
@@ -31,15 +31,18 @@ def scatter_of(X):
     return centred.T @ centred
 
 
-def block(S, width, gamma, p=1.0, eps=1e-12, tol=1e-10, **options) -> SPCAFSResult:
+def started(S, width):
     operator = DenseScatter(S)
-    start = principal_subspace(operator, width, np.random.default_rng(0))
+    return operator, principal_subspace(operator, width, np.random.default_rng(0))
+
+
+def block(S, width, gamma, p=1.0, eps=1e-12, tol=1e-10, **options) -> SPCAFSResult:
     penalty = RowPenalty(gamma, p, eps)
-    return solve_block(operator, start, penalty, max_iter=1000, tol=tol, **options)
+    return solve_block(*started(S, width), penalty, max_iter=1000, tol=tol, **options)
 
 
 def dense(S, width, gamma, p=1.0, eps=1e-12, tol=1e-10) -> SPCAFSResult:
-    return solve_dense(S, width, RowPenalty(gamma, p, eps), max_iter=1000, tol=tol)
+    return solve_dense(*started(S, width), RowPenalty(gamma, p, eps), max_iter=1000, tol=tol)
 
 
 SOLVERS = pytest.mark.parametrize("solve", [block, dense], ids=["block", "dense"])
@@ -59,7 +62,7 @@ def test_a_diagonal_scatter_keeps_the_m_largest_variances(solve):
     norms = np.linalg.norm(result.W, axis=1)
     np.testing.assert_allclose(norms, [0, 1, 0, 1, 0], atol=1e-6)
     assert result.objective[-1] == pytest.approx(-16 + 2 * 0.5, abs=1e-5)
-    assert result.n_live == 2
+    assert result.n_active == 2
 
 
 @SOLVERS
@@ -103,7 +106,7 @@ def test_f_never_rises_w_is_orthonormal_and_m_rows_live(seed, n, d, share, log_r
         size = np.abs(result.objective).max()
         assert np.all(np.diff(result.objective) <= 1e-12 * size)
         np.testing.assert_allclose(result.W.T @ result.W, np.eye(width), atol=1e-10)
-        assert result.n_live >= width
+        assert result.n_active >= width
 
 
 def test_block_ends_where_dense_does_but_for_one_table_in_hundreds():
@@ -141,7 +144,7 @@ def test_dense_agrees_with_algorithm_1_on_srbct(srbct, case):
     p, ratio = (float(part.split("=")[1]) for part in case.split())
     expected = REFERENCE[case]
     penalty = RowPenalty(ratio * start.values[0], p, 1e-12)
-    result = solve_dense(operator.dense(), 3, penalty, max_iter=100, tol=1e-8)
+    result = solve_dense(operator, start, penalty, max_iter=100, tol=1e-8)
     assert result.n_iter == expected["steps"]
     assert result.objective[-1] == pytest.approx(expected["objective"], rel=1e-9)
     ours = np.argsort(-(result.W**2).sum(axis=1), kind="stable")[:100]
@@ -162,7 +165,7 @@ def test_a_vanishing_gamma_gives_pca(solve):
 def test_a_huge_gamma_ends_with_exactly_m_rows(solve, p):
     S = scatter_of(np.random.default_rng(3).standard_normal((50, 20)))
     result = solve(S, 3, gamma=1e3 * np.linalg.eigvalsh(S)[-1], p=p)
-    assert result.n_live == 3
+    assert result.n_active == 3
     assert np.sort((result.W**2).sum(axis=1))[-3:] == pytest.approx(1.0, abs=1e-6)
 
 
@@ -175,7 +178,7 @@ def test_rows_set_aside_come_back_before_the_end():
     X[:, :30] += 3 * rng.standard_normal((4, 30))[rng.integers(0, 4, 60)]
     S = scatter_of(X)
     gamma = 0.05 * np.linalg.eigvalsh(S)[-1]
-    seen: list[Progress] = []
+    seen: list[SolverProgress] = []
     result = block(S, 3, gamma, tol=1e-8, callback=seen.append)
     assert min(step.n_rows for step in seen) < 750
     assert seen[-1].n_rows == 1500
@@ -193,7 +196,7 @@ def test_dead_rows_meet_the_optimality_condition(srbct):
     penalty = RowPenalty(gamma, 1.0, 1e-12)
     result = solve_block(operator, start, penalty, max_iter=1000, tol=1e-10)
     force = 2 * np.linalg.norm(operator.matmat(result.W), axis=1)
-    dead = penalty.dead((result.W**2).sum(axis=1))
+    dead = penalty.inactive((result.W**2).sum(axis=1))
     assert dead.sum() > 1000
     assert np.all(force[dead] <= gamma)
     assert np.all(force[~dead] >= 0.85 * gamma)
@@ -207,15 +210,15 @@ def test_a_row_that_was_lost_comes_back(ratio):
         rng.standard_normal((40, 12)) + 1.5 * np.outer(rng.standard_normal(40), np.ones(12))
     )
     penalty = RowPenalty(ratio * np.linalg.eigvalsh(S)[-1], 1.0, 1e-12)
-    solution = solve_dense(S, 1, penalty, max_iter=5000, tol=1e-13)
+    solution = solve_dense(*started(S, 1), penalty, max_iter=5000, tol=1e-13)
     norms = (solution.W**2).sum(axis=1)
     lost = solution.W.copy()
-    lost[np.argmin(np.where(penalty.dead(norms), np.inf, norms))] = 0
+    lost[np.argmin(np.where(penalty.inactive(norms), np.inf, norms))] = 0
     operator = DenseScatter(S)
     start = orthonormal_subspace(operator, lost)
     found = solve_block(operator, start, penalty, max_iter=1000, tol=1e-8)
     assert found.objective[-1] == pytest.approx(solution.objective[-1], rel=1e-7)
-    assert found.n_live == solution.n_live
+    assert found.n_active == solution.n_active
 
 
 def test_extrapolation_reaches_the_same_objective_in_fewer_steps(srbct, monkeypatch):
@@ -283,10 +286,11 @@ def test_squared_norms_and_the_first_ten_are_those_of_the_authors_program(solve,
     width, wanted = int(theirs["n_components"]), theirs[f"squared_norms_{setting}"]
     penalty = RowPenalty(gamma, 1.0, AUTHORS_EPS)
     if solve is dense:  # as many steps as theirs: it is their iteration
-        found = squared_norms_of(solve_dense(S, width, penalty, max_iter=n_steps, tol=0.0).W)
+        their_iteration = solve_dense(*started(S, width), penalty, max_iter=n_steps, tol=0.0)
+        found = squared_norms_of(their_iteration.W)
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6)
     else:  # theirs stops when f moves by less than 1e-6, once 2e-5 away from where it leads
-        end = solve_dense(S, width, penalty, max_iter=1000, tol=1e-13).W
+        end = solve_dense(*started(S, width), penalty, max_iter=1000, tol=1e-13).W
         found = squared_norms_of(solve(S, width, gamma, eps=AUTHORS_EPS, tol=1e-13).W)
         assert np.all(np.abs(found - wanted) <= 1e-5 + np.abs(squared_norms_of(end) - wanted))
     # Rows at zero have no order, nor have rows whose norms agree to what was compared above.

@@ -9,7 +9,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from keepers.tuning import evidence as evidence_module
-from keepers.tuning.evidence import Evidence, Judge
+from keepers.tuning.evidence import Judge, NeighbourEvidence
 
 
 def weigh(X):
@@ -80,8 +80,8 @@ def test_evidence_does_not_depend_on_units_or_origin():
 
 
 def test_the_score_is_fidelity_times_the_root_of_clumpiness_and_noise_cannot_make_it_vanish():
-    assert Evidence(0.5, 0.64).score == pytest.approx(0.4)
-    assert Evidence(0.5, -0.2).score == pytest.approx(0.05)
+    assert NeighbourEvidence(0.5, 0.64).score == pytest.approx(0.4)
+    assert NeighbourEvidence(0.5, -0.2).score == pytest.approx(0.05)
 
 
 def test_sparse_and_dense_tables_weigh_the_same():

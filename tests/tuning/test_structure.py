@@ -45,7 +45,7 @@ def test_p_values_of_unrelated_features_are_uniform_whatever_their_variance():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((150, 1500)) * np.exp(rng.standard_normal(1500))
     features = structure_module._Features(X, column_moments(X), np.ones(1500))
-    p_values = structure_module._unpredicted(features, rng.permutation(1500) % 10)
+    p_values = structure_module._p_values(features, rng.permutation(1500) % 10)
     assert kstest(p_values, "uniform").pvalue > 0.01
     # The smaller of two, doubled: never more often small than that.
     both = find_structure(X, rng).p_values

@@ -1,11 +1,11 @@
 """`keepers apply`: a saved selection on new data."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from keepers.cli.console import errors_in_one_sentence, note, waiting
+from keepers.cli.console import errors_in_one_sentence, note
 from keepers.cli.options import (
     DataArgument,
     DebugOption,
@@ -17,10 +17,9 @@ from keepers.cli.options import (
     MaxSizeOption,
     QuietOption,
     as_bytes,
-    refuse_existing,
+    open_data,
+    read_roles,
 )
-
-__all__ = ["apply"]
 
 
 @errors_in_one_sentence
@@ -45,26 +44,17 @@ def apply(
 
     Example: keepers apply recipe.json new-samples.csv --id sample --out kept.csv
     """
-    # Imported here, so that help and completion are there at once.
-    from keepers.cli.keeping import write_columns
-    from keepers.data import open_table
-    from keepers.data.recipe import Recipe
-    from keepers.data.writing import check_writable
+    # Imported here, so that help and completion need not wait for NumPy.
+    from keepers.data.writing import check_writable, write_columns
+    from keepers.recipe import Recipe
 
-    refuse_existing([out], force)
-    check_writable(out)
+    check_writable(out, force=force)
     kept = Recipe.load(recipe)
     limit = as_bytes(max_size)
-    roles: dict[str, Any] = {
-        "labels": labels,
-        "identifier": id,
-        "drop": drop or (),
-        "header": header,
-    }
-    with waiting(f"reading {data}", quiet=quiet):
-        table = open_table(data, **roles, max_bytes=limit)
+    table = open_data(data, read_roles(id, labels, drop, header), limit, quiet=quiet)
     columns = kept.columns_of(table.feature_names)
-    write_columns(table, columns, out, identifier=id, labels=labels, force=force)
+    names = {"identifier_name": id or "sample", "label_name": labels or "label"}
+    write_columns(out, table, columns, force=force, **names)
     note(
         f"Kept {len(columns)} of {table.n_features} features of {table.name}; wrote {out}",
         quiet=quiet,

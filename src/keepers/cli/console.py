@@ -12,48 +12,25 @@ import functools
 import os
 import shlex
 import sys
-import time
 import traceback
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from rich.console import Console
 from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.text import Text
 
 from keepers.exceptions import KeepersError, KeepersWarning, ParameterError
-
-__all__ = [
-    "COULD_NOT",
-    "INTERRUPTED",
-    "MISUSE",
-    "READER_LEFT",
-    "PlainConsole",
-    "as_unicode",
-    "counting",
-    "cut",
-    "end_with",
-    "errors_in_one_sentence",
-    "flush_results",
-    "in_words",
-    "make_streams_safe",
-    "note",
-    "printable",
-    "say",
-    "shell_command",
-    "spinner",
-    "stderr",
-    "waiting",
-]
 
 COULD_NOT, MISUSE, INTERRUPTED, READER_LEFT = 1, 2, 130, 141
 LONGEST_LINE = 2000
@@ -77,7 +54,7 @@ stderr = PlainConsole(stderr=True, soft_wrap=True)
 
 
 def make_streams_safe() -> None:
-    """Let nothing that is printed fail: for want of a stream, or of a character in its encoding.
+    """Make printing safe from a missing stream and from characters outside of its encoding.
 
     A stream that the shell closed (``>&-``) becomes the null device, which also keeps its number
     from being given to a file that is opened later.
@@ -124,10 +101,10 @@ def as_unicode(text: str) -> str:
 
 def shell_command(words: Iterable[str]) -> str:
     """Words as a line for the shell, in printable characters only."""
-    return " ".join(map(_quoted, words))
+    return " ".join(map(_quote, words))
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     if printable(word) == word:
         return shlex.quote(word)
     plain = {byte: chr(byte) for byte in range(0x20, 0x7F) if chr(byte) not in "\\'"}
@@ -147,62 +124,67 @@ def note(text: str, *, quiet: bool = False) -> None:
 
 
 def cut(text: str) -> str:
-    """A line of a message that is not too long to be read."""
+    """A line of a message, shortened if it is too long to read."""
     if len(text) <= LONGEST_LINE:
         return text
     return f"{text[:LONGEST_LINE]}... ({len(text)} characters)"
 
 
-def spinner() -> SpinnerColumn:
-    """A sign of life, in ASCII where the terminal knows no more."""
-    return SpinnerColumn("dots" if stderr.encoding.startswith("utf") else "line")
+class TimeLeft(ProgressColumn):
+    """Rich's estimate of the time left, in words."""
+
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        """Empty while it is unknown."""
+        return Text(in_words(task.time_remaining) if task.time_remaining else "")
+
+
+class ShowProgress(Protocol):
+    """What `progress_line` yields."""
+
+    def __call__(
+        self, text: str | None = None, done: int | None = None, total: int | None = None
+    ) -> None:
+        """Show another text, or how many of all are done."""
 
 
 @contextmanager
-def waiting(text: str, *, quiet: bool = False) -> Iterator[None]:
-    """Show that work is under way, and for how long, then its warnings.
+def progress_line(text: str, *, quiet: bool = False) -> Iterator[ShowProgress]:
+    """Show that work is under way, how far it is and the time left; then its warnings.
 
     Without a terminal nothing but the warnings is shown.
     """
-    columns = (spinner(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn("dots" if stderr.encoding.startswith("utf") else "line"),
+        TextColumn("{task.description}{task.fields[count]}", markup=False),
+        TimeElapsedColumn(),
+        TimeLeft(),
+    )
     silent = quiet or not stderr.is_terminal
     with (
         warnings.catch_warnings(record=True) as caught,
         Progress(*columns, console=stderr, disable=silent, transient=True) as bar,
     ):
         warnings.simplefilter("always", KeepersWarning)
-        bar.add_task(printable(text))
-        yield
-    for message in {str(w.message) for w in caught if issubclass(w.category, KeepersWarning)}:
+        task = bar.add_task(printable(text), total=None, count="")
+
+        def show(
+            text: str | None = None, done: int | None = None, total: int | None = None
+        ) -> None:
+            if text is not None:
+                bar.update(task, description=printable(text))
+            if done is not None:
+                bar.update(task, completed=done, total=total, count=f": {done} of {total}")
+
+        yield show
+    messages = [str(w.message) for w in caught if issubclass(w.category, KeepersWarning)]
+    for message in dict.fromkeys(messages):
         note(f"keepers: note: {message}", quiet=quiet)
 
 
-@contextmanager
-def counting(text: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Show how many of all are done, and the time left; yields a function to report progress."""
-    columns = (
-        spinner(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    silent = quiet or not stderr.is_terminal
-    with Progress(*columns, console=stderr, disable=silent, transient=True) as bar:
-        shown = bar.add_task(text, total=None, left="")
-        began: list[float] = []
-
-        def show(done: int, total: int) -> None:
-            # Timed from the first that is done: before it stands what happens only once.
-            began.append(time.monotonic())
-            left = (began[-1] - began[0]) / max(done - 1, 1) * (total - done)
-            bar.update(shown, completed=done, total=total, left=in_words(left) if left else "")
-
-        yield show
-
-
 def in_words(seconds: float) -> str:
-    """Time left, in words that do not pretend to precision."""
+    """Time left, in words, rounded."""
     if seconds < 90:
         return f"about {max(1, round(seconds))} s left"
     if seconds < 5400:
@@ -214,7 +196,7 @@ def errors_in_one_sentence(command: Command) -> Command:
     """Turn what goes wrong inside a command into a sentence and an exit code."""
 
     @functools.wraps(command)
-    def guarded(*args: Any, **settings: Any) -> None:
+    def run_command(*args: Any, **settings: Any) -> None:
         try:
             command(*args, **settings)
             flush_results()
@@ -226,15 +208,15 @@ def errors_in_one_sentence(command: Command) -> Command:
                     note(line)
             end_with(error)
 
-    return guarded  # type: ignore[return-value]
+    return run_command  # type: ignore[return-value]
 
 
 def end_with(error: BaseException) -> NoReturn:
     """End the process with what went wrong in a sentence, and its exit code."""
-    _end(*_explained(error))
+    _end(*_explain(error))
 
 
-def _explained(error: BaseException) -> tuple[list[str], int]:
+def _explain(error: BaseException) -> tuple[list[str], int]:
     """The lines that say what went wrong, and the exit code."""
     match error:
         case KeepersError():
@@ -255,7 +237,7 @@ def _explained(error: BaseException) -> tuple[list[str], int]:
 
 
 def flush_results() -> None:
-    """Write out what was printed so far, while a failure can still be told."""
+    """Write out what was printed so far, while a failure can still be reported."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -273,7 +255,7 @@ def _end_without_reader() -> NoReturn:
 
 
 def _discard(stream: Any) -> None:
-    """Send what is still to be written nowhere: the interpreter would try it once more."""
+    """Discard what is still to be written: the interpreter would try it once more."""
     with suppress(OSError, ValueError):  # ValueError: a stream without a file, as in tests
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

@@ -1,54 +1,26 @@
 """Options that several commands share, so that they read the same everywhere."""
 
+import glob
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from keepers.cli.console import progress_line
 from keepers.exceptions import ParameterError, shortened
+from keepers.methods import METHODS
 
-__all__ = [
-    "METHOD_NAMES",
-    "SCALINGS",
-    "DataArgument",
-    "DebugOption",
-    "DropOption",
-    "FolderOption",
-    "ForceOption",
-    "HeaderOption",
-    "IdOption",
-    "LabelsOption",
-    "MaxSizeOption",
-    "QuietOption",
-    "RetryOption",
-    "ScaleOption",
-    "SeedOption",
-    "ThreadsOption",
-    "as_bytes",
-    "as_image_shape",
-    "as_numbers",
-    "available_cores",
-    "check_scaling",
-    "refuse_existing",
-]
+if TYPE_CHECKING:
+    from keepers.data.table import LabelledTable
 
-# Named here as well as where they are defined, so that help and completion are there at once; a
+# Named here as well as where they are defined, so that help and completion do not import NumPy; a
 # test holds the two together.
 SCALINGS = ("raw", "unit-samples", "unit-features", "standardize-features")
-METHOD_NAMES = (
-    "spcafs",
-    "lapscore",
-    "mcfs",
-    "udfs",
-    "eufs",
-    "dgufs",
-    "sogfs",
-    "rne",
-    "variance",
-    "random",
-)
+
+METHOD_NAMES = tuple(method.name for method in METHODS if method.selects)
 
 DataArgument = Annotated[
     str,
@@ -112,12 +84,38 @@ MaxSizeOption = Annotated[
 
 
 def refuse_existing(paths: Sequence[Path | None], force: bool) -> None:
-    """Refuse, before anything is computed, to write where something is or where nothing can be."""
+    """Refuse, before anything is computed, to replace a file or to write where it is impossible."""
     from keepers.data.replacing import check_target  # brings NumPy, for which help cannot wait
 
     for path in paths:
         if path is not None:
             check_target(path, force=force)
+
+
+def reads_in_blocks(data: str, asked: Sequence[Any]) -> bool:
+    """Whether a table is to be read in blocks: if one of the options is given, or it is several
+    files.
+    """
+    if any(setting is not None for setting in asked):
+        return True
+    return os.path.isdir(data) or (not os.path.exists(data) and glob.has_magic(data))
+
+
+def read_roles(
+    identifier: str | None, labels: str | None, drop: Sequence[str] | None, header: bool | None
+) -> dict[str, Any]:
+    """What the columns of a table are, as the readers take it."""
+    return {"identifier": identifier, "labels": labels, "drop": drop or (), "header": header}
+
+
+def open_data(
+    data: str, roles: dict[str, Any], max_bytes: int | None, *, quiet: bool
+) -> "LabelledTable":
+    """Read a table into memory, with a line that shows it is under way."""
+    from keepers.data import open_table
+
+    with progress_line(f"reading {data}", quiet=quiet):
+        return open_table(data, **roles, max_bytes=max_bytes)
 
 
 def as_bytes(text: str | None) -> int | None:

@@ -1,38 +1,88 @@
-"""Kept features on a terminal, in a pipe, and as JSON."""
+"""A selection on a terminal, in a pipe, and as JSON."""
 
 import json
 import math
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from keepers.cli.console import PlainConsole, as_unicode, printable, say
-
-__all__ = ["KeptFeature", "print_json", "print_kept", "printable"]
+from keepers.cli.console import PlainConsole, as_unicode, note, printable, say
+from keepers.selection import KeptFeature, Selection
 
 ON_A_TERMINAL = 20
 LONGEST_NAME = 48
 
 
-@dataclass(frozen=True)
-class KeptFeature:
-    """One kept feature, as it is shown."""
+def print_selection(
+    selection: Selection, files: dict[str, Path | None], *, json: bool, quiet: bool
+) -> None:
+    """Print the kept features, and what was written; with ``json`` all of it for machines."""
+    written = {what: str(path) for what, path in files.items() if path is not None}
+    if json:
+        print_json(as_json(selection, written))
+        return
+    _print_kept(selection)
+    for line in _sentences(selection):
+        note(line, quiet=quiet)
+    for what, path in written.items():
+        note(f"{what}: {path}", quiet=quiet)
 
-    column: int
-    name: str
-    score: float
-    variance: float
-    neighbour: str | None
-    """The kept feature it is most correlated with."""
-    correlation: float
+
+def as_json(selection: Selection, written: dict[str, str]) -> dict[str, Any]:
+    """The result for machines."""
+    others = [feature for feature in selection.dropped if feature.reason != "ranked below k"]
+    return {
+        "data": selection.source,
+        "n_samples": selection.n_samples,
+        "n_features": selection.n_features,
+        "method": selection.method,
+        "params": selection.settings,
+        "scaling": selection.scaling,
+        "k": selection.k,
+        "variance_share": selection.variance_share,
+        "n_active": selection.n_active,
+        "seconds": selection.seconds,
+        "seconds_choosing": selection.seconds_choosing,
+        "versions": selection.versions,
+        "features": [
+            {"rank": rank, **vars(feature)} for rank, feature in enumerate(selection.kept, 1)
+        ],
+        "dropped": selection.count_dropped(),
+        "dropped_features": [vars(feature) for feature in others],
+        "written": written,
+    }
 
 
-def print_kept(kept: Sequence[KeptFeature]) -> None:
+def _sentences(selection: Selection) -> list[str]:
+    """The result in a sentence, and another if features were dropped for more than their rank."""
+    choosing = ""
+    if selection.seconds_choosing:
+        choosing = f" ({selection.seconds_choosing:.1f} s of it to choose the settings)"
+    lines = [
+        f"{selection.method} kept {selection.k} of {selection.n_features} features of "
+        f"{selection.source} ({selection.n_samples} samples) in {selection.seconds:.1f} s"
+        f"{choosing}; they hold {selection.variance_share:.1%} of the variance."
+    ]
+    dropped = selection.count_dropped()
+    if dropped.keys() - {"ranked below k"}:
+        words = {
+            "ranked below k": f"ranked below {selection.k}",
+            "constant": "constant",
+            "never_keep": "excluded by --never",
+            "max_correlation": "too similar to a kept one "
+            f"(max_correlation={selection.settings.get('max_correlation')})",
+        }
+        reasons = [f"{number} {words[reason]}" for reason, number in dropped.items()]
+        lines.append(f"Not kept: {', '.join(reasons)}.")
+    return lines
+
+
+def _print_kept(selection: Selection) -> None:
     """The best on a terminal; all of them, separated by tabs, in a pipe."""
+    kept = selection.kept
     if not sys.stdout.isatty():
         say("rank", "feature", "score", "variance", "neighbour", "correlation")
         for rank, feature in enumerate(kept, 1):
@@ -40,16 +90,14 @@ def print_kept(kept: Sequence[KeptFeature]) -> None:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("rank", "feature", "score", "variance", "nearest kept", "r"):
-        table.add_column(heading, justify="left" if heading in _TEXTS else "right")
+        is_text = heading in ("feature", "nearest kept")
+        table.add_column(heading, justify="left" if is_text else "right")
     for rank, feature in enumerate(kept[:ON_A_TERMINAL], 1):
         table.add_row(str(rank), *(Text(cell) for cell in _cells(feature, LONGEST_NAME)))
     console = PlainConsole()
     console.print(table)
     if len(kept) > ON_A_TERMINAL:
         console.print(f"... and {len(kept) - ON_A_TERMINAL} more", style="dim")
-
-
-_TEXTS = ("feature", "nearest kept")
 
 
 def _cells(feature: KeptFeature, width: int | None) -> tuple[str, ...]:
@@ -65,14 +113,16 @@ def _cells(feature: KeptFeature, width: int | None) -> tuple[str, ...]:
 
 def print_json(content: dict[str, Any]) -> None:
     """Plain ASCII JSON; what is not a number becomes null, what is not Unicode an escape."""
-    print(json.dumps(_as_json(content), indent=1, allow_nan=False))
+    print(json.dumps(_as_plain(content), indent=1, allow_nan=False))
 
 
-def _as_json(value: Any) -> Any:
+def _as_plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key): _as_json(item) for key, item in value.items()}
+        return {str(key): _as_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_as_json(item) for item in value]
+        return [_as_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return as_unicode(value) if isinstance(value, str) else value
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return as_unicode(value if isinstance(value, str) else repr(type(value)))

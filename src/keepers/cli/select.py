@@ -1,12 +1,13 @@
 """`keepers select`: from a file to the features worth keeping."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from keepers.cli.console import errors_in_one_sentence, shell_command, waiting
+from keepers.cli.console import errors_in_one_sentence, note, shell_command
 from keepers.cli.options import (
     METHOD_NAMES,
     DataArgument,
@@ -24,11 +25,16 @@ from keepers.cli.options import (
     as_bytes,
     as_image_shape,
     check_scaling,
+    open_data,
+    read_roles,
+    reads_in_blocks,
     refuse_existing,
 )
 from keepers.exceptions import ParameterError
 
-__all__ = ["select"]
+if TYPE_CHECKING:
+    from keepers.data.table import LabelledTable
+    from keepers.selection import Selection
 
 
 @errors_in_one_sentence
@@ -41,7 +47,11 @@ def select(
         ),
     ] = None,
     method: Annotated[
-        str, typer.Option(metavar="NAME", help=f"One of: {', '.join(METHOD_NAMES)}.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help=f"One of: {', '.join(METHOD_NAMES)}; or MODULE:CLASS for one of your own.",
+        ),
     ] = "spcafs",
     set_: Annotated[
         list[str] | None,
@@ -83,7 +93,7 @@ def select(
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Save progress to FILE; an interrupted fit then resumes."
+            metavar="FILE", help="Save progress to FILE so that an interrupted fit can resume."
         ),
     ] = None,
     id: IdOption = None,
@@ -114,61 +124,122 @@ def select(
     Example: keepers select genes.csv -k 50 --id sample --out kept.csv --report report.html
     """
     # Imported here, so that help and completion need not wait for scikit-learn.
-    from keepers.cli.block_selecting import BlockRequest, select_in_blocks
-    from keepers.cli.choosing import settle
-    from keepers.cli.keeping import write_columns
-    from keepers.cli.selecting import finish, ready_to_select, selected, write_report
-    from keepers.cli.settings import keep_and_never, make_selector, read_settings
-    from keepers.data import open_table
-    from keepers.data.writing import check_writable
+    from keepers.cli.fit import keep_and_never, make_selector, read_settings
+    from keepers.cli.output import print_selection
+    from keepers.data.writing import check_writable, write_columns
 
-    refuse_existing([out, report, save], force)
+    refuse_existing([report, save], force)
     refuse_existing([checkpoint], force=True)  # one that exists is resumed
     if out is not None:
-        check_writable(out)
+        check_writable(out, force=force)
     picture = None if image is None else as_image_shape(image)
     scaling = check_scaling(scale)
     settings = read_settings(method, set_ or [])
     selector = make_selector(method, k, settings, seed)
     limit = as_bytes(max_size)
-    roles: dict[str, Any] = {
-        "labels": labels,
-        "identifier": id,
-        "drop": drop or (),
-        "header": header,
-    }
-    request = BlockRequest(memory, workers, scheduler, checkpoint)
-    if request.concerns(data):
-        files = {"--out": out, "--report": report, "--image": image}
-        request.refuse(method, k, scaling, files)
-        from_blocks = select_in_blocks(
-            data,
+    roles = read_roles(id, labels, drop, header)
+
+    def decide(names: Sequence[str]) -> None:
+        keep_and_never(selector, names, keep or [], never or [])
+
+    shared: dict[str, Any] = {"threads": threads, "quiet": quiet}
+    table = None
+    if reads_in_blocks(data, (memory, workers, scheduler, checkpoint)):
+        from keepers.cli.fit_blocks import BlockRequest, fit_in_blocks, refuse_in_memory
+
+        refuse_in_memory(selector, k, scaling, {"--out": out, "--report": report, "--image": image})
+        request = BlockRequest(memory, workers, scheduler, checkpoint)
+        selection = fit_in_blocks(data, selector, request, roles, decide, debug=debug, **shared)
+    else:
+        table = open_data(data, roles, limit, quiet=quiet)
+        _check_picture(picture, table.n_features)
+        decide(list(table.feature_names))
+        selection, options = _fit_table(selector, settings, table, scaling, seed=seed, **shared)
+        if out is not None:
+            names = {"identifier_name": id or "sample", "label_name": labels or "label"}
+            write_columns(out, table, selection.columns, force=force, **names)
+        if report is not None:
+            command = shell_command(["keepers", *sys.argv[1:2], *options, *sys.argv[2:]])
+            order: Literal["C", "F"] = "F" if image_columns_first else "C"
+            _write_report(selection, table, report, picture, order, command, force)
+    if save is not None:
+        _save_recipe(selection, table, save, force)
+    files = {"out": out, "report": report, "recipe": save}
+    print_selection(selection, files, json=json, quiet=quiet)
+
+
+def _check_picture(picture: tuple[int, int] | None, n_features: int) -> None:
+    if picture is not None and picture[0] * picture[1] != n_features:
+        raise ParameterError(
+            f"--image {picture[0]}x{picture[1]} is {picture[0] * picture[1]} pixels; the table has "
+            f"{n_features} features. Give the height and width of the images."
+        )
+
+
+def _fit_table(
+    selector: Any,
+    settings: dict[str, Any],
+    table: "LabelledTable",
+    scaling: str,
+    *,
+    seed: int,
+    threads: int | None,
+    quiet: bool,
+) -> tuple["Selection", tuple[str, ...]]:
+    """The selection, and as options what the user left open."""
+    from keepers.cli.fit import explain_missing, fit_and_describe, scale_table
+
+    options: tuple[str, ...] = ()
+    seconds_choosing = 0.0
+    scaled = scale_table(table, scaling)
+    with explain_missing(table):
+        if selector.n_features_to_select is None:
+            from keepers.cli.choose import choose
+
+            choice = choose(selector, settings, scaled, seed=seed, threads=threads, quiet=quiet)
+            note(choice.why, quiet=quiet)
+            selector.set_params(**choice.params)
+            options, seconds_choosing = choice.options, choice.seconds
+        selection = fit_and_describe(
             selector,
-            request,
-            roles=roles,
-            decide=lambda chosen, names: keep_and_never(chosen, names, keep or [], never or []),
+            scaled,
+            scaling=scaling,
             threads=threads,
             quiet=quiet,
-            debug=debug,
+            seconds_choosing=seconds_choosing,
         )
-        finish(from_blocks, {"recipe": save}, json=json, force=force, quiet=quiet)
-        return
-    with waiting(f"reading {data}", quiet=quiet):
-        table = open_table(data, **roles, max_bytes=limit)
-    if picture is not None and picture[0] * picture[1] != table.n_features:
-        raise ParameterError(
-            f"--image {image} is {picture[0] * picture[1]} pixels; the table has "
-            f"{table.n_features} features. Give the height and width of the images."
-        )
-    keep_and_never(selector, list(table.feature_names), keep or [], never or [])
-    X = ready_to_select(table, scaling)
-    options = settle(selector, settings, table, X, seed=seed, threads=threads, quiet=quiet)
-    selection = selected(table, X, scaling, selector, threads, quiet)
-    if out is not None:
-        columns = selection.columns
-        write_columns(table, columns, out, identifier=id, labels=labels, force=force)
-    if report is not None:
-        command = shell_command(["keepers", *sys.argv[1:2], *options, *sys.argv[2:]])
-        write_report(selection, report, picture, image_columns_first, command, force)
-    written = {"out": out, "report": report, "recipe": save}
-    finish(selection, written, json=json, force=force, quiet=quiet)
+    return selection, options
+
+
+def _write_report(
+    selection: "Selection",
+    table: "LabelledTable",
+    path: Path,
+    image_shape: tuple[int, int] | None,
+    image_order: Literal["C", "F"],
+    command: str,
+    force: bool,
+) -> None:
+    """Write the report on the selection; ``command`` repeats it."""
+    from keepers.reporting.selection_report import SelectionReport
+
+    SelectionReport.of(
+        selection,
+        sample_names=table.sample_names,
+        labels=table.labels,
+        image_shape=image_shape,
+        image_order=image_order,
+        command=command,
+    ).save(path, force=force)
+
+
+def _save_recipe(
+    selection: "Selection", table: "LabelledTable | None", path: Path, force: bool
+) -> None:
+    """Save the recipe; ``table`` is None if it was read in blocks."""
+    from keepers.recipe import Recipe, checksum, moments_checksum
+
+    of_table = (
+        moments_checksum(selection) if table is None else checksum(table.X, table.feature_names)
+    )
+    Recipe.of(selection, of_table).save(path, force=force)

@@ -1,10 +1,10 @@
 """`keepers tune`: how many features, and which settings, from the table alone."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from keepers.cli.console import errors_in_one_sentence, waiting
+from keepers.cli.console import errors_in_one_sentence
 from keepers.cli.options import (
     DataArgument,
     DebugOption,
@@ -19,9 +19,9 @@ from keepers.cli.options import (
     ThreadsOption,
     as_bytes,
     check_scaling,
+    open_data,
+    read_roles,
 )
-
-__all__ = ["tune"]
 
 
 @errors_in_one_sentence
@@ -57,22 +57,21 @@ def tune(
     """
     # Imported here, so that help and completion need not wait for scikit-learn.
     from keepers.cli.output import print_json
-    from keepers.cli.tuning import as_json, check_resamples, command_for, tuned
-    from keepers.cli.tuning_shown import print_tuned
-    from keepers.data import open_table
+    from keepers.cli.recommend import (
+        as_json,
+        check_resamples,
+        command_for,
+        print_recommendation,
+        recommend,
+    )
 
     check_resamples(resamples)
     scaling = check_scaling(scale)
     limit = as_bytes(max_size)
-    roles: dict[str, Any] = {
-        "labels": labels,
-        "identifier": id,
-        "drop": drop or (),
-        "header": header,
-    }
-    with waiting(f"reading {data}", quiet=quiet):
-        table = open_table(data, **roles, max_bytes=limit)
-    done = tuned(table, scaling, k, n_resamples=resamples, seed=seed, threads=threads, quiet=quiet)
+    table = open_data(data, read_roles(id, labels, drop, header), limit, quiet=quiet)
+    done = recommend(
+        table, scaling, k, n_resamples=resamples, seed=seed, threads=threads, quiet=quiet
+    )
     command = command_for(
         done,
         data,
@@ -87,4 +86,4 @@ def tune(
     if json:
         print_json(as_json(done, command))
     else:
-        print_tuned(done, command)
+        print_recommendation(done, command)

@@ -14,6 +14,7 @@ __all__ = [
     "MOST_COLUMNS",
     "SizeLimit",
     "as_n_bytes",
+    "physical_memory",
     "refuse_columns",
     "refuse_declared",
     "refuse_hollow",
@@ -50,7 +51,7 @@ class SizeLimit:
                 f"{shortened(max_bytes)}. Leave "
                 f"it out for the default, {DEFAULT_MAX_BYTES} (8 GiB)."
             )
-        memory = _physical_memory()
+        memory = physical_memory()
         if memory is not None and memory < wanted:
             return cls(memory, by_machine=True)
         return cls(wanted)
@@ -123,8 +124,9 @@ def refuse_hollow(n_rows: int, n_entries: int, what: str) -> None:
         )
 
 
-def _physical_memory() -> int | None:
+def physical_memory() -> int | None:
+    """The memory of this machine in bytes; None on a platform that does not tell."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
-        return None  # a platform that does not tell; the allocation will
+        return None

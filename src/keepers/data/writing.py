@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from keepers._protocols import IndexArray
 from keepers.data.formats import FORMATS, format_of
 from keepers.data.formats.content import WrittenTable
 from keepers.data.replacing import check_target, whole_file
+from keepers.data.table import LabelledTable
 from keepers.data.wording import first_line
 from keepers.exceptions import DataError, KeepersError, ParameterError, shortened
 
-__all__ = ["check_writable", "whole_file", "write_table"]
+__all__ = ["check_writable", "whole_file", "write_columns", "write_table"]
 
 
 def write_table(
@@ -77,13 +79,23 @@ def write_table(
     return path
 
 
-def check_writable(path: str | Path) -> None:
-    """Raise if no table can be written to ``path``: before long work, not after it.
+def write_columns(
+    path: str | Path, table: LabelledTable, columns: IndexArray, **settings: Any
+) -> Path:
+    """Write some columns of a table with its names and labels; settings are as of `write_table`."""
+    names = table.feature_names[columns]
+    return write_table(
+        path, table.X[:, columns], names, table.sample_names, table.labels, **settings
+    )
 
-    An existing file is no obstacle here; `write_table` asks for ``force`` then.
+
+def check_writable(path: str | Path, *, force: bool = True) -> None:
+    """Raise if `write_table` could not write to ``path`` now: before long work, not after it.
+
+    An existing file is no obstacle unless ``force`` is False.
     """
     _writer(Path(path))
-    check_target(path, force=True)
+    check_target(path, force=force)
 
 
 def _writer(path: Path) -> tuple[str, Callable[[Path, WrittenTable, str], None]]:

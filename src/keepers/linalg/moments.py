@@ -1,7 +1,7 @@
 """Column means and centred sums of squares, in two passes, for every in-memory storage.
 
-The textbook E[x^2] - E[x]^2 has no correct digit once the mean is 1e8 times the spread, so
-everything here centres before it squares, and then removes what rounding left in the mean.
+The textbook E[x^2] - E[x]^2 has no correct digit once the mean is 1e8 times the standard deviation,
+so everything here centres before it squares, and then removes what rounding left in the mean.
 """
 
 from collections.abc import Iterator
@@ -12,14 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-
-__all__ = [
-    "ColumnMoments",
-    "column_moments",
-    "row_blocks",
-    "scaled_columns",
-    "stored_columns",
-]
 
 CONSTANT_RATIO = 1e-12
 # Sums of squares that float32 holds, with room for what is made of them.
@@ -43,7 +35,7 @@ class ColumnMoments:
 
     @property
     def constant(self) -> BoolArray:
-        """Columns whose spread is rounding noise beside their mean."""
+        """Columns whose standard deviation is rounding noise beside their mean."""
         return np.sqrt(self.variance) <= CONSTANT_RATIO * np.abs(self.mean)
 
     def subset(self, columns: IndexArray) -> "ColumnMoments":
@@ -63,14 +55,6 @@ class ColumnMoments:
         return np.dtype(dtype) if held else np.dtype(np.float64)
 
 
-def scaled_columns(X: Any, factors: FloatArray) -> Any:
-    """Every column of an array or a CSR/CSC matrix times its factor, in the precision of X."""
-    cast = factors.astype(X.dtype, copy=False)
-    if sp.issparse(X):
-        return (X @ sp.diags(cast)).asformat(X.format)
-    return X * cast
-
-
 def row_blocks(n_samples: int, n_features: int, n_bytes: int = _BLOCK_BYTES) -> list[slice]:
     """Slices over the rows, each of ``n_bytes`` of float64; the default fits in a cache."""
     step = max(1, n_bytes // (8 * max(n_features, 1)))
@@ -79,8 +63,10 @@ def row_blocks(n_samples: int, n_features: int, n_bytes: int = _BLOCK_BYTES) -> 
 
 def column_moments(X: Any) -> ColumnMoments:
     """Moments of the columns of an array or a CSR/CSC matrix."""
-    if sp.issparse(X):
-        return _sparse_moments(X)
+    return _sparse_moments(X) if sp.issparse(X) else _dense_moments(X)
+
+
+def _dense_moments(X: FloatArray) -> ColumnMoments:
     n_samples, n_features = X.shape
     mean = X.mean(axis=0, dtype=np.float64)
     residue = np.zeros(n_features)
@@ -89,7 +75,7 @@ def column_moments(X: Any) -> ColumnMoments:
         centred = X[rows] - mean
         residue += centred.sum(axis=0)
         squares += np.einsum("ij,ij->j", centred, centred)
-    return _with_exact_mean(n_samples, mean, residue, squares)
+    return _correct_mean(n_samples, mean, residue, squares)
 
 
 def _sparse_moments(X: Any) -> ColumnMoments:
@@ -107,7 +93,7 @@ def _sparse_moments(X: Any) -> ColumnMoments:
         centred = values - mean[columns]
         residue += np.bincount(columns, weights=centred, minlength=n_features)
         squares += np.bincount(columns, weights=centred * centred, minlength=n_features)
-    return _with_exact_mean(n_samples, mean, residue, squares)
+    return _correct_mean(n_samples, mean, residue, squares)
 
 
 def _stored_pieces(X: Any) -> Iterator[tuple[IndexArray, FloatArray]]:
@@ -121,14 +107,7 @@ def _stored_pieces(X: Any) -> Iterator[tuple[IndexArray, FloatArray]]:
         yield columns, X.data[piece].astype(np.float64, copy=False)
 
 
-def stored_columns(X: Any) -> IndexArray:
-    """The column of every stored value of a CSR or CSC matrix."""
-    if X.format == "csr":
-        return np.asarray(X.indices)
-    return np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
-
-
-def _with_exact_mean(
+def _correct_mean(
     n_samples: int, mean: FloatArray, residue: FloatArray, squares: FloatArray
 ) -> ColumnMoments:
     """Shift the provisional mean by what the centred columns still sum to."""

@@ -8,16 +8,6 @@ import numpy as np
 
 from keepers._protocols import FloatArray, IndexArray
 
-__all__ = [
-    "TIE_TOLERANCE",
-    "best_first",
-    "first_largest",
-    "first_smallest",
-    "levels",
-    "nearest_first",
-    "tilted",
-]
-
 # Scores are ties if they differ by less than this share of the larger one. Measured: layouts,
 # kernels and threads move them by up to 1e-9, blocks of rows by 3e-8.
 TIE_TOLERANCE = 1e-7
@@ -68,12 +58,12 @@ def nearest_first(distances: FloatArray, count: int) -> IndexArray:
     return np.asarray(np.argsort(zone, axis=1, kind="stable")[:, :count])
 
 
-def tilted(weights: FloatArray, values: FloatArray) -> FloatArray:
+def tilt_ties(weights: FloatArray, values: FloatArray) -> FloatArray:
     """Penalty weights, raised by up to a billionth by index among rows of equal ``values``.
 
     Rows of identical columns are the same in every step of a method but for rounding, and where one
-    of them has to go, rounding would choose. Begun like this, the last one goes on every machine;
-    weights of later steps are not tilted, so that the solution is what it was.
+    of them has to vanish, rounding would choose. Begun like this, the last one does on every
+    machine; weights of later steps are not tilted, so that the solution is what it was.
     """
     level = levels(values)
     order = np.argsort(level, kind="stable")

@@ -7,21 +7,15 @@ from scipy.linalg import eigh
 
 from keepers._protocols import FloatArray
 
-__all__ = [
-    "SpectralPart",
-    "keep_top_rows",
-    "nearest_orthonormal",
-    "rank_threshold",
-    "row_norms",
-    "shrink_rows",
-    "shrinkage",
-    "soft_threshold",
-]
+
+def squared_row_norms(Q: FloatArray) -> FloatArray:
+    """Squared Euclidean norm of every row."""
+    return np.asarray(np.einsum("ij,ij->i", Q, Q))
 
 
 def row_norms(Q: FloatArray) -> FloatArray:
     """Euclidean norm of every row."""
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", Q, Q)))
+    return np.asarray(np.sqrt(squared_row_norms(Q)))
 
 
 def shrinkage(norms: FloatArray, threshold: float) -> FloatArray:
@@ -73,7 +67,7 @@ def rank_threshold(A: FloatArray, eta: float) -> SpectralPart:
     """
     symmetric = (A + A.T) / 2
     smallest = float(np.sqrt(eta))
-    # No eigenvalue exceeds the largest absolute row sum: often that settles it without any.
+    # No eigenvalue exceeds the largest absolute row sum: often that is enough to know.
     if np.abs(symmetric).sum(axis=1).max() <= smallest:
         return SpectralPart(np.zeros(0), np.zeros((len(symmetric), 0)))
     values, vectors = eigh(symmetric, subset_by_value=(smallest, np.inf))
@@ -84,3 +78,18 @@ def nearest_orthonormal(N: FloatArray) -> FloatArray:
     """Maximise Tr(U'N) over U with orthonormal columns: orthogonal Procrustes."""
     left, _, right = np.linalg.svd(N, full_matrices=False)
     return np.asarray(left @ right)
+
+
+def project_rows_onto_simplex(V: FloatArray) -> FloatArray:
+    """The nearest point of the unit simplex {s >= 0, sum s = 1} to every row of V.
+
+    The projection is max(v - tau, 0) with the one tau that makes the sum 1. With u the entries in
+    descending order, tau = (u_1 + ... + u_r - 1) / r for the largest r with u_r > tau.
+    """
+    shifted = V - V.max(axis=1, keepdims=True)  # the projection does not see it; sums keep digits
+    descending = -np.sort(-shifted, axis=1)
+    places = np.arange(1, V.shape[1] + 1)
+    thresholds = (np.cumsum(descending, axis=1) - 1.0) / places
+    last = np.count_nonzero(descending > thresholds, axis=1) - 1
+    tau = np.take_along_axis(thresholds, last[:, np.newaxis], axis=1)
+    return np.maximum(shifted - tau, 0.0)

@@ -10,7 +10,7 @@ Woodbury's formula with n x n work only:
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,15 +18,6 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse.linalg import splu
 
 from keepers._protocols import FloatArray, IndexArray
-
-__all__ = [
-    "DenseForm",
-    "Inverse",
-    "LaplacianForms",
-    "LowRankForm",
-    "QuadraticForm",
-    "SparseForm",
-]
 
 # How many features are looked at one by one before the others count as heavy, and how much heavier
 # than the eigenvalues wanted those have to be.
@@ -41,7 +32,7 @@ class Inverse(Protocol):
     def __call__(self, V: FloatArray) -> FloatArray:
         """The product CV."""
 
-    def condensed(self, n_columns: int, reach: float) -> FloatArray | None:
+    def leading_guess(self, n_columns: int, reach: float) -> FloatArray | None:
         """Orthonormal approximations to the leading eigenvectors of C, if they come cheaply.
 
         The eigenvalues wanted of M + diag(b) are at most ``reach``.
@@ -49,7 +40,7 @@ class Inverse(Protocol):
 
 
 @dataclass(frozen=True)
-class _Solve:
+class _Solve(Inverse):
     """C through a factor."""
 
     solve: Callable[[FloatArray], FloatArray]
@@ -57,12 +48,12 @@ class _Solve:
     def __call__(self, V: FloatArray) -> FloatArray:
         return np.asarray(self.solve(V))
 
-    def condensed(self, n_columns: int, reach: float) -> FloatArray | None:
+    def leading_guess(self, n_columns: int, reach: float) -> FloatArray | None:
         return None
 
 
 @dataclass(frozen=True)
-class _Woodbury:
+class _Woodbury(Inverse):
     """C = diag(1/b) - Z Z'."""
 
     inverse_diagonal: FloatArray
@@ -71,7 +62,7 @@ class _Woodbury:
     def __call__(self, V: FloatArray) -> FloatArray:
         return np.asarray(self.inverse_diagonal[:, np.newaxis] * V - self.Z @ (self.Z.T @ V))
 
-    def condensed(self, n_columns: int, reach: float) -> FloatArray | None:
+    def leading_guess(self, n_columns: int, reach: float) -> FloatArray | None:
         """Rayleigh-Ritz on the light features and the response of the heavy ones to them.
 
         On heavy features (b >> reach) an eigenvector is a quickly converging series whose first
@@ -141,23 +132,24 @@ class QuadraticForm(Protocol):
 
 
 @dataclass(frozen=True)
-class DenseForm:
-    """M in memory."""
+class _MatrixForm(QuadraticForm):
+    """M as an array or a sparse matrix."""
 
-    matrix: FloatArray
+    matrix: Any
 
     @property
     def size(self) -> int:
-        """Number of rows, d."""
         return int(self.matrix.shape[0])
 
     def diagonal(self) -> FloatArray:
-        """The entries M_jj."""
         return np.asarray(self.matrix.diagonal())
 
     def images(self, W: FloatArray) -> FloatArray:
-        """The product MW."""
         return np.asarray(self.matrix @ W)
+
+
+class DenseForm(_MatrixForm):
+    """M in memory."""
 
     def inverse(self, diagonal: FloatArray) -> Inverse:
         """Solve with a Cholesky factor."""
@@ -178,7 +170,7 @@ class DenseForm:
 
 
 @dataclass(frozen=True)
-class LowRankForm:
+class LowRankForm(QuadraticForm):
     """M = Q diag(s) Q' with orthonormal columns of Q and s > 0."""
 
     Q: FloatArray
@@ -186,15 +178,12 @@ class LowRankForm:
 
     @property
     def size(self) -> int:
-        """Number of rows, d."""
         return int(self.Q.shape[0])
 
     def diagonal(self) -> FloatArray:
-        """The entries M_jj."""
         return np.asarray(np.einsum("ij,ij,j->i", self.Q, self.Q, self.s))
 
     def images(self, W: FloatArray) -> FloatArray:
-        """The product MW."""
         return np.asarray(self.Q @ (self.s[:, np.newaxis] * (self.Q.T @ W)))
 
     def inverse(self, diagonal: FloatArray) -> Inverse:
@@ -222,24 +211,8 @@ class LowRankForm:
         return float(self.size * np.finfo(float).eps / smallest_of_K)
 
 
-@dataclass(frozen=True)
-class SparseForm:
+class SparseForm(_MatrixForm):
     """A sparse M, such as a graph Laplacian."""
-
-    matrix: sp.csr_array
-
-    @property
-    def size(self) -> int:
-        """Number of rows."""
-        return int(self.matrix.shape[0])
-
-    def diagonal(self) -> FloatArray:
-        """The entries M_jj."""
-        return np.asarray(self.matrix.diagonal())
-
-    def images(self, W: FloatArray) -> FloatArray:
-        """The product MW."""
-        return np.asarray(self.matrix @ W)
 
     def inverse(self, diagonal: FloatArray) -> Inverse:
         """Solve with a sparse factor; M + diagonal is positive definite, so pivots stay put."""
@@ -291,16 +264,17 @@ class LaplacianForms:
     def of_middle(self, middle: FloatArray) -> QuadraticForm:
         """The form that is ``middle`` in the coordinates of the samples."""
         if self.basis is None:
-            return DenseForm(_symmetric(middle))
+            return DenseForm(symmetric_part(middle))
         return _low_rank_form(self.basis, middle)
 
 
 def _low_rank_form(basis: FloatArray, middle: FloatArray) -> LowRankForm:
     """V G V' for an orthonormal V and a positive semi-definite G, null directions left out."""
-    spectrum, rotation = np.linalg.eigh(_symmetric(middle))
+    spectrum, rotation = np.linalg.eigh(symmetric_part(middle))
     kept = spectrum > len(spectrum) * np.finfo(float).eps * max(spectrum[-1], 0.0)
     return LowRankForm(basis @ rotation[:, kept], spectrum[kept])
 
 
-def _symmetric(matrix: FloatArray) -> FloatArray:
+def symmetric_part(matrix: FloatArray) -> FloatArray:
+    """(M + M') / 2, for a matrix that is symmetric up to rounding."""
     return np.asarray((matrix + matrix.T) / 2)

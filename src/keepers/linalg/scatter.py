@@ -7,21 +7,20 @@ X                                  operator            one product with d x m
 =================================  ==================  ==============================
 array, forming S pays for itself   `DenseScatter`      S V
 array, otherwise                   `FactoredScatter`   Xc'(Xc V), two passes over X
-CSR or CSC                         `FactoredScatter`   the same, never densified
+CSR or CSC, many rows              `DenseScatter`      S V
+CSR or CSC, otherwise              `SparseScatter`     Xc'(Xc V), never densified
 =================================  ==================  ==============================
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SmallSide, SymmetricOperator
-from keepers.linalg import sparse_products
+from keepers.linalg import storage
 from keepers.linalg.moments import ColumnMoments, row_blocks
-
-__all__ = ["DenseScatter", "FactoredScatter", "as_scatter", "forming_pays"]
 
 # Past this ratio of mean to spread, taking the mean off the product instead of off X would cost
 # more than two of the digits of X: such data are centred in a copy.
@@ -83,21 +82,15 @@ class FactoredScatter:
 
     def matmat(self, V: FloatArray) -> FloatArray:
         """Xc'(Xc V), with the means taken off the two thin products instead of off X."""
-        mean = self.moments.mean
-        V_cast = V.astype(self.X.dtype, copy=False)
-        product = sparse_products.times(self.X, V_cast) if sp.issparse(self.X) else self.X @ V_cast
+        product = self._times(V.astype(self.X.dtype, copy=False))
         projected = product.astype(np.float64, copy=False)
-        projected -= mean @ V
+        projected -= self.moments.mean @ V
         projected -= projected.mean(axis=0)  # what rounding left would be multiplied by the mean
         return self._back(projected)
 
     def _back(self, projected: FloatArray) -> FloatArray:
         """Xc' times a block of n rows that sums to zero up to rounding."""
-        cast = projected.astype(self.X.dtype, copy=False)
-        if sp.issparse(self.X):
-            product = sparse_products.transposed_times(self.X, cast)
-        else:
-            product = self.X.T @ cast
+        product = self._transposed_times(projected.astype(self.X.dtype, copy=False))
         result = product.astype(np.float64, copy=False)
         mean, leftover = self.moments.mean[:, np.newaxis], projected.sum(axis=0)
         if np.any(mean):
@@ -105,29 +98,28 @@ class FactoredScatter:
                 result[rows] -= mean[rows] * leftover
         return result
 
+    def _times(self, V: FloatArray) -> FloatArray:
+        return np.asarray(self.X @ V)
+
+    def _transposed_times(self, P: FloatArray) -> FloatArray:
+        return np.asarray(self.X.T @ P)
+
     def diagonal(self) -> FloatArray:
         """Centred sum of squares of every feature."""
         return self.moments.sum_of_squares
 
     def restrict(self, rows: IndexArray) -> "FactoredScatter | DenseScatter":
         """S on some of the features: X loses the other columns, and S is formed if few are left."""
-        part = FactoredScatter(self.X[:, rows], self.moments.subset(rows))
-        n_samples, n_features = part.X.shape
-        if sp.issparse(self.X):
-            # A row of k entries gives k^2 products, and takes part in 2 k m of every product.
-            per_row = part.X.nnz / n_samples
-            pays = n_features <= SMALL_SIDE and per_row <= EXPECTED_PRODUCTS * _TYPICAL_WIDTH
-        else:
-            pays = forming_pays(n_samples, n_features, _TYPICAL_WIDTH)
-        return DenseScatter(part.dense()) if pays else part
+        part = replace(self, X=self.X[:, rows], moments=self.moments.subset(rows))
+        return DenseScatter(part.dense()) if part._forming_pays() else part
+
+    def _forming_pays(self) -> bool:
+        n_samples, n_features = self.X.shape
+        return forming_pays(n_samples, n_features, _TYPICAL_WIDTH)
 
     def dense(self) -> FloatArray:
         """S itself."""
-        if not sp.issparse(self.X):
-            return centred_gram(self.X, self.moments.mean)
-        gram = sparse_products.gram(self.X)
-        mean = self.moments.mean
-        return gram - self.moments.n_samples * np.outer(mean, mean)
+        return centred_gram(self.X, self.moments.mean)
 
     def small_side(self) -> SmallSide | None:
         """S where d is small, Xc Xc' where n is; both have the same non-zero eigenvalues."""
@@ -136,26 +128,45 @@ class FactoredScatter:
             return None
         if n_features <= n_samples:
             return SmallSide(self.dense(), lambda vectors, _: vectors)
-        return SmallSide(
-            self._sample_gram(), lambda vectors, values: self._back(vectors) / np.sqrt(values)
-        )
-
-    def _sample_gram(self) -> FloatArray:
-        """Xc Xc': centring the rows and columns of X X' centres the features of X.
-
-        That holds about any point, so X is taken about its mean in the precision it has.
-        """
-        if sp.issparse(self.X):
-            gram = (self.X @ self.X.T).toarray().astype(np.float64, copy=False)
-        else:
-            gram = np.zeros((self.X.shape[0], self.X.shape[0]))
-            for columns in row_blocks(self.X.shape[1], self.X.shape[0]):
-                mean = self.moments.mean[columns].astype(self.X.dtype, copy=False)
-                centred = self.X[:, columns] - mean
-                gram += centred @ centred.T
+        # Centring the rows and columns of X X' about any point centres the features of X.
+        gram = self._sample_gram()
         gram -= gram.mean(axis=0)
         gram -= gram.mean(axis=1, keepdims=True)
+        return SmallSide(gram, lambda vectors, values: self._back(vectors) / np.sqrt(values))
+
+    def _sample_gram(self) -> FloatArray:
+        """X X', with X taken about its mean in the precision it has."""
+        gram = np.zeros((self.X.shape[0], self.X.shape[0]))
+        for columns in row_blocks(self.X.shape[1], self.X.shape[0]):
+            mean = self.moments.mean[columns].astype(self.X.dtype, copy=False)
+            centred = self.X[:, columns] - mean
+            gram += centred @ centred.T
         return gram
+
+
+class SparseScatter(FactoredScatter):
+    """The same for a CSR or CSC matrix, which is never densified."""
+
+    def _times(self, V: FloatArray) -> FloatArray:
+        return storage.times(self.X, V)
+
+    def _transposed_times(self, P: FloatArray) -> FloatArray:
+        return storage.transposed_times(self.X, P)
+
+    def _forming_pays(self) -> bool:
+        # A row of k entries gives k^2 products, and takes part in 2 k m of every product.
+        n_samples, n_features = self.X.shape
+        per_row = self.X.nnz / n_samples
+        return n_features <= SMALL_SIDE and per_row <= EXPECTED_PRODUCTS * _TYPICAL_WIDTH
+
+    def dense(self) -> FloatArray:
+        """S itself."""
+        mean = self.moments.mean
+        return storage.gram(self.X) - self.moments.n_samples * np.outer(mean, mean)
+
+    def _sample_gram(self) -> FloatArray:
+        """X X'; a mean that would cost digits was taken off the stored values (`as_scatter`)."""
+        return np.asarray((self.X @ self.X.T).toarray(), dtype=np.float64)
 
 
 def centred_gram(X: FloatArray, mean: FloatArray) -> FloatArray:
@@ -191,19 +202,22 @@ def forming_pays(n_samples: int, n_features: int, block_width: int) -> bool:
 def as_scatter(X: Any, moments: ColumnMoments, block_width: int) -> SymmetricOperator:
     """The scatter of X, in the form whose products with d x ``block_width`` are cheapest."""
     offset = np.abs(moments.mean) > HARMLESS_MEAN * np.sqrt(moments.variance)
-    if sp.issparse(X):
-        return _sparse_scatter(X, moments, offset)
     n_samples, n_features = X.shape
     # Up to a small side S is formed for its decomposition anyway.
-    if n_features <= min(n_samples, SMALL_SIDE) or forming_pays(n_samples, n_features, block_width):
+    is_small = n_features <= min(n_samples, SMALL_SIDE)
+    if sp.issparse(X):
+        factored = _sparse_scatter(X, moments, offset)
+        keeps = is_small and n_features**2 <= 2 * X.nnz
+        return DenseScatter(factored.dense()) if keeps else factored
+    if is_small or forming_pays(n_samples, n_features, block_width):
         return DenseScatter(centred_gram(X, moments.mean))
     if np.any(offset):
         centred = (X - moments.mean).astype(X.dtype, copy=False)
-        return FactoredScatter(centred, _with_mean(moments, np.zeros_like(moments.mean)))
+        return FactoredScatter(centred, replace(moments, mean=np.zeros_like(moments.mean)))
     return FactoredScatter(X, moments)
 
 
-def _sparse_scatter(X: Any, moments: ColumnMoments, offset: BoolArray) -> FactoredScatter:
+def _sparse_scatter(X: Any, moments: ColumnMoments, offset: BoolArray) -> SparseScatter:
     """Centre the stored values of columns that have an offset.
 
     With a share f of its entries stored, a column's squared mean is at most f / (1 - f) times its
@@ -211,17 +225,11 @@ def _sparse_scatter(X: Any, moments: ColumnMoments, offset: BoolArray) -> Factor
     a column that has none, the stored values can be centred without touching the pattern.
     """
     if not np.any(offset):
-        return FactoredScatter(X, moments)
+        return SparseScatter(X, moments)
     n_samples, n_features = X.shape
-    columns = (
-        X.indices if X.format == "csr" else np.repeat(np.arange(n_features), np.diff(X.indptr))
-    )
+    columns = storage.stored_columns(X)
     full = offset & (np.bincount(columns, minlength=n_features) == n_samples)
     shift = np.where(full, moments.mean, 0.0)
     data = (X.data - shift[columns]).astype(X.dtype, copy=False)
     centred = type(X)((data, X.indices, X.indptr), shape=X.shape)
-    return FactoredScatter(centred, _with_mean(moments, moments.mean - shift))
-
-
-def _with_mean(moments: ColumnMoments, mean: FloatArray) -> ColumnMoments:
-    return ColumnMoments(moments.n_samples, mean, moments.sum_of_squares)
+    return SparseScatter(centred, replace(moments, mean=moments.mean - shift))

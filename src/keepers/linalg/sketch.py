@@ -13,8 +13,6 @@ import numpy as np
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.moments import ColumnMoments
 
-__all__ = ["TableSketch", "differs", "same_means", "sketch_vectors"]
-
 # Each column has a weight in one vector only, so that a few columns with a huge variance drown the
 # others in one product and not in all.
 N_VECTORS = 4

@@ -8,7 +8,7 @@ it. So `smallest_eigenvectors` runs a block Lanczos iteration on
     C = (M + diag(a) - sigma)^-1,      sigma just below min(a).
 
 M is positive semi-definite, so M + diag(a) - sigma is positive definite. The iteration starts from
-what the storage of M offers (`Inverse.condensed`), else from the last solution.
+what the storage of M offers (`Inverse.leading_guess`), else from the last solution.
 
 The shift matters where M has a null space and a is nearly constant: the eigenvalues wanted then
 differ in the seventh digit, and only the distance to sigma tells them apart.
@@ -19,9 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepers._protocols import FloatArray
-from keepers.linalg.quadratic_form import Inverse, QuadraticForm
-
-__all__ = ["EigenBlock", "smallest_eigenvectors"]
+from keepers.linalg.quadratic_form import Inverse, QuadraticForm, symmetric_part
 
 # Up to this size, and where so many vectors are wanted that the blocks would fill the space, C is
 # formed and decomposed.
@@ -89,7 +87,7 @@ def smallest_eigenvectors(
         distance = min(max(SHIFT_DISTANCE * reach, nearest), max(lightest, nearest))
         C = form.inverse((diagonal - lightest) + distance)
         if dense:
-            leading = _decomposed(C(np.eye(form.size)), n_columns)
+            leading = _decompose(C(np.eye(form.size)), n_columns)
         else:
             leading = _leading_subspace(C, block, width, reach + distance, tol)
         block, n_solves = leading.vectors, n_solves + leading.n_products
@@ -103,7 +101,7 @@ def smallest_eigenvectors(
 
 def _largest_ritz_value(form: QuadraticForm, diagonal: FloatArray, W: FloatArray) -> float:
     projected = W.T @ (form.images(W) + diagonal[:, np.newaxis] * W)
-    return float(np.linalg.eigvalsh(_symmetric(projected))[-1])
+    return float(np.linalg.eigvalsh(symmetric_part(projected))[-1])
 
 
 @dataclass(frozen=True)
@@ -116,8 +114,8 @@ class _Leading:
     converged: bool
 
 
-def _decomposed(C: FloatArray, n_columns: int) -> _Leading:
-    values, vectors = np.linalg.eigh(_symmetric(C))
+def _decompose(C: FloatArray, n_columns: int) -> _Leading:
+    values, vectors = np.linalg.eigh(symmetric_part(C))
     return _Leading(vectors[:, ::-1][:, :n_columns], values[::-1][:n_columns], 1, True)
 
 
@@ -129,11 +127,11 @@ def _leading_subspace(
     C V = V T + rest * (last block of the identity), so the residual of a Ritz vector V y is the
     rest times the last part of y.
     """
-    condensed = C.condensed(block.shape[1], reach)
-    following = np.linalg.qr(block)[0] if condensed is None else condensed
+    leading_guess = C.leading_guess(block.shape[1], reach)
+    following = np.linalg.qr(block)[0] if leading_guess is None else leading_guess
     size, n_columns = block.shape
     most_blocks = min(MOST_BLOCKS, size // n_columns)
-    fewest_blocks = 2 if condensed is None else 1
+    fewest_blocks = 2 if leading_guess is None else 1
     basis = np.empty((size, most_blocks * n_columns))
     projected = np.zeros((most_blocks * n_columns, most_blocks * n_columns))
     for n_blocks in range(1, most_blocks + 1):
@@ -174,7 +172,3 @@ def _orthonormal_to(V: FloatArray, block: FloatArray) -> FloatArray:
     if lengths.min() <= DEPENDENT * lengths.max():
         following = np.linalg.qr(following - V @ (V.T @ following))[0]
     return following
-
-
-def _symmetric(matrix: FloatArray) -> FloatArray:
-    return np.asarray((matrix + matrix.T) / 2)

@@ -1,7 +1,7 @@
 """The scatter of a table that is read in blocks, and is too large to be held.
 
-Every product reads the table once. Once most rows of W have died, the rest of the iteration needs
-few columns: their scatter is summed, or they are taken into memory, in a single pass, and no
+Every product reads the table once. Once most rows of W are inactive, the rest of the iteration
+needs few columns: their scatter is summed, or they are taken into memory, in a single pass, and no
 further pass is needed until the rows set aside are looked at again.
 """
 
@@ -14,16 +14,56 @@ import numpy as np
 
 from keepers._protocols import BlockTable, FloatArray, IndexArray, SmallSide, Sum, SymmetricOperator
 from keepers.exceptions import DataError
-from keepers.linalg.budget import Budget
-from keepers.linalg.moments import ColumnMoments, column_moments, scaled_columns
+from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import HARMLESS_MEAN, DenseScatter, as_scatter, forming_pays
 from keepers.linalg.sketch import differs, same_means, sketch_vectors
+from keepers.linalg.storage import scale_columns
 from keepers.linalg.sums import ProductSum, RowCollection, ScatterSum
-
-__all__ = ["CountedPasses", "StreamedScatter"]
 
 # The number of components is not known here; it shifts the balance only a little.
 _TYPICAL_WIDTH = 10
+# Blocks in hand: four threads at most, each with one as read and less its mean; and the readers.
+_BLOCKS = 12 * 8 * 2**20
+# d x d arrays at the worst moment: S, the product of a block, a copy for the decomposition.
+_SQUARES = 3
+# d x m arrays: the block and its search direction, their images, and what is made of them; and the
+# Krylov space of the start with its images.
+_ITERATION, _KRYLOV = 14, 10
+_OVERSAMPLING = 8
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A number of bytes, and what things take."""
+
+    n_bytes: float
+
+    def holds(self, n_bytes: float) -> bool:
+        """Whether this fits."""
+        return n_bytes <= self.n_bytes
+
+    def of_scatter(self, n_columns: int) -> float:
+        """S summed in one pass, and a fit from it."""
+        return _BLOCKS + 8.0 * _SQUARES * n_columns**2
+
+    def of_products(self, n_columns: int, width: int) -> float:
+        """Products read from the table, pass after pass."""
+        thin = _ITERATION * width + _KRYLOV * (width + _OVERSAMPLING)
+        return _BLOCKS + 8.0 * n_columns * thin
+
+    def of_rows(self, table: BlockTable, n_samples: int | None, n_columns: int) -> float:
+        """The rows held in memory, and a fit on them; infinite where they cannot be."""
+        if n_samples is None or not table.is_local:
+            return float("inf")
+        share = n_columns / max(table.n_features, 1)
+        if table.is_sparse:
+            if table.n_stored is None:
+                return float("inf")
+            held = table.n_stored * share * (table.dtype.itemsize + 4.0)
+        else:
+            held = float(n_samples) * n_columns * table.dtype.itemsize
+        # A fit in memory needs up to as much again.
+        return _BLOCKS + 2.0 * held
 
 
 class CountedPasses:
@@ -153,10 +193,10 @@ class StreamedScatter:
         n_samples, moments = collected.n_samples, self.moments
         if n_samples != moments.n_samples:
             self.passes.refuse_other_rows(n_samples, None, moments)
-        X = collected.stacked()
+        X = collected.stack()
         self.passes.refuse_other_rows(n_samples, column_moments(X).mean - moments.mean, moments)
         if np.any(self.factors != 1.0):
-            X = scaled_columns(X, self.factors)
+            X = scale_columns(X, self.factors)
         X = X.astype(self.moments.precision_for(X.dtype), copy=False)
         return as_scatter(X, self.moments.scaled(self.factors), _TYPICAL_WIDTH)
 

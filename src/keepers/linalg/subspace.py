@@ -16,19 +16,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import eigh
 
 from keepers._protocols import FloatArray, SymmetricOperator
-
-__all__ = ["Subspace", "best_of_both", "leading_subspace", "orthonormal_subspace"]
+from keepers.linalg.moments import row_blocks
 
 # Below this, a direction of the 2m-dimensional space is rounding noise (relative, squared norm).
 _DEPENDENT = 1e-8
 # theta_j + shift_i may cross zero in rows with little shift; such quotients are capped.
-_FLOOR = 1e-3
+_SMALLEST_QUOTIENT = 1e-3
 # Images smaller than this share of the largest do not set the accuracy.
 _NEGLIGIBLE = 1e-4
 # Small enough for BLAS not to call its threads for a product of a chunk.
-_CHUNK_BYTES = 1 << 17
+_CHUNK_BYTES, _FEWEST_ROWS = 1 << 17, 256
+# Rows that count as light, at least and for every vector.
+_FEWEST_LIGHT, _LIGHT_PER_COLUMN = 500, 4
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Subspace:
 
     @property
     def squared_row_norms(self) -> FloatArray:
-        """|w_i|^2 for every feature i."""
+        """The squared norm of the row of every feature."""
         return np.asarray(np.einsum("ij,ij->i", self.vectors, self.vectors))
 
     @property
@@ -94,7 +96,7 @@ class _Iteration:
     def __init__(self, start: Subspace, shift: FloatArray) -> None:
         self.shift = shift[:, np.newaxis]
         width = start.vectors.shape[1]
-        self._chunks = _row_chunks(len(shift), width)
+        self._chunks = row_blocks(len(shift), width, max(_CHUNK_BYTES, 8 * _FEWEST_ROWS * width))
         projected = np.zeros((width, width))
         for rows in self._chunks:
             block = start.vectors[rows]
@@ -117,8 +119,8 @@ class _Iteration:
             image_squares += np.einsum("ij,ij->j", SW, SW)
         sizes = np.sqrt(image_squares)
         # Images far smaller than the largest do not set the accuracy.
-        floor = max(_NEGLIGIBLE * float(sizes.max()), np.finfo(float).tiny)
-        return float(np.max(np.sqrt(residual_squares) / np.maximum(sizes, floor)))
+        least = max(_NEGLIGIBLE * float(sizes.max()), np.finfo(float).tiny)
+        return float(np.max(np.sqrt(residual_squares) / np.maximum(sizes, least)))
 
     def _residual(self, W: FloatArray, SW: FloatArray, rows: slice) -> FloatArray:
         residual = SW - self.shift[rows] * W
@@ -129,10 +131,10 @@ class _Iteration:
         """The preconditioned residual, less what of it lies in the span of W."""
         found = np.empty_like(self.W)
         overlap = np.zeros((len(self.values), len(self.values)))
-        floor = _FLOOR * max(float(np.abs(self.values).max()), np.finfo(float).tiny)
+        smallest = _SMALLEST_QUOTIENT * max(float(np.abs(self.values).max()), np.finfo(float).tiny)
         for rows in self._chunks:
             quotient = np.abs(self.shift[rows] + self.values)
-            np.maximum(quotient, floor, out=quotient)
+            np.maximum(quotient, smallest, out=quotient)
             residual = self._residual(self.W[rows], self.SW[rows], rows)
             np.divide(residual, quotient, out=found[rows])
             overlap += self.W[rows].T @ found[rows]
@@ -165,12 +167,34 @@ class _Iteration:
         )
 
 
-def _row_chunks(n_rows: int, width: int) -> list[slice]:
-    step = max(256, _CHUNK_BYTES // (8 * width))
-    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+def with_light_rows(
+    operator: SymmetricOperator, shift: FloatArray, block: Subspace
+) -> Subspace | None:
+    """The best vectors in the span of a block and of the eigenvectors on the lightest rows.
+
+    Where shifts spread over orders of magnitude, the leading eigenvectors lie on the rows with the
+    smallest ones, and elsewhere they are small corrections, which the preconditioned iteration
+    finds at once. What it does not find soon is the way from a block spread over all rows to one
+    that lies on a few. There the principal submatrix on the lightest rows is decomposed instead,
+    and its eigenvectors are offered beside the block: the best of the space of both is never worse
+    than the block. Costs one product and a restriction; None where the operator is too small for
+    that to be a short cut.
+    """
+    width = block.vectors.shape[1]
+    count = _FEWEST_LIGHT + _LIGHT_PER_COLUMN * width
+    if 2 * count > operator.size:
+        return None
+    light = np.sort(np.argpartition(shift, count)[:count])
+    part = operator.restrict(light).dense().copy()
+    part[np.diag_indices(count)] -= shift[light]
+    _, leading = eigh(part, subset_by_index=[count - width, count - 1])
+    vectors = np.zeros((operator.size, width))
+    vectors[light] = leading
+    offered = Subspace(vectors, operator.matmat(vectors), np.zeros(width))
+    return _best_of_both(block, offered, shift)
 
 
-def best_of_both(one: Subspace, other: Subspace, shift: FloatArray) -> Subspace:
+def _best_of_both(one: Subspace, other: Subspace, shift: FloatArray) -> Subspace:
     """The leading Ritz vectors of S - diag(shift) in the span of two blocks."""
     basis = np.hstack([one.vectors, other.vectors])
     images = np.hstack([one.images, other.images])

@@ -5,34 +5,170 @@ means are brought together by the rule of Chan, Golub and LeVeque: with d the di
 
     S = S_a + S_b + (n_a n_b / n) d d',
 
-which needs no mean beforehand and, other than E[xx'] - E[x]E[x]', squares no offset.
+which needs no mean beforehand and, other than E[xx'] - E[x]E[x]', squares no offset. Each block is
+taken about a point near its own mean, and what the columns then still sum to is kept.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Generic, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from keepers._protocols import FloatArray, IndexArray, RowBlock, Sum
-from keepers.linalg import sparse_products
+from keepers._protocols import BlockSum, FloatArray, IndexArray, RowBlock, Sum
+from keepers.exceptions import DataError, shortened
+from keepers.linalg import storage
 from keepers.linalg.moments import LARGEST_SINGLE, SMALLEST_SINGLE, ColumnMoments, row_blocks
-from keepers.linalg.shifted import NotFiniteError, ShiftedRows, less_full_columns, near_own_mean
 from keepers.linalg.sketch import TableSketch, sketch_vectors
-
-__all__ = [
-    "ProductSum",
-    "RowCollection",
-    "ScatterSum",
-    "SketchSum",
-    "SumWithSketch",
-    "sketch_of_rows",
-]
 
 # Blocks after which outer products that were put off are made.
 _PUT_OFF = 64
 # Into which a block is cut where its rows have to be copied in double precision.
 _PIECES = 4
+# Columns that a message names.
+_NAMED = 5
+
+
+class NotFiniteError(DataError):
+    """A block holds NaN or infinity."""
+
+    def __init__(self, origin: str, counts: dict[int, int]) -> None:
+        super().__init__(origin, counts)
+        self.origin = origin
+        self.counts = counts
+
+    def __str__(self) -> str:
+        return self.with_names(None)
+
+    def with_names(self, names: Any) -> str:
+        """The message, with names of columns instead of their numbers if there are names."""
+        labels = [
+            f"{shortened(column if names is None else str(names[column]))} ({count})"
+            for column, count in self.counts.items()
+        ]
+        shown = ", ".join(labels[:_NAMED])
+        if len(labels) > _NAMED:
+            shown += f" and {len(labels) - _NAMED} more"
+        return (
+            f"Values must be finite numbers; {self.origin} holds NaN or infinity in these columns "
+            f"(how many): {shown}. Leave out the columns or the rows, or fill the gaps first."
+        )
+
+
+@dataclass(frozen=True)
+class ShiftedRows:
+    """Rows less ``shift``."""
+
+    values: Any
+    """Array or CSR matrix, in the precision of the data."""
+    shift: FloatArray
+    """float64; the same for all rows."""
+    sums: FloatArray
+    """What the columns of ``values`` sum to, float64."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.values.shape[0])
+
+    @property
+    def mean_left(self) -> FloatArray:
+        """The mean of ``values``: small for dense rows."""
+        return self.sums / self.n_rows
+
+    @property
+    def squares(self) -> FloatArray:
+        """Sums of squares of the columns about the mean of the rows."""
+        return np.maximum(self._squares() - self.sums * self.mean_left, 0.0)
+
+    def _squares(self) -> FloatArray:
+        return np.asarray(np.einsum("ij,ij->j", self.values, self.values, dtype=np.float64))
+
+    def gram(self) -> FloatArray:
+        """Z'Z in the precision of Z, or in float64 where its squares overflow or vanish in it."""
+        Z = self.values
+        with np.errstate(over="ignore", invalid="ignore"):
+            product = Z.T @ Z
+        if Z.dtype == np.float64:
+            return product
+        squares = product.diagonal()
+        vanished = np.flatnonzero(squares < SMALLEST_SINGLE)
+        if np.all(squares < LARGEST_SINGLE) and not Z[:, vanished].any():
+            return product
+        double = Z.astype(np.float64)
+        return double.T @ double
+
+
+class SparseShiftedRows(ShiftedRows):
+    """Rows of a CSR matrix less ``shift``, which is 0 in columns with implicit zeros."""
+
+    def _squares(self) -> FloatArray:
+        data = self.values.data.astype(np.float64, copy=False)
+        squares = np.bincount(self.values.indices, data * data, minlength=len(self.sums))
+        return np.asarray(squares, dtype=np.float64)
+
+    def gram(self) -> FloatArray:
+        """Z'Z in float64."""
+        return storage.gram(self.values)
+
+
+def shift_to_mean(block: RowBlock) -> ShiftedRows:
+    """The rows of a block less (roughly) their mean; of a CSR block, only columns without zeros.
+
+    In a column that has implicit zeros the squared mean is at most f / (1 - f) times the variance,
+    f being the share of stored entries, so leaving its mean in costs few digits.
+    """
+    return _sparse_near_mean(block) if sp.issparse(block.values) else _dense_near_mean(block)
+
+
+def _dense_near_mean(block: RowBlock) -> ShiftedRows:
+    values = block.values
+    ones = np.ones(len(values), dtype=values.dtype)
+    with np.errstate(all="ignore"):
+        point = (ones @ values) / values.dtype.type(len(values))
+        if not np.isfinite(point).all():
+            point = _careful_mean(block)
+    shifted = values - point
+    sums = (ones @ shifted).astype(np.float64, copy=False)
+    return ShiftedRows(shifted, point.astype(np.float64, copy=False), sums)
+
+
+def _careful_mean(block: RowBlock) -> FloatArray:
+    """The mean where summing in the precision of the data gave no number."""
+    finite = np.isfinite(block.values)
+    if not finite.all():
+        raise NotFiniteError(block.origin, _counts((~finite).sum(axis=0)))
+    return np.asarray((block.values / len(block.values)).sum(axis=0))
+
+
+def _sparse_near_mean(block: RowBlock) -> SparseShiftedRows:
+    X = block.values
+    n_rows, n_columns = X.shape
+    data = X.data.astype(np.float64, copy=False)
+    sums = np.bincount(X.indices, weights=data, minlength=n_columns)
+    if not np.isfinite(sums).all():
+        bad = ~np.isfinite(data)
+        if bad.any():
+            counts = np.bincount(X.indices[bad], minlength=n_columns)
+            raise NotFiniteError(block.origin, _counts(counts))
+    return centre_full_columns(X, sums / n_rows)
+
+
+def centre_full_columns(X: Any, mean: FloatArray) -> SparseShiftedRows:
+    """A CSR matrix with ``mean`` taken off the stored values of the columns that have no zero."""
+    n_rows, n_columns = X.shape
+    full = np.bincount(X.indices, minlength=n_columns) == n_rows
+    shift = np.where(full, mean, 0.0)
+    if full.any():
+        data = (X.data - shift[X.indices]).astype(X.dtype, copy=False)
+        X = type(X)((data, X.indices, X.indptr), shape=X.shape)
+    sums = np.bincount(X.indices, weights=X.data, minlength=n_columns).astype(np.float64)
+    return SparseShiftedRows(X, shift, sums)
+
+
+def _counts(by_column: Any) -> dict[int, int]:
+    return {int(column): int(by_column[column]) for column in np.flatnonzero(by_column)}
 
 
 class RunningMean:
@@ -64,7 +200,7 @@ class RunningMean:
         return self.point + self.rest
 
 
-class SketchSum:
+class SketchSum(BlockSum):
     """Number of rows, means, centred sums of squares and a few products of the scatter.
 
     All in float64, also for float32 rows: then the sums do not depend on how rows were grouped,
@@ -85,17 +221,16 @@ class SketchSum:
         return 4.0 * self.sum_of_squares.nbytes + 3.0 * self.products.nbytes
 
     def add(self, block: RowBlock) -> None:
-        """Take a block in."""
         try:
-            for values in _in_double(block.values):
-                self._take(near_own_mean(RowBlock(values, block.origin)))
+            for values in _double_pieces(block.values):
+                self._take(shift_to_mean(RowBlock(values, block.origin)))
         except NotFiniteError:
-            near_own_mean(block)  # counts the gaps of the whole block
+            shift_to_mean(block)  # counts the gaps of the whole block
             raise
 
     def _take(self, rows: ShiftedRows) -> None:
         between = self.centre.take(rows.n_rows, rows.shift, rows.mean_left)
-        self.sum_of_squares += _column_squares(rows) + between**2
+        self.sum_of_squares += rows.squares + between**2
         with np.errstate(over="ignore", invalid="ignore"):
             self.products += rows.values.T @ (rows.values @ self._vectors)
             self.products -= np.outer(rows.mean_left, rows.sums @ self._vectors)
@@ -105,7 +240,6 @@ class SketchSum:
         self.products += np.outer(between, between @ self._vectors)
 
     def merge(self, other: Self) -> None:
-        """Take in what was summed over other blocks."""
         centre = other.centre
         if centre.n_samples:
             between = self.centre.take(centre.n_samples, centre.point, centre.rest)
@@ -129,26 +263,27 @@ class SketchSum:
         return TableSketch(moments, self.columns, self.products)
 
 
-def _in_double(values: Any) -> Iterator[Any]:
+def _double_pieces(values: Any) -> Iterator[Any]:
     """The rows in float64; those of another kind in pieces, so that the copies stay small."""
-    if values.dtype == np.float64 or sp.issparse(values):
-        yield values.astype(np.float64, copy=False)
+    if values.dtype == np.float64:
+        yield values
         return
-    step = -(-len(values) // _PIECES)
-    for start in range(0, len(values), step):
+    n_rows = values.shape[0]
+    step = -(-n_rows // _PIECES)
+    for start in range(0, n_rows, step):
         yield values[start : start + step].astype(np.float64)
 
 
 def sketch_of_rows(X: Any, columns: IndexArray) -> TableSketch:
     """The sketch of a table in memory, whose columns stand at ``columns`` of the user's."""
     total = SketchSum(columns)
-    X = X.tocsr() if sp.issparse(X) else X
+    X = storage.by_rows(X)
     for rows in row_blocks(*X.shape):
         total.add(RowBlock(X[rows], "X"))
     return total.sketch
 
 
-class SumWithSketch(Generic[Sum]):
+class SumWithSketch(BlockSum, Generic[Sum]):
     """A sum, and beside it the sketch of the same rows."""
 
     def __init__(self, begin: Callable[[], Sum], n_features: int) -> None:
@@ -161,12 +296,10 @@ class SumWithSketch(Generic[Sum]):
         return self.sum.n_bytes + self._sketch_sum.n_bytes
 
     def add(self, block: RowBlock) -> None:
-        """Take a block in."""
         self.sum.add(block)
         self._sketch_sum.add(block)
 
     def merge(self, other: Self) -> None:
-        """Take in what was summed over other blocks."""
         self.sum.merge(other.sum)
         self._sketch_sum.merge(other._sketch_sum)
 
@@ -176,17 +309,7 @@ class SumWithSketch(Generic[Sum]):
         return self._sketch_sum.sketch
 
 
-def _column_squares(rows: ShiftedRows) -> FloatArray:
-    """Sums of squares about the mean of the rows."""
-    if sp.issparse(rows.values):
-        data = rows.values.data.astype(np.float64, copy=False)
-        squares = np.bincount(rows.values.indices, data * data, minlength=len(rows.sums))
-    else:
-        squares = np.einsum("ij,ij->j", rows.values, rows.values, dtype=np.float64)
-    return np.maximum(squares - rows.sums * rows.mean_left, 0.0)
-
-
-class ScatterSum:
+class ScatterSum(BlockSum):
     """Number of rows, mean and scatter, all in float64; products in the precision of the data.
 
     What a block adds beside its own product are two outer products. They are put off, and made of
@@ -223,19 +346,14 @@ class ScatterSum:
         return self._summed
 
     def add(self, block: RowBlock) -> None:
-        """Take a block in."""
-        rows = near_own_mean(block)
-        if sp.issparse(rows.values):
-            self._summed += sparse_products.gram(rows.values)
-        else:
-            self._summed += _gram(rows.values)
+        rows = shift_to_mean(block)
+        self._summed += rows.gram()
         self._to_subtract.append(rows.sums / np.sqrt(rows.n_rows))
         self._to_add.append(self.centre.take(rows.n_rows, rows.shift, rows.mean_left))
         if len(self._to_add) >= _PUT_OFF:
             _ = self.scatter
 
     def merge(self, other: Self) -> None:
-        """Take in what was summed over other blocks."""
         centre = other.centre
         if centre.n_samples:
             self._summed += other.scatter
@@ -248,21 +366,7 @@ class ScatterSum:
         return ColumnMoments(self.centre.n_samples, self.centre.mean, squares)
 
 
-def _gram(values: FloatArray) -> FloatArray:
-    """Z'Z in the precision of Z, or in float64 where its squares overflow or vanish in its own."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        product = values.T @ values
-    if values.dtype == np.float64:
-        return product
-    squares = product.diagonal()
-    vanished = np.flatnonzero(squares < SMALLEST_SINGLE)
-    if np.all(squares < LARGEST_SINGLE) and not values[:, vanished].any():
-        return product
-    double = values.astype(np.float64)
-    return double.T @ double
-
-
-class ProductSum:
+class ProductSum(BlockSum):
     """Xc'(Xc V), where the mean of the table is known."""
 
     def __init__(self, mean: FloatArray, V: FloatArray, offset: bool, dtype: Any) -> None:
@@ -284,8 +388,7 @@ class ProductSum:
         return 2.0 * (self.product.nbytes + self.sums.nbytes)
 
     def add(self, block: RowBlock) -> None:
-        """Take a block in."""
-        X, left = self._less_mean(block.values.astype(self.dtype, copy=False))
+        X, left = self._subtract_mean(block.values.astype(self.dtype, copy=False))
         projected = (X @ self.V.astype(X.dtype, copy=False)).astype(np.float64, copy=False)
         projected -= left @ self.V
         n_rows = len(projected)
@@ -300,24 +403,23 @@ class ProductSum:
         """What a worker sends back: the sums alone, which are all that can be merged."""
         return {name: getattr(self, name) for name in ("product", "n_samples", "sums")}
 
-    def _less_mean(self, X: Any) -> tuple[Any, FloatArray]:
+    def _subtract_mean(self, X: Any) -> tuple[Any, FloatArray]:
         """The rows less most of the mean, and what is left of the mean in them."""
         if not sp.issparse(X):
             point = self.mean.astype(X.dtype)
             return X - point, self.mean - point
         if not self.offset:
             return X, self.mean
-        rows = less_full_columns(X, self.mean)
+        rows = centre_full_columns(X, self.mean)
         return rows.values, self.mean - rows.shift
 
     def merge(self, other: Self) -> None:
-        """Take in what was summed over other blocks."""
         self.product += other.product
         self.n_samples += other.n_samples
         self.sums += other.sums
 
 
-class RowCollection:
+class RowCollection(BlockSum):
     """The rows themselves, to be held in memory."""
 
     n_bytes = float("inf")  # rows have an order
@@ -326,7 +428,6 @@ class RowCollection:
         self.pieces: list[Any] = []
 
     def add(self, block: RowBlock) -> None:
-        """Take a block in."""
         self.pieces.append(block.values)
 
     def merge(self, other: Self) -> None:
@@ -338,17 +439,6 @@ class RowCollection:
         """Rows so far."""
         return sum(piece.shape[0] for piece in self.pieces)
 
-    def stacked(self) -> Any:
-        """One matrix; the pieces are given up on the way, so that memory holds one copy."""
-        if sp.issparse(self.pieces[0]):
-            whole = sp.vstack(self.pieces, format="csr")
-            self.pieces.clear()
-            return whole
-        whole = np.empty((self.n_samples, self.pieces[0].shape[1]), dtype=self.pieces[0].dtype)
-        self.pieces.reverse()
-        end = 0
-        while self.pieces:
-            piece = self.pieces.pop()
-            whole[end : end + len(piece)] = piece
-            end += len(piece)
-        return whole
+    def stack(self) -> Any:
+        """One matrix of all rows, which are given up here."""
+        return storage.stack_rows(self.pieces)

@@ -1,1 +1,1 @@
-"""Pages one can show to a colleague: summary, figures, one offline HTML file."""
+"""Reports: a summary, its figures, and one HTML file that opens offline."""

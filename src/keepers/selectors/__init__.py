@@ -5,8 +5,8 @@ from keepers.selectors.dgufs import DGUFS
 from keepers.selectors.eufs import EUFS
 from keepers.selectors.laplacian_score import LaplacianScore
 from keepers.selectors.mcfs import MCFS
+from keepers.selectors.prune import prune_redundant
 from keepers.selectors.ranking import RankingSelector, TopFeatures
-from keepers.selectors.redundancy import prune_redundant
 from keepers.selectors.rne import RNE
 from keepers.selectors.sogfs import SOGFS
 from keepers.selectors.spcafs import SPCAFS
@@ -26,32 +26,5 @@ __all__ = [
     "RankingSelector",
     "TopFeatures",
     "VarianceScore",
-    "all_selectors",
     "prune_redundant",
 ]
-
-_SELECTORS: tuple[type[RankingSelector], ...] = (
-    SPCAFS,
-    LaplacianScore,
-    MCFS,
-    UDFS,
-    EUFS,
-    DGUFS,
-    SOGFS,
-    RNE,
-    VarianceScore,
-    RandomScore,
-    AllFeatures,
-)
-
-
-def all_selectors() -> dict[str, type[RankingSelector]]:
-    """Every selector of the library by name: SPCAFS, the methods it is compared with, the floors.
-
-    Examples
-    --------
-    >>> from keepers import all_selectors
-    >>> list(all_selectors())[:3]
-    ['SPCAFS', 'LaplacianScore', 'MCFS']
-    """
-    return {selector.__name__: selector for selector in _SELECTORS}

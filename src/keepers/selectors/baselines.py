@@ -1,20 +1,19 @@
 """What a method has to beat: features drawn at random, the largest variances, all features."""
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from keepers._protocols import FloatArray
+from keepers.selectors.fitted_table import Table
+from keepers.selectors.parameters import FeatureCount, Seed
 from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import FeatureCount, Seed
-from keepers.selectors.table import read_table
-
-__all__ = ["AllFeatures", "RandomScore", "VarianceScore"]
-
 
 YARDSTICK = "it is a yardstick for tables in memory."
 
 
+@dataclass(eq=False, repr=False)
 class RandomScore(RankingSelector):
     """Features in random order.
 
@@ -46,6 +45,11 @@ class RandomScore(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    VarianceScore : Another baseline.
+    AllFeatures : No selection at all.
+
     Examples
     --------
     >>> from keepers import RandomScore, datasets
@@ -56,23 +60,18 @@ class RandomScore(RankingSelector):
 
     why_not_dask = YARDSTICK
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    max_correlation: float | None = None
+    random_state: Seed = None
 
-    def _fit(self, X: Any) -> None:
-        table = read_table(self, X)
+    def score_features(self, table: Table) -> FloatArray:
+        """Random numbers, drawn for constant columns as well."""
         scores = check_random_state(self.random_state).uniform(size=table.n_features)
-        self._store_ranking(np.where(table.unusable, 0.0, scores), table)
+        return np.where(table.unusable, 0.0, scores)
 
 
+@dataclass(eq=False, repr=False)
 class VarianceScore(RankingSelector):
     """Features by their variance, largest first.
 
@@ -103,6 +102,11 @@ class VarianceScore(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    RandomScore : Another baseline.
+    SPCAFS : Looks at what features have in common.
+
     Examples
     --------
     >>> from keepers import VarianceScore, datasets
@@ -113,17 +117,16 @@ class VarianceScore(RankingSelector):
 
     why_not_dask = YARDSTICK
 
-    def __init__(
-        self, n_features_to_select: FeatureCount = None, *, max_correlation: float | None = None
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.max_correlation = max_correlation
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    max_correlation: float | None = None
 
-    def _fit(self, X: Any) -> None:
-        table = read_table(self, X)
-        self._store_ranking(table.spread(table.moments.variance), table)
+    def score_features(self, table: Table) -> FloatArray:
+        """The variances."""
+        return table.variances
 
 
+@dataclass(eq=False, repr=False)
 class AllFeatures(RankingSelector):
     """Every feature, constant ones included.
 
@@ -148,6 +151,11 @@ class AllFeatures(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    RandomScore : Another baseline.
+    VarianceScore : Another baseline.
+
     Examples
     --------
     >>> from keepers import AllFeatures, datasets
@@ -158,11 +166,9 @@ class AllFeatures(RankingSelector):
 
     why_not_dask = YARDSTICK
 
-    def __init__(self, n_features_to_select: FeatureCount = None) -> None:
-        self.n_features_to_select = n_features_to_select
+    n_features_to_select: FeatureCount = None
 
-    def _fit(self, X: Any) -> None:
-        table = read_table(self, X)
-        self._store_ranking(np.ones(table.n_features), table)
+    def score_features(self, table: Table) -> FloatArray:
+        """Ones."""
         self.n_features_to_select_ = table.n_features
-        self.support_ = np.ones(table.n_features, dtype=bool)
+        return np.ones(table.n_features)

@@ -5,7 +5,7 @@ route    what is held in memory                          passes over the table
 ======== =============================================== ===================================
 scatter  S, d x d                                        one
 memory   the rows                                        one
-stream   a few d x m blocks                              one a product, until rows have died
+stream   a few d x m blocks                              one a product, until few rows are active
 ======== =============================================== ===================================
 """
 
@@ -17,29 +17,38 @@ from typing import Any
 import numpy as np
 
 from keepers._protocols import BlockTable, FloatArray, IndexArray, RowBlock, SymmetricOperator
+from keepers.data.blocks.arrays import ArrayBlocks
 from keepers.data.wording import readable_size
 from keepers.exceptions import DataError
-from keepers.linalg.budget import Budget
+from keepers.linalg.correlation import Correlations, FetchedCorrelations, ScatterCorrelations
 from keepers.linalg.moments import ColumnMoments
-from keepers.linalg.redundancy import Correlations, FetchedCorrelations, ScatterCorrelations
-from keepers.linalg.scatter import DenseScatter
-from keepers.linalg.shifted import NotFiniteError, near_own_mean
+from keepers.linalg.scatter import SMALL_SIDE, DenseScatter
 from keepers.linalg.sketch import TableSketch
-from keepers.linalg.streamed import CountedPasses, StreamedScatter
-from keepers.linalg.sums import RowCollection, ScatterSum, SketchSum, SumWithSketch
-from keepers.selectors.table import (
+from keepers.linalg.storage import by_rows
+from keepers.linalg.streamed import Budget, CountedPasses, StreamedScatter
+from keepers.linalg.sums import (
+    NotFiniteError,
+    RowCollection,
+    ScatterSum,
+    SketchSum,
+    SumWithSketch,
+    shift_to_mean,
+)
+from keepers.selectors.fitted_table import (
     FittedTable,
     read_table,
     refuse_unrepresentable,
+    table_values,
     usable_columns,
+    validate,
 )
-
-__all__ = ["ReadBlocks", "ScatterTable", "StreamedTable", "choose_route", "read_blocks"]
 
 # A fit from streamed products reads the table about so many times, and reading a value takes about
 # as long as so many multiplications.
 _EXPECTED_PASSES = 20
 _READING = 60
+# From this number of values on, one pass with all threads pays.
+TALL_SIZE = 10_000_000
 # Columns beyond those asked for whose correlations are fetched in one pass.
 _AHEAD = 3000
 
@@ -50,28 +59,14 @@ class ScatterTable(FittedTable):
 
     S: FloatArray
     """Of the usable columns."""
-    precision: np.dtype[Any]
     known: TableSketch | None = None
     """If it was asked for before the rows were read."""
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float64 or float32."""
-        return self.precision
+    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
+        return {"S": self.S[np.ix_(rows, rows)], "known": None}
 
-    def restricted(self, rows: IndexArray) -> "ScatterTable":
-        """The same with some of the usable columns."""
-        S = self.S[np.ix_(rows, rows)]
-        moments = self.moments.subset(rows)
-        return ScatterTable(moments, self.usable[rows], self.mean, S, self.precision)
-
-    def scaled(self, exponent: float) -> "ScatterTable":
-        """Every column divided by its standard deviation to the power ``exponent``."""
-        if exponent == 0.0:
-            return self
-        factors = self.moments.variance ** (-exponent / 2)
-        S = self.S * factors * factors[:, np.newaxis]
-        return replace(self, moments=self.moments.scaled(factors), S=S)
+    def _values_times(self, factors: FloatArray) -> dict[str, Any]:
+        return {"S": self.S * factors * factors[:, np.newaxis]}
 
     def scatter(self, block_width: int) -> SymmetricOperator:
         """S, as it is."""
@@ -97,26 +92,11 @@ class StreamedTable(FittedTable):
     """By which the usable columns are multiplied."""
     known: TableSketch
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float64 or float32."""
-        return self.passes.table.dtype
+    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
+        return {"factors": self.factors[rows]}
 
-    def restricted(self, rows: IndexArray) -> "StreamedTable":
-        """The same with some of the usable columns."""
-        return replace(
-            self,
-            moments=self.moments.subset(rows),
-            usable=self.usable[rows],
-            factors=self.factors[rows],
-        )
-
-    def scaled(self, exponent: float) -> "StreamedTable":
-        """Every column divided by its standard deviation to the power ``exponent``."""
-        if exponent == 0.0:
-            return self
-        factors = self.moments.variance ** (-exponent / 2)
-        return replace(self, moments=self.moments.scaled(factors), factors=self.factors * factors)
+    def _values_times(self, factors: FloatArray) -> dict[str, Any]:
+        return {"factors": self.factors * factors}
 
     def scatter(self, block_width: int) -> SymmetricOperator:
         """The scatter through its products, a pass each."""
@@ -158,7 +138,7 @@ def read_blocks(
 
     ``sketched``: whether `FittedTable.sketch` will be asked for; the rows may not come again.
     """
-    names = source.feature_names
+    names = getattr(selector, "feature_names_in_", None)
     passes = CountedPasses(source)
     table: FittedTable
     route = choose_route(source, budget, width)
@@ -167,9 +147,9 @@ def read_blocks(
             table = read_by_scatter(selector, source, passes.total, sketched=sketched)
         elif route == "memory":
             begin = partial(_RowsWithin, budget.n_bytes)
-            table = read_table(selector, passes.total(begin).stacked())
+            table = read_table(selector, passes.total(begin).stack())
             if names is not None:
-                selector.feature_names_in_ = np.asarray(names, dtype=object)
+                selector.feature_names_in_ = names
         else:
             table = _read_by_stream(selector, passes, budget)
     except NotFiniteError as error:
@@ -191,15 +171,53 @@ def read_by_scatter(
     return replace(table, known=both.sketch.subset(table.usable))
 
 
+def read_tall_array(selector: Any, X: Any, *, sketched: bool) -> ScatterTable | None:
+    """A large tall array by its scatter, from a single pass with all threads; else None."""
+    values = table_values(X)
+    if not isinstance(values, np.ndarray) or values.dtype not in (np.float32, np.float64):
+        return None
+    if values.ndim != 2 or values.size < TALL_SIZE:
+        return None
+    n_samples, n_features = values.shape
+    if n_features > min(SMALL_SIDE, n_samples // 2):
+        return None
+    source = ArrayBlocks(validate(selector, X), "X")
+    return read_by_scatter(selector, source, source.total, sketched=sketched)
+
+
+def add_rows(so_far: ScatterSum | None, values: Any, budget: Budget) -> ScatterSum:
+    """The scatter of rows, which are valid, and of those before them."""
+    n_features = values.shape[1]
+    needed = budget.of_scatter(n_features)
+    if not budget.holds(needed):
+        raise DataError(
+            f"partial_fit keeps a {n_features} x {n_features} scatter, {readable_size(needed)} "
+            f"with the work on it, which must fit into memory_limit, "
+            f"{readable_size(budget.n_bytes)} here. Raise memory_limit, or give fit_blocks "
+            "something that can be read again."
+        )
+    summed = ScatterSum(n_features) if so_far is None else so_far
+    summed.add(RowBlock(by_rows(values), "X"))
+    return summed
+
+
 def _read_by_stream(selector: Any, passes: CountedPasses, budget: Budget) -> StreamedTable:
     """The moments in a first pass, and what later passes are compared with."""
     columns = np.arange(passes.table.n_features)
     sketch = passes.total(partial(SketchSum, columns)).sketch
-    usable = _checked(selector, sketch.moments)
+    usable = _check_and_find_usable(selector, sketch.moments)
     known = sketch.subset(usable)
     passes.expect(usable, known.products.sum(axis=1))
-    mean, factors = sketch.moments.mean, np.ones(len(usable))
-    return StreamedTable(known.moments, usable, mean, passes, budget, factors, known)
+    return StreamedTable(
+        known.moments,
+        usable,
+        sketch.moments.mean,
+        passes.table.dtype,
+        passes,
+        budget,
+        np.ones(len(usable)),
+        known,
+    )
 
 
 def _refuse_undeclared(source: BlockTable, n_samples: int) -> None:
@@ -215,14 +233,16 @@ def table_of_scatter(
 ) -> ScatterTable:
     """The table of which a scatter was summed; ``quiet`` about columns that do not vary (yet)."""
     moments = summed.moments
-    usable = _checked(selector, moments, quiet)
+    usable = _check_and_find_usable(selector, moments, quiet)
     S = summed.scatter
     if len(usable) < len(moments.mean):
         S = S[np.ix_(usable, usable)]
-    return ScatterTable(moments.subset(usable), usable, moments.mean, S, dtype)
+    return ScatterTable(moments.subset(usable), usable, moments.mean, dtype, S)
 
 
-def _checked(selector: Any, moments: ColumnMoments, quiet: bool = False) -> IndexArray:
+def _check_and_find_usable(
+    selector: Any, moments: ColumnMoments, quiet: bool = False
+) -> IndexArray:
     if moments.n_samples < 2:
         raise DataError(
             f"A fit needs at least 2 samples; the blocks hold {moments.n_samples}. Check that "
@@ -292,5 +312,5 @@ class _RowsWithin(RowCollection):
                 "again: a file, an array, a list of blocks, or a function that returns an iterator."
             )
         if not np.isfinite(parts[0].sum(dtype=np.float64)):
-            near_own_mean(block)  # raises, naming block and columns, if values are not finite
+            shift_to_mean(block)  # raises, naming block and columns, if values are not finite
         super().add(block)

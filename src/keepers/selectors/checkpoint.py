@@ -14,10 +14,9 @@ from keepers.data.writing import whole_file
 from keepers.exceptions import ParameterError, shortened
 from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.sketch import TableSketch
+from keepers.linalg.subspace import Subspace
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.saved_run import SavedRun, refuse_damaged
-
-__all__ = ["Checkpoint", "SavedFit", "check_checkpoint"]
 
 LAYOUT = 2
 # Sums over the same rows may differ in their last digits, by the number of threads for example.
@@ -29,12 +28,13 @@ _WAY_OUT = "Delete the file, or give another name."
 
 @dataclass(frozen=True)
 class SavedFit:
-    """How far a fit had come."""
+    """How far a fit has come."""
 
     gamma: float
     width: int
     solver: str
-    run: SavedRun
+    run: Subspace | SavedRun
+    """Where the iteration starts: from PCA, or from what a file holds."""
 
 
 def check_checkpoint(path: Any, settings: dict[str, Any]) -> None:
@@ -89,7 +89,7 @@ class Checkpoint:
                 raise ValueError("width")
             of_fit = replace(penalty, gamma=saved.gamma)
             with np.errstate(all="ignore"):
-                refuse_damaged(saved.run, saved.solver, of_fit, size, saved.width)
+                refuse_damaged(arrays, saved.solver, of_fit, size, saved.width)
         except ValueError as error:
             raise _not_a_checkpoint(self.path) from error
         return saved
@@ -100,8 +100,8 @@ class Checkpoint:
         with np.errstate(all="ignore"):
             return self.sketch.same_as(stored, SAME)
 
-    def save(self, fit: SavedFit) -> None:
-        """Replace the file, as a whole."""
+    def save(self, fit: SavedFit, run: SavedRun) -> None:
+        """Replace the file, as a whole, by what it takes to resume the fit from here."""
         moments = self.sketch.moments
         header = {
             "layout": LAYOUT,
@@ -118,7 +118,7 @@ class Checkpoint:
                 "sum_of_squares": moments.sum_of_squares,
                 "products": self.sketch.products,
                 "penalised": self.penalised,
-                **fit.run,
+                **run,
             }
             np.savez(stream, **arrays)
 

@@ -2,7 +2,7 @@
 
 All of it is one mechanism, a penalty weight per feature and a group per feature: weight 0 keeps a
 feature, infinity never does. `read_control` turns what the user wrote, by name or by index, into
-those two arrays; `ControlledSelector` ranks and counts accordingly.
+those two arrays, a `FeatureControl`, which orders and counts features accordingly.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,12 +15,9 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.data.wording import closest, listed
 from keepers.exceptions import ParameterError, shortened
 from keepers.linalg.ordering import best_first, levels
-from keepers.selectors.ranking import RankingSelector, TopFeatures
-from keepers.selectors.settings import check_feature_count, count_features, is_real, is_whole
-from keepers.selectors.table import FittedTable
+from keepers.selectors.fitted_table import FittedTable
+from keepers.selectors.parameters import count_features, is_real, is_whole
 from keepers.solvers.penalty import RowPenalty, group_costs
-
-__all__ = ["ControlledSelector", "FeatureControl", "check_control", "read_control"]
 
 # Past this the eigenproblems of the dense solver lose the digits that tell the other rows apart.
 LARGEST_WEIGHT = 1e6
@@ -45,7 +42,7 @@ class FeatureControl:
         """Columns that are never kept."""
         return np.isinf(self.weights)
 
-    def allowed(self, table: FittedTable) -> FittedTable:
+    def restrict(self, table: FittedTable) -> FittedTable:
         """The table without the columns that are never kept."""
         never = self.never
         if not never.any():
@@ -56,7 +53,7 @@ class FeatureControl:
                 f"At least one column that varies must be left to choose from; all "
                 f"{len(table.usable)} of them are never to be kept. Take some out of never_keep."
             )
-        return table.restricted(rows)
+        return table.restrict(rows)
 
     def penalty(self, gamma: float, p: float, eps: float, columns: IndexArray) -> RowPenalty:
         """The penalty on the rows of W that belong to these columns."""
@@ -115,40 +112,6 @@ class FeatureControl:
         return count
 
 
-class ControlledSelector(RankingSelector):
-    """A selector whose user may decide on some features; ends its fit in `_store_controlled`."""
-
-    def _store_controlled(
-        self, scores: FloatArray, table: FittedTable, control: FeatureControl
-    ) -> None:
-        """Set ``scores_``, ``ranking_``, ``support_`` and ``penalty_weights_``."""
-        self.scores_ = scores.astype(table.dtype, copy=False)
-        self.penalty_weights_ = control.weights
-        self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)
-        order = control.order(scores, table)
-        self._store_order(order, table, control.must, control.never)
-
-    def top(self, k: int | float | None = None) -> TopFeatures:
-        """The k best features, whatever number the selector was made with; nothing is refitted.
-
-        Parameters
-        ----------
-        k : int, float in (0, 1] or None
-            How many features, or which share of those that may be kept. None: as many as the
-            selector keeps. More than may be kept is an error.
-
-        Returns
-        -------
-        TopFeatures
-            ``indices``, ``names`` and ``scores``, best first; features always kept come first.
-        """
-        weights = getattr(self, "penalty_weights_", None)
-        if k is not None and weights is not None:
-            check_feature_count(k, name="k")
-            k = FeatureControl(weights, None).count(k, "k")
-        return super().top(k)
-
-
 def read_control(
     n_features: int,
     names: Any = None,
@@ -163,20 +126,20 @@ def read_control(
         return FeatureControl(np.ones(n_features), None)
     columns = _Columns(n_features, names)
     weights = _read_weights(penalty_weights, columns)
-    must = columns.marked("must_keep", must_keep)
-    never = columns.marked("never_keep", never_keep)
+    must = columns.mask("must_keep", must_keep)
+    never = columns.mask("never_keep", never_keep)
     both = np.flatnonzero(must & never)
     if len(both):
         raise ParameterError(
             "A feature cannot be in must_keep and in never_keep; these are in both: "
-            f"{columns.listed(both)}. Take them out of one."
+            f"{columns.names_of(both)}. Take them out of one."
         )
     for name, mask, weight in (("must_keep", must, 0.0), ("never_keep", never, np.inf)):
         clash = np.flatnonzero(mask & (weights != 1.0) & (weights != weight))
         if len(clash):
             raise ParameterError(
                 f"{name} means a penalty weight of {weight:g}; penalty_weights gives "
-                f"{weights[clash[0]]:g} to {columns.listed(clash[:1])}. Leave it out of one."
+                f"{weights[clash[0]]:g} to {columns.names_of(clash[:1])}. Leave it out of one."
             )
         weights[mask] = weight
     labels = _read_groups(groups, columns)
@@ -232,7 +195,7 @@ class _Columns:
     def find(self, setting: str, feature: Any) -> int:
         """The position of one feature; ``setting`` is named in what is raised."""
         if isinstance(feature, str):
-            return self._named(setting, feature)
+            return self._find_name(setting, feature)
         if not is_whole(feature):
             raise ParameterError(
                 f"{setting} must hold names or indices of features; got {shortened(feature)} among "
@@ -245,7 +208,7 @@ class _Columns:
             )
         return int(feature)
 
-    def _named(self, setting: str, name: str) -> int:
+    def _find_name(self, setting: str, name: str) -> int:
         if self.names is None:
             raise ParameterError(
                 f"Names in {setting} need an X with column names, all of them strings; got "
@@ -275,7 +238,7 @@ class _Columns:
             )
         return [self.find(setting, feature) for feature in features]
 
-    def marked(self, setting: str, features: Any) -> BoolArray:
+    def mask(self, setting: str, features: Any) -> BoolArray:
         """A mask over the columns from a mask, a labelled mask, or a sequence of features."""
         mask = np.zeros(self.n_features, dtype=bool)
         if features is None:
@@ -297,7 +260,7 @@ class _Columns:
                 f"{setting} must have one entry per feature, {self.n_features}; got {len(values)}."
             )
 
-    def listed(self, positions: IndexArray) -> str:
+    def names_of(self, positions: IndexArray) -> str:
         """Names, or else indices, for a message."""
         return listed([str(at) if self.names is None else repr(self.names[at]) for at in positions])
 
@@ -325,7 +288,7 @@ class _UnknownColumns(_Columns):
     def check_length(self, setting: str, values: Any) -> None:
         """Any length may be right."""
 
-    def listed(self, positions: IndexArray) -> str:
+    def names_of(self, positions: IndexArray) -> str:
         """Features as the user wrote them."""
         written = list(self._numbers)
         return listed([repr(written[at]) for at in positions])
@@ -378,7 +341,7 @@ def _read_groups(given: Any, columns: _Columns) -> IndexArray | None:
         given = list(given)
         if not any(_is_collection(entry) for entry in given):
             columns.check_length("groups", given)
-            return _numbered(given)
+            return _number_groups(given)
     members = list(given.values()) if isinstance(given, Mapping) else given
     if not isinstance(members, list):
         raise ParameterError(
@@ -390,17 +353,17 @@ def _read_groups(given: Any, columns: _Columns) -> IndexArray | None:
         for position in columns.find_all("groups", group):
             if labels.setdefault(position, number) != number:
                 raise ParameterError(
-                    f"Groups must not overlap; {columns.listed(np.array([position]))} is in more "
+                    f"Groups must not overlap; {columns.names_of(np.array([position]))} is in more "
                     "than one of them."
                 )
-    return _numbered([labels.get(position) for position in range(columns.n_features)])
+    return _number_groups([labels.get(position) for position in range(columns.n_features)])
 
 
 def _is_collection(value: Any) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, (str, bytes))
 
 
-def _numbered(labels: list[Any]) -> IndexArray | None:
+def _number_groups(labels: list[Any]) -> IndexArray | None:
     """Equal labels -> equal numbers; None and NaN stand for a feature of no group."""
     first: dict[Any, int] = {}
     numbers = []
@@ -418,13 +381,13 @@ def _is_missing(label: Any) -> bool:
 
 
 def _refuse_half_kept_groups(weights: FloatArray, groups: IndexArray, columns: _Columns) -> None:
-    """A group lives or dies as a whole: either all of its members are always kept or none."""
+    """A group is kept as a whole: all of its members are always kept, or none."""
     free = np.bincount(groups, weights == 0.0) > 0
     paid = np.bincount(groups, (weights > 0.0) & np.isfinite(weights)) > 0
     split = np.flatnonzero((free & paid)[groups] & (weights == 0.0))
     if len(split):
         raise ParameterError(
             "The features of a group are kept together: all of them are always kept (weight 0) or "
-            f"none; only a part of its group is: {columns.listed(split[:1])}. Add the others to "
+            f"none; only a part of its group is: {columns.names_of(split[:1])}. Add the others to "
             "must_keep, or take this one out of the group."
         )

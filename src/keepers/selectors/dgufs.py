@@ -1,26 +1,25 @@
 """DGUFS as a scikit-learn selector."""
 
-import warnings
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
-import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import FloatArray
-from keepers.exceptions import ConvergenceWarning, DataWarning, ParameterError, shortened
+from keepers.exceptions import ConvergenceWarning, ParameterError, shortened, warn_caller
 from keepers.linalg.proximal import row_norms
+from keepers.selectors.fitted_table import Table
 from keepers.selectors.memory import refuse_past_memory
-from keepers.selectors.neighbours import binary_graph, cap_neighbors
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import (
+from keepers.selectors.neighbours import binary_graph
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
+    cap_clusters,
+    cap_neighbors,
     check_choice,
     check_count,
     check_positive,
-    count_features,
 )
-from keepers.selectors.table import read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.dgufs import (
     RUNAWAY,
     ADMMResult,
@@ -31,13 +30,12 @@ from keepers.solvers.dgufs import (
     solve_bcd,
 )
 
-__all__ = ["DGUFS"]
-
-# n x n and n x d arrays alive at once, work space of the eigenproblem included.
+# n x n and n x d arrays held at once, work space of the eigenproblem included.
 ADMM_SQUARES, ADMM_TABLES = 10, 8
 BCD_SQUARES = 4
 
 
+@dataclass(eq=False, repr=False)
 class DGUFS(RankingSelector):
     """Dependence guided unsupervised feature selection.
 
@@ -102,13 +100,18 @@ class DGUFS(RankingSelector):
     n_iter_ : int
         Passes made.
     converged_ : bool
-        Whether the selection settled ("bcd"), or the constraints held to 5e-7 ("admm").
+        Whether the selection converged ("bcd"), or the constraints held to 5e-7 ("admm").
     n_clusters_ : int
         The number of clusters used.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
+
+    See Also
+    --------
+    EUFS : Clusters and features by a factorisation.
+    SPCAFS : One fit serves every number of features.
 
     Examples
     --------
@@ -124,36 +127,23 @@ class DGUFS(RankingSelector):
     depends_on_k = True
     why_not_sparse = "its kernels are those of centred columns, which have no zeros."
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_clusters: int = 5,
-        n_neighbors: int = 5,
-        alpha: float = 10.0,
-        beta: float = 0.5,
-        solver: str = "bcd",
-        max_iter: int = 100,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.beta = beta
-        self.solver = solver
-        self.max_iter = max_iter
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    alpha: float = 10.0
+    beta: float = 0.5
+    solver: str = "bcd"
+    max_iter: int = 100
+    max_correlation: float | None = None
+    random_state: Seed = None
 
-    def _fit(self, X: Any) -> None:
-        self._check_parameters()
-        table = read_table(self, X)
-        values = np.asarray(table.X, dtype=np.float64)
+    def score_features(self, table: Table) -> FloatArray:
+        """Scores of the features selected above those of all others."""
+        values = table.in_double()
         n_samples, n_usable = values.shape
-        n_selected = min(count_features(self.n_features_to_select, table.n_features), n_usable)
-        n_clusters = self._cap_clusters(n_samples)
+        n_selected = min(self.n_features_to_select_, n_usable)
+        n_clusters = cap_clusters(self.n_clusters, n_samples)
         self._refuse_past_memory(n_samples, n_usable, n_clusters)
         graph = binary_graph(values, cap_neighbors(self.n_neighbors, n_samples))
         result: ADMMResult | BCDResult
@@ -168,26 +158,17 @@ class DGUFS(RankingSelector):
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.n_clusters_ = n_clusters
-        self._store_ranking(table.spread(scores), table)
+        return table.to_all_columns(scores)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_choice("solver", self.solver, ("bcd", "admm"))
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
         check_positive("alpha", self.alpha, hint="The paper's grid is 10 to 1e5.")
         check_positive("beta", self.beta, at_most=1.0)
         check_count("max_iter", self.max_iter)
-
-    def _cap_clusters(self, n_samples: int) -> int:
-        if self.n_clusters <= n_samples:
-            return self.n_clusters
-        warnings.warn(
-            f"n_clusters={self.n_clusters} needs as many samples; X has {n_samples}, so "
-            f"{n_samples} are used.",
-            DataWarning,
-            stacklevel=4,
-        )
-        return n_samples
 
     def _refuse_past_memory(self, n_samples: int, n_usable: int, n_clusters: int) -> None:
         if self.solver == "admm":
@@ -201,19 +182,21 @@ class DGUFS(RankingSelector):
     def _solve_bcd(
         self, X: FloatArray, graph: sp.csr_array, n_selected: int, n_clusters: int
     ) -> BCDResult:
-        rng = self._generator()
+        rng = self.random_generator()
         result = solve_bcd(
             X, graph, n_selected, n_clusters, beta=self.beta, max_iter=self.max_iter, rng=rng
         )
         if result.period > 1:
-            self._warn_unsettled(
-                f"The selection goes round {result.period} choices and will not settle; the last "
-                "of them is kept. Another beta or n_clusters may help."
+            warn_caller(
+                f"The selection cycles through {result.period} choices and will not converge; the "
+                "last of them is kept. Another beta or n_clusters may help.",
+                ConvergenceWarning,
             )
         elif not result.converged:
-            self._warn_unsettled(
+            warn_caller(
                 f"The selection was still changing after max_iter={self.max_iter} passes. Raise "
-                "max_iter."
+                "max_iter.",
+                ConvergenceWarning,
             )
         return result
 
@@ -228,17 +211,16 @@ class DGUFS(RankingSelector):
                 "larger (the paper's grid is 10 to 1e5), or use solver='bcd'."
             )
         if result.L.rank == 0:
-            self._warn_unsettled(
+            warn_caller(
                 "solver='admm' never left L = 0, so the selected features are simply those of "
-                "smallest norm. solver='bcd' solves the same model."
+                "smallest norm. solver='bcd' solves the same model.",
+                ConvergenceWarning,
             )
         elif not result.converged:
-            self._warn_unsettled(
+            warn_caller(
                 f"solver='admm' did not meet its constraints in max_iter={self.max_iter} "
                 "iterations; the released program stops at 100 as well. solver='bcd' solves the "
-                "same model."
+                "same model.",
+                ConvergenceWarning,
             )
         return result
-
-    def _warn_unsettled(self, message: str) -> None:
-        warnings.warn(message, ConvergenceWarning, stacklevel=5)

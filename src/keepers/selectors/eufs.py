@@ -1,7 +1,7 @@
 """EUFS as a scikit-learn selector."""
 
 import warnings
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -9,31 +9,32 @@ from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.utils import check_random_state
 
 from keepers._protocols import FloatArray
-from keepers.exceptions import ConvergenceWarning, DataWarning
+from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
 from keepers.linalg.graph import laplacian
 from keepers.linalg.proximal import row_norms
-from keepers.selectors.neighbours import cap_neighbors, heat_graph
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import (
+from keepers.selectors.fitted_table import Table
+from keepers.selectors.neighbours import heat_graph
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
-    check_choice,
+    cap_neighbors,
+    check_bandwidth,
     check_count,
     check_positive,
+    check_positive_or_scale,
 )
-from keepers.selectors.table import read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.eufs import EUFSResult, Start, solve_eufs, start_from_labels, vanishing_alpha
-
-__all__ = ["EUFS"]
 
 ALPHA_SCALE = 0.3
 # The split E = X - UV' usually holds to four digits after 300 iterations; worse than this, they
 # were too few.
-UNSETTLED = 1e-2
+INEXACT = 1e-2
 # Scores this far below the others count as zero, and may still carry an order.
 BELOW_ALL = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class EUFS(RankingSelector):
     """Embedded unsupervised feature selection: clustering with row-sparse cluster centres.
 
@@ -106,12 +107,17 @@ class EUFS(RankingSelector):
         The weight used.
     n_clusters_ : int
         The number of clusters used.
-    n_live_ : int
+    n_active_ : int
         Rows of V that are not zero.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
+
+    See Also
+    --------
+    UDFS : Row-sparse as well, without clusters.
+    DGUFS : Clusters and features by their dependence.
 
     Examples
     --------
@@ -124,38 +130,24 @@ class EUFS(RankingSelector):
 
     why_not_sparse = "its residual X - U V' has no zeros."
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_clusters: int = 5,
-        n_neighbors: int = 5,
-        alpha: float | str = "scale",
-        beta: float = 0.1,
-        max_iter: int = 300,
-        tol: float = 1e-6,
-        bandwidth: float | None = None,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.beta = beta
-        self.max_iter = max_iter
-        self.tol = tol
-        self.bandwidth = bandwidth
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    alpha: float | str = "scale"
+    beta: float = 0.1
+    max_iter: int = 300
+    tol: float = 1e-6
+    bandwidth: float | None = None
+    max_correlation: float | None = None
+    random_state: Seed = None
 
-    def _fit(self, X: Any) -> None:
-        self._check_parameters()
-        table = read_table(self, X)
+    def score_features(self, table: Table) -> FloatArray:
+        """Row norms of V, and an order among rows at zero below them."""
         # In one layout: the iteration amplifies what rounding makes of another.
         values = np.ascontiguousarray(table.X, dtype=np.float64)
         random = check_random_state(self.random_state)
-        n_neighbors = cap_neighbors(self.n_neighbors, values.shape[0])
+        n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
         rng = np.random.default_rng(random.randint(2**31 - 1))
         graph = heat_graph(values, n_neighbors, self.bandwidth, rng)
         start = self._start(values, random)
@@ -173,7 +165,7 @@ class EUFS(RankingSelector):
         )
         norms = row_norms(result.V)
         self._warn_of_outcome(result, alpha, norms)
-        self.components_ = table.spread(result.V.T)
+        self.components_ = table.to_all_columns(result.V.T)
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
@@ -181,23 +173,19 @@ class EUFS(RankingSelector):
         self.indicator_gap_ = result.indicator_gap
         self.alpha_ = float(alpha)
         self.n_clusters_ = start.U.shape[1]
-        self.n_live_ = int(np.count_nonzero(norms))
-        scores = _scores(norms, result.last_norms, result.pulls)
-        self._store_ranking(table.spread(scores), table)
+        self.n_active_ = int(np.count_nonzero(norms))
+        return table.to_all_columns(_scores(norms, result.last_norms, result.pulls))
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
-        if isinstance(self.alpha, str):
-            check_choice("alpha", self.alpha, ("scale",), "Or give a number > 0.")
-        else:
-            check_positive("alpha", self.alpha, hint="alpha='scale' adapts it to the data.")
+        check_positive_or_scale("alpha", self.alpha)
         check_positive("beta", self.beta, zero=True)
         check_count("max_iter", self.max_iter)
         check_positive("tol", self.tol, zero=True)
-        if self.bandwidth is not None:
-            hint = "None takes the mean distance between samples."
-            check_positive("bandwidth", self.bandwidth, hint=hint)
+        check_bandwidth(self.bandwidth)
 
     def _start(self, X: FloatArray, random: np.random.RandomState) -> Start:
         """U and V of the k-means clusters."""
@@ -208,36 +196,33 @@ class EUFS(RankingSelector):
             labels = KMeans(n_clusters, n_init=10, random_state=random).fit(X).labels_
         found, labels = np.unique(labels, return_inverse=True)
         if len(found) < self.n_clusters:
-            warnings.warn(
+            warn_caller(
                 f"n_clusters={self.n_clusters} needs as many distinct samples; k-means found "
                 f"{len(found)} clusters in the {X.shape[0]} there are, and {len(found)} are used.",
                 DataWarning,
-                stacklevel=4,
             )
         return start_from_labels(X, labels, len(found))
 
     def _warn_of_outcome(self, result: EUFSResult, alpha: float, norms: FloatArray) -> None:
-        if not result.converged and result.residual > UNSETTLED:
-            warnings.warn(
+        if not result.converged and result.residual > INEXACT:
+            warn_caller(
                 f"After max_iter={self.max_iter} iterations U V' + E still differs from X by "
                 f"{result.residual:.2g} of its largest entry. Raise max_iter; 300 is usual.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         elif not norms.any():
-            warnings.warn(
+            warn_caller(
                 f"All rows of V vanished with alpha={alpha:.3g}. The features are ranked by the "
                 "last norm their row had, then by how near it came to having one. Lower alpha "
                 "(alpha='scale' adapts it to the data) or raise n_clusters.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
 
 def _scores(norms: FloatArray, last_norms: FloatArray, pulls: FloatArray) -> FloatArray:
     """Row norms of V; rows at zero below all others, by their last norm, then by their pull."""
-    live = norms > 0
+    active = norms > 0
     largest = max(last_norms.max(), np.finfo(np.float64).tiny)
     among_zeros = np.where(last_norms > 0, 0.5 + 0.5 * last_norms / largest, 0.5 * pulls)
-    ceiling = BELOW_ALL * norms[live].min() if live.any() else 1.0
-    return np.where(live, norms, ceiling * among_zeros)
+    ceiling = BELOW_ALL * norms[active].min() if active.any() else 1.0
+    return np.where(active, norms, ceiling * among_zeros)

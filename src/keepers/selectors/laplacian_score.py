@@ -1,23 +1,24 @@
 """The Laplacian score as a scikit-learn selector."""
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
-from keepers.selectors.neighbours import binary_graph, cap_neighbors, heat_graph
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import (
+from keepers._protocols import FloatArray
+from keepers.selectors.fitted_table import Table
+from keepers.selectors.neighbours import binary_graph, heat_graph
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
+    cap_neighbors,
+    check_bandwidth,
     check_choice,
     check_count,
     check_flag,
-    check_positive,
 )
-from keepers.selectors.table import read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.laplacian_score import WORST_SCORE, laplacian_scores
 
-__all__ = ["LaplacianScore"]
 
-
+@dataclass(eq=False, repr=False)
 class LaplacianScore(RankingSelector):
     """Unsupervised feature selection by smoothness over a neighbour graph.
 
@@ -68,6 +69,11 @@ class LaplacianScore(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    MCFS : Regresses eigenvectors of the same graph, so that copies do not pile up.
+    SPCAFS : Looks at all features together, without a graph.
+
     Examples
     --------
     >>> from keepers import LaplacianScore, datasets
@@ -79,44 +85,33 @@ class LaplacianScore(RankingSelector):
     True
     """
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_neighbors: int = 5,
-        weights: str = "heat",
-        bandwidth: float | None = None,
-        self_loops: bool = False,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.bandwidth = bandwidth
-        self.self_loops = self_loops
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_neighbors: int = 5
+    weights: str = "heat"
+    bandwidth: float | None = None
+    self_loops: bool = False
+    max_correlation: float | None = None
+    random_state: Seed = None
 
-    def _fit(self, X: Any) -> None:
-        self._check_parameters()
-        table = read_table(self, X)
-        n_neighbors = cap_neighbors(self.n_neighbors, table.X.shape[0])
+    def score_features(self, table: Table) -> FloatArray:
+        """Minus the Laplacian scores."""
+        n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
         if self.weights == "binary":
             graph = binary_graph(table.X, n_neighbors, self_loops=self.self_loops)
         else:
-            rng = self._generator()
+            rng = self.random_generator()
             graph = heat_graph(
                 table.X, n_neighbors, self.bandwidth, rng, self_loops=self.self_loops
             )
         result = laplacian_scores(graph, table.X)
-        self.laplacian_scores_ = table.spread(result.scores, fill=WORST_SCORE)
-        self._store_ranking(0.0 - self.laplacian_scores_, table)
+        self.laplacian_scores_ = table.to_all_columns(result.scores, fill=WORST_SCORE)
+        return 0.0 - self.laplacian_scores_
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_count("n_neighbors", self.n_neighbors)
         check_choice("weights", self.weights, ("heat", "binary"))
-        if self.bandwidth is not None:
-            hint = "None takes the mean distance between samples."
-            check_positive("bandwidth", self.bandwidth, hint=hint)
+        check_bandwidth(self.bandwidth)
         check_flag("self_loops", self.self_loops)

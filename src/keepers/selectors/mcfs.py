@@ -1,28 +1,27 @@
 """MCFS as a scikit-learn selector."""
 
-import warnings
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
-from keepers.exceptions import ConvergenceWarning, DataWarning
+from keepers._protocols import FloatArray
+from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
+from keepers.selectors.fitted_table import Table
 from keepers.selectors.memory import refuse_past_memory
-from keepers.selectors.neighbours import cap_neighbors, heat_graph
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import (
+from keepers.selectors.neighbours import heat_graph
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
+    cap_neighbors,
+    check_bandwidth,
     check_count,
     check_positive,
-    count_features,
 )
-from keepers.selectors.table import FittedTable, read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.mcfs import Embedding, MCFSResult, embed, solve_mcfs
 
-__all__ = ["MCFS"]
 
-
+@dataclass(eq=False, repr=False)
 class MCFS(RankingSelector):
     """Multi-cluster feature selection: sparse regressions of a spectral embedding.
 
@@ -87,6 +86,11 @@ class MCFS(RankingSelector):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    LaplacianScore : Scores features one by one on the same graph.
+    SPCAFS : One fit serves every number of features.
+
     Examples
     --------
     >>> from keepers import MCFS, datasets
@@ -100,62 +104,49 @@ class MCFS(RankingSelector):
 
     depends_on_k = True
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_clusters: int = 5,
-        n_neighbors: int = 5,
-        cardinality: int | None = None,
-        ridge: float = 1e-3,
-        bandwidth: float | None = None,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.cardinality = cardinality
-        self.ridge = ridge
-        self.bandwidth = bandwidth
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    cardinality: int | None = None
+    ridge: float = 1e-3
+    bandwidth: float | None = None
+    max_correlation: float | None = None
+    random_state: Seed = None
 
-    def _fit(self, X: Any) -> None:
-        self._check_parameters()
-        table = read_table(self, X)
-        values = _in_double(table.X)
-        n_samples = values.shape[0]
+    def score_features(self, table: Table) -> FloatArray:
+        """The largest coefficient of every feature."""
+        values = table.in_double()
         cardinality = self._count_nonzeros(table)
-        n_vectors = _cap_vectors(self.n_clusters, n_samples)
-        n_neighbors = cap_neighbors(self.n_neighbors, n_samples)
+        n_vectors = _cap_vectors(self.n_clusters, table.n_samples)
+        n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
         _refuse_large_gram(values.shape, cardinality, n_vectors)
-        rng = self._generator()
+        rng = self.random_generator()
         graph = heat_graph(values, n_neighbors, self.bandwidth, rng)
         embedding = embed(graph, n_vectors, rng)
         result = solve_mcfs(values, embedding.Y, cardinality, float(self.ridge))
         _warn_of_shortfalls(embedding, result, cardinality)
-        self.coef_ = table.spread(result.coef)
+        self.coef_ = table.to_all_columns(result.coef)
         self.embedding_ = embedding.Y
         self.eigenvalues_ = np.maximum(1.0 - embedding.mu, 0.0)
         self.cardinality_ = cardinality
         self.n_iter_ = int(result.n_knots.sum())
         self.converged_ = embedding.converged
-        self._store_ranking(table.spread(result.scores), table)
+        return table.to_all_columns(result.scores)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
         check_positive("ridge", self.ridge, zero=True)
         if self.cardinality is not None:
             check_count("cardinality", self.cardinality, hint="None takes n_features_to_select.")
-        if self.bandwidth is not None:
-            hint = "None takes the mean distance between samples."
-            check_positive("bandwidth", self.bandwidth, hint=hint)
+        check_bandwidth(self.bandwidth)
 
-    def _count_nonzeros(self, table: FittedTable) -> int:
+    def _count_nonzeros(self, table: Table) -> int:
         """The cardinality meant, and no more than the columns that vary."""
-        wanted = count_features(self.n_features_to_select, table.n_features)
+        wanted = self.n_features_to_select_
         if self.cardinality is not None:
             wanted = check_count(
                 "cardinality",
@@ -166,18 +157,13 @@ class MCFS(RankingSelector):
         return min(wanted, len(table.usable))
 
 
-def _in_double(X: Any) -> Any:
-    return X.astype(np.float64, copy=False) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
-
-
 def _cap_vectors(n_clusters: int, n_samples: int) -> int:
     if n_clusters < n_samples:
         return n_clusters
-    warnings.warn(
+    warn_caller(
         f"n_clusters={n_clusters} needs at least {n_clusters + 1} samples; X has {n_samples}, so "
         f"{n_samples - 1} eigenvectors are used.",
         DataWarning,
-        stacklevel=4,
     )
     return n_samples - 1
 
@@ -192,17 +178,15 @@ def _refuse_large_gram(shape: tuple[int, int], cardinality: int, n_vectors: int)
 
 def _warn_of_shortfalls(embedding: Embedding, result: MCFSResult, cardinality: int) -> None:
     if not embedding.converged:
-        warnings.warn(
+        warn_caller(
             "The eigenvectors of the graph did not converge: it is long and thin, or its pieces "
             "are all but separate. The scores are rough; more neighbours may help.",
             ConvergenceWarning,
-            stacklevel=4,
         )
     if result.n_short:
-        warnings.warn(
+        warn_caller(
             f"{result.n_short} of {len(result.coef)} regressions ended before they had "
             f"{cardinality} non-zero coefficients: the columns of X are dependent beyond that. "
             "Lower cardinality or raise ridge.",
             DataWarning,
-            stacklevel=4,
         )

@@ -1,16 +1,13 @@
-"""Refusing, with the number, work that would not fit in memory."""
+"""How much memory there is, and a refusal, with the number, of work that does not fit."""
 
-import os
 from typing import Any
 
-from keepers.data.limits import as_n_bytes
+from keepers.data.limits import as_n_bytes, physical_memory
 from keepers.exceptions import DataError
-
-__all__ = ["memory_budget", "refuse_past_memory"]
+from keepers.linalg.streamed import Budget
 
 # Where neither the user nor the platform tells.
 _DEFAULT_BUDGET = 4e9
-
 
 OTHERWISE = (
     "Fit it on a sample of the rows or a first selection of the columns, or use SPCAFS, whose "
@@ -20,24 +17,27 @@ OTHERWISE = (
 
 def refuse_past_memory(method: str, what: str, n_bytes: float, way_out: str = OTHERWISE) -> None:
     """Raise if ``n_bytes`` exceeds the memory of this machine; say how much and for what."""
-    available = _physical_memory()
-    if n_bytes > available:
+    available = physical_memory()
+    if available is not None and n_bytes > available:
         raise DataError(
             f"{method} needs about {n_bytes / 1e9:.1f} GB for {what}, more than the "
             f"{available / 1e9:.1f} GB of this machine. {way_out}"
         )
 
 
-def memory_budget(limit: Any) -> float:
-    """The user's limit in bytes; None is a quarter of the machine's memory."""
+def refuse_quadratic_form(method: str, n_samples: int, n_features: int) -> None:
+    """Refuse if M does not fit in memory: with a factor, or as four thin factors for d > n."""
+    if n_features <= n_samples:
+        what = f"two {n_features} x {n_features} matrices"
+        refuse_past_memory(method, what, 16.0 * n_features**2)
+    else:
+        what = f"four {n_samples} x {n_features} tables"
+        refuse_past_memory(method, what, 32.0 * n_samples * n_features)
+
+
+def memory_budget(limit: Any) -> Budget:
+    """The user's limit; None is a quarter of the machine's memory."""
     if limit is not None:
-        return float(as_n_bytes(limit, "memory_limit"))
-    memory = _physical_memory()
-    return memory / 4 if memory < float("inf") else _DEFAULT_BUDGET
-
-
-def _physical_memory() -> float:
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return float("inf")  # a platform that does not tell; the allocation will
+        return Budget(float(as_n_bytes(limit, "memory_limit")))
+    memory = physical_memory()
+    return Budget(_DEFAULT_BUDGET if memory is None else memory / 4)

@@ -5,9 +5,7 @@ off by rounding, so every pair that could be among the nearest is a candidate. D
 then decide, and distances that agree to rounding are ties, which go to the lowest index.
 """
 
-import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,19 +13,11 @@ import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.exceptions import DataWarning, ParameterError
+from keepers.exceptions import DataWarning, ParameterError, warn_caller
 from keepers.linalg.graph import NeighbourList, graph_defect, heat_weights, union_graph
 from keepers.linalg.moments import row_blocks
-from keepers.selectors.settings import check_count, check_positive
-
-__all__ = [
-    "binary_graph",
-    "cap_neighbors",
-    "heat_graph",
-    "mean_distance",
-    "nearest_neighbours",
-    "warn_of_defect",
-]
+from keepers.linalg.storage import by_rows
+from keepers.selectors.parameters import check_bandwidth, check_count
 
 # Cai's rule: past this many samples the mean distance is taken over a random sample of them. Up to
 # it, the matrix of all distances is formed once and serves the neighbours as well.
@@ -35,31 +25,35 @@ BANDWIDTH_SAMPLES = 3000
 _CACHED_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
 class _Points:
-    """The samples, made ready for distances."""
+    """The samples, made ready for distances, in an array or a CSR matrix."""
 
-    X: Any
-    centred: Any
-    """Centred if dense: the expansion keeps its digits when |x| is not large beside |x - y|."""
-    squared_norms: FloatArray
+    def __init__(self, X: Any) -> None:
+        self.is_sparse = bool(sp.issparse(X))
+        if self.is_sparse:
+            self.X = self.centred = sp.csr_array(X, dtype=np.float64)
+        else:
+            self.X = np.asarray(X, dtype=np.float64)
+            # The expansion keeps its digits when |x| is not large beside |x - y|.
+            self.centred = self.X - self.X.mean(axis=0)
+        self.n_samples, n_features = self.X.shape
+        self.squared_norms = self._row_squares(self.centred)
+        # Bound on the error of the expansion, relative to |x|^2 + |y|^2, and of a sum of squared
+        # differences, relative to the sum.
+        self.rounding = (n_features + 4) * float(np.finfo(np.float64).eps)
 
-    @property
-    def n_samples(self) -> int:
-        return int(self.X.shape[0])
+    def _row_squares(self, rows: Any) -> FloatArray:
+        if self.is_sparse:
+            return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+        return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
-    @property
-    def rounding(self) -> float:
-        """Bound on the error of the expansion, relative to |x|^2 + |y|^2, and of a sum of squared
-        differences, relative to the sum.
-        """
-        return (self.X.shape[1] + 4) * float(np.finfo(np.float64).eps)
+    def _products(self, rows: Any) -> FloatArray:
+        products = self.centred[rows] @ self.centred.T
+        return np.asarray(products.toarray() if self.is_sparse else products)
 
     def squared_distances(self, rows: Any) -> FloatArray:
         """Of some samples (slice or indices) to all of them, by expansion."""
-        products = self.centred[rows] @ self.centred.T
-        squared = products.toarray() if sp.issparse(products) else products
-        return self._expanded(squared, rows)
+        return self._expand(self._products(rows), rows)
 
     def squared_distance_blocks(self) -> Iterator[tuple[IndexArray, FloatArray]]:
         """Of all samples to all of them, some rows at a time; for tables with few samples.
@@ -67,12 +61,11 @@ class _Points:
         One symmetric product is half the work of the products block by block, and what is done
         with a block that fits in a cache costs a fraction of what it would on the whole.
         """
-        products = self.centred @ self.centred.T
-        products = products.toarray() if sp.issparse(products) else products
+        products = self._products(slice(None))
         for rows in row_blocks(self.n_samples, self.n_samples, _CACHED_BYTES):
-            yield np.arange(self.n_samples)[rows], self._expanded(products[rows], rows)
+            yield np.arange(self.n_samples)[rows], self._expand(products[rows], rows)
 
-    def _expanded(self, squared: FloatArray, rows: Any) -> FloatArray:
+    def _expand(self, squared: FloatArray, rows: Any) -> FloatArray:
         """|x|^2 - 2xy + |y|^2 from the products xy, in place; never negative, zero to itself."""
         squared *= -2.0
         squared += self.squared_norms
@@ -85,22 +78,8 @@ class _Points:
         """|x - y| for a list of pairs, by differences."""
         squared = np.empty(len(first))
         for pairs in row_blocks(len(first), self.X.shape[1]):
-            if sp.issparse(self.X):
-                gaps = self.X[first[pairs]] - self.X[second[pairs]]
-                squared[pairs] = np.asarray(gaps.multiply(gaps).sum(axis=1)).ravel()
-            else:
-                gaps = self.X[first[pairs]] - self.X[second[pairs]]
-                squared[pairs] = np.einsum("ij,ij->i", gaps, gaps)
+            squared[pairs] = self._row_squares(self.X[first[pairs]] - self.X[second[pairs]])
         return np.sqrt(squared)
-
-
-def _points(X: Any) -> _Points:
-    if sp.issparse(X):
-        rows = sp.csr_array(X, dtype=np.float64)
-        return _Points(rows, rows, np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
-    values = np.asarray(X, dtype=np.float64)
-    centred = values - values.mean(axis=0)
-    return _Points(values, centred, np.einsum("ij,ij->i", centred, centred))
 
 
 def nearest_neighbours(X: Any, n_neighbors: int, *, spare: int = 1) -> NeighbourList:
@@ -110,14 +89,14 @@ def nearest_neighbours(X: Any, n_neighbors: int, *, spare: int = 1) -> Neighbour
     need not come first. At most n_samples - ``spare`` neighbours can be asked for.
     """
     _check_neighbors(n_neighbors, X.shape[0], spare)
-    points = _points(X)
+    points = _Points(X)
     if points.n_samples > BANDWIDTH_SAMPLES:
-        return _searched_neighbours(points, n_neighbors)
+        return _search_neighbours(points, n_neighbors)
     pairs = [
         _candidates(points, rows, squared, n_neighbors)
         for rows, squared in points.squared_distance_blocks()
     ]
-    return _first_of_each(points, n_neighbors, *_joined(pairs))
+    return _first_of_each(points, n_neighbors, *_concatenate(pairs))
 
 
 def _check_neighbors(n_neighbors: Any, n_samples: int, spare: int = 1) -> None:
@@ -129,7 +108,7 @@ def _check_neighbors(n_neighbors: Any, n_samples: int, spare: int = 1) -> None:
     )
 
 
-def _joined(pairs: list[tuple[IndexArray, IndexArray]]) -> tuple[IndexArray, IndexArray]:
+def _concatenate(pairs: list[tuple[IndexArray, IndexArray]]) -> tuple[IndexArray, IndexArray]:
     """Lists of pairs, one after the other."""
     first, second = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
     return first, second
@@ -140,12 +119,12 @@ def _candidates(
 ) -> tuple[IndexArray, IndexArray]:
     """Pairs that are among the nearest, or could be but for the rounding of the expansion."""
     squared[np.arange(len(rows)), rows] = np.inf
-    reach = _with_rounding(points, rows, _bound_of_nearest(squared, n_neighbors))
+    reach = _add_rounding(points, rows, _bound_of_nearest(squared, n_neighbors))
     which, second = np.nonzero(squared <= reach[:, np.newaxis])
     few = squared[which, second]
     order = np.lexsort((few, which))
     starts = np.searchsorted(which, np.arange(len(rows)))
-    reach = _with_rounding(points, rows, few[order[starts + n_neighbors - 1]])
+    reach = _add_rounding(points, rows, few[order[starts + n_neighbors - 1]])
     kept = few <= reach[which]
     return rows[which[kept]], second[kept]
 
@@ -163,7 +142,7 @@ def _bound_of_nearest(squared: FloatArray, n_neighbors: int) -> FloatArray:
     return np.asarray(np.partition(squared, n_neighbors - 1, axis=1)[:, n_neighbors - 1])
 
 
-def _with_rounding(points: _Points, rows: IndexArray, squared: FloatArray) -> FloatArray:
+def _add_rounding(points: _Points, rows: IndexArray, squared: FloatArray) -> FloatArray:
     """A bound that no pair within ``squared`` of these rows exceeds by rounding.
 
     An entry is off by at most ``rounding`` (|x|^2 + |y|^2), |y|^2 <= 2 |x|^2 + 2 |x - y|^2, and
@@ -193,7 +172,7 @@ def _first_of_each(
     return NeighbourList(second[chosen], distances[chosen])
 
 
-def _searched_neighbours(points: _Points, n_neighbors: int) -> NeighbourList:
+def _search_neighbours(points: _Points, n_neighbors: int) -> NeighbourList:
     """Through scikit-learn's search, and once more where it may have cut through a tie."""
     n_samples = points.n_samples
     everyone = np.arange(n_samples)
@@ -211,13 +190,13 @@ def _searched_neighbours(points: _Points, n_neighbors: int) -> NeighbourList:
     for block in row_blocks(len(rows), n_samples):
         squared = points.squared_distances(rows[block])
         pairs.append(_candidates(points, rows[block], squared, n_neighbors))
-    return _first_of_each(points, n_neighbors, *_joined(pairs))
+    return _first_of_each(points, n_neighbors, *_concatenate(pairs))
 
 
 def _may_miss_some(points: _Points, listed: NeighbourList, searched: FloatArray) -> BoolArray:
     """Samples for which one not found could be as near as the last one listed."""
     reach = listed.distances[:, -1] ** 2
-    return np.asarray(searched**2 <= _with_rounding(points, np.arange(points.n_samples), reach))
+    return np.asarray(searched**2 <= _add_rounding(points, np.arange(points.n_samples), reach))
 
 
 def mean_distance(X: Any, rng: np.random.Generator) -> float:
@@ -225,8 +204,8 @@ def mean_distance(X: Any, rng: np.random.Generator) -> float:
     n_samples = X.shape[0]
     if n_samples > BANDWIDTH_SAMPLES:
         rows = np.sort(rng.choice(n_samples, BANDWIDTH_SAMPLES, replace=False))
-        X = (X.tocsr() if sp.issparse(X) else X)[rows]
-    blocks = _points(X).squared_distance_blocks()
+        X = by_rows(X)[rows]
+    blocks = _Points(X).squared_distance_blocks()
     return sum(float(np.sqrt(squared).sum()) for _, squared in blocks) / X.shape[0] ** 2
 
 
@@ -239,19 +218,18 @@ def heat_graph(
     self_loops: bool = False,
 ) -> sp.csr_array:
     """The symmetric heat-kernel graph of the samples; None takes the mean distance as bandwidth."""
-    if bandwidth is not None:
-        check_positive("bandwidth", bandwidth, hint="None takes the mean distance between samples.")
+    check_bandwidth(bandwidth)
     if X.shape[0] > BANDWIDTH_SAMPLES:
         neighbours = nearest_neighbours(X, n_neighbors)
         width = mean_distance(X, rng) if bandwidth is None else bandwidth
     else:
         _check_neighbors(n_neighbors, X.shape[0])
-        points = _points(X)
+        points = _Points(X)
         total, pairs = 0.0, []
         for rows, squared in points.squared_distance_blocks():
             total += float(np.sqrt(squared).sum())
             pairs.append(_candidates(points, rows, squared, n_neighbors))
-        neighbours = _first_of_each(points, n_neighbors, *_joined(pairs))
+        neighbours = _first_of_each(points, n_neighbors, *_concatenate(pairs))
         width = total / X.shape[0] ** 2 if bandwidth is None else bandwidth
     if width == 0.0:
         raise ParameterError(
@@ -259,7 +237,7 @@ def heat_graph(
             "all samples are the same. Check that samples are rows."
         )
     graph = union_graph(neighbours, heat_weights(neighbours, width), self_loops=self_loops)
-    warn_of_defect(neighbours, graph, stacklevel=5)
+    warn_of_defect(neighbours, graph)
     return graph
 
 
@@ -267,31 +245,15 @@ def binary_graph(X: Any, n_neighbors: int, *, self_loops: bool = False) -> sp.cs
     """The symmetric graph of the samples with weight 1 on every edge."""
     neighbours = nearest_neighbours(X, n_neighbors)
     graph = union_graph(neighbours, self_loops=self_loops)
-    warn_of_defect(neighbours, graph, stacklevel=5)
+    warn_of_defect(neighbours, graph)
     return graph
 
 
-def cap_neighbors(n_neighbors: int, n_samples: int, *, spare: int = 1) -> int:
-    """``n_neighbors``, or all there are, with a warning, if the table has too few samples."""
-    check_count("n_neighbors", n_neighbors)
-    most = n_samples - spare
-    if n_neighbors <= most:
-        return n_neighbors
-    warnings.warn(
-        f"n_neighbors={n_neighbors} needs at least {n_neighbors + spare} samples; X has "
-        f"{n_samples}, so {most} neighbours are used.",
-        DataWarning,
-        stacklevel=4,
-    )
-    return most
-
-
-def warn_of_defect(neighbours: NeighbourList, graph: sp.csr_array, *, stacklevel: int = 4) -> None:
+def warn_of_defect(neighbours: NeighbourList, graph: sp.csr_array) -> None:
     """Warn, naming the cause, if the graph carries no information."""
     defect = graph_defect(neighbours, graph)
     if defect is not None:
-        warnings.warn(
+        warn_caller(
             f"The neighbour graph is degenerate: {defect}. The scores say little about X.",
             DataWarning,
-            stacklevel=stacklevel,
         )

@@ -1,29 +1,36 @@
 """What every selector shares: a ranking of the features, and the first k of it."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.data.in_memory import canonical_sparse
+from keepers.data import LabelledTable
+from keepers.data.dask_blocks import is_dask, selected_columns
+from keepers.linalg.correlation import unlike_the_better
 from keepers.linalg.ordering import best_first
-from keepers.linalg.redundancy import unlike_the_better
-from keepers.selectors.settings import (
+from keepers.selectors.fitted_table import (
+    FittedTable,
+    Table,
+    read_table,
+    refuse_other_columns,
+    sound_indices,
+    validate,
+)
+from keepers.selectors.parameters import (
+    FeatureCount,
     check_feature_count,
     check_max_correlation,
     check_seed,
     count_features,
 )
-from keepers.selectors.table import FittedTable
-
-__all__ = ["RankingSelector", "TopFeatures"]
 
 # With max_correlation, the walk down the ranking ends once so many unlike features were found, or
 # as many as are asked for: going on to the end takes time with the square of their number.
@@ -57,9 +64,17 @@ class TopFeatures:
 class RankingSelector(SelectorMixin, BaseEstimator):
     """A selector that scores every feature and keeps the best.
 
-    A subclass implements ``_fit(X)``: check its parameters, validate the data, solve, and end
-    with ``_store_ranking``. Nothing fitted stays behind if it is interrupted.
+    A method is a subclass that implements `score_features`, and extends `check_parameters` by the
+    rules of its own parameters. ``fit`` checks the parameters, reads the table, has its features
+    scored and stores the ranking; nothing fitted stays behind if it is interrupted.
+
+    See Also
+    --------
+    keepers.extending : Everything that a method of your own needs.
     """
+
+    n_features_to_select: FeatureCount
+    """A parameter of every selector."""
 
     why_not_sparse: ClassVar[str | None] = None
     """Set by methods that cannot take a sparse matrix: the reason, as a clause."""
@@ -74,9 +89,6 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     max_correlation: float | None = None
     """A parameter of every selector but `AllFeatures`."""
 
-    _column_names: np.ndarray | None = None
-    """Names for the columns of an X that has none, set by a caller that knows them."""
-
     def __sklearn_tags__(self) -> Tags:
         """CSR and CSC are welcome, unless the method says why not."""
         tags = super().__sklearn_tags__()
@@ -88,8 +100,9 @@ class RankingSelector(SelectorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix of shape (n_samples, n_features)
-            The table: one row a sample, one column a feature.
+        X : array, data frame, sparse matrix or LabelledTable of shape (n_samples, n_features)
+            The table: one row a sample, one column a feature. A `LabelledTable` is what
+            `keepers.datasets.open_table` returns; its labels are not looked at.
         y : ignored
             Present for API consistency; no method here looks at labels.
 
@@ -98,45 +111,79 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         self : object
             The fitted selector.
         """
-        return self._fitting(lambda: self._fit(X))
+        with self._fitting():
+            self._fit(X)
+        return self
 
-    def _fitting(self, work: Callable[[], None]) -> Self:
-        """Do the work of a fit; nothing fitted before or half fitted stays behind."""
+    def _fit(self, X: Any) -> None:
+        table = read_table(self, X)
+        # Refused before any work. A method may depend on it.
+        self.n_features_to_select_ = count_features(self.n_features_to_select, table.n_features)
+        self._store_ranking(self.score_features(table), table)
+
+    def score_features(self, table: Table) -> FloatArray:
+        """A score for every feature of a table: what a method is.
+
+        Parameters
+        ----------
+        table : Table
+            The columns that vary, with their moments. ``n_features_to_select_`` is set.
+
+        Returns
+        -------
+        array of shape (n_features,)
+            Higher is better. ``table.to_all_columns`` makes it of scores of the columns that vary.
+        """
+        raise NotImplementedError
+
+    @contextmanager
+    def _fitting(self) -> Iterator[None]:
+        """Check the parameters first; nothing fitted before or half fitted stays behind."""
         self._forget()
         try:
-            self._check_settings()
-            work()
+            self.check_parameters()
+            yield
         except BaseException:
             self._forget()
             raise
-        return self
 
-    def _check_settings(self) -> None:
-        """Refuse settings that every selector has and that are outside their rules."""
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data.
+
+        ``fit`` calls it first. A subclass extends it by the rules of its own parameters.
+
+        Raises
+        ------
+        ParameterError
+            Names the rule, the value and what to give instead.
+        """
         check_feature_count(self.n_features_to_select)
-        self._check_limit()
-        check_seed(getattr(self, "random_state", None))
-
-    def _check_limit(self) -> None:
         check_max_correlation(self.max_correlation)
+        check_seed(getattr(self, "random_state", None))
 
     def _forget(self) -> None:
         """Drop everything learned from data."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Read a pickle; ``n_live_`` is what version 0.1.0 called ``n_active_``."""
+        super().__setstate__(state)
+        n_active = self.__dict__.pop("n_live_", None)
+        if n_active is not None:
+            self.__dict__.setdefault("n_active_", n_active)
+
     def __sklearn_is_fitted__(self) -> bool:
         """Whether a ranking is there."""
         return hasattr(self, "ranking_")
 
     def _store_ranking(self, scores: FloatArray, table: FittedTable) -> None:
-        """Set ``scores_``, ``ranking_`` and ``support_`` from a score per column the user gave.
+        """Set ``scores_``, ``ranking_`` and ``support_``.
 
         Scores that agree to rounding are ties: they go by variance, then by index. Constant columns
         come last.
         """
         self.scores_ = scores
-        self.n_features_to_select_ = count_features(self.n_features_to_select, len(scores))
         order = best_first(scores, table.variances)
         order = order[np.argsort(table.unusable[order], kind="stable")]
         self._store_order(order, table)
@@ -180,8 +227,14 @@ class RankingSelector(SelectorMixin, BaseEstimator):
             return unlike_first
         return np.concatenate([order[always[order]], unlike_first[~always[unlike_first]]])
 
-    def _generator(self) -> np.random.Generator:
-        """The random numbers of one fit, from ``random_state``."""
+    def random_generator(self) -> np.random.Generator:
+        """The random numbers of one fit, from ``random_state``.
+
+        Returns
+        -------
+        numpy.random.Generator
+            The same at every call for an integer ``random_state``.
+        """
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def transform(self, X: Any) -> Any:
@@ -189,16 +242,22 @@ class RankingSelector(SelectorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix of shape (n_samples, n_features)
-            A table with the columns of the one fitted.
+        X : table of shape (n_samples, n_features)
+            An array, data frame, sparse matrix, LabelledTable or Dask collection with the columns
+            of the table fitted.
 
         Returns
         -------
-        array, data frame or sparse matrix
-            The kept columns, in the order of X.
+        array, data frame, sparse matrix or Dask collection
+            The kept columns, in the order of X; of a Dask collection lazily.
         """
-        # SciPy would follow indices that lie outside of the matrix.
-        return super().transform(canonical_sparse(X) if sp.issparse(X) else X)
+        columns = self.get_support(indices=True)
+        if isinstance(X, LabelledTable):
+            return validate(self, X, reset=False, fewest=1)[:, columns]
+        if is_dask(X):
+            refuse_other_columns(self, X.shape[1], getattr(X, "columns", None))
+            return selected_columns(X, columns)
+        return super().transform(sound_indices(X))
 
     def _get_support_mask(self) -> BoolArray:
         check_is_fitted(self)
@@ -210,7 +269,8 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         Parameters
         ----------
         k : int, float in (0, 1] or None
-            How many features, or which share of them. None: as many as the selector keeps.
+            How many features, or which share of those that may be kept. None: as many as the
+            selector keeps.
 
         Returns
         -------
@@ -220,9 +280,12 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         check_is_fitted(self)
         check_feature_count(k, name="k")
         n_features = len(self.scores_)
-        count = self.n_features_to_select_ if k is None else count_features(k, n_features, name="k")
+        count = self.n_features_to_select_ if k is None else self._count_top(k)
         indices = np.argsort(self.ranking_)[:count]
         names = getattr(self, "feature_names_in_", None)
         if names is None:
             names = np.array([f"x{i}" for i in range(n_features)], dtype=object)
         return TopFeatures(indices, names[indices], self.scores_[indices])
+
+    def _count_top(self, k: Any) -> int:
+        return count_features(k, len(self.scores_), name="k")

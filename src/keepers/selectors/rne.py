@@ -1,34 +1,32 @@
 """RNE as a scikit-learn selector."""
 
-import warnings
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
 from keepers._protocols import FloatArray
-from keepers.exceptions import DataWarning
-from keepers.linalg.reconstruction import reconstruction_residual, reconstruction_weights
+from keepers.exceptions import DataWarning, warn_caller
+from keepers.linalg.graph import reconstruction_residual, reconstruction_weights
+from keepers.linalg.storage import as_array
+from keepers.selectors.fitted_table import Table
 from keepers.selectors.memory import refuse_past_memory
-from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import (
+from keepers.selectors.neighbours import nearest_neighbours
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
+    cap_neighbors,
     check_choice,
     check_count,
     check_positive,
-    count_features,
 )
-from keepers.selectors.table import read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.rne import gram_count, solve_rne
-
-__all__ = ["RNE"]
 
 # Beside samples of unit length, this is rounding.
 NO_RESIDUAL = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class RNE(RankingSelector):
     """Robust neighbourhood embedding.
 
@@ -86,7 +84,7 @@ class RNE(RankingSelector):
     n_iter_ : int
         Steps taken by the run that was kept.
     converged_ : bool
-        Whether the objective settled within ``max_iter`` steps. It rarely does: the method is
+        Whether the objective converged within ``max_iter`` steps. It rarely does: the method is
         defined by its number of steps, and no warning is given.
     split_gap_ : float
         Largest entry of ``|M - A H|``, the constraint that splits off the l1 term.
@@ -103,6 +101,11 @@ class RNE(RankingSelector):
     Constant columns are set aside before the samples are scaled. A sample that is zero stays zero.
     A sparse X is accepted and made dense, as A is.
 
+    See Also
+    --------
+    LaplacianScore : Neighbours as well, feature by feature.
+    SPCAFS : Row-sparse, without neighbours.
+
     Examples
     --------
     >>> from keepers import RNE, datasets
@@ -114,45 +117,31 @@ class RNE(RankingSelector):
 
     depends_on_k = True
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_neighbors: int = 5,
-        alpha: float = 1000.0,
-        n_init: int = 1,
-        lle_orientation: str = "consistent",
-        max_iter: int = 50,
-        tol: float = 1e-6,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.n_init = n_init
-        self.lle_orientation = lle_orientation
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_neighbors: int = 5
+    alpha: float = 1000.0
+    n_init: int = 1
+    lle_orientation: str = "consistent"
+    max_iter: int = 50
+    tol: float = 1e-6
+    max_correlation: float | None = None
+    random_state: Seed = None
 
-    def _fit(self, X: Any) -> None:
-        self._check_parameters()
-        table = read_table(self, X)
+    def score_features(self, table: Table) -> FloatArray:
+        """Squared row norms of H."""
         n_samples, n_usable = table.X.shape
-        width = min(count_features(self.n_features_to_select, table.n_features), n_usable)
+        width = min(self.n_features_to_select_, n_usable)
         _refuse_past_memory(n_samples, n_usable, width)
         n_neighbors = cap_neighbors(self.n_neighbors, n_samples)
-        residual = self._residual(_unit_samples(table.X), n_neighbors)
+        residual = self._residual(_unit_samples(as_array(table.in_double())), n_neighbors)
         if np.abs(residual).max() <= NO_RESIDUAL:
-            warnings.warn(
+            warn_caller(
                 "Scaled to unit length, every sample is rebuilt by its neighbours without rest: "
                 "the scores only reflect the random start.",
                 DataWarning,
-                stacklevel=3,
             )
-        rng = self._generator()
+        rng = self.random_generator()
         starts = (rng.random((n_usable, width)) for _ in range(self.n_init))
         result = solve_rne(
             residual, starts, alpha=float(self.alpha), max_iter=self.max_iter, tol=self.tol
@@ -162,9 +151,11 @@ class RNE(RankingSelector):
         self.converged_ = result.converged
         self.split_gap_ = result.split_gap
         self.orthogonality_gap_ = result.orthogonality_gap
-        self._store_ranking(table.spread(result.squared_row_norms), table)
+        return table.to_all_columns(result.squared_row_norms)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_count("n_neighbors", self.n_neighbors)
         check_positive("alpha", self.alpha, hint="The authors' program fixes it at 1000.")
         check_count("n_init", self.n_init)
@@ -190,9 +181,7 @@ def _refuse_past_memory(n_samples: int, n_features: int, width: int) -> None:
     )
 
 
-def _unit_samples(X: Any) -> FloatArray:
-    """Samples scaled to unit length, dense, in float64; zero samples stay zero."""
-    dense = np.array(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
-    norms = np.linalg.norm(dense, axis=1, keepdims=True)
-    dense /= np.where(norms > 0.0, norms, 1.0)
-    return dense
+def _unit_samples(X: FloatArray) -> FloatArray:
+    """Samples scaled to unit length; zero samples stay zero."""
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    return np.asarray(X / np.where(norms > 0.0, norms, 1.0))

@@ -1,33 +1,34 @@
 """SOGFS as a scikit-learn selector."""
 
-import warnings
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
+from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray
-from keepers.exceptions import ConvergenceWarning, DataError, DataWarning
+from keepers.exceptions import ConvergenceWarning, DataError, warn_caller
 from keepers.linalg.graph import union_graph
-from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours, warn_of_defect
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
-from keepers.selectors.settings import (
+from keepers.selectors.fitted_table import Table
+from keepers.selectors.memory import refuse_quadratic_form
+from keepers.selectors.neighbours import nearest_neighbours, warn_of_defect
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
+    cap_clusters,
+    cap_columns,
+    cap_neighbors,
     check_count,
     check_positive,
-    count_features,
+    warn_of_noise,
 )
-from keepers.selectors.table import read_table
-from keepers.selectors.threads import quiet_threads
-from keepers.solvers.reweighting import break_ties_by_cost, count_live
+from keepers.selectors.ranking import RankingSelector
+from keepers.solvers.reweighting import break_ties_by_cost, count_active
 from keepers.solvers.sogfs import SOGFSResult, solve_sogfs, unit_columns
-
-__all__ = ["SOGFS"]
 
 MOST_DEFAULT_COMPONENTS = 100
 
 
+@dataclass(eq=False, repr=False)
 class SOGFS(RankingSelector):
     """Structured optimal graph feature selection.
 
@@ -94,7 +95,7 @@ class SOGFS(RankingSelector):
         The objective after every pass. It is no falling sequence: lambda changes between passes.
     lambdas_ : array
         The lambda of every pass.
-    n_live_ : int
+    n_active_ : int
         Features whose score is not rounding noise.
     n_components_ : int
         The number of columns of W used.
@@ -104,6 +105,11 @@ class SOGFS(RankingSelector):
         Number of features seen in ``fit``.
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
+
+    See Also
+    --------
+    UDFS : With a graph that is given, not learned.
+    SPCAFS : Row-sparse as well, without a graph.
 
     Examples
     --------
@@ -118,47 +124,34 @@ class SOGFS(RankingSelector):
 
     why_not_sparse = "it works with centred columns, which have no zeros."
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_clusters: int = 5,
-        n_components: int | None = None,
-        n_neighbors: int = 5,
-        gamma: float = 1.0,
-        max_iter: int = 50,
-        tol: float = 1e-6,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_clusters = n_clusters
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.gamma = gamma
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_correlation = max_correlation
-        self.random_state = random_state
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_components: int | None = None
+    n_neighbors: int = 5
+    gamma: float = 1.0
+    max_iter: int = 50
+    tol: float = 1e-6
+    max_correlation: float | None = None
+    random_state: Seed = None
 
     @property
     def depends_on_k(self) -> bool:  # type: ignore[override]
         """Unless told, the number of columns of W follows the number of features wanted."""
         return self.n_components is None
 
-    def _fit(self, X: Any) -> None:
-        self._check_parameters()
-        table = read_table(self, X)
+    def score_features(self, table: Table) -> FloatArray:
+        """Squared row norms of W; those that are rounding noise by their cost."""
         n_samples, n_usable = table.X.shape
         n_neighbors = self._cap_neighbors(n_samples)
-        n_clusters = self._cap_clusters(n_samples)
-        n_wanted = count_features(self.n_features_to_select, table.n_features)
-        width = self._count_components(n_clusters, n_wanted, n_usable)
+        n_clusters = cap_clusters(self.n_clusters, n_samples)
+        width = self._count_components(n_clusters, n_usable)
         refuse_quadratic_form("SOGFS", n_samples, n_usable)
-        rng = self._generator()
-        values = unit_columns(np.asarray(table.X, dtype=np.float64) - table.moments.mean)
-        self._warn_of_defect(values, n_neighbors)
-        with quiet_threads(min(values.shape)):
+        rng = self.random_generator()
+        values = unit_columns(table.in_double() - table.moments.mean)
+        neighbours = nearest_neighbours(values, n_neighbors)
+        warn_of_defect(neighbours, union_graph(neighbours))
+        with one_blas_thread_if_small(min(values.shape)):
             result = solve_sogfs(
                 values,
                 np.sqrt(table.moments.variance),
@@ -171,20 +164,21 @@ class SOGFS(RankingSelector):
                 max_iter=self.max_iter,
                 tol=self.tol,
             )
-        self._warn_if_unsettled(result, n_clusters)
+        self._warn_unless_converged(result, n_clusters)
         self.graph_ = result.graph
         self.converged_ = result.converged
         self.n_iter_ = result.n_iter
         self.objective_ = result.objective
         self.lambdas_ = result.lambdas
-        self.n_live_ = count_live(result.squared_norms)
+        self.n_active_ = count_active(result.squared_norms)
         self.n_components_ = width
         self.n_clusters_ = n_clusters
-        warn_of_noise(self.n_live_, n_wanted)
-        scores = break_ties_by_cost(result.squared_norms, result.cost)
-        self._store_ranking(table.spread(scores), table)
+        warn_of_noise(self.n_active_, self.n_features_to_select_)
+        return table.to_all_columns(break_ties_by_cost(result.squared_norms, result.cost))
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
         if self.n_components is not None:
@@ -201,32 +195,16 @@ class SOGFS(RankingSelector):
             )
         return cap_neighbors(self.n_neighbors, n_samples, spare=2)
 
-    def _cap_clusters(self, n_samples: int) -> int:
-        if self.n_clusters <= n_samples:
-            return self.n_clusters
-        warnings.warn(
-            f"n_clusters={self.n_clusters} needs as many samples; X has {n_samples}, so "
-            f"{n_samples} are used.",
-            DataWarning,
-            stacklevel=4,
-        )
-        return n_samples
-
-    def _count_components(self, n_clusters: int, n_wanted: int, n_usable: int) -> int:
+    def _count_components(self, n_clusters: int, n_usable: int) -> int:
         if self.n_components is not None:
             return cap_columns("n_components", self.n_components, n_usable)
-        wanted = 0 if self.n_features_to_select is None else n_wanted
+        wanted = 0 if self.n_features_to_select is None else self.n_features_to_select_
         return min(max(n_clusters, min(wanted, MOST_DEFAULT_COMPONENTS)), max(1, n_usable - 1))
 
-    def _warn_of_defect(self, values: FloatArray, n_neighbors: int) -> None:
-        neighbours = nearest_neighbours(values, n_neighbors)
-        warn_of_defect(neighbours, union_graph(neighbours), stacklevel=5)
-
-    def _warn_if_unsettled(self, result: SOGFSResult, n_clusters: int) -> None:
+    def _warn_unless_converged(self, result: SOGFSResult, n_clusters: int) -> None:
         if not result.converged:
-            warnings.warn(
+            warn_caller(
                 f"The graph does not have exactly {n_clusters} components after max_iter="
                 f"{self.max_iter} passes. Raise max_iter, or try another n_clusters.",
                 ConvergenceWarning,
-                stacklevel=4,
             )

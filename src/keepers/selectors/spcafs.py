@@ -2,61 +2,73 @@
 
 import logging
 import os
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from keepers._protocols import FloatArray, SymmetricOperator
-from keepers.data.blocks.as_blocks import is_large_map
+from keepers.data import LabelledTable
+from keepers.data.blocks.as_blocks import as_blocks, is_large_map
+from keepers.data.blocks.named_columns import column_labels, in_order, refuse_repeated
 from keepers.data.dask_blocks import is_dask
-from keepers.exceptions import ConvergenceWarning, InactiveRowsWarning, warn_caller
-from keepers.linalg.null_spectrum import null_edge
-from keepers.linalg.principal import Leading, count_leading, principal_subspace
+from keepers.exceptions import (
+    ConvergenceWarning,
+    InactiveRowsWarning,
+    ParameterError,
+    shortened,
+    warn_caller,
+)
 from keepers.linalg.proximal import row_norms
-from keepers.linalg.subspace import Subspace
-from keepers.selectors.block_fitting import BlockFitting
-from keepers.selectors.checkpoint import Checkpoint, SavedFit
-from keepers.selectors.control import FeatureControl, read_control
-from keepers.selectors.memory import refuse_past_memory
-from keepers.selectors.settings import (
+from keepers.linalg.spectrum import leading_spectrum
+from keepers.linalg.sums import ScatterSum
+from keepers.selectors.block_tables import (
+    add_rows,
+    read_blocks,
+    read_tall_array,
+    table_of_scatter,
+)
+from keepers.selectors.checkpoint import Checkpoint, SavedFit, check_checkpoint
+from keepers.selectors.control import FeatureControl, check_control, read_control
+from keepers.selectors.fitted_table import FittedTable, read_table, table_values, validate
+from keepers.selectors.memory import memory_budget, refuse_past_memory
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_callback,
     check_choice,
     check_count,
     check_positive,
-    check_seed,
+    check_positive_or_scale,
     check_verbose,
     is_real,
     is_whole,
 )
-from keepers.selectors.table import FittedTable, read_table
+from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.penalty import RowPenalty
-from keepers.solvers.saved_run import SavedRun
 from keepers.solvers.spcafs import (
     Callback,
-    Keep,
-    Progress,
+    SolverProgress,
     SPCAFSResult,
     dense_is_cheaper,
     solve_block,
     solve_dense,
 )
 
-__all__ = ["SPCAFS"]
-
 logger = logging.getLogger("keepers")
 
 # Chosen by the study in docs/without-labels.md. Weaker penalties rank a little better on real
-# tables and lose a few informative features among many; from 0.01 to 0.03, where rows begin to die,
-# the ranking was worst on real tables.
+# tables and lose a few informative features among many; from 0.01 to 0.03, where rows begin to
+# vanish, the ranking was worst on real tables.
 GAMMA_SCALE = 0.1
-MOST_AUTO_COMPONENTS = 100
+# How many components to expect where the data decide.
+TYPICAL_COMPONENTS = 10
 
 
-class SPCAFS(BlockFitting):
+@dataclass(eq=False, repr=False)
+class SPCAFS(RankingSelector):
     """Unsupervised feature selection by row-sparse PCA.
 
     Finds an orthonormal W (features x components) that keeps as much of the variance as it can
@@ -84,8 +96,8 @@ class SPCAFS(BlockFitting):
         at least 1 and at most 100. The paper sets the number of clusters minus one.
     gamma : "scale" or float, default="scale"
         Weight of the penalty, on the scale of S: the paper's absolute number. "scale" means 0.1
-        times the leading eigenvalue of S. For p = 1 practically all rows live below 0.001 times
-        that eigenvalue, and no more than ``n_components`` above it. `SPCAFSCV` chooses.
+        times the leading eigenvalue of S. For p = 1 practically all rows are active below 0.001
+        times that eigenvalue, and no more than ``n_components`` above it. `SPCAFSCV` chooses.
     p : float in (0, 1], default=1.0
         Exponent of the penalty. Below 1 the problem has many more local minima.
     scaling : float in [0, 1], default=0.0
@@ -105,8 +117,8 @@ class SPCAFS(BlockFitting):
         A factor c_i on the penalty of each feature (a cost, say), or a dict from names or indices
         to factors, 1 for the others. 0 means always kept, infinity never.
     groups : array of shape (n_features,), list of lists, dict of lists or None, default=None
-        Features that live or die together: a label per feature (None or NaN: in no group), or
-        lists of names or indices. A group of k counts as k^(1 - p/2) times its mean weight.
+        Features that are kept or dropped together: a label per feature (None or NaN: in no group),
+        or lists of names or indices. A group of k counts as k^(1 - p/2) times its mean weight.
     must_keep : sequence of names or indices, boolean mask or None, default=None
         Features that stay: the same as weight 0. Names need a data frame.
     never_keep : sequence of names or indices, boolean mask or None, default=None
@@ -128,7 +140,7 @@ class SPCAFS(BlockFitting):
         1 logs every step to the logger "keepers" (level INFO), which goes to the error stream
         unless the program has set logging up otherwise.
     callback : callable or None, default=None
-        Called after each step with an object that has ``n_iter``, ``objective``, ``n_live`` and
+        Called after each step with an object that has ``n_iter``, ``objective``, ``n_active`` and
         ``n_rows``.
 
     Attributes
@@ -149,15 +161,13 @@ class SPCAFS(BlockFitting):
     n_iter_ : int
         Eigenproblems solved.
     converged_ : bool
-        Whether the objective settled within ``max_iter`` steps.
+        Whether the objective converged within ``max_iter`` steps.
     n_active_ : int
         Active rows of W: those whose norm (or that of their group) exceeds 2 sqrt(eps), the size
         that the smoothing leaves to rows that the penalty sends to zero; rows without penalty are
         always active. If ``n_features_to_select`` asks for more, an `InactiveRowsWarning` says so:
         the rest is ranked by what is left of their norms, which is larger the nearer a row is to
         becoming active.
-    n_live_ : int
-        The same as ``n_active_``.
     penalty_weights_ : array of shape (n_features,)
         The factors used; 0 for features always kept, infinity for those never kept.
     gamma_ : float
@@ -184,6 +194,12 @@ class SPCAFS(BlockFitting):
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
 
+    See Also
+    --------
+    SPCAFSCV : Chooses the settings and the number of features without labels.
+    spcafs_path : The same fit for many values of ``gamma``.
+    StabilitySelector : Whether other samples would choose the same features.
+
     Examples
     --------
     >>> from keepers import SPCAFS, datasets
@@ -198,92 +214,253 @@ class SPCAFS(BlockFitting):
     array([7])
     """
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_components: int | float | str = "auto",
-        gamma: float | str = "scale",
-        p: float = 1.0,
-        scaling: float = 0.0,
-        eps: float = 1e-12,
-        solver: str = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-        penalty_weights: Any = None,
-        groups: Any = None,
-        must_keep: Any = None,
-        never_keep: Any = None,
-        max_correlation: float | None = None,
-        memory_limit: int | float | str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        random_state: Seed = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_components = n_components
-        self.gamma = gamma
-        self.p = p
-        self.scaling = scaling
-        self.eps = eps
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.penalty_weights = penalty_weights
-        self.groups = groups
-        self.must_keep = must_keep
-        self.never_keep = never_keep
-        self.max_correlation = max_correlation
-        self.memory_limit = memory_limit
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_components: int | float | str = "auto"
+    gamma: float | str = "scale"
+    p: float = 1.0
+    scaling: float = 0.0
+    eps: float = 1e-12
+    solver: str = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-8
+    penalty_weights: Any = None
+    groups: Any = None
+    must_keep: Any = None
+    never_keep: Any = None
+    max_correlation: float | None = None
+    memory_limit: int | float | str | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    random_state: Seed = None
+    verbose: int = 0
+    callback: Callback | None = None
+
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
+        check_choice("solver", self.solver, ("auto", "block", "dense"))
+        check_positive("p", self.p, at_most=1.0, hint="p = 1 is the convex-like default.")
+        check_positive("eps", self.eps, at_most=1.0, hint="It smooths squared row norms at zero.")
+        check_positive("tol", self.tol, zero=True)
+        check_positive("scaling", self.scaling, at_most=1.0, zero=True)
+        check_count("max_iter", self.max_iter)
+        check_positive_or_scale("gamma", self.gamma)
+        check_callback(self.callback)
+        m = self.n_components
+        share = is_real(m) and not is_whole(m) and 0 < m < 1
+        if not share and not (isinstance(m, str) and m == "auto"):
+            check_count("n_components", m, hint="Or a share in (0, 1), or 'auto'.")
+        check_verbose(self.verbose)
+        memory_budget(self.memory_limit)
+        check_control(**self._user_control())
+        if self.checkpoint is not None:
+            check_checkpoint(self.checkpoint, self._settings())
+
+    def fit_blocks(self, source: Any, y: Any = None) -> Self:
+        """Rank the features of a table that is read in blocks of rows.
+
+        Scores are those of ``fit`` on the same numbers. What has to be held in memory, and how
+        many times the table is read, follows from ``memory_limit``: see ``route_`` and
+        ``n_passes_``, and the page "How it scales".
+
+        Parameters
+        ----------
+        source : path, array, list, function, iterator, Dask collection or block table
+            A file (Parquet, Arrow, CSV, NPY, HDF5, h5ad), a folder of files or a pattern such as
+            ``"part-*.parquet"``; an array, memory map, sparse matrix or anything sliced like one; a
+            list of blocks (arrays, sparse matrices or data frames); a function that
+            returns an iterator of blocks; or such an iterator itself, which can be read only once.
+            The columns of data frames are matched by name. An object of your own may be a block
+            table, see the page "How it scales". Rows that change between passes are an error.
+            `keepers.datasets.open_blocks` opens files with columns that are no features.
+        y : ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        self : object
+            The fitted selector.
+
+        Examples
+        --------
+        >>> from keepers import SPCAFS, datasets
+        >>> X = datasets.load("srbct").X[:, :300]
+        >>> blocks = (X[start : start + 20] for start in range(0, len(X), 20))
+        >>> selector = SPCAFS(10).fit_blocks(blocks)
+        >>> selector.n_passes_
+        1
+        """
+        with self._fitting():
+            self._fit_blocks(source)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Add rows, and rank the features by all rows so far.
+
+        The scatter of the columns is kept, d x d, and solved anew at each call: the result is that
+        of ``fit`` on all rows at once. For a long stream ``fit_blocks``, which solves once, is
+        cheaper. Before the rows suffice (two, and more than ``n_components``) they are only added.
+        Rows given to ``fit`` or ``fit_blocks`` before are not remembered. If X or a parameter is
+        refused, nothing was added. There is no checkpoint of a stream.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows to add. The columns of data frames are matched by name.
+        y : ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        self : object
+            The selector, fitted once there are rows enough.
+        """
+        self.check_parameters()
+        if self.checkpoint is not None:
+            raise ParameterError(
+                "partial_fit keeps no checkpoint, each call being a fit of its own; got "
+                f"checkpoint={shortened(str(self.checkpoint))}. Leave it out, or use fit_blocks."
+            )
+        so_far = self._add_rows(X)
+        fewest = self.n_components if is_whole(self.n_components) else 1
+        n_varying = int((~so_far.moments.constant).sum())
+        if so_far.n_samples > fewest and n_varying >= fewest:
+            # Columns that do not vary so far may yet do so: no warning.
+            self._fit_table(table_of_scatter(self, so_far, np.dtype(np.float64), quiet=True))
+        return self
 
     def _fit(self, X: Any) -> None:
-        if is_dask(X) or is_large_map(X):
-            self._fit_in_blocks(X)
+        values = table_values(X)
+        if is_dask(values) or is_large_map(values):
+            self._fit_blocks(X)
             return
-        self._check_parameters()
-        self._fit_table(self._read_summed(X) or read_table(self, X))
+        sketched = self.checkpoint is not None
+        self._fit_table(read_tall_array(self, X, sketched=sketched) or read_table(self, X))
+
+    def _fit_blocks(self, given: Any) -> None:
+        source = as_blocks(table_values(given))
+        names = given.feature_names if isinstance(given, LabelledTable) else source.feature_names
+        self.n_features_in_ = source.n_features
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        self._check_columns(source.n_features)
+        read = read_blocks(
+            self,
+            source,
+            memory_budget(self.memory_limit),
+            self._expected_components(),
+            sketched=self.checkpoint is not None,
+        )
+        self._fit_table(read.table)
+        self.n_passes_ = read.passes.n_passes
+        self.route_ = read.route
+
+    def _add_rows(self, X: Any) -> ScatterSum:
+        """Add rows to the sums of ``partial_fit``; nothing is added if X is refused."""
+        so_far: ScatterSum | None = getattr(self, "scatter_sum_", None)
+        if so_far is None:
+            self._forget()  # fit and fit_blocks keep no sums to add to
+            refuse_repeated(column_labels(X) or [], "X")
+        else:
+            X = in_order(X, self._column_labels_, "X", first="the first X")
+        values = validate(self, X, reset=so_far is None, fewest=1)
+        self._check_columns(values.shape[1])
+        summed = add_rows(so_far, values, memory_budget(self.memory_limit))
+        if so_far is None:
+            self._column_labels_: Any = column_labels(X)
+        self.scatter_sum_ = summed
+        return summed
+
+    def _check_columns(self, n_features: int) -> None:
+        """Refuse settings that do not go with the columns, before the rows are read."""
+        self._read_control(n_features).count_to_select(self.n_features_to_select)
+        if is_whole(self.n_components):
+            hint = f"X has {n_features} columns."
+            check_count("n_components", self.n_components, at_most=n_features, hint=hint)
 
     def _fit_table(self, everything: FittedTable) -> None:
         control = self._read_control(everything.n_features)
-        table = control.allowed(everything).scaled(float(self.scaling))
-        control.count_to_select(self.n_features_to_select)  # refused here, before any work
-        rng = self._generator()
+        table = control.restrict(everything).scale(float(self.scaling))
+        self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)
         scatter = table.scatter(self._expected_components())
         penalty = control.penalty(1.0, float(self.p), float(self.eps), table.usable)
         checkpoint = self._open_checkpoint(everything, control)
         saved = None if checkpoint is None else checkpoint.load(penalty, len(table.usable))
-        start, fit = self._begun(scatter, table, rng) if saved is None else (saved.run, saved)
-        penalty = replace(penalty, gamma=fit.gamma)
-        keep: Keep | None = (
-            None if checkpoint is None else lambda run: checkpoint.save(replace(fit, run=run))
+        fit = self._begin(scatter, table) if saved is None else saved
+        result = self._solve(scatter, fit, replace(penalty, gamma=fit.gamma), checkpoint)
+        self._store(result, fit, table)
+        self.var_ = everything.variances  # float32 may not hold it
+        scores = table.to_all_columns(row_norms(result.W).astype(table.working_dtype, copy=False))
+        self.scores_ = scores.astype(table.dtype, copy=False)
+        self.penalty_weights_ = control.weights
+        order = control.order(scores, everything)
+        self._store_order(order, everything, control.must, control.never)
+        self._warn_of_inactive_rows()
+
+    def _begin(self, scatter: SymmetricOperator, table: FittedTable) -> SavedFit:
+        """PCA, where the iteration starts, and what follows from it."""
+        n_usable = len(table.usable)
+        check_component_count(self.n_components, table.n_samples, n_usable)
+        spectrum = leading_spectrum(
+            scatter,
+            self.n_components,
+            n_samples=table.n_samples,
+            sum_of_squares=table.moments.sum_of_squares,
+            rng=self.random_generator(),
         )
-        result = self._solve(scatter, start, penalty, fit, keep)
+        solver = self._choose_solver(table.n_samples, n_usable, spectrum.width)
+        if solver == "dense":
+            refuse_past_memory(
+                "solver='dense'",
+                f"the {n_usable} x {n_usable} scatter, a copy and its decomposition",
+                24.0 * n_usable**2,
+                "solver='block' needs none of them.",
+            )
+        gamma = float(GAMMA_SCALE * spectrum.values[0] if self.gamma == "scale" else self.gamma)
+        return SavedFit(gamma, spectrum.width, solver, spectrum.subspace)
+
+    def _choose_solver(self, n_samples: int, n_features: int, width: int) -> str:
+        if self.solver != "auto":
+            return self.solver
+        return "dense" if dense_is_cheaper(n_samples, n_features, width) else "block"
+
+    def _solve(
+        self,
+        scatter: SymmetricOperator,
+        fit: SavedFit,
+        penalty: RowPenalty,
+        checkpoint: Checkpoint | None,
+    ) -> SPCAFSResult:
+        solve = solve_dense if fit.solver == "dense" else solve_block
+        result = solve(
+            scatter,
+            fit.run,
+            penalty,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callback=self._on_step,
+            keep=None if checkpoint is None else partial(checkpoint.save, fit),
+        )
         if not result.converged:
             warn_caller(
                 f"The objective was still falling after max_iter={self.max_iter} steps. Raise "
-                "max_iter or tol; the ranking is usually settled long before the objective is.",
+                "max_iter or tol; the ranking usually converges long before the objective does.",
                 ConvergenceWarning,
             )
-        W = _with_fixed_signs(result.W)
-        self.components_ = table.spread(W.T.astype(table.dtype, copy=False))
+        return result
+
+    def _store(self, result: SPCAFSResult, fit: SavedFit, table: FittedTable) -> None:
+        W = _fix_signs(result.W)
+        self.components_ = table.to_all_columns(W.T.astype(table.dtype, copy=False))
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
-        self.n_active_ = self.n_live_ = result.n_live
+        self.n_active_ = result.n_active
         self.gamma_ = fit.gamma
         self.n_components_ = fit.width
         self.solver_ = fit.solver
         self.mean_ = table.mean.astype(table.dtype, copy=False)
-        self.var_ = everything.spread(everything.moments.variance)  # float32 may not hold it
         self.n_samples_seen_ = table.n_samples
-        scores = table.spread(row_norms(W).astype(table.working_dtype, copy=False))
-        self._store_controlled(scores, everything, control)
-        self._warn_of_inactive_rows()
 
     def _warn_of_inactive_rows(self) -> None:
         k, n_active = self.n_features_to_select_, self.n_active_
@@ -298,24 +475,6 @@ class SPCAFS(BlockFitting):
             InactiveRowsWarning,
         )
 
-    def _begun(
-        self, scatter: SymmetricOperator, table: FittedTable, rng: np.random.Generator
-    ) -> tuple[Subspace, SavedFit]:
-        """The start of a fit, PCA, and what follows from it."""
-        counted = self._count_components(scatter, table, rng)
-        width, n_usable = counted.count, len(table.usable)
-        solver = self._choose_solver(table.n_samples, n_usable, width)
-        if solver == "dense":
-            refuse_past_memory(
-                "solver='dense'",
-                f"the {n_usable} x {n_usable} scatter, a copy and its decomposition",
-                24.0 * n_usable**2,
-                "solver='block' needs none of them.",
-            )
-        start = principal_subspace(scatter, width, rng, known=counted.found)
-        gamma = float(GAMMA_SCALE * start.values[0] if self.gamma == "scale" else self.gamma)
-        return start, SavedFit(gamma, width, solver, {})
-
     def _open_checkpoint(self, table: FittedTable, control: FeatureControl) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
@@ -324,100 +483,50 @@ class SPCAFS(BlockFitting):
         return Checkpoint(Path(self.checkpoint), self._settings(), table.sketch(), penalised)
 
     def _settings(self) -> dict[str, Any]:
+        """The settings that the result depends on, as a checkpoint keeps them."""
         named = ("n_components", "gamma", "p", "scaling", "eps", "solver", "tol")
         return {name: _plain(getattr(self, name)) for name in named}
 
-    def _check_parameters(self) -> None:
-        check_choice("solver", self.solver, ("auto", "block", "dense"))
-        check_positive("p", self.p, at_most=1.0, hint="p = 1 is the convex-like default.")
-        check_positive("eps", self.eps, at_most=1.0, hint="It smooths squared row norms at zero.")
-        check_positive("tol", self.tol, zero=True)
-        check_positive("scaling", self.scaling, at_most=1.0, zero=True)
-        check_count("max_iter", self.max_iter)
-        if isinstance(self.gamma, str):
-            check_choice("gamma", self.gamma, ("scale",), "Or give a number > 0.")
-        else:
-            check_positive("gamma", self.gamma, hint="gamma='scale' adapts it to the data.")
-        check_callback(self.callback)
-        m = self.n_components
-        share = is_real(m) and not is_whole(m) and 0 < m < 1
-        if not share and not (isinstance(m, str) and m == "auto"):
-            check_count("n_components", m, hint="Or a share in (0, 1), or 'auto'.")
-        check_verbose(self.verbose)
-        check_seed(self.random_state)
-        super()._check_parameters()
+    def _user_control(self) -> dict[str, Any]:
+        named = ("penalty_weights", "groups", "must_keep", "never_keep")
+        return {name: getattr(self, name) for name in named}
 
     def _read_control(self, n_features: int) -> FeatureControl:
         """What the user decided before the data do."""
-        return read_control(
-            n_features,
-            getattr(self, "feature_names_in_", None),
-            penalty_weights=self.penalty_weights,
-            groups=self.groups,
-            must_keep=self.must_keep,
-            never_keep=self.never_keep,
-        )
+        names = getattr(self, "feature_names_in_", None)
+        return read_control(n_features, names, **self._user_control())
 
-    def _count_components(
-        self, scatter: SymmetricOperator, table: FittedTable, rng: np.random.Generator
-    ) -> Leading:
-        """The number of columns of W, from the setting and the spectrum of S."""
-        n_samples, n_usable = table.n_samples, len(table.usable)
-        limit = min(n_samples - 1, n_usable)
-        if is_whole(self.n_components):
-            width = check_count(
-                "n_components",
-                self.n_components,
-                at_most=limit,
-                hint=f"X has {n_samples} samples and {n_usable} columns that vary, hence at most "
-                f"min(samples - 1, columns) = {limit} components.",
-            )
-            return Leading(width, None)
-        if is_real(self.n_components):
-            wanted = self.n_components * float(table.moments.sum_of_squares.sum())
-            return count_leading(scatter, lambda values: _first_past(values, wanted), limit, rng)
-        freedom = n_samples - 1
-        edge = freedom * null_edge(table.moments.sum_of_squares / freedom, freedom)
-        most = min(limit, MOST_AUTO_COMPONENTS)
-        return count_leading(scatter, lambda values: _count_above(values, edge), most, rng)
+    def _expected_components(self) -> int:
+        return self.n_components if is_whole(self.n_components) else TYPICAL_COMPONENTS
 
-    def _choose_solver(self, n_samples: int, n_features: int, width: int) -> str:
-        if self.solver != "auto":
-            return self.solver
-        return "dense" if dense_is_cheaper(n_samples, n_features, width) else "block"
+    def _count_top(self, k: Any) -> int:
+        return FeatureControl(self.penalty_weights_, None).count(k, "k")
 
-    def _solve(
-        self,
-        scatter: SymmetricOperator,
-        start: Subspace | SavedRun,
-        penalty: RowPenalty,
-        fit: SavedFit,
-        keep: Keep | None,
-    ) -> SPCAFSResult:
-        common: dict[str, Any] = {
-            "max_iter": self.max_iter,
-            "tol": self.tol,
-            "callback": self._on_step,
-        }
-        if fit.solver == "dense":
-            saved = fit.run or None
-            return solve_dense(
-                scatter.dense(), fit.width, penalty, saved=saved, keep=keep, **common
-            )
-        return solve_block(scatter, start, penalty, keep=keep, **common)
-
-    def _on_step(self, progress: Progress) -> None:
+    def _on_step(self, progress: SolverProgress) -> None:
         if self.verbose:
             _ensure_log_handler()
             logger.info(
-                "step %d: objective %.8g, %d live rows of %d in the work",
+                "step %d: objective %.8g, %d active rows of %d in the work",
                 progress.n_iter,
                 progress.objective,
-                progress.n_live,
+                progress.n_active,
                 progress.n_rows,
             )
         if self.callback is not None:
             self.callback(progress)
+
+
+def check_component_count(n_components: Any, n_samples: int, n_usable: int) -> None:
+    """Raise if more components are asked for than a table has."""
+    limit = min(n_samples - 1, n_usable)
+    if is_whole(n_components):
+        check_count(
+            "n_components",
+            n_components,
+            at_most=limit,
+            hint=f"X has {n_samples} samples and {n_usable} columns that vary, hence at most "
+            f"min(samples - 1, columns) = {limit} components.",
+        )
 
 
 def _plain(value: float | str) -> float | str:
@@ -433,19 +542,7 @@ def _ensure_log_handler() -> None:
         logger.setLevel(logging.INFO)
 
 
-def _first_past(values: FloatArray, wanted: float) -> int | None:
-    """How many leading values sum to ``wanted``; None if not all of these do."""
-    reached = np.flatnonzero(np.cumsum(values) >= wanted * (1 - 1e-12))
-    return int(reached[0]) + 1 if len(reached) else None
-
-
-def _count_above(values: FloatArray, edge: float) -> int | None:
-    """How many leading values exceed ``edge``, at least 1; None if all of these do."""
-    above = int(np.sum(values > edge))
-    return max(above, 1) if above < len(values) else None
-
-
-def _with_fixed_signs(W: FloatArray) -> FloatArray:
+def _fix_signs(W: FloatArray) -> FloatArray:
     """Each column with its largest entry positive: eigenvectors have no sign of their own."""
     largest = W[np.argmax(np.abs(W), axis=0), np.arange(W.shape[1])]
     return W * np.where(largest < 0, -1.0, 1.0)

@@ -1,35 +1,36 @@
 """UDFS as a scikit-learn selector."""
 
-import warnings
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from keepers.exceptions import ConvergenceWarning
+from keepers._blas_threads import one_blas_thread_if_small
+from keepers._protocols import FloatArray
+from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import union_graph
 from keepers.linalg.quadratic_form import LaplacianForms, QuadraticForm
-from keepers.selectors.neighbours import cap_neighbors, nearest_neighbours, warn_of_defect
-from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.row_sparse import cap_columns, refuse_quadratic_form, warn_of_noise
-from keepers.selectors.settings import (
+from keepers.selectors.fitted_table import Table
+from keepers.selectors.memory import refuse_quadratic_form
+from keepers.selectors.neighbours import nearest_neighbours, warn_of_defect
+from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
-    check_choice,
+    cap_columns,
+    cap_neighbors,
     check_count,
     check_flag,
     check_positive,
-    count_features,
+    check_positive_or_scale,
+    warn_of_noise,
 )
-from keepers.selectors.table import read_table
-from keepers.selectors.threads import quiet_threads
-from keepers.solvers.reweighting import break_ties_by_cost, count_live
-from keepers.solvers.udfs import UDFSResult, local_scatter, solve_udfs
-
-__all__ = ["UDFS"]
+from keepers.selectors.ranking import RankingSelector
+from keepers.solvers.reweighting import RowSparseProjection, break_ties_by_cost, count_active
+from keepers.solvers.udfs import local_scatter, solve_udfs
 
 GAMMA_SCALE = 0.1
 
 
+@dataclass(eq=False, repr=False)
 class UDFS(RankingSelector):
     """Unsupervised discriminative feature selection.
 
@@ -55,7 +56,7 @@ class UDFS(RankingSelector):
         Weight of the penalty, on the scale of M. "scale" means 0.1 times the mean of the diagonal
         of M. That diagonal depends on the unit of X, the number of samples and
         ``regularization``, so no fixed number suits two tables: with 5 clusters, gamma = 1 left
-        5 to 8 rows alive on seven tables, "scale" 20 to 150 on six of them.
+        5 to 8 active rows on seven tables, "scale" 20 to 150 on six of them.
     regularization : float, default=1000.0
         The paper's lambda: added to the local scatter before it is inverted. To be read beside the
         squared distances between neighbours: X -> aX with lambda -> a^2 lambda changes nothing.
@@ -90,8 +91,8 @@ class UDFS(RankingSelector):
     n_iter_ : int
         Eigenproblems solved.
     converged_ : bool
-        Whether the objective settled within ``max_iter`` steps.
-    n_live_ : int
+        Whether the objective converged within ``max_iter`` steps.
+    n_active_ : int
         Features whose score is not rounding noise.
     gamma_ : float
         The penalty weight used.
@@ -101,6 +102,11 @@ class UDFS(RankingSelector):
         Number of features seen in ``fit``.
     feature_names_in_ : array of shape (n_features,)
         Column names, if X was a data frame with string columns.
+
+    See Also
+    --------
+    SOGFS : Learns the graph together with the projection.
+    SPCAFS : Row-sparse as well, without a graph.
 
     Examples
     --------
@@ -116,39 +122,25 @@ class UDFS(RankingSelector):
 
     why_not_sparse = "it works with centred neighbourhoods, which have no zeros."
 
-    def __init__(
-        self,
-        n_features_to_select: FeatureCount = None,
-        *,
-        n_clusters: int = 5,
-        n_neighbors: int = 5,
-        gamma: float | str = "scale",
-        regularization: float = 1000.0,
-        max_iter: int = 100,
-        tol: float = 1e-8,
-        max_correlation: float | None = None,
-        random_state: Seed = None,
-        tie_breaker: bool = True,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.gamma = gamma
-        self.regularization = regularization
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_correlation = max_correlation
-        self.random_state = random_state
-        self.tie_breaker = tie_breaker
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    gamma: float | str = "scale"
+    regularization: float = 1000.0
+    max_iter: int = 100
+    tol: float = 1e-8
+    max_correlation: float | None = None
+    random_state: Seed = None
+    tie_breaker: bool = True
 
-    def _fit(self, X: Any) -> None:
-        self._check_parameters()
-        table = read_table(self, X)
-        values = np.asarray(table.X, dtype=np.float64) - table.moments.mean
+    def score_features(self, table: Table) -> FloatArray:
+        """Squared row norms of W; those that are rounding noise by their cost."""
+        values = table.in_double() - table.moments.mean
         n_samples, n_usable = values.shape
         n_clusters = cap_columns("n_clusters", self.n_clusters, n_usable)
         refuse_quadratic_form("UDFS", n_samples, n_usable)
-        rng = self._generator()
+        rng = self.random_generator()
         neighbours = nearest_neighbours(values, cap_neighbors(self.n_neighbors, n_samples))
         warn_of_defect(neighbours, union_graph(neighbours))
         forms = LaplacianForms.of(values)
@@ -156,7 +148,7 @@ class UDFS(RankingSelector):
             local_scatter(forms.coordinates, neighbours.indices, float(self.regularization))
         )
         gamma = self._absolute_gamma(form)
-        with quiet_threads(min(values.shape)):
+        with one_blas_thread_if_small(min(values.shape)):
             result = solve_udfs(
                 form,
                 gamma,
@@ -167,28 +159,27 @@ class UDFS(RankingSelector):
                 tol=self.tol,
                 tie_breaker=self.tie_breaker,
             )
-        self._warn_if_unsettled(result)
+        self._warn_unless_converged(result)
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
-        self.n_live_ = count_live(result.squared_norms)
+        self.n_active_ = count_active(result.squared_norms)
         self.gamma_ = gamma
         self.n_clusters_ = n_clusters
-        warn_of_noise(self.n_live_, count_features(self.n_features_to_select, table.n_features))
+        warn_of_noise(self.n_active_, self.n_features_to_select_)
         scores = break_ties_by_cost(result.squared_norms, form.diagonal())
-        self._store_ranking(table.spread(scores), table)
+        return table.to_all_columns(scores)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         check_count("n_clusters", self.n_clusters)
         check_count("n_neighbors", self.n_neighbors)
         check_positive("regularization", self.regularization, hint="The paper's lambda.")
         check_count("max_iter", self.max_iter)
         check_positive("tol", self.tol, zero=True)
         check_flag("tie_breaker", self.tie_breaker)
-        if isinstance(self.gamma, str):
-            check_choice("gamma", self.gamma, ("scale",), "Or give a number > 0.")
-        else:
-            check_positive("gamma", self.gamma, hint="gamma='scale' adapts it to the data.")
+        check_positive_or_scale("gamma", self.gamma)
 
     def _absolute_gamma(self, form: QuadraticForm) -> float:
         if self.gamma != "scale":
@@ -196,11 +187,10 @@ class UDFS(RankingSelector):
         scale = float(form.diagonal().mean())
         return GAMMA_SCALE * scale if scale > 0.0 else 1.0  # 0: all neighbours coincide
 
-    def _warn_if_unsettled(self, result: UDFSResult) -> None:
+    def _warn_unless_converged(self, result: RowSparseProjection) -> None:
         if not result.converged:
-            warnings.warn(
+            warn_caller(
                 f"The objective was still falling after max_iter={self.max_iter} steps. Raise "
                 "max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=4,
             )

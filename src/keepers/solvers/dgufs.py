@@ -26,18 +26,13 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.ordering import best_first
-from keepers.linalg.proximal import SpectralPart, keep_top_rows, rank_threshold, row_norms
-
-__all__ = [
-    "ADMMResult",
-    "BCDResult",
-    "BlendedKernel",
-    "cluster_labels",
-    "kernel_is_dense",
-    "rescaled",
-    "solve_admm",
-    "solve_bcd",
-]
+from keepers.linalg.proximal import (
+    SpectralPart,
+    keep_top_rows,
+    rank_threshold,
+    row_norms,
+    squared_row_norms,
+)
 
 MU_START, MU_GROWTH, MU_MOST = 1e-6, 1.1, 1e10
 # Weight of the l0 penalty on M in the authors' program.
@@ -104,7 +99,7 @@ def solve_bcd(
 ) -> BCDResult:
     """Alternate kernel and selection until the selection stays, or comes back."""
     features = np.ascontiguousarray((X - X.mean(axis=0)).T)
-    variances = np.einsum("ij,ij->i", features, features)
+    variances = squared_row_norms(features)
     blend: sp.csr_array | BlendedKernel = graph
     history: list[float] = []
     seen: dict[bytes, int] = {}
@@ -121,7 +116,7 @@ def solve_bcd(
 
 
 class BlendedKernel(LinearOperator):  # type: ignore[misc]
-    """beta S + (1 - beta) R(F'F), known by its products; R as in `rescaled`.
+    """beta S + (1 - beta) R(F'F), known by its products; R as in `rescale`.
 
     The n x n kernel F'F of the (centred) features is looked at in blocks of rows, once, for its
     extremes, and never stored.
@@ -133,10 +128,10 @@ class BlendedKernel(LinearOperator):  # type: ignore[misc]
         self.samples = np.ascontiguousarray(features.T)
         self.beta = beta
         self.low, high = self._extremes()
-        spread = high - self.low
-        flat = spread <= 1e-12 * max(abs(high), abs(self.low))
-        self.weight = 0.0 if flat else (1.0 - beta) / spread
-        self.diagonal = np.einsum("ij,ij->i", self.samples, self.samples)
+        width = high - self.low
+        flat = width <= 1e-12 * max(abs(high), abs(self.low))
+        self.weight = 0.0 if flat else (1.0 - beta) / width
+        self.diagonal = squared_row_norms(self.samples)
 
     def _extremes(self) -> tuple[float, float]:
         """Least and largest entry of F'F off its diagonal."""
@@ -180,7 +175,7 @@ def _leading_part(
     return SpectralPart(values[order], vectors[:, order])
 
 
-def _centred(L: SpectralPart) -> FloatArray:
+def _centre(L: SpectralPart) -> FloatArray:
     """H times the eigenvectors of L."""
     vectors = L.vectors
     return np.asarray((vectors - vectors.mean(axis=0)) / max(len(vectors) - 1, 1))
@@ -188,7 +183,7 @@ def _centred(L: SpectralPart) -> FloatArray:
 
 def _alignment(features: FloatArray, L: SpectralPart) -> FloatArray:
     """q_j = f_j' HLH f_j for every feature."""
-    projections = features @ _centred(L)
+    projections = features @ _centre(L)
     return np.asarray((projections * projections) @ L.values)
 
 
@@ -198,7 +193,7 @@ def _agreement(graph: sp.csr_array, L: SpectralPart, beta: float, aligned: float
     return -beta * float(with_graph) - (1.0 - beta) * aligned
 
 
-def rescaled(A: FloatArray) -> FloatArray:
+def rescale(A: FloatArray) -> FloatArray:
     """R: zero diagonal, the other entries scaled to [0, 1]; all zero if those are equal."""
     off_diagonal = ~np.eye(len(A), dtype=bool)
     low = A.min(where=off_diagonal, initial=np.inf)
@@ -223,7 +218,7 @@ def solve_admm(
     """The authors' program: order Z, Y, L, M, multipliers; all start from zero.
 
     ``stop_runaway`` ends the iteration when entries exceed 1e6 times those of X; the program
-    itself goes on.
+    itself continues.
     """
     F = np.ascontiguousarray(X.T)
     S = graph.toarray()
@@ -239,8 +234,8 @@ def solve_admm(
         dropped = F - Y - ((1 - beta) * _through_kernel(Y, L) - Lam1) / mu
         Z = F - keep_top_rows(dropped, n_features - n_selected)
         Y = keep_top_rows(Z + ((1 - beta) * _through_kernel(Z, L) + Lam1) / mu, n_selected)
-        pull = (1 - beta) * rescaled(_cross_kernel(Y, Z)) + beta * S
-        L = rank_threshold(rescaled((pull - Lam2) / mu + M), 2 * alpha / mu)
+        pull = (1 - beta) * rescale(_cross_kernel(Y, Z)) + beta * S
+        L = rank_threshold(rescale((pull - Lam2) / mu + M), 2 * alpha / mu)
         dense = L.dense()
         M = _nearly_binary(dense + Lam2 / mu, 2 * BINARY_PENALTY / mu)
         history.append(_agreement(graph, L, beta, float(_alignment(Y, L).sum())) + alpha * L.rank)
@@ -256,15 +251,15 @@ def solve_admm(
 
 def _through_kernel(rows: FloatArray, L: SpectralPart) -> FloatArray:
     """The product rows HLH, in O(d n rank(L))."""
-    vectors = _centred(L)
+    vectors = _centre(L)
     return np.asarray(((rows @ vectors) * L.values) @ vectors.T)
 
 
 def _cross_kernel(Y: FloatArray, Z: FloatArray) -> FloatArray:
     """H Y'Z H; only rows in which Y is not zero count."""
-    live = np.flatnonzero(row_norms(Y))
-    left = Y[live] - Y[live].mean(axis=1, keepdims=True)
-    right = Z[live] - Z[live].mean(axis=1, keepdims=True)
+    active = np.flatnonzero(row_norms(Y))
+    left = Y[active] - Y[active].mean(axis=1, keepdims=True)
+    right = Z[active] - Z[active].mean(axis=1, keepdims=True)
     return np.asarray(left.T @ right) / max(Y.shape[1] - 1, 1) ** 2
 
 

@@ -17,9 +17,8 @@ import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray
 from keepers.linalg.graph import degrees, laplacian
-from keepers.linalg.moments import CONSTANT_RATIO, row_blocks, stored_columns
-
-__all__ = ["WORST_SCORE", "LaplacianScores", "laplacian_scores"]
+from keepers.linalg.moments import CONSTANT_RATIO, row_blocks
+from keepers.linalg.storage import stored_columns
 
 # The upper end of the range; also what a feature gets that does not vary where the graph is.
 WORST_SCORE = 2.0

@@ -26,8 +26,6 @@ from keepers.linalg.graph import degrees
 from keepers.linalg.ordering import levels
 from keepers.solvers.lars import Gram, first_knot_of_size
 
-__all__ = ["Embedding", "MCFSResult", "embed", "solve_mcfs"]
-
 # Up to here a dense eigenproblem is quicker than Lanczos, and nothing is random.
 DENSE_SAMPLES = 400
 # Eigenvectors to mu this close to 0 are left out, as in Cai's program.

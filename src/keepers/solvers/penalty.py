@@ -8,7 +8,8 @@ may have its own cost c_G >= 0::
 With groups of one row and costs of 1 this is Eq. (23). The function u -> u^(p/2) is concave, so its
 tangent at the present |W_G|^2 + eps lies above it (the paper's Lemma 1, which asks nothing else of
 u): the majorant gives each row of G the weight gamma c_G (p/2) (|W_G|^2 + eps)^((p-2)/2), and
-Theorem 2 (f never rises) holds as before. Theorem 1 (at least m rows live) is about W'W = I alone.
+Theorem 2 (f never rises) holds as before. Theorem 1 (at least m active rows) is about W'W = I
+alone.
 """
 
 from dataclasses import dataclass, replace
@@ -17,11 +18,9 @@ import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 
-__all__ = ["RowPenalty", "group_costs"]
-
-# A group whose norm has sunk to the smoothing is dead. The optimality condition for p = 1, a share
-# r < 1 of the force that would keep the group alive, puts it at sqrt(eps) r / sqrt(1 - r^2).
-_DEAD = 4.0
+# A group whose norm has sunk to the smoothing is inactive. The optimality condition for p = 1, a
+# share r < 1 of the force that would keep the group active, puts it at sqrt(eps) r / sqrt(1 - r^2).
+_INACTIVE = 4.0
 
 
 def group_costs(row_costs: FloatArray, groups: IndexArray, p: float) -> FloatArray:
@@ -46,19 +45,19 @@ class RowPenalty:
     groups: IndexArray | None = None
     """The group of every row, counted from 0; None: every row is its own group."""
 
-    def pooled(self, squared_norms: FloatArray) -> FloatArray:
+    def pool(self, squared_norms: FloatArray) -> FloatArray:
         """|W_G|^2 of every group."""
         if self.groups is None:
             return squared_norms
         return np.asarray(np.bincount(self.groups, squared_norms), dtype=np.float64)
 
-    def spread(self, values: FloatArray) -> FloatArray:
+    def to_rows(self, values: FloatArray) -> FloatArray:
         """A value of every group -> a value of every row."""
         return values if self.groups is None else values[self.groups]
 
     def value(self, squared_norms: FloatArray) -> float:
         """The penalty itself, the second term of Eq. (23)."""
-        terms = (self.pooled(squared_norms) + self.eps) ** (self.p / 2)
+        terms = (self.pool(squared_norms) + self.eps) ** (self.p / 2)
         return self.gamma * float(np.sum(terms if self.costs is None else self.costs * terms))
 
     def value_at_zero(self, n_rows: int) -> float:
@@ -70,23 +69,27 @@ class RowPenalty:
 
     def weights(self, squared_norms: FloatArray) -> FloatArray:
         """Gamma g_i of every row, with g_i = c_G (p/2) (|W_G|^2 + eps)^((p-2)/2), Eq. (26)."""
-        return self.weights_at(self.pooled(squared_norms))
+        return self.weights_at(self.pool(squared_norms))
 
     def weights_at(self, pooled: FloatArray) -> FloatArray:
         """The same, from the squared norms of the groups."""
         half = self.p / 2
         by_group = self.gamma * half * (pooled + self.eps) ** (half - 1.0)
-        return self.spread(by_group if self.costs is None else self.costs * by_group)
+        return self.to_rows(by_group if self.costs is None else self.costs * by_group)
 
-    def dead(self, squared_norms: FloatArray) -> BoolArray:
+    def inactive(self, squared_norms: FloatArray) -> BoolArray:
         """Rows the penalty has sent to zero: the norm of their group is of the smoothing's size.
 
-        Rows that cost nothing are never dead, however small.
+        Rows that cost nothing are always active, however small.
         """
-        dead = self.pooled(squared_norms) <= _DEAD * self.eps
+        inactive = self.pool(squared_norms) <= _INACTIVE * self.eps
         if self.costs is not None:
-            dead &= self.costs > 0.0
-        return dead if self.groups is None else dead[self.groups]
+            inactive &= self.costs > 0.0
+        return inactive if self.groups is None else inactive[self.groups]
+
+    def count_active(self, squared_norms: FloatArray) -> int:
+        """Rows that are not `inactive`."""
+        return int(np.count_nonzero(~self.inactive(squared_norms)))
 
     def whole_groups(self, rows: BoolArray) -> BoolArray:
         """These rows and those that must stay with them: their groups' and rows without cost."""

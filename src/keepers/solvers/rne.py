@@ -24,9 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepers._protocols import FloatArray
-from keepers.linalg.proximal import soft_threshold
-
-__all__ = ["INNER_UPDATES", "RNEResult", "gram_count", "solve_rne"]
+from keepers.linalg.proximal import soft_threshold, squared_row_norms
 
 INNER_UPDATES = 30
 FIRST_PENALTY, PENALTY_GROWTH, LARGEST_PENALTY = 10.0, 1.1, 1e10
@@ -52,7 +50,7 @@ class RNEResult:
     @property
     def squared_row_norms(self) -> FloatArray:
         """One number a feature: its weight in H."""
-        return np.asarray(np.einsum("ij,ij->i", self.H, self.H))
+        return squared_row_norms(self.H)
 
 
 def gram_count(n_samples: int, n_features: int) -> int:
@@ -92,12 +90,12 @@ def _run(
         penalty = min(PENALTY_GROWTH * penalty, LARGEST_PENALTY)
         orthogonality_gap = float(np.linalg.norm(H.T @ H - np.eye(H.shape[1])))
         history.append(float(np.abs(embedded).sum()) + alpha / 4 * orthogonality_gap**2)
-        calm = calm + 1 if _settled(history, tol) else 0
+        calm = calm + 1 if _has_converged(history, tol) else 0
     split_gap = float(np.abs(M - embedded).max())
     return RNEResult(H, np.array(history), len(history), calm == 2, split_gap, orthogonality_gap)
 
 
-def _settled(history: list[float], tol: float) -> bool:
+def _has_converged(history: list[float], tol: float) -> bool:
     return len(history) > 1 and abs(history[-2] - history[-1]) < tol * abs(history[-1])
 
 

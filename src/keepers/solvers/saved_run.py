@@ -1,4 +1,4 @@
-"""A run of an iteration, as the arrays from which it can go on."""
+"""A run of an iteration, as the arrays from which it can resume."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keepers.linalg.proximal import squared_row_norms
 from keepers.solvers.penalty import RowPenalty
-
-__all__ = ["SavedRun", "refuse_damaged"]
 
 SavedRun = Mapping[str, NDArray[Any]]
 
@@ -25,11 +24,11 @@ def refuse_damaged(run: SavedRun, solver: str, penalty: RowPenalty, size: int, w
         _demand(set(run) == _DENSE, "other arrays")
         n_rows = size
         _demand(run["converged"].dtype == np.bool_ and run["converged"].shape == (), "converged")
-        n_iter = _whole_numbers(run["n_iter"], ()).item()
+        n_iter = _integers(run["n_iter"], ()).item()
     else:
         _demand(_BLOCK <= set(run) <= _BLOCK | _IN_BLOCK_ONLY_SOMETIMES, "other arrays")
         n_rows = _n_rows(run, penalty, size)
-        n_iter = int(_whole_numbers(run["counts"], (4,))[0])
+        n_iter = int(_integers(run["counts"], (4,))[0])
     vectors, history = _numbers(run["vectors"], (n_rows, width)), _numbers(run["history"], None)
     # A step may be turned down, and then adds nothing to the history.
     _demand(history.ndim == 1 and 1 <= len(history) <= n_iter, "history")
@@ -45,7 +44,7 @@ def _refuse_damaged_block(
     images = _numbers(run["images"], (n_rows, width))
     _numbers(run["values"], (width,))
     here = penalty.restrict(run["rows"]) if "rows" in run else penalty
-    n_groups = len(here.pooled(np.zeros(n_rows)))
+    n_groups = len(here.pool(np.zeros(n_rows)))
     for name in ("shrinkage", "proposal"):
         if name in run:
             _logarithms(run[name], (n_groups,))
@@ -56,9 +55,8 @@ def _refuse_damaged_block(
         _logarithms(run["point_images"], points.shape)
     # The last objective is that of the vectors and their images: one of them cannot be another's.
     trace = float(np.vdot(run["vectors"], images))
-    squared_norms = np.einsum("ij,ij->i", run["vectors"], run["vectors"])
     set_aside = penalty.value_at_zero(size) - here.value_at_zero(n_rows)
-    price = here.value(squared_norms) + set_aside
+    price = here.value(squared_row_norms(run["vectors"])) + set_aside
     gap = abs(price - trace - run["history"][-1])
     _demand(bool(gap <= _TOLERANCE * (abs(price) + abs(trace))), "history")
 
@@ -67,7 +65,7 @@ def _n_rows(run: SavedRun, penalty: RowPenalty, size: int) -> int:
     """How many rows are in the work: all, or those in ``rows``, which are of whole groups."""
     if "rows" not in run:
         return size
-    rows = _whole_numbers(run["rows"], None)
+    rows = _integers(run["rows"], None)
     _demand(rows.ndim == 1 and len(rows) > 0 and bool(np.all(np.diff(rows) > 0)), "rows")
     _demand(int(rows[-1]) < size, "rows")
     mask = np.zeros(size, dtype=bool)
@@ -90,8 +88,8 @@ def _logarithms(array: NDArray[Any], shape: tuple[int, ...] | None) -> NDArray[A
     return array
 
 
-def _whole_numbers(array: NDArray[Any], shape: tuple[int, ...] | None) -> NDArray[Any]:
-    """Integers from 0 on, far from overflow."""
+def _integers(array: NDArray[Any], shape: tuple[int, ...] | None) -> NDArray[Any]:
+    """Integers >= 0, far from overflow."""
     _demand(array.dtype.kind == "i" and array.dtype.isnative, str(array.dtype))
     _demand(shape is None or array.shape == shape, str(array.shape))
     _demand(bool(np.all((array >= 0) & (array < 2**31))), "out of range")

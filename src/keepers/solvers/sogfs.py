@@ -21,25 +21,14 @@ import scipy.sparse as sp
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.graph import NeighbourList, laplacian
 from keepers.linalg.moments import row_blocks
+from keepers.linalg.proximal import project_rows_onto_simplex
 from keepers.linalg.quadratic_form import LaplacianForms, SparseForm
-from keepers.linalg.simplex import project_rows_onto_simplex
 from keepers.linalg.smallest import EigenBlock, smallest_eigenvectors
 from keepers.solvers.reweighting import (
     RowSparseProjection,
     first_weights,
     row_sparse_projection,
 )
-
-__all__ = [
-    "Indicator",
-    "SOGFSResult",
-    "first_similarities",
-    "indicator_step",
-    "similarity_step",
-    "solve_sogfs",
-    "symmetric_graph",
-    "unit_columns",
-]
 
 EPS = float(np.finfo(float).eps)
 # Sums of eigenvalues of L below which the graph counts as split into c, and into more than c.
@@ -166,7 +155,7 @@ def indicator_step(
 
 def solve_sogfs(
     X: FloatArray,
-    spread: FloatArray,
+    deviations: FloatArray,
     find_neighbours: FindNeighbours,
     rng: np.random.Generator,
     *,
@@ -180,12 +169,17 @@ def solve_sogfs(
 ) -> SOGFSResult:
     """Alternate the three steps on data X from `unit_columns`.
 
-    ``spread`` holds the standard deviations before that scaling; it decides ties only.
+    ``deviations`` holds the standard deviations before that scaling; it decides ties only.
     ``find_neighbours(points, k)`` lists the k nearest others. The reweighting of W ends when its
     objective changes by less than ``tol``.
     """
     projector = _Projector(
-        LaplacianForms.of(X), gamma, width, first_weights(spread, tie_breaker=tie_breaker), rng, tol
+        LaplacianForms.of(X),
+        gamma,
+        width,
+        first_weights(deviations, tie_breaker=tie_breaker),
+        rng,
+        tol,
     )
     listed = find_neighbours(X, n_neighbors + 1)
     neighbours = listed.indices[:, :n_neighbors]
@@ -232,25 +226,17 @@ def solve_sogfs(
     )
 
 
+@dataclass
 class _Projector:
     """The W-step; it remembers where its first eigenproblem ended, to start there again."""
 
-    def __init__(
-        self,
-        forms: LaplacianForms,
-        gamma: float,
-        width: int,
-        weights: FloatArray,
-        rng: np.random.Generator,
-        tol: float,
-    ) -> None:
-        self.forms = forms
-        self.gamma = gamma
-        self.width = width
-        self.weights = weights
-        self.rng = rng
-        self.tol = tol
-        self.start: EigenBlock | None = None
+    forms: LaplacianForms
+    gamma: float
+    width: int
+    weights: FloatArray
+    rng: np.random.Generator
+    tol: float
+    start: EigenBlock | None = None
 
     def step(self, L: sp.csr_array) -> RowSparseProjection:
         """W for the graph with Laplacian L, reweighted from the first weights on."""
@@ -261,7 +247,7 @@ class _Projector:
             self.weights,
             self.rng,
             max_iter=MOST_REWEIGHTINGS,
-            has_settled=lambda history: abs(history[-2] - history[-1]) < self.tol,
+            has_converged=lambda history: abs(history[-2] - history[-1]) < self.tol,
             start=self.start,
         )
         self.start = projection.first

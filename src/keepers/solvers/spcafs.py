@@ -9,11 +9,12 @@ into groups and have costs of their own: `RowPenalty` has the general form. Two 
 * `solve_dense` is Algorithm 1 as printed: S in memory, one dense eigenproblem a step. It is the
   reference against which the other one is tested.
 * `solve_block` walks the same path with products S V only. Each eigenproblem is solved just well
-  enough, from the last solution; rows that die (groups of them, as a whole) are taken out of the
-  work and put back, and iterated with, before it ends; for p = 1 the weights are extrapolated
-  where that lowers f.
+  enough, from the last solution; rows that become inactive (groups of them, as a whole) are taken
+  out of the work and put back, and iterated with, before it ends; for p = 1 the weights are
+  extrapolated where that lowers f.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,14 +22,16 @@ import numpy as np
 from scipy.linalg import eigh
 
 from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
-from keepers.linalg.light_rows import with_light_rows
-from keepers.linalg.ordering import tilted
-from keepers.linalg.subspace import Subspace, leading_subspace, orthonormal_subspace
-from keepers.solvers.extrapolation import Extrapolation
+from keepers.linalg.ordering import tilt_ties
+from keepers.linalg.proximal import squared_row_norms
+from keepers.linalg.subspace import (
+    Subspace,
+    leading_subspace,
+    orthonormal_subspace,
+    with_light_rows,
+)
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.saved_run import SavedRun
-
-__all__ = ["BlockRun", "Progress", "SPCAFSResult", "dense_is_cheaper", "solve_block", "solve_dense"]
 
 # Residual, relative to |S w_j|, at which an eigenproblem is left for the next weights. Looser, runs
 # ended in other minima than the dense iteration; below p = 1 there are many more of them, and 1e-3
@@ -41,25 +44,32 @@ PATIENCE = 16
 PLAIN_STEPS = 5
 DEPTH = 3
 LONGEST_LOG_STEP = 3.0
-# Rows leave the work when at least half of them are dying and there is work to save.
+_REGULARISATION = 1e-10
+# Rows leave the work when at least half of them are inactive or vanishing, and there are many.
 FEWEST_ROWS = 1000
 MOST_DROPS = 3
-DYING_RATE = 0.8
-DYING_SIZE = 1e-2
+VANISHING_RATE = 0.8
+VANISHING_SIZE = 1e-2
 
 
 @dataclass(frozen=True)
-class Progress:
+class SolverProgress:
     """What a callback is told after each step."""
 
     n_iter: int
     objective: float
-    n_live: int
+    n_active: int
+    """Rows of W that the penalty has not sent to zero."""
     n_rows: int
-    """Rows in the work; fewer than the number of features once dead ones were set aside."""
+    """Rows in the work; fewer than the number of features once inactive ones were set aside."""
+
+    @property
+    def n_live(self) -> int:
+        """The same as ``n_active``: its former name."""
+        return self.n_active
 
 
-Callback = Callable[[Progress], object]
+Callback = Callable[[SolverProgress], object]
 Keep = Callable[[SavedRun], object]
 
 
@@ -72,7 +82,7 @@ class SPCAFSResult:
     """f after every step, the first being PCA."""
     n_iter: int
     converged: bool
-    n_live: int
+    n_active: int
     """Rows of W that the penalty has not sent to zero, up to the smoothing."""
     n_products: int
 
@@ -92,65 +102,61 @@ def dense_is_cheaper(n_samples: int, n_features: int, width: int) -> bool:
 
 def _weights_after(n_iter: int, weights: FloatArray) -> FloatArray:
     """The weights; those that follow PCA are tilted, so that rounding does not choose."""
-    return tilted(weights, weights) if n_iter == 1 else weights
+    return tilt_ties(weights, weights) if n_iter == 1 else weights
 
 
-def _settled(before: float, after: float, trace: float, tol: float) -> bool:
+def _gains_nothing(before: float, after: float, trace: float, tol: float) -> bool:
     """Whether a step gained next to nothing, beside f (or the variance, where f is near zero)."""
     return before - after <= tol * max(abs(after), trace / 100)
 
 
 def solve_dense(
-    scatter: FloatArray,
-    width: int,
+    operator: SymmetricOperator,
+    start: Subspace | SavedRun,
     penalty: RowPenalty,
     *,
     max_iter: int,
     tol: float,
     callback: Callback | None = None,
-    saved: SavedRun | None = None,
     keep: Keep | None = None,
 ) -> SPCAFSResult:
-    """Algorithm 1 as printed; goes on from ``saved``, and hands what could be to ``keep``.
+    """Algorithm 1 as printed; ``start`` is the PCA solution (G = I), or a run to resume.
 
     Its eigenproblems are exact up to rounding of the size of the largest weight; a step that raises
-    f does so by that rounding, is not taken, and is the end.
+    f does so by that rounding, is not taken, and is the end. After the start and after every step
+    ``keep`` is handed what it takes to resume from there.
     """
+    scatter = operator.dense()
     size = scatter.shape[0]
-    W: FloatArray = np.empty((size, 0))
-    shift = np.full(size, penalty.gamma)  # G = I
-    history: list[float] = []
-    n_iter, converged = 0, False
-    if saved is not None:
-        W, history = saved["vectors"], saved["history"].tolist()
-        n_iter, converged = int(saved["n_iter"]), bool(saved["converged"])
-        shift = _weights_after(n_iter, penalty.weights(np.einsum("ij,ij->i", W, W)))
-    while n_iter < max_iter and not converged:
-        shifted = scatter.copy()
-        shifted[np.diag_indices(size)] -= shift
-        _, candidate = eigh(shifted, subset_by_index=[size - width, size - 1])  # Eq. (27)
-        n_iter += 1
-        squared_norms = np.einsum("ij,ij->i", candidate, candidate)
-        trace = float(np.vdot(candidate, scatter @ candidate))
-        objective = penalty.value(squared_norms) - trace  # Eq. (23)
-        if history and objective > history[-1]:
-            converged = True
-        else:
-            converged = bool(history) and _settled(history[-1], objective, trace, tol)
-            W = candidate[:, ::-1]
-            shift = _weights_after(n_iter, penalty.weights(squared_norms))  # Eq. (26)
-            history.append(objective)
+    if isinstance(start, Subspace):
+        W, n_iter, converged = start.vectors, 1, False
+        history = [penalty.value(start.squared_row_norms) - start.trace]
+    else:
+        W, history = start["vectors"], start["history"].tolist()
+        n_iter, converged = int(start["n_iter"]), bool(start["converged"])
+    width = W.shape[1]
+    while True:
+        squared_norms = squared_row_norms(W)
         if callback is not None:
-            callback(Progress(n_iter, history[-1], _count_live(W, penalty), size))
+            n_active = penalty.count_active(squared_norms)
+            callback(SolverProgress(n_iter, history[-1], n_active, size))
         if keep is not None:
             counts = {"n_iter": np.array(n_iter), "converged": np.array(converged)}
             keep({"vectors": W, "history": np.array(history), **counts})
-    n_live = _count_live(W, penalty)
-    return SPCAFSResult(W, np.array(history), n_iter, converged, n_live, 0)
-
-
-def _count_live(W: FloatArray, penalty: RowPenalty) -> int:
-    return int((~penalty.dead(np.einsum("ij,ij->i", W, W))).sum())
+        if n_iter >= max_iter or converged:
+            break
+        shifted = scatter.copy()
+        shifted[np.diag_indices(size)] -= _weights_after(n_iter, penalty.weights(squared_norms))
+        _, candidate = eigh(shifted, subset_by_index=[size - width, size - 1])  # Eqs. (26), (27)
+        n_iter += 1
+        trace = float(np.vdot(candidate, scatter @ candidate))
+        objective = penalty.value(squared_row_norms(candidate)) - trace  # Eq. (23)
+        converged = objective > history[-1] or _gains_nothing(history[-1], objective, trace, tol)
+        if objective <= history[-1]:
+            W = candidate[:, ::-1]
+            history.append(objective)
+    n_active = penalty.count_active(squared_norms)
+    return SPCAFSResult(W, np.array(history), n_iter, converged, n_active, 0)
 
 
 def solve_block(
@@ -163,25 +169,25 @@ def solve_block(
     callback: Callback | None = None,
     keep: Keep | None = None,
 ) -> SPCAFSResult:
-    """Algorithm 1 from block products; ``start`` is the PCA solution, or a run to go on with.
+    """Algorithm 1 from block products; ``start`` is the PCA solution, or a run to resume.
 
-    After the start and after every step ``keep`` is handed what it takes to go on from there.
+    After the start and after every step ``keep`` is handed what it takes to resume from there.
     """
-    run = BlockRun.begun(operator, start, penalty, tol)
+    run = BlockRun.resume_or_start(operator, start, penalty, tol)
     run.report(callback)
     while run.n_iter < max_iter and not run.finished:
         if keep is not None:
-            keep(run.saved())
+            keep(run.state())
         run.step()
         run.report(callback)
-        if not run.settled:
-            run.drop_dying_rows()
+        if not run.calm:
+            run.drop_inactive_rows()
         elif not run.on_all_rows:
             run.restore_rows()
     if not run.on_all_rows:
         run.restore_rows()
     if keep is not None:
-        keep(run.saved())
+        keep(run.state())
     return run.result()
 
 
@@ -216,14 +222,14 @@ class BlockRun:
         self.proposal: FloatArray | None = None
 
     @classmethod
-    def begun(
+    def resume_or_start(
         cls,
         operator: SymmetricOperator,
         start: Subspace | SavedRun,
         penalty: RowPenalty,
         tol: float,
     ) -> "BlockRun":
-        """A new run, or one that goes on where a saved one was."""
+        """A new run, or one that resumes where a saved one was."""
         if isinstance(start, Subspace):
             return cls(operator, start, penalty, tol)
         space = Subspace(start["vectors"], start["images"], start["values"])
@@ -238,8 +244,8 @@ class BlockRun:
                 run.ahead.remember(point, image)
         return run
 
-    def saved(self) -> SavedRun:
-        """What it takes to go on from here."""
+    def state(self) -> SavedRun:
+        """What it takes to resume from here."""
         counts = [self.n_iter, self.n_products, self.drops_left, self.calm_steps]
         arrays: dict[str, FloatArray | IndexArray | None] = {
             "vectors": self.space.vectors,
@@ -261,14 +267,14 @@ class BlockRun:
         return self.rows is None
 
     @property
-    def settled(self) -> bool:
+    def calm(self) -> bool:
         """Whether f has stopped falling on the rows in the work."""
         return self.calm_steps >= 2
 
     @property
     def finished(self) -> bool:
         """Whether f has stopped falling with every row in the work."""
-        return self.on_all_rows and self.settled
+        return self.on_all_rows and self.calm
 
     def objective(self, space: Subspace, penalty: RowPenalty) -> float:
         """f, with rows that were set aside counted as zero."""
@@ -290,7 +296,7 @@ class BlockRun:
             self._turn_down()
             return
         image = self._log_norms(candidate)
-        calm = _settled(before, after, candidate.trace, self.tol)
+        calm = _gains_nothing(before, after, candidate.trace, self.tol)
         self.calm_steps = self.calm_steps + 1 if calm else 0
         self.shrinkage = image - point
         self.space = candidate
@@ -333,10 +339,10 @@ class BlockRun:
 
     def _log_norms(self, space: Subspace) -> FloatArray:
         """Of the groups: all that the weights depend on."""
-        return np.log(self.penalty.pooled(space.squared_row_norms) + self.penalty.eps)
+        return np.log(self.penalty.pool(space.squared_row_norms) + self.penalty.eps)
 
-    def drop_dying_rows(self) -> None:
-        """Set dying rows to zero and leave them out, if they are many and f does not rise."""
+    def drop_inactive_rows(self) -> None:
+        """Set vanishing rows to zero and leave them out, if they are many and f does not rise."""
         size = self.space.vectors.shape[0]
         width = self.space.vectors.shape[1]
         if not self.drops_left or self.n_iter < self.plain_steps - 1 or size < FEWEST_ROWS:
@@ -344,17 +350,19 @@ class BlockRun:
         if self.shrinkage is None:
             return
         squared_norms = self.space.squared_row_norms
-        shrinkage = self.penalty.spread(self.shrinkage)
-        dying = (shrinkage < 2 * np.log(DYING_RATE)) & (squared_norms < DYING_SIZE * width / size)
-        dying |= self.penalty.dead(squared_norms)
-        dying[np.argsort(-squared_norms, kind="stable")[: 4 * width]] = False
-        kept = np.flatnonzero(self.penalty.whole_groups(~dying))
+        shrinkage = self.penalty.to_rows(self.shrinkage)
+        vanishing = (shrinkage < 2 * np.log(VANISHING_RATE)) & (
+            squared_norms < VANISHING_SIZE * width / size
+        )
+        vanishing |= self.penalty.inactive(squared_norms)
+        vanishing[np.argsort(-squared_norms, kind="stable")[: 4 * width]] = False
+        kept = np.flatnonzero(self.penalty.whole_groups(~vanishing))
         if len(kept) > size // 2:
             return
         self.drops_left -= 1
-        self.go_on_with(kept)
+        self.restrict_to(kept)
 
-    def go_on_with(self, kept: IndexArray, slack: float = 0.0) -> None:
+    def restrict_to(self, kept: IndexArray, slack: float = 0.0) -> None:
         """Set all other rows to zero and leave them out, if f rises by no more than ``slack``."""
         operator, penalty = self.operator.restrict(kept), self.penalty.restrict(kept)
         space = orthonormal_subspace(operator, self.space.vectors[kept])
@@ -390,17 +398,60 @@ class BlockRun:
         """Tell the callback where the run is."""
         if callback is not None:
             squared_norms = self.space.squared_row_norms
-            n_live = len(squared_norms) - int(self.penalty.dead(squared_norms).sum())
-            callback(Progress(self.n_iter, self.history[-1], n_live, len(squared_norms)))
+            n_active = self.penalty.count_active(squared_norms)
+            callback(SolverProgress(self.n_iter, self.history[-1], n_active, len(squared_norms)))
 
     def result(self) -> SPCAFSResult:
         """Freeze."""
-        n_live = int((~self.penalty.dead(self.space.squared_row_norms)).sum())
         return SPCAFSResult(
             self.space.vectors,
             np.array(self.history),
             self.n_iter,
             self.finished,
-            n_live,
+            self.penalty.count_active(self.space.squared_row_norms),
             self.n_products,
         )
+
+
+class Extrapolation:
+    """Anderson extrapolation of a fixed-point iteration u -> G(u), from the last few pairs.
+
+    The proposal minimises, in a weighted norm, the linear model of G(u) - u over the affine hull
+    of the remembered points. It carries no guarantee: whoever uses it compares objectives, and
+    calls `forget` when a proposal was turned down.
+    """
+
+    def __init__(self, depth: int, longest_step: float) -> None:
+        self._longest_step = longest_step
+        self._points: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=depth + 1)
+
+    def remember(self, point: FloatArray, image: FloatArray) -> None:
+        """Add a pair; the oldest is dropped."""
+        self._points.append((point, image))
+
+    def remembered(self) -> tuple[FloatArray | None, FloatArray | None]:
+        """All points, and all their images, oldest first."""
+        if not self._points:
+            return None, None
+        points, images = zip(*self._points, strict=True)
+        return np.array(points), np.array(images)
+
+    def forget(self) -> None:
+        """Drop all pairs."""
+        self._points.clear()
+
+    def propose(self, importance: FloatArray) -> FloatArray | None:
+        """A point ahead, or None while fewer than two pairs are known."""
+        if len(self._points) < 2:
+            return None
+        points = np.array([point for point, _ in self._points])
+        images = np.array([image for _, image in self._points])
+        gaps = (images - points) * np.sqrt(importance)
+        gap_steps = np.diff(gaps, axis=0)
+        normal = gap_steps @ gap_steps.T
+        normal[np.diag_indices_from(normal)] += _REGULARISATION * np.trace(normal)
+        if not normal.any():
+            return None
+        coefficients = np.linalg.solve(normal, gap_steps @ gaps[-1])
+        step = -coefficients @ np.diff(images, axis=0)
+        return np.asarray(images[-1] + np.clip(step, -self._longest_step, self._longest_step))

@@ -16,31 +16,14 @@ cancels, and beside one far outlier nothing of M was left. Steps: M, in the coor
 samples where d > n; then the reweighting of `keepers.solvers.reweighting`.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.moments import row_blocks
 from keepers.linalg.quadratic_form import QuadraticForm
-from keepers.solvers.reweighting import first_weights, row_sparse_projection
-
-__all__ = ["UDFSResult", "local_scatter", "solve_udfs"]
+from keepers.solvers.reweighting import RowSparseProjection, first_weights, row_sparse_projection
 
 EPS = float(np.finfo(float).eps)
-
-
-@dataclass(frozen=True)
-class UDFSResult:
-    """Where the iteration ended."""
-
-    W: FloatArray
-    squared_norms: FloatArray
-    """|w_j|^2; they sum to the number of columns of W."""
-    objective: FloatArray
-    """Smoothed objective after every step; it never rises."""
-    n_iter: int
-    converged: bool
 
 
 def local_scatter(X: FloatArray, neighbours: IndexArray, regularization: float) -> FloatArray:
@@ -70,30 +53,29 @@ def solve_udfs(
     form: QuadraticForm,
     gamma: float,
     n_clusters: int,
-    spread: FloatArray,
+    deviations: FloatArray,
     rng: np.random.Generator,
     *,
     max_iter: int = 100,
     tol: float = 1e-8,
     tie_breaker: bool = True,
-) -> UDFSResult:
+) -> RowSparseProjection:
     """Minimise over W with ``n_clusters`` columns.
 
-    ``spread`` is the standard deviation of each feature; it decides ties only. The iteration ends
-    when a step lowers the objective by no more than ``tol``, relatively; a negative ``tol`` makes
-    exactly ``max_iter`` steps.
+    ``deviations`` holds the standard deviation of each feature; it decides ties only. The
+    iteration ends when a step lowers the objective by no more than ``tol``, relatively; a negative
+    ``tol`` makes exactly ``max_iter`` steps.
     """
 
-    def has_settled(history: list[float]) -> bool:
+    def has_converged(history: list[float]) -> bool:
         return history[-2] - history[-1] <= tol * abs(history[-1])
 
-    found = row_sparse_projection(
+    return row_sparse_projection(
         form,
         gamma,
         n_clusters,
-        first_weights(spread, tie_breaker=tie_breaker),
+        first_weights(deviations, tie_breaker=tie_breaker),
         rng,
         max_iter=max_iter,
-        has_settled=has_settled,
+        has_converged=has_converged,
     )
-    return UDFSResult(found.W, found.squared_norms, found.objective, found.n_iter, found.converged)

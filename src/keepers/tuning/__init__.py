@@ -1,9 +1,8 @@
 """Choices made from X alone: the path along gamma, stability, settings and the number to keep."""
 
 from keepers.tuning.false_selections import FalseSelections, bound_false_selections
-from keepers.tuning.path import SPCAFSPath, spcafs_path
-from keepers.tuning.search import SettingsChoice, Trial, select_settings
-from keepers.tuning.spcafs_cv import SPCAFSCV
+from keepers.tuning.gamma_path import SPCAFSPath, spcafs_path
+from keepers.tuning.search import SPCAFSCV, SettingsChoice, Trial, select_settings
 from keepers.tuning.stability import StabilitySelector
 from keepers.tuning.stability_index import Stability, measure_stability
 from keepers.tuning.structure import Structure, find_structure

@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.ordering import nearest_first
-
-__all__ = ["Evidence", "Judge"]
+from keepers.linalg.proximal import squared_row_norms
+from keepers.linalg.storage import as_array, by_columns
 
 N_NEIGHBORS = 5
 MOST_SAMPLES = 1000
@@ -37,7 +36,7 @@ _COLUMNS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
-class Evidence:
+class NeighbourEvidence:
     """What speaks for a set of features."""
 
     fidelity: float
@@ -59,49 +58,45 @@ class Judge:
         n_samples = X.shape[0]
         if n_samples > MOST_SAMPLES:
             X = X[np.sort(rng.choice(n_samples, MOST_SAMPLES, replace=False))]
-        self._X = X.tocsc() if sp.issparse(X) else X
+        self._X = by_columns(X)
         self._n_neighbors = min(N_NEIGHBORS, X.shape[0] - 1)
         self._near = _nearest(_standardised_distances(self._X), self._n_neighbors)
         self._seed = int(rng.integers(2**31 - 1))
-        self._known: dict[bytes, Evidence] = {}
+        self._known: dict[bytes, NeighbourEvidence] = {}
 
-    def weigh(self, columns: IndexArray) -> Evidence:
+    def weigh(self, columns: IndexArray) -> NeighbourEvidence:
         """The evidence for these columns; the same set is weighed once."""
         columns = np.sort(columns)
         key = columns.tobytes()
         if key not in self._known:
-            kept = _dense(self._X[:, columns])
+            kept = np.array(as_array(self._X[:, columns]), dtype=np.float64)
             kept -= kept.mean(axis=0)
             distances = squared_distances(kept)
             shared = _nearest(distances, self._n_neighbors) & self._near
             fidelity = float(shared.sum() / (len(kept) * self._n_neighbors))
             rng = np.random.default_rng(self._seed)
-            self._known[key] = Evidence(fidelity, _clumpiness(kept, distances, rng))
+            self._known[key] = NeighbourEvidence(fidelity, _clumpiness(kept, distances, rng))
         return self._known[key]
-
-
-def _dense(block: Any) -> FloatArray:
-    return np.array(block.toarray() if sp.issparse(block) else block, dtype=np.float64)
 
 
 def _standardised_distances(X: Any) -> FloatArray:
     """Squared distances with every feature brought to the same variance."""
     total = np.zeros((X.shape[0], X.shape[0]))
     for start in range(0, X.shape[1], _COLUMNS_AT_ONCE):
-        block = _dense(X[:, start : start + _COLUMNS_AT_ONCE])
+        block = np.array(as_array(X[:, start : start + _COLUMNS_AT_ONCE]), dtype=np.float64)
         block -= block.mean(axis=0)
-        spread = block.std(axis=0)
-        block /= np.where(spread > 0.0, spread, 1.0)
+        deviations = block.std(axis=0)
+        block /= np.where(deviations > 0.0, deviations, 1.0)
         total += squared_distances(block)
     return total
 
 
 def _clumpiness(kept: FloatArray, distances: FloatArray, rng: np.random.Generator) -> float:
-    spread = np.linalg.svd(kept, compute_uv=False)
-    if not spread[0] > 0.0:
+    lengths = np.linalg.svd(kept, compute_uv=False)
+    if not lengths[0] > 0.0:
         return 0.0
     draws = [
-        _nearness(squared_distances(rng.standard_normal((len(kept), len(spread))) * spread))
+        _nearness(squared_distances(rng.standard_normal((len(kept), len(lengths))) * lengths))
         for _ in range(N_DRAWS)
     ]
     found = _nearness(distances)
@@ -132,7 +127,7 @@ def _nearest(distances: FloatArray, n_neighbors: int) -> BoolArray:
 
 def squared_distances(points: FloatArray) -> FloatArray:
     """Between all pairs of rows; centre them first if they lie far from the origin."""
-    lengths = np.einsum("ij,ij->i", points, points)
+    lengths = squared_row_norms(points)
     squared = points @ points.T
     squared *= -2.0
     squared += lengths[:, np.newaxis]

@@ -16,8 +16,6 @@ from scipy.optimize import brentq, minimize_scalar
 
 from keepers._protocols import FloatArray
 
-__all__ = ["FalseSelections", "bound_false_selections"]
-
 # Exponents for which Shah and Samworth found r-concavity to hold in practice:
 # of the joint frequency, and of the frequency itself.
 R_JOINT, R_FREQUENCY = -1 / 2, -1 / 4

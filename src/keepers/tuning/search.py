@@ -12,26 +12,32 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from keepers._protocols import IndexArray
-from keepers.exceptions import KeepersWarning, ParameterError, shortened
+from keepers.exceptions import (
+    DataWarning,
+    InactiveRowsWarning,
+    KeepersWarning,
+    ParameterError,
+    shortened,
+)
+from keepers.linalg.correlation import unlike_the_better
 from keepers.linalg.ordering import levels
-from keepers.linalg.principal import principal_subspace
-from keepers.linalg.redundancy import unlike_the_better
 from keepers.linalg.scatter import as_scatter
-from keepers.selectors.ranking import FEWEST_COMPARED
-from keepers.selectors.settings import (
+from keepers.linalg.spectrum import principal_subspace
+from keepers.selectors.fitted_table import Table, read_table, refuse_dask
+from keepers.selectors.parameters import (
+    FeatureCount,
     check_count,
     check_feature_count,
     check_max_correlation,
     check_positive,
+    check_seed,
     count_features,
     is_real,
 )
+from keepers.selectors.ranking import FEWEST_COMPARED, RankingSelector
 from keepers.selectors.spcafs import SPCAFS
-from keepers.selectors.table import Table, read_table, refuse_dask
-from keepers.tuning.evidence import Evidence, Judge
+from keepers.tuning.evidence import Judge, NeighbourEvidence
 from keepers.tuning.structure import Structure, find_structure
-
-__all__ = ["SettingsChoice", "Trial", "select_settings"]
 
 GAMMA_SHARES = (1e-5, 1.0)
 COMPONENTS = (1, 10, 30, 100)
@@ -51,9 +57,9 @@ class Trial:
     """Settings of `SPCAFS`, ``gamma`` on the scale of the scatter."""
     gamma_share: float
     """``gamma`` over the leading eigenvalue."""
-    n_live: int
-    """Features that the penalty leaves alive."""
-    evidence: Evidence
+    n_active: int
+    """Active rows: features that the penalty has not sent to zero."""
+    evidence: NeighbourEvidence
     """Fidelity, clumpiness and the score made of them."""
     columns: IndexArray = field(repr=False)
     """The features it keeps, best first."""
@@ -101,7 +107,7 @@ class SettingsChoice:
             {
                 **trial.params,
                 "gamma_share": trial.gamma_share,
-                "n_live": trial.n_live,
+                "n_active": trial.n_active,
                 "fidelity": trial.evidence.fidelity,
                 "clumpiness": trial.evidence.clumpiness,
                 "score": trial.evidence.score,
@@ -112,7 +118,7 @@ class SettingsChoice:
 
 def select_settings(
     X: Any,
-    n_features_to_select: int | float | None = None,
+    n_features_to_select: FeatureCount = None,
     *,
     n_components: Any = COMPONENTS,
     gamma_shares: Any = GAMMA_SHARES,
@@ -177,13 +183,13 @@ def select_settings(
     selector = SPCAFS(random_state=random_state)
     refuse_dask(X, "Choosing settings", "every choice is weighed by neighbours in the whole table.")
     table = read_table(selector, X)
-    rng = selector._generator()
+    rng = selector.random_generator()
     structure = find_structure(table.X, rng)
     if n_features_to_select is None:
         wanted = structure.n_features_to_select
     else:
         wanted = count_features(n_features_to_select, table.n_features)
-    grid = _checked_grid(table, n_components, gamma_shares, p, scaling, max_correlation)
+    grid = _check_grid(table, n_components, gamma_shares, p, scaling, max_correlation)
     # As far down as `SPCAFS` itself compares features, so that what is weighed is what it keeps.
     compared = max(wanted, FEWEST_COMPARED)
     search = _Search(table, Judge(table.X, rng), int(rng.integers(2**31 - 1)), compared)
@@ -191,7 +197,7 @@ def select_settings(
     return search.choose(wanted, structure, time.perf_counter() - began)
 
 
-def _checked_grid(
+def _check_grid(
     table: Table, n_components: Any, gamma_shares: Any, p: Any, scaling: Any, max_correlation: Any
 ) -> list[dict[str, Any]]:
     """Settings to be fitted, the cheapest scaling outermost."""
@@ -223,7 +229,7 @@ def _checked_grid(
         )
     ]
     for settings in grid:  # before any work
-        SPCAFS(**{name: settings[name] for name in FITTED})._check_parameters()
+        SPCAFS(**{name: settings[name] for name in FITTED}).check_parameters()
     return grid
 
 
@@ -242,9 +248,9 @@ def as_choices(name: str, values: Any) -> tuple[Any, ...]:
 class _Fitted:
     params: dict[str, Any]
     gamma_share: float
-    n_live: int
+    n_active: int
     order: IndexArray
-    """Usable columns, best first, those passed over left out."""
+    """Usable columns, best first, those skipped left out."""
 
 
 class _Search:
@@ -256,7 +262,7 @@ class _Search:
         self.seed = seed
         self.compared = compared
         self.fitted: list[_Fitted] = []
-        self.not_passed_over: list[_Fitted] = []
+        self.unlimited: list[_Fitted] = []
 
     def fit(
         self,
@@ -266,15 +272,22 @@ class _Search:
         callback: Callable[[int, int], object] | None,
     ) -> None:
         """Fit every setting; one thread each, so that the numbers do not depend on ``n_jobs``."""
+        scalings = {settings["scaling"] for settings in grid}
+        leading = {a: _leading_eigenvalue(self.table, float(a), self.seed) for a in scalings}
         parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
         jobs = (
             joblib.delayed(_fit_one)(
-                self.table, settings, max_correlations, self.seed, self.compared
+                self.table,
+                settings,
+                settings["gamma_share"] * leading[settings["scaling"]],
+                max_correlations,
+                self.seed,
+                self.compared,
             )
             for settings in grid
         )
         for done, found in enumerate(parallel(jobs), 1):
-            self.not_passed_over.append(found[0])
+            self.unlimited.append(found[0])
             self.fitted.extend(found[1:])
             if callback is not None:
                 callback(done, len(grid))
@@ -283,10 +296,10 @@ class _Search:
         """Weigh what every setting keeps; with nothing to keep, weigh ten features."""
         began = time.perf_counter()
         n_kept = max(1, min(wanted or 10, len(self.table.usable)))
-        # Where every feature that carries structure is to be kept, passing some of them over would
-        # only make room for noise.
-        passing_over = n_kept < structure.n_carrying or not structure.found
-        eligible = self.fitted if passing_over else self.not_passed_over
+        # Where every feature that carries structure is to be kept, skipping some of them would only
+        # let noise in.
+        skipping = n_kept < structure.n_carrying or not structure.found
+        eligible = self.fitted if skipping else self.unlimited
         trials = []
         for fitted in eligible:
             columns = fitted.order[:n_kept]
@@ -296,12 +309,12 @@ class _Search:
                 Trial(
                     fitted.params,
                     fitted.gamma_share,
-                    fitted.n_live,
+                    fitted.n_active,
                     evidence,
                     self.table.usable[columns],
                 )
             )
-        # Evidence that differs by rounding is level: then the setting tried first wins.
+        # NeighbourEvidence that differs by rounding is level: then the setting tried first wins.
         strength = levels(np.array([trial.evidence.score for trial in trials]))
         trials = [trials[at] for at in np.argsort(-strength, kind="stable")]
         return SettingsChoice(
@@ -314,9 +327,18 @@ class _Search:
         )
 
 
+def _leading_eigenvalue(table: Table, scaling: float, seed: int) -> float:
+    """Of the scatter of the scaled columns."""
+    with threadpool_limits(1):
+        scaled = table.scale(scaling)
+        scatter = as_scatter(scaled.X, scaled.moments, 1)
+        return float(principal_subspace(scatter, 1, np.random.default_rng(seed)).values[0])
+
+
 def _fit_one(
     table: Table,
     settings: dict[str, Any],
+    gamma: float,
     max_correlations: tuple[float | None, ...],
     seed: int,
     compared: int,
@@ -324,11 +346,7 @@ def _fit_one(
     """One fit: its ranking, and what each limit on correlation makes of it."""
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", KeepersWarning)
-        scaled = table.scaled(float(settings["scaling"]))
-        rng = np.random.default_rng(seed)
-        leading = principal_subspace(as_scatter(scaled.X, scaled.moments, 1), 1, rng).values[0]
-        params = {name: settings[name] for name in FITTED}
-        params["gamma"] = float(settings["gamma_share"] * leading)
+        params = {**{name: settings[name] for name in FITTED}, "gamma": float(gamma)}
         selector = SPCAFS(
             **params, tol=TRIAL_TOL, max_iter=TRIAL_STEPS, random_state=seed % 2**31
         ).fit(table.X)
@@ -337,7 +355,7 @@ def _fit_one(
             _Fitted(
                 {**params, "max_correlation": limit},
                 float(settings["gamma_share"]),
-                selector.n_live_,
+                selector.n_active_,
                 _unlike_first(table, order, limit, compared),
             )
             for limit in (None, *max_correlations)
@@ -351,3 +369,143 @@ def _unlike_first(
         return order
     keeps = unlike_the_better(table.correlations(order), order, limit, most=compared)
     return np.concatenate([order[keeps], order[~keeps]])
+
+
+class SPCAFSCV(RankingSelector):
+    """SPCAFS that chooses its settings, and how many features to keep, without labels.
+
+    The sibling of scikit-learn's ``LassoCV`` for tables without labels: `select_settings` weighs
+    every combination of settings by the features it keeps, and the winner is fitted. Instead of a
+    held-out error, which needs something to predict, it looks at neighbours: those of a sample in
+    the kept features should be those in the whole table, and nearer than without clusters.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float in (0, 1] or None, default=None
+        How many features to keep, or which share of them. None finds the number: the features that
+        the others predict better than chance, up to the knee of their leverages. The settings are
+        chosen for this number.
+    n_components : value or sequence, default=(1, 10, 30, 100)
+        Numbers of components to try, as in `SPCAFS`.
+    gamma_shares : float or sequence of float, default=(1e-5, 1.0)
+        Penalty weights to try, as shares of the leading eigenvalue.
+    p : float or sequence of float, default=(1.0,)
+        Exponents of the penalty to try.
+    scaling : float or sequence of float, default=(0.0, 0.5, 1.0)
+        Powers of the standard deviation to divide the features by, as in `SPCAFS`.
+    max_correlation : float, None or sequence of them, default=(0.8, 0.6)
+        Limits on the correlation between kept features to try, as in `SPCAFS`.
+    random_state : int, RandomState or None, default=None
+        Seeds folds and draws.
+    n_jobs : int or None, default=None
+        Processes, as in joblib; the result does not depend on it.
+    callback : callable or None, default=None
+        Called after each fit with the number done and the number of all.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        Settings of the winner: ``SPCAFS(**best_params_)`` repeats it.
+    best_estimator_ : SPCAFS
+        The winner, fitted to all samples.
+    choice_ : SettingsChoice
+        The evidence: everything tried, best first, and where the number of features comes from.
+        ``choice_.at(k)`` is the choice for another number.
+    structure_found_ : bool
+        False if no feature has more to do with the others than chance. Then all features are kept,
+        with a warning, unless a number was given.
+    scores_ : array of shape (n_features,)
+        Scores of the winner; higher is better.
+    ranking_ : array of shape (n_features,)
+        1 is the best feature; features skipped for being too much like a better one come later
+        than their scores say.
+    support_ : boolean array of shape (n_features,)
+        The features kept.
+    n_features_to_select_ : int
+        Their number.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : array of shape (n_features,)
+        Column names, if X was a data frame with string columns.
+
+    Examples
+    --------
+    >>> from keepers import SPCAFSCV, datasets
+    >>> X, names, y = datasets.load("srbct")
+    >>> selector = SPCAFSCV(50, n_components=[3, 10], random_state=0).fit(X)
+    >>> selector.transform(X).shape
+    (83, 50)
+    """
+
+    depends_on_k = True
+
+    def __init__(
+        self,
+        n_features_to_select: Any = None,
+        *,
+        n_components: Any = COMPONENTS,
+        gamma_shares: Any = GAMMA_SHARES,
+        p: Any = EXPONENTS,
+        scaling: Any = SCALINGS,
+        max_correlation: Any = MAX_CORRELATIONS,
+        random_state: Any = None,
+        n_jobs: Any = None,
+        callback: Any = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.n_components = n_components
+        self.gamma_shares = gamma_shares
+        self.p = p
+        self.scaling = scaling
+        self.max_correlation = max_correlation
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules; `select_settings` checks those to be tried."""
+        check_feature_count(self.n_features_to_select)
+        check_seed(self.random_state)
+
+    def _fit(self, X: Any) -> None:
+        choice = select_settings(
+            X,
+            self.n_features_to_select,
+            n_components=self.n_components,
+            gamma_shares=self.gamma_shares,
+            p=self.p,
+            scaling=self.scaling,
+            max_correlation=self.max_correlation,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            callback=self.callback,
+        )
+        params = choice.params
+        if choice.n_features_to_select == 0:
+            warnings.warn(
+                "No structure found: no feature has more to do with the others than chance. All "
+                "features are kept; give n_features_to_select to keep fewer.",
+                DataWarning,
+                stacklevel=3,
+            )
+            params = {**params, "n_features_to_select": choice.n_features, "max_correlation": None}
+        seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
+        winner = SPCAFS(**params, random_state=seed)
+        with warnings.catch_warnings():
+            # Reading the table has already named the constant columns.
+            warnings.filterwarnings("ignore", ".*do not vary.*", DataWarning)
+            if choice.n_features_to_select == 0:
+                # All features are kept, as was just said: nobody asked for so many.
+                warnings.simplefilter("ignore", InactiveRowsWarning)
+            winner.fit(X)
+        self.best_params_ = params
+        self.best_estimator_ = winner
+        self.choice_ = choice
+        self.structure_found_ = choice.structure_found
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(winner, name):
+                setattr(self, name, getattr(winner, name))
+        self.scores_ = winner.scores_
+        self.n_features_to_select_ = winner.n_features_to_select_
+        self.support_ = winner.support_
+        self.ranking_ = winner.ranking_

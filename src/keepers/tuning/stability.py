@@ -25,14 +25,13 @@ from keepers.exceptions import (
     shortened,
 )
 from keepers.linalg.moments import column_moments
+from keepers.linalg.storage import by_rows
+from keepers.selectors.fitted_table import Table, read_table
+from keepers.selectors.parameters import check_callback, check_count, check_positive, count_features
 from keepers.selectors.ranking import RankingSelector
-from keepers.selectors.settings import check_callback, check_count, check_positive, count_features
 from keepers.selectors.spcafs import SPCAFS
-from keepers.selectors.table import Table, read_table
 from keepers.tuning.false_selections import bound_false_selections
 from keepers.tuning.stability_index import measure_stability
-
-__all__ = ["StabilitySelector"]
 
 DEFAULT_SELECTOR: type[Any] = SPCAFS
 FEWEST_SAMPLES = 4
@@ -90,7 +89,7 @@ class StabilitySelector(RankingSelector):
         The scores under their own name.
     frequency_intervals_ : array of shape (n_features, 2)
         Wilson's 95 % intervals of the frequencies, as if the halves were independent draws: how
-        far the frequencies are settled after ``n_resamples`` halves of *this* table. They say
+        far the frequencies have converged after ``n_resamples`` halves of *this* table. They say
         nothing about another table.
     mean_ranks_ : array of shape (n_features,)
         Mean of the features' ranks over the halves.
@@ -150,7 +149,6 @@ class StabilitySelector(RankingSelector):
         return getattr(self.selector, "why_not_sparse", None)
 
     def _fit(self, X: Any) -> None:
-        self._check_parameters()
         base = DEFAULT_SELECTOR() if self.selector is None else self.selector
         table = read_table(self, X)
         n_samples, n_usable = table.X.shape
@@ -159,7 +157,7 @@ class StabilitySelector(RankingSelector):
                 f"Stability needs at least {FEWEST_SAMPLES} samples, two in each half; X has "
                 f"{n_samples}."
             )
-        rng = self._generator()
+        rng = self.random_generator()
         whole = _fit_to_all(base, X, int(rng.integers(2**31 - 1)))
         kept = min(whole.n_features_to_select_, n_usable)
         selections, rank_sum = self._select_from_halves(
@@ -168,7 +166,9 @@ class StabilitySelector(RankingSelector):
         self.selector_ = whole
         self._store(table, selections, rank_sum)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data."""
+        super().check_parameters()
         if self.selector is not None and not isinstance(self.selector, RankingSelector):
             raise ParameterError(
                 "selector must be a selector of this library, such as SPCAFS(50), or None; got "
@@ -191,9 +191,9 @@ class StabilitySelector(RankingSelector):
         self, selector: Any, table: Table, halves: list[tuple[IndexArray, int]]
     ) -> tuple[BoolArray, FloatArray]:
         """What each half selects, and the sum of its ranks, over the usable columns."""
-        X = table.X.tocsr() if sp.issparse(table.X) else table.X
+        X = by_rows(table.X)
         ranked = _memory(self.memory).cache(rank_half, ignore=["X"])
-        # Looked up, not imported: the package stands above its rooms.
+        # Looked up, not imported: the package stands above its parts.
         key = (fingerprint(X), str(sys.modules["keepers"].__version__))
         parallel = joblib.Parallel(n_jobs=self.n_jobs, return_as="generator")
         results: Any = parallel(
@@ -211,8 +211,8 @@ class StabilitySelector(RankingSelector):
 
     def _store(self, table: Table, selections: BoolArray, rank_sum: FloatArray) -> None:
         n_halves, n_features, unusable = len(selections), table.n_features, table.unusable
-        self.selections_ = table.spread(selections, fill=False)
-        self.mean_ranks_ = table.spread(rank_sum / n_halves, fill=n_features)
+        self.selections_ = table.to_all_columns(selections, fill=False)
+        self.mean_ranks_ = table.to_all_columns(rank_sum / n_halves, fill=n_features)
         counts = self.selections_.sum(axis=0)
         self.frequencies_ = counts / n_halves
         self.frequency_intervals_ = wilson_intervals(counts, n_halves)

@@ -17,8 +17,6 @@ from numpy.typing import ArrayLike
 from keepers._protocols import BoolArray
 from keepers.exceptions import DataError
 
-__all__ = ["Stability", "measure_stability"]
-
 EXCELLENT, POOR = 0.75, 0.4
 CONFIDENCE = 0.95
 
@@ -81,7 +79,7 @@ def measure_stability(selections: ArrayLike) -> Stability:
     >>> print(measure_stability([[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0]]))
     stability 0.333 (95% interval -0.022 to 0.689, 3 sets): poor
     """
-    Z = _checked(selections)
+    Z = _check_selections(selections)
     n_sets, n_features = Z.shape
     shares = Z.mean(axis=0, dtype=np.float64)
     mean_share = float(shares.mean())
@@ -91,8 +89,8 @@ def measure_stability(selections: ArrayLike) -> Stability:
             np.nan, np.nan, (np.nan, np.nan), n_sets, f"{which} was selected every time."
         )
     chance = mean_share * (1 - mean_share)
-    spread = float(np.mean(shares * (1 - shares))) * n_sets / (n_sets - 1)
-    index = 1 - spread / chance
+    observed = float(np.mean(shares * (1 - shares))) * n_sets / (n_sets - 1)
+    index = 1 - observed / chance
     # What each set adds to the index (phi_i in their variance): its agreement with the shares
     # beyond that of its size. Twice its deviation is the derivative by the weight of that set.
     sizes = Z.mean(axis=1, dtype=np.float64)
@@ -104,7 +102,7 @@ def measure_stability(selections: ArrayLike) -> Stability:
     return Stability(index, variance, (float(index - reach), float(index + reach)), n_sets)
 
 
-def _checked(selections: ArrayLike) -> BoolArray:
+def _check_selections(selections: ArrayLike) -> BoolArray:
     Z = np.asarray(selections)
     if Z.ndim != 2 or Z.shape[0] < 2 or Z.shape[1] < 1:
         raise DataError(

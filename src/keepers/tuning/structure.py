@@ -16,15 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import eigh
 from scipy.stats import beta, rankdata
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.moments import ColumnMoments, column_moments
-from keepers.linalg.null_spectrum import null_edge
-
-__all__ = ["Structure", "find_structure", "knee_of"]
+from keepers.linalg.spectrum import edge_of_scatter
+from keepers.linalg.storage import as_array, by_columns
 
 LEVEL = 0.01
 FOLDS = 10
@@ -74,13 +72,13 @@ def find_structure(X: Any, rng: np.random.Generator, level: float = LEVEL) -> St
     n_samples, n_features = X.shape
     if n_samples > MOST_SAMPLES:
         X = X[np.sort(rng.choice(n_samples, MOST_SAMPLES, replace=False))]
-    X = X.tocsc() if sp.issparse(X) else X
+    X = by_columns(X)
     moments = column_moments(X)
     # Columns may be constant in the samples drawn.
     lengths = np.sqrt(np.where(moments.sum_of_squares > 0.0, moments.sum_of_squares, 1.0))
     plain, alike = (_Features(X, moments, f) for f in (np.ones(n_features), 1.0 / lengths))
     folds = rng.permutation(n_features) % min(FOLDS, n_features)
-    p_values = 2.0 * np.minimum(_unpredicted(plain, folds), _unpredicted(alike, folds))
+    p_values = 2.0 * np.minimum(_p_values(plain, folds), _p_values(alike, folds))
     p_values = np.minimum(p_values, 1.0)
     return Structure(p_values, _discoveries(p_values, level), plain.n_components, plain.leverages())
 
@@ -98,8 +96,7 @@ class _Features:
 
     def block(self, columns: IndexArray) -> FloatArray:
         """Some of the columns as an array."""
-        block = self.X[:, columns]
-        block = block.toarray() if sp.issparse(block) else block
+        block = as_array(self.X[:, columns])
         return np.asarray((block - self.mean[columns]) * self.factors[columns])
 
     def gram_of(self, columns: IndexArray) -> FloatArray:
@@ -113,8 +110,7 @@ class _Features:
     def _count_components(self, sums_of_squares: FloatArray) -> int:
         """Eigenvalues above the edge of unrelated columns, at least 1."""
         n_samples = self.X.shape[0]
-        freedom = n_samples - 1
-        edge = freedom * null_edge(sums_of_squares / freedom, freedom)
+        edge = edge_of_scatter(sums_of_squares, n_samples)
         most = max(1, min(MOST_COMPONENTS, n_samples // 4))
         return int(np.clip(np.sum(self.values > edge), 1, most))
 
@@ -135,7 +131,7 @@ def _parts(columns: IndexArray) -> list[IndexArray]:
     ]
 
 
-def _unpredicted(features: _Features, folds: IndexArray) -> FloatArray:
+def _p_values(features: _Features, folds: IndexArray) -> FloatArray:
     """P-values of all columns, each given the leading components of the other folds."""
     n_samples = features.X.shape[0]
     width = features.n_components

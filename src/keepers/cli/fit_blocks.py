@@ -1,0 +1,137 @@
+"""Fits of `keepers select` to tables that are read in blocks, here or on a cluster."""
+
+import glob
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keepers._protocols import BlockTable, IndexArray, RowBlock
+from keepers.cli.console import as_unicode, progress_line
+from keepers.cli.fit import fit_progress
+from keepers.data.blocks.arrays import ArrayBlocks
+from keepers.data.blocks.local import LocalBlocks
+from keepers.data.blocks.opening import open_blocks
+from keepers.data.dask_blocks import DaskBlocks
+from keepers.data.dask_cluster import dask_client
+from keepers.data.opening import open_table
+from keepers.exceptions import ParameterError
+from keepers.selection import Selection, describe_fit
+
+PARTS_PER_WORKER = 4
+SECONDS_BETWEEN = 0.2
+
+
+@dataclass(frozen=True)
+class BlockRequest:
+    """How a table is to be read in blocks: with how much memory, by which workers."""
+
+    memory: str | None
+    workers: int | None
+    scheduler: str | None
+    checkpoint: Path | None
+
+
+def refuse_in_memory(selector: Any, k: int | None, scaling: str, files: dict[str, Any]) -> None:
+    """Refuse what only a table in memory can give."""
+    if not hasattr(selector, "fit_blocks"):
+        raise ParameterError(
+            f"Only --method spcafs reads a table in blocks; "
+            f"{type(selector).__name__} has to hold it in memory. "
+            "Name a single file, without --memory, --workers, --scheduler or --checkpoint."
+        )
+    if k is None:
+        raise ParameterError(
+            "A table read in blocks needs -k: choosing the number of features takes many fits "
+            "in memory. `keepers tune` on a sample of the rows gives one."
+        )
+    if scaling != "raw":
+        raise ParameterError(
+            f"--scale {scaling} needs the table in memory. For features of equal variance use "
+            "--set scaling=1."
+        )
+    for option, path in files.items():
+        if path is not None:
+            raise ParameterError(
+                f"{option} needs the table in memory, and this one is read in blocks. Use "
+                "--save, and `keepers apply` on each file, or on a sample."
+            )
+
+
+def fit_in_blocks(
+    data: str,
+    selector: Any,
+    request: BlockRequest,
+    roles: dict[str, Any],
+    decide: Callable[[Sequence[str]], None],
+    *,
+    threads: int | None,
+    quiet: bool,
+    debug: bool,
+) -> Selection:
+    """Open, fit and describe. ``decide`` gets the names of the features."""
+    with progress_line(f"opening {data}", quiet=quiet):
+        local = _open(data, roles)
+    names = [f"x{column}" for column in range(local.n_features)]
+    if local.feature_names is not None:
+        names = [str(name) for name in local.feature_names]
+    decide(names)
+    selector.set_params(memory_limit=request.memory, checkpoint=request.checkpoint)
+    on_cluster = request.workers is not None or request.scheduler is not None
+    cluster = (
+        dask_client(request.scheduler, request.workers, show_log=debug)
+        if on_cluster
+        else nullcontext()
+    )
+    began = time.perf_counter()
+    with (
+        cluster as client,
+        fit_progress(selector, f"reading {local.name}", threads=threads, quiet=quiet) as show,
+    ):
+        source: BlockTable = WatchedBlocks(local, show)
+        if client is not None:
+            n_workers = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+            source = DaskBlocks.of_parts(local.parts(PARTS_PER_WORKER * n_workers), local.name)
+        selector.fit_blocks(source)
+    seconds = time.perf_counter() - began
+    return describe_fit(selector, None, names, source=as_unicode(local.name), seconds=seconds)
+
+
+def _open(data: str, roles: dict[str, Any]) -> LocalBlocks:
+    if os.path.exists(data) or glob.has_magic(data) or Path(data).suffix:
+        return open_blocks(data, **roles)
+    table = open_table(data, **roles)  # a bundled or catalogued set, by its name
+    return ArrayBlocks(table.X, table.name, table.feature_names)
+
+
+class WatchedBlocks(LocalBlocks):
+    """A table that shows how much of it was read."""
+
+    def __init__(self, watched: LocalBlocks, show: Callable[[str], None]) -> None:
+        self._watched = watched
+        self._show = show
+        self._n_passes = 0
+        for fact in ("name", "n_features", "dtype", "n_samples", "n_stored", "is_sparse"):
+            setattr(self, fact, getattr(watched, fact))
+        self.rereadable = watched.rereadable
+        self.feature_names = watched.feature_names
+
+    def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
+        """The blocks of the table."""
+        self._n_passes += 1
+        n_rows, last_shown = 0, 0.0
+        for block in self._watched.blocks(columns):
+            yield block
+            n_rows += block.values.shape[0]
+            now = time.monotonic()
+            if now - last_shown > SECONDS_BETWEEN:
+                self._show(f"pass {self._n_passes}: {self._rows_read(n_rows)}")
+                last_shown = now
+
+    def _rows_read(self, n_rows: int) -> str:
+        if self.n_samples is None:
+            return f"{n_rows:,} rows of {self.name}"
+        return f"{n_rows:,} of {self.n_samples:,} rows ({n_rows / self.n_samples:.0%})"

@@ -1,0 +1,102 @@
+"""For people who write a method of their own: everything that `keepers` uses for its own.
+
+A method is a class that inherits ``RankingSelector`` and implements
+``score_features(table)``; the guide "How to add a method" shows one, whole. What this module names
+is stable: it changes only with a deprecation, like the rest of the public names of `keepers`. What
+other modules of the package hold may change at any time.
+
+========================= =========================================================================
+for                       names
+========================= =========================================================================
+the base class            ``RankingSelector``, `TopFeatures`
+a table that was read     `Table`, `FittedTable`, `read_table`, `ColumnMoments`, `column_moments`
+rules of parameters       `check_count`, `check_positive`, `check_positive_or_scale`,
+                          `check_choice`, `check_flag`, `check_bandwidth`, `check_callback`;
+                          ``FeatureCount`` and ``Seed`` for annotations
+a table that is too small `cap_neighbors`, `cap_clusters`, `count_features`, `refuse_past_memory`
+operators                 `as_scatter`, `SymmetricOperator`, `leading_spectrum`, `Spectrum`,
+                          `principal_subspace`, `Subspace`
+graphs of the samples     `nearest_neighbours`, `NeighbourList`, `heat_graph`, `binary_graph`,
+                          `union_graph`, `laplacian`
+messages                  ``DataError``, ``ParameterError``, ``DataWarning``,
+                          ``ConvergenceWarning``, `warn_caller`, `shortened`
+annotations               ``FloatArray``, ``IndexArray``, ``BoolArray``
+========================= =========================================================================
+"""
+
+from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
+from keepers.exceptions import (
+    ConvergenceWarning,
+    DataError,
+    DataWarning,
+    ParameterError,
+    shortened,
+    warn_caller,
+)
+from keepers.linalg.graph import NeighbourList, laplacian, union_graph
+from keepers.linalg.moments import ColumnMoments, column_moments
+from keepers.linalg.scatter import as_scatter
+from keepers.linalg.spectrum import Spectrum, leading_spectrum, principal_subspace
+from keepers.linalg.subspace import Subspace
+from keepers.selectors.fitted_table import FittedTable, Table, read_table
+from keepers.selectors.memory import refuse_past_memory
+from keepers.selectors.neighbours import binary_graph, heat_graph, nearest_neighbours
+from keepers.selectors.parameters import (
+    FeatureCount,
+    Seed,
+    cap_clusters,
+    cap_neighbors,
+    check_bandwidth,
+    check_callback,
+    check_choice,
+    check_count,
+    check_flag,
+    check_positive,
+    check_positive_or_scale,
+    count_features,
+)
+from keepers.selectors.ranking import RankingSelector, TopFeatures
+
+__all__ = [
+    "BoolArray",
+    "ColumnMoments",
+    "ConvergenceWarning",
+    "DataError",
+    "DataWarning",
+    "FeatureCount",
+    "FittedTable",
+    "FloatArray",
+    "IndexArray",
+    "NeighbourList",
+    "ParameterError",
+    "RankingSelector",
+    "Seed",
+    "Spectrum",
+    "Subspace",
+    "SymmetricOperator",
+    "Table",
+    "TopFeatures",
+    "as_scatter",
+    "binary_graph",
+    "cap_clusters",
+    "cap_neighbors",
+    "check_bandwidth",
+    "check_callback",
+    "check_choice",
+    "check_count",
+    "check_flag",
+    "check_positive",
+    "check_positive_or_scale",
+    "column_moments",
+    "count_features",
+    "heat_graph",
+    "laplacian",
+    "leading_spectrum",
+    "nearest_neighbours",
+    "principal_subspace",
+    "read_table",
+    "refuse_past_memory",
+    "shortened",
+    "union_graph",
+    "warn_caller",
+]

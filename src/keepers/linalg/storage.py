@@ -1,0 +1,136 @@
+"""Arrays and CSR/CSC matrices: what depends on which of them a table is stored in.
+
+Products of CSR matrices, which SciPy makes with one thread, are made with as many as BLAS may use.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from threadpoolctl import threadpool_info
+
+from keepers._protocols import FloatArray, IndexArray
+
+# Below so many stored entries starting threads takes longer than they save.
+WORTH_THREADS = 2_000_000
+MOST_THREADS = 8
+# From this share of stored entries on a product of dense rows is faster than one of sparse rows.
+DENSE_SHARE = 0.04
+_DENSE_ENTRIES = 1 << 22
+
+Result = TypeVar("Result")
+
+
+def by_rows(X: Any) -> Any:
+    """X in the storage in which rows are cheap to take: CSR, if it is sparse."""
+    return X.tocsr() if sp.issparse(X) else X
+
+
+def by_columns(X: Any) -> Any:
+    """X in the storage in which columns are cheap to take: CSC, if it is sparse."""
+    return X.tocsc() if sp.issparse(X) else X
+
+
+def as_array(X: Any) -> FloatArray:
+    """X as an array."""
+    return np.asarray(X.toarray() if sp.issparse(X) else X)
+
+
+def scale_columns(X: Any, factors: FloatArray) -> Any:
+    """Every column of X times its factor, in the precision of X."""
+    cast = factors.astype(X.dtype, copy=False)
+    return (X @ sp.diags(cast)).asformat(X.format) if sp.issparse(X) else X * cast
+
+
+def stack_rows(pieces: list[Any]) -> Any:
+    """One matrix of all pieces, which are given up on the way: memory holds one copy."""
+    if sp.issparse(pieces[0]):
+        whole = sp.vstack(pieces, format="csr")
+        pieces.clear()
+        return whole
+    n_rows = sum(len(piece) for piece in pieces)
+    whole = np.empty((n_rows, pieces[0].shape[1]), dtype=pieces[0].dtype)
+    pieces.reverse()
+    end = 0
+    while pieces:
+        piece = pieces.pop()
+        whole[end : end + len(piece)] = piece
+        end += len(piece)
+    return whole
+
+
+def stored_columns(X: Any) -> IndexArray:
+    """The column of every stored value of a CSR or CSC matrix."""
+    if X.format == "csr":
+        return np.asarray(X.indices)
+    return np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
+
+
+def times(X: Any, V: FloatArray) -> FloatArray:
+    """X V, for a CSR or CSC matrix."""
+    parts = _row_parts(X)
+    return np.vstack(_all_at_once(lambda part: part[1] @ V, parts))
+
+
+def transposed_times(X: Any, P: FloatArray) -> FloatArray:
+    """X' P, for a CSR or CSC matrix."""
+    parts = _row_parts(X)
+    products = _all_at_once(lambda part: part[1].T @ P[part[0]], parts)
+    return sum(products[1:], products[0])
+
+
+def gram(X: Any) -> FloatArray:
+    """X'X of a CSR or CSC matrix, as an array of float64."""
+    n_rows, n_columns = X.shape
+    total = np.zeros((n_columns, n_columns))
+    step = max(1, _DENSE_ENTRIES // max(n_columns, 1))
+    if X.nnz > DENSE_SHARE * n_rows * n_columns:
+        for start in range(0, n_rows, step):
+            rows = X[start : start + step].toarray()
+            total += rows.T @ rows
+        return total
+    for product in _all_at_once(lambda part: (part[1].T @ part[1]).tocsr(), _row_parts(X)):
+        for start in range(0, n_columns, step):
+            total[start : start + step] += product[start : start + step].toarray()
+    return total
+
+
+def _row_parts(X: Any) -> list[tuple[slice, Any]]:
+    """Rows of a large CSR matrix in as many parts as there are threads; nothing is copied."""
+    n_rows = X.shape[0]
+    if X.format != "csr" or X.nnz < WORTH_THREADS:
+        return [(slice(0, n_rows), X)]
+    n_parts = min(_threads(), n_rows)
+    cuts = np.searchsorted(X.indptr, np.linspace(0, X.nnz, n_parts + 1)[1:-1]).tolist()
+    edges = [0, *cuts, n_rows]
+    return [
+        (slice(start, stop), _rows_of(X, start, stop))
+        for start, stop in itertools.pairwise(edges)
+        if start < stop
+    ]
+
+
+def _rows_of(X: Any, start: int, stop: int) -> Any:
+    entries = slice(X.indptr[start], X.indptr[stop])
+    part = sp.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
+    # Set one by one: handed to the constructor, views of a larger array are copied.
+    part.data, part.indices = X.data[entries], X.indices[entries]
+    part.indptr = X.indptr[start : stop + 1] - X.indptr[start]
+    return part
+
+
+def _threads() -> int:
+    allowed = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return max(1, min(MOST_THREADS, max(allowed, default=1)))
+
+
+def _all_at_once(
+    work: Callable[[tuple[slice, Any]], Result], parts: Sequence[tuple[slice, Any]]
+) -> list[Result]:
+    if len(parts) == 1:
+        return [work(parts[0])]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return list(pool.map(work, parts))

@@ -1,0 +1,540 @@
+"""What the report shows beside the selection itself, as plain numbers and strings."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.spatial.distance import squareform
+
+from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
+from keepers.data import names as bundled_names
+from keepers.exceptions import DataError, ParameterError, shortened
+from keepers.linalg.moments import ColumnMoments, column_moments, row_blocks
+from keepers.linalg.scatter import as_scatter
+from keepers.linalg.spectrum import principal_subspace
+from keepers.reporting.report_parts import display_name, significant
+from keepers.selection import DroppedFeature, Reason, Selection, as_texts
+from keepers.tuning.false_selections import FalseSelections
+from keepers.tuning.gamma_path import SPCAFSPath
+from keepers.tuning.stability import StabilitySelector, wilson_intervals
+from keepers.tuning.stability_index import Stability
+from keepers.tuning.structure import knee_of
+
+LARGEST_EXACT = 500
+DRAWING_ACCURACY = 1e-3
+MOST_POINTS = 2000
+MOST_COLOURS = 10
+NEAR_COPY = 0.9
+MOST_IN_THE_MAP = 60
+MOST_ON_THE_PATH = 8
+MOST_SIMILAR_LISTED = 100
+# Fitted quantities worth a line, with the words for them.
+_FOUND = {
+    "n_components_": "components used",
+    "gamma_": "penalty weight used",
+    "alpha_": "alpha used",
+    "n_clusters_": "clusters used",
+    "n_iter_": "steps",
+    "converged_": "converged",
+    "solver_": "solver used",
+}
+
+
+@dataclass(frozen=True)
+class RankedFeatures:
+    """Every feature, best first."""
+
+    names: tuple[str, ...]
+    columns: IndexArray
+    """Their places in X."""
+    scores: FloatArray
+    variances: FloatArray
+    """Population variances (divided by n)."""
+    neighbour: IndexArray
+    """For the first of them: rank - 1 of the most correlated other kept feature; -1 for none."""
+    neighbour_r: FloatArray
+
+
+@dataclass(frozen=True)
+class Redundancy:
+    """How much the kept features repeat each other; positions are ranks - 1."""
+
+    n_compared: int
+    """Kept features that were compared with each other."""
+    median: float
+    """Median |r| over their pairs."""
+    closest: tuple[int, int]
+    closest_r: float
+    n_near_copies: int
+    """Those with |r| > 0.9 to another."""
+    shown: IndexArray
+    """Those in the map, similar ones side by side."""
+    correlation: FloatArray
+    """Their correlations, in that order."""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How the ranking was made, and how to make it again."""
+
+    parameters: tuple[tuple[str, str], ...]
+    found: tuple[tuple[str, str], ...]
+    python: str
+    command: str | None
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """The objective after every step."""
+
+    objective: FloatArray
+    converged: bool | None
+
+
+@dataclass(frozen=True)
+class MeanImage:
+    """The mean of the samples as a picture."""
+
+    height: int
+    width: int
+    grey: IndexArray
+    """0 to 255 per feature, in the order of X."""
+    place: IndexArray
+    """Per feature of X its place in the picture, row by row."""
+
+
+@dataclass(frozen=True)
+class SelectionStability:
+    """How far selections from halves of the samples agree."""
+
+    n_halves: int
+    base: str
+    """The selector that was fitted to each half."""
+    intervals: FloatArray
+    """95 % intervals of the frequencies, best feature first."""
+    by_count: FloatArray
+    """The interval of a feature selected in 0, 1, ..., ``n_halves`` halves."""
+    n_stable: int
+    index: Stability
+    bound: FalseSelections
+
+
+@dataclass(frozen=True)
+class ReportedPath:
+    """A path, the names of its first features, and the penalty weight of the selection on it."""
+
+    path: SPCAFSPath
+    named: IndexArray
+    names: tuple[str, ...]
+    gamma: float | None
+    """None if the selection is not on this path."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Coordinates on the first two principal components, and the share of variance of each."""
+
+    points: FloatArray
+    shares: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Planes:
+    """The same samples by all features and by the kept ones."""
+
+    before: Plane
+    after: Plane
+    samples: IndexArray
+    """Which samples are shown."""
+    n_samples: int
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Labels as colours: the largest classes have one each, the others share the last."""
+
+    legend: tuple[str, ...]
+    sizes: tuple[int, ...]
+    n_sharing: int
+    """Classes behind the last entry of the legend; 0 if every class has its own."""
+    colour_of: IndexArray
+    """Per sample its place in the legend."""
+
+
+@dataclass(frozen=True)
+class SelectionSummary:
+    """Everything that the report shows."""
+
+    selection: Selection
+    title: str
+    knee: int | None
+    ranked: RankedFeatures
+    dropped: Mapping[Reason, int]
+    """How many features were dropped, by reason."""
+    similar: tuple[DroppedFeature, ...]
+    """The best of those dropped because they are too much like a kept one."""
+    method: Provenance
+    convergence: Convergence | None
+    redundancy: Redundancy | None
+    planes: Planes | None
+    classes: Classes | None
+    labels: tuple[str, ...] | None
+    sample_names: tuple[str, ...] | None
+    image: MeanImage | None
+    stability: SelectionStability | None
+    path: ReportedPath | None
+
+
+def summarise(
+    selection: Selection,
+    *,
+    sample_names: Any = None,
+    labels: Any = None,
+    image_shape: tuple[int, int] | None = None,
+    image_order: Literal["C", "F"] = "C",
+    title: str | None = None,
+    command: str | None = None,
+    path: Any = None,
+) -> SelectionSummary:
+    """Measure what `make_report` shows; its parameters are explained there."""
+    selector, k, order = selection.selector, selection.k, selection.order
+    n_samples = selection.n_samples
+    tagged = None if labels is None else tuple(as_texts("labels", labels, n_samples, "sample"))
+    called = None
+    if sample_names is not None:
+        called = tuple(as_texts("sample_names", sample_names, n_samples, "sample"))
+    ranked = _rank(selection)
+    along = _reported_path(path, selection)
+    similar = [feature for feature in selection.dropped if feature.reason == "max_correlation"]
+    return SelectionSummary(
+        selection=selection,
+        title=title or "Features worth keeping",
+        knee=knee_of(ranked.scores[ranked.variances > 0]),
+        ranked=ranked,
+        dropped=selection.count_dropped(),
+        similar=tuple(similar[:MOST_SIMILAR_LISTED]),
+        method=_method(selection, image_shape, along, command),
+        convergence=_convergence(selector),
+        redundancy=redundancy_of(selection.correlation[:k, :k]),
+        planes=planes_of(selection.X, selection.moments, order[:k]),
+        classes=None if tagged is None else classes_of(list(tagged)),
+        labels=tagged,
+        sample_names=called,
+        image=_mean_image(image_shape, image_order, selection.moments.mean),
+        stability=_stability(selector, order),
+        path=along,
+    )
+
+
+def _rank(selection: Selection) -> RankedFeatures:
+    order = selection.order
+    neighbour, neighbour_r = selection.nearest
+    return RankedFeatures(
+        names=tuple(selection.feature_names[order].tolist()),
+        columns=order,
+        scores=selection.scores[order],
+        variances=selection.variances[order],
+        neighbour=neighbour,
+        neighbour_r=neighbour_r,
+    )
+
+
+def redundancy_of(correlation: FloatArray) -> Redundancy | None:
+    """Describe the correlations of the kept features, given best first; None if only one varies."""
+    varies = np.flatnonzero(~np.isnan(correlation.diagonal()))
+    if len(varies) < 2:
+        return None
+    among = correlation[np.ix_(varies, varies)]
+    rows, columns = np.triu_indices(len(varies), 1)
+    pairs = np.abs(among[rows, columns])
+    top = int(np.argmax(np.round(pairs, 12)))
+    strongest = np.abs(among - np.diag(among.diagonal())).max(axis=1)
+    shown = varies[:MOST_IN_THE_MAP]
+    shown = shown[_side_by_side(correlation[np.ix_(shown, shown)])]
+    return Redundancy(
+        n_compared=len(varies),
+        median=float(np.median(pairs)),
+        closest=(int(varies[rows[top]]), int(varies[columns[top]])),
+        closest_r=float(among[rows[top], columns[top]]),
+        n_near_copies=int(np.sum(strongest > NEAR_COPY)),
+        shown=shown,
+        correlation=correlation[np.ix_(shown, shown)],
+    )
+
+
+def _side_by_side(correlation: FloatArray) -> IndexArray:
+    """Order of the leaves of average linkage on 1 - |r|."""
+    distance = 1.0 - np.abs(correlation)
+    distance = np.maximum((distance + distance.T) / 2, 0.0)
+    np.fill_diagonal(distance, 0.0)
+    condensed = squareform(distance, checks=False)
+    return leaves_list(linkage(condensed, "average", optimal_ordering=True)).astype(np.intp)
+
+
+def _method(
+    selection: Selection,
+    image_shape: tuple[int, int] | None,
+    along: ReportedPath | None,
+    command: str | None,
+) -> Provenance:
+    selector = selection.selector
+    extras = [] if image_shape is None else [f"image_shape={readable(tuple(image_shape))}"]
+    if along is not None:
+        settings = f"n_components={along.path.n_components}"
+        settings += "" if along.path.p == 1.0 else f", p={along.path.p}"
+        extras.append(f"path=keepers.spcafs_path(X, {settings})")
+    found = [
+        (words, _value_text(getattr(selector, name)))
+        for name, words in _FOUND.items()
+        if hasattr(selector, name)
+    ]
+    if selection.n_active is not None:
+        found.append(("active rows", str(selection.n_active)))
+    return Provenance(
+        parameters=tuple((name, readable(value)) for name, value, _ in settings_of(selector)),
+        found=tuple(found),
+        python=python_recipe(selection, extras),
+        command=command,
+    )
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (float, np.floating)):
+        return significant(float(value), 6)
+    return str(value)
+
+
+def _convergence(selector: Any) -> Convergence | None:
+    objective = np.asarray(getattr(selector, "objective_", ()), dtype=np.float64)
+    if objective.ndim != 1 or len(objective) < 2 or not np.all(np.isfinite(objective)):
+        return None
+    converged = getattr(selector, "converged_", None)
+    return Convergence(objective, None if converged is None else bool(converged))
+
+
+def _mean_image(
+    shape: tuple[int, int] | None, order: Literal["C", "F"], mean: FloatArray
+) -> MeanImage | None:
+    if shape is None:
+        return None
+    if order not in ("C", "F"):
+        raise ParameterError(
+            f"image_order must be 'C' (row by row) or 'F'; got {shortened(order)}."
+        )
+    height, width = (int(side) for side in shape)
+    if height < 1 or width < 1 or height * width != len(mean):
+        raise ParameterError(
+            f"image_shape must be (rows, columns) with one pixel per feature, {len(mean)} in all; "
+            f"got {shortened(tuple(shape))}. Leave it out if the features are not pixels."
+        )
+    spread = float(np.ptp(mean)) or 1.0
+    grey = np.rint(255 * (mean - mean.min()) / spread).astype(np.intp)
+    pixels = np.arange(height * width).reshape(height, width)
+    return MeanImage(height, width, grey, pixels.ravel(order=order))
+
+
+def _stability(selector: Any, order: IndexArray) -> SelectionStability | None:
+    """Frequencies, index and bound of a fitted `StabilitySelector`; None for other selectors."""
+    if not isinstance(selector, StabilitySelector):
+        return None
+    n_halves = len(selector.selections_)
+    return SelectionStability(
+        n_halves=n_halves,
+        base=type(selector.selector_).__name__,
+        intervals=selector.frequency_intervals_[order],
+        by_count=wilson_intervals(np.arange(n_halves + 1), n_halves),
+        n_stable=int(selector.stable_.sum()),
+        index=selector.stability_,
+        bound=selector.expected_false_selections_,
+    )
+
+
+def _reported_path(path: Any, selection: Selection) -> ReportedPath | None:
+    """The path with what the report needs beside it; refused if it is of another table."""
+    if path is None:
+        return None
+    if not isinstance(path, SPCAFSPath):
+        raise DataError(
+            f"path must be what keepers.spcafs_path(X) returns, or None; got {type(path).__name__}."
+        )
+    names = selection.feature_names
+    if path.scores.shape[1] != len(names):
+        raise DataError(
+            f"path must be of the same table as the selection, with {len(names)} features; got one "
+            f"with {path.scores.shape[1]}. Call keepers.spcafs_path with the X of the report."
+        )
+    selector = selection.selector
+    gamma = getattr(selector, "gamma_", None)
+    settings = (getattr(selector, "n_components_", None), getattr(selector, "p", None))
+    on_path = settings == (path.n_components, path.p) and gamma is not None
+    if not on_path or not path.gammas[0] <= gamma <= path.gammas[-1]:
+        gamma = None
+    named = path.entry[:MOST_ON_THE_PATH]
+    return ReportedPath(path, named, tuple(names[named].tolist()), gamma)
+
+
+def readable(value: Any) -> str:
+    """A setting as it is typed in Python; objects by the name of their type, never by address."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    if isinstance(value, (list, tuple)) and len(value) <= 10:
+        inside = ", ".join(readable(entry) for entry in value)
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return _constructor_call(value)
+    return f"<{getattr(value, '__name__', type(value).__name__)}>"
+
+
+def _constructor_call(selector: Any) -> str:
+    """The call that makes a selector, with the settings that are not the defaults."""
+    cls = type(selector)
+    home = "keepers" if cls.__module__.startswith("keepers.") else cls.__module__
+    settings = [
+        f"{name}={readable(value)}"
+        for name, value, default in settings_of(selector)
+        if readable(value) != readable(default)
+    ]
+    return f"{home}.{cls.__name__}({', '.join(settings)})"
+
+
+def python_recipe(selection: Selection, extras: Iterable[str]) -> str:
+    """Lines of Python that repeat the selection, with the settings that are not the defaults."""
+    source, cls = selection.source, type(selection.selector)
+    home = "keepers" if cls.__module__.startswith("keepers.") else cls.__module__
+    lines = ["import keepers"] if home == "keepers" else ["import keepers", f"import {home}"]
+    arguments = list(extras)
+    if source in bundled_names():
+        lines += ["", f"X, names, labels = keepers.datasets.load({source!r})"]
+        arguments = ["feature_names=names", *arguments]
+    else:
+        origin = f", from {display_name(source)}" if source else ""
+        shape = f"{selection.n_samples} samples x {selection.n_features} features"
+        lines += ["", f"X = ...  # {shape}{origin}"]
+    lines += [
+        f"selector = {_constructor_call(selection.selector)}.fit(X)",
+        f"selector.top({selection.k}).names",
+        f"keepers.report({', '.join(['selector', 'X', *arguments])}).save('report.html')",
+    ]
+    return "\n".join(lines)
+
+
+def settings_of(selector: Any) -> list[tuple[str, Any, Any]]:
+    """Name, value and default of every parameter, in the order of the constructor."""
+    given = selector.get_params(deep=False)
+    accepted = signature(type(selector)).parameters
+    return [(name, given[name], accepted[name].default) for name in accepted if name in given]
+
+
+def planes_of(X: Any, moments: ColumnMoments, kept: IndexArray) -> Planes | None:
+    """Both planes of at most 2000 samples, chosen by a fixed seed; None if no plane exists."""
+    n_samples = X.shape[0]
+    if n_samples < 3 or not np.any(moments.sum_of_squares[kept] > 0):
+        return None
+    before = plane_of(X, moments)
+    chosen = X[:, kept]
+    after = _turn_towards(before, plane_of(chosen, moments.subset(kept)))
+    samples = np.arange(n_samples)
+    if n_samples > MOST_POINTS:
+        samples = np.sort(np.random.default_rng(0).choice(n_samples, MOST_POINTS, replace=False))
+    return Planes(
+        Plane(before.points[samples], before.shares),
+        Plane(after.points[samples], after.shares),
+        samples,
+        n_samples,
+    )
+
+
+def plane_of(X: Any, moments: ColumnMoments | None = None) -> Plane:
+    """The first two principal components of X; the second is 0 where X has only one."""
+    moments = column_moments(X) if moments is None else moments
+    n_samples, n_features = X.shape
+    width = min(2, n_samples - 1, n_features)
+    values, vectors = _leading(as_scatter(X, moments, width), width, min(X.shape))
+    largest_first = np.argsort(-values, kind="stable")
+    axes = _fix_signs(vectors[:, largest_first])
+    points = np.zeros((n_samples, 2))
+    for rows in row_blocks(n_samples, n_features):
+        points[rows, :width] = _project(X[rows], moments.mean, axes)
+    total = float(moments.sum_of_squares.sum())
+    shares = np.zeros(2)
+    shares[:width] = np.einsum("ij,ij->j", points, points)[:width] / total
+    return Plane(points, (float(shares[0]), float(shares[1])))
+
+
+def _leading(
+    scatter: SymmetricOperator, width: int, smaller_side: int
+) -> tuple[FloatArray, FloatArray]:
+    """Leading eigenpairs: exact for a small table, by Lanczos to drawing accuracy for a large one.
+
+    The selectors want the whole leading subspace and decompose up to 3000 x 3000 for it, which
+    takes a quarter of a minute; a picture wants two axes, and some 70 products find them.
+    """
+    rng = np.random.default_rng(0)
+    if smaller_side > LARGEST_EXACT:
+        operator = LinearOperator(
+            (scatter.size, scatter.size),
+            matvec=lambda vector: scatter.matmat(vector.reshape(-1, 1)).ravel(),
+            dtype=np.float64,
+        )
+        try:
+            start = rng.standard_normal(scatter.size)
+            values, vectors = eigsh(operator, k=width, v0=start, tol=DRAWING_ACCURACY)
+            return values, vectors
+        except ArpackNoConvergence:
+            pass  # a spectrum without gaps; the block method below always ends
+    subspace = principal_subspace(scatter, width, rng)
+    return subspace.values, subspace.vectors
+
+
+def _project(block: Any, mean: FloatArray, axes: FloatArray) -> FloatArray:
+    if sp.issparse(block):
+        return block @ axes - mean @ axes
+    return (block - mean) @ axes
+
+
+def _fix_signs(axes: FloatArray) -> FloatArray:
+    """The largest entry of every axis positive: eigenvectors have no sign of their own."""
+    largest = axes[np.argmax(np.abs(axes), axis=0), np.arange(axes.shape[1])]
+    return axes * np.where(largest < 0, -1.0, 1.0)
+
+
+def _turn_towards(before: Plane, after: Plane) -> Plane:
+    """Turn the second plane so that samples stay on the side where they were in the first."""
+    agreement = np.einsum("ij,ij->j", before.points, after.points)
+    return Plane(after.points * np.where(agreement < 0, -1.0, 1.0), after.shares)
+
+
+def classes_of(labels: list[str]) -> Classes:
+    """At most ten colours: past ten classes the nine largest keep theirs, the rest share one."""
+    words, index, counts = np.unique(
+        np.array(labels, dtype=object), return_inverse=True, return_counts=True
+    )
+    by_size = np.argsort(-counts, kind="stable")
+    n_own = len(words) if len(words) <= MOST_COLOURS else MOST_COLOURS - 1
+    own = sorted(by_size[:n_own], key=lambda j: _reading_order(str(words[j])))
+    n_sharing = len(words) - n_own
+    place = np.full(len(words), n_own, dtype=np.intp)
+    place[own] = np.arange(n_own)
+    legend = tuple(str(words[j]) for j in own)
+    sizes = tuple(int(counts[j]) for j in own)
+    if n_sharing:
+        legend += (f"{n_sharing} other classes",)
+        sizes += (int(counts.sum()) - sum(sizes),)
+    return Classes(legend, sizes, n_sharing, place[index])
+
+
+def _reading_order(label: str) -> tuple[bool, float, str]:
+    """Numbers first and by value, so that class 10 does not stand before class 2."""
+    try:
+        return False, float(label), label
+    except ValueError:
+        return True, 0.0, label

@@ -1,0 +1,419 @@
+"""What a fitted selector kept, of what, and why: measured once, read by everything that tells it.
+
+The terminal, ``--json``, the recipe and the report all read one `Selection`, so that they cannot
+disagree.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers._versions import package_versions
+from keepers.data.in_memory import flat_name, numeric_input
+from keepers.data.table import LabelledTable
+from keepers.exceptions import DataError
+from keepers.linalg.correlation import ROUNDING, ColumnCorrelations
+from keepers.linalg.moments import ColumnMoments, column_moments
+from keepers.linalg.scatter import as_scatter
+
+__all__ = ["DroppedFeature", "KeptFeature", "Selection", "describe_fit", "describe_selection"]
+
+FEWEST_COMPARED, MOST_COMPARED = 200, 500
+"""How far down the ranking features are compared with the kept ones: all kept ones and at least
+the first 200, but never more than 500."""
+NOT_OF_THE_RESULT = ("callback", "checkpoint")
+"""Parameters of selectors that the result does not depend on."""
+_AT_ONCE = 256
+_TIE = 1e-7
+
+Reason = Literal["ranked below k", "max_correlation", "constant", "never_keep"]
+REASONS: tuple[Reason, ...] = get_args(Reason)
+
+
+@dataclass(frozen=True)
+class KeptFeature:
+    """One kept feature."""
+
+    column: int
+    """Its place in the table."""
+    name: str
+    score: float
+    variance: float
+    """Population variance (divided by n)."""
+    neighbour: str | None
+    """The other kept feature with the largest absolute correlation; None if unknown."""
+    correlation: float
+    """Its correlation with that neighbour; NaN if unknown."""
+
+
+@dataclass(frozen=True)
+class DroppedFeature:
+    """One feature that was not kept, and why."""
+
+    column: int
+    name: str
+    score: float
+    reason: Reason
+    neighbour: str | None = None
+    """For "max_correlation": the kept feature that it is too much like; None if unknown."""
+    correlation: float = float("nan")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Selection:
+    """A fitted selection.
+
+    Arrays have one entry per column of the table, unless they say otherwise.
+    """
+
+    method: str
+    """Name of the selector's class."""
+    settings: Mapping[str, Any]
+    """Parameters of the selector that the result depends on."""
+    k: int
+    """Number of kept features."""
+    feature_names: np.ndarray
+    scores: FloatArray
+    order: IndexArray
+    """All columns, best first."""
+    moments: ColumnMoments
+    """Mean and centred sum of squares, as the fit measured them where it did."""
+    never: BoolArray
+    """Features that the settings rule out."""
+    n_active: int | None
+    """Active rows of W, for the methods that have them."""
+    source: str | None
+    """Name of the table."""
+    scaling: str
+    """What was done to the values before the fit."""
+    seconds: float | None
+    """Time of the fit and of the choice of its settings."""
+    seconds_choosing: float
+    """The part of it that the choice of settings took."""
+    versions: Mapping[str, str]
+    selector: Any = field(repr=False)
+    X: Any = field(repr=False)
+    """The values of the fit; None if they were read in blocks."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<Selection: {self.k} of {self.n_features} features by {self.method}, with "
+            f"{self.variance_share:.1%} of the variance>"
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """Rows of the table."""
+        return self.moments.n_samples
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the table."""
+        return len(self.scores)
+
+    @cached_property
+    def variances(self) -> FloatArray:
+        """Population variances; 0 for columns that are constant up to rounding."""
+        return np.where(self.moments.constant, 0.0, self.moments.variance)
+
+    @property
+    def columns(self) -> IndexArray:
+        """The kept columns, in the order of the table."""
+        return np.sort(self.order[: self.k])
+
+    @cached_property
+    def variance_share(self) -> float:
+        """Variance of the kept features over that of all."""
+        total = float(self.variances.sum())
+        return float(self.variances[self.order[: self.k]].sum()) / total if total > 0 else 0.0
+
+    @cached_property
+    def correlation(self) -> FloatArray:
+        """Correlations of the first features of the ranking, best first; NaN for constant ones.
+
+        As many as `compared`; none if the table was read in blocks.
+        """
+        if self.X is None:
+            return np.empty((0, 0))
+        columns = self.order[: min(max(self.k, FEWEST_COMPARED), MOST_COMPARED)]
+        return correlation_matrix(self.X, self.moments, columns)
+
+    @cached_property
+    def nearest(self) -> tuple[IndexArray, FloatArray]:
+        """For each of the features in `correlation` the most correlated other kept one.
+
+        As its place in the ranking, from 0, and its correlation; -1 and NaN where there is none.
+        """
+        return nearest_kept(self.correlation, self.k)
+
+    @cached_property
+    def kept(self) -> tuple[KeptFeature, ...]:
+        """The kept features, best first."""
+        place, correlation = self.nearest
+        return tuple(
+            KeptFeature(
+                column=int(column),
+                name=str(self.feature_names[column]),
+                score=float(self.scores[column]),
+                variance=float(self.variances[column]),
+                neighbour=self._name_at(place[rank]) if rank < len(place) else None,
+                correlation=float(correlation[rank]) if rank < len(place) else float("nan"),
+            )
+            for rank, column in enumerate(self.order[: self.k])
+        )
+
+    @cached_property
+    def dropped(self) -> tuple[DroppedFeature, ...]:
+        """The other features, best first, each with the reason."""
+        alike = self._too_similar
+        unknown = (None, float("nan"))
+        return tuple(
+            DroppedFeature(
+                column,
+                str(self.feature_names[column]),
+                float(self.scores[column]),
+                REASONS[reason],
+                *(alike[column] if REASONS[reason] == "max_correlation" else unknown),
+            )
+            for column, reason in zip(
+                self.order[self.k :].tolist(), self._reasons.tolist(), strict=True
+            )
+        )
+
+    def count_dropped(self) -> dict[Reason, int]:
+        """How many features were dropped for each reason that occurs."""
+        counts = np.bincount(self._reasons, minlength=len(REASONS)).tolist()
+        return {reason: n for reason, n in zip(REASONS, counts, strict=True) if n}
+
+    @cached_property
+    def _reasons(self) -> IndexArray:
+        """For each of the other features, best first, the place of its reason in REASONS."""
+        others = self.order[self.k :]
+        alike = np.isin(others, np.array(list(self._too_similar), dtype=np.intp))
+        reasons = np.where(alike, REASONS.index("max_correlation"), REASONS.index("ranked below k"))
+        reasons[self.variances[others] == 0.0] = REASONS.index("constant")
+        reasons[self.never[others]] = REASONS.index("never_keep")
+        return reasons
+
+    @cached_property
+    def _too_similar(self) -> dict[int, tuple[str | None, float]]:
+        """Columns skipped for max_correlation, with the kept feature they are too much like.
+
+        They score as high as some kept feature, so nothing else can have left them out. In blocks
+        the neighbour is unknown, and with groups so is the reason.
+        """
+        limit = self.settings.get("max_correlation")
+        if limit is None:
+            return {}
+        kept, others = self.order[: self.k], self.order[self.k :]
+        skipped = others[~self.never[others] & (self.variances[others] > 0.0)]
+        if self.settings.get("groups") is None:  # groups are ranked as a whole
+            weights = getattr(self.selector, "penalty_weights_", np.ones(self.n_features))
+            lowest = float(self.scores[kept[weights[kept] != 0.0]].min(initial=np.inf))
+            skipped = skipped[self.scores[skipped] >= lowest - _TIE * abs(lowest)]
+        if self.X is None:
+            known = self.settings.get("groups") is None
+            return {int(column): (None, float("nan")) for column in skipped} if known else {}
+        kept = kept[self.variances[kept] > 0.0]
+        correlations = ColumnCorrelations(self.X, self.moments)
+        found: dict[int, tuple[str | None, float]] = {}
+        for start in range(0, len(skipped), _AT_ONCE):
+            block = skipped[start : start + _AT_ONCE]
+            r = correlations.between(block, kept)
+            nearest = np.argmax(np.abs(r), axis=1)
+            for column, at, its_r in zip(block, nearest, r, strict=True):
+                if abs(its_r[at]) > limit + ROUNDING:
+                    name = str(self.feature_names[kept[at]])
+                    found[int(column)] = (name, float(its_r[at]))
+        return found
+
+    def _name_at(self, place: int) -> str | None:
+        return None if place < 0 else str(self.feature_names[self.order[place]])
+
+
+def describe_selection(
+    selector: Any,
+    X: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    k: int | float | None = None,
+    source: str | None = None,
+    seconds: float | None = None,
+) -> Selection:
+    """Describe what a fitted selector keeps: which features, how redundant, and why not others.
+
+    Parameters
+    ----------
+    selector : fitted selector
+        Any selector of keepers after ``fit``.
+    X : array, data frame, sparse matrix or LabelledTable of shape (n_samples, n_features)
+        The table it was fitted on.
+    feature_names : sequence of str, optional
+        Names of the features; by default those the selector saw, else x0, x1, ...
+    k : int, float in (0, 1] or None
+        How many features, or which share, count as kept; None: as many as the selector keeps.
+    source : str, optional
+        Where the table came from.
+    seconds : float, optional
+        How long the selection took.
+
+    Returns
+    -------
+    Selection
+        ``kept`` and ``dropped`` list the features; the rest are measurements of the table and the
+        fit.
+
+    Examples
+    --------
+    >>> from keepers import SPCAFS, datasets, describe_selection
+    >>> X, names, y = datasets.load("srbct")
+    >>> selector = SPCAFS(40, n_components=3, max_correlation=0.8).fit(X)
+    >>> selection = describe_selection(selector, X, feature_names=names)
+    >>> selection
+    <Selection: 40 of 2308 features by SPCAFS, with 21.2% of the variance>
+    >>> selection.count_dropped()
+    {'ranked below k': 2263, 'max_correlation': 5}
+    """
+    check_is_fitted(selector)
+    values = as_matrix(X.X if isinstance(X, LabelledTable) else X)
+    if values.shape[1] != len(selector.scores_):
+        raise DataError(
+            f"X must have the {len(selector.scores_)} columns that the selector was fitted on; got "
+            f"{values.shape[1]}. Pass the table of the fit."
+        )
+    names = _names_of(feature_names, selector, X, values.shape[1])
+    return describe_fit(selector, values, names, k=k, source=source, seconds=seconds)
+
+
+def describe_fit(
+    selector: Any,
+    X: Any,
+    feature_names: Iterable[str],
+    *,
+    k: int | float | None = None,
+    source: str | None = None,
+    scaling: str = "raw",
+    seconds: float | None = None,
+    seconds_choosing: float = 0.0,
+) -> Selection:
+    """The same for values that the fit has just checked; X is None if it read them in blocks."""
+    names = np.array([str(name) for name in feature_names], dtype=object)
+    weights = getattr(selector, "penalty_weights_", None)
+    active = getattr(selector, "n_active_", None)
+    return Selection(
+        method=type(selector).__name__,
+        settings={
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in selector.get_params(deep=False).items()
+            if name not in NOT_OF_THE_RESULT
+        },
+        k=len(selector.top(k)),
+        feature_names=names,
+        scores=np.asarray(selector.scores_, dtype=np.float64),
+        order=np.argsort(selector.ranking_),  # all: `top` refuses features never to be kept
+        moments=_moments_of(selector, X),
+        never=np.zeros(len(names), dtype=bool) if weights is None else np.isinf(weights),
+        n_active=None if active is None else int(active),
+        source=source,
+        scaling=scaling,
+        seconds=seconds,
+        seconds_choosing=seconds_choosing,
+        versions=package_versions(),
+        selector=selector,
+        X=X,
+    )
+
+
+def _moments_of(selector: Any, X: Any) -> ColumnMoments:
+    """As the fit stored them; measured here for methods that do not, or in single precision."""
+    stored = all(hasattr(selector, name) for name in ("mean_", "var_", "n_samples_seen_"))
+    exact = stored and selector.mean_.dtype == np.float64
+    if X is None or (exact and selector.n_samples_seen_ == X.shape[0]):
+        n_samples = selector.n_samples_seen_
+        return ColumnMoments(n_samples, selector.mean_, n_samples * selector.var_)
+    return column_moments(X)
+
+
+def correlation_matrix(X: Any, moments: ColumnMoments, columns: IndexArray) -> FloatArray:
+    """Pearson correlations of some columns; NaN for those that do not vary."""
+    chosen = moments.subset(columns)
+    values = X[:, columns].astype(np.float64)
+    scatter = as_scatter(values, chosen, len(columns)).dense()
+    norms = np.sqrt(np.where(chosen.constant, np.nan, chosen.sum_of_squares))
+    return np.clip(scatter / norms[:, None] / norms, -1.0, 1.0)
+
+
+def nearest_kept(correlation: FloatArray, n_kept: int) -> tuple[IndexArray, FloatArray]:
+    """Per row the kept feature (one of the first) with the largest |r|, itself aside; -1 if none.
+
+    Among equals the better-ranked one: rounding must not decide between exact copies.
+    """
+    n_rows = len(correlation)
+    n_kept = min(n_kept, n_rows)
+    if n_kept == 0:
+        return np.full(n_rows, -1, dtype=np.intp), np.full(n_rows, np.nan)
+    strength = np.where(np.isnan(correlation), -1.0, np.abs(correlation))[:, :n_kept]
+    np.fill_diagonal(strength, -1.0)
+    place = np.argmax(np.round(strength, 12), axis=1)
+    rows = np.arange(n_rows)
+    none = strength[rows, place] < 0
+    return np.where(none, -1, place), np.where(none, np.nan, correlation[rows, place])
+
+
+def as_matrix(X: Any) -> Any:
+    """X as a float array or CSR matrix of finite numbers; a sparse one is never densified."""
+    X = numeric_input(X)
+    if sp.issparse(X):
+        matrix = sp.csr_matrix(X)
+        values = matrix.data
+    else:
+        matrix = values = np.asarray(X)
+    if matrix.ndim != 2:
+        raise DataError(
+            f"X must be a table of samples x features; got {matrix.ndim} dimension(s). Reshape it "
+            "to two."
+        )
+    if values.dtype not in (np.float64, np.float32):
+        try:
+            matrix = matrix.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                "Every column of X must be numeric; drop or encode the others, as for the fit."
+            ) from error
+        values = matrix.data if sp.issparse(matrix) else matrix
+    if not np.all(np.isfinite(values)):
+        raise DataError(
+            "Values of X must be finite numbers; NaN or infinity found. Pass the table that the "
+            "selector was fitted on."
+        )
+    return matrix
+
+
+def _names_of(feature_names: Any, selector: Any, X: Any, n_features: int) -> list[str]:
+    """The features' names: as given, as the selector saw them, as X has them, or x0..."""
+    for candidate in (
+        feature_names,
+        getattr(selector, "feature_names_in_", None),
+        getattr(X, "feature_names", getattr(X, "columns", None)),
+    ):
+        if candidate is not None:
+            flat = [flat_name(name) for name in candidate]
+            return as_texts("feature_names", flat, n_features, "feature")
+    return [f"x{column}" for column in range(n_features)]
+
+
+def as_texts(name: str, values: Any, expected: int, what: str) -> list[str]:
+    """One string per feature or sample; unpaired surrogates, which no file can hold, replaced."""
+    listed = [str(value) for value in values]
+    if len(listed) != expected:
+        raise DataError(
+            f"{name} must have one entry per {what}, {expected} in all; got {len(listed)}. Leave "
+            "it out to go without."
+        )
+    return [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in listed]

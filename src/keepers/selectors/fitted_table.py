@@ -1,0 +1,292 @@
+"""From whatever the user hands in to a checked table: values, moments, usable columns."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, validate_data
+
+from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
+from keepers.data import LabelledTable
+from keepers.data.dask_blocks import is_dask
+from keepers.data.in_memory import canonical_sparse, describe_missing, numeric_input
+from keepers.data.wording import listed
+from keepers.exceptions import DataError, DataWarning, shortened, warn_caller
+from keepers.linalg.correlation import ColumnCorrelations, Correlations
+from keepers.linalg.moments import ColumnMoments, column_moments
+from keepers.linalg.scatter import as_scatter
+from keepers.linalg.sketch import TableSketch
+from keepers.linalg.storage import scale_columns
+from keepers.linalg.sums import sketch_of_rows
+
+# Eigenvalues are squared once more on the way; these bounds on the scatter leave room for that.
+SMALLEST_SCATTER, LARGEST_SCATTER = 1e-140, 1e140
+# Values of single precision are multiplied in double up to so many: then they give what the same
+# values in double give, and it costs next to nothing.
+MOST_IN_DOUBLE = 1 << 24
+
+
+@dataclass(frozen=True)
+class FittedTable(ABC):
+    """What a fit asks of a table, however it is stored; constant columns are set aside."""
+
+    moments: ColumnMoments
+    """Of the usable columns."""
+    usable: IndexArray
+    """Where the usable columns stood in the table the user gave."""
+    mean: FloatArray
+    """Means of all the user's columns."""
+    dtype: np.dtype[Any]
+    """Of results: float32 if the user's values were, else float64."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.moments.n_samples
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns the user gave."""
+        return len(self.mean)
+
+    @property
+    def unusable(self) -> BoolArray:
+        """Mask over the user's columns: constant ones."""
+        mask = np.ones(self.n_features, dtype=bool)
+        mask[self.usable] = False
+        return mask
+
+    @property
+    def variances(self) -> FloatArray:
+        """Of all the user's columns; 0 for constant ones."""
+        return self.to_all_columns(self.moments.variance)
+
+    def to_all_columns(self, values: NDArray[Any], fill: float = 0.0) -> NDArray[Any]:
+        """Values per usable column (last axis) -> values per column the user gave."""
+        shape = (*values.shape[:-1], self.n_features)
+        full = np.full(shape, fill, dtype=values.dtype)
+        full[..., self.usable] = values
+        return full
+
+    @property
+    def working_dtype(self) -> np.dtype[Any]:
+        """In which the values are multiplied."""
+        return self.dtype
+
+    def restrict(self, rows: IndexArray) -> Self:
+        """The same with some of the usable columns."""
+        moments, usable = self.moments.subset(rows), self.usable[rows]
+        return replace(self, moments=moments, usable=usable, **self._values_of(rows))
+
+    def scale(self, exponent: float) -> Self:
+        """Every column divided by its standard deviation to the power ``exponent``."""
+        if exponent == 0.0:
+            return self
+        factors = self.moments.variance ** (-exponent / 2)
+        return replace(self, moments=self.moments.scaled(factors), **self._values_times(factors))
+
+    @abstractmethod
+    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
+        """What is stored of some of the usable columns, by the names of the fields."""
+
+    @abstractmethod
+    def _values_times(self, factors: FloatArray) -> dict[str, Any]:
+        """What is stored of the columns times ``factors``, by the names of the fields."""
+
+    @abstractmethod
+    def scatter(self, block_width: int) -> SymmetricOperator:
+        """The scatter of the usable columns, which will be multiplied with d x ``block_width``."""
+
+    @abstractmethod
+    def correlations(self, order: IndexArray) -> Correlations:
+        """Correlations of the usable columns, which will be asked for in this order."""
+
+    @abstractmethod
+    def sketch(self) -> TableSketch:
+        """What the table is recognised by; of the usable columns."""
+
+
+@dataclass(frozen=True)
+class Table(FittedTable):
+    """A numeric table in memory without its constant columns."""
+
+    X: Any
+    """Array or CSR/CSC matrix of the usable columns, float64 or float32."""
+
+    @property
+    def working_dtype(self) -> np.dtype[Any]:
+        """In which the values are multiplied."""
+        return np.dtype(self.X.dtype)
+
+    def in_double(self) -> Any:
+        """X in float64, as array or CSR/CSC matrix."""
+        return self.X.astype(np.float64, copy=False)
+
+    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
+        return {"X": self.X[:, rows]}
+
+    def _values_times(self, factors: FloatArray) -> dict[str, Any]:
+        return {"X": scale_columns(self.X, factors)}
+
+    def scatter(self, block_width: int) -> SymmetricOperator:
+        """The scatter, in the form whose products are cheapest."""
+        return as_scatter(self.X, self.moments, block_width)
+
+    def correlations(self, order: IndexArray) -> Correlations:
+        """Correlations of the usable columns."""
+        return ColumnCorrelations(self.X, self.moments)
+
+    def sketch(self) -> TableSketch:
+        """What the table is recognised by: one more look at the values."""
+        return sketch_of_rows(self.X, self.usable)
+
+
+def read_table(selector: Any, X: Any) -> Table:
+    """Validate X for ``selector``, leave out constant columns, and measure the rest."""
+    refuse_dask(X, type(selector).__name__, selector.why_not_dask)
+    if selector.why_not_sparse is not None:
+        _refuse_sparse(selector, table_values(X))
+    values = validate(selector, X)
+    moments = column_moments(values)
+    refuse_unrepresentable(values, moments)
+    usable = usable_columns(selector, moments)
+    if len(usable) < values.shape[1]:
+        values = values[:, usable]
+    kept = moments.subset(usable)
+    given = kept.precision_for(values.dtype)
+    small = _stored(values).size <= MOST_IN_DOUBLE
+    values = values.astype(np.float64 if small else given, copy=False)
+    return Table(kept, usable, moments.mean, given, values)
+
+
+def _stored(values: Any) -> Any:
+    """The values that are stored."""
+    return values.data if sp.issparse(values) else values
+
+
+def sound_indices(X: Any) -> Any:
+    """X; a sparse matrix only with indices that lie inside, which SciPy would follow anywhere."""
+    return canonical_sparse(X) if sp.issparse(X) else X
+
+
+def _refuse_sparse(selector: Any, X: Any) -> None:
+    if sp.issparse(X):
+        raise DataError(
+            f"{type(selector).__name__} does not accept a sparse matrix: {selector.why_not_sparse} "
+            "Pass X.toarray() if it fits in memory."
+        )
+    if hasattr(X, "sparse") and all(str(dtype).startswith("Sparse") for dtype in X.dtypes):
+        raise DataError(
+            f"{type(selector).__name__} does not accept sparse columns: {selector.why_not_sparse} "
+            "Pass X.sparse.to_dense() if it fits in memory."
+        )
+
+
+def refuse_dask(X: Any, what: str, reason: str) -> None:
+    """Raise for a Dask collection; ``reason`` is a clause."""
+    if is_dask(X):
+        raise DataError(
+            f"{what} does not accept a Dask collection: {reason} Use SPCAFS, which sums over the "
+            "chunks, or X.compute() if it fits in memory."
+        )
+
+
+def usable_columns(selector: Any, moments: ColumnMoments, *, quiet: bool = False) -> IndexArray:
+    """Columns that vary; it is an error if none does. Others are named in a warning, or quietly
+    left out.
+    """
+    usable = np.flatnonzero(~moments.constant)
+    n_features = len(moments.mean)
+    if len(usable) == 0:
+        raise DataError(
+            f"At least one column must vary; all {n_features} columns of X are constant over its "
+            f"{moments.n_samples} samples. Check that samples are rows and features are columns."
+        )
+    if len(usable) < n_features and not quiet:
+        constant = _list_columns(selector, np.flatnonzero(moments.constant))
+        warn_caller(
+            f"Columns that do not vary are set aside and ranked last: {constant}.", DataWarning
+        )
+    return usable
+
+
+def validate(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> Any:
+    """scikit-learn's checks and our own, with messages that name the columns at fault.
+
+    The names of a `LabelledTable` are those of a data frame: a fit (``reset``) keeps them, and
+    later tables are compared with them.
+    """
+    names = None
+    if isinstance(X, LabelledTable):
+        X, names = X.X, X.feature_names
+        if not reset:
+            refuse_other_columns(selector, X.shape[1], names)
+    X = numeric_input(X)
+    rules: dict[str, Any] = {
+        "accept_sparse": ("csr", "csc"),
+        "dtype": (np.float64, np.float32),
+        "ensure_min_samples": fewest,
+    }
+    try:
+        with np.errstate(all="ignore"):
+            if names is not None and not reset:
+                return check_array(X, **rules)  # names were compared, and scikit-learn sees none
+            values = validate_data(selector, X, reset=reset, **rules)
+    except (ValueError, TypeError) as error:
+        explanation = describe_missing(X, names)
+        if explanation is None:
+            raise
+        raise DataError(explanation) from error
+    if names is not None:
+        selector.feature_names_in_ = names
+    return values
+
+
+def table_values(X: Any) -> Any:
+    """The values of a `LabelledTable`; anything else as it is."""
+    return X.X if isinstance(X, LabelledTable) else X
+
+
+def refuse_other_columns(selector: Any, n_columns: int, names: Any = None) -> None:
+    """Raise unless these are the columns of the fit, in their order, as far as names are known."""
+    n_features = selector.n_features_in_
+    if n_columns != n_features:
+        raise DataError(f"X must have the {n_features} columns of the fit; it has {n_columns}.")
+    fitted = getattr(selector, "feature_names_in_", None)
+    if fitted is None or names is None:
+        return
+    for at, (name, expected) in enumerate(zip(names, fitted, strict=True)):
+        if str(name) != str(expected):
+            raise DataError(
+                f"X must have the columns of the fit in the same order; column {at} is "
+                f"{shortened(str(name))}, and {shortened(str(expected))} in the fit. Put "
+                "them in the order of selector.feature_names_in_."
+            )
+
+
+def refuse_unrepresentable(values: Any, moments: ColumnMoments) -> None:
+    """Raise if squares of the values leave the range of float64; ``values`` may be unknown."""
+    total = float(np.sum(moments.sum_of_squares))
+    if SMALLEST_SCATTER < total < LARGEST_SCATTER:
+        return
+    largest = float(np.abs(moments.mean).max(initial=0.0))
+    if values is not None:
+        data = _stored(values)
+        largest = float(np.max(np.abs(data))) if data.size else 0.0
+    if total == 0.0 and (largest == 0.0 or largest > 1e-100):
+        return  # really constant
+    advice = f" Multiply X by {1 / largest:.0e} first" if largest else " Rescale X first"
+    raise DataError(
+        "The squares of the values must stay between 1e-140 and 1e140 to be summed in float64; "
+        f"the largest value here is {largest:.3g}.{advice}; a penalty given as an absolute number "
+        "then changes by the square of that factor."
+    )
+
+
+def _list_columns(selector: Any, columns: IndexArray) -> str:
+    names = getattr(selector, "feature_names_in_", None)
+    labels = [repr(str(names[j])) if names is not None else str(j) for j in columns]
+    return listed(labels)

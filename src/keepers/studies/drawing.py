@@ -1,0 +1,158 @@
+"""How a study is drawn: a look for each method, and figures as SVG for the report and as files.
+
+Figures are drawn in the colours of the light theme. Inside the report each colour is replaced by a
+variable of the style sheet, which has a value for the dark theme as well.
+"""
+
+import io
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keepers.reporting.report_parts import tidy_svg
+from keepers.studies.specification import MethodChoice
+from keepers.studies.store import make_folder, write_bytes, write_text
+
+INK, MUTED, LINE, PAPER = "#1f242a", "#59626d", "#dcdfe4", "#ffffff"
+_REPORT_COLOURS = {INK: "ink", MUTED: "muted", LINE: "line", PAPER: "panel"}
+
+# Light theme, dark theme (hues that remain distinct in any kind of colour vision), marker.
+_HUES = {
+    "SPCAFS": ("#c8341b", "#ff7d5e", "o"),
+    "LaplacianScore": ("#332288", "#a79cf5", "s"),
+    "MCFS": ("#2e93cc", "#6cc4f2", "^"),
+    "UDFS": ("#117733", "#4cc273", "D"),
+    "EUFS": ("#44aa99", "#7fdccd", "v"),
+    "DGUFS": ("#d99000", "#f2c14e", "P"),
+    "SOGFS": ("#aa4499", "#e58bd6", "X"),
+    "RNE": ("#7f7a1c", "#c9c45e", "<"),
+    "RandomScore": ("#6d7580", "#98a2ad", ""),
+    "VarianceScore": ("#6d7581", "#98a2ae", ""),
+    "AllFeatures": ("#3c434b", "#c8ced5", ""),
+}
+_OTHER = ("#5b6b8c", "#9fb0d3", "h")
+_LINES: dict[str, str | tuple[int, tuple[float, ...]]] = {
+    "RandomScore": (0, (1.2, 2.2)),
+    "VarianceScore": (0, (6, 2.5)),
+    "AllFeatures": "solid",
+}
+
+RAMP = (
+    "#440154", "#46317e", "#365c8d", "#287f8e", "#1fa188", "#4ac16d", "#86c93c", "#b9b420",
+)  # fmt: skip
+"""From small to large values of a setting."""
+_DARK_RAMP = (
+    "#a66bd0", "#7f86dd", "#5ea3d6", "#46b8c2", "#45cba0", "#79d978", "#b6e154", "#f3e64a",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a method is drawn."""
+
+    colour: str
+    marker: str
+    line: str | tuple[int, tuple[float, ...]]
+    width: float
+    hollow: bool = False
+    """Another variant of a method: hollow markers on a dashed line."""
+    on_top: bool = False
+
+
+def looks_of(methods: Iterable[MethodChoice]) -> dict[str, Look]:
+    """A look for each method of a study; the same method looks the same in every study."""
+    seen: set[str] = set()
+    looks = {}
+    for method in methods:
+        colour, _, marker = _HUES.get(method.name, _OTHER)
+        again = method.name in seen
+        seen.add(method.name)
+        leads = method.name == "SPCAFS" and not again
+        line = _LINES.get(method.name, (0, (4.0, 2.0)) if again else "solid")
+        width = 2.6 if leads else 1.3
+        looks[method.title] = Look(colour, marker, line, width, hollow=again, on_top=leads)
+    return looks
+
+
+def style_variables() -> tuple[dict[str, str], dict[str, str]]:
+    """Variables of the figures' colours, in the light and in the dark theme."""
+    pairs = [(light, dark) for light, dark, _ in (*_HUES.values(), _OTHER)]
+    pairs += list(zip(RAMP, _DARK_RAMP, strict=True))
+    light = {f"--c-{light[1:]}": light for light, _ in pairs}
+    dark = {f"--c-{light[1:]}": dark for light, dark in pairs}
+    return light, dark
+
+
+_VARIABLES = {colour: f"var(--{name})" for colour, name in _REPORT_COLOURS.items()}
+_VARIABLES |= {colour: f"var({name})" for name, colour in style_variables()[0].items()}
+
+PIXELS_PER_POINT = 2
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 11,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.labelcolor": MUTED,
+    "axes.labelsize": 11,
+    "axes.edgecolor": LINE,
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 12,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": LINE,
+    "grid.linewidth": 0.7,
+    "xtick.color": LINE,
+    "ytick.color": LINE,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": MUTED,
+    "legend.frameon": False,
+    "legend.fontsize": 11,
+    "lines.solid_capstyle": "round",
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One figure: inline for the report, and the content of its two files."""
+
+    name: str
+    label: str
+    inline: str
+    svg: str
+    png: bytes
+
+
+def render(figure: Any, name: str, label: str) -> Picture:
+    """Render a figure as SVG and PNG; the same bytes on every run."""
+    svg, png = io.StringIO(), io.BytesIO()
+    with warnings.catch_warnings():
+        # Matplotlib's font lacks the letters of many languages; the browser's fonts have them.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure.savefig(svg, format="svg", metadata={"Date": None}, facecolor=PAPER)
+        figure.set_layout_engine(None)  # the layout is final; "none" would draw twice
+        figure.savefig(
+            png,
+            format="png",
+            dpi=72 * PIXELS_PER_POINT,
+            metadata={"Software": None},
+            facecolor=PAPER,
+        )
+    width = 72 * figure.get_figwidth()
+    limits = f"max-width: {1.1 * width:.0f}px; min-width: {0.65 * width:.0f}px"
+    inline = tidy_svg(svg.getvalue(), label, _VARIABLES, prefix=f"{name}-", style=limits)
+    return Picture(name, label, inline, svg.getvalue(), png.getvalue())
+
+
+def save(picture: Picture, folder: Path) -> None:
+    """Write both files of a picture."""
+    make_folder(folder)
+    write_text(folder / f"{picture.name}.svg", picture.svg)
+    write_bytes(folder / f"{picture.name}.png", picture.png)

@@ -1,0 +1,227 @@
+"""From a specification to tasks: which method is fitted where and how, and to which row it belongs.
+
+A task is known by a key that depends on its content alone. Two places of a study that ask for the
+same fit share one task, and a task whose key is in the store is never run again.
+"""
+
+import hashlib
+import inspect
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, lru_cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from keepers.data.wording import first_line
+from keepers.exceptions import ParameterError, shortened
+from keepers.methods import find_method
+from keepers.selectors import AllFeatures
+from keepers.studies.specification import COMPARISON, MethodChoice, StudySpec, Sweep
+
+Params = dict[str, Any]
+
+_CLASSES = re.compile(r"classes(?:\s*-\s*(\d+))?")
+
+
+@dataclass(frozen=True)
+class FitTask:
+    """Fit one method with one setting on one table, then score its best k features for each k."""
+
+    data: str
+    """Name of the table in the study, which implies its scaling."""
+    fingerprint: str
+    """Checksum of its values and classes."""
+    method: str
+    params: Params = field(hash=False)
+    ks: tuple[int, ...]
+    repeats: int
+    seed: int
+
+    @cached_property
+    def key(self) -> str:
+        """Identifies the task in the store."""
+        return _digest({"kind": "judge", **asdict(self)})
+
+
+@dataclass(frozen=True)
+class GrowthTask:
+    """Time one fit on synthetic data of a given size, to measure how the cost of a method grows."""
+
+    method: str
+    params: Params = field(hash=False)
+    n_samples: int
+    n_features: int
+    seed: int
+
+    @cached_property
+    def key(self) -> str:
+        """Identifies the task in the store."""
+        return _digest({"kind": "growth", **asdict(self)})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a task; a failure and a timeout are results too."""
+
+    status: str
+    """"ok", "failed", "timeout" or "killed"."""
+    reason: str = ""
+    fit_seconds: float = 0.0
+    kmeans_seconds: float = 0.0
+    judgements: tuple[dict[str, Any], ...] = ()
+    """For each k: n_features, acc and nmi (a number per repeat)."""
+    objective: tuple[float, ...] = ()
+    """The method's objective after each step, where it has one."""
+    n_iter: int | None = None
+    top: tuple[int, ...] = ()
+    """The best features, best first, up to the largest k."""
+    warnings: tuple[str, ...] = ()
+
+
+NOT_RUN = Outcome("missing", "not run yet")
+
+
+def resolve_params(params: Params, n_classes: int) -> Params:
+    """Replace "classes" and "classes - 1" by numbers (at least 1)."""
+    return {name: _resolve(value, n_classes) for name, value in params.items()}
+
+
+def _resolve(value: Any, n_classes: int) -> Any:
+    match = _CLASSES.fullmatch(value) if isinstance(value, str) else None
+    return max(1, n_classes - int(match[1] or 0)) if match else value
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """What planning needs to know about a table."""
+
+    n_samples: int
+    n_features: int
+    n_classes: int
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One task and its place in the study."""
+
+    section: str
+    data: str
+    method: str
+    role: str
+    """"grid", "default", "draw" or, in a sweep, "sweep"."""
+    params: dict[str, Any] = field(hash=False)
+    """The settings that vary in this section, for display."""
+    task: FitTask
+
+
+def plan_tasks(spec: StudySpec, tables: Mapping[str, TableFacts]) -> list[Entry]:
+    """Every fit the study asks for; entries may share a task."""
+    entries: list[Entry] = []
+    for sweep in spec.sweeps:  # first, because they are quick
+        for name in sweep.data:
+            entries += _sweep(spec, sweep, name, tables[name])
+    for name, facts in tables.items():
+        for method in spec.methods:
+            entries += _comparison(spec, method, name, facts)
+    return entries
+
+
+def plan_growth(spec: StudySpec) -> list[GrowthTask]:
+    """The timed fits, in growing order."""
+    if spec.growth is None:
+        return []
+    along_samples = [(n, spec.growth.at_features) for n in spec.growth.samples]
+    along_features = [(spec.growth.at_samples, d) for d in spec.growth.features]
+    sizes = sorted({*along_samples, *along_features})
+    # Methods that only differ in their grid are the same here.
+    methods = {(m.name, tuple(sorted(m.fixed.items()))): m for m in spec.methods}
+    return [
+        GrowthTask(versioned(method.name), dict(method.fixed), n_samples, n_features, spec.seed)
+        for method in methods.values()
+        for n_samples, n_features in sizes
+    ]
+
+
+def _comparison(
+    spec: StudySpec, method: MethodChoice, name: str, facts: TableFacts
+) -> Iterator[Entry]:
+    reduction = method.reduction_for(name)
+    if reduction is not None and reduction.skip:
+        return
+    grid = method.grid if reduction is None else reduction.grid
+    settings: list[tuple[str, dict[str, Any]]] = []
+    if method.draws > 1:
+        settings += [("draw", {"random_state": spec.seed + i}) for i in range(method.draws)]
+    else:
+        settings += [("grid", point) for point in _points(grid)]
+        if method.default is not None:
+            settings.append(("default", dict(method.default)))
+    for role, chosen in settings:
+        for task in _tasks(spec, method.name, {**method.fixed, **chosen}, name, facts):
+            yield Entry(COMPARISON, name, method.title, role, chosen, task)
+
+
+def _sweep(spec: StudySpec, sweep: Sweep, name: str, facts: TableFacts) -> Iterator[Entry]:
+    for value in sweep.values:
+        for point in _points(sweep.grid):
+            chosen = {sweep.vary: value, **point}
+            params = {**sweep.fixed, **chosen}
+            for task in _tasks(spec, sweep.method, params, name, facts, judge=sweep.judge):
+                yield Entry(sweep.name, name, sweep.method, "sweep", chosen, task)
+
+
+def _points(grid: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+
+
+def _tasks(
+    spec: StudySpec,
+    method: str,
+    params: dict[str, Any],
+    name: str,
+    facts: TableFacts,
+    judge: bool = True,
+) -> list[FitTask]:
+    """One task for all k, or one for each k if the ranking depends on k."""
+    selector = find_method(method).load()
+    ks = spec.ks_within(facts.n_features)
+    groups: list[tuple[int, ...]]
+    if selector is AllFeatures:
+        groups = [(facts.n_features,)]
+    elif selector(**params).depends_on_k:
+        groups = [(k,) for k in ks]
+    else:
+        groups = [ks]
+    repeats = spec.repeats if judge else 0
+    return [
+        FitTask(name, facts.fingerprint, versioned(method), params, group, repeats, spec.seed)
+        for group in groups
+    ]
+
+
+@lru_cache
+def versioned(name: str) -> str:
+    """The name under which fits are stored; for MODULE:CLASS it changes with the module's file."""
+    if ":" not in name:
+        return name
+    try:
+        content = Path(inspect.getfile(find_method(name).load())).read_bytes()
+    except (OSError, TypeError) as error:
+        raise ParameterError(
+            f"A method of your own must come from a file; {shortened(name)} does not "
+            f"({first_line(error)})."
+        ) from error
+    return f"{name}@{hashlib.sha256(content).hexdigest()[:12]}"
+
+
+def without_version(name: str) -> str:
+    """The name without its version."""
+    return name.partition("@")[0]

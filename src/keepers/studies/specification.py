@@ -1,0 +1,407 @@
+"""The specification of a study: data sets, methods, grids, numbers of features, repeats, seeds.
+
+A specification is a TOML file, or made from the options of `keepers compare`. It is checked whole
+before anything runs, and every error names the line. ``experiments/paper.toml`` is an example.
+"""
+
+import inspect
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from keepers.data.catalogue import catalogue, present
+from keepers.data.scaling import SCALINGS
+from keepers.exceptions import DataError, shortened
+from keepers.methods import METHODS, Method, all_methods, find_method
+
+STUDIES = ("paper", "quick", "suite")
+"""The studies that come with keepers."""
+
+# In a wheel the files lie beside this module; in a checkout they are in experiments/.
+_HERE = Path(__file__).resolve().parent
+_FOLDERS = (_HERE / "study_files", _HERE.parents[2] / "experiments")
+
+COMPARISON = "comparison"
+"""Section of the fits that compare methods; every other section is the sweep of that name."""
+
+
+def _method_name(name: str) -> str:
+    """The class of a method of keepers; MODULE:CLASS for every other."""
+    method = find_method(name)
+    return method.class_name if method in METHODS else method.target
+
+
+MethodName = Annotated[str, AfterValidator(_method_name)]
+Value = int | float | str | bool
+Params = dict[str, Value]
+Grid = dict[str, Annotated[list[Value], Field(min_length=1)]]
+Counts = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataChoice(_Strict):
+    """A table: a file, a bundled name or a name of the catalogue."""
+
+    source: str
+    name: str = ""
+    """Shown in tables; the source's name if empty."""
+    scaling: str = "raw"
+    labels: str | None = None
+    identifier: str | None = None
+    drop: list[str] = []
+
+    @model_validator(mode="after")
+    def _known_scaling(self) -> "DataChoice":
+        if self.scaling not in SCALINGS:
+            raise ValueError(
+                f"scaling must be one of {', '.join(SCALINGS)}; got {shortened(self.scaling)}"
+            )
+        return self
+
+    @property
+    def title(self) -> str:
+        """Name of the table in the study."""
+        return self.name or Path(self.source).stem
+
+
+class Reduction(_Strict):
+    """Another grid, or none, for some data sets; the report gives the reason."""
+
+    data: list[str]
+    reason: Annotated[str, Field(min_length=1)]
+    grid: Grid = {}
+    skip: bool = False
+
+
+class MethodChoice(_Strict):
+    """A method, its fixed settings, the grid to search, and its default settings."""
+
+    name: MethodName
+    """The class of a method of keepers, or MODULE:CLASS."""
+    label: str = ""
+    """Shown in tables; the name if empty."""
+    fixed: Params = {}
+    grid: Grid = {}
+    default: Params | None = None
+    """Settings of the untuned row, on top of ``fixed``; None: no such row."""
+    draws: Annotated[int, Field(ge=1)] = 1
+    """Number of seeds of a random ranking."""
+    reduced: list[Reduction] = []
+
+    @property
+    def title(self) -> str:
+        """Name of the method in the study."""
+        return self.label or self.name
+
+    @model_validator(mode="after")
+    def _known_names(self) -> "MethodChoice":
+        _check_params(self.name, self.fixed, self.grid, self.default or {})
+        _check_params(self.name, *(reduction.grid for reduction in self.reduced))
+        return self
+
+    def reduction_for(self, data: str) -> Reduction | None:
+        """The reduction that applies to a data set, if any."""
+        return next((r for r in self.reduced if data in r.data), None)
+
+
+class Sweep(_Strict):
+    """One setting that varies, for a figure; with ``grid``, each value is tuned over it."""
+
+    name: str
+    method: MethodName
+    data: list[str]
+    vary: str
+    values: Annotated[list[Value], Field(min_length=1)]
+    fixed: Params = {}
+    grid: Grid = {}
+    judge: bool = True
+    """False: only fit, to record the objective."""
+
+    @model_validator(mode="after")
+    def _known_names(self) -> "Sweep":
+        _check_params(self.method, self.fixed, self.grid, {self.vary: 0})
+        if self.name == COMPARISON:
+            raise ValueError(
+                f"a sweep cannot be named {shortened(COMPARISON)}, as the main section is"
+            )
+        if self.vary in self.grid:
+            raise ValueError(
+                f"{shortened(self.vary)} is varied and cannot be in the grid of the sweep too"
+            )
+        return self
+
+
+class GrowthChoice(_Strict):
+    """Sizes at which the time of one fit is measured."""
+
+    samples: Counts
+    at_features: Annotated[int, Field(ge=2)]
+    features: Counts
+    at_samples: Annotated[int, Field(ge=10)]
+
+
+class StudySpec(_Strict):
+    """A whole study."""
+
+    title: str
+    ks: Counts
+    repeats: Annotated[int, Field(ge=1)] = 20
+    seed: Annotated[int, Field(ge=0)] = 0
+    time_limit: Annotated[float, Field(gt=0)] = 3600.0
+    """Seconds allowed for one fit and its clusterings."""
+    data: Annotated[list[DataChoice], Field(min_length=1)]
+    methods: Annotated[list[MethodChoice], Field(min_length=1)]
+    sweeps: list[Sweep] = []
+    growth: GrowthChoice | None = None
+    claims: Literal["spcafs"] | None = None
+    """Name of the list of published claims to check against the results."""
+
+    @property
+    def methods_by_title(self) -> dict[str, MethodChoice]:
+        """The methods by their names in the study."""
+        return {method.title: method for method in self.methods}
+
+    def ks_within(self, n_features: int) -> tuple[int, ...]:
+        """The numbers of features to keep of a table; all of them if it has fewer than each."""
+        return tuple(sorted({k for k in self.ks if k < n_features})) or (n_features,)
+
+    @model_validator(mode="after")
+    def _names_fit_together(self) -> "StudySpec":
+        titles = [choice.title for choice in self.data]
+        _refuse_twice("data sets", titles)
+        _refuse_twice("methods", [method.title for method in self.methods])
+        _refuse_twice("sweeps", [sweep.name for sweep in self.sweeps])
+        places = [(f"method {shortened(m.title)}", r.data) for m in self.methods for r in m.reduced]
+        places += [(f"sweep {shortened(sweep.name)}", sweep.data) for sweep in self.sweeps]
+        for place, names in places:
+            for name in names:
+                if name not in titles:
+                    raise ValueError(
+                        f"{place} names the data set {shortened(name)}, which is not among {titles}"
+                    )
+        return self
+
+
+def read_spec(path: Path) -> StudySpec:
+    """Read and check a specification; an error names the file, the line and the rule."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = tomllib.loads(text)
+    except FileNotFoundError:
+        raise DataError(f"There is no file {path}. Give the path of a study (TOML).") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as text: {error}.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"{path} is not valid TOML: {error}.") from None
+    try:
+        return StudySpec.model_validate(content)
+    except ValidationError as error:
+        raise DataError(*_describe(error, path, text)) from None
+
+
+def _describe(error: ValidationError, path: Path, text: str) -> list[str]:
+    """One line for each thing that is wrong."""
+    found: dict[tuple[int, str], None] = {}  # a dict keeps order and drops repeats
+    for problem in error.errors(include_url=False, include_input=True):
+        where = tuple(part for part in problem["loc"] if not _names_a_type(part))
+        rule = problem["msg"].removeprefix("Value error, ").rstrip(".")
+        if problem["type"] == "extra_forbidden":
+            rule = "there is no such setting"
+        elif problem["type"] not in ("value_error", "missing"):
+            rule += f"; got {shortened(problem['input'])}"
+        name = ".".join(str(part) for part in where)
+        found[line_of(text, where), f"{name}: {rule}" if name else rule] = None
+    return [f"{path}, line {line}: {message}." for line, message in sorted(found)]
+
+
+def _names_a_type(part: str | int) -> bool:
+    """Whether pydantic put the name of a union's member into a location."""
+    return part in ("int", "float", "str", "bool")
+
+
+def _check_params(method: str, *choices: Mapping[str, object]) -> None:
+    signature = inspect.signature(find_method(method).load())
+    known = [name for name in signature.parameters if name != "n_features_to_select"]
+    for name in (name for choice in choices for name in choice):
+        if name not in known:
+            raise ValueError(
+                f"{method} has no setting {shortened(name)}; its settings are "
+                f"{', '.join(known) or 'none'}"
+            )
+
+
+def _refuse_twice(what: str, names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{what} must have different names; {shortened(twice[0])} is used twice")
+
+
+def find_study(spec: str) -> Path:
+    """The file of a study: a name in `STUDIES`, or a path."""
+    if spec in STUDIES:
+        for folder in _FOLDERS:
+            if (folder / f"{spec}.toml").is_file():
+                return folder / f"{spec}.toml"
+    if not Path(spec).is_file():
+        raise DataError(
+            f"There is no study {shortened(spec)}. Give one of {', '.join(STUDIES)}, or the path "
+            "of a TOML file."
+        )
+    return Path(spec)
+
+
+def absent_data(study: StudySpec) -> list[str]:
+    """Data sets of a study that are in the catalogue but not on this machine."""
+    absent = {entry.name.casefold() for entry in catalogue() if not present(entry)}
+    return [
+        choice.title
+        for choice in study.data
+        if choice.source.casefold() in absent and not Path(choice.source).exists()
+    ]
+
+
+def without_data(study: StudySpec, missing: list[str]) -> StudySpec:
+    """The same study without some of its data sets."""
+    data = [choice for choice in study.data if choice.title not in missing]
+    if not data:
+        raise DataError(
+            "None of the data sets of this study is on this machine; there is nothing to run."
+        )
+    here = [choice.title for choice in data]
+    sweeps = []
+    for sweep in study.sweeps:
+        kept = [name for name in sweep.data if name in here]
+        if kept:
+            sweeps.append(sweep.model_copy(update={"data": kept}))
+    return study.model_copy(update={"data": data, "sweeps": sweeps})
+
+
+def comparison_spec(
+    source: str,
+    *,
+    labels: str | None,
+    identifier: str | None,
+    drop: Sequence[str],
+    scaling: str,
+    methods: str,
+    ks: list[int],
+    repeats: int,
+    seed: int,
+    time_limit: float,
+    tune: bool,
+) -> StudySpec:
+    """The paper's protocol on one table, for these methods and the baselines."""
+    data = DataChoice(
+        source=source, labels=labels, identifier=identifier, drop=list(drop), scaling=scaling
+    )
+    return StudySpec(
+        title=f"Methods compared on {data.title}",
+        ks=ks,
+        repeats=repeats,
+        seed=seed,
+        time_limit=time_limit,
+        data=[data],
+        methods=[_method_choice(method, tune) for method in _methods_to_compare(methods)],
+    )
+
+
+def _methods_to_compare(names: str) -> list[Method]:
+    """The methods of a comma-separated list and the baselines, in the order of the registry."""
+    given = [name.strip() for name in names.split(",") if name.strip()]
+    everything = "all" in map(str.lower, given)
+    asked = [find_method(name) for name in dict.fromkeys(given) if name.lower() != "all"]
+    known = list(all_methods().values())
+    named = [m for m in known if everything or m.is_baseline or m in asked]
+    return [*named, *(method for method in asked if method not in known)]
+
+
+def _method_choice(method: Method, tune: bool) -> MethodChoice:
+    return MethodChoice(
+        name=method.name,
+        label=method.label or ("" if method in METHODS else method.name),
+        fixed=dict(method.fixed),
+        # An empty grid has one point, the default itself.
+        grid=dict(method.grid) if tune else {},
+        draws=method.draws or 1,
+        default=None if method.draws else {},
+    )
+
+
+_HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(#.*)?$")
+_KEY = re.compile(r"\s*([A-Za-z0-9_.\-\"']+)\s*=")
+_INLINE_KEY = r"(?:^|[{{,])\s*[\"']?{key}[\"']?\s*="
+
+Location = tuple[str | int, ...]
+"""Keys and positions, as in ``("methods", 2, "grid", "gamma")``."""
+
+
+def line_of(text: str, path: Location) -> int:
+    """The line of a TOML text (from 1) that holds the value at ``path``, or the part around it."""
+    lines = text.splitlines()
+    places = _lines_of_keys(lines)
+    for length in range(len(path), 0, -1):
+        if path[:length] in places:
+            start = places[path[:length]]
+            return _line_inside(lines, start, path[length:]) + 1
+    return 1
+
+
+def _lines_of_keys(lines: list[str]) -> dict[Location, int]:
+    """Line of every table header and every key that begins a line."""
+    places: dict[Location, int] = {}
+    table: Location = ()
+    counts: dict[Location, int] = {}
+    for number, line in enumerate(lines):
+        if header := _HEADER.match(line):
+            table = _table_path(header[2], header[1] == "[[", counts)
+            places.setdefault(table, number)
+            if isinstance(table[-1], int):
+                places.setdefault(table[:-1], number)
+        elif key := _KEY.match(line):
+            places.setdefault((*table, *_split(key[1])), number)
+    return places
+
+
+def _table_path(name: str, is_array: bool, counts: dict[Location, int]) -> Location:
+    """Full path of a header; ``[[methods.reduced]]`` belongs to the last ``[[methods]]``."""
+    path: Location = ()
+    parts = _split(name)
+    for position, part in enumerate(parts):
+        path = (*path, part)
+        is_last = position == len(parts) - 1
+        if is_last and is_array:
+            counts[path] = counts.get(path, -1) + 1
+        if path in counts:
+            path = (*path, counts[path])
+    return path
+
+
+def _split(dotted: str) -> list[str]:
+    return [part.strip().strip("\"'") for part in dotted.split(".")]
+
+
+def _line_inside(lines: list[str], start: int, rest: Location) -> int:
+    """Look for the keys of an inline table, which may go on over several lines."""
+    for part in rest:
+        if not isinstance(part, str):
+            break
+        wanted = re.compile(_INLINE_KEY.format(key=re.escape(part)))
+        found = [n for n in range(start, min(start + 20, len(lines))) if wanted.search(lines[n])]
+        if not found:
+            break
+        start = found[0]
+    return start

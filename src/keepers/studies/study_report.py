@@ -1,0 +1,89 @@
+"""The report of a study on disk: its tables, its figures, and one HTML file that works offline."""
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from keepers._optional import optional
+from keepers.studies import formatting
+from keepers.studies.csv_tables import write_tables
+from keepers.studies.drawing import Picture, looks_of, save, style_variables
+from keepers.studies.paper_claims import judge_claims
+from keepers.studies.paper_claims.claim import Claim
+from keepers.studies.report_content import report_content
+from keepers.studies.results import StudyResults
+from keepers.studies.scores import MEASURES
+from keepers.studies.store import write_text
+from keepers.studies.study_figures import draw_figures
+
+_FILTERS = ("difference", "number", "probability", "seconds", "settings", "short", "slug", "value")
+
+
+def write_study(study: StudyResults, folder: Path) -> Path:
+    """Write tables, ``figures/`` and ``index.html`` into a folder.
+
+    Parameters
+    ----------
+    study : StudyResults
+        What has not run yet is shown as missing.
+    folder : Path
+        New, empty, or the folder of an earlier report, whose files are replaced.
+
+    Returns
+    -------
+    Path
+        ``folder/index.html``, which needs no other file.
+    """
+    for package in ("matplotlib", "jinja2"):
+        optional(package, "Reports")
+    claims = judge_claims(study)
+    write_tables(study, claims, folder)
+    pictures = draw_figures(study)
+    for picture in pictures.values():
+        save(picture, folder / "figures")
+    page = folder / "index.html"
+    write_text(page, _render_html(study, claims, pictures))
+    return page
+
+
+def _render_html(
+    study: StudyResults, claims: Sequence[Claim], pictures: Mapping[str, Picture]
+) -> str:
+    """The report as HTML; the same for the same study."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=FunctionLoader(_template),
+    )
+    environment.filters.update({name: getattr(formatting, name) for name in _FILTERS})
+    return environment.get_template("study.html.jinja").render(
+        **report_content(study, claims),
+        measures=MEASURES,
+        baselines=study.baselines,
+        leading={t for t, look in looks_of(study.run.spec.methods).items() if look.on_top},
+        pictures=pictures,
+        svg=lambda picture: Markup(picture.inline),
+        style=Markup(_template("study.css")),
+        colours=Markup(_colours()),
+    )
+
+
+def _colours() -> str:
+    light, dark = (
+        " ".join(f"{name}: {colour};" for name, colour in variables.items())
+        for variables in style_variables()
+    )
+    return (
+        f":root {{ {light} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+    )
+
+
+def _template(name: str) -> str:
+    folder = files("keepers.studies") / "templates"
+    return (folder / name).read_text(encoding="utf-8").replace("\r\n", "\n")

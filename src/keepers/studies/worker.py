@@ -1,0 +1,223 @@
+"""What a worker process does with one task: load, fit, cluster, and always return an outcome.
+
+A selection is scored as in the paper: k-means on the kept columns, repeated with the same seeds for
+every method, into as many clusters as there are classes, and compared with the classes. A failure
+is an outcome, and so is running past the time limit: a timer interrupts the fit (on systems without
+such timers the limit is not enforced).
+"""
+
+import os
+import re
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+
+from keepers._protocols import IndexArray
+from keepers.data.replacing import describe_os_error
+from keepers.exceptions import KeepersError
+from keepers.methods import find_method
+from keepers.metrics import clustering_accuracy, normalized_mutual_information
+from keepers.studies.plan import FitTask, GrowthTask, Outcome, resolve_params, without_version
+from keepers.studies.store import make_folder
+
+N_CLUSTERS = 5
+_PREPARED = re.compile(r"[0-9a-f]{24}(\.classes)?\.np[yz]")
+
+
+class _TimeLimitError(BaseException):
+    """Raised by the timer; not an Exception, so that no handler on the way swallows it."""
+
+
+def run_task(
+    task: FitTask | GrowthTask, data_folder: Path, time_limit: float, runner: int
+) -> Outcome:
+    """Run a task for the process ``runner``; every error becomes the outcome."""
+    if os.getpid() != runner:
+        _exit_with(runner)
+    began = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            with _limit(time_limit):
+                outcome = (
+                    _time_fit(task)
+                    if isinstance(task, GrowthTask)
+                    else _fit_and_score(task, data_folder)
+                )
+        except _TimeLimitError:
+            outcome = Outcome("timeout", f"ran past the limit of {time_limit:g} s")
+        except MemoryError:
+            outcome = Outcome("failed", "not enough memory")
+        except Exception as error:
+            outcome = Outcome("failed", f"{type(error).__name__}: {error}")
+    if outcome.status != "ok":
+        outcome = replace(outcome, fit_seconds=time.perf_counter() - began)
+    messages = tuple(sorted({f"{w.category.__name__}: {w.message}" for w in caught}))
+    return replace(outcome, warnings=messages)
+
+
+def _fit_and_score(task: FitTask, data_folder: Path) -> Outcome:
+    X, classes = load_prepared(data_folder, task.fingerprint)
+    unfitted = _selector(task, max(task.ks), len(np.unique(classes)))
+    began = time.perf_counter()
+    selector = unfitted.fit(X)
+    fit_seconds = time.perf_counter() - began
+    top = selector.top(max(task.ks)).indices
+    judgements = [
+        judge_columns(X, classes, top[:k], n_repeats=task.repeats, seed=task.seed)
+        for k in (task.ks if task.repeats else ())
+    ]
+    n_iter = getattr(selector, "n_iter_", None)
+    return Outcome(
+        "ok",
+        fit_seconds=fit_seconds,
+        kmeans_seconds=sum(judgement.seconds for judgement in judgements),
+        judgements=tuple(
+            {"n_features": j.n_features, "acc": j.acc, "nmi": j.nmi} for j in judgements
+        ),
+        objective=_history(selector),
+        n_iter=None if n_iter is None else int(np.max(n_iter)),
+        top=tuple(int(index) for index in top),
+    )
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """ACC and NMI of each repeat of k-means on one set of columns."""
+
+    n_features: int
+    acc: tuple[float, ...]
+    nmi: tuple[float, ...]
+    seconds: float
+
+
+def judge_columns(
+    X: Any, classes: NDArray[Any], columns: IndexArray, *, n_repeats: int, seed: int
+) -> Judgement:
+    """Cluster X[:, columns] ``n_repeats`` times, with seeds ``seed``, ``seed`` + 1, ..."""
+    began = time.perf_counter()
+    kept = X[:, np.sort(columns)]
+    n_clusters = len(np.unique(classes))
+    clusterings = [
+        KMeans(n_clusters, n_init=1, random_state=seed + repeat).fit_predict(kept)
+        for repeat in range(n_repeats)
+    ]
+    return Judgement(
+        n_features=len(columns),
+        acc=tuple(clustering_accuracy(classes, found) for found in clusterings),
+        nmi=tuple(normalized_mutual_information(classes, found) for found in clusterings),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _selector(task: FitTask | GrowthTask, k: int, n_classes: int) -> Any:
+    selector_class = find_method(without_version(task.method)).load()
+    params = resolve_params(task.params, n_classes)
+    if "random_state" in selector_class().get_params():
+        params.setdefault("random_state", task.seed)
+    return selector_class(k, **params)
+
+
+def _history(selector: Any) -> tuple[float, ...]:
+    values = np.atleast_1d(getattr(selector, "objective_", ()))
+    return tuple(float(value) for value in values)
+
+
+def _time_fit(task: GrowthTask) -> Outcome:
+    """Time one fit on clusters in noise, after a small fit to warm up."""
+    selector = _selector(task, 10, N_CLUSTERS)
+    selector.fit(_synthetic(60, 30, task.seed))
+    X = _synthetic(task.n_samples, task.n_features, task.seed)
+    began = time.perf_counter()
+    selector.fit(X)
+    return Outcome("ok", fit_seconds=time.perf_counter() - began)
+
+
+def _synthetic(n_samples: int, n_features: int, seed: int) -> NDArray[np.float64]:
+    random = np.random.default_rng(seed)
+    centres = random.standard_normal((N_CLUSTERS, n_features))
+    members = random.integers(N_CLUSTERS, size=n_samples)
+    return centres[members] + random.standard_normal((n_samples, n_features))
+
+
+def save_prepared(folder: Path, fingerprint: str, X: Any, classes: NDArray[Any]) -> None:
+    """Write a table where the workers read it."""
+    make_folder(folder)
+    try:
+        if sp.issparse(X):
+            sp.save_npz(folder / f"{fingerprint}.npz", sp.csr_matrix(X))
+        else:
+            np.save(folder / f"{fingerprint}.npy", X)
+        np.save(folder / f"{fingerprint}.classes.npy", classes)
+    except OSError as error:
+        way_out = "Free some space or choose another folder, and run the same command again."
+        raise KeepersError(describe_os_error(folder, error, way_out)) from error
+
+
+def remove_prepared(folder: Path) -> None:
+    """Remove what `save_prepared` wrote, in killed runs too, and nothing else."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if _PREPARED.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+        folder.rmdir()
+
+
+@lru_cache(maxsize=2)
+def load_prepared(folder: Path, fingerprint: str) -> tuple[Any, NDArray[Any]]:
+    """The table and its classes; dense values are memory-mapped and shared between workers."""
+    classes = np.load(folder / f"{fingerprint}.classes.npy", allow_pickle=False)
+    dense = folder / f"{fingerprint}.npy"
+    if dense.exists():
+        return np.load(dense, mmap_mode="r", allow_pickle=False), classes
+    return sp.load_npz(folder / f"{fingerprint}.npz"), classes
+
+
+@contextmanager
+def _limit(seconds: float) -> Iterator[None]:
+    can_limit = hasattr(signal, "setitimer") and (
+        threading.current_thread() is threading.main_thread()
+    )
+    if not can_limit or seconds <= 0:
+        yield
+        return
+
+    is_running = True
+
+    def interrupt(*_: object) -> None:
+        if is_running:
+            raise _TimeLimitError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    # Again and again: an exception raised inside a finalizer would be lost.
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    try:
+        yield
+    finally:
+        is_running = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@lru_cache(maxsize=1)
+def _exit_with(runner: int) -> None:
+    """End this worker when the process that started it is gone."""
+
+    def watch() -> None:
+        while os.getppid() == runner:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

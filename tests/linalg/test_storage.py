@@ -1,0 +1,43 @@
+"""Products with threads against SciPy's own."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from keepers.linalg import storage
+
+
+@pytest.fixture(params=["few threads", "many threads"])
+def X(request, monkeypatch):
+    if request.param == "many threads":
+        monkeypatch.setattr(storage, "WORTH_THREADS", 0)
+        monkeypatch.setattr(storage, "_threads", lambda: 3)
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((50, 20)) * (rng.random((50, 20)) < 0.1)
+    table[7] = 0.0  # a row without entries
+    return sp.csr_array(table)
+
+
+@pytest.mark.parametrize("store", [sp.csr_array, sp.csc_array, sp.csr_matrix])
+def test_products_are_those_of_the_dense_matrix(X, store):
+    stored, dense = store(X), X.toarray()
+    rng = np.random.default_rng(1)
+    V, P = rng.standard_normal((20, 3)), rng.standard_normal((50, 3))
+    np.testing.assert_allclose(storage.times(stored, V), dense @ V, atol=1e-13)
+    np.testing.assert_allclose(storage.transposed_times(stored, P), dense.T @ P, atol=1e-13)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0], ids=["by dense rows", "by sparse rows"])
+def test_the_gram_is_that_of_the_dense_matrix(X, share, monkeypatch):
+    monkeypatch.setattr(storage, "DENSE_SHARE", share)
+    monkeypatch.setattr(storage, "_DENSE_ENTRIES", 60)
+    dense = X.toarray()
+    np.testing.assert_allclose(storage.gram(X), dense.T @ dense, atol=1e-13)
+
+
+def test_parts_share_the_memory_of_the_matrix(X, monkeypatch):
+    monkeypatch.setattr(storage, "WORTH_THREADS", 0)
+    monkeypatch.setattr(storage, "_threads", lambda: 3)
+    parts = storage._row_parts(X)
+    assert sum(part.shape[0] for _, part in parts) == 50
+    assert all(np.shares_memory(part.data, X.data) for _, part in parts if part.nnz)

@@ -1,0 +1,104 @@
+"""Selections to report on."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from keepers import SPCAFS, StabilitySelector, VarianceScore, datasets, spcafs_path
+from keepers.exceptions import InactiveRowsWarning
+from keepers.reporting.selection_report import make_report
+
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "</script><script>window.hacked = 1</script>",
+    '"><svg onload=alert(2)>',
+    "'; alert(3); '",
+    "{{ 7 * 7 }}{% raw %}",
+    "<!-- --><b>bold</b>",
+    "x" * 10_000,
+    "right \u202e to left \u2069 over",
+    "null\x00bell\x07escape\x1b",
+    "line\u2028paragraph\u2029",
+    "$\\frac{1$ & _under",
+    "שלום عالم",
+    "日本語の特徴",
+    "lone \ud800 surrogate",
+    "=HYPERLINK(1)",
+    "",
+]
+
+
+def _fitted(X):
+    """50 features, 49 of them with active rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InactiveRowsWarning)
+        return SPCAFS(50, n_components=3).fit(X)
+
+
+@pytest.fixture(scope="session")
+def srbct_report():
+    X, names, labels = datasets.load("srbct")
+    selector = _fitted(X)
+    return make_report(
+        selector,
+        X,
+        feature_names=names,
+        labels=labels,
+        source="srbct",
+        seconds=1.5,
+        command="keepers select srbct -k 50",
+    )
+
+
+@pytest.fixture(scope="session")
+def hostile_report():
+    X = np.random.default_rng(0).standard_normal((30, len(HOSTILE)))
+    X *= np.linspace(2, 1, len(HOSTILE))
+    return make_report(
+        VarianceScore(8).fit(X),
+        X,
+        feature_names=HOSTILE,
+        sample_names=(HOSTILE * 2)[:30],
+        labels=(HOSTILE * 2)[:30],
+        title=HOSTILE[1],
+        source=HOSTILE[0],
+        command=HOSTILE[2],
+    )
+
+
+@pytest.fixture(scope="session")
+def hostile_names():
+    return HOSTILE
+
+
+@pytest.fixture(scope="session")
+def long_report():
+    """20,000 features with names as long as those of genes, 2,100 samples in 25 classes."""
+    rng = np.random.default_rng(0)
+    X = sp.random(2100, 20_000, density=0.01, format="csr", random_state=0)
+    names = [f"ENSG{number:011d}" for number in range(20_000)]
+    labels = rng.integers(0, 25, 2100)
+    return make_report(VarianceScore(100).fit(X), X, feature_names=names, labels=labels)
+
+
+@pytest.fixture(scope="session")
+def path_report():
+    """A selection at a gamma that lies on the path shown with it."""
+    X, names, labels = datasets.load("srbct")
+    path = spcafs_path(X, n_components=3)
+    selector = _fitted(X)
+    return make_report(selector, X, feature_names=names, labels=labels, source="srbct", path=path)
+
+
+@pytest.fixture(scope="session")
+def stable_selector():
+    X = datasets.load("srbct").X
+    return StabilitySelector(VarianceScore(20), n_resamples=20, random_state=0).fit(X)
+
+
+@pytest.fixture(scope="session")
+def stability_report(stable_selector):
+    X, names, _ = datasets.load("srbct")
+    return make_report(stable_selector, X, feature_names=names, source="srbct")

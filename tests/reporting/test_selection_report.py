@@ -1,0 +1,182 @@
+"""The page as text: inert, self-contained, small, and the same every time."""
+
+import base64
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from html import unescape
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from keepers import SPCAFS, VarianceScore, datasets
+from keepers.exceptions import KeepersError, MissingDependencyError, ParameterError
+from keepers.reporting.selection_report import make_report, script_safe_json
+
+HOSTILE_TAGS = {"img", "b", "iframe", "object", "embed", "link", "a", "form"}
+
+
+class Outline(HTMLParser):
+    """Tags and attributes as a parser sees them."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.texts = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *attribute) for attribute in attrs]
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def names_in(html):
+    block = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
+    data = json.loads(block.group(1))
+    return [data["prefix"] + rest for rest in data["names"]]
+
+
+def test_hostile_names_add_no_element_and_no_handler(hostile_report):
+    outline = Outline(hostile_report.html)
+    assert not HOSTILE_TAGS & set(outline.tags)
+    assert outline.tags.count("script") == 2
+    assert not [attribute for attribute in outline.attributes if attribute[1].startswith("on")]
+
+
+def test_hostile_names_arrive_as_they_were(hostile_report, hostile_names):
+    expected = {name.replace("\ud800", "\ufffd") for name in hostile_names}
+    assert set(names_in(hostile_report.html)) == expected
+
+
+def test_data_cannot_end_their_script_block():
+    nasty = "</script><!--&\u2028\u2029"
+    text = script_safe_json([nasty])
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == [nasty]
+
+
+def test_the_policy_allows_our_script_only(srbct_report):
+    html = srbct_report.html
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html).group(1)
+    policy = unescape(policy)
+    assert "default-src 'none'" in policy
+    script = re.search(r"<script>(.*?)</script>", html, re.S).group(1)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}';" in policy
+    assert "unsafe-eval" not in policy
+
+
+def test_the_page_refers_to_nothing_outside(srbct_report):
+    html = srbct_report.html
+    assert "http://" not in html
+    assert "https://" not in html
+    references = [
+        value
+        for _, name, value in Outline(html).attributes
+        if name in ("src", "href", "xlink:href", "action", "data")
+    ]
+    assert all(value.startswith(("#", "data:image/png;base64,")) for value in references)
+
+
+def test_twenty_thousand_features_stay_under_a_megabyte(long_report):
+    html = long_report.html
+    assert set(names_in(html)) == {f"ENSG{number:011d}" for number in range(20_000)}
+    assert len(html.encode()) < 1_000_000
+
+
+def test_the_page_is_the_same_in_another_process(tmp_path):
+    code = (
+        "import sys, numpy as np, matplotlib\n"
+        "matplotlib.rcParams['font.size'] = float(sys.argv[1])\n"
+        "from keepers import SPCAFS\n"
+        "from keepers.reporting.selection_report import make_report\n"
+        "X = np.random.default_rng(0).standard_normal((40, 30))\n"
+        "selector = SPCAFS(8, callback=lambda progress: None).fit(X)\n"
+        "make_report(selector, X, labels=X[:, 0] > 0).save(sys.argv[2])"
+    )
+    pages = []
+    for seed, size in [("1", "7"), ("2", "23")]:
+        target = tmp_path / f"{seed}.html"
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", code, size, str(target)]
+        subprocess.run(command, check=True, env=environment, timeout=60)
+        pages.append(target.read_bytes())
+    assert pages[0] == pages[1]
+
+
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
+def test_the_paragraph_says_what_was_asked_and_found(srbct_report):
+    X, names, _ = datasets.load("srbct")
+    selector = SPCAFS(50, n_components=3).fit(X)
+    share = X[:, selector.support_].var(axis=0).sum() / X.var(axis=0).sum()
+    first = ", ".join(names[selector.top(3).indices])
+    text = " ".join("".join(Outline(srbct_report.html).texts).replace("\xa0", " ").split())
+    assert (
+        "SPCAFS ranked the 2,308 features of srbct with 83 samples. Asked for 50, it keeps "
+        f"{first} and 47 more, which hold {100 * share:.1f} % of the total variance."
+    ) in text
+    assert "It took 1.5 s." in text
+    assert "keepers select srbct -k 50" in text
+
+
+def test_a_saved_page_is_whole_or_absent(srbct_report, tmp_path, monkeypatch):
+    target = tmp_path / "report.html"
+
+    def broken(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("keepers.data.replacing.os.replace", broken)
+    with pytest.raises(KeepersError, match="disk full"):
+        srbct_report.save(target)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    assert srbct_report.save(target) == target
+    assert target.read_text(encoding="utf-8") == srbct_report.html
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_an_existing_file_is_replaced_only_by_force(srbct_report, tmp_path):
+    target = tmp_path / "report.html"
+    target.write_text("mine")
+    with pytest.raises(ParameterError, match="exists and is not overwritten"):
+        srbct_report.save(target)
+    assert target.read_text() == "mine"
+    srbct_report.save(target, force=True)
+    assert target.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_a_missing_folder_is_named(srbct_report, tmp_path):
+    with pytest.raises(ParameterError, match=r"no folder .*nowhere"):
+        srbct_report.save(tmp_path / "nowhere" / "report.html")
+
+
+def test_a_notebook_shows_the_page_in_a_frame_shut_off_from_it(srbct_report):
+    shown = srbct_report._repr_html_()
+    outline = Outline(shown)
+    assert outline.tags == ["iframe"]
+    attributes = {name: value for _, name, value in outline.attributes}
+    assert attributes["sandbox"] == "allow-scripts"
+    assert attributes["srcdoc"] == srbct_report.html
+
+
+@pytest.mark.parametrize("module", ["matplotlib", "jinja2"])
+def test_a_missing_package_is_named_with_the_command_that_installs_it(module, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    X = np.random.default_rng(0).standard_normal((10, 4))
+    with pytest.raises(MissingDependencyError, match=r'pip install "keepers\[plot\]"'):
+        make_report(VarianceScore(2).fit(X), X)
+
+
+def test_the_settings_of_the_user_s_figures_are_left_alone():
+    import matplotlib
+
+    X = np.random.default_rng(0).standard_normal((20, 6))
+    before = dict(matplotlib.rcParams)
+    assert make_report(SPCAFS(3).fit(X), X).html
+    assert dict(matplotlib.rcParams) == before

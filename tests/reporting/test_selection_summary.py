@@ -1,0 +1,323 @@
+"""The numbers of the report, as data."""
+
+import json
+import warnings
+from importlib.metadata import version
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+
+from keepers import SPCAFS, AllFeatures, LaplacianScore, VarianceScore, all_selectors, datasets
+from keepers.exceptions import DataError, ParameterError
+from keepers.linalg.moments import column_moments
+from keepers.reporting import selection_summary
+from keepers.reporting.selection_figures import draw
+from keepers.reporting.selection_report import page_data
+from keepers.reporting.selection_summary import classes_of, plane_of, planes_of
+from keepers.selection import correlation_matrix, describe_selection
+from keepers.tuning.structure import knee_of
+
+
+def summarise(selector, X, *, feature_names=None, k=None, source=None, seconds=None, **shown):
+    described = {"feature_names": feature_names, "k": k, "source": source, "seconds": seconds}
+    return selection_summary.summarise(describe_selection(selector, X, **described), **shown)
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((50, 14)) * np.linspace(4, 1, 14) + 10
+
+
+def test_features_stand_in_the_order_of_the_ranking(table):
+    selector = SPCAFS(6).fit(table)
+    ranked = summarise(selector, table).ranked
+    np.testing.assert_array_equal(ranked.columns, np.argsort(selector.ranking_))
+    np.testing.assert_array_equal(ranked.scores, selector.scores_[ranked.columns])
+    np.testing.assert_allclose(ranked.variances, table.var(axis=0)[ranked.columns])
+    assert ranked.names == tuple(f"x{j}" for j in ranked.columns)
+
+
+def test_the_share_of_variance_is_that_of_the_kept_columns(table):
+    selector = SPCAFS(6).fit(table)
+    expected = table[:, selector.support_].var(axis=0).sum() / table.var(axis=0).sum()
+    assert summarise(selector, table).selection.variance_share == pytest.approx(expected)
+
+
+def test_k_can_be_asked_for_afterwards(table):
+    selector = VarianceScore(6).fit(table)
+    assert summarise(selector, table).selection.k == 6
+    assert summarise(selector, table, k=3).selection.k == 3
+    assert summarise(selector, table, k=0.5).selection.k == 7
+
+
+def test_storages_give_the_same_numbers(table):
+    table[table < 9] = 0
+    selector = VarianceScore(6).fit(table)
+    dense = summarise(selector, table)
+    sparse = summarise(selector, sp.csr_matrix(table))
+    assert dense.selection.variance_share == pytest.approx(sparse.selection.variance_share)
+    np.testing.assert_allclose(dense.ranked.neighbour_r, sparse.ranked.neighbour_r)
+    np.testing.assert_allclose(dense.planes.after.points, sparse.planes.after.points, atol=1e-8)
+
+
+def test_names_come_from_the_argument_then_the_fit_then_the_frame(table):
+    frame = pd.DataFrame(table, columns=[f"gene {j}" for j in range(14)])
+    fitted_on_frame = VarianceScore(6).fit(frame)
+    fitted_on_array = VarianceScore(6).fit(table)
+    letters = list("abcdefghijklmn")
+    assert set(summarise(fitted_on_frame, frame, feature_names=letters).ranked.names) == {*letters}
+    assert set(summarise(fitted_on_frame, table).ranked.names) == {*frame.columns}
+    assert set(summarise(fitted_on_array, frame).ranked.names) == {*frame.columns}
+
+
+def test_the_knee_of_a_hockey_stick_is_where_the_blade_begins():
+    scores = np.concatenate([np.linspace(10, 1, 10), np.linspace(0.9, 0, 91)])
+    assert knee_of(scores) == 10
+
+
+@pytest.mark.parametrize("scores", [[1.0], [2.0, 1.0], [1.0] * 9, np.linspace(5, 0, 9)])
+def test_flat_and_straight_curves_have_no_knee(scores):
+    assert knee_of(np.asarray(scores)) is None
+
+
+def test_constant_columns_do_not_bend_the_knee(table):
+    table[:, -3:] = 1.0
+    with pytest.warns(match="do not vary"):
+        selector = LaplacianScore(6).fit(table)
+    summary = summarise(selector, table)
+    assert summary.ranked.variances[-3:].tolist() == [0.0, 0.0, 0.0]
+    assert summary.knee == knee_of(summary.ranked.scores[:-3])
+
+
+def test_convergence_is_the_objective_of_the_fit(table):
+    selector = SPCAFS(6).fit(table)
+    convergence = summarise(selector, table).convergence
+    np.testing.assert_array_equal(convergence.objective, selector.objective_)
+    assert convergence.converged is True
+    assert summarise(VarianceScore(6).fit(table), table).convergence is None
+
+
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
+def test_method_and_versions_are_told(table):
+    summary = summarise(SPCAFS(6, p=0.5, callback=print).fit(table), table, seconds=2.0)
+    method = summary.method
+    assert summary.selection.method == "SPCAFS"
+    assert dict(method.parameters)["p"] == "0.5"
+    assert dict(method.parameters)["callback"] == "<print>"
+    assert dict(method.found)["converged"] == "yes"
+    for package in ("numpy", "scipy", "scikit-learn", "keepers"):
+        assert summary.selection.versions[package] == version(package)
+
+
+def test_the_python_that_repeats_it_does(table):
+    X, _, _ = datasets.load("digits")
+    with pytest.warns(match="do not vary"):
+        selector = SPCAFS(9, n_components=4).fit(X)
+    recipe = summarise(selector, X, source="digits").method.python
+    runnable = [line for line in recipe.splitlines() if not line.startswith("keepers.report")]
+    scope = {}
+    with pytest.warns(match="do not vary"):
+        exec("\n".join(runnable), scope)
+    np.testing.assert_array_equal(scope["selector"].ranking_, selector.ranking_)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_pixels_stand_where_numpy_puts_them(order):
+    X = np.random.default_rng(0).random((20, 15))
+    image = summarise(VarianceScore(3).fit(X), X, image_shape=(3, 5), image_order=order).image
+    drawn = np.empty(15, dtype=int)
+    drawn[image.place] = image.grey
+    mean = X.mean(axis=0)
+    grey = np.rint(255 * (mean - mean.min()) / np.ptp(mean)).astype(int)
+    np.testing.assert_array_equal(drawn.reshape(3, 5), grey.reshape((3, 5), order=order))
+
+
+@pytest.mark.parametrize("name", all_selectors())
+def test_every_selector_can_be_reported(name, table):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        selector = all_selectors()[name](5).fit(table)
+    summary = summarise(selector, table)
+    assert summary.selection.k == (14 if name == "AllFeatures" else 5)
+    json.dumps(page_data(summary, draw(summary)), allow_nan=False)
+
+
+def test_extremes_of_shape_can_be_reported():
+    X = np.random.default_rng(0).standard_normal((3, 1))
+    for selector in (VarianceScore(1), AllFeatures()):
+        summary = summarise(selector.fit(X), X)
+        assert summary.selection.variance_share == pytest.approx(1.0)
+        assert draw(summary).redundancy is None
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e-3, 1.0, 1e40])
+def test_five_digits_are_kept_of_scores_and_variances(table, scale):
+    table = scale * table
+    summary = summarise(SPCAFS(6).fit(table), table)
+    data = page_data(summary, draw(summary))
+    for name in ("scores", "variances"):
+        stored = np.array(data[name]["values"]) * 10.0 ** data[name]["exponent"]
+        np.testing.assert_allclose(stored, getattr(summary.ranked, name), rtol=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"feature_names": ["a"]}, DataError, "feature_names must have one entry per feature, 14"),
+        ({"labels": [1, 2]}, DataError, "labels must have one entry per sample, 50"),
+        ({"sample_names": ["a"]}, DataError, "sample_names must have one entry per sample, 50"),
+        ({"image_shape": (3, 4)}, ParameterError, "one pixel per feature, 14 in all"),
+        ({"image_shape": (2, 7), "image_order": "K"}, ParameterError, "image_order must be"),
+        ({"k": 15}, ParameterError, "k must be at most the number of features"),
+    ],
+)
+def test_what_does_not_fit_is_refused(table, settings, error, message):
+    with pytest.raises(error, match=message):
+        summarise(VarianceScore(6).fit(table), table, **settings)
+
+
+def test_another_table_is_refused(table):
+    selector = VarianceScore(6).fit(table)
+    with pytest.raises(DataError, match="14 columns that the selector was fitted on; got 13"):
+        summarise(selector, table[:, 1:])
+    with pytest.raises(DataError, match="finite"):
+        summarise(selector, np.where(table > 10, np.nan, table))
+    with pytest.raises(DataError, match="numeric"):
+        summarise(selector, np.full((50, 14), "a"))
+    with pytest.raises(DataError, match="samples x features"):
+        summarise(selector, table[0])
+
+
+def test_an_unfitted_selector_is_refused(table):
+    with pytest.raises(NotFittedError):
+        summarise(VarianceScore(6), table)
+
+
+def correlations_of(X):
+    return correlation_matrix(X, column_moments(X), np.arange(X.shape[1]))
+
+
+@pytest.fixture
+def redundant():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((40, 12))
+    X[:, 3] = X[:, 0] + 0.3 * rng.standard_normal(40)
+    X[:, 7] = -2 * X[:, 5] + 0.1 * rng.standard_normal(40)
+    return X
+
+
+def test_the_summary_of_redundancy_agrees_with_numpy(redundant):
+    r = np.corrcoef(redundant, rowvar=False)
+    found = selection_summary.redundancy_of(correlations_of(redundant))
+    pairs = np.abs(r[np.triu_indices(12, 1)])
+    assert found.median == pytest.approx(np.median(pairs))
+    assert found.closest == (5, 7)
+    assert found.closest_r == pytest.approx(r[5, 7])
+    assert found.n_near_copies == np.sum(np.sort(np.abs(r), axis=1)[:, -2] > 0.9)
+    np.testing.assert_allclose(found.correlation, r[np.ix_(found.shown, found.shown)], atol=1e-12)
+
+
+def test_similar_features_stand_side_by_side():
+    rng = np.random.default_rng(0)
+    causes = rng.standard_normal((60, 3))
+    group = np.array([0, 1, 2, 0, 1, 2, 0, 1, 2])
+    X = causes[:, group] + 0.1 * rng.standard_normal((60, 9))
+    found = selection_summary.redundancy_of(correlations_of(X))
+    assert np.count_nonzero(np.diff(group[found.shown])) == 2
+
+
+def test_one_varying_feature_has_no_redundancy(redundant):
+    redundant[:, 1:] = 0
+    assert selection_summary.redundancy_of(correlations_of(redundant)) is None
+
+
+def test_the_map_stops_at_sixty():
+    X = np.random.default_rng(0).standard_normal((30, 90))
+    found = selection_summary.redundancy_of(correlations_of(X))
+    assert found.n_compared == 90
+    assert sorted(found.shown) == list(range(60))
+
+
+def test_settings_are_never_shown_by_address():
+    assert selection_summary.readable(np.random.RandomState(0)) == "<RandomState>"
+    assert selection_summary.readable(np.float64(0.5)) == "0.5"
+    assert selection_summary.readable(("a", 1)) == "('a', 1)"
+
+
+@pytest.mark.parametrize("shape", [(60, 8), (20, 90)])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
+def test_the_plane_is_that_of_scikit_learn(shape, storage):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(shape) * np.linspace(3, 0.5, shape[1]) * (rng.random(shape) < 0.7)
+    found = plane_of(storage(X))
+    model = PCA(2, svd_solver="full").fit(X)
+    np.testing.assert_allclose(np.abs(found.points), np.abs(model.transform(X)), atol=1e-8)
+    np.testing.assert_allclose(found.shares, model.explained_variance_ratio_, atol=1e-10)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
+def test_the_plane_of_a_large_table_is_right_to_drawing_accuracy(storage):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((700, 600))
+    X[:, :9] += rng.standard_normal((700, 1)) * 8
+    X[:, 20:25] += rng.standard_normal((700, 1)) * 6
+    found = plane_of(storage(X))
+    expected = PCA(2, svd_solver="full").fit_transform(X)
+    error = np.abs(np.abs(found.points) - np.abs(expected)).max()
+    assert error < 1e-3 * np.abs(expected).max()
+
+
+def test_a_large_table_without_structure_has_a_plane_all_the_same():
+    X = np.random.default_rng(0).standard_normal((600, 700))
+    found = plane_of(X)
+    expected = PCA(2, svd_solver="full").fit(X).explained_variance_ratio_
+    np.testing.assert_allclose(found.shares, expected, rtol=0.02)
+
+
+def test_a_single_kept_feature_is_drawn_on_a_line():
+    X = np.random.default_rng(0).standard_normal((30, 5))
+    planes = planes_of(X, column_moments(X), np.array([3]))
+    np.testing.assert_allclose(np.abs(planes.after.points[:, 0]), np.abs(X[:, 3] - X[:, 3].mean()))
+    assert not planes.after.points[:, 1].any()
+    assert planes.after.shares == pytest.approx((1.0, 0.0))
+
+
+def test_keeping_everything_leaves_the_plane_as_it_was():
+    X = np.random.default_rng(0).standard_normal((30, 5)) * [5, 4, 3, 2, 1]
+    planes = planes_of(X, column_moments(X), np.array([4, 3, 2, 1, 0]))
+    np.testing.assert_allclose(planes.after.points, planes.before.points, atol=1e-8)
+
+
+def test_at_most_two_thousand_samples_are_shown_and_always_the_same():
+    X = np.random.default_rng(0).standard_normal((5000, 4))
+    first = planes_of(X, column_moments(X), np.array([0, 1]))
+    second = planes_of(X, column_moments(X), np.array([0, 1]))
+    assert len(first.samples) == 2000
+    assert len(set(first.samples.tolist())) == 2000
+    np.testing.assert_array_equal(first.samples, second.samples)
+
+
+def test_there_is_no_plane_of_constants():
+    X = np.column_stack([np.ones(10), np.arange(10.0)])
+    assert planes_of(X, column_moments(X), np.array([0])) is None
+
+
+def test_up_to_ten_classes_have_a_colour_each_in_reading_order():
+    classes = classes_of(["10", "9", "2", "10", "1"])
+    assert classes.legend == ("1", "2", "9", "10")
+    assert classes.sizes == (1, 1, 1, 2)
+    assert classes.colour_of.tolist() == [3, 2, 1, 3, 0]
+    assert classes.n_sharing == 0
+
+
+def test_past_ten_classes_the_small_ones_share_a_colour():
+    labels = [f"c{size:02d}" for size in range(1, 15) for _ in range(size)]
+    classes = classes_of(labels)
+    assert classes.legend == (*(f"c{size:02d}" for size in range(6, 15)), "5 other classes")
+    assert classes.sizes[-1] == 1 + 2 + 3 + 4 + 5
+    assert set(classes.colour_of[: classes.sizes[-1]]) == {9}

@@ -1,0 +1,164 @@
+"""The description of a selection, against NumPy and against what the selector did."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from keepers import SPCAFS, StabilitySelector, VarianceScore, describe_selection
+from keepers.data.table import LabelledTable
+from keepers.exceptions import DataError
+from keepers.linalg.moments import column_moments
+from keepers.selection import correlation_matrix, describe_fit, nearest_kept
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((40, 12))
+    X[:, 3] = X[:, 0] + 0.3 * rng.standard_normal(40)
+    X[:, 7] = -2 * X[:, 5] + 0.1 * rng.standard_normal(40)
+    X[np.abs(X) < 0.3] = 0
+    return X
+
+
+def neighbours_by_numpy(X, order, k):
+    """For every column in the order: the kept one with the largest |r|, and that r."""
+    r = np.corrcoef(X[:, order], rowvar=False)
+    strength = np.abs(r)
+    np.fill_diagonal(strength, -1)
+    place = strength[:, :k].argmax(axis=1)
+    return place, r[np.arange(len(order)), place]
+
+
+@pytest.mark.parametrize("storage", [np.asarray, pd.DataFrame, sp.csr_matrix, sp.csc_matrix])
+@pytest.mark.parametrize("k", [2, 5, 12])
+def test_the_neighbour_is_the_most_correlated_kept_feature(table, storage, k):
+    X = storage(table)
+    selection = describe_selection(VarianceScore(k).fit(X), X)
+    place, r = selection.nearest
+    expected_place, expected_r = neighbours_by_numpy(table, selection.order, k)
+    np.testing.assert_array_equal(place, expected_place)
+    np.testing.assert_allclose(r, expected_r, atol=1e-12)
+    names = [selection.feature_names[selection.order[at]] for at in expected_place[:k]]
+    assert [feature.neighbour for feature in selection.kept] == [str(name) for name in names]
+    assert [feature.correlation for feature in selection.kept] == pytest.approx(list(r[:k]))
+
+
+def test_a_large_offset_does_not_spoil_the_correlation(table):
+    shifted = table + 1e8
+    found = correlation_matrix(shifted, column_moments(shifted), np.arange(12))
+    np.testing.assert_allclose(found, np.corrcoef(table, rowvar=False), atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.DataWarning")
+def test_a_constant_column_has_no_neighbour_and_is_nobodys(table):
+    table[:, 2] = 3.0
+    selection = describe_selection(VarianceScore(12).fit(table), table)
+    assert selection.order[-1] == 2
+    assert (selection.kept[-1].neighbour, selection.kept[-1].variance) == (None, 0.0)
+    assert np.isnan(selection.kept[-1].correlation)
+    assert "x2" not in [feature.neighbour for feature in selection.kept]
+
+
+def test_a_single_feature_has_no_neighbour(table):
+    (only,) = describe_selection(VarianceScore(1).fit(table), table).kept
+    assert only.neighbour is None
+    assert np.isnan(only.correlation)
+
+
+def test_exact_copies_are_told_apart_by_rank():
+    column = np.random.default_rng(0).standard_normal(30)
+    X = np.column_stack([column, 1e-3 * column, 7 * column, -column])
+    r = correlation_matrix(X, column_moments(X), np.arange(4))
+    assert nearest_kept(r, 4)[0].tolist() == [1, 0, 0, 0]
+
+
+def test_every_feature_is_either_kept_or_dropped_with_a_reason(table):
+    table[:, 11] = 1.0
+    selector = SPCAFS(3, must_keep=[4], never_keep=[0, 1])
+    with pytest.warns(match="do not vary"):
+        selector.fit(table)
+    selection = describe_selection(selector, table)
+    reasons = {feature.column: feature.reason for feature in selection.dropped}
+    assert {feature.column for feature in selection.kept} | set(reasons) == set(range(12))
+    assert {feature.column for feature in selection.kept} == set(np.flatnonzero(selector.support_))
+    assert (reasons[0], reasons[1], reasons[11]) == ("never_keep", "never_keep", "constant")
+    assert selection.count_dropped() == {"ranked below k": 6, "constant": 1, "never_keep": 2}
+
+
+@pytest.mark.parametrize("method", [VarianceScore, SPCAFS])
+def test_features_skipped_for_their_correlation_are_named_with_the_one_kept_instead(table, method):
+    limit, k = 0.25, 4
+    table[:, 5] *= 1.9  # the copy of column 7 ranks high
+    plain = describe_selection(method().fit(table), table)  # the order without the limit
+    selection = describe_selection(method(k, max_correlation=limit).fit(table), table)
+    r = np.abs(np.corrcoef(table, rowvar=False))
+    kept, skipped = [], []
+    for column in plain.order:  # down the ranking, by hand
+        if len(kept) == k:
+            break
+        (skipped if (r[column, kept] > limit).any() else kept).append(int(column))
+    assert [feature.column for feature in selection.kept] == kept
+    dropped = [feature for feature in selection.dropped if feature.reason == "max_correlation"]
+    assert sorted(feature.column for feature in dropped) == sorted(skipped)
+    assert skipped
+    for feature in dropped:
+        nearest = kept[int(np.argmax(r[feature.column, kept]))]
+        assert feature.neighbour == f"x{nearest}"
+        assert abs(feature.correlation) == pytest.approx(r[feature.column, nearest])
+
+
+def test_moments_are_those_that_the_fit_measured(table, monkeypatch):
+    selector = SPCAFS(3).fit(table)
+
+    def measured_again(_):
+        raise AssertionError("the moments were measured again")
+
+    monkeypatch.setattr("keepers.selection.column_moments", measured_again)
+    selection = describe_selection(selector, table)
+    np.testing.assert_allclose(selection.moments.mean, table.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(selection.variances, table.var(axis=0))
+    share = table.var(axis=0)[selector.support_].sum() / table.var(axis=0).sum()
+    assert selection.variance_share == pytest.approx(share)
+    assert selection.n_active == selector.n_active_
+
+
+def test_moments_of_single_precision_and_of_other_rows_are_measured(table):
+    selector = SPCAFS(3).fit(table.astype(np.float32))
+    np.testing.assert_allclose(
+        describe_selection(selector, table[:30]).variances, table[:30].var(axis=0)
+    )
+    exact = describe_selection(selector, table.astype(np.float32)).moments.mean
+    np.testing.assert_allclose(exact, table.astype(np.float32).mean(axis=0, dtype=np.float64))
+
+
+def test_of_a_table_read_in_blocks_what_is_known_is_told(table):
+    selector = SPCAFS(4, max_correlation=0.7).fit_blocks([table[:20], table[20:]])
+    selection = describe_fit(selector, None, [f"x{j}" for j in range(12)])
+    whole = describe_selection(SPCAFS(4, max_correlation=0.7).fit(table), table)
+    assert [f.name for f in selection.kept] == [f.name for f in whole.kept]
+    assert [f.reason for f in selection.dropped] == [f.reason for f in whole.dropped]
+    assert all(feature.neighbour is None for feature in selection.kept)
+    assert selection.variance_share == pytest.approx(whole.variance_share)
+
+
+def test_names_come_from_a_labelled_table(table):
+    names = np.array([f"gene {j}" for j in range(12)], dtype=object)
+    selection = describe_selection(VarianceScore(2).fit(table), LabelledTable(table, names))
+    assert [feature.name for feature in selection.kept] == list(names[selection.order[:2]])
+
+
+def test_a_stability_selection_is_described_too(table):
+    selector = StabilitySelector(VarianceScore(3), n_resamples=4, random_state=0).fit(table)
+    selection = describe_selection(selector, table, k=2)
+    assert len(selection.kept) == 2
+    assert repr(selection).startswith("<Selection: 2 of 12 features by StabilitySelector")
+
+
+def test_another_table_is_refused(table):
+    selector = VarianceScore(3).fit(table)
+    with pytest.raises(DataError, match="12 columns that the selector was fitted on; got 11"):
+        describe_selection(selector, table[:, 1:])
+    with pytest.raises(DataError, match="finite"):
+        describe_selection(selector, np.where(table > 1, np.nan, table))
