@@ -16,7 +16,7 @@ from keepers.studies.scores import MEASURES
 from keepers.studies.store import write_text
 from keepers.studies.study_figures import draw_figures
 
-_FILTERS = ("difference", "number", "probability", "seconds", "settings", "short", "slug", "value")
+_FILTERS = ("number", "points", "probability", "seconds", "settings", "short", "slug", "value")
 
 
 def write_study(study: StudyResults, folder: Path) -> Path:
