@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from keepers.studies.results import StudyResults
+from keepers.studies.scores import MEASURES, Measure
 from keepers.studies.specification import COMPARISON
 
 Verdict = Literal["holds", "does not hold here", "cannot be tested"]
@@ -57,6 +58,12 @@ def _decide(judge: Judge, study: StudyResults) -> tuple[Verdict, tuple[str, ...]
     except UntestableError as error:
         return "cannot be tested", (str(error),)
     return "holds" if holds else "does not hold here", tuple(numbers)
+
+
+def in_both_measures(judge: Callable[[Measure], tuple[bool, str]]) -> Finding:
+    """A claim about ACC and NMI, which both must pass."""
+    findings = [judge(measure) for measure in MEASURES]
+    return all(holds for holds, _ in findings), [text for _, text in findings]
 
 
 def require_finished(study: StudyResults, data: Sequence[str]) -> None:

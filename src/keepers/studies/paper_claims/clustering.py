@@ -6,11 +6,12 @@ from keepers.studies.paper_claims.claim import (
     ClaimList,
     Finding,
     UntestableError,
+    in_both_measures,
     points,
     require_finished,
 )
 from keepers.studies.results import StudyResults
-from keepers.studies.scores import ALL_FEATURES, MEASURES, Measure
+from keepers.studies.scores import ALL_FEATURES, RANDOM, Measure
 
 CLEAR = 0.02
 BUMP = 0.01
@@ -34,17 +35,19 @@ CLUSTERING = ClaimList()
 )
 def _beats_all_features(study: StudyResults) -> Finding:
     baseline = study.title_of(ALL_FEATURES)
-    numbers, passes = [], []
-    for measure in MEASURES:
+
+    def judge(measure: Measure) -> tuple[bool, str]:
         gains = {d: study.gain(d, baseline, measure) for d in study.tuned.data}
         known = {data: gain for data, gain in gains.items() if gain is not None}
         if len(known) < len(gains) or not known:
-            raise UntestableError(_lacking(gains))
+            missing = ", ".join(data for data in gains if data not in known) or "any data set"
+            raise UntestableError(f"No scores of SPCAFS and all features on {missing}.")
         clear = sum(gain >= CLEAR for gain in known.values())
-        passes.append(clear >= len(known) - 1)
         listed = ", ".join(f"{data} {points(gain)}" for data, gain in known.items())
-        numbers.append(f"{measure.upper()}: clear gain on {clear} of {len(known)} ({listed})")
-    return all(passes), numbers
+        text = f"{measure.upper()}: clear gain on {clear} of {len(known)} ({listed})"
+        return clear >= len(known) - 1, text
+
+    return in_both_measures(judge)
 
 
 @CLUSTERING.add(
@@ -54,13 +57,13 @@ def _beats_all_features(study: StudyResults) -> Finding:
     "The mean over k (tuned) is below that of all features, in both measures.",
 )
 def _palm_below_baseline(study: StudyResults) -> Finding:
-    baseline = study.title_of(ALL_FEATURES)
-    gains = {m: study.gain(PALM, baseline, m) for m in MEASURES}
-    known = [gain for gain in gains.values() if gain is not None]
-    if len(known) < len(MEASURES):
-        raise UntestableError(f"No scores of SPCAFS and all features on {PALM}.")
-    numbers = tuple(f"{m.upper()} {points(g)} points" for m, g in zip(MEASURES, known, strict=True))
-    return all(gain < 0 for gain in known), numbers
+    def judge(measure: Measure) -> tuple[bool, str]:
+        gain = study.gain(PALM, study.title_of(ALL_FEATURES), measure)
+        if gain is None:
+            raise UntestableError(f"No scores of SPCAFS and all features on {PALM}.")
+        return gain < 0, f"{measure.upper()} {points(gain)} points"
+
+    return in_both_measures(judge)
 
 
 @CLUSTERING.add(
@@ -75,27 +78,23 @@ def _palm_above_rivals(study: StudyResults) -> Finding:
 
 def _above_rivals(study: StudyResults, names: tuple[str, ...]) -> Finding:
     require_finished(study, names)
-    numbers, won_all = [], True
-    for measure in MEASURES:
-        losses, compared = [], 0
+
+    def judge(measure: Measure) -> tuple[bool, str]:
+        losses, lost, compared = [], 0, 0
         for data in names:
             gains = {rival: study.gain(data, rival, measure) for rival in study.rivals}
             known = {rival: gain for rival, gain in gains.items() if gain is not None}
             if not known:
                 raise UntestableError(f"No scores of SPCAFS and another method on {data}.")
             compared += len(known)
+            lost += sum(gain <= 0 for gain in known.values())
             best = min(known, key=lambda rival: known[rival])
-            behind = sum(gain <= 0 for gain in known.values())
-            if behind:
-                losses.append((data, behind, best, known[best]))
-        won_all = won_all and not losses
-        lost = sum(behind for _, behind, *_ in losses)
+            if known[best] <= 0:
+                losses.append(f"{data}: {best} leads by {-100 * known[best]:.1f}")
         text = f"{measure.upper()}: ahead in {compared - lost} of {compared} comparisons"
-        if losses:
-            told = [f"{data}: {best} leads by {-100 * gain:.1f}" for data, _, best, gain in losses]
-            text += f" (behind on {'; '.join(told)} points)"
-        numbers.append(text)
-    return won_all, numbers
+        return not losses, text + (f" (behind on {'; '.join(losses)} points)" if losses else "")
+
+    return in_both_measures(judge)
 
 
 @CLUSTERING.add(
@@ -109,21 +108,20 @@ def _palm_approaches(study: StudyResults) -> Finding:
     baseline, own = study.title_of(ALL_FEATURES), study.own
     if PALM not in study.tuned.data or baseline is None or own is None:
         raise UntestableError(f"The study lacks {PALM}, SPCAFS or all features.")
-    numbers, passes = [], []
-    for measure in MEASURES:
-        level_of_all = study.tuned.curve(PALM, baseline, measure)
+
+    def judge(measure: Measure) -> tuple[bool, str]:
+        levels = study.tuned.curve(PALM, baseline, measure)  # the same at every k
         curve = study.tuned.curve(PALM, own, measure)
-        if not level_of_all or len(curve) < 2:
+        if not levels or len(curve) < 2:
             raise UntestableError(f"No scores of SPCAFS and all features on {PALM}.")
-        level = next(iter(level_of_all.values()))
-        gaps = [abs(level - value) for value in curve.values()]
+        gaps = [abs(levels[k] - value) for k, value in curve.items()]
         steps = [after - before for before, after in pairwise(gaps)]
-        passes.append(gaps[-1] < gaps[0] and max(steps) <= BUMP)
-        numbers.append(
+        return gaps[-1] < gaps[0] and max(steps) <= BUMP, (
             f"{measure.upper()}: {100 * gaps[0]:.1f} points away at k = {min(curve)}, "
             f"{100 * gaps[-1]:.1f} at k = {max(curve)}"
         )
-    return all(passes), numbers
+
+    return in_both_measures(judge)
 
 
 @CLUSTERING.add(
@@ -137,8 +135,8 @@ def _curves_rise_and_fall(study: StudyResults) -> Finding:
     comparison, own = study.tuned, study.own
     require_finished(study, comparison.data)
     methods = [m for m in (own, *study.rivals) if m is not None]
-    numbers, passes = [], []
-    for measure in MEASURES:
+
+    def judge(measure: Measure) -> tuple[bool, str]:
         shapes = {
             (data, method): list(curve.values())
             for data in comparison.data
@@ -149,15 +147,19 @@ def _curves_rise_and_fall(study: StudyResults) -> Finding:
         if lacking:
             names = ", ".join(lacking)
             raise UntestableError(f"SPCAFS has no curve of three or more k on {names}.")
-        bumps = [place for place, curve in shapes.items() if _has_bump(curve)]
+        bumps = [
+            place
+            for place, curve in shapes.items()
+            if max(curve[1:-1]) - max(curve[0], curve[-1]) >= BUMP
+        ]
         rising = sum(curve[-1] == max(curve) for curve in shapes.values())
-        passes.append(len(bumps) > len(shapes) / 2)
         own_bumps = [data for data, method in bumps if method == own]
-        numbers.append(
+        return len(bumps) > len(shapes) / 2, (
             f"{measure.upper()}: {len(bumps)} of {len(shapes)} curves do, {rising} are highest at "
             f"the largest k; SPCAFS: {', '.join(own_bumps) or 'none'}"
         )
-    return all(passes), numbers
+
+    return in_both_measures(judge)
 
 
 @CLUSTERING.add(
@@ -169,10 +171,6 @@ def _curves_rise_and_fall(study: StudyResults) -> Finding:
 )
 def _exceeds_everywhere(study: StudyResults) -> Finding:
     return _above_rivals(study, study.tuned.data)
-
-
-def _has_bump(curve: list[float]) -> bool:
-    return max(curve[1:-1]) - max(curve[0], curve[-1]) >= BUMP
 
 
 @CLUSTERING.add(
@@ -242,7 +240,7 @@ def _imm_margin(study: StudyResults, measure: Measure, claimed: int) -> Finding:
     "the sets. One two-class set is weak evidence either way.",
 )
 def _laplacian_score(study: StudyResults) -> Finding:
-    laplacian, random = study.title_of("LaplacianScore"), study.title_of("RandomScore")
+    laplacian, random = study.title_of("LaplacianScore"), study.title_of(RANDOM)
     if laplacian is None or random is None:
         raise UntestableError("The study lacks LapScore or Random.")
     require_finished(study, study.tuned.data)
@@ -275,8 +273,3 @@ def _absolute_figures(study: StudyResults) -> Finding:
     raise UntestableError(
         "The paper gives these numbers in plots only, and its text repeats none of them."
     )
-
-
-def _lacking(gains: dict[str, float | None]) -> str:
-    missing = ", ".join(data for data, gain in gains.items() if gain is None)
-    return f"No scores of SPCAFS and all features on {missing or 'any data set'}."

@@ -11,6 +11,7 @@ from keepers.studies.paper_claims.claim import (
     ClaimList,
     Finding,
     UntestableError,
+    in_both_measures,
     points,
     require_finished,
 )
@@ -87,19 +88,19 @@ def _components(study: StudyResults) -> Finding:
 
 
 def _insensitive(study: StudyResults, sweep: str, data: str) -> Finding:
-    numbers, passes = [], []
-    for measure in MEASURES:
+    def judge(measure: Measure) -> tuple[bool, str]:
         curves = _sweep(study, sweep, data, measure)
         if curves is None:
             raise UntestableError(f"The sweep {shortened(sweep)} on {data} is not there in full.")
         ranges = _ranges(curves)
-        passes.append(float(np.mean(list(ranges.values()))) <= SMALL)
+        mean = float(np.mean(list(ranges.values())))
         widest = max(ranges, key=lambda k: ranges[k])
-        numbers.append(
-            f"{measure.upper()}: range {100 * np.mean(list(ranges.values())):.1f} points on "
+        return mean <= SMALL, (
+            f"{measure.upper()}: range {100 * mean:.1f} points on "
             f"average, {100 * ranges[widest]:.1f} at worst (k = {widest})"
         )
-    return all(passes), numbers
+
+    return in_both_measures(judge)
 
 
 @SENSITIVITY.add(
@@ -139,8 +140,7 @@ def _power_on_srbct(study: StudyResults) -> Finding:
 def _power(
     study: StudyResults, data: str, lowest: float, test: Callable[[dict[float, float]], bool]
 ) -> Finding:
-    numbers, passes = [], []
-    for measure in MEASURES:
+    def judge(measure: Measure) -> tuple[bool, str]:
         curves = _sweep(study, "power", data, measure)
         if curves is None or not {lowest, 1.0} <= {float(p) for p in curves}:
             raise UntestableError(f"The sweep 'power' on {data} is not there in full.")
@@ -149,14 +149,14 @@ def _power(
             for p, curve in curves.items()
             if float(p) >= lowest
         }
-        passes.append(test(by_power))
         best = max(by_power, key=lambda p: by_power[p])
-        numbers.append(
+        return test(by_power), (
             f"{measure.upper()}: {by_power[1.0]:.3f} at p = 1, {by_power[lowest]:.3f} at "
             f"p = {lowest:g} ({points(by_power[lowest] - by_power[1.0])} points); best "
             f"{by_power[best]:.3f} at p = {best:g}"
         )
-    return all(passes), numbers
+
+    return in_both_measures(judge)
 
 
 def _sweep(study: StudyResults, name: str, data: str, measure: Measure) -> Curves | None:
