@@ -10,13 +10,13 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._versions import package_versions
 from keepers.data.in_memory import flat_name, numeric_input
 from keepers.data.table import LabelledTable
+from keepers.data.wording import first_line
 from keepers.exceptions import DataError
 from keepers.linalg.correlation import ROUNDING, ColumnCorrelations
 from keepers.linalg.moments import ColumnMoments, column_moments
@@ -369,30 +369,13 @@ def nearest_kept(correlation: FloatArray, n_kept: int) -> tuple[IndexArray, Floa
 def as_matrix(X: Any) -> Any:
     """X as a float array or CSR matrix of finite numbers; a sparse one is never densified."""
     X = numeric_input(X)
-    if sp.issparse(X):
-        matrix = sp.csr_matrix(X)
-        values = matrix.data
-    else:
-        matrix = values = np.asarray(X)
-    if matrix.ndim != 2:
+    try:
+        return check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
+    except (TypeError, ValueError) as error:
         raise DataError(
-            f"X must be a table of samples x features; got {matrix.ndim} dimension(s). Reshape it "
-            "to two."
-        )
-    if values.dtype not in (np.float64, np.float32):
-        try:
-            matrix = matrix.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise DataError(
-                "Every column of X must be numeric; drop or encode the others, as for the fit."
-            ) from error
-        values = matrix.data if sp.issparse(matrix) else matrix
-    if not np.all(np.isfinite(values)):
-        raise DataError(
-            "Values of X must be finite numbers; NaN or infinity found. Pass the table that the "
-            "selector was fitted on."
-        )
-    return matrix
+            "X must be the table of the fit, samples x features of finite, numeric values; "
+            f"{first_line(error).rstrip('.:')}."
+        ) from error
 
 
 def _names_of(feature_names: Any, selector: Any, X: Any, n_features: int) -> list[str]:

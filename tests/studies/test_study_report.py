@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from keepers.studies import results, study_report
-from keepers.studies.formatting import slug
 from keepers.studies.paper_claims import judge_claims
 from keepers.studies.results import StudyResults
 from keepers.studies.runner import StudyRun
@@ -259,11 +258,6 @@ def test_a_study_of_which_nothing_has_run_still_has_a_page(tmp_path: Path) -> No
     html = write_study(run, tmp_path).read_text(encoding="utf-8")
     assert "This study is not finished:" in html
     assert "<svg" not in html
-
-
-def test_names_that_differ_in_signs_only_have_slugs_of_their_own() -> None:
-    names = ["Gamma", "gamma", "gamma?", "a b", "a-b", "伽马", "力量"]
-    assert len({slug(name).lower() for name in names}) == len(names)
 
 
 def test_sweeps_whose_names_differ_in_signs_only_have_figures_of_their_own(tmp_path: Path) -> None:

@@ -161,14 +161,9 @@ def _fit_halves(
 def command_for(
     done: Recommendation,
     data: str,
-    *,
-    identifier: str | None,
-    labels: str | None,
-    drop: list[str],
+    options: dict[str, Any],
+    drop: Sequence[str],
     header: bool | None,
-    seed: int,
-    threads: int | None,
-    max_size: str | None,
 ) -> str | None:
     """The shell command that keeps the recommended features; None if there are none."""
     if done.selection is None:
@@ -176,14 +171,6 @@ def command_for(
     choice = done.choice
     words = ["keepers", "select", data]
     words += as_options(choice.n_features_to_select, choice.best.params)
-    options = {
-        "--id": identifier,
-        "--labels": labels,
-        "--scale": None if done.scaling == "raw" else done.scaling,
-        "--seed": seed or None,
-        "--threads": threads,
-        "--max-size": max_size,
-    }
     words += [str(part) for pair in options.items() if pair[1] is not None for part in pair]
     words += [part for column in drop for part in ("--drop", column)]
     words += [] if header is None else ["--header" if header else "--no-header"]

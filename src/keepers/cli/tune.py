@@ -72,17 +72,15 @@ def tune(
     done = recommend(
         table, scaling, k, n_resamples=resamples, seed=seed, threads=threads, quiet=quiet
     )
-    command = command_for(
-        done,
-        data,
-        identifier=id,
-        labels=labels,
-        drop=drop or [],
-        header=header,
-        seed=seed,
-        threads=threads,
-        max_size=max_size,
-    )
+    options = {
+        "--id": id,
+        "--labels": labels,
+        "--scale": None if scaling == "raw" else scaling,
+        "--seed": seed or None,
+        "--threads": threads,
+        "--max-size": max_size,
+    }
+    command = command_for(done, data, options, drop or [], header)
     if json:
         print_json(as_json(done, command))
     else:

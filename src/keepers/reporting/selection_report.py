@@ -163,7 +163,6 @@ def make_report(
 def render(summary: SelectionSummary, figures: Figures) -> str:
     """The report as text; the same for the same input."""
     jinja2 = optional("jinja2", "Reports")
-    Markup = optional("markupsafe", "Reports").Markup
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -182,12 +181,10 @@ def render(summary: SelectionSummary, figures: Figures) -> str:
             figures=figures,
             colours=COLOURS,
             path_colours=PATH_COLOURS,
-            svg=lambda figure: Markup(figure.svg),
-            svg_text=Markup,
-            style=Markup(_template("selection.css")),
-            script=Markup(script),
+            style=_template("selection.css"),
+            script=script,
             script_hash=_hash(script),
-            data=Markup(script_safe_json(page_data(summary, figures))),
+            data=script_safe_json(page_data(summary, figures)),
         )
     )
 

@@ -35,7 +35,7 @@ _PLACE = ("section", "data", "method", "role", "params")
 Row = dict[str, Any]
 
 
-def write_tables(study: StudyResults, claims: Iterable[Claim], folder: Path) -> list[Path]:
+def write_tables(study: StudyResults, claims: Iterable[Claim], folder: Path) -> None:
     """Write every table of the study into its results folder, each whole or not at all."""
     claim_folder(folder)
     run, rows = study.run, study.rows
@@ -53,15 +53,12 @@ def write_tables(study: StudyResults, claims: Iterable[Claim], folder: Path) -> 
         "seconds.csv": _seconds_rows(rows),
         "claims.csv": [_claim_row(claim) for claim in map(asdict, claims)],
     }
-    written = []
     for name, content in by_name.items():
         if content:
             write_text(folder / name, as_csv(content))
-            written.append(folder / name)
-    written += _write_parquet(results, folder / "results.parquet")
+    _write_parquet(results, folder / "results.parquet")
     facts = {"title": run.spec.title, "seed": run.spec.seed, "runs": run.runs}
     write_text(folder / "environment.json", json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
-    return [*written, folder / "environment.json"]
 
 
 def table2_rows(run: StudyRun) -> list[Row]:
@@ -124,7 +121,7 @@ def _overview_rows(study: StudyResults) -> list[Row]:
                         "k": over,
                         "data": data,
                         "method": method,
-                        "value": _short(value),
+                        "value": _round(value),
                     }
                     for method, cells in table.items()
                     for data, value in cells.items()
@@ -158,9 +155,9 @@ def _rank_rows(study: StudyResults) -> list[Row]:
                     "tuning": tuning,
                     "measure": measure,
                     "method": method,
-                    "average_rank": _short(rank),
+                    "average_rank": _round(rank),
                     "data_sets": len(test.data),
-                    **{name: _short(getattr(test, name)) for name in _TEST_NUMBERS},
+                    **{name: _round(getattr(test, name)) for name in _TEST_NUMBERS},
                 }
                 for method, rank in test.average_ranks.items()
             ]
@@ -194,7 +191,7 @@ def _timing_rows(rows: Iterable[TimingRow]) -> list[Row]:
             **asdict(row),
             "fit_seconds": round(row.fit_seconds, 3),
             "kmeans_seconds": round(row.kmeans_seconds, 3),
-            "share_of_selection": _short(row.share_of_selection),
+            "share_of_selection": _round(row.share_of_selection),
         }
         for row in rows
     ]
@@ -215,23 +212,22 @@ def _claim_row(claim: Row) -> Row:
     return {**claim, "numbers": " | ".join(claim["numbers"])}
 
 
-def _short(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     return None if value is None else round(value, 6)
 
 
-def _write_parquet(rows: list[Row], path: Path) -> list[Path]:
+def _write_parquet(rows: list[Row], path: Path) -> None:
     """The tidy rows with types, if pyarrow is installed."""
     try:
         pa = optional("pyarrow", "Parquet tables")
         pq = optional("pyarrow.parquet", "Parquet tables")
     except MissingDependencyError:
-        return []
+        return
     if not rows:
-        return []
+        return
     counts = ("k", "repeats", "n_iter")
     types = {**dict.fromkeys(counts, pa.int64()), **dict.fromkeys(STATISTICS, pa.float64())}
     schema = pa.schema([(name, types.get(name, pa.string())) for name in rows[0]])
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), sink)
     write_bytes(path, sink.getvalue())
-    return [path]

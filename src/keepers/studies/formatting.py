@@ -21,12 +21,12 @@ def value(share: float | None) -> str:
     return DASH if share is None else f"{share:.3f}"
 
 
-def difference(share: float | None) -> str:
-    """A difference in points with its sign; a dash if there is none.
+def points(share: float | None) -> str:
+    """A difference of shares in percentage points, with its sign; a dash if there is none.
 
     Examples
     --------
-    >>> difference(0.0312), difference(-0.001), difference(0.0001)
+    >>> points(0.0312), points(-0.001), points(0.0001)
     ('+3.1', '−0.1', '0.0')
     """
     if share is None:

@@ -141,7 +141,7 @@ def _protocol(run: StudyRun, n_methods: int) -> str:
         f"{_count(n_methods, 'method')} and the baselines chose {range_of_k} features of "
         f"{_count(n_data, 'data set')}; k-means then clustered the samples by the chosen features "
         f"alone, {_count(run.spec.repeats, 'time')}, into as many clusters as there are classes, "
-        "and the clusters were held against the classes (ACC, NMI)."
+        "and the clusters were compared with the classes (ACC, NMI)."
     )
 
 
@@ -180,9 +180,11 @@ def _describe_leaders(found: Sequence[tuple[str, ...]], baselines: Sequence[str]
         return f"{name} has {what}" + (f" on all {n_data} data sets" if n_data > 1 else "")
     if n_data == 1:
         return f"{' and '.join(names.values())} share {what}"
-    told = ", ".join(f"to {names[m]} on {count}" for m, count in wins.most_common())
+    wins_by_name = ", ".join(f"to {names[m]} on {count}" for m, count in wins.most_common())
     ties = sum(len(winners) > 1 for winners in found)
-    return f"{what} goes {told} of {n_data} data sets" + (f" (shared on {ties})" if ties else "")
+    return f"{what} goes {wins_by_name} of {n_data} data sets" + (
+        f" (shared on {ties})" if ties else ""
+    )
 
 
 def _against_random(comparison: Comparison, methods: Sequence[str], random: str) -> list[str]:

@@ -121,8 +121,8 @@ def _draw_methods(
         _write_note(panel, "no results yet")
     panel.set_xticks(_ticks(ks))
     if len(ks) > 1:
-        room = 0.04 * (ks[-1] - ks[0])
-        panel.set_xlim(ks[0] - room, ks[-1] + room)
+        margin = 0.04 * (ks[-1] - ks[0])
+        panel.set_xlim(ks[0] - margin, ks[-1] + margin)
 
 
 def _line_style(look: Look) -> dict[str, Any]:
@@ -167,8 +167,7 @@ def _draw_values(
             panel.plot(
                 list(curve),
                 list(curve.values()),
-                color=_on_ramp(place, len(values)),
-                marker=_MARKS[place % len(_MARKS)],
+                **_ramp_style(place, len(values)),
                 markersize=5,
                 markeredgecolor=PAPER,
                 markeredgewidth=0.6,
@@ -193,14 +192,8 @@ def _draw_means(
         ]
         panel.plot(means, color=MUTED, linestyle=dash, linewidth=1.6, zorder=2)
         for place, mean in enumerate(means):
-            panel.plot(
-                place,
-                mean,
-                _MARKS[place % len(_MARKS)],
-                color=_on_ramp(place, len(values)),
-                markersize=7,
-                zorder=3,
-            )
+            style = _ramp_style(place, len(values))
+            panel.plot(place, mean, **style, linestyle="none", markersize=7, zorder=3)
         last = max((i for i, mean in enumerate(means) if mean == mean), default=None)
         if last is not None:
             panel.annotate(
@@ -232,8 +225,7 @@ def descent_curves(runs: Sequence[Descent]) -> Picture:
         (line,) = panel.plot(
             np.arange(1, len(left) + 1),
             left,
-            color=_on_ramp(place, len(gammas)),
-            marker=_MARKS[place % len(_MARKS)],
+            **_ramp_style(place, len(gammas)),
             markersize=4,
             markevery=max(1, len(left) // 12),
             linewidth=1.6,
@@ -310,8 +302,10 @@ def _panels(figure: Any, n_panels: int, n_columns: int, **shared: bool) -> list[
     return panels[:n_panels]
 
 
-def _on_ramp(place: int, count: int) -> str:
-    return RAMP[round(place * (len(RAMP) - 1) / max(1, count - 1))]
+def _ramp_style(place: int, count: int) -> dict[str, str]:
+    """Colour and marker of a setting, from its small to its large values."""
+    colour = RAMP[round(place * (len(RAMP) - 1) / max(1, count - 1))]
+    return {"color": colour, "marker": _MARKS[place % len(_MARKS)]}
 
 
 def _ticks(ks: Sequence[int]) -> list[int]:

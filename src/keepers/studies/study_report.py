@@ -16,7 +16,7 @@ from keepers.studies.scores import MEASURES
 from keepers.studies.store import write_text
 from keepers.studies.study_figures import draw_figures
 
-_FILTERS = ("difference", "number", "probability", "seconds", "settings", "short", "slug", "value")
+_FILTERS = ("number", "points", "probability", "seconds", "settings", "short", "slug", "value")
 
 
 def write_study(study: StudyResults, folder: Path) -> Path:
@@ -50,27 +50,24 @@ def _render_html(
     study: StudyResults, claims: Sequence[Claim], pictures: Mapping[str, Picture]
 ) -> str:
     """The report as HTML; the same for the same study."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
+    jinja2 = optional("jinja2", "Reports")
+    environment = jinja2.Environment(
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        loader=FunctionLoader(_template),
+        loader=jinja2.FunctionLoader(_template),
     )
     environment.filters.update({name: getattr(formatting, name) for name in _FILTERS})
-    return environment.get_template("study.html.jinja").render(
+    html: str = environment.get_template("study.html.jinja").render(
         **report_content(study, claims),
         measures=MEASURES,
         baselines=study.baselines,
         leading={t for t, look in looks_of(study.run.spec.methods).items() if look.on_top},
         pictures=pictures,
-        svg=lambda picture: Markup(picture.inline),
-        style=Markup(_template("study.css")),
-        colours=Markup(_colours()),
+        style=_template("study.css") + _colours(),
     )
+    return html
 
 
 def _colours() -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from keepers.studies.paper_claims import judge_claims
 from keepers.studies.paper_claims.algorithm import converged_at
-from keepers.studies.paper_claims.claim import Claim, points
+from keepers.studies.paper_claims.claim import Claim
 from keepers.studies.plan import Entry
 from keepers.studies.results import StudyResults, standings
 from studies.made_up_study import study
@@ -293,7 +293,3 @@ def test_an_objective_settles_when_it_stays_quiet(
     objective: tuple[float, ...], tolerance: float, expected: int | None
 ) -> None:
     assert converged_at(objective, tolerance) == expected
-
-
-def test_differences_are_told_in_points() -> None:
-    assert [points(x) for x in (0.051, -0.2, 0.0001, -0.0001)] == ["+5.1", "−20.0", "0.0", "0.0"]

@@ -74,15 +74,3 @@ def require_finished(study: StudyResults, data: Sequence[str]) -> None:
     names = ", ".join(name for name in data if name in missing)
     if names:
         raise UntestableError(f"The comparison is not finished on {names}.")
-
-
-def points(difference: float) -> str:
-    """A difference of shares as percentage points, with its sign.
-
-    Examples
-    --------
-    >>> points(0.0512), points(-0.2)
-    ('+5.1', '−20.0')
-    """
-    text = f"{100 * difference:+.1f}"
-    return text.replace("-", "−").replace("+0.0", "0.0").replace("−0.0", "0.0")

@@ -2,12 +2,12 @@
 
 from itertools import pairwise
 
+from keepers.studies.formatting import points
 from keepers.studies.paper_claims.claim import (
     ClaimList,
     Finding,
     UntestableError,
     in_both_measures,
-    points,
     require_finished,
 )
 from keepers.studies.results import StudyResults

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from keepers.exceptions import shortened
+from keepers.studies.formatting import points
 from keepers.studies.paper_claims.claim import (
     ClaimList,
     Finding,
     UntestableError,
     in_both_measures,
-    points,
     require_finished,
 )
 from keepers.studies.results import StudyResults
