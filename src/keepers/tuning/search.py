@@ -180,7 +180,9 @@ def select_settings(
     """
     began = time.perf_counter()
     check_feature_count(n_features_to_select)
+    tried = _check_choices(n_components, gamma_shares, p, scaling, max_correlation)
     selector = SPCAFS(random_state=random_state)
+    selector.check_parameters()
     refuse_dask(X, "Choosing settings", "every choice is weighed by neighbours in the whole table.")
     table = read_table(selector, X)
     rng = selector.random_generator()
@@ -189,18 +191,18 @@ def select_settings(
         wanted = structure.n_features_to_select
     else:
         wanted = count_features(n_features_to_select, table.n_features)
-    grid = _check_grid(table, n_components, gamma_shares, p, scaling, max_correlation)
+    grid = _make_grid(table, tried)
     # As far down as `SPCAFS` itself compares features, so that what is weighed is what it keeps.
     compared = max(wanted, FEWEST_COMPARED)
     search = _Search(table, Judge(table.X, rng), int(rng.integers(2**31 - 1)), compared)
-    search.fit(grid, as_choices("max_correlation", max_correlation), n_jobs, callback)
+    search.fit(grid, tried["max_correlation"], n_jobs, callback)
     return search.choose(wanted, structure, time.perf_counter() - began)
 
 
-def _check_grid(
-    table: Table, n_components: Any, gamma_shares: Any, p: Any, scaling: Any, max_correlation: Any
-) -> list[dict[str, Any]]:
-    """Settings to be fitted, the cheapest scaling outermost."""
+def _check_choices(
+    n_components: Any, gamma_shares: Any, p: Any, scaling: Any, max_correlation: Any
+) -> dict[str, tuple[Any, ...]]:
+    """What is to be tried of each setting; refused if it breaks a rule, whatever the table is."""
     named = {
         "n_components": n_components,
         "gamma_shares": gamma_shares,
@@ -213,6 +215,14 @@ def _check_grid(
         check_positive("gamma_shares", share)
     for most in tried["max_correlation"]:
         check_max_correlation(most)
+    for name in FITTED:
+        for value in tried[name]:
+            SPCAFS(**{name: value}).check_parameters()
+    return tried
+
+
+def _make_grid(table: Table, tried: dict[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """Settings to be fitted, the cheapest scaling outermost."""
     n_samples, n_usable = table.X.shape
     # Near as many components as columns, all rows of W have the same norm and nothing is ranked.
     limit = max(1, min(n_samples - 1, n_usable // 3))
@@ -222,15 +232,12 @@ def _check_grid(
         widths = [m for m in tried["n_components"] if not is_real(m) or m <= limit]
         if not widths or (widths == [1] and limit > 1):
             widths.append(limit)  # a table too small for more than one of the numbers
-    grid = [
+    return [
         {"scaling": a, "n_components": m, "p": exponent, "gamma_share": share}
         for a, m, exponent, share in itertools.product(
             tried["scaling"], widths, tried["p"], tried["gamma_shares"]
         )
     ]
-    for settings in grid:  # before any work
-        SPCAFS(**{name: settings[name] for name in FITTED}).check_parameters()
-    return grid
 
 
 def as_choices(name: str, values: Any) -> tuple[Any, ...]:
@@ -463,9 +470,12 @@ class SPCAFSCV(RankingSelector):
         self.callback = callback
 
     def check_parameters(self) -> None:
-        """Refuse settings outside their rules; `select_settings` checks those to be tried."""
+        """Refuse settings outside their rules, without looking at data."""
         check_feature_count(self.n_features_to_select)
         check_seed(self.random_state)
+        _check_choices(
+            self.n_components, self.gamma_shares, self.p, self.scaling, self.max_correlation
+        )
 
     def _fit(self, X: Any) -> None:
         choice = select_settings(
