@@ -168,6 +168,8 @@ def spcafs_path(
     )
     selector.check_parameters()
     check_callback(callback)
+    along = None if gammas is None else _check_gammas(gammas)
+    n_points = check_count("n_gammas", n_gammas, at_least=2) if along is None else len(along)
     refuse_dask(X, "The path", "it solves many problems on a table in memory.")
     table = read_table(selector, X)
     rng = selector.random_generator()
@@ -181,12 +183,9 @@ def spcafs_path(
         rng=rng,
     ).subspace
     penalty = RowPenalty(1.0, float(p), float(eps))
-    if gammas is None:
-        n_points = check_count("n_gammas", n_gammas, at_least=2)
+    if along is None:
         found = find_path(scatter, pca, penalty, n_points, max_iter=max_iter, tol=tol)
     else:
-        along = _check_gammas(gammas)
-        n_points = len(along)
         found = follow_path(scatter, pca, penalty, along, max_iter=max_iter, tol=tol)
     points = []
     for point in found:
