@@ -7,16 +7,17 @@ from pathlib import Path
 import numpy as np
 
 from keepers.data import bundled
+from keepers.data.blocks.files import collect
 from keepers.data.catalogue import catalogue, entry_named, find, refuse_wrong_checksum
 from keepers.data.columns import Matrix, refuse_empty_columns, to_table
-from keepers.data.formats import FORMATS, format_of
+from keepers.data.formats.registry import HDF5, known_format
 from keepers.data.limits import SizeLimit
 from keepers.data.read_errors import reading
 from keepers.data.replacing import leads_to_itself
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.values import as_labels
-from keepers.data.wording import closest, unknown_suffix
+from keepers.data.wording import closest
 from keepers.exceptions import DataError, ParameterError, shortened
 
 __all__ = ["load_catalogued", "open_table"]
@@ -78,6 +79,7 @@ def open_table(
         SizeLimit.of(max_bytes),
         dataset=dataset,
         header=header,
+        whole=True,
     )
     path = Path(source)
     if os.path.isfile(path):  # unlike Path.is_file, False for any name that cannot be one
@@ -108,7 +110,7 @@ def load_catalogued(name: str, *, verify: bool = True) -> LabelledTable:
     entry, path = entry_named(name), find(name)
     if verify:
         refuse_wrong_checksum(entry, path)
-    table = _read_file(path, ReadRequest())
+    table = _read_file(path, ReadRequest(whole=True))
     return LabelledTable(table.X, table.feature_names, None, table.labels, entry.name)
 
 
@@ -126,16 +128,18 @@ def _with_roles(table: LabelledTable, request: ReadRequest) -> LabelledTable:
 
 
 def _read_file(path: Path, request: ReadRequest) -> LabelledTable:
-    file_format = format_of(path)
-    if file_format is None:
-        known = [suffix for known in FORMATS for suffix in known.suffixes]
-        raise DataError(unknown_suffix(path.name, known))
-    if request.dataset is not None and file_format.title != "HDF5":
+    file_format = known_format(path)
+    if request.dataset is not None and file_format.title != HDF5:
         raise ParameterError(
             f"dataset= names an array in an HDF5 file; {path} is {file_format.title}. Leave it out."
         )
     with reading(path, file_format.title):
-        table = file_format.read(path, request)
+        if file_format.read_whole is not None:
+            table = file_format.read_whole(path, request)
+        else:
+            assert file_format.open_blocks is not None
+            blocks = file_format.open_blocks(path, request)
+            table = collect(blocks, request.limit, file_format.name_of(path))
         refuse_empty_columns(table)
         return table
 

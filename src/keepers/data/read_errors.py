@@ -24,11 +24,13 @@ class Progress:
 
 @contextmanager
 def reading(path: Path, title: str) -> Iterator[Progress]:
-    """Put the path in front of errors of ours; turn every other exception into `DataError`."""
+    """Put the path in front of errors of ours, once; make a `DataError` of every other one."""
     progress = Progress()
     try:
         yield progress
     except KeepersError as error:
+        if str(error).startswith(str(path)):  # a reader inside this one has named it
+            raise
         raise type(error)(f"{path}{progress}: {error}") from error
     except MemoryError as error:
         raise DataError(

@@ -19,3 +19,5 @@ class ReadRequest:
     """Which array of an HDF5 file holds the values."""
     header: bool | None = None
     """Whether the first line of a text table holds names; None: told by what it holds."""
+    whole: bool = False
+    """Whether all rows will be collected: what has no rows to seek may then be one block."""

@@ -147,3 +147,20 @@ def test_a_file_cut_while_it_is_read_is_noticed(tmp_path):
     path.write_bytes(path.read_bytes()[:2000])
     with pytest.raises(DataError, match=r"a\.npy, after row 30: It ends before its last row"):
         list(blocks)
+
+
+def test_a_column_of_an_array_can_be_labels_or_sample_names(tmp_path, monkeypatch, order):
+    monkeypatch.setattr(numpy_file, "rows_at_once", lambda *_: 3)
+    X = np.arange(40.0).reshape(10, 4)
+    X[:, 1] = np.arange(10) % 2
+    np.save(tmp_path / "a.npy", np.asarray(X, order=order))
+    table = open_blocks(tmp_path / "a.npy", labels="x1", identifier="x0")
+    blocks = list(table.blocks(annotated=True))
+    assert len(blocks) == 4
+    np.testing.assert_array_equal(np.vstack([block.values for block in blocks]), X[:, 2:])
+    np.testing.assert_array_equal(np.concatenate([b.labels for b in blocks]), X[:, 1])
+    np.testing.assert_array_equal(np.concatenate([b.sample_names for b in blocks]), X[:, 0])
+    whole = open_table(tmp_path / "a.npy", labels="x1", identifier="x0")
+    np.testing.assert_array_equal(whole.X, X[:, 2:])
+    assert whole.labels.tolist() == [0, 1] * 5
+    assert whole.sample_names.tolist() == [str(4 * at) for at in range(10)]

@@ -144,3 +144,16 @@ def test_a_file_that_changed_in_between_is_noticed(tmp_path):
     path.write_text("b,a\n1,2\n")
     with pytest.raises(DataError, match="It was changed"):
         _stacked(table)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_blocks_carry_labels_and_sample_names_if_asked(tmp_path, frame):
+    path = tmp_path / "a.csv"
+    frame.to_csv(path, index=False)
+    table = open_blocks(path, labels="kind", identifier="who")
+    blocks = list(table.blocks(annotated=True))
+    assert len(blocks) > 3
+    assert sum((block.labels for block in blocks), []) == list(frame["kind"])
+    assert sum((block.sample_names for block in blocks), []) == list(frame["who"])
+    assert all(len(block.labels) == len(block.values) for block in blocks)
+    assert {block.labels for block in table.blocks()} == {None}

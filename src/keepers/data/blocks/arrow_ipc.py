@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from keepers._protocols import IndexArray
 from keepers.data.blocks.batches import blocks_of_batches
-from keepers.data.blocks.files import FileBlocks
+from keepers.data.blocks.files import FileBlocks, Rows
 from keepers.data.formats.arrow_columns import ArrowColumns
 from keepers.data.formats.arrow_files import batches_of, map_ipc, open_ipc
 from keepers.data.formats.arrow_sizes import batch_lengths
@@ -29,7 +28,7 @@ class ArrowBlocks(FileBlocks):
         super().__init__(path, names, layout.dtype, range(n_rows))
         self._layout = layout
 
-    def _values(self, columns: IndexArray | None) -> Iterator[Any]:
+    def _read(self, columns: IndexArray | None, annotated: bool) -> Iterator[Rows]:
         import pyarrow as pa
 
         features = np.array(self._layout.plan.features, dtype=np.intp)
@@ -37,7 +36,7 @@ class ArrowBlocks(FileBlocks):
         stored = self._layout.stored_features(columns)
         options = pa.ipc.IpcReadOptions(included_fields=sorted({int(at) for at in chosen}))
         with map_ipc(self.path) as content, open_ipc(content, options) as reader:
-            yield from blocks_of_batches(batches_of(reader), stored, self.dtype)
+            yield from map(Rows, blocks_of_batches(batches_of(reader), stored, self.dtype))
 
 
 def open_arrow(path: Path, request: ReadRequest) -> ArrowBlocks:

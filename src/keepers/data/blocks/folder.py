@@ -37,19 +37,22 @@ class FileSequence(LocalBlocks):
         self.is_sparse = first.is_sparse
         self.dtype = np.result_type(*(member.dtype for member in members))
         self._orders = [_order(member, first) for member in members]
-        self._members: list[LocalBlocks] = [_alike(each, first, self.dtype) for each in members]
+        self._members = [_alike(each, first, self.dtype) for each in members]
         self.n_samples = _summed([member.n_samples for member in members])
         self.n_stored = _summed([member.n_stored for member in members])
 
-    def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
-        """The rows of each file, block after block."""
+    def blocks(
+        self, columns: IndexArray | None = None, *, annotated: bool = False
+    ) -> Iterator[RowBlock]:
+        """The rows of each file, block after block, with labels and names if ``annotated``."""
         for member, order in zip(self._members, self._orders, strict=True):
             if order is None:
-                yield from member.blocks(columns)
+                yield from member.blocks(columns, annotated=annotated)
             else:
-                yield from member.blocks(order if columns is None else order[columns])
+                chosen = order if columns is None else order[columns]
+                yield from member.blocks(chosen, annotated=annotated)
 
-    def parts(self, n_parts: int) -> list[LocalBlocks]:
+    def parts(self, n_parts: int) -> list["FileSequence"]:
         """The same rows as about ``n_parts`` tables: groups of files, or parts of each file."""
         weights = [member.n_samples or 1 for member in self._members]
         if self.n_samples is None:
@@ -57,13 +60,13 @@ class FileSequence(LocalBlocks):
         if n_parts <= len(weights):
             chosen = shares(weights, n_parts)
             return [self._some(self._members[at.start : at.stop], at.start) for at in chosen]
-        tables: list[LocalBlocks] = []
+        tables: list[FileSequence] = []
         for at, member in enumerate(self._members):
             pieces = member.parts(max(1, round(n_parts * weights[at] / sum(weights))))
             tables.extend(self._some([piece], at) for piece in pieces)
         return tables
 
-    def _some(self, members: Sequence[LocalBlocks], start: int) -> "FileSequence":
+    def _some(self, members: Sequence[FileBlocks], start: int) -> "FileSequence":
         """Consecutive members, or a piece of one, as a table of their own."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)

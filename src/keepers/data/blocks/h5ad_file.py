@@ -8,7 +8,7 @@ import numpy as np
 
 from keepers._protocols import IndexArray
 from keepers.data.blocks.hdf5_file import DatasetBlocks
-from keepers.data.blocks.local import BLOCK_BYTES, LocalBlocks
+from keepers.data.blocks.local import BLOCK_BYTES
 from keepers.data.blocks.matrices import MatrixBlocks
 from keepers.data.blocks.splitting import even_ranges
 from keepers.data.columns import settled_names
@@ -92,7 +92,7 @@ class SparseCellBlocks(MatrixBlocks):
             what="X",
         )
 
-    def parts(self, n_parts: int) -> list[LocalBlocks]:
+    def parts(self, n_parts: int) -> list[Self]:
         """The same rows as ``n_parts`` ranges of them."""
         ranges = even_ranges(self._here, n_parts)
         with reading(self.path, self.title), open_hdf5_numbers(self.path) as file:

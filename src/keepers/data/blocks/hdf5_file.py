@@ -47,10 +47,10 @@ class DatasetBlocks(MatrixBlocks):
                 yield rows if chosen is None else rows[:, chosen]
 
 
-def open_hdf5_file(path: Path, request: ReadRequest, dataset: str | None = None) -> DatasetBlocks:
+def open_hdf5_file(path: Path, request: ReadRequest) -> DatasetBlocks:
     """Find the array, its shape and kind of numbers; no values are read."""
     with reading(path, DatasetBlocks.title), open_hdf5_numbers(path) as file:
-        node = find_matrix(file, dataset, request.limit)
+        node = find_matrix(file, request.dataset, request.limit)
         # Labels and sample names may be arrays of their own, which are no columns.
         labels, identifier = (
             None if name is not None and is_vector(file, name) else name

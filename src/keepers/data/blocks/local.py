@@ -1,7 +1,7 @@
 """Tables whose blocks are read by this process, one after the other."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ class LocalBlocks(ABC):
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
         """The rows, block after block; only ``columns`` of them, in that order, if given."""
 
-    def parts(self, n_parts: int) -> list["LocalBlocks"]:
+    def parts(self, n_parts: int) -> Sequence["LocalBlocks"]:
         """The same rows as tables of their own, about ``n_parts``, for workers to share."""
         return [self]
 

@@ -29,14 +29,15 @@ class NumpyBlocks(MatrixBlocks):
         super().__init__(path, numbered_names(n_columns), request, n_rows, header.dtype)
         self._header = header
         self._offset = offset
+        self.order = "F" if header.by_columns else "C"
 
     def _raw(self, chosen: IndexArray | None) -> Iterator[Any]:
         with self.path.open("rb") as stream:
             if _header_of(stream, self.path) != (self._header, self._offset):
                 raise DataError("It was changed since it was opened. Open it again.")
-        return self._read_columns(chosen) if self._header.by_columns else self._read(chosen)
+        return self._raw_columns(chosen) if self._header.by_columns else self._raw_rows(chosen)
 
-    def _read(self, chosen: IndexArray | None) -> Iterator[Any]:
+    def _raw_rows(self, chosen: IndexArray | None) -> Iterator[Any]:
         """Rows as they follow each other; pages of a map would count as memory of ours."""
         stored = self._header.dtype
         row_bytes = self._width * stored.itemsize
@@ -49,7 +50,7 @@ class NumpyBlocks(MatrixBlocks):
                 _fill(stream, rows)
                 yield rows if chosen is None else rows[:, chosen]
 
-    def _read_columns(self, chosen: IndexArray | None) -> Iterator[Any]:
+    def _raw_columns(self, chosen: IndexArray | None) -> Iterator[Any]:
         """A stretch of every column.
 
         A map is somewhat faster, but the system maps far more than is looked at: for 1,000,000 x

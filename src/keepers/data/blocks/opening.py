@@ -3,21 +3,12 @@
 import glob
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from keepers.data.blocks.arrow_ipc import open_arrow
 from keepers.data.blocks.files import FileBlocks
 from keepers.data.blocks.folder import FileSequence, files_below, in_natural_order
-from keepers.data.blocks.h5ad_file import open_h5ad
-from keepers.data.blocks.hdf5_file import open_hdf5_file
-from keepers.data.blocks.local import LocalBlocks
-from keepers.data.blocks.numpy_file import open_numpy
-from keepers.data.blocks.parquet import open_parquet
-from keepers.data.blocks.text import open_csv, open_tsv
-from keepers.data.formats import format_of
-from keepers.data.formats.compression import with_compressions
+from keepers.data.formats.registry import HDF5, block_suffixes, format_of
 from keepers.data.limits import SizeLimit
 from keepers.data.replacing import leads_to_itself
 from keepers.data.request import ReadRequest
@@ -30,27 +21,6 @@ __all__ = ["open_blocks"]
 _ANY_SIZE = SizeLimit(2**62)
 
 
-@dataclass(frozen=True)
-class _BlockFormat:
-    """How a kind of file is called, recognised and opened."""
-
-    title: str
-    suffixes: tuple[str, ...]
-    open: Callable[[Path, ReadRequest], FileBlocks]
-
-
-_HDF5 = "HDF5"
-_FORMATS = (
-    _BlockFormat("Parquet", (".parquet", ".pq"), open_parquet),
-    _BlockFormat("Arrow", (".feather", ".arrow", ".ipc"), open_arrow),
-    _BlockFormat("CSV", with_compressions(".csv"), open_csv),
-    _BlockFormat("TSV", with_compressions(".tsv", ".tab"), open_tsv),
-    _BlockFormat("NumPy array", (".npy",), open_numpy),
-    _BlockFormat("AnnData", (".h5ad",), open_h5ad),
-    _BlockFormat(_HDF5, (".h5", ".hdf5"), open_hdf5_file),
-)
-
-
 def open_blocks(
     source: str | Path | Sequence[str | Path],
     *,
@@ -59,7 +29,7 @@ def open_blocks(
     drop: Sequence[str] = (),
     dataset: str | None = None,
     header: bool | None = None,
-) -> LocalBlocks:
+) -> FileBlocks | FileSequence:
     """Open a table that may be larger than memory, to be read in blocks of rows.
 
     Parameters
@@ -70,7 +40,8 @@ def open_blocks(
         or "_" are left out); a pattern such as ``"part-*.parquet"``; or a list of files, read in
         that order. The files of a table have the same columns, in any order.
     labels, identifier : str or None
-        Columns that hold classes and sample names; they are no features, and are not read.
+        Columns that hold classes and sample names: no features. They are read only by
+        ``blocks(annotated=True)``, which hands them over with the rows, as they are stored.
     drop : sequence of str
         Further columns to leave out.
     dataset : str or None
@@ -80,7 +51,7 @@ def open_blocks(
 
     Returns
     -------
-    LocalBlocks
+    FileBlocks or FileSequence
         Rows come from ``blocks()``; nothing but names and sizes is read before.
 
     Raises
@@ -105,50 +76,46 @@ def open_blocks(
     >>> table.n_samples, list(table.feature_names)
     (5, ['x0', 'x2'])
     """
-    request = ReadRequest(labels, identifier, tuple(drop), _ANY_SIZE, header=header)
-    opened = partial(_opened, request=request, dataset=dataset)
+    request = ReadRequest(labels, identifier, tuple(drop), _ANY_SIZE, dataset, header)
+    open_one = partial(_open_file, request=request)
     if not isinstance(source, (str, os.PathLike)):
         files = _all_there([_absolute(path) for path in source])
-        return _sequence("the list of files", files, opened)
+        return _sequence("the list of files", files, open_one)
     if os.path.isfile(source):
-        return opened(_absolute(source))
+        return open_one(_absolute(source))
     if os.path.isdir(source):
         folder = _absolute(source)
         files = _of_one_format(_recognised(files_below(folder), str(folder)), str(folder))
-        return _sequence(folder.name, files, opened, below=folder)
+        return _sequence(folder.name, files, open_one, below=folder)
     if glob.has_magic(os.fspath(source)):
-        return _sequence(str(source), _matching(str(source)), opened)
+        return _sequence(str(source), _matching(str(source)), open_one)
     raise DataError(_absent(Path(source)))
 
 
-def _opened(path: Path, request: ReadRequest, dataset: str | None) -> FileBlocks:
-    file_format = _format_of(path)
-    if file_format is None:
+def _open_file(path: Path, request: ReadRequest) -> FileBlocks:
+    file_format = format_of(path)
+    if file_format is None or file_format.open_blocks is None:
         raise DataError(_unreadable(path))
-    if dataset is not None and file_format.title == _HDF5:
-        return open_hdf5_file(path, request, dataset)
-    if dataset is not None:
+    if request.dataset is not None and file_format.title != HDF5:
         raise ParameterError(
             f"dataset= names an array in an HDF5 file; {path} is {file_format.title}. Leave it out."
         )
-    return file_format.open(path, request)
+    return file_format.open_blocks(path, request)
 
 
-def _format_of(path: Path) -> _BlockFormat | None:
-    name = path.name.casefold()
-    for file_format in _FORMATS:
-        if name.endswith(file_format.suffixes):
-            return file_format
-    return None
+def _in_blocks(path: Path) -> bool:
+    """Whether the file has a format that can be read in blocks."""
+    file_format = format_of(path)
+    return file_format is not None and file_format.open_blocks is not None
 
 
 def _sequence(
     name: str,
     paths: Sequence[Path],
-    opened: Callable[[Path], FileBlocks],
+    open_one: Callable[[Path], FileBlocks],
     below: Path | None = None,
 ) -> FileSequence:
-    members = [opened(path) for path in paths]
+    members = [open_one(path) for path in paths]
     if below is not None:
         members = [member.called(member.path.relative_to(below).as_posix()) for member in members]
     return FileSequence(name, members)
@@ -160,19 +127,20 @@ def _all_there(paths: list[Path]) -> list[Path]:
     for path in paths:
         if not os.path.isfile(path):
             raise DataError(_absent(path))
-        if _format_of(path) is None:
+        if not _in_blocks(path):
             raise DataError(_unreadable(path))
     return _of_one_format(paths, "the list")
 
 
 def _recognised(paths: Sequence[Path], where: str) -> list[Path]:
     """The files whose suffix tells a format that is read in blocks; there may be others."""
-    known = [path for path in paths if _format_of(path) is not None]
+    known = [path for path in paths if _in_blocks(path)]
     if not known:
         found = listed([path.name for path in paths]) or "nothing"
         raise DataError(
-            f"A table in blocks needs files whose names end in one of {_known()}; {where} holds "
-            f"{found}. Name another folder, or convert the files."
+            "A table in blocks needs files whose names end in one of "
+            f"{', '.join(block_suffixes())}; {where} holds {found}. Name another folder, or "
+            "convert the files."
         )
     return known
 
@@ -180,7 +148,7 @@ def _recognised(paths: Sequence[Path], where: str) -> list[Path]:
 def _of_one_format(paths: list[Path], where: str) -> list[Path]:
     examples: dict[str, Path] = {}
     for path in paths:
-        if file_format := _format_of(path):
+        if file_format := format_of(path):
             examples.setdefault(file_format.title, path)
     if len(examples) > 1:
         told = " and ".join(f"{title} ({path.name})" for title, path in examples.items())
@@ -214,18 +182,14 @@ def _absolute(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.abspath(path))
 
 
-def _known() -> str:
-    return ", ".join(suffix for known in _FORMATS for suffix in known.suffixes)
-
-
 def _unreadable(path: Path) -> str:
     whole = format_of(path)
     if whole is not None:
         return (
-            f"Blocks are read from files whose names end in {_known()}; {path} is a file of kind "
-            f"{whole.title}, which is read as a whole only (open_table). Convert it."
+            f"{path} cannot be read in blocks: {whole.title} files are read whole only "
+            f"(open_table). Convert it to one of {', '.join(block_suffixes())}."
         )
-    return f"{path}: {unknown_suffix(path.name, _known().split(', '))}"
+    return f"{path}: {unknown_suffix(path.name, block_suffixes())}"
 
 
 def _absent(path: Path) -> str:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from keepers._protocols import IndexArray
 from keepers.data.blocks.batches import blocks_of_batches
-from keepers.data.blocks.files import FileBlocks
-from keepers.data.blocks.local import BLOCK_BYTES, LocalBlocks, rows_at_once
+from keepers.data.blocks.files import FileBlocks, Rows
+from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once
 from keepers.data.blocks.splitting import shares
 from keepers.data.formats.arrow_columns import ArrowColumns, import_pyarrow
 from keepers.data.read_errors import reading
@@ -42,7 +42,7 @@ class ParquetBlocks(FileBlocks):
         self._largest_group = largest_group
         self._groups = range(len(group_sizes))
 
-    def _values(self, columns: IndexArray | None) -> Iterator[Any]:
+    def _read(self, columns: IndexArray | None, annotated: bool) -> Iterator[Rows]:
         stored = self._layout.stored_features(columns)
         with _opened(self.path, _buffer_bytes(self._largest_group, len(stored))) as file:
             if len(self._group_sizes) != file.num_row_groups:
@@ -52,14 +52,14 @@ class ParquetBlocks(FileBlocks):
                 row_groups=list(self._groups),
                 columns=None if len(stored) == len(self._layout.stored) else stored,
             )
-            yield from blocks_of_batches(batches, stored, self.dtype)
+            yield from map(Rows, blocks_of_batches(batches, stored, self.dtype))
 
-    def parts(self, n_parts: int) -> list[LocalBlocks]:
+    def parts(self, n_parts: int) -> list[Self]:
         """The same rows in about ``n_parts`` tables of whole row groups."""
         sizes = self._group_sizes[self._groups.start : self._groups.stop]
         assert self.rows is not None
         starts = self.rows.start + np.cumsum([0, *sizes])
-        tables: list[LocalBlocks] = []
+        tables: list[Self] = []
         for share in shares(sizes, n_parts):
             part = self.of_rows(range(int(starts[share.start]), int(starts[share.stop])))
             part._groups = range(self._groups.start + share.start, self._groups.start + share.stop)

@@ -97,7 +97,7 @@ def _assembled(
         if plan.identifier is not None:
             samples.extend(arrays[columns.stored[plan.identifier]].to_pylist())
     return LabelledTable(
-        X.finished(),
+        X.finish(),
         np.array([columns.names[at] for at in plan.features], dtype=object),
         None if plan.identifier is None else as_names(_objects(samples), "identifier"),
         None if plan.labels is None else as_labels(_classes(labels), str(request.labels)),

@@ -16,20 +16,13 @@ from keepers.data.table import LabelledTable
 from keepers.data.wording import closest, listed
 from keepers.exceptions import DataError, shortened
 
-__all__ = ["ArrayHeader", "read_header", "read_npy", "read_npz"]
+__all__ = ["ArrayHeader", "read_header", "read_npz"]
 
 LABEL_ARRAYS = ("y", "labels", "label", "target")
 _SPARSE_SIGNS = {"format", "shape", "data"}
 """What every archive of `scipy.sparse.save_npz` holds."""
 _LONGEST_HEADER = 10_000  # as in NumPy
 _CONVERTED = 8  # bytes per value once in float64
-
-
-def read_npy(path: Path, request: ReadRequest) -> LabelledTable:
-    """Read one two-dimensional array."""
-    with path.open("rb") as stream:
-        array = _read_array(stream, path.stat().st_size, path.name, request)
-    return to_table(Matrix(array), request, path.stem)
 
 
 def read_npz(path: Path, request: ReadRequest) -> LabelledTable:
