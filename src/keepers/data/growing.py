@@ -27,14 +27,19 @@ class GrowingMatrix:
     ) -> None:
         self._limit = limit
         self._rows = 0
-        first = _FIRST_ROWS if n_rows is None else n_rows
+        self._n_rows = n_rows
         limit.refuse_shape((n_rows or 0, n_columns), np.dtype(dtype).itemsize, "The table")
+        first = _FIRST_ROWS if n_rows is None else n_rows
+        # Costs nothing before it is written to.
         self._values: NDArray[Any] = np.empty((first, n_columns), dtype=dtype, order=order)
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Append a block of rows; refuse it if the table outgrows the limit."""
+        """Append a block of rows, which may be kept; refuse it if the table outgrows the limit."""
         n_columns = self._values.shape[1]
         end = self._rows + len(rows)
+        if end == len(rows) == self._n_rows:  # one block holds them all
+            self._values, self._rows = rows, end
+            return
         self._limit.refuse_shape((end, n_columns), self._values.itemsize, "The table")
         if end > len(self._values):
             capacity = max(end, int(_GROWTH * len(self._values)))

@@ -29,13 +29,24 @@ class NumpyBlocks(MatrixBlocks):
         super().__init__(path, numbered_names(n_columns), request, n_rows, header.dtype)
         self._header = header
         self._offset = offset
+        self._whole = request.whole
         self.order = "F" if header.by_columns else "C"
 
     def _raw(self, chosen: IndexArray | None) -> Iterator[Any]:
         with self.path.open("rb") as stream:
             if _header_of(stream, self.path) != (self._header, self._offset):
                 raise DataError("It was changed since it was opened. Open it again.")
+        if self._whole:
+            return self._raw_whole(chosen)
         return self._raw_columns(chosen) if self._header.by_columns else self._raw_rows(chosen)
+
+    def _raw_whole(self, chosen: IndexArray | None) -> Iterator[Any]:
+        """All rows at once: half the time of blocks that are put together."""
+        X = np.fromfile(
+            self.path, self._header.dtype, self._width * len(self._here), offset=self._offset
+        )
+        X = X.reshape(self._header.shape, order=self.order)
+        yield X if chosen is None else X[:, chosen]
 
     def _raw_rows(self, chosen: IndexArray | None) -> Iterator[Any]:
         """Rows as they follow each other; pages of a map would count as memory of ours."""

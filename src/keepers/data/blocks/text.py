@@ -46,6 +46,7 @@ class TextBlocks(FileBlocks):
     def _read(self, columns: IndexArray | None, annotated: bool) -> Iterator[Rows]:
         names, plan = self._layout
         n_columns = self.n_features if columns is None else len(columns)
+        n_rows = 1 if self._request.whole else rows_at_once(n_columns)
         roles = plan if annotated else ColumnPlan(plan.features, None, None)
         with open_text(self.path, self._request.limit) as stream:
             start = TextStart.of(stream, self._delimiters, self._request.header)
@@ -57,7 +58,7 @@ class TextBlocks(FileBlocks):
                 if len(values):
                     pieces.append((values if columns is None else values[:, columns], cells))
                     count += len(values)
-                if count >= rows_at_once(n_columns):
+                if count >= n_rows:
                     yield _joined(pieces, roles)
                     pieces, count = [], 0
             if pieces:
