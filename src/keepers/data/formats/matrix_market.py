@@ -15,9 +15,8 @@ import scipy.sparse as sp
 
 from keepers._protocols import FloatArray
 from keepers.data.columns import Matrix, to_table
-from keepers.data.formats.cells import parsed_cells
 from keepers.data.formats.compression import is_compressed, open_expanded
-from keepers.data.formats.words import is_rounded_integer
+from keepers.data.formats.text_cells import is_rounded_integer, parse_cells
 from keepers.data.limits import (
     LARGEST_EXACT_INTEGER,
     refuse_columns,
@@ -167,7 +166,7 @@ def _large_integers(values: FloatArray, block: bytes) -> dict[int, int]:
 
 def _parsed(block: bytes) -> FloatArray:
     try:
-        return parsed_cells(block.translate(_ONE_A_LINE), skip_empty=True)
+        return parse_cells(block.translate(_ONE_A_LINE), skip_empty=True)
     except (MissingDependencyError, ValueError):
         return _parsed_slowly(block)  # without pyarrow, or to be sure that something is wrong
 

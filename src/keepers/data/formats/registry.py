@@ -21,10 +21,8 @@ from keepers.data.blocks.arrow_ipc import open_arrow
 from keepers.data.blocks.files import FileBlocks
 from keepers.data.blocks.h5ad_file import open_h5ad
 from keepers.data.blocks.hdf5_file import open_hdf5_file
-from keepers.data.blocks.numpy_file import open_numpy
 from keepers.data.blocks.parquet import open_parquet
-from keepers.data.blocks.text import open_csv, open_tsv
-from keepers.data.formats import delimited_writing, writers
+from keepers.data.formats import writers
 from keepers.data.formats.arrow_files import read_arrow, read_parquet
 from keepers.data.formats.compression import with_compressions
 from keepers.data.formats.content import WrittenTable
@@ -32,8 +30,9 @@ from keepers.data.formats.h5ad import read_h5ad
 from keepers.data.formats.hdf5_tables import read_hdf5
 from keepers.data.formats.matlab import read_mat
 from keepers.data.formats.matrix_market import read_mtx
-from keepers.data.formats.numpy_files import read_npz
+from keepers.data.formats.numpy_files import open_numpy, read_npz, write_npy, write_npz
 from keepers.data.formats.svmlight import read_svmlight
+from keepers.data.formats.text import open_csv, open_tsv, write_csv, write_tsv
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.wording import unknown_suffix
@@ -62,12 +61,12 @@ class Format:
 
 
 FORMATS = (
-    Format("CSV", with_compressions(".csv"), open_csv, write=delimited_writing.write_csv),
-    Format("TSV", with_compressions(".tsv", ".tab"), open_tsv, write=delimited_writing.write_tsv),
+    Format("CSV", with_compressions(".csv"), open_csv, write=write_csv),
+    Format("TSV", with_compressions(".tsv", ".tab"), open_tsv, write=write_tsv),
     Format("Parquet", (".parquet", ".pq"), open_parquet, read_parquet, writers.write_parquet),
     Format("Arrow", (".feather", ".arrow", ".ipc"), open_arrow, read_arrow, writers.write_feather),
-    Format("NumPy array", (".npy",), open_numpy, write=writers.write_npy),
-    Format("NumPy archive", (".npz",), read_whole=read_npz, write=writers.write_npz),
+    Format("NumPy array", (".npy",), open_numpy, write=write_npy),
+    Format("NumPy archive", (".npz",), read_whole=read_npz, write=write_npz),
     Format("MATLAB", (".mat",), read_whole=read_mat),
     Format(
         "Matrix Market", with_compressions(".mtx"), read_whole=read_mtx, write=writers.write_mtx

@@ -7,8 +7,7 @@ from typing import IO
 
 from keepers.data.columns import Matrix, to_table
 from keepers.data.formats.compression import open_expanded
-from keepers.data.formats.records import LONGEST_LINE, refuse_long_line
-from keepers.data.formats.words import is_rounded_integer
+from keepers.data.formats.text_cells import LONGEST_LINE, is_rounded_integer, refuse_long_line
 from keepers.data.limits import refuse_columns
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable

@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 from keepers.data import open_table
-from keepers.data.blocks import text
 from keepers.data.blocks.opening import open_blocks
-from keepers.data.formats import delimited
+from keepers.data.formats import text
 from keepers.exceptions import DataError
 
 pytest.importorskip("pyarrow")
@@ -34,7 +33,7 @@ def frame():
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 1000)
     monkeypatch.setattr(text, "rows_at_once", lambda *_: 60)
 
 
