@@ -1,26 +1,31 @@
-"""From a path or a name to a table."""
+"""From a path or a name to a table, and from files to a table in blocks."""
 
+import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from keepers.data import bundled
-from keepers.data.blocks.files import collect
-from keepers.data.catalogue import catalogue, entry_named, find, refuse_wrong_checksum
+from keepers.data.blocks.files import (
+    FileBlocks,
+    FileSequence,
+    collect,
+    files_below,
+    in_natural_order,
+)
+from keepers.data.catalogue import catalogue, entry_named, find, load, names, refuse_wrong_checksum
 from keepers.data.columns import Matrix, refuse_empty_columns, to_table
-from keepers.data.formats.registry import HDF5, known_format
+from keepers.data.formats.registry import HDF5, block_suffixes, format_of, known_format
 from keepers.data.limits import SizeLimit
 from keepers.data.read_errors import reading
 from keepers.data.replacing import leads_to_itself
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.values import as_labels
-from keepers.data.wording import closest
+from keepers.data.wording import closest, listed, unknown_suffix
 from keepers.exceptions import DataError, ParameterError, shortened
-
-__all__ = ["load_catalogued", "open_table"]
 
 
 def open_table(
@@ -85,8 +90,8 @@ def open_table(
     if os.path.isfile(path):  # unlike Path.is_file, False for any name that cannot be one
         return _read_file(path, request)
     name = str(source)
-    if name.casefold() in bundled.names():
-        return _with_roles(_bundled(name.casefold()), request)
+    if name.casefold() in names():
+        return _with_roles(_load_bundled(name.casefold()), request)
     if name.casefold() in {entry.name.casefold() for entry in catalogue()}:
         return _with_roles(load_catalogued(name), request)
     raise DataError(_unknown(name, path))
@@ -114,8 +119,8 @@ def load_catalogued(name: str, *, verify: bool = True) -> LabelledTable:
     return LabelledTable(table.X, table.feature_names, None, table.labels, entry.name)
 
 
-def _bundled(name: str) -> LabelledTable:
-    X, feature_names, y = bundled.load(name)
+def _load_bundled(name: str) -> LabelledTable:
+    X, feature_names, y = load(name)
     X = np.ascontiguousarray(X, dtype=np.float64)
     return LabelledTable(X, feature_names, None, as_labels(y, "labels"), name)
 
@@ -145,7 +150,7 @@ def _read_file(path: Path, request: ReadRequest) -> LabelledTable:
 
 
 def _unknown(name: str, path: Path) -> str:
-    names = [*bundled.names(), *(entry.name for entry in catalogue())]
+    known = [*names(), *(entry.name for entry in catalogue())]
     shown = shortened(name)
     if os.path.isdir(path):
         return f"A table is read from a file; {shown} is a folder. Name a file in it."
@@ -154,11 +159,11 @@ def _unknown(name: str, path: Path) -> str:
     if path.suffix or len(path.parts) > 1:
         return (
             f"There is no file {shown}.{closest(path.name, _files_beside(path))} Give a file that "
-            f"exists, or one of the known data sets: {', '.join(names)}."
+            f"exists, or one of the known data sets: {', '.join(known)}."
         )
     return (
-        f"{shown} is neither a file nor a known data set.{closest(name, names)} Known: "
-        f"{', '.join(names)}."
+        f"{shown} is neither a file nor a known data set.{closest(name, known)} Known: "
+        f"{', '.join(known)}."
     )
 
 
@@ -167,3 +172,192 @@ def _files_beside(path: Path) -> list[str]:
         return os.listdir(path.parent)
     except (OSError, ValueError):
         return []
+
+
+# Blocks come one at a time, so the size of the whole is no concern.
+_ANY_SIZE = SizeLimit(2**62)
+
+
+def open_blocks(
+    source: str | Path | Sequence[str | Path],
+    *,
+    labels: str | None = None,
+    identifier: str | None = None,
+    drop: Sequence[str] = (),
+    dataset: str | None = None,
+    header: bool | None = None,
+) -> FileBlocks | FileSequence:
+    """Open a table that may be larger than memory, to be read in blocks of rows.
+
+    Parameters
+    ----------
+    source : str, Path or list of them
+        A file, read by its suffix; a folder, whose files of one format make one table, sorted by
+        name with numbers by their value (folders in it are searched; names that begin with "."
+        or "_" are left out); a pattern such as ``"part-*.parquet"``; or a list of files, read in
+        that order. The files of a table have the same columns, in any order.
+    labels, identifier : str or None
+        Columns that hold classes and sample names: no features. They are read only by
+        ``blocks(annotated=True)``, which hands them over with the rows, as they are stored.
+    drop : sequence of str
+        Further columns to leave out.
+    dataset : str or None
+        Which array of an HDF5 file holds the values, if there are several.
+    header : bool or None
+        Whether the first line of a text file holds column names, as in `open_table`.
+
+    Returns
+    -------
+    FileBlocks or FileSequence
+        Rows come from ``blocks()``; nothing but names and sizes is read before.
+
+    Raises
+    ------
+    DataError
+        A file cannot be read as a table, or does not fit the others; the message names it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from keepers.data.opening import open_blocks
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(Path(folder) / "part-1.npy", np.eye(3))
+    ...     np.save(Path(folder) / "part-2.npy", np.ones((2, 3)))
+    ...     table = open_blocks(folder, drop=["x1"])
+    ...     for block in table.blocks():
+    ...         print(block.origin, block.values.sum(axis=0))
+    part-1.npy, rows 1 to 3 [1. 1.]
+    part-2.npy, rows 1 to 2 [2. 2.]
+    >>> table.n_samples, list(table.feature_names)
+    (5, ['x0', 'x2'])
+    """
+    request = ReadRequest(labels, identifier, tuple(drop), _ANY_SIZE, dataset, header)
+    open_one = partial(_open_file, request=request)
+    if not isinstance(source, (str, os.PathLike)):
+        files = _all_there([_absolute(path) for path in source])
+        return _sequence("the list of files", files, open_one)
+    if os.path.isfile(source):
+        return open_one(_absolute(source))
+    if os.path.isdir(source):
+        folder = _absolute(source)
+        files = _of_one_format(_recognised(files_below(folder), str(folder)), str(folder))
+        return _sequence(folder.name, files, open_one, below=folder)
+    if glob.has_magic(os.fspath(source)):
+        return _sequence(str(source), _matching(str(source)), open_one)
+    raise DataError(_absent(Path(source)))
+
+
+def _open_file(path: Path, request: ReadRequest) -> FileBlocks:
+    file_format = format_of(path)
+    if file_format is None or file_format.open_blocks is None:
+        raise DataError(_unreadable(path))
+    if request.dataset is not None and file_format.title != HDF5:
+        raise ParameterError(
+            f"dataset= names an array in an HDF5 file; {path} is {file_format.title}. Leave it out."
+        )
+    return file_format.open_blocks(path, request)
+
+
+def _in_blocks(path: Path) -> bool:
+    """Whether the file has a format that can be read in blocks."""
+    file_format = format_of(path)
+    return file_format is not None and file_format.open_blocks is not None
+
+
+def _sequence(
+    name: str,
+    paths: Sequence[Path],
+    open_one: Callable[[Path], FileBlocks],
+    below: Path | None = None,
+) -> FileSequence:
+    members = [open_one(path) for path in paths]
+    if below is not None:
+        members = [member.called(member.path.relative_to(below).as_posix()) for member in members]
+    return FileSequence(name, members)
+
+
+def _all_there(paths: list[Path]) -> list[Path]:
+    if not paths:
+        raise DataError("A table needs at least one file; the list of files is empty. Name one.")
+    for path in paths:
+        if not os.path.isfile(path):
+            raise DataError(_absent(path))
+        if not _in_blocks(path):
+            raise DataError(_unreadable(path))
+    return _of_one_format(paths, "the list")
+
+
+def _recognised(paths: Sequence[Path], where: str) -> list[Path]:
+    """The files whose suffix tells a format that is read in blocks; there may be others."""
+    known = [path for path in paths if _in_blocks(path)]
+    if not known:
+        found = listed([path.name for path in paths]) or "nothing"
+        raise DataError(
+            "A table in blocks needs files whose names end in one of "
+            f"{', '.join(block_suffixes())}; {where} holds {found}. Name another folder, or "
+            "convert the files."
+        )
+    return known
+
+
+def _of_one_format(paths: list[Path], where: str) -> list[Path]:
+    examples: dict[str, Path] = {}
+    for path in paths:
+        if file_format := format_of(path):
+            examples.setdefault(file_format.title, path)
+    if len(examples) > 1:
+        told = " and ".join(f"{title} ({path.name})" for title, path in examples.items())
+        raise DataError(
+            f"All files of a table must have one format; {where} holds {told}. Name those that "
+            "are meant by a pattern, such as '*.parquet'."
+        )
+    return paths
+
+
+def _matching(pattern: str) -> list[Path]:
+    """The files that a pattern matches, and those in folders that it matches."""
+    found: list[Path] = []
+    for match in sorted(glob.glob(pattern, recursive=True)):
+        path = _absolute(match)
+        if path.name.startswith("_"):
+            continue
+        found += files_below(path) if path.is_dir() else [path]
+    if not found:
+        raise DataError(
+            f"A pattern must match at least one file; {shortened(pattern)} matches none, seen from "
+            f"{Path.cwd()}. Check the folder and the pattern."
+        )
+    where = f"the pattern {shortened(pattern)}"
+    paths = in_natural_order(list(dict.fromkeys(found)))
+    return _of_one_format(_recognised(paths, where), where)
+
+
+def _absolute(path: str | os.PathLike[str]) -> Path:
+    """Absolute, since another process may work in another folder."""
+    return Path(os.path.abspath(path))
+
+
+def _unreadable(path: Path) -> str:
+    whole = format_of(path)
+    if whole is not None:
+        return (
+            f"{path} cannot be read in blocks: {whole.title} files are read whole only "
+            f"(open_table). Convert it to one of {', '.join(block_suffixes())}."
+        )
+    return f"{path}: {unknown_suffix(path.name, block_suffixes())}"
+
+
+def _absent(path: Path) -> str:
+    try:
+        beside = os.listdir(path.parent)
+    except (OSError, ValueError):
+        beside = []
+    what = "is a folder" if os.path.isdir(path) else "is not there"
+    if leads_to_itself(path):
+        what, beside = "is a symbolic link that leads back to itself", []
+    return (
+        f"A table in blocks is read from a file, a folder, a pattern or a list of files; {path} "
+        f"{what}.{closest(path.name, beside)}"
+    )

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from keepers.data import open_table
 from keepers.data.blocks import h5ad_file, hdf5_file
-from keepers.data.blocks.opening import open_blocks
+from keepers.data.opening import open_blocks
 from keepers.exceptions import DataError
 
 h5py = pytest.importorskip("h5py")

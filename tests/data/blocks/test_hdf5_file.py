@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keepers.data.blocks import hdf5_file
-from keepers.data.blocks.opening import open_blocks
+from keepers.data.opening import open_blocks
 from keepers.exceptions import DataError
 
 h5py = pytest.importorskip("h5py")

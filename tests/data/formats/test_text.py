@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from keepers.data import open_table
-from keepers.data.blocks.opening import open_blocks
 from keepers.data.formats import text, text_cells, text_header
+from keepers.data.opening import open_blocks
 from keepers.exceptions import DataError, DataWarning
 
 pa = pytest.importorskip("pyarrow")

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from keepers.data import open_table
-from keepers.data.blocks.opening import open_blocks
 from keepers.data.formats import text
+from keepers.data.opening import open_blocks
 from keepers.exceptions import DataError
 
 pytest.importorskip("pyarrow")

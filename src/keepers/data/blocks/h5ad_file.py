@@ -8,9 +8,8 @@ import numpy as np
 
 from keepers._protocols import IndexArray
 from keepers.data.blocks.hdf5_file import DatasetBlocks
-from keepers.data.blocks.local import BLOCK_BYTES
+from keepers.data.blocks.local import BLOCK_BYTES, even_ranges
 from keepers.data.blocks.matrices import MatrixBlocks
-from keepers.data.blocks.splitting import even_ranges
 from keepers.data.columns import settled_names
 from keepers.data.formats.h5ad import (
     column_of,

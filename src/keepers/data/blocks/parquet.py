@@ -9,8 +9,7 @@ import numpy as np
 from keepers._protocols import IndexArray
 from keepers.data.blocks.batches import blocks_of_batches
 from keepers.data.blocks.files import FileBlocks, Rows
-from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once
-from keepers.data.blocks.splitting import shares
+from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once, shares
 from keepers.data.formats.arrow_columns import ArrowColumns, import_pyarrow
 from keepers.data.read_errors import reading
 from keepers.data.request import ReadRequest

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from keepers.data.blocks.files import GrowingMatrix
 from keepers.data.formats.arrow_columns import ArrowColumns, import_pyarrow
 from keepers.data.formats.arrow_sizes import is_ipc_file, refuse_bombs
-from keepers.data.growing import GrowingMatrix
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.values import as_labels, as_names
