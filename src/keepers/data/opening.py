@@ -2,30 +2,30 @@
 
 import glob
 import os
-from collections.abc import Callable, Sequence
-from functools import partial
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from keepers.data.blocks.files import (
-    FileBlocks,
-    FileSequence,
-    collect,
-    files_below,
-    in_natural_order,
-)
+from keepers.data.blocks.files import FileBlocks, FileSequence
 from keepers.data.catalogue import catalogue, entry_named, find, load, names, refuse_wrong_checksum
-from keepers.data.columns import Matrix, refuse_empty_columns, to_table
-from keepers.data.formats.registry import HDF5, block_suffixes, format_of, known_format
+from keepers.data.columns import Matrix, to_table
+from keepers.data.formats.registry import (
+    block_format,
+    block_suffixes,
+    format_of,
+    has_blocks,
+    open_in_blocks,
+    read_table,
+)
 from keepers.data.limits import SizeLimit
-from keepers.data.read_errors import reading
 from keepers.data.replacing import leads_to_itself
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.values import as_labels
-from keepers.data.wording import closest, listed, unknown_suffix
-from keepers.exceptions import DataError, ParameterError, shortened
+from keepers.data.wording import closest, listed
+from keepers.exceptions import DataError, shortened
 
 
 def open_table(
@@ -88,7 +88,7 @@ def open_table(
     )
     path = Path(source)
     if os.path.isfile(path):  # unlike Path.is_file, False for any name that cannot be one
-        return _read_file(path, request)
+        return read_table(path, request)
     name = str(source)
     if name.casefold() in names():
         return _with_roles(_load_bundled(name.casefold()), request)
@@ -115,7 +115,7 @@ def load_catalogued(name: str, *, verify: bool = True) -> LabelledTable:
     entry, path = entry_named(name), find(name)
     if verify:
         refuse_wrong_checksum(entry, path)
-    table = _read_file(path, ReadRequest(whole=True))
+    table = read_table(path, ReadRequest(whole=True))
     return LabelledTable(table.X, table.feature_names, None, table.labels, entry.name)
 
 
@@ -132,23 +132,6 @@ def _with_roles(table: LabelledTable, request: ReadRequest) -> LabelledTable:
     return to_table(stored, roles, table.name)
 
 
-def _read_file(path: Path, request: ReadRequest) -> LabelledTable:
-    file_format = known_format(path)
-    if request.dataset is not None and file_format.title != HDF5:
-        raise ParameterError(
-            f"dataset= names an array in an HDF5 file; {path} is {file_format.title}. Leave it out."
-        )
-    with reading(path, file_format.title):
-        if file_format.read_whole is not None:
-            table = file_format.read_whole(path, request)
-        else:
-            assert file_format.open_blocks is not None
-            blocks = file_format.open_blocks(path, request)
-            table = collect(blocks, request.limit, file_format.name_of(path))
-        refuse_empty_columns(table)
-        return table
-
-
 def _unknown(name: str, path: Path) -> str:
     known = [*names(), *(entry.name for entry in catalogue())]
     shown = shortened(name)
@@ -158,20 +141,13 @@ def _unknown(name: str, path: Path) -> str:
         return f"{shown} is a symbolic link that leads back to itself. Name another file."
     if path.suffix or len(path.parts) > 1:
         return (
-            f"There is no file {shown}.{closest(path.name, _files_beside(path))} Give a file that "
+            f"There is no file {shown}.{_nearest_file(path)} Give a file that "
             f"exists, or one of the known data sets: {', '.join(known)}."
         )
     return (
         f"{shown} is neither a file nor a known data set.{closest(name, known)} Known: "
         f"{', '.join(known)}."
     )
-
-
-def _files_beside(path: Path) -> list[str]:
-    try:
-        return os.listdir(path.parent)
-    except (OSError, ValueError):
-        return []
 
 
 # Blocks come one at a time, so the size of the whole is no concern.
@@ -234,48 +210,21 @@ def open_blocks(
     (5, ['x0', 'x2'])
     """
     request = ReadRequest(labels, identifier, tuple(drop), _ANY_SIZE, dataset, header)
-    open_one = partial(_open_file, request=request)
     if not isinstance(source, (str, os.PathLike)):
-        files = _all_there([_absolute(path) for path in source])
-        return _sequence("the list of files", files, open_one)
-    if os.path.isfile(source):
-        return open_one(_absolute(source))
-    if os.path.isdir(source):
+        files, name = _all_there([_absolute(path) for path in source]), "the list of files"
+    elif os.path.isfile(source):
+        return open_in_blocks(_absolute(source), request)
+    elif os.path.isdir(source):
         folder = _absolute(source)
         files = _of_one_format(_recognised(files_below(folder), str(folder)), str(folder))
-        return _sequence(folder.name, files, open_one, below=folder)
-    if glob.has_magic(os.fspath(source)):
-        return _sequence(str(source), _matching(str(source)), open_one)
-    raise DataError(_absent(Path(source)))
-
-
-def _open_file(path: Path, request: ReadRequest) -> FileBlocks:
-    file_format = format_of(path)
-    if file_format is None or file_format.open_blocks is None:
-        raise DataError(_unreadable(path))
-    if request.dataset is not None and file_format.title != HDF5:
-        raise ParameterError(
-            f"dataset= names an array in an HDF5 file; {path} is {file_format.title}. Leave it out."
-        )
-    return file_format.open_blocks(path, request)
-
-
-def _in_blocks(path: Path) -> bool:
-    """Whether the file has a format that can be read in blocks."""
-    file_format = format_of(path)
-    return file_format is not None and file_format.open_blocks is not None
-
-
-def _sequence(
-    name: str,
-    paths: Sequence[Path],
-    open_one: Callable[[Path], FileBlocks],
-    below: Path | None = None,
-) -> FileSequence:
-    members = [open_one(path) for path in paths]
-    if below is not None:
-        members = [member.called(member.path.relative_to(below).as_posix()) for member in members]
-    return FileSequence(name, members)
+        members = [open_in_blocks(path, request) for path in files]
+        named = [member.called(member.path.relative_to(folder).as_posix()) for member in members]
+        return FileSequence(folder.name, named)
+    elif glob.has_magic(os.fspath(source)):
+        files, name = _matching(str(source)), str(source)
+    else:
+        raise DataError(_absent(Path(source)))
+    return FileSequence(name, [open_in_blocks(path, request) for path in files])
 
 
 def _all_there(paths: list[Path]) -> list[Path]:
@@ -284,14 +233,13 @@ def _all_there(paths: list[Path]) -> list[Path]:
     for path in paths:
         if not os.path.isfile(path):
             raise DataError(_absent(path))
-        if not _in_blocks(path):
-            raise DataError(_unreadable(path))
+        block_format(path)
     return _of_one_format(paths, "the list")
 
 
 def _recognised(paths: Sequence[Path], where: str) -> list[Path]:
     """The files whose suffix tells a format that is read in blocks; there may be others."""
-    known = [path for path in paths if _in_blocks(path)]
+    known = [path for path in paths if has_blocks(path)]
     if not known:
         found = listed([path.name for path in paths]) or "nothing"
         raise DataError(
@@ -334,30 +282,45 @@ def _matching(pattern: str) -> list[Path]:
     return _of_one_format(_recognised(paths, where), where)
 
 
+def files_below(folder: Path) -> list[Path]:
+    """All files in a folder and below it, but hidden ones and those whose names begin with "_"."""
+    found = [
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    ]
+    return in_natural_order(found)
+
+
+def in_natural_order(paths: Sequence[Path]) -> list[Path]:
+    """Sorted by name, numbers in names by their value: part-2 before part-10."""
+    return sorted(paths, key=lambda path: [_by_value(part) for part in path.parts])
+
+
+def _by_value(name: str) -> tuple[list[str | int], str]:
+    pieces = re.split(r"([0-9]+)", name.casefold())
+    return [int(piece) if at % 2 else piece for at, piece in enumerate(pieces)], name
+
+
 def _absolute(path: str | os.PathLike[str]) -> Path:
     """Absolute, since another process may work in another folder."""
     return Path(os.path.abspath(path))
 
 
-def _unreadable(path: Path) -> str:
-    whole = format_of(path)
-    if whole is not None:
-        return (
-            f"{path} cannot be read in blocks: {whole.title} files are read whole only "
-            f"(open_table). Convert it to one of {', '.join(block_suffixes())}."
-        )
-    return f"{path}: {unknown_suffix(path.name, block_suffixes())}"
-
-
 def _absent(path: Path) -> str:
-    try:
-        beside = os.listdir(path.parent)
-    except (OSError, ValueError):
-        beside = []
     what = "is a folder" if os.path.isdir(path) else "is not there"
     if leads_to_itself(path):
-        what, beside = "is a symbolic link that leads back to itself", []
+        what = "is a symbolic link that leads back to itself"
     return (
         f"A table in blocks is read from a file, a folder, a pattern or a list of files; {path} "
-        f"{what}.{closest(path.name, beside)}"
+        f"{what}.{_nearest_file(path)}"
     )
+
+
+def _nearest_file(path: Path) -> str:
+    """' Did you mean ...?' for a file in the same folder, or nothing."""
+    try:
+        return closest(path.name, [name for name in os.listdir(path.parent) if name != path.name])
+    except (OSError, ValueError):
+        return ""

@@ -1,7 +1,6 @@
 """Tables in one file or in many, read in blocks of rows or collected into memory."""
 
 import copy
-import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from keepers._protocols import IndexArray, RowBlock
 from keepers.data.blocks.local import LocalBlocks, shares
@@ -19,6 +18,9 @@ from keepers.data.table import LabelledTable
 from keepers.data.values import as_labels, as_names
 from keepers.data.wording import listed
 from keepers.exceptions import DataError
+
+_FIRST_ROWS = 64
+_GROWTH = 1.2  # a larger factor would touch memory that the last rows never fill
 
 
 class Rows(NamedTuple):
@@ -110,34 +112,32 @@ class FileBlocks(LocalBlocks):
 
     def called(self, name: str) -> Self:
         """The same table by another name in messages."""
-        other = copy.copy(self)
-        other.name = name
-        return other
+        return self._with(name=name)
 
     def in_precision(self, dtype: np.dtype[Any]) -> Self:
         """The same table with values of another kind."""
-        other = copy.copy(self)
-        other.dtype = dtype
-        return other
+        return self._with(dtype=dtype)
+
+    def of_rows(self, rows: range) -> Self:
+        """Some consecutive rows of the same table, counted as in the file."""
+        return self._with(rows=rows, n_samples=len(rows), n_stored=len(rows) * self.n_features)
 
     def sharing_with(self, other: "FileBlocks") -> Self:
         """The same table; what equals the other's is the other's.
 
         Thousands of files are then sent to a worker with the names of their columns once.
         """
-        twin = copy.copy(self)
-        if np.array_equal(self.feature_names, other.feature_names):
-            twin.feature_names = other.feature_names
-        if self._layout == other._layout:
-            twin._layout = other._layout
-        return twin
+        same_names = np.array_equal(self.feature_names, other.feature_names)
+        return self._with(
+            feature_names=other.feature_names if same_names else self.feature_names,
+            _layout=other._layout if self._layout == other._layout else self._layout,
+        )
 
-    def of_rows(self, rows: range) -> Self:
-        """Some consecutive rows of the same table, counted as in the file."""
-        other = copy.copy(self)
-        other.rows, other.n_samples = rows, len(rows)
-        other.n_stored = len(rows) * self.n_features
-        return other
+    def _with(self, **changes: Any) -> Self:
+        """A copy that differs in some attributes."""
+        twin = copy.copy(self)
+        twin.__dict__.update(changes)
+        return twin
 
 
 def collect(table: FileBlocks, limit: SizeLimit, name: str) -> LabelledTable:
@@ -145,8 +145,7 @@ def collect(table: FileBlocks, limit: SizeLimit, name: str) -> LabelledTable:
 
     Raises `DataError` as soon as they are known to outgrow the limit.
     """
-    growing = GrowingSparse if table.is_sparse else GrowingMatrix
-    X = growing(table.n_features, limit, table.dtype, table.n_samples, table.order)
+    X = GrowingSparse(limit) if table.is_sparse else GrowingMatrix(table, limit)
     labels: list[Any] = []
     sample_names: list[Any] = []
     for block in table.blocks(annotated=True):
@@ -272,55 +271,27 @@ def _summed(counts: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(counts) else None
 
 
-def files_below(folder: Path) -> list[Path]:
-    """All files in a folder and below it, but hidden ones and those whose names begin with "_"."""
-    found = [
-        path
-        for path in folder.rglob("*")
-        if path.is_file()
-        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    ]
-    return in_natural_order(found)
-
-
-def in_natural_order(paths: Sequence[Path]) -> list[Path]:
-    """Sorted by name, numbers in names by their value: part-2 before part-10."""
-    return sorted(paths, key=lambda path: [_by_value(part) for part in path.parts])
-
-
-def _by_value(name: str) -> tuple[list[str | int], str]:
-    pieces = re.split(r"([0-9]+)", name.casefold())
-    return [int(piece) if at % 2 else piece for at, piece in enumerate(pieces)], name
-
-
-_FIRST_ROWS = 64
-_GROWTH = 1.2  # a larger factor would touch memory that the last rows never fill
-
-
 class GrowingMatrix:
-    """Rows are appended; memory is set aside at once if their number is known, else extended."""
+    """Rows of a table are appended; no two copies of the matrix are held.
 
-    def __init__(
-        self,
-        n_columns: int,
-        limit: SizeLimit,
-        dtype: DTypeLike = np.float64,
-        n_rows: int | None = None,
-        order: Literal["C", "F"] = "C",
-    ) -> None:
-        self._limit = limit
+    Memory is set aside at once if the number of rows is known, else extended, in place where the
+    system can.
+    """
+
+    def __init__(self, table: FileBlocks, limit: SizeLimit) -> None:
+        self._limit, self._expected = limit, table.n_samples
         self._rows = 0
-        self._n_rows = n_rows
-        limit.refuse_shape((n_rows or 0, n_columns), np.dtype(dtype).itemsize, "The table")
-        first = _FIRST_ROWS if n_rows is None else n_rows
+        shape = (table.n_samples or 0, table.n_features)
+        limit.refuse_shape(shape, table.dtype.itemsize, "The table")
+        first = (table.n_samples or _FIRST_ROWS, table.n_features)
         # Costs nothing before it is written to.
-        self._values: NDArray[Any] = np.empty((first, n_columns), dtype=dtype, order=order)
+        self._values: NDArray[Any] = np.empty(first, dtype=table.dtype, order=table.order)
 
     def append(self, rows: NDArray[Any]) -> None:
         """Append a block of rows, which may be kept; refuse it if the table outgrows the limit."""
         n_columns = self._values.shape[1]
         end = self._rows + len(rows)
-        if end == len(rows) == self._n_rows:  # one block holds them all
+        if end == len(rows) == self._expected:  # one block holds them all
             self._values, self._rows = rows, end
             return
         self._limit.refuse_shape((end, n_columns), self._values.itemsize, "The table")
@@ -341,14 +312,7 @@ class GrowingMatrix:
 class GrowingSparse:
     """CSR rows are appended."""
 
-    def __init__(
-        self,
-        n_columns: int,
-        limit: SizeLimit,
-        dtype: DTypeLike = np.float64,
-        n_rows: int | None = None,
-        order: Literal["C", "F"] = "C",
-    ) -> None:
+    def __init__(self, limit: SizeLimit) -> None:
         self._limit, self._n_bytes = limit, 0
         self._blocks: list[Any] = []
 
@@ -360,6 +324,5 @@ class GrowingSparse:
 
     def finish(self) -> Any:
         """Return the matrix."""
-        if len(self._blocks) == 1:
-            return self._blocks[0]
-        return sp.vstack(self._blocks, format="csr")
+        one = len(self._blocks) == 1
+        return self._blocks[0] if one else sp.vstack(self._blocks, format="csr")

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from keepers.data.limits import SizeLimit
 
-__all__ = ["WrittenTable"]
-
 
 @dataclass(frozen=True)
 class WrittenTable:

@@ -15,7 +15,6 @@ from keepers.data.columns import Matrix, numbered_names, to_table
 from keepers.data.formats.content import WrittenTable
 from keepers.data.formats.stored_sparse import STORED_PARTS, build_stored
 from keepers.data.limits import refuse_columns, refuse_declared
-from keepers.data.read_errors import reading
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.wording import closest, listed
@@ -233,7 +232,7 @@ class NumpyBlocks(MatrixBlocks):
 
 def open_numpy(path: Path, request: ReadRequest) -> NumpyBlocks:
     """Find shape and kind of numbers; no values are read."""
-    with reading(path, NumpyBlocks.title), path.open("rb") as stream:
+    with path.open("rb") as stream:
         header, offset = _header_of(stream, path)
         return NumpyBlocks(path, header, offset, request)
 

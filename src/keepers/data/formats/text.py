@@ -39,7 +39,6 @@ from keepers.data.formats.text_header import (
     TextStart,
 )
 from keepers.data.limits import SizeLimit
-from keepers.data.read_errors import reading
 from keepers.data.request import ReadRequest
 from keepers.data.values import as_labels, as_names
 from keepers.exceptions import DataError, DataWarning, warn_caller
@@ -51,6 +50,7 @@ class TextBlocks(FileBlocks):
     def __init__(
         self, path: Path, title: str, delimiters: tuple[str, ...], request: ReadRequest
     ) -> None:
+        optional("pyarrow", "Text tables")  # said at once, not when blocks are read
         with open_text(path, request.limit) as stream:
             start = TextStart.of(stream, delimiters, request.header)
         plan = plan_columns(start.names, request, index=start.index)
@@ -97,20 +97,12 @@ class TextBlocks(FileBlocks):
 
 def open_csv(path: Path, request: ReadRequest) -> TextBlocks:
     """Read the names of columns; commas, or else semicolons or tabs, separate cells."""
-    return _open_text(path, request, "CSV", CSV_DELIMITERS)
+    return TextBlocks(path, "CSV", CSV_DELIMITERS, request)
 
 
 def open_tsv(path: Path, request: ReadRequest) -> TextBlocks:
     """Read the names of columns; tabs separate cells."""
-    return _open_text(path, request, "TSV", TSV_DELIMITERS)
-
-
-def _open_text(
-    path: Path, request: ReadRequest, title: str, delimiters: tuple[str, ...]
-) -> TextBlocks:
-    with reading(path, title):
-        optional("pyarrow", "Text tables")
-        return TextBlocks(path, title, delimiters, request)
+    return TextBlocks(path, "TSV", TSV_DELIMITERS, request)
 
 
 def _join(pieces: list[tuple[NDArray[Any], CellBlock]], plan: ColumnPlan) -> Rows:

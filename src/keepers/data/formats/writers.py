@@ -10,14 +10,6 @@ from keepers.data.formats.compression import open_compressing
 from keepers.data.formats.content import WrittenTable
 from keepers.exceptions import MissingDependencyError, ParameterError, shortened
 
-__all__ = [
-    "write_feather",
-    "write_h5ad",
-    "write_mtx",
-    "write_parquet",
-    "write_svmlight",
-]
-
 
 def write_parquet(path: Path, table: WrittenTable, name: str) -> None:
     """Write sample names, labels and features as columns."""
