@@ -17,14 +17,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from keepers.data.blocks.arrow_ipc import open_arrow
 from keepers.data.blocks.files import FileBlocks, collect
 from keepers.data.blocks.h5ad_file import open_h5ad
 from keepers.data.blocks.hdf5_file import open_hdf5_file
-from keepers.data.blocks.parquet import open_parquet
 from keepers.data.columns import refuse_empty_columns
 from keepers.data.formats import writers
-from keepers.data.formats.arrow_files import read_arrow, read_parquet
+from keepers.data.formats.arrow import open_arrow, open_parquet, write_feather, write_parquet
 from keepers.data.formats.compression import with_compressions
 from keepers.data.formats.content import WrittenTable
 from keepers.data.formats.h5ad import read_h5ad
@@ -65,8 +63,8 @@ class Format:
 FORMATS = (
     Format("CSV", with_compressions(".csv"), open_csv, write=write_csv),
     Format("TSV", with_compressions(".tsv", ".tab"), open_tsv, write=write_tsv),
-    Format("Parquet", (".parquet", ".pq"), open_parquet, read_parquet, writers.write_parquet),
-    Format("Arrow", (".feather", ".arrow", ".ipc"), open_arrow, read_arrow, writers.write_feather),
+    Format("Parquet", (".parquet", ".pq"), open_parquet, write=write_parquet),
+    Format("Arrow", (".feather", ".arrow", ".ipc"), open_arrow, write=write_feather),
     Format("NumPy array", (".npy",), open_numpy, write=write_npy),
     Format("NumPy archive", (".npz",), read_whole=read_npz, write=write_npz),
     Format("MATLAB", (".mat",), read_whole=read_mat),

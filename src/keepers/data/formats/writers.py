@@ -11,49 +11,6 @@ from keepers.data.formats.content import WrittenTable
 from keepers.exceptions import MissingDependencyError, ParameterError, shortened
 
 
-def write_parquet(path: Path, table: WrittenTable, name: str) -> None:
-    """Write sample names, labels and features as columns."""
-    content = _arrow_table(table)
-    import pyarrow.parquet as pq
-
-    pq.write_table(content, path)
-
-
-def write_feather(path: Path, table: WrittenTable, name: str) -> None:
-    """Write the same columns as an Arrow IPC file."""
-    content = _arrow_table(table)
-    import pyarrow as pa
-
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
-    with (
-        pa.OSFile(str(path), "wb") as sink,
-        pa.ipc.new_file(sink, content.schema, options=options) as writer,
-    ):
-        writer.write_table(content)
-
-
-def _arrow_table(table: WrittenTable) -> Any:
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise MissingDependencyError(
-            'Parquet and Arrow files need pyarrow: pip install "keepers[io]".'
-        ) from error
-    columns: dict[str, Any] = {}
-    if table.sample_names is not None:
-        columns[table.identifier_name] = pa.array(table.sample_names, pa.string())
-    if table.labels is not None:
-        columns[table.label_name] = (
-            pa.array(table.labels)
-            if table.has_numeric_labels
-            else pa.array(table.text_labels(), pa.string())
-        )
-    X = np.asfortranarray(table.dense())  # so that columns are handed over as they lie
-    for at, feature in enumerate(table.feature_names):
-        columns[feature] = pa.array(X[:, at])
-    return pa.table(columns)
-
-
 def write_mtx(path: Path, table: WrittenTable, name: str) -> None:
     """Write the values alone; sparse as coordinates, dense column by column.
 
