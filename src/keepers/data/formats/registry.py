@@ -29,9 +29,9 @@ from keepers.data.formats.content import WrittenTable
 from keepers.data.formats.h5ad import read_h5ad
 from keepers.data.formats.hdf5_tables import read_hdf5
 from keepers.data.formats.matlab import read_mat
-from keepers.data.formats.matrix_market import read_mtx
+from keepers.data.formats.matrix_market import read_mtx, write_mtx
 from keepers.data.formats.numpy_files import read_npz
-from keepers.data.formats.svmlight import read_svmlight
+from keepers.data.formats.svmlight import read_svmlight, write_svmlight
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.wording import unknown_suffix
@@ -67,14 +67,12 @@ FORMATS = (
     Format("NumPy array", (".npy",), open_numpy, write=writers.write_npy),
     Format("NumPy archive", (".npz",), read_whole=read_npz, write=writers.write_npz),
     Format("MATLAB", (".mat",), read_whole=read_mat),
-    Format(
-        "Matrix Market", with_compressions(".mtx"), read_whole=read_mtx, write=writers.write_mtx
-    ),
+    Format("Matrix Market", with_compressions(".mtx"), read_whole=read_mtx, write=write_mtx),
     Format(
         "svmlight",
         with_compressions(".svm", ".libsvm", ".svmlight"),
         read_whole=read_svmlight,
-        write=writers.write_svmlight,
+        write=write_svmlight,
     ),
     Format("AnnData", (".h5ad",), open_h5ad, read_h5ad, writers.write_h5ad),
     Format(HDF5, (".h5", ".hdf5"), open_hdf5_file, read_hdf5),

@@ -4,18 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from keepers.data.formats.compression import open_compressing
 from keepers.data.formats.content import WrittenTable
 from keepers.exceptions import MissingDependencyError, ParameterError, shortened
 
 __all__ = [
     "write_h5ad",
-    "write_mtx",
     "write_npy",
     "write_npz",
-    "write_svmlight",
 ]
 
 
@@ -41,52 +37,6 @@ def write_npz(path: Path, table: WrittenTable, name: str) -> None:
         arrays["y"] = table.labels if numeric else np.array(table.text_labels(), dtype=str)
     with path.open("wb") as stream:
         np.savez_compressed(stream, **arrays)
-
-
-def write_mtx(path: Path, table: WrittenTable, name: str) -> None:
-    """Write the values alone; sparse as coordinates, dense column by column.
-
-    Not through scipy: where its writer's stream fails, the whole process is aborted.
-    """
-    layout = "coordinate" if table.is_sparse else "array"
-    size = [*table.X.shape, table.X.nnz] if table.is_sparse else [*table.X.shape]
-    with open_compressing(path, name) as stream:
-        stream.write(f"%%MatrixMarket matrix {layout} real general\n".encode())
-        stream.write((" ".join(map(str, size)) + "\n").encode())
-        for at in range(table.X.shape[0 if table.is_sparse else 1]):
-            if table.is_sparse:
-                columns, values = _row(table.X, at)
-                cells = zip(columns, values, strict=True)
-                lines = [f"{at + 1} {column + 1} {float(value)!r}\n" for column, value in cells]
-            else:
-                lines = [f"{float(value)!r}\n" for value in table.X[:, at].tolist()]
-            stream.write("".join(lines).encode())
-
-
-def _row(X: Any, at: int) -> tuple[list[int], list[float]]:
-    """Columns and values of the entries of a CSR row."""
-    entries = slice(X.indptr[at], X.indptr[at + 1])
-    return X.indices[entries].tolist(), X.data[entries].tolist()
-
-
-def write_svmlight(path: Path, table: WrittenTable, name: str) -> None:
-    """Write labels (0 where there are none) and the entries that are not zero, counted from 1."""
-    if table.labels is not None and not table.has_numeric_labels:
-        raise ParameterError(
-            "svmlight holds numeric labels; these are text. Encode them as numbers, or choose "
-            "another format."
-        )
-    X = sp.csr_matrix(table.X)
-    labels = np.zeros(X.shape[0], dtype=int) if table.labels is None else table.labels
-    with open_compressing(path, name) as stream:
-        for at, label in enumerate((1 * labels).tolist()):  # truth values as 0 and 1
-            columns, values = _row(X, at)
-            if at == 0 and X.shape[1] - 1 not in columns:
-                # The last column must be named once, or a reader finds fewer columns.
-                columns, values = [*columns, X.shape[1] - 1], [*values, 0.0]
-            cells = sorted(zip(columns, values, strict=True))
-            entries = " ".join(f"{column + 1}:{value!r}" for column, value in cells)
-            stream.write(f"{label!r} {entries}\n".encode("ascii"))
 
 
 def write_h5ad(path: Path, table: WrittenTable, name: str) -> None:
