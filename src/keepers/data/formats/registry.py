@@ -18,16 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keepers.data.blocks.files import FileBlocks
-from keepers.data.blocks.h5ad_file import open_h5ad
-from keepers.data.blocks.hdf5_file import open_hdf5_file
 from keepers.data.blocks.numpy_file import open_numpy
 from keepers.data.blocks.text import open_csv, open_tsv
 from keepers.data.formats import delimited_writing, writers
 from keepers.data.formats.arrow import open_arrow, open_parquet, write_feather, write_parquet
 from keepers.data.formats.compression import with_compressions
 from keepers.data.formats.content import WrittenTable
-from keepers.data.formats.h5ad import read_h5ad
-from keepers.data.formats.hdf5_tables import read_hdf5
+from keepers.data.formats.h5ad import open_h5ad, write_h5ad
+from keepers.data.formats.hdf5 import open_hdf5_file
 from keepers.data.formats.matlab import read_mat
 from keepers.data.formats.matrix_market import read_mtx, write_mtx
 from keepers.data.formats.numpy_files import read_npz
@@ -74,8 +72,8 @@ FORMATS = (
         read_whole=read_svmlight,
         write=write_svmlight,
     ),
-    Format("AnnData", (".h5ad",), open_h5ad, read_h5ad, writers.write_h5ad),
-    Format(HDF5, (".h5", ".hdf5"), open_hdf5_file, read_hdf5),
+    Format("AnnData", (".h5ad",), open_h5ad, write=write_h5ad),
+    Format(HDF5, (".h5", ".hdf5"), open_hdf5_file),
 )
 
 
