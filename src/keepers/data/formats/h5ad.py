@@ -133,9 +133,9 @@ class SparseCellBlocks(_Annotated, MatrixBlocks):
 
     def _blocks_of(self, parts: dict[str, Any]) -> Iterator[Any]:
         if self._request.whole:
-            stored = [read_dataset(parts[name], self._request) for name in _PARTS]
+            data, indices, starts = (read_dataset(parts[name], self._request) for name in _PARTS)
             shape = (len(self._here), self._width)
-            yield build_compressed(*stored, shape, by_rows=self._by_rows, what="X")
+            yield build_compressed(data, indices, starts, shape, by_rows=self._by_rows, what="X")
             return
         self._prove(parts)
         entry_bytes = parts["data"].dtype.itemsize + parts["indices"].dtype.itemsize
