@@ -18,12 +18,11 @@ from keepers.cli.console import waiting
 from keepers.cli.fitting import showing_steps
 from keepers.cli.output import KeptFeature
 from keepers.cli.selecting import Selection
-from keepers.data.blocks.arrays import ArrayBlocks
+from keepers.data.blocks.as_blocks import ArrayBlocks
 from keepers.data.blocks.local import LocalBlocks
-from keepers.data.blocks.opening import open_blocks
 from keepers.data.dask_blocks import DaskBlocks
 from keepers.data.dask_cluster import dask_client
-from keepers.data.opening import open_table
+from keepers.data.opening import open_blocks, open_table
 from keepers.exceptions import ParameterError
 
 __all__ = ["BlockRequest", "select_in_blocks"]

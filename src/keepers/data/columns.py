@@ -15,17 +15,6 @@ from keepers.data.values import as_floats, as_labels, as_matrix, as_names
 from keepers.data.wording import closest, listed
 from keepers.exceptions import DataError, shortened
 
-__all__ = [
-    "ColumnPlan",
-    "Matrix",
-    "numbered_names",
-    "plan_columns",
-    "refuse_empty_columns",
-    "refuse_text",
-    "settled_names",
-    "to_table",
-]
-
 _ROWS_AT_A_TIME = 64
 
 

@@ -23,8 +23,6 @@ from keepers.data.limits import LARGEST_EXACT_INTEGER, refuse_columns
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, shortened
 
-__all__ = ["DaskBlocks", "is_dask", "selected_columns"]
-
 # Sums of d x d entries make a merge of many expensive to hold, one of few a long chain.
 FAN_IN = 8
 REAL = "biuf"

@@ -22,8 +22,6 @@ from keepers.exceptions import (
     shortened,
 )
 
-__all__ = ["compute", "dask_client", "delayed"]
-
 SECONDS_TO_ANSWER = 10
 SECONDS_TO_START = 60
 SECONDS_WITHOUT_WORKERS = 30

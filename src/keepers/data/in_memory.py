@@ -20,8 +20,6 @@ from keepers.data.limits import LARGEST_EXACT_INTEGER
 from keepers.data.wording import listed
 from keepers.exceptions import DataError
 
-__all__ = ["canonical_sparse", "describe_missing", "flat_name", "numeric_input"]
-
 # Starts of the names that pandas, polars and pyarrow give to the types of numeric columns.
 _NUMERIC_NAMES = ("int", "uint", "float", "double", "halffloat", "bool", "decimal", "null")
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)

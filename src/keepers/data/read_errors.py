@@ -8,8 +8,6 @@ from pathlib import Path
 from keepers.data.wording import first_line
 from keepers.exceptions import DataError, KeepersError
 
-__all__ = ["Progress", "reading"]
-
 
 @dataclass
 class Progress:

@@ -4,8 +4,6 @@ from dataclasses import dataclass, field
 
 from keepers.data.limits import SizeLimit
 
-__all__ = ["ReadRequest"]
-
 
 @dataclass(frozen=True)
 class ReadRequest:

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, shortened
 
-__all__ = ["LabelledTable"]
-
 Names = NDArray[np.object_]
 
 

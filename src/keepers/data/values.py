@@ -12,15 +12,6 @@ from keepers.data.limits import LARGEST_EXACT_INTEGER, refuse_columns, refuse_ho
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, shortened
 
-__all__ = [
-    "as_floats",
-    "as_labels",
-    "as_matrix",
-    "as_names",
-    "as_values",
-    "refuse_rounded_integers",
-]
-
 Names = Sequence[str] | NDArray[np.object_]
 
 

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Sequence
 
 from keepers.exceptions import shortened
 
-__all__ = ["closest", "first_line", "listed", "readable_size", "unknown_suffix"]
-
 _SHOWN = 5
 _LONGEST_ITEM = 120
 _LONGEST_COMPARED = 200

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from keepers.data.formats.delimited_writing import text_line
+from keepers.data.formats.text import text_line
 from keepers.evaluation.atomic import write_bytes, write_text
 from keepers.evaluation.claims import Claim, Evidence
 from keepers.evaluation.cost import Slope, TimingRow

@@ -7,9 +7,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import RowBlock
-from keepers.data.blocks.arrays import ArrayBlocks
-from keepers.data.blocks.as_blocks import as_blocks
-from keepers.data.blocks.named_columns import column_labels, in_order, refuse_repeated
+from keepers.data.blocks.as_blocks import (
+    ArrayBlocks,
+    as_blocks,
+    column_labels,
+    in_order,
+    refuse_repeated,
+)
 from keepers.data.dask_blocks import is_dask, selected_columns
 from keepers.data.wording import readable_size
 from keepers.exceptions import DataError, ParameterError, shortened

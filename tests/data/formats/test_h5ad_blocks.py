@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from keepers.data import open_table
-from keepers.data.blocks.opening import open_blocks
+from keepers.data import open_blocks, open_table
 from keepers.data.formats import h5ad, hdf5
 from keepers.exceptions import DataError
 

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from keepers.data.blocks.opening import open_blocks
+from keepers.data import open_blocks
 from keepers.data.formats import hdf5
 from keepers.exceptions import DataError
 

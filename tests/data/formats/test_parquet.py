@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from keepers.data import open_table
-from keepers.data.blocks.opening import open_blocks
+from keepers.data import open_blocks, open_table
 from keepers.data.formats import arrow
 from keepers.exceptions import DataError
 

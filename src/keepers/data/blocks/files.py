@@ -1,5 +1,4 @@
-"""What tables in files have in common: where their rows stand, and what is said of damage."""
-# What a format provides is told in keepers.data.formats.registry.
+"""Tables in one file or in many, read in blocks of rows or collected into memory."""
 
 import copy
 from abc import abstractmethod
@@ -8,18 +7,20 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers._protocols import IndexArray, RowBlock
-from keepers.data.blocks.local import LocalBlocks
-from keepers.data.growing import GrowingMatrix, GrowingSparse
+from keepers.data.blocks.local import LocalBlocks, shares
 from keepers.data.limits import SizeLimit
 from keepers.data.read_errors import reading
 from keepers.data.table import LabelledTable
 from keepers.data.values import as_labels, as_names
+from keepers.data.wording import listed
 from keepers.exceptions import DataError
 
-__all__ = ["FileBlocks", "Rows", "collect"]
+_FIRST_ROWS = 64
+_GROWTH = 1.2  # a larger factor would touch memory that the last rows never fill
 
 
 class Rows(NamedTuple):
@@ -111,34 +112,32 @@ class FileBlocks(LocalBlocks):
 
     def called(self, name: str) -> Self:
         """The same table by another name in messages."""
-        other = copy.copy(self)
-        other.name = name
-        return other
+        return self._with(name=name)
 
     def in_precision(self, dtype: np.dtype[Any]) -> Self:
         """The same table with values of another kind."""
-        other = copy.copy(self)
-        other.dtype = dtype
-        return other
+        return self._with(dtype=dtype)
+
+    def of_rows(self, rows: range) -> Self:
+        """Some consecutive rows of the same table, counted as in the file."""
+        return self._with(rows=rows, n_samples=len(rows), n_stored=len(rows) * self.n_features)
 
     def sharing_with(self, other: "FileBlocks") -> Self:
         """The same table; what equals the other's is the other's.
 
         Thousands of files are then sent to a worker with the names of their columns once.
         """
-        twin = copy.copy(self)
-        if np.array_equal(self.feature_names, other.feature_names):
-            twin.feature_names = other.feature_names
-        if self._layout == other._layout:
-            twin._layout = other._layout
-        return twin
+        same_names = np.array_equal(self.feature_names, other.feature_names)
+        return self._with(
+            feature_names=other.feature_names if same_names else self.feature_names,
+            _layout=other._layout if self._layout == other._layout else self._layout,
+        )
 
-    def of_rows(self, rows: range) -> Self:
-        """Some consecutive rows of the same table, counted as in the file."""
-        other = copy.copy(self)
-        other.rows, other.n_samples = rows, len(rows)
-        other.n_stored = len(rows) * self.n_features
-        return other
+    def _with(self, **changes: Any) -> Self:
+        """A copy that differs in some attributes."""
+        twin = copy.copy(self)
+        twin.__dict__.update(changes)
+        return twin
 
 
 def collect(table: FileBlocks, limit: SizeLimit, name: str) -> LabelledTable:
@@ -146,8 +145,7 @@ def collect(table: FileBlocks, limit: SizeLimit, name: str) -> LabelledTable:
 
     Raises `DataError` as soon as they are known to outgrow the limit.
     """
-    growing = GrowingSparse if table.is_sparse else GrowingMatrix
-    X = growing(table.n_features, limit, table.dtype, table.n_samples, table.order)
+    X = GrowingSparse(limit) if table.is_sparse else GrowingMatrix(table, limit)
     labels: list[Any] = []
     sample_names: list[Any] = []
     for block in table.blocks(annotated=True):
@@ -166,3 +164,166 @@ def collect(table: FileBlocks, limit: SizeLimit, name: str) -> LabelledTable:
 
 
 _NO_ROWS = "It holds no rows. Leave it out, or write it again with rows."
+
+
+class FileSequence(LocalBlocks):
+    """The rows of several files, one after the other.
+
+    Parameters
+    ----------
+    name : str
+        What the table is called in messages.
+    members : sequence of FileBlocks
+        Tables with the same columns, in any order; the first tells the order of all.
+    """
+
+    def __init__(self, name: str, members: Sequence[FileBlocks]) -> None:
+        first = members[0]
+        self.name = name
+        self.feature_names = first.feature_names
+        self.n_features = first.n_features
+        self.is_sparse = first.is_sparse
+        self.dtype = np.result_type(*(member.dtype for member in members))
+        self._orders = [_order(member, first) for member in members]
+        self._members = [_alike(each, first, self.dtype) for each in members]
+        self.n_samples = _summed([member.n_samples for member in members])
+        self.n_stored = _summed([member.n_stored for member in members])
+
+    def blocks(
+        self, columns: IndexArray | None = None, *, annotated: bool = False
+    ) -> Iterator[RowBlock]:
+        """The rows of each file, block after block, with labels and names if ``annotated``."""
+        for member, order in zip(self._members, self._orders, strict=True):
+            if order is None:
+                yield from member.blocks(columns, annotated=annotated)
+            else:
+                chosen = order if columns is None else order[columns]
+                yield from member.blocks(chosen, annotated=annotated)
+
+    def parts(self, n_parts: int) -> list["FileSequence"]:
+        """The same rows as about ``n_parts`` tables: groups of files, or parts of each file."""
+        weights = [member.n_samples or 1 for member in self._members]
+        if self.n_samples is None:
+            weights = [1] * len(weights)
+        if n_parts <= len(weights):
+            chosen = shares(weights, n_parts)
+            return [self._some(self._members[at.start : at.stop], at.start) for at in chosen]
+        tables: list[FileSequence] = []
+        for at, member in enumerate(self._members):
+            pieces = member.parts(max(1, round(n_parts * weights[at] / sum(weights))))
+            tables.extend(self._some([piece], at) for piece in pieces)
+        return tables
+
+    def _some(self, members: Sequence[FileBlocks], start: int) -> "FileSequence":
+        """Consecutive members, or a piece of one, as a table of their own."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._members = list(members)
+        other._orders = self._orders[start : start + len(members)]
+        other.n_samples = _summed([member.n_samples for member in members])
+        other.n_stored = _summed([member.n_stored for member in members])
+        return other
+
+
+def _order(member: FileBlocks, first: FileBlocks) -> IndexArray | None:
+    """Where the columns of the first file stand in another; None if in the same places."""
+    names, expected = member.feature_names, first.feature_names
+    if len(names) == len(expected) and bool(np.all(names == expected)):
+        return None
+    if set(names) != set(expected):
+        raise DataError(
+            f"All files of a table must have the same feature columns; {first.path} has "
+            f"{len(expected)}, and {member.path} {_difference(names, expected)}. Leave it out, or "
+            "write it again with the columns of the others."
+        )
+    position = {name: at for at, name in enumerate(names)}
+    return np.array([position[name] for name in expected], dtype=np.intp)
+
+
+def _difference(names: NDArray[Any], expected: NDArray[Any]) -> str:
+    """How the columns of a file differ from those of the first."""
+    here, there = set(names), set(expected)
+    told = [
+        f"{what} {listed([repr(name) for name in some])}"
+        for what, some in (
+            ("lacks", [name for name in expected if name not in here]),
+            ("adds", [name for name in names if name not in there]),
+        )
+        if some
+    ]
+    return f"has {len(names)} and {' and '.join(told)}"
+
+
+def _alike(member: FileBlocks, first: FileBlocks, dtype: np.dtype[Any]) -> FileBlocks:
+    """A member that gives blocks of the same kind as all the others."""
+    if member.is_sparse != first.is_sparse:
+        kinds = ["dense", "sparse"]
+        raise DataError(
+            f"All files of a table must be sparse, or none; {member.path} is "
+            f"{kinds[member.is_sparse]} and {first.path} is {kinds[first.is_sparse]}. Write one "
+            "of them again."
+        )
+    return member.in_precision(dtype).sharing_with(first)
+
+
+def _summed(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+class GrowingMatrix:
+    """Rows of a table are appended; no two copies of the matrix are held.
+
+    Memory is set aside at once if the number of rows is known, else extended, in place where the
+    system can.
+    """
+
+    def __init__(self, table: FileBlocks, limit: SizeLimit) -> None:
+        self._limit, self._expected = limit, table.n_samples
+        self._layout = f"{table.order}_CONTIGUOUS"
+        self._rows = 0
+        shape = (table.n_samples or 0, table.n_features)
+        limit.refuse_shape(shape, table.dtype.itemsize, "The table")
+        first = (table.n_samples or _FIRST_ROWS, table.n_features)
+        # Costs nothing before it is written to.
+        self._values: NDArray[Any] = np.empty(first, dtype=table.dtype, order=table.order)
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Append a block of rows, which may be kept; refuse it if the table outgrows the limit."""
+        n_columns = self._values.shape[1]
+        end = self._rows + len(rows)
+        if end == len(rows) == self._expected and rows.flags[self._layout]:  # all in one block
+            self._values, self._rows = rows, end
+            return
+        self._limit.refuse_shape((end, n_columns), self._values.itemsize, "The table")
+        if end > len(self._values):
+            capacity = max(end, int(_GROWTH * len(self._values)))
+            # No other array looks at this memory, so it may move.
+            self._values.resize((capacity, n_columns), refcheck=False)
+        self._values[self._rows : end] = rows
+        self._rows = end
+
+    def finish(self) -> NDArray[Any]:
+        """Return the matrix, cut to the rows that were appended."""
+        if self._rows < len(self._values):
+            self._values.resize((self._rows, self._values.shape[1]), refcheck=False)
+        return self._values
+
+
+class GrowingSparse:
+    """CSR rows are appended."""
+
+    def __init__(self, limit: SizeLimit) -> None:
+        self._limit, self._n_bytes = limit, 0
+        self._blocks: list[Any] = []
+
+    def append(self, rows: Any) -> None:
+        """Append a block of rows; refuse it if the table outgrows the limit."""
+        self._n_bytes += rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes
+        self._limit.refuse_past(self._n_bytes, "The table")
+        self._blocks.append(rows)
+
+    def finish(self) -> Any:
+        """Return the matrix."""
+        one = len(self._blocks) == 1
+        return self._blocks[0] if one else sp.vstack(self._blocks, format="csr")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from keepers._protocols import IndexArray
 from keepers.data.blocks.files import FileBlocks, Rows
-from keepers.data.blocks.splitting import even_ranges
+from keepers.data.blocks.local import even_ranges
 from keepers.data.columns import ColumnPlan, plan_columns
 from keepers.data.request import ReadRequest
 from keepers.data.values import as_labels, as_names, as_values

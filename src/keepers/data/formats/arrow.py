@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from keepers._optional import optional
 from keepers._protocols import IndexArray
 from keepers.data.blocks.files import FileBlocks, Rows
-from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once
-from keepers.data.blocks.splitting import shares
+from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once, shares
 from keepers.data.columns import ColumnPlan, plan_columns, refuse_text, settled_names
 from keepers.data.formats.content import WrittenTable
 from keepers.data.read_errors import reading

@@ -12,14 +12,6 @@ from typing import Any
 from keepers.data.limits import SizeLimit
 from keepers.exceptions import MissingDependencyError
 
-__all__ = [
-    "COMPRESSIONS",
-    "is_compressed",
-    "open_compressing",
-    "open_expanded",
-    "with_compressions",
-]
-
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 _BUFFER = 2**20
 

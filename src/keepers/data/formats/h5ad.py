@@ -9,9 +9,8 @@ import numpy as np
 
 from keepers._optional import optional
 from keepers._protocols import IndexArray
-from keepers.data.blocks.local import BLOCK_BYTES
+from keepers.data.blocks.local import BLOCK_BYTES, even_ranges
 from keepers.data.blocks.matrices import MatrixBlocks
-from keepers.data.blocks.splitting import even_ranges
 from keepers.data.columns import settled_names
 from keepers.data.formats.content import WrittenTable
 from keepers.data.formats.hdf5 import (

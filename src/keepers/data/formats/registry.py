@@ -17,10 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from keepers.data.blocks.files import FileBlocks
-from keepers.data.blocks.numpy_file import open_numpy
-from keepers.data.blocks.text import open_csv, open_tsv
-from keepers.data.formats import delimited_writing, writers
+from keepers.data.blocks.files import FileBlocks, collect
+from keepers.data.columns import refuse_empty_columns
 from keepers.data.formats.arrow import open_arrow, open_parquet, write_feather, write_parquet
 from keepers.data.formats.compression import with_compressions
 from keepers.data.formats.content import WrittenTable
@@ -28,14 +26,16 @@ from keepers.data.formats.h5ad import open_h5ad, write_h5ad
 from keepers.data.formats.hdf5 import open_hdf5_file
 from keepers.data.formats.matlab import read_mat
 from keepers.data.formats.matrix_market import read_mtx, write_mtx
-from keepers.data.formats.numpy_files import read_npz
+from keepers.data.formats.numpy_files import open_numpy, read_npz, write_npy, write_npz
 from keepers.data.formats.svmlight import read_svmlight, write_svmlight
+from keepers.data.formats.text import open_csv, open_tsv, write_csv, write_tsv
+from keepers.data.read_errors import reading
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.wording import unknown_suffix
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, ParameterError
 
-HDF5 = "HDF5"
+_HDF5 = "HDF5"
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class Format:
 
 
 FORMATS = (
-    Format("CSV", with_compressions(".csv"), open_csv, write=delimited_writing.write_csv),
-    Format("TSV", with_compressions(".tsv", ".tab"), open_tsv, write=delimited_writing.write_tsv),
+    Format("CSV", with_compressions(".csv"), open_csv, write=write_csv),
+    Format("TSV", with_compressions(".tsv", ".tab"), open_tsv, write=write_tsv),
     Format("Parquet", (".parquet", ".pq"), open_parquet, write=write_parquet),
     Format("Arrow", (".feather", ".arrow", ".ipc"), open_arrow, write=write_feather),
-    Format("NumPy array", (".npy",), open_numpy, write=writers.write_npy),
-    Format("NumPy archive", (".npz",), read_whole=read_npz, write=writers.write_npz),
+    Format("NumPy array", (".npy",), open_numpy, write=write_npy),
+    Format("NumPy archive", (".npz",), read_whole=read_npz, write=write_npz),
     Format("MATLAB", (".mat",), read_whole=read_mat),
     Format("Matrix Market", with_compressions(".mtx"), read_whole=read_mtx, write=write_mtx),
     Format(
@@ -73,7 +73,7 @@ FORMATS = (
         write=write_svmlight,
     ),
     Format("AnnData", (".h5ad",), open_h5ad, write=write_h5ad),
-    Format(HDF5, (".h5", ".hdf5"), open_hdf5_file),
+    Format(_HDF5, (".h5", ".hdf5"), open_hdf5_file),
 )
 
 
@@ -83,15 +83,56 @@ def format_of(path: Path) -> Format | None:
     return next((known for known in FORMATS if name.endswith(known.suffixes)), None)
 
 
-def known_format(path: Path) -> Format:
-    """The format that the end of a file's name says; an error if it says none."""
-    found = format_of(path)
-    if found is None:
-        known = [suffix for known in FORMATS for suffix in known.suffixes]
-        raise DataError(unknown_suffix(path.name, known))
-    return found
+def has_blocks(path: Path) -> bool:
+    """Whether the end of a file's name says a format that can be read in blocks."""
+    return path.name.casefold().endswith(tuple(block_suffixes()))
 
 
 def block_suffixes() -> list[str]:
     """Suffixes of the files that can be read in blocks."""
     return [suffix for known in FORMATS if known.open_blocks for suffix in known.suffixes]
+
+
+def block_format(path: Path) -> Format:
+    """The format of a file; an error if it is unknown, or cannot be read in blocks."""
+    known = format_of(path)
+    if known is None:
+        raise DataError(f"{path}: {unknown_suffix(path.name, block_suffixes())}")
+    if known.open_blocks is None:
+        raise DataError(
+            f"{path} cannot be read in blocks: {known.title} files are read whole only "
+            f"(open_table). Convert it to one of {', '.join(block_suffixes())}."
+        )
+    return known
+
+
+def open_in_blocks(path: Path, request: ReadRequest) -> FileBlocks:
+    """Open a file to be read in blocks; nothing but names and sizes is read."""
+    known = block_format(path)
+    assert known.open_blocks is not None
+    _refuse_dataset(path, known, request)
+    with reading(path, known.title):
+        return known.open_blocks(path, request)
+
+
+def read_table(path: Path, request: ReadRequest) -> LabelledTable:
+    """Read a whole file: its blocks collected, where it can be read in blocks."""
+    known = format_of(path)
+    if known is None:
+        suffixes = [suffix for known in FORMATS for suffix in known.suffixes]
+        raise DataError(unknown_suffix(path.name, suffixes))
+    _refuse_dataset(path, known, request)
+    with reading(path, known.title):
+        if known.read_whole is not None:
+            table = known.read_whole(path, request)
+        else:
+            table = collect(open_in_blocks(path, request), request.limit, known.name_of(path))
+        refuse_empty_columns(table)
+        return table
+
+
+def _refuse_dataset(path: Path, known: Format, request: ReadRequest) -> None:
+    if request.dataset is not None and known.title != _HDF5:
+        raise ParameterError(
+            f"dataset= names an array in an HDF5 file; {path} is {known.title}. Leave it out."
+        )

@@ -11,8 +11,7 @@ import scipy.sparse as sp
 from keepers.data.columns import Matrix, to_table
 from keepers.data.formats.compression import open_compressing, open_expanded
 from keepers.data.formats.content import WrittenTable, row_entries
-from keepers.data.formats.records import LONGEST_LINE, refuse_long_line
-from keepers.data.formats.words import is_rounded_integer
+from keepers.data.formats.text_cells import LONGEST_LINE, is_rounded_integer, refuse_long_line
 from keepers.data.limits import refuse_columns
 from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable

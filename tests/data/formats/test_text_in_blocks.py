@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 from keepers.data import open_table
-from keepers.data.blocks import text
-from keepers.data.blocks.opening import open_blocks
-from keepers.data.formats import delimited
+from keepers.data.formats import text
+from keepers.data.opening import open_blocks
 from keepers.exceptions import DataError
 
 pytest.importorskip("pyarrow")
@@ -34,7 +33,7 @@ def frame():
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 1000)
     monkeypatch.setattr(text, "rows_at_once", lambda *_: 60)
 
 
@@ -153,7 +152,7 @@ def test_blocks_carry_labels_and_sample_names_if_asked(tmp_path, frame):
     table = open_blocks(path, labels="kind", identifier="who")
     blocks = list(table.blocks(annotated=True))
     assert len(blocks) > 3
-    assert sum((block.labels for block in blocks), []) == list(frame["kind"])
-    assert sum((block.sample_names for block in blocks), []) == list(frame["who"])
+    assert [label for block in blocks for label in block.labels] == list(frame["kind"])
+    assert [name for block in blocks for name in block.sample_names] == list(frame["who"])
     assert all(len(block.labels) == len(block.values) for block in blocks)
     assert {block.labels for block in table.blocks()} == {None}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from keepers.data import open_table
-from keepers.data.blocks import numpy_file
-from keepers.data.blocks.opening import open_blocks
+from keepers.data.formats import numpy_files
+from keepers.data.opening import open_blocks
 from keepers.exceptions import DataError
 
 X = np.random.default_rng(0).normal(size=(100, 6))
@@ -24,7 +24,7 @@ def order(request):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(numpy_file, "rows_at_once", lambda *_: 30)
+    monkeypatch.setattr(numpy_files, "rows_at_once", lambda *_: 30)
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_a_file_cut_while_it_is_read_is_noticed(tmp_path):
 
 
 def test_a_column_of_an_array_can_be_labels_or_sample_names(tmp_path, monkeypatch, order):
-    monkeypatch.setattr(numpy_file, "rows_at_once", lambda *_: 3)
+    monkeypatch.setattr(numpy_files, "rows_at_once", lambda *_: 3)
     X = np.arange(40.0).reshape(10, 4)
     X[:, 1] = np.arange(10) % 2
     np.save(tmp_path / "a.npy", np.asarray(X, order=order))
