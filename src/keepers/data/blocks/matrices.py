@@ -15,9 +15,7 @@ from keepers.data.blocks.local import even_ranges
 from keepers.data.columns import ColumnPlan, plan_columns
 from keepers.data.request import ReadRequest
 from keepers.data.values import as_labels, as_names, as_values
-from keepers.exceptions import DataError
-
-__all__ = ["MatrixBlocks"]
+from keepers.exceptions import DataError, shortened
 
 
 class MatrixBlocks(FileBlocks):
@@ -59,6 +57,7 @@ class MatrixBlocks(FileBlocks):
             path, [names[at] for at in plan.features], none_yet.dtype, range(n_rows), n_stored
         )
         self._layout = (len(names), plan)
+        self._n_file_rows = n_rows
         self._label_name = request.labels or "labels"
 
     @abstractmethod
@@ -74,6 +73,8 @@ class MatrixBlocks(FileBlocks):
         plan: ColumnPlan = self._layout[1]
         roles = [plan.labels, plan.identifier] if annotated else [None, None]
         vectors = self._vectors() if annotated else (None, None)
+        for what, vector in zip(("labels", "sample names"), vectors, strict=True):
+            self._refuse_wrong_length(what, vector)
         beside = [at for at in roles if at is not None]
         start = self._here.start
         for raw in self._raw(self._chosen(columns, beside)):
@@ -88,6 +89,13 @@ class MatrixBlocks(FileBlocks):
             values = as_values(raw, self.name, names).astype(self.dtype, copy=False)
             yield Rows(values, *notes)
             start = stop
+
+    def _refuse_wrong_length(self, what: str, vector: Any) -> None:
+        if vector is not None and len(vector) != self._n_file_rows:
+            raise DataError(
+                f"{what} must have one entry each ({self._n_file_rows}); {shortened(self.name)} "
+                f"has an array of shape {vector.shape}. Check that samples are rows."
+            )
 
     def class_labels(self, pieces: Sequence[Any]) -> NDArray[Any]:
         """The labels of all blocks as classes."""

@@ -1,5 +1,6 @@
 """What a writer is handed."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,3 +43,9 @@ class WrittenTable:
         shape = (int(self.X.shape[0]), int(self.X.shape[1]))
         SizeLimit.of(None).refuse_shape(shape, self.X.dtype.itemsize, "The table as dense columns")
         return np.asarray(self.X.toarray())
+
+
+def row_entries(X: Any, at: int) -> Iterator[tuple[int, float]]:
+    """Column and value of the entries of a CSR row."""
+    entries = slice(X.indptr[at], X.indptr[at + 1])
+    return zip(X.indices[entries].tolist(), X.data[entries].tolist(), strict=True)

@@ -18,19 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keepers.data.blocks.files import FileBlocks, collect
-from keepers.data.blocks.h5ad_file import open_h5ad
-from keepers.data.blocks.hdf5_file import open_hdf5_file
 from keepers.data.columns import refuse_empty_columns
-from keepers.data.formats import writers
 from keepers.data.formats.arrow import open_arrow, open_parquet, write_feather, write_parquet
 from keepers.data.formats.compression import with_compressions
 from keepers.data.formats.content import WrittenTable
-from keepers.data.formats.h5ad import read_h5ad
-from keepers.data.formats.hdf5_tables import read_hdf5
+from keepers.data.formats.h5ad import open_h5ad, write_h5ad
+from keepers.data.formats.hdf5 import open_hdf5_file
 from keepers.data.formats.matlab import read_mat
-from keepers.data.formats.matrix_market import read_mtx
+from keepers.data.formats.matrix_market import read_mtx, write_mtx
 from keepers.data.formats.numpy_files import open_numpy, read_npz, write_npy, write_npz
-from keepers.data.formats.svmlight import read_svmlight
+from keepers.data.formats.svmlight import read_svmlight, write_svmlight
 from keepers.data.formats.text import open_csv, open_tsv, write_csv, write_tsv
 from keepers.data.read_errors import reading
 from keepers.data.request import ReadRequest
@@ -68,17 +65,15 @@ FORMATS = (
     Format("NumPy array", (".npy",), open_numpy, write=write_npy),
     Format("NumPy archive", (".npz",), read_whole=read_npz, write=write_npz),
     Format("MATLAB", (".mat",), read_whole=read_mat),
-    Format(
-        "Matrix Market", with_compressions(".mtx"), read_whole=read_mtx, write=writers.write_mtx
-    ),
+    Format("Matrix Market", with_compressions(".mtx"), read_whole=read_mtx, write=write_mtx),
     Format(
         "svmlight",
         with_compressions(".svm", ".libsvm", ".svmlight"),
         read_whole=read_svmlight,
-        write=writers.write_svmlight,
+        write=write_svmlight,
     ),
-    Format("AnnData", (".h5ad",), open_h5ad, read_h5ad, writers.write_h5ad),
-    Format(_HDF5, (".h5", ".hdf5"), open_hdf5_file, read_hdf5),
+    Format("AnnData", (".h5ad",), open_h5ad, write=write_h5ad),
+    Format(_HDF5, (".h5", ".hdf5"), open_hdf5_file),
 )
 
 
