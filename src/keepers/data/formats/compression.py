@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from keepers._optional import optional
 from keepers.data.limits import SizeLimit
-from keepers.exceptions import MissingDependencyError
 
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 _BUFFER = 2**20
@@ -39,7 +39,7 @@ def open_compressing(path: Path, name: str) -> Iterator[Any]:
     kind = Path(name).suffix.casefold()
     with ExitStack() as stack:
         if kind == ".zst":
-            pa = _pyarrow()
+            pa = optional("pyarrow", ".zst files")
             sink = stack.enter_context(pa.OSFile(str(path), "wb"))
             yield stack.enter_context(pa.CompressedOutputStream(sink, "zstd"))
             return
@@ -62,18 +62,8 @@ def _expander(path: Path) -> Any:
         return bz2.open(path, "rb")
     if kind == ".xz":
         return lzma.open(path, "rb")
-    pa = _pyarrow()
+    pa = optional("pyarrow", ".zst files")
     return pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise MissingDependencyError(
-            '.zst files need pyarrow: pip install "keepers[io]".'
-        ) from error
-    return pa
 
 
 class _Watched(io.RawIOBase):

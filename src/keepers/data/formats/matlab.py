@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from keepers.data.columns import Matrix, to_table
+from keepers.data.columns import Matrix, ReadRequest, to_table
 from keepers.data.formats.hdf5 import HDF5_MAGIC, hard_linked, open_hdf5, read_dataset
 from keepers.data.formats.matlab5 import cell_text, read_variable, used_entries, variables_of
 from keepers.data.formats.stored_sparse import build_compressed
-from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, shortened
