@@ -8,7 +8,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers.data.in_memory import canonical_sparse
-from keepers.data.limits import LARGEST_EXACT_INTEGER, largest_inexact, refuse_columns, refuse_hollow
+from keepers.data.limits import (
+    LARGEST_EXACT_INTEGER,
+    largest_inexact,
+    refuse_columns,
+    refuse_hollow,
+)
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, shortened
 
