@@ -15,9 +15,9 @@ from keepers.data.columns import settled_names
 from keepers.data.formats.content import WrittenTable
 from keepers.data.formats.hdf5 import (
     DatasetBlocks,
-    hard_linked,
     open_hdf5,
     open_hdf5_numbers,
+    own_member,
     read_dataset,
     refuse_short_chunks,
     refuse_unsound,
@@ -48,7 +48,7 @@ def open_h5ad(path: Path, request: ReadRequest) -> "CellBlocks | SparseCellBlock
             raise DataError(
                 f"An AnnData file holds X, obs and var; this one has no {shortened(absent[0])}."
             )
-        obs, var, node = (hard_linked(file, part) for part in ("obs", "var", "X"))
+        obs, var, node = (own_member(file, part) for part in ("obs", "var", "X"))
         for name in (request.labels, request.identifier):
             if name is not None:
                 _refuse_absent(obs, name)
@@ -91,7 +91,7 @@ class _Annotated:
     def _vectors(self) -> tuple[Any, Any]:
         request = self._annotations
         with open_hdf5(self.path) as file:
-            obs = hard_linked(file, "obs")
+            obs = own_member(file, "obs")
             names = _column_of(obs, request.identifier or _index_name(obs), request)
             labels = None if request.labels is None else _column_of(obs, request.labels, request)
         return labels, names
@@ -126,7 +126,7 @@ class SparseCellBlocks(_Annotated, MatrixBlocks):
 
     def _raw(self, chosen: IndexArray | None) -> Iterator[Any]:
         with open_hdf5_numbers(self.path) as file:
-            parts = _checked_parts(hard_linked(file, "X"), self._request, self._by_rows)
+            parts = _checked_parts(own_member(file, "X"), self._request, self._by_rows)
             for rows in self._blocks_of(parts):
                 yield rows if chosen is None else rows[:, chosen]
 
@@ -165,7 +165,7 @@ class SparseCellBlocks(_Annotated, MatrixBlocks):
         """The same rows as ``n_parts`` ranges of them."""
         ranges = even_ranges(self._here, n_parts)
         with reading(self.path, self.title), open_hdf5_numbers(self.path) as file:
-            starts = _checked_parts(hard_linked(file, "X"), self._request, True)["indptr"]
+            starts = _checked_parts(own_member(file, "X"), self._request, True)["indptr"]
             refuse_short_chunks(starts)
             bounds = [int(starts[at]) for at in (*(rows.start for rows in ranges), self._here.stop)]
         if bounds[0] < 0 or bounds != sorted(bounds):
@@ -181,7 +181,7 @@ def _checked_parts(node: Any, request: ReadRequest, by_rows: bool) -> dict[str, 
     if not _is_stored_sparse(node) or _sparse_layout(node)[1] != by_rows:
         raise DataError("It was changed since it was opened. Open it again.")
     n_major = _sparse_layout(node)[0][0 if by_rows else 1]
-    parts = {name: hard_linked(node, name) for name in _PARTS}
+    parts = {name: own_member(node, name) for name in _PARTS}
     for part in parts.values():
         refuse_unsound(part, request.limit)
     shapes = {name: part.shape for name, part in parts.items()}
@@ -234,7 +234,7 @@ def _sparse_layout(node: Any) -> tuple[tuple[int, int], bool]:
     """The shape of a stored sparse matrix, and whether it is stored row by row."""
     shape = node.attrs.get("shape", node.attrs.get("h5sparse_shape"))
     n_rows, n_columns = (int(length) for length in np.asarray(shape).ravel())
-    by_rows = hard_linked(node, "indptr").shape == (n_rows + 1,)
+    by_rows = own_member(node, "indptr").shape == (n_rows + 1,)
     if n_rows == n_columns:
         kind = _text(node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", "")))
         if not kind.startswith(("csr", "csc")):
@@ -289,7 +289,7 @@ def _column_of(frame: Any, name: str, request: ReadRequest) -> Any:
     fields = _fields(frame)
     if fields is not None:
         return _with_categories_of_uns(frame, name, read_dataset(frame, request, name), request)
-    node = hard_linked(frame, name)
+    node = own_member(frame, name)
     if not _is_group(node):
         values = read_dataset(node, request)
         if values.dtype.names is not None:
@@ -300,10 +300,10 @@ def _column_of(frame: Any, name: str, request: ReadRequest) -> Any:
             return _categorical(values, frame[_OLD_CATEGORIES], name, name, request)
         return _with_categories_of_uns(frame, name, values, request)
     if "codes" in node:
-        codes = read_dataset(hard_linked(node, "codes"), request)
+        codes = read_dataset(own_member(node, "codes"), request)
         return _categorical(codes, node, "categories", name, request)
-    values = read_dataset(hard_linked(node, "values"), request)
-    mask = read_dataset(hard_linked(node, "mask"), request).astype(bool)
+    values = read_dataset(own_member(node, "values"), request)
+    mask = read_dataset(own_member(node, "mask"), request).astype(bool)
     if mask.shape != values.shape:
         raise DataError(
             f"Column {shortened(name)} of {shortened(frame.name)} is damaged: its mask does not "
@@ -319,7 +319,7 @@ def _fields(frame: Any) -> list[str] | None:
 
 
 def _categorical(codes: Any, holder: Any, part: str, name: str, request: ReadRequest) -> Any:
-    categories = read_dataset(hard_linked(holder, part), request)
+    categories = read_dataset(own_member(holder, part), request)
     return _categories_by_code(codes, as_names(np.atleast_1d(categories), name), name)
 
 
@@ -342,7 +342,7 @@ def _with_categories_of_uns(frame: Any, name: str, values: Any, request: ReadReq
     uns = frame.parent.get("uns")
     if values.dtype.kind not in "iu" or not _is_group(uns) or key not in uns:
         return values
-    node = hard_linked(uns, key)
+    node = own_member(uns, key)
     if _is_group(node):
         return values
     categories = as_names(np.atleast_1d(read_dataset(node, request)), key)

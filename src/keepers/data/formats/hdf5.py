@@ -109,7 +109,7 @@ def _number_stretches(file: Any) -> list[tuple[int, int]]:
     return found
 
 
-def hard_linked(group: Any, name: str) -> Any:
+def own_member(group: Any, name: str) -> Any:
     """A member that lies in this file; a link into another file is not followed."""
     if not isinstance(group.get(name, getlink=True), _h5py().HardLink):
         raise DataError(
@@ -374,7 +374,7 @@ def member(file: Any, name: str) -> Any:
                 f"There is no array {shortened(name)}.{closest(name, known)} With two dimensions "
                 f"there are {listed([repr(key) for key in known]) or 'none'}."
             )
-        node = hard_linked(node, part)
+        node = own_member(node, part)
     return node
 
 
@@ -391,7 +391,7 @@ def _names_of(node: Any) -> list[str]:
     name = str(node.name).rpartition("/")[2]
     beside = name.removesuffix(_PANDAS_VALUES) + _PANDAS_NAMES
     if name.endswith(_PANDAS_VALUES) and beside in node.parent:
-        names = hard_linked(node.parent, beside)
+        names = own_member(node.parent, beside)
         if getattr(names, "shape", None) == node.shape[1:] and names.dtype.kind == "S":
             refuse_short_chunks(names)
             return [text.decode("utf-8", errors="replace") for text in names[()].tolist()]
