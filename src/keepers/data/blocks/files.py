@@ -280,7 +280,7 @@ class GrowingMatrix:
 
     def __init__(self, table: FileBlocks, limit: SizeLimit) -> None:
         self._limit, self._expected = limit, table.n_samples
-        self._layout = f"{table.order}_CONTIGUOUS"
+        self._order = table.order
         self._rows = 0
         shape = (table.n_samples or 0, table.n_features)
         limit.refuse_shape(shape, table.dtype.itemsize, "The table")
@@ -292,7 +292,7 @@ class GrowingMatrix:
         """Append a block of rows, which may be kept; refuse it if the table outgrows the limit."""
         n_columns = self._values.shape[1]
         end = self._rows + len(rows)
-        if end == len(rows) == self._expected and rows.flags[self._layout]:  # all in one block
+        if end == len(rows) == self._expected and rows.flags[self._order]:  # all in one block
             self._values, self._rows = rows, end
             return
         self._limit.refuse_shape((end, n_columns), self._values.itemsize, "The table")

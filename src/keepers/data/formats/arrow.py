@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from keepers.data.request import ReadRequest
 from keepers.data.values import as_labels, as_names
 from keepers.exceptions import DataError, shortened
 
+Order = Literal["C", "F"]
 _UNNAMED_LEVEL = re.compile(r"__index_level_\d+__")
 _ARROW_FILE, _FEATHER_1 = b"ARROW1", b"FEA1"
 # pyarrow holds a whole row group as stored, unless it is told how much of each column to read at
@@ -63,7 +64,9 @@ class ArrowColumns:
 
 
 def _is_numeric(kind: Any) -> bool:
-    types = _pyarrow("pyarrow.types")
+    # Not through `optional`: asked of every column of a wide table.
+    from pyarrow import types
+
     return bool(
         types.is_integer(kind)
         or types.is_floating(kind)
@@ -75,7 +78,9 @@ def _is_numeric(kind: Any) -> bool:
 
 def _value_type(kind: Any) -> Any:
     """The type of the values, which may be stored once each in a dictionary."""
-    return kind.value_type if _pyarrow("pyarrow.types").is_dictionary(kind) else kind
+    from pyarrow import types
+
+    return kind.value_type if types.is_dictionary(kind) else kind
 
 
 def _index_levels(schema: Any) -> list[int]:
@@ -104,13 +109,12 @@ def _described_index(schema: Any) -> set[str]:
 class ColumnBlocks(FileBlocks):
     """Rows of a columnar file; a format implements ``_batches``."""
 
-    def __init__(
-        self, path: Path, layout: ArrowColumns, n_rows: int, label_name: str | None
-    ) -> None:
+    def __init__(self, path: Path, layout: ArrowColumns, n_rows: int, request: ReadRequest) -> None:
         names = [layout.names[at] for at in layout.plan.features]
         super().__init__(path, names, layout.dtype, range(n_rows))
         self._layout: ArrowColumns = layout
-        self._label_name = str(label_name)
+        self._label_name = str(request.labels)
+        self._whole = request.whole
 
     @abstractmethod
     def _batches(self, positions: Sequence[int]) -> Iterator[Any]:
@@ -123,8 +127,12 @@ class ColumnBlocks(FileBlocks):
         wanted = [*features, *(at for at in roles if at is not None)]
         feature_names = [stored[at] for at in features]
         n_rows = rows_at_once(len(features), self.dtype.itemsize)
+        order: Order = "F"
+        if self._whole:  # wide blocks are put together faster if they are large and lie by rows
+            n_rows = _batch_rows(len(features), self.dtype.itemsize)
+            order = "C" if n_rows < len(features) else "F"
         for pieces in _cut(self._batches(wanted), n_rows):
-            values = [_values(piece, feature_names, self.dtype) for piece in pieces]
+            values = [_values(piece, feature_names, self.dtype, order) for piece in pieces]
             notes = [
                 None
                 if at is None
@@ -133,7 +141,7 @@ class ColumnBlocks(FileBlocks):
                 )
                 for at in roles
             ]
-            yield Rows(_stack(values), *notes)
+            yield Rows(_stack(values, order), *notes)
 
     def class_labels(self, pieces: Sequence[Any]) -> NDArray[Any]:
         """Integers and other numbers stay numbers, everything else becomes text."""
@@ -168,7 +176,7 @@ def _cut(batches: Iterable[Any], n_rows: int) -> Iterator[list[Any]]:
         yield pieces
 
 
-def _values(batch: Any, names: list[str], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _values(batch: Any, names: list[str], dtype: np.dtype[Any], order: Order) -> NDArray[Any]:
     """Rows x columns, copied column by column inside Arrow; a missing value is NaN."""
     pa = _pyarrow()
     if batch.schema.names != names:
@@ -181,7 +189,7 @@ def _values(batch: Any, names: list[str], dtype: np.dtype[Any]) -> NDArray[Any]:
         ]
         batch = pa.RecordBatch.from_arrays(columns, names=names)
     try:
-        tensor = batch.to_tensor(null_to_nan=True, row_major=False)
+        tensor = batch.to_tensor(null_to_nan=True, row_major=order == "C")
     except TypeError:  # pyarrow 16 has no other order to offer
         tensor = batch.to_tensor(null_to_nan=True)
     values: NDArray[Any] = tensor.to_numpy()
@@ -212,11 +220,11 @@ def _cast_exactly(array: Any, target: Any, name: str) -> Any:
         ) from error
 
 
-def _stack(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+def _stack(pieces: list[NDArray[Any]], order: Order) -> NDArray[Any]:
     if len(pieces) == 1:
         return pieces[0]
     n_rows, n_columns = sum(len(piece) for piece in pieces), pieces[0].shape[1]
-    block = np.empty((n_columns, n_rows), dtype=pieces[0].dtype).T
+    block = np.empty((n_rows, n_columns), dtype=pieces[0].dtype, order=order)
     return np.concatenate(pieces, out=block)
 
 
@@ -238,9 +246,9 @@ class ParquetBlocks(ColumnBlocks):
         layout: ArrowColumns,
         group_sizes: list[int],
         largest_group: int,
-        label_name: str | None,
+        request: ReadRequest,
     ) -> None:
-        super().__init__(path, layout, sum(group_sizes), label_name)
+        super().__init__(path, layout, sum(group_sizes), request)
         self._group_sizes = group_sizes
         self._largest_group = largest_group
         self._groups = range(len(group_sizes))
@@ -285,7 +293,7 @@ def open_parquet(path: Path, request: ReadRequest) -> ParquetBlocks:
         shape = (metadata.num_rows, len(layout.plan.features))
         request.limit.refuse_shape(shape, np.dtype(layout.dtype).itemsize, "The table")
         request.limit.refuse_past(sum(sizes), "The table, expanded,")
-        return ParquetBlocks(path, layout, rows, max(sizes, default=0), request.labels)
+        return ParquetBlocks(path, layout, rows, max(sizes, default=0), request)
 
 
 def _open_parquet_file(path: Path, buffer_bytes: int) -> Any:
@@ -312,11 +320,12 @@ class ArrowBlocks(ColumnBlocks):
     title = "Arrow"
 
     def __init__(self, path: Path, layout: ArrowColumns, n_rows: int, request: ReadRequest) -> None:
-        super().__init__(path, layout, n_rows, request.labels)
+        super().__init__(path, layout, n_rows, request)
         self._limit = request.limit
 
     def _batches(self, positions: Sequence[int]) -> Iterator[Any]:
-        with _open_ipc(self.path, positions) as reader:
+        everything = len(positions) == len(self._layout.stored)
+        with _open_ipc(self.path, () if everything else positions) as reader:
             for batch in _record_batches(reader):
                 batch.validate(full=True)  # Arrow trusts offsets in a file, and follows them
                 self._limit.refuse_past(batch.nbytes, "A record batch of the table, expanded,")
