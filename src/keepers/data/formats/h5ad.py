@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,6 +31,7 @@ from keepers.data.values import as_names
 from keepers.data.wording import closest, listed
 from keepers.exceptions import DataError, ParameterError, shortened
 
+_TITLE = "AnnData"
 _USUAL_INDEX = "_index"
 _OLD_CATEGORIES = "__categories"
 _STARTS_AT_ONCE = 2**18
@@ -40,9 +42,9 @@ _UNSOUND = (
 )
 
 
-def open_h5ad(path: Path, request: ReadRequest) -> "CellBlocks | SparseCellBlocks":
+def open_h5ad(path: Path, request: ReadRequest) -> "DatasetBlocks | SparseCellBlocks":
     """Find names, shape and kind of numbers; labels and sample names are columns of obs."""
-    with reading(path, "AnnData"), open_hdf5(path) as file:
+    with reading(path, _TITLE), open_hdf5(path) as file:
         absent = [part for part in ("X", "obs", "var") if part not in file]
         if absent:
             raise DataError(
@@ -54,7 +56,7 @@ def open_h5ad(path: Path, request: ReadRequest) -> "CellBlocks | SparseCellBlock
                 _refuse_absent(obs, name)
         names = settled_names(list(as_names(_column_of(var, _index_name(var), request), "var")))
         columns = replace(request, labels=None, identifier=None)
-        table: CellBlocks | SparseCellBlocks
+        table: DatasetBlocks | SparseCellBlocks
         if _is_stored_sparse(node):
             shape, by_rows = _sparse_layout(node)
             _refuse_other_count(names, shape[1])
@@ -66,9 +68,8 @@ def open_h5ad(path: Path, request: ReadRequest) -> "CellBlocks | SparseCellBlock
                     f"X has two dimensions (samples, features); here it has {node.ndim}."
                 )
             _refuse_other_count(names, node.shape[1])
-            table = CellBlocks(path, node, names, columns)
-        table._annotations = request
-        table._label_name = request.labels or "labels"
+            table = DatasetBlocks(path, node, names, columns, _TITLE)
+        table.annotate(partial(_read_obs, path, request), request.labels)
         return table
 
 
@@ -81,29 +82,19 @@ def _refuse_other_count(names: list[str], n_columns: int) -> None:
         )
 
 
-class _Annotated:
-    """Labels and sample names from obs."""
-
-    title = "AnnData"
-    path: Path
-    _annotations: ReadRequest
-
-    def _vectors(self) -> tuple[Any, Any]:
-        request = self._annotations
-        with open_hdf5(self.path) as file:
-            obs = own_member(file, "obs")
-            names = _column_of(obs, request.identifier or _index_name(obs), request)
-            labels = None if request.labels is None else _column_of(obs, request.labels, request)
-        return labels, names
+def _read_obs(path: Path, request: ReadRequest) -> tuple[Any, Any]:
+    """Labels and sample names."""
+    with open_hdf5(path) as file:
+        obs = own_member(file, "obs")
+        names = _column_of(obs, request.identifier or _index_name(obs), request)
+        labels = None if request.labels is None else _column_of(obs, request.labels, request)
+    return labels, names
 
 
-class CellBlocks(_Annotated, DatasetBlocks):
-    """Rows of a dense X."""
-
-
-class SparseCellBlocks(_Annotated, MatrixBlocks):
+class SparseCellBlocks(MatrixBlocks):
     """Rows of a sparse X, cut out of its stored parts; one block if all rows are wanted."""
 
+    title = _TITLE
     is_sparse = True
     _proven = False
     """Whether the chunks were seen to be whole, which costs as much as reading them."""
