@@ -70,7 +70,7 @@ def canonical_sparse(X: Any) -> Any:
             "Reshape it."
         )
     try:
-        checked = _checked_indices(X)
+        checked = check_indices(X)
     except (ValueError, IndexError, OverflowError) as error:
         raise DataError(
             "The row and column indices of a sparse matrix must lie inside its shape, "
@@ -83,7 +83,11 @@ def canonical_sparse(X: Any) -> Any:
     return checked
 
 
-def _checked_indices(X: Any) -> Any:
+def check_indices(X: Any) -> Any:
+    """A sparse matrix as CSR or CSC, after all its indices were seen to lie inside; else an error.
+
+    The error is one of SciPy's.
+    """
     if X.format == "coo":
         X = type(X)((X.data, (X.row, X.col)), shape=X.shape)  # looks at every index
     elif X.format in ("csr", "csc", "bsr"):
@@ -93,7 +97,7 @@ def _checked_indices(X: Any) -> Any:
         if np.any(np.diff(X.indptr) < 0):  # not looked at where nothing is stored
             raise ValueError("indptr decreases")
     if X.format not in ("csr", "csc"):
-        return _checked_indices(X.tocsr())
+        return check_indices(X.tocsr())
     return X
 
 

@@ -2,7 +2,7 @@
 
 import copy
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -160,6 +160,8 @@ class MatrixBlocks(FileBlocks):
         Stored values, if the matrix is sparse.
     """
 
+    _read_vectors: Callable[[], tuple[Any, Any]] | None = None
+
     def __init__(
         self,
         path: Path,
@@ -187,15 +189,20 @@ class MatrixBlocks(FileBlocks):
     def _raw(self, chosen: IndexArray | None) -> Iterator[Any]:
         """The rows ``rows``, all columns or the ``chosen`` ones of the file, as stored."""
 
-    def _vectors(self) -> tuple[Any, Any]:
-        """Labels and sample names of all rows of the file that are no columns of the matrix."""
-        return None, None
+    def annotate(self, read: Callable[[], tuple[Any, Any]], label_name: str | None) -> None:
+        """Labels and sample names of all rows come from ``read``, not from columns of the matrix.
+
+        Either may be None. ``read`` can be pickled and is called only where they are wanted.
+        """
+        self._read_vectors = read
+        self._label_name = label_name or "labels"
 
     def _read(self, columns: IndexArray | None, annotated: bool) -> Iterator[Rows]:
         names = self.feature_names if columns is None else self.feature_names[columns]
         plan: ColumnPlan = self._layout[1]
         roles = [plan.labels, plan.identifier] if annotated else [None, None]
-        vectors = self._vectors() if annotated else (None, None)
+        read = self._read_vectors if annotated else None
+        vectors = (None, None) if read is None else read()
         for what, vector in zip(("labels", "sample names"), vectors, strict=True):
             self._refuse_wrong_length(what, vector)
         beside = [at for at in roles if at is not None]

@@ -55,17 +55,15 @@ class ArrowColumns:
         levels = _index_levels(schema)
         index = levels[0] if len(levels) == 1 else None
         plan = plan_columns(names, request, index=index, levels=levels)
-        types = schema.types  # made anew at every access: slow in a wide table
-        kinds = {at: _value_type(types[at]) for at in plan.features}
-        refuse_text([names[at] for at, kind in kinds.items() if not _is_numeric(kind)])
+        stored = schema.types  # made anew at every access: slow in a wide table
+        types = _pyarrow("pyarrow.types")
+        kinds = {at: _value_type(stored[at], types) for at in plan.features}
+        refuse_text([names[at] for at, kind in kinds.items() if not _is_numeric(kind, types)])
         single = all(str(kind) in ("float", "halffloat") for kind in kinds.values())
         return cls(list(schema.names), names, plan, np.float32 if single else np.float64)
 
 
-def _is_numeric(kind: Any) -> bool:
-    # Not through `optional`: asked of every column of a wide table.
-    from pyarrow import types
-
+def _is_numeric(kind: Any, types: Any) -> bool:
     return bool(
         types.is_integer(kind)
         or types.is_floating(kind)
@@ -75,10 +73,8 @@ def _is_numeric(kind: Any) -> bool:
     )
 
 
-def _value_type(kind: Any) -> Any:
+def _value_type(kind: Any, types: Any) -> Any:
     """The type of the values, which may be stored once each in a dictionary."""
-    from pyarrow import types
-
     return kind.value_type if types.is_dictionary(kind) else kind
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,9 +15,9 @@ from keepers.data.blocks.local import BLOCK_BYTES, even_ranges
 from keepers.data.columns import ReadRequest, settled_names
 from keepers.data.formats.hdf5 import (
     DatasetBlocks,
-    hard_linked,
     open_hdf5,
     open_hdf5_numbers,
+    own_member,
     read_dataset,
     refuse_short_chunks,
     refuse_unsound,
@@ -28,6 +29,7 @@ from keepers.data.values import as_names
 from keepers.data.wording import closest, listed, reading
 from keepers.exceptions import DataError, ParameterError, shortened
 
+_TITLE = "AnnData"
 _USUAL_INDEX = "_index"
 _OLD_CATEGORIES = "__categories"
 _STARTS_AT_ONCE = 2**18
@@ -38,21 +40,21 @@ _UNSOUND = (
 )
 
 
-def open_h5ad(path: Path, request: ReadRequest) -> "CellBlocks | SparseCellBlocks":
+def open_h5ad(path: Path, request: ReadRequest) -> "DatasetBlocks | SparseCellBlocks":
     """Find names, shape and kind of numbers; labels and sample names are columns of obs."""
-    with reading(path, "AnnData"), open_hdf5(path) as file:
+    with reading(path, _TITLE), open_hdf5(path) as file:
         absent = [part for part in ("X", "obs", "var") if part not in file]
         if absent:
             raise DataError(
                 f"An AnnData file holds X, obs and var; this one has no {shortened(absent[0])}."
             )
-        obs, var, node = (hard_linked(file, part) for part in ("obs", "var", "X"))
+        obs, var, node = (own_member(file, part) for part in ("obs", "var", "X"))
         for name in (request.labels, request.identifier):
             if name is not None:
                 _refuse_absent(obs, name)
         names = settled_names(list(as_names(_column_of(var, _index_name(var), request), "var")))
         columns = replace(request, labels=None, identifier=None)
-        table: CellBlocks | SparseCellBlocks
+        table: DatasetBlocks | SparseCellBlocks
         if _is_stored_sparse(node):
             shape, by_rows = _sparse_layout(node)
             _refuse_other_count(names, shape[1])
@@ -64,9 +66,8 @@ def open_h5ad(path: Path, request: ReadRequest) -> "CellBlocks | SparseCellBlock
                     f"X has two dimensions (samples, features); here it has {node.ndim}."
                 )
             _refuse_other_count(names, node.shape[1])
-            table = CellBlocks(path, node, names, columns)
-        table._annotations = request
-        table._label_name = request.labels or "labels"
+            table = DatasetBlocks(path, node, names, columns, _TITLE)
+        table.annotate(partial(_read_obs, path, request), request.labels)
         return table
 
 
@@ -79,29 +80,19 @@ def _refuse_other_count(names: list[str], n_columns: int) -> None:
         )
 
 
-class _Annotated:
-    """Labels and sample names from obs."""
-
-    title = "AnnData"
-    path: Path
-    _annotations: ReadRequest
-
-    def _vectors(self) -> tuple[Any, Any]:
-        request = self._annotations
-        with open_hdf5(self.path) as file:
-            obs = hard_linked(file, "obs")
-            names = _column_of(obs, request.identifier or _index_name(obs), request)
-            labels = None if request.labels is None else _column_of(obs, request.labels, request)
-        return labels, names
+def _read_obs(path: Path, request: ReadRequest) -> tuple[Any, Any]:
+    """Labels and sample names."""
+    with open_hdf5(path) as file:
+        obs = own_member(file, "obs")
+        names = _column_of(obs, request.identifier or _index_name(obs), request)
+        labels = None if request.labels is None else _column_of(obs, request.labels, request)
+    return labels, names
 
 
-class CellBlocks(_Annotated, DatasetBlocks):
-    """Rows of a dense X."""
-
-
-class SparseCellBlocks(_Annotated, MatrixBlocks):
+class SparseCellBlocks(MatrixBlocks):
     """Rows of a sparse X, cut out of its stored parts; one block if all rows are wanted."""
 
+    title = _TITLE
     is_sparse = True
     _proven = False
     """Whether the chunks were seen to be whole, which costs as much as reading them."""
@@ -124,7 +115,7 @@ class SparseCellBlocks(_Annotated, MatrixBlocks):
 
     def _raw(self, chosen: IndexArray | None) -> Iterator[Any]:
         with open_hdf5_numbers(self.path) as file:
-            parts = _checked_parts(hard_linked(file, "X"), self._request, self._by_rows)
+            parts = _checked_parts(own_member(file, "X"), self._request, self._by_rows)
             for rows in self._blocks_of(parts):
                 yield rows if chosen is None else rows[:, chosen]
 
@@ -163,7 +154,7 @@ class SparseCellBlocks(_Annotated, MatrixBlocks):
         """The same rows as ``n_parts`` ranges of them."""
         ranges = even_ranges(self._here, n_parts)
         with reading(self.path, self.title), open_hdf5_numbers(self.path) as file:
-            starts = _checked_parts(hard_linked(file, "X"), self._request, True)["indptr"]
+            starts = _checked_parts(own_member(file, "X"), self._request, True)["indptr"]
             refuse_short_chunks(starts)
             bounds = [int(starts[at]) for at in (*(rows.start for rows in ranges), self._here.stop)]
         if bounds[0] < 0 or bounds != sorted(bounds):
@@ -179,7 +170,7 @@ def _checked_parts(node: Any, request: ReadRequest, by_rows: bool) -> dict[str, 
     if not _is_stored_sparse(node) or _sparse_layout(node)[1] != by_rows:
         raise DataError("It was changed since it was opened. Open it again.")
     n_major = _sparse_layout(node)[0][0 if by_rows else 1]
-    parts = {name: hard_linked(node, name) for name in _PARTS}
+    parts = {name: own_member(node, name) for name in _PARTS}
     for part in parts.values():
         refuse_unsound(part, request.limit)
     shapes = {name: part.shape for name, part in parts.items()}
@@ -232,7 +223,7 @@ def _sparse_layout(node: Any) -> tuple[tuple[int, int], bool]:
     """The shape of a stored sparse matrix, and whether it is stored row by row."""
     shape = node.attrs.get("shape", node.attrs.get("h5sparse_shape"))
     n_rows, n_columns = (int(length) for length in np.asarray(shape).ravel())
-    by_rows = hard_linked(node, "indptr").shape == (n_rows + 1,)
+    by_rows = own_member(node, "indptr").shape == (n_rows + 1,)
     if n_rows == n_columns:
         kind = _text(node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", "")))
         if not kind.startswith(("csr", "csc")):
@@ -287,7 +278,7 @@ def _column_of(frame: Any, name: str, request: ReadRequest) -> Any:
     fields = _fields(frame)
     if fields is not None:
         return _with_categories_of_uns(frame, name, read_dataset(frame, request, name), request)
-    node = hard_linked(frame, name)
+    node = own_member(frame, name)
     if not _is_group(node):
         values = read_dataset(node, request)
         if values.dtype.names is not None:
@@ -298,10 +289,10 @@ def _column_of(frame: Any, name: str, request: ReadRequest) -> Any:
             return _categorical(values, frame[_OLD_CATEGORIES], name, name, request)
         return _with_categories_of_uns(frame, name, values, request)
     if "codes" in node:
-        codes = read_dataset(hard_linked(node, "codes"), request)
+        codes = read_dataset(own_member(node, "codes"), request)
         return _categorical(codes, node, "categories", name, request)
-    values = read_dataset(hard_linked(node, "values"), request)
-    mask = read_dataset(hard_linked(node, "mask"), request).astype(bool)
+    values = read_dataset(own_member(node, "values"), request)
+    mask = read_dataset(own_member(node, "mask"), request).astype(bool)
     if mask.shape != values.shape:
         raise DataError(
             f"Column {shortened(name)} of {shortened(frame.name)} is damaged: its mask does not "
@@ -317,7 +308,7 @@ def _fields(frame: Any) -> list[str] | None:
 
 
 def _categorical(codes: Any, holder: Any, part: str, name: str, request: ReadRequest) -> Any:
-    categories = read_dataset(hard_linked(holder, part), request)
+    categories = read_dataset(own_member(holder, part), request)
     return _categories_by_code(codes, as_names(np.atleast_1d(categories), name), name)
 
 
@@ -340,7 +331,7 @@ def _with_categories_of_uns(frame: Any, name: str, values: Any, request: ReadReq
     uns = frame.parent.get("uns")
     if values.dtype.kind not in "iu" or not _is_group(uns) or key not in uns:
         return values
-    node = hard_linked(uns, key)
+    node = own_member(uns, key)
     if _is_group(node):
         return values
     categories = as_names(np.atleast_1d(read_dataset(node, request)), key)

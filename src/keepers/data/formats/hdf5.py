@@ -8,8 +8,9 @@ or through `refuse_unsound` and `refuse_short_chunks` if it is read in pieces.
 import mmap
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from keepers.data.limits import DEFLATE_RATIO, SizeLimit, refuse_declared
 from keepers.data.wording import closest, listed, reading
 from keepers.exceptions import DataError, shortened
 
+_TITLE = "HDF5"
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _STRING, _COMPOUND = 3, 6  # H5T_STRING, H5T_COMPOUND
 _STORED_TEXT = 16
@@ -107,7 +109,7 @@ def _number_stretches(file: Any) -> list[tuple[int, int]]:
     return found
 
 
-def hard_linked(group: Any, name: str) -> Any:
+def own_member(group: Any, name: str) -> Any:
     """A member that lies in this file; a link into another file is not followed."""
     if not isinstance(group.get(name, getlink=True), _h5py().HardLink):
         raise DataError(
@@ -278,15 +280,15 @@ def _lzf_length(stored: bytes) -> int:
 class DatasetBlocks(MatrixBlocks):
     """Rows of a two-dimensional array in an HDF5 file."""
 
-    title = "HDF5"
     _proven = False
     """Whether the chunks were seen to be whole, which costs as much as reading them."""
-    _beside: tuple[str | None, str | None] = (None, None)
-    """Arrays of labels and of sample names."""
 
-    def __init__(self, path: Path, node: Any, names: list[str], request: ReadRequest) -> None:
+    def __init__(
+        self, path: Path, node: Any, names: list[str], request: ReadRequest, title: str
+    ) -> None:
         n_rows, _ = node.shape
         super().__init__(path, names, request, n_rows, node.dtype)
+        self.title = title
         self._dataset = str(node.name)
         self._request = request
 
@@ -303,23 +305,13 @@ class DatasetBlocks(MatrixBlocks):
                 rows = node[start:stop]
                 yield rows if chosen is None else rows[:, chosen]
 
-    def _vectors(self) -> tuple[Any, Any]:
-        if self._beside == (None, None):
-            return None, None
-        with open_hdf5(self.path) as file:
-            labels, identifier = (
-                None if name is None else read_dataset(member(file, name), self._request)
-                for name in self._beside
-            )
-        return labels, identifier
-
 
 def open_hdf5_file(path: Path, request: ReadRequest) -> DatasetBlocks:
     """Find the array X, or the only matrix, its shape and kind of numbers; no values are read.
 
     Labels are an array (y, labels, label or target if none is named) or a column of the matrix.
     """
-    with reading(path, DatasetBlocks.title), open_hdf5_numbers(path) as file:
+    with reading(path, _TITLE), open_hdf5_numbers(path) as file:
         node = find_matrix(file, request.dataset, request.limit)
         usual = LABEL_ARRAYS if request.labels is None else (request.labels,)
         labels = next((name for name in usual if _is_vector(file, name)), None)
@@ -330,10 +322,20 @@ def open_hdf5_file(path: Path, request: ReadRequest) -> DatasetBlocks:
             labels=request.labels if labels is None else None,
             identifier=named if identifier is None else None,
         )
-        table = DatasetBlocks(path, node, _names_of(node), columns)
-        table._beside = (labels, identifier)
-        table._label_name = request.labels or "labels"
+        table = DatasetBlocks(path, node, _names_of(node), columns, _TITLE)
+        if labels is not None or identifier is not None:
+            table.annotate(
+                partial(_read_vectors, path, (labels, identifier), request), request.labels
+            )
         return table
+
+
+def _read_vectors(path: Path, names: Sequence[str | None], request: ReadRequest) -> tuple[Any, Any]:
+    with open_hdf5(path) as file:
+        labels, identifier = (
+            None if name is None else read_dataset(member(file, name), request) for name in names
+        )
+    return labels, identifier
 
 
 def _bands(rows: range, node: Any) -> Iterator[tuple[int, int]]:
@@ -372,7 +374,7 @@ def member(file: Any, name: str) -> Any:
                 f"There is no array {shortened(name)}.{closest(name, known)} With two dimensions "
                 f"there are {listed([repr(key) for key in known]) or 'none'}."
             )
-        node = hard_linked(node, part)
+        node = own_member(node, part)
     return node
 
 
@@ -389,7 +391,7 @@ def _names_of(node: Any) -> list[str]:
     name = str(node.name).rpartition("/")[2]
     beside = name.removesuffix(_PANDAS_VALUES) + _PANDAS_NAMES
     if name.endswith(_PANDAS_VALUES) and beside in node.parent:
-        names = hard_linked(node.parent, beside)
+        names = own_member(node.parent, beside)
         if getattr(names, "shape", None) == node.shape[1:] and names.dtype.kind == "S":
             refuse_short_chunks(names)
             return [text.decode("utf-8", errors="replace") for text in names[()].tolist()]
