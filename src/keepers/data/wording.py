@@ -1,7 +1,8 @@
 """Pieces of error messages, and errors that name the file that was read."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,11 @@ def closest(name: str, known: Iterable[str]) -> str:
     }
     found = difflib.get_close_matches(name.casefold(), by_folded, n=1)
     return f" Did you mean {shortened(by_folded[found[0]])}?" if found else ""
+
+
+def duplicates(names: Iterable[Hashable]) -> list[str]:
+    """Names that occur more than once, as they are written in a message."""
+    return [repr(name) for name, count in Counter(names).items() if count > 1]
 
 
 def first_line(error: BaseException, width: int = 200) -> str:
