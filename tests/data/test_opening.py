@@ -121,7 +121,7 @@ def test_a_table_past_the_limit_names_the_option_that_lifts_it(people):
 
 @pytest.mark.parametrize("max_bytes", [0, -1, 2.5, True, "8G"])
 def test_a_limit_that_is_no_size_is_refused(people, max_bytes):
-    with pytest.raises(ParameterError, match="whole number of bytes"):
+    with pytest.raises(ParameterError, match="integer >= 1, a number of bytes"):
         open_table(people, max_bytes=max_bytes)
 
 

@@ -2,18 +2,34 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from keepers.data.limits import refuse_columns
-from keepers.data.request import ReadRequest
+from keepers.data.limits import SizeLimit, refuse_columns
 from keepers.data.table import LabelledTable
 from keepers.data.values import as_floats, as_labels, as_matrix, as_names
 from keepers.data.wording import closest, listed
 from keepers.exceptions import DataError, shortened
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """Roles of columns (or of the arrays of an archive), and the limit on size."""
+
+    labels: str | None = None
+    identifier: str | None = None
+    drop: tuple[str, ...] = ()
+    limit: SizeLimit = field(default_factory=lambda: SizeLimit.of(None))
+    dataset: str | None = None
+    """Which array of an HDF5 file holds the values."""
+    header: bool | None = None
+    """Whether the first line of a text table holds names; None: told by what it holds."""
+    whole: bool = False
+    """Whether all rows will be collected: what has no rows to seek may then be one block."""
+
 
 _ROWS_AT_A_TIME = 64
 

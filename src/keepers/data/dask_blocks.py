@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from keepers._protocols import BlockSum, IndexArray, RowBlock, Sum
 from keepers.data.blocks.local import LocalBlocks, refuse_misshapen
 from keepers.data.dask_cluster import compute, delayed
-from keepers.data.limits import LARGEST_EXACT_INTEGER, refuse_columns
+from keepers.data.limits import LARGEST_EXACT_INTEGER, largest_inexact, refuse_columns
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, shortened
 
@@ -331,10 +331,9 @@ def _is_exact(dtype: Any, target: np.dtype[Any]) -> bool:
 def _refuse_inexact(parts: Iterable[Any], origin: str) -> None:
     """Raise for integers that float64 cannot hold."""
     for values in parts:
-        whole = values.dtype.kind in "iu" and values.size > 0
-        if whole and max(int(values.max()), -int(values.min())) > LARGEST_EXACT_INTEGER:
+        if largest_inexact(values) is not None:
             raise DataError(
-                f"Whole numbers must be at most 2**53 in size to be exact in float64; {origin} "
+                f"Integers must be at most 2**53 in size to be exact in float64; {origin} "
                 "holds larger ones. Drop the column if it is an identifier, or subtract an offset "
                 "from it."
             )

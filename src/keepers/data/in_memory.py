@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from keepers.data.limits import LARGEST_EXACT_INTEGER
+from keepers.data.limits import LARGEST_EXACT_INTEGER, largest_inexact
 from keepers.data.wording import listed
 from keepers.exceptions import DataError
 
@@ -250,14 +250,11 @@ def _refuse_inexact_integers(columns: list[_Column]) -> None:
         name = str(column.dtype).lower()
         if not name.startswith(("int64", "uint64", ">i8", ">u8")):
             continue
-        values = np.asarray(column.values())
-        if values.dtype.kind not in "iu" or not values.size:
-            continue
-        largest = max(int(values.max()), -int(values.min()))
-        if largest > LARGEST_EXACT_INTEGER:
+        largest = largest_inexact(np.asarray(column.values()))
+        if largest is not None:
             where = f" (column {column.label})" if column.label else ""
             raise DataError(
-                f"Whole numbers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be "
+                f"Integers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be "
                 f"exact in float64; the largest here is {largest}{where}. Subtract an offset from "
                 "the column, or divide by its unit, before fitting."
             )

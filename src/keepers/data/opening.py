@@ -10,7 +10,7 @@ import numpy as np
 
 from keepers.data.blocks.files import FileBlocks, FileSequence
 from keepers.data.catalogue import catalogue, entry_named, find, load, names, refuse_wrong_checksum
-from keepers.data.columns import Matrix, to_table
+from keepers.data.columns import Matrix, ReadRequest, to_table
 from keepers.data.formats.registry import (
     block_format,
     block_suffixes,
@@ -21,7 +21,6 @@ from keepers.data.formats.registry import (
 )
 from keepers.data.limits import SizeLimit
 from keepers.data.replacing import leads_to_itself
-from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.values import as_labels
 from keepers.data.wording import closest, listed

@@ -14,6 +14,8 @@ from keepers.data.wording import first_line, listed
 from keepers.data.writing import whole_file
 from keepers.exceptions import DataError, shortened
 
+__all__ = ["Recipe", "checksum"]
+
 LAYOUT = 1
 MOST_BYTES = 256 * 2**20
 

@@ -8,7 +8,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers.data.in_memory import canonical_sparse
-from keepers.data.limits import LARGEST_EXACT_INTEGER, refuse_columns, refuse_hollow
+from keepers.data.limits import (
+    LARGEST_EXACT_INTEGER,
+    largest_inexact,
+    refuse_columns,
+    refuse_hollow,
+)
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, shortened
 
@@ -50,8 +55,7 @@ def as_matrix(X: Any, what: str) -> Any:
 
 def as_floats(X: Any, what: str, names: Names | None = None) -> Any:
     """A checked matrix as float32 or float64; ``names`` of its columns are for messages."""
-    if _may_be_inexact(X.dtype):
-        _refuse_inexact_integers(X, what, names)
+    _refuse_inexact_integers(X, what, names)
     if sp.issparse(X):
         return X.astype(_float_kind(X.dtype), copy=False)
     X = np.asarray(X, dtype=_float_kind(X.dtype))
@@ -69,7 +73,7 @@ def _may_be_inexact(dtype: np.dtype[Any]) -> bool:
 
 def _refuse_inexact_integers(X: Any, what: str, names: Names | None) -> None:
     data = X.data if sp.issparse(X) else X
-    if data.size and max(int(data.max()), -int(data.min())) > LARGEST_EXACT_INTEGER:
+    if largest_inexact(data) is not None:
         large = (data > LARGEST_EXACT_INTEGER) | (data < -LARGEST_EXACT_INTEGER)
         columns = np.unique(X.indices[large] if sp.issparse(X) else np.nonzero(large)[1])
         called = [f"column {at + 1}" if names is None else shortened(names[at]) for at in columns]
@@ -80,7 +84,7 @@ def refuse_rounded_integers(columns: Sequence[str], where: str = "the file") -> 
     """Raise for columns with integers that float64 does not hold exactly."""
     if columns:
         raise DataError(
-            f"Whole numbers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be exact in "
+            f"Integers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be exact in "
             f"float64; {where} holds larger ones in {listed(columns)}. If they are identifiers, "
             "name the column so (identifier=, --id) or leave it out (drop=, --drop); if rounding "
             "does no harm, write them as floating-point numbers."
@@ -96,7 +100,7 @@ def as_names(values: Any, what: str) -> NDArray[np.object_]:
 
 
 def as_labels(values: Any, what: str) -> NDArray[Any]:
-    """Classes: whole numbers as int64, text as object array of str; a missing one is refused."""
+    """Classes: integers as int64, text as object array of str; a missing one is refused."""
     values = np.asarray(values)
     if values.ndim != 1:
         values = _flattened(values, what)

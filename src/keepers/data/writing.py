@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from keepers.data.formats.content import WrittenTable
 from keepers.data.formats.registry import FORMATS, format_of
 from keepers.data.replacing import check_target, whole_file
+from keepers.data.table import WrittenTable
 from keepers.data.wording import first_line
 from keepers.exceptions import DataError, KeepersError, ParameterError, shortened
 

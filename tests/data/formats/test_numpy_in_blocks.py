@@ -89,7 +89,7 @@ def test_whole_numbers_that_float64_cannot_hold_are_refused_with_the_rows_before
     values = np.zeros((100, 2), dtype=np.int64)
     values[70, 1] = 2**53 + 1
     np.save(tmp_path / "a.npy", values)
-    with pytest.raises(DataError, match=r"a\.npy, after row 60: Whole numbers must be at most"):
+    with pytest.raises(DataError, match=r"a\.npy, after row 60: Integers must be at most"):
         _stacked(open_blocks(tmp_path / "a.npy"))
 
 

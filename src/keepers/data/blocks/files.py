@@ -2,7 +2,7 @@
 
 import copy
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -11,16 +11,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers._protocols import IndexArray, RowBlock
-from keepers.data.blocks.local import LocalBlocks, shares
+from keepers.data.blocks.local import LocalBlocks, even_ranges, shares
+from keepers.data.columns import ColumnPlan, ReadRequest, plan_columns
 from keepers.data.limits import SizeLimit
-from keepers.data.read_errors import reading
 from keepers.data.table import LabelledTable
-from keepers.data.values import as_labels, as_names
-from keepers.data.wording import listed
-from keepers.exceptions import DataError
+from keepers.data.values import as_labels, as_names, as_values
+from keepers.data.wording import listed, reading
+from keepers.exceptions import DataError, shortened
 
 _FIRST_ROWS = 64
 _GROWTH = 1.2  # a larger factor would touch memory that the last rows never fill
+_NO_ROWS = "It holds no rows. Leave it out, or write it again with rows."
 
 
 class Rows(NamedTuple):
@@ -140,6 +141,133 @@ class FileBlocks(LocalBlocks):
         return twin
 
 
+class MatrixBlocks(FileBlocks):
+    """Rows of a matrix in a file; a format implements ``_raw``.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    names : sequence of str
+        Names of all its columns.
+    request : ReadRequest
+        Which columns are no features.
+    n_rows : int
+        Rows of the matrix.
+    stored : dtype
+        Kind of the stored numbers.
+    n_stored : int or None
+        Stored values, if the matrix is sparse.
+    """
+
+    _read_vectors: Callable[[], tuple[Any, Any]] | None = None
+
+    def __init__(
+        self,
+        path: Path,
+        names: Sequence[str],
+        request: ReadRequest,
+        n_rows: int,
+        stored: np.dtype[Any],
+        n_stored: int | None = None,
+    ) -> None:
+        plan = plan_columns(names, request) if names else ColumnPlan([], None, None)
+        if not plan.features:
+            raise DataError(
+                f"A table needs at least one feature column; this one has {n_rows} rows and none. "
+                "Leave it out, or write it again."
+            )
+        none_yet = as_values(np.empty((0, len(names)), dtype=stored), path.name)
+        super().__init__(
+            path, [names[at] for at in plan.features], none_yet.dtype, range(n_rows), n_stored
+        )
+        self._layout = (len(names), plan)
+        self._n_file_rows = n_rows
+        self._label_name = request.labels or "labels"
+
+    @abstractmethod
+    def _raw(self, chosen: IndexArray | None) -> Iterator[Any]:
+        """The rows ``rows``, all columns or the ``chosen`` ones of the file, as stored."""
+
+    def annotate(self, read: Callable[[], tuple[Any, Any]], label_name: str | None) -> None:
+        """Labels and sample names of all rows come from ``read``, not from columns of the matrix.
+
+        Either may be None. ``read`` can be pickled and is called only where they are wanted.
+        """
+        self._read_vectors = read
+        self._label_name = label_name or "labels"
+
+    def _read(self, columns: IndexArray | None, annotated: bool) -> Iterator[Rows]:
+        names = self.feature_names if columns is None else self.feature_names[columns]
+        plan: ColumnPlan = self._layout[1]
+        roles = [plan.labels, plan.identifier] if annotated else [None, None]
+        read = self._read_vectors if annotated else None
+        vectors = (None, None) if read is None else read()
+        for what, vector in zip(("labels", "sample names"), vectors, strict=True):
+            self._refuse_wrong_length(what, vector)
+        beside = [at for at in roles if at is not None]
+        start = self._here.start
+        for raw in self._raw(self._chosen(columns, beside)):
+            stop = start + raw.shape[0]
+            notes = [None if vector is None else vector[start:stop] for vector in vectors]
+            if beside:
+                found = dict(zip(beside, _columns(raw, len(names)), strict=True))
+                notes = [
+                    note if at is None else found[at] for at, note in zip(roles, notes, strict=True)
+                ]
+                raw = raw[:, : len(names)]
+            values = as_values(raw, self.name, names).astype(self.dtype, copy=False)
+            yield Rows(values, *notes)
+            start = stop
+
+    def _refuse_wrong_length(self, what: str, vector: Any) -> None:
+        if vector is not None and len(vector) != self._n_file_rows:
+            raise DataError(
+                f"{what} must have one entry each ({self._n_file_rows}); {shortened(self.name)} "
+                f"has an array of shape {vector.shape}. Check that samples are rows."
+            )
+
+    def class_labels(self, pieces: Sequence[Any]) -> NDArray[Any]:
+        """The labels of all blocks as classes."""
+        return as_labels(np.concatenate(pieces), self._label_name)
+
+    def row_names(self, pieces: Sequence[Any]) -> NDArray[np.object_]:
+        """The sample names of all blocks as text; integers without a decimal point."""
+        names = np.concatenate(pieces)
+        if self._layout[1].identifier is not None:
+            names = as_labels(names, "identifier")
+        return as_names(names, "sample names")
+
+    def _chosen(self, columns: IndexArray | None, beside: Sequence[int] = ()) -> IndexArray | None:
+        """Positions in the file of the wanted features and other columns; None for all columns."""
+        n_columns, plan = self._layout
+        if not beside and len(plan.features) == n_columns:
+            return columns
+        features = np.array(plan.features, dtype=np.intp)
+        wanted = features if columns is None else features[columns]
+        return np.append(wanted, np.array(beside, dtype=np.intp)) if beside else wanted
+
+    @property
+    def _width(self) -> int:
+        """Columns in the file."""
+        return int(self._layout[0])
+
+    @property
+    def _here(self) -> range:
+        assert self.rows is not None
+        return self.rows
+
+    def parts(self, n_parts: int) -> list[Self]:
+        """The same rows as ``n_parts`` ranges of them."""
+        return [self.of_rows(rows) for rows in even_ranges(self._here, n_parts)]
+
+
+def _columns(raw: Any, first: int) -> list[NDArray[Any]]:
+    """The columns from ``first`` on, one by one."""
+    beside = raw[:, first:]
+    return list((beside.toarray() if sp.issparse(beside) else beside).T)
+
+
 def collect(table: FileBlocks, limit: SizeLimit, name: str) -> LabelledTable:
     """All rows of a table, with labels and sample names where it has them.
 
@@ -161,114 +289,6 @@ def collect(table: FileBlocks, limit: SizeLimit, name: str) -> LabelledTable:
         table.class_labels(labels) if labels else None,
         name,
     )
-
-
-_NO_ROWS = "It holds no rows. Leave it out, or write it again with rows."
-
-
-class FileSequence(LocalBlocks):
-    """The rows of several files, one after the other.
-
-    Parameters
-    ----------
-    name : str
-        What the table is called in messages.
-    members : sequence of FileBlocks
-        Tables with the same columns, in any order; the first tells the order of all.
-    """
-
-    def __init__(self, name: str, members: Sequence[FileBlocks]) -> None:
-        first = members[0]
-        self.name = name
-        self.feature_names = first.feature_names
-        self.n_features = first.n_features
-        self.is_sparse = first.is_sparse
-        self.dtype = np.result_type(*(member.dtype for member in members))
-        self._orders = [_order(member, first) for member in members]
-        self._members = [_alike(each, first, self.dtype) for each in members]
-        self.n_samples = _summed([member.n_samples for member in members])
-        self.n_stored = _summed([member.n_stored for member in members])
-
-    def blocks(
-        self, columns: IndexArray | None = None, *, annotated: bool = False
-    ) -> Iterator[RowBlock]:
-        """The rows of each file, block after block, with labels and names if ``annotated``."""
-        for member, order in zip(self._members, self._orders, strict=True):
-            if order is None:
-                yield from member.blocks(columns, annotated=annotated)
-            else:
-                chosen = order if columns is None else order[columns]
-                yield from member.blocks(chosen, annotated=annotated)
-
-    def parts(self, n_parts: int) -> list["FileSequence"]:
-        """The same rows as about ``n_parts`` tables: groups of files, or parts of each file."""
-        weights = [member.n_samples or 1 for member in self._members]
-        if self.n_samples is None:
-            weights = [1] * len(weights)
-        if n_parts <= len(weights):
-            chosen = shares(weights, n_parts)
-            return [self._some(self._members[at.start : at.stop], at.start) for at in chosen]
-        tables: list[FileSequence] = []
-        for at, member in enumerate(self._members):
-            pieces = member.parts(max(1, round(n_parts * weights[at] / sum(weights))))
-            tables.extend(self._some([piece], at) for piece in pieces)
-        return tables
-
-    def _some(self, members: Sequence[FileBlocks], start: int) -> "FileSequence":
-        """Consecutive members, or a piece of one, as a table of their own."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other._members = list(members)
-        other._orders = self._orders[start : start + len(members)]
-        other.n_samples = _summed([member.n_samples for member in members])
-        other.n_stored = _summed([member.n_stored for member in members])
-        return other
-
-
-def _order(member: FileBlocks, first: FileBlocks) -> IndexArray | None:
-    """Where the columns of the first file stand in another; None if in the same places."""
-    names, expected = member.feature_names, first.feature_names
-    if len(names) == len(expected) and bool(np.all(names == expected)):
-        return None
-    if set(names) != set(expected):
-        raise DataError(
-            f"All files of a table must have the same feature columns; {first.path} has "
-            f"{len(expected)}, and {member.path} {_difference(names, expected)}. Leave it out, or "
-            "write it again with the columns of the others."
-        )
-    position = {name: at for at, name in enumerate(names)}
-    return np.array([position[name] for name in expected], dtype=np.intp)
-
-
-def _difference(names: NDArray[Any], expected: NDArray[Any]) -> str:
-    """How the columns of a file differ from those of the first."""
-    here, there = set(names), set(expected)
-    told = [
-        f"{what} {listed([repr(name) for name in some])}"
-        for what, some in (
-            ("lacks", [name for name in expected if name not in here]),
-            ("adds", [name for name in names if name not in there]),
-        )
-        if some
-    ]
-    return f"has {len(names)} and {' and '.join(told)}"
-
-
-def _alike(member: FileBlocks, first: FileBlocks, dtype: np.dtype[Any]) -> FileBlocks:
-    """A member that gives blocks of the same kind as all the others."""
-    if member.is_sparse != first.is_sparse:
-        kinds = ["dense", "sparse"]
-        raise DataError(
-            f"All files of a table must be sparse, or none; {member.path} is "
-            f"{kinds[member.is_sparse]} and {first.path} is {kinds[first.is_sparse]}. Write one "
-            "of them again."
-        )
-    return member.in_precision(dtype).sharing_with(first)
-
-
-def _summed(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
 
 
 class GrowingMatrix:
@@ -327,3 +347,107 @@ class GrowingSparse:
         """Return the matrix."""
         one = len(self._blocks) == 1
         return self._blocks[0] if one else sp.vstack(self._blocks, format="csr")
+
+
+class FileSequence(LocalBlocks):
+    """The rows of several files, one after the other.
+
+    Parameters
+    ----------
+    name : str
+        What the table is called in messages.
+    members : sequence of FileBlocks
+        Tables with the same columns, in any order; the first tells the order of all.
+    """
+
+    def __init__(self, name: str, members: Sequence[FileBlocks]) -> None:
+        first = members[0]
+        self.name = name
+        self.feature_names = first.feature_names
+        self.n_features = first.n_features
+        self.is_sparse = first.is_sparse
+        self.dtype = np.result_type(*(member.dtype for member in members))
+        self._orders = [_order(member, first) for member in members]
+        self._members = [_alike(each, first, self.dtype) for each in members]
+        self.n_samples = _summed([member.n_samples for member in members])
+        self.n_stored = _summed([member.n_stored for member in members])
+
+    def blocks(
+        self, columns: IndexArray | None = None, *, annotated: bool = False
+    ) -> Iterator[RowBlock]:
+        """The rows of each file, block after block, with labels and names if ``annotated``."""
+        for member, order in zip(self._members, self._orders, strict=True):
+            if order is None:
+                yield from member.blocks(columns, annotated=annotated)
+            else:
+                chosen = order if columns is None else order[columns]
+                yield from member.blocks(chosen, annotated=annotated)
+
+    def parts(self, n_parts: int) -> list["FileSequence"]:
+        """The same rows as about ``n_parts`` tables: groups of files, or parts of each file."""
+        weights = [member.n_samples or 1 for member in self._members]
+        if self.n_samples is None:
+            weights = [1] * len(weights)
+        if n_parts <= len(weights):
+            chosen = shares(weights, n_parts)
+            return [self._some(self._members[at.start : at.stop], at.start) for at in chosen]
+        tables: list[FileSequence] = []
+        for at, member in enumerate(self._members):
+            pieces = member.parts(max(1, round(n_parts * weights[at] / sum(weights))))
+            tables.extend(self._some([piece], at) for piece in pieces)
+        return tables
+
+    def _some(self, members: Sequence[FileBlocks], start: int) -> "FileSequence":
+        """Consecutive members, or a piece of one, as a table of their own."""
+        other = copy.copy(self)
+        other._members = list(members)
+        other._orders = self._orders[start : start + len(members)]
+        other.n_samples = _summed([member.n_samples for member in members])
+        other.n_stored = _summed([member.n_stored for member in members])
+        return other
+
+
+def _order(member: FileBlocks, first: FileBlocks) -> IndexArray | None:
+    """Where the columns of the first file stand in another; None if in the same places."""
+    names, expected = member.feature_names, first.feature_names
+    if len(names) == len(expected) and bool(np.all(names == expected)):
+        return None
+    if set(names) != set(expected):
+        raise DataError(
+            f"All files of a table must have the same feature columns; {first.path} has "
+            f"{len(expected)}, and {member.path} {_difference(names, expected)}. Leave it out, or "
+            "write it again with the columns of the others."
+        )
+    position = {name: at for at, name in enumerate(names)}
+    return np.array([position[name] for name in expected], dtype=np.intp)
+
+
+def _difference(names: NDArray[Any], expected: NDArray[Any]) -> str:
+    """How the columns of a file differ from those of the first."""
+    here, there = set(names), set(expected)
+    told = [
+        f"{what} {listed([repr(name) for name in some])}"
+        for what, some in (
+            ("lacks", [name for name in expected if name not in here]),
+            ("adds", [name for name in names if name not in there]),
+        )
+        if some
+    ]
+    return f"has {len(names)} and {' and '.join(told)}"
+
+
+def _alike(member: FileBlocks, first: FileBlocks, dtype: np.dtype[Any]) -> FileBlocks:
+    """A member that gives blocks of the same kind as all the others."""
+    if member.is_sparse != first.is_sparse:
+        kinds = ["dense", "sparse"]
+        raise DataError(
+            f"All files of a table must be sparse, or none; {member.path} is "
+            f"{kinds[member.is_sparse]} and {first.path} is {kinds[first.is_sparse]}. Write one "
+            "of them again."
+        )
+    return member.in_precision(dtype).sharing_with(first)
+
+
+def _summed(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None

@@ -17,11 +17,10 @@ from keepers._optional import optional
 from keepers._protocols import IndexArray
 from keepers.data.blocks.files import FileBlocks, Rows
 from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once, shares
-from keepers.data.columns import ColumnPlan, plan_columns, refuse_text, settled_names
-from keepers.data.formats.content import WrittenTable
-from keepers.data.read_errors import reading
-from keepers.data.request import ReadRequest
+from keepers.data.columns import ColumnPlan, ReadRequest, plan_columns, refuse_text, settled_names
+from keepers.data.table import WrittenTable
 from keepers.data.values import as_labels, as_names
+from keepers.data.wording import reading
 from keepers.exceptions import DataError, shortened
 
 Order = Literal["C", "F"]

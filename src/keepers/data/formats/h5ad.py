@@ -10,10 +10,9 @@ import numpy as np
 
 from keepers._optional import optional
 from keepers._protocols import IndexArray
+from keepers.data.blocks.files import MatrixBlocks
 from keepers.data.blocks.local import BLOCK_BYTES, even_ranges
-from keepers.data.blocks.matrices import MatrixBlocks
-from keepers.data.columns import settled_names
-from keepers.data.formats.content import WrittenTable
+from keepers.data.columns import ReadRequest, settled_names
 from keepers.data.formats.hdf5 import (
     DatasetBlocks,
     open_hdf5,
@@ -25,10 +24,9 @@ from keepers.data.formats.hdf5 import (
 )
 from keepers.data.formats.stored_sparse import build_compressed
 from keepers.data.limits import refuse_columns
-from keepers.data.read_errors import reading
-from keepers.data.request import ReadRequest
+from keepers.data.table import WrittenTable
 from keepers.data.values import as_names
-from keepers.data.wording import closest, listed
+from keepers.data.wording import closest, listed, reading
 from keepers.exceptions import DataError, ParameterError, shortened
 
 _TITLE = "AnnData"

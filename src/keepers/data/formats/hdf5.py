@@ -18,13 +18,11 @@ import numpy as np
 
 from keepers._optional import optional
 from keepers._protocols import IndexArray
+from keepers.data.blocks.files import MatrixBlocks
 from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once
-from keepers.data.blocks.matrices import MatrixBlocks
-from keepers.data.columns import numbered_names
+from keepers.data.columns import ReadRequest, numbered_names
 from keepers.data.limits import DEFLATE_RATIO, SizeLimit, refuse_declared
-from keepers.data.read_errors import reading
-from keepers.data.request import ReadRequest
-from keepers.data.wording import closest, listed
+from keepers.data.wording import closest, listed, reading
 from keepers.exceptions import DataError, shortened
 
 _TITLE = "HDF5"

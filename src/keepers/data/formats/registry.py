@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keepers.data.blocks.files import FileBlocks, collect
-from keepers.data.columns import refuse_empty_columns
+from keepers.data.columns import ReadRequest, refuse_empty_columns
 from keepers.data.formats.arrow import open_arrow, open_parquet, write_feather, write_parquet
 from keepers.data.formats.compression import with_compressions
-from keepers.data.formats.content import WrittenTable
 from keepers.data.formats.h5ad import open_h5ad, write_h5ad
 from keepers.data.formats.hdf5 import open_hdf5_file
 from keepers.data.formats.matlab import read_mat
@@ -29,10 +28,8 @@ from keepers.data.formats.matrix_market import read_mtx, write_mtx
 from keepers.data.formats.numpy_files import open_numpy, read_npz, write_npy, write_npz
 from keepers.data.formats.svmlight import read_svmlight, write_svmlight
 from keepers.data.formats.text import open_csv, open_tsv, write_csv, write_tsv
-from keepers.data.read_errors import reading
-from keepers.data.request import ReadRequest
-from keepers.data.table import LabelledTable
-from keepers.data.wording import unknown_suffix
+from keepers.data.table import LabelledTable, WrittenTable
+from keepers.data.wording import reading, unknown_suffix
 from keepers.exceptions import DataError, ParameterError
 
 _HDF5 = "HDF5"

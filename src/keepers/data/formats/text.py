@@ -19,9 +19,8 @@ from keepers._optional import optional
 from keepers._protocols import FloatArray, IndexArray
 from keepers.data.blocks.files import FileBlocks, Rows
 from keepers.data.blocks.local import rows_at_once
-from keepers.data.columns import ColumnPlan, plan_columns
+from keepers.data.columns import ColumnPlan, ReadRequest, plan_columns
 from keepers.data.formats.compression import open_compressing, open_expanded
-from keepers.data.formats.content import WrittenTable
 from keepers.data.formats.text_cells import (
     LONGEST_CELL,
     CellBlock,
@@ -39,7 +38,7 @@ from keepers.data.formats.text_header import (
     TextStart,
 )
 from keepers.data.limits import SizeLimit
-from keepers.data.request import ReadRequest
+from keepers.data.table import WrittenTable
 from keepers.data.values import as_labels, as_names
 from keepers.exceptions import DataError, DataWarning, warn_caller
 
