@@ -81,8 +81,8 @@ def _refuse_other_count(names: list[str], n_columns: int) -> None:
 
 
 def _read_obs(path: Path, request: ReadRequest) -> tuple[Any, Any]:
-    """Labels and sample names."""
-    with open_hdf5(path) as file:
+    """Labels and sample names of a file whose text was proven when it was opened."""
+    with open_hdf5_numbers(path) as file:
         obs = own_member(file, "obs")
         names = _column_of(obs, request.identifier or _index_name(obs), request)
         labels = None if request.labels is None else _column_of(obs, request.labels, request)

@@ -45,7 +45,9 @@ def build_stored(kind: str, parts: Mapping[str, Any], shape: tuple[int, ...], wh
                 f"The {name} of {what} must be a vector of integers; here it has shape "
                 f"{place.shape} and holds {place.dtype}: it is damaged. Obtain or write it again."
             )
-    places = [place.astype(np.int64, copy=False) for place in places]
+    places = [
+        place if place.dtype in (np.int32, np.int64) else place.astype(np.int64) for place in places
+    ]
     try:
         if kind == "coo":
             matrix = sp.coo_matrix((data, tuple(places)), shape=shape)
