@@ -64,6 +64,10 @@ class RowBlock:
     """Array or CSR matrix, rows x features, float64 or float32."""
     origin: str
     """Where the rows stand, for messages: "part-3.parquet, rows 4097 to 8192"."""
+    labels: Any = None
+    """Classes of the rows as they are stored, where there are any and they were asked for."""
+    sample_names: Any = None
+    """Identifiers of the rows as they are stored, where there are any and they were asked for."""
 
 
 class BlockSum(Protocol):

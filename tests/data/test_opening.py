@@ -121,7 +121,7 @@ def test_a_table_past_the_limit_names_the_option_that_lifts_it(people):
 
 @pytest.mark.parametrize("max_bytes", [0, -1, 2.5, True, "8G"])
 def test_a_limit_that_is_no_size_is_refused(people, max_bytes):
-    with pytest.raises(ParameterError, match="whole number of bytes"):
+    with pytest.raises(ParameterError, match="integer >= 1, a number of bytes"):
         open_table(people, max_bytes=max_bytes)
 
 
@@ -137,7 +137,7 @@ def test_memory_that_runs_out_is_an_error_of_ours(people, monkeypatch):
     def out_of_memory(*_):
         raise MemoryError
 
-    monkeypatch.setattr("keepers.data.formats.header._read_start", out_of_memory)
+    monkeypatch.setattr("keepers.data.formats.text_header._read_start", out_of_memory)
     with pytest.raises(DataError, match="does not fit in memory"):
         open_table(people)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from keepers.data.blocks.arrays import ArrayBlocks
+from keepers.data.blocks.as_blocks import ArrayBlocks
 from keepers.linalg.correlation import FetchedCorrelations
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import DenseScatter

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from keepers import SPCAFS, datasets
-from keepers.data.blocks.arrays import ArrayBlocks
+from keepers.data.blocks.as_blocks import ArrayBlocks
 from keepers.exceptions import DataError, ParameterError
 from keepers.linalg.streamed import Budget
 from keepers.selectors.block_tables import choose_route

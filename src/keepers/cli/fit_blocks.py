@@ -12,12 +12,11 @@ from typing import Any
 from keepers._protocols import BlockTable, IndexArray, RowBlock
 from keepers.cli.console import as_unicode, progress_line
 from keepers.cli.fit import fit_progress
-from keepers.data.blocks.arrays import ArrayBlocks
+from keepers.data.blocks.as_blocks import ArrayBlocks
 from keepers.data.blocks.local import LocalBlocks
-from keepers.data.blocks.opening import open_blocks
 from keepers.data.dask_blocks import DaskBlocks
 from keepers.data.dask_cluster import dask_client
-from keepers.data.opening import open_table
+from keepers.data.opening import open_blocks, open_table
 from keepers.exceptions import ParameterError
 from keepers.selection import Selection, describe_fit
 

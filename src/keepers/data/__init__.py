@@ -1,10 +1,17 @@
 """Data sets and files in, tables out."""
 
 from keepers._protocols import RowBlock
-from keepers.data.blocks.opening import open_blocks
-from keepers.data.bundled import Dataset, load, names
-from keepers.data.catalogue import CatalogueEntry, catalogue, data_folder, find, present
-from keepers.data.opening import load_catalogued, open_table
+from keepers.data.catalogue import (
+    CatalogueEntry,
+    Dataset,
+    catalogue,
+    data_folder,
+    find,
+    load,
+    names,
+    present,
+)
+from keepers.data.opening import load_catalogued, open_blocks, open_table
 from keepers.data.scaling import SCALINGS, scale_samples
 from keepers.data.table import LabelledTable
 from keepers.data.writing import write_table

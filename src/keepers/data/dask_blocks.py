@@ -17,13 +17,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers._protocols import BlockSum, IndexArray, RowBlock, Sum
-from keepers.data.blocks.local import LocalBlocks, refuse_misshapen
+from keepers.data.blocks.local import LocalBlocks, known_sum, refuse_misshapen
 from keepers.data.dask_cluster import compute, delayed
-from keepers.data.limits import LARGEST_EXACT_INTEGER, refuse_columns
-from keepers.data.wording import listed
+from keepers.data.limits import LARGEST_EXACT_INTEGER, largest_inexact, refuse_columns
+from keepers.data.wording import duplicates, listed
 from keepers.exceptions import DataError, shortened
-
-__all__ = ["DaskBlocks", "is_dask", "selected_columns"]
 
 # Sums of d x d entries make a merge of many expensive to hold, one of few a long chain.
 FAN_IN = 8
@@ -70,7 +68,7 @@ class DaskBlocks:
         """The table that a Dask array or dataframe is.
 
         Chunks may be NumPy arrays or SciPy sparse matrices, and may split columns as well; how many
-        rows they have need not be known, and those without any are passed over. Where the array
+        rows they have need not be known, and those without any are skipped. Where the array
         says that its chunks are dense, the type of the first is looked at nevertheless, which costs
         that chunk: arrays made from delayed values often do not know better.
         """
@@ -107,8 +105,8 @@ class DaskBlocks:
             n_features=first.n_features,
             dtype=kind.dtype,
             tasks=lambda columns: [Task(partial(_read_part, kind, part)) for part in parts],
-            n_samples=_known_sum(part.n_samples for part in parts),
-            n_stored=_known_sum(part.n_stored for part in parts),
+            n_samples=known_sum(part.n_samples for part in parts),
+            n_stored=known_sum(part.n_stored for part in parts),
             is_sparse=kind.is_sparse,
             feature_names=first.feature_names,
             rereadable=all(part.rereadable for part in parts),
@@ -123,7 +121,7 @@ class DaskBlocks:
             delayed(partial(_sum_of, task.read))(shared, chosen, *task.sources)
             for task in self.tasks(columns)
         ]
-        result: Sum | None = compute(_merged(shared, sums))
+        result: Sum | None = compute(_merge_all(shared, sums))
         if result is None:
             raise DataError(f"A table needs at least one row; {self.name} has none. Check filters.")
         return result
@@ -142,7 +140,7 @@ class _Kind:
         return self.n_features if columns is None else len(columns)
 
     def of(self, values: Any) -> Any:
-        """The same values as an array, or as a CSR matrix in which no entry stands twice."""
+        """The same values as an array, or as a CSR matrix without duplicate entries."""
         if not self.is_sparse:
             dense = values.toarray() if sp.issparse(values) else values
             return np.asarray(dense, dtype=self.dtype)
@@ -159,7 +157,7 @@ def _of_array(X: Any) -> DaskBlocks:
             "A table has two dimensions (samples, features) and holds real numbers; the Dask array "
             f"has {X.ndim} and holds {X.dtype}. Reshape it, or convert it with X.astype(float)."
         )
-    n_samples, n_features = (_known_sum(sizes) for sizes in X.chunks)
+    n_samples, n_features = (known_sum(sizes) for sizes in X.chunks)
     if not n_features:
         raise DataError(
             "A table needs at least one column, and the number of columns must be known; the Dask "
@@ -195,10 +193,10 @@ def _of_dataframe(X: Any) -> DaskBlocks:
             f"Every column must be numeric; these are not: {listed(others) or 'there is none'}. "
             "Drop them, or encode them (for example with dask.dataframe.get_dummies)."
         )
-    twice = [repr(name) for name, count in Counter(names).items() if count > 1]
-    if twice:
+    if len(set(names)) < len(names):
         raise DataError(
-            f"Column names must differ; these stand twice: {listed(twice)}. Rename one."
+            f"Column names must differ; there are duplicates: {listed(duplicates(names))}. Rename "
+            "all but one of each."
         )
     kind = _Kind(len(names), _float_type(types), is_sparse=False)
 
@@ -224,12 +222,6 @@ def _float_type(types: Iterable[Any]) -> np.dtype[Any]:
     """float32 if all are, otherwise float64."""
     single = all(dtype == np.float32 for dtype in types)
     return np.dtype(np.float32 if single else np.float64)
-
-
-def _known_sum(numbers: Iterable[float | None]) -> int | None:
-    """The sum, or None if one of the numbers is not known (None, or nan in Dask)."""
-    total = sum(np.nan if number is None else number for number in numbers)
-    return None if np.isnan(total) else int(total)
 
 
 def _sum_of(read: Any, begin: Callable[[], Sum], columns: Any, *values: Any) -> Sum | None:
@@ -333,10 +325,9 @@ def _is_exact(dtype: Any, target: np.dtype[Any]) -> bool:
 def _refuse_inexact(parts: Iterable[Any], origin: str) -> None:
     """Raise for integers that float64 cannot hold."""
     for values in parts:
-        whole = values.dtype.kind in "iu" and values.size > 0
-        if whole and max(int(values.max()), -int(values.min())) > LARGEST_EXACT_INTEGER:
+        if largest_inexact(values) is not None:
             raise DataError(
-                f"Whole numbers must be at most 2**53 in size to be exact in float64; {origin} "
+                f"Integers must be at most 2**53 in size to be exact in float64; {origin} "
                 "holds larger ones. Drop the column if it is an identifier, or subtract an offset "
                 "from it."
             )
@@ -358,7 +349,7 @@ def _merge(begin: Callable[[], BlockSum], *sums: BlockSum | None) -> BlockSum | 
     return result
 
 
-def _merged(begin: Any, sums: list[Any]) -> Any:
+def _merge_all(begin: Any, sums: list[Any]) -> Any:
     merge = delayed(_merge)
     while len(sums) > 1:
         groups = [sums[at : at + FAN_IN] for at in range(0, len(sums), FAN_IN)]

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
+from keepers._optional import optional
 from keepers.data.wording import first_line
 from keepers.exceptions import (
     ClusterError,
@@ -21,8 +22,6 @@ from keepers.exceptions import (
     ParameterError,
     shortened,
 )
-
-__all__ = ["compute", "dask_client", "delayed"]
 
 SECONDS_TO_ANSWER = 10
 SECONDS_TO_START = 60
@@ -136,6 +135,7 @@ def _patience() -> float:
         ) from None
 
 
+_PURPOSE = "Dask collections and clusters"
 _RESUMING = "A fit with a checkpoint resumes."
 
 
@@ -297,22 +297,14 @@ def _silence_log() -> None:
 
 
 def _dask() -> Any:
-    try:
-        import dask
-    except ImportError as error:
-        raise _missing("dask") from error
+    optional("dask", _PURPOSE)
+    import dask
+
     return dask
 
 
 def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError as error:
-        raise _missing("distributed") from error
+    optional("distributed", _PURPOSE)
+    import distributed
+
     return distributed
-
-
-def _missing(package: str) -> MissingDependencyError:
-    return MissingDependencyError(
-        f'Dask collections and clusters need {package}: pip install "keepers[dask]".'
-    )

@@ -16,11 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from keepers.data.limits import LARGEST_EXACT_INTEGER
+from keepers.data.limits import LARGEST_EXACT_INTEGER, largest_inexact
 from keepers.data.wording import listed
 from keepers.exceptions import DataError
-
-__all__ = ["canonical_sparse", "describe_missing", "flat_name", "numeric_input"]
 
 # Starts of the names that pandas, polars and pyarrow give to the types of numeric columns.
 _NUMERIC_NAMES = ("int", "uint", "float", "double", "halffloat", "bool", "decimal", "null")
@@ -40,9 +38,9 @@ def numeric_input(X: Any) -> Any:
         _refuse_inexact_integers([_Column("", X.dtype, lambda: X.data)])
         return X
     if isinstance(X, (list, tuple)):
-        X = _nested(X)
+        X = _array_of_rows(X)
     if isinstance(X, np.ma.MaskedArray):
-        X = _unmasked(X)
+        X = _refuse_masked(X)
     _refuse_unread(X)
     columns = _frame_columns(X)
     if columns is None:
@@ -72,7 +70,7 @@ def canonical_sparse(X: Any) -> Any:
             "Reshape it."
         )
     try:
-        checked = _checked_indices(X)
+        checked = check_indices(X)
     except (ValueError, IndexError, OverflowError) as error:
         raise DataError(
             "The row and column indices of a sparse matrix must lie inside its shape, "
@@ -85,7 +83,11 @@ def canonical_sparse(X: Any) -> Any:
     return checked
 
 
-def _checked_indices(X: Any) -> Any:
+def check_indices(X: Any) -> Any:
+    """A sparse matrix as CSR or CSC, after all its indices were seen to lie inside; else an error.
+
+    The error is one of SciPy's.
+    """
     if X.format == "coo":
         X = type(X)((X.data, (X.row, X.col)), shape=X.shape)  # looks at every index
     elif X.format in ("csr", "csc", "bsr"):
@@ -95,7 +97,7 @@ def _checked_indices(X: Any) -> Any:
         if np.any(np.diff(X.indptr) < 0):  # not looked at where nothing is stored
             raise ValueError("indptr decreases")
     if X.format not in ("csr", "csc"):
-        return _checked_indices(X.tocsr())
+        return check_indices(X.tocsr())
     return X
 
 
@@ -119,7 +121,7 @@ class _Column:
     values: Callable[[], Any]
 
 
-def _nested(X: Any) -> Any:
+def _array_of_rows(X: Any) -> Any:
     """A list of rows as an array, with masks kept, and text beside numbers kept apart."""
     if any(isinstance(row, np.ma.MaskedArray) for row in X):
         return np.ma.array(X)
@@ -130,7 +132,7 @@ def _nested(X: Any) -> Any:
         return X
 
 
-def _unmasked(X: Any) -> NDArray[Any]:
+def _refuse_masked(X: Any) -> NDArray[Any]:
     masked = np.ma.getmaskarray(X)
     if masked.any():
         counts = masked.sum(axis=0) if X.ndim == 2 else np.array([masked.sum()])
@@ -248,14 +250,11 @@ def _refuse_inexact_integers(columns: list[_Column]) -> None:
         name = str(column.dtype).lower()
         if not name.startswith(("int64", "uint64", ">i8", ">u8")):
             continue
-        values = np.asarray(column.values())
-        if values.dtype.kind not in "iu" or not values.size:
-            continue
-        largest = max(int(values.max()), -int(values.min()))
-        if largest > LARGEST_EXACT_INTEGER:
+        largest = largest_inexact(np.asarray(column.values()))
+        if largest is not None:
             where = f" (column {column.label})" if column.label else ""
             raise DataError(
-                f"Whole numbers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be "
+                f"Integers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be "
                 f"exact in float64; the largest here is {largest}{where}. Subtract an offset from "
                 "the column, or divide by its unit, before fitting."
             )

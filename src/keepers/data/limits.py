@@ -3,22 +3,10 @@
 import os
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from keepers.data.wording import readable_size
 from keepers.exceptions import DataError, ParameterError, shortened
-
-__all__ = [
-    "DEFAULT_MAX_BYTES",
-    "DEFLATE_RATIO",
-    "LARGEST_EXACT_INTEGER",
-    "MOST_COLUMNS",
-    "SizeLimit",
-    "as_n_bytes",
-    "physical_memory",
-    "refuse_columns",
-    "refuse_declared",
-    "refuse_hollow",
-]
 
 DEFAULT_MAX_BYTES = 8 * 2**30
 MOST_COLUMNS = 5_000_000
@@ -47,7 +35,7 @@ class SizeLimit:
         wanted = DEFAULT_MAX_BYTES if max_bytes is None else max_bytes
         if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
             raise ParameterError(
-                "max_bytes must be a whole number of bytes, at least 1; got "
+                "max_bytes must be an integer >= 1, a number of bytes; got "
                 f"{shortened(max_bytes)}. Leave "
                 f"it out for the default, {DEFAULT_MAX_BYTES} (8 GiB)."
             )
@@ -92,6 +80,14 @@ def as_n_bytes(size: int | float | str, name: str) -> int:
     elif not isinstance(size, bool) and isinstance(size, (int, float)) and 1 <= size < 2**63:
         return int(size)
     raise ParameterError(f"{name} takes a size like 500M or 4G; got {shortened(size)}.")
+
+
+def largest_inexact(values: Any) -> int | None:
+    """The largest of some integers in size, if float64 does not hold all of that size exactly."""
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not values.size:
+        return None
+    largest = max(int(values.max()), -int(values.min()))
+    return largest if largest > LARGEST_EXACT_INTEGER else None
 
 
 def refuse_columns(n_columns: int, what: str) -> None:

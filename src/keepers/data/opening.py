@@ -1,25 +1,30 @@
-"""From a path or a name to a table."""
+"""From a path or a name to a table, and from files to a table in blocks."""
 
+import glob
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from keepers.data import bundled
-from keepers.data.catalogue import catalogue, entry_named, find, refuse_wrong_checksum
-from keepers.data.columns import Matrix, refuse_empty_columns, to_table
-from keepers.data.formats import FORMATS, format_of
+from keepers.data.blocks.files import FileBlocks, FileSequence
+from keepers.data.catalogue import catalogue, entry_named, find, load, names, refuse_wrong_checksum
+from keepers.data.columns import Matrix, ReadRequest, to_table
+from keepers.data.formats.registry import (
+    block_format,
+    block_suffixes,
+    format_of,
+    has_blocks,
+    open_in_blocks,
+    read_table,
+)
 from keepers.data.limits import SizeLimit
-from keepers.data.read_errors import reading
 from keepers.data.replacing import leads_to_itself
-from keepers.data.request import ReadRequest
 from keepers.data.table import LabelledTable
 from keepers.data.values import as_labels
-from keepers.data.wording import closest, unknown_suffix
-from keepers.exceptions import DataError, ParameterError, shortened
-
-__all__ = ["load_catalogued", "open_table"]
+from keepers.data.wording import closest, listed
+from keepers.exceptions import DataError, shortened
 
 
 def open_table(
@@ -78,13 +83,14 @@ def open_table(
         SizeLimit.of(max_bytes),
         dataset=dataset,
         header=header,
+        whole=True,
     )
     path = Path(source)
     if os.path.isfile(path):  # unlike Path.is_file, False for any name that cannot be one
-        return _read_file(path, request)
+        return read_table(path, request)
     name = str(source)
-    if name.casefold() in bundled.names():
-        return _with_roles(_bundled(name.casefold()), request)
+    if name.casefold() in names():
+        return _with_roles(_load_bundled(name.casefold()), request)
     if name.casefold() in {entry.name.casefold() for entry in catalogue()}:
         return _with_roles(load_catalogued(name), request)
     raise DataError(_unknown(name, path))
@@ -108,12 +114,12 @@ def load_catalogued(name: str, *, verify: bool = True) -> LabelledTable:
     entry, path = entry_named(name), find(name)
     if verify:
         refuse_wrong_checksum(entry, path)
-    table = _read_file(path, ReadRequest())
+    table = read_table(path, ReadRequest(whole=True))
     return LabelledTable(table.X, table.feature_names, None, table.labels, entry.name)
 
 
-def _bundled(name: str) -> LabelledTable:
-    X, feature_names, y = bundled.load(name)
+def _load_bundled(name: str) -> LabelledTable:
+    X, feature_names, y = load(name)
     X = np.ascontiguousarray(X, dtype=np.float64)
     return LabelledTable(X, feature_names, None, as_labels(y, "labels"), name)
 
@@ -125,23 +131,8 @@ def _with_roles(table: LabelledTable, request: ReadRequest) -> LabelledTable:
     return to_table(stored, roles, table.name)
 
 
-def _read_file(path: Path, request: ReadRequest) -> LabelledTable:
-    file_format = format_of(path)
-    if file_format is None:
-        known = [suffix for known in FORMATS for suffix in known.suffixes]
-        raise DataError(unknown_suffix(path.name, known))
-    if request.dataset is not None and file_format.title != "HDF5":
-        raise ParameterError(
-            f"dataset= names an array in an HDF5 file; {path} is {file_format.title}. Leave it out."
-        )
-    with reading(path, file_format.title):
-        table = file_format.read(path, request)
-        refuse_empty_columns(table)
-        return table
-
-
 def _unknown(name: str, path: Path) -> str:
-    names = [*bundled.names(), *(entry.name for entry in catalogue())]
+    known = [*names(), *(entry.name for entry in catalogue())]
     shown = shortened(name)
     if os.path.isdir(path):
         return f"A table is read from a file; {shown} is a folder. Name a file in it."
@@ -149,17 +140,186 @@ def _unknown(name: str, path: Path) -> str:
         return f"{shown} is a symbolic link that leads back to itself. Name another file."
     if path.suffix or len(path.parts) > 1:
         return (
-            f"There is no file {shown}.{closest(path.name, _files_beside(path))} Give a file that "
-            f"exists, or one of the known data sets: {', '.join(names)}."
+            f"There is no file {shown}.{_nearest_file(path)} Give a file that "
+            f"exists, or one of the known data sets: {', '.join(known)}."
         )
     return (
-        f"{shown} is neither a file nor a known data set.{closest(name, names)} Known: "
-        f"{', '.join(names)}."
+        f"{shown} is neither a file nor a known data set.{closest(name, known)} Known: "
+        f"{', '.join(known)}."
     )
 
 
-def _files_beside(path: Path) -> list[str]:
+# Blocks come one at a time, so the size of the whole is no concern.
+_ANY_SIZE = SizeLimit(2**62)
+
+
+def open_blocks(
+    source: str | Path | Sequence[str | Path],
+    *,
+    labels: str | None = None,
+    identifier: str | None = None,
+    drop: Sequence[str] = (),
+    dataset: str | None = None,
+    header: bool | None = None,
+) -> FileBlocks | FileSequence:
+    """Open a table that may be larger than memory, to be read in blocks of rows.
+
+    Parameters
+    ----------
+    source : str, Path or list of them
+        A file, read by its suffix; a folder, whose files of one format make one table, sorted by
+        name with numbers by their value (folders in it are searched; names that begin with "."
+        or "_" are left out); a pattern such as ``"part-*.parquet"``; or a list of files, read in
+        that order. The files of a table have the same columns, in any order.
+    labels, identifier : str or None
+        Columns that hold classes and sample names: no features. They are read only by
+        ``blocks(annotated=True)``, which hands them over with the rows, as they are stored.
+    drop : sequence of str
+        Further columns to leave out.
+    dataset : str or None
+        Which array of an HDF5 file holds the values, if there are several.
+    header : bool or None
+        Whether the first line of a text file holds column names, as in `open_table`.
+
+    Returns
+    -------
+    FileBlocks or FileSequence
+        Rows come from ``blocks()``; nothing but names and sizes is read before.
+
+    Raises
+    ------
+    DataError
+        A file cannot be read as a table, or does not fit the others; the message names it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from keepers.data.opening import open_blocks
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(Path(folder) / "part-1.npy", np.eye(3))
+    ...     np.save(Path(folder) / "part-2.npy", np.ones((2, 3)))
+    ...     table = open_blocks(folder, drop=["x1"])
+    ...     for block in table.blocks():
+    ...         print(block.origin, block.values.sum(axis=0))
+    part-1.npy, rows 1 to 3 [1. 1.]
+    part-2.npy, rows 1 to 2 [2. 2.]
+    >>> table.n_samples, list(table.feature_names)
+    (5, ['x0', 'x2'])
+    """
+    request = ReadRequest(labels, identifier, tuple(drop), _ANY_SIZE, dataset, header)
+    if not isinstance(source, (str, os.PathLike)):
+        files, name = _all_there([_absolute(path) for path in source]), "the list of files"
+    elif os.path.isfile(source):
+        return open_in_blocks(_absolute(source), request)
+    elif os.path.isdir(source):
+        folder = _absolute(source)
+        files = _of_one_format(_block_files(files_below(folder), str(folder)), str(folder))
+        members = [open_in_blocks(path, request) for path in files]
+        named = [member.called(member.path.relative_to(folder).as_posix()) for member in members]
+        return FileSequence(folder.name, named)
+    elif glob.has_magic(os.fspath(source)):
+        files, name = _matching(str(source)), str(source)
+    else:
+        raise DataError(_absent(Path(source)))
+    return FileSequence(name, [open_in_blocks(path, request) for path in files])
+
+
+def _all_there(paths: list[Path]) -> list[Path]:
+    if not paths:
+        raise DataError("A table needs at least one file; the list of files is empty. Name one.")
+    for path in paths:
+        if not os.path.isfile(path):
+            raise DataError(_absent(path))
+        block_format(path)
+    return _of_one_format(paths, "the list")
+
+
+def _block_files(paths: Sequence[Path], where: str) -> list[Path]:
+    """The files whose suffix tells a format that is read in blocks; there may be others."""
+    known = [path for path in paths if has_blocks(path)]
+    if not known:
+        found = listed([path.name for path in paths]) or "nothing"
+        raise DataError(
+            "A table in blocks needs files whose names end in one of "
+            f"{', '.join(block_suffixes())}; {where} holds {found}. Name another folder, or "
+            "convert the files."
+        )
+    return known
+
+
+def _of_one_format(paths: list[Path], where: str) -> list[Path]:
+    examples: dict[str, Path] = {}
+    for path in paths:
+        if file_format := format_of(path):
+            examples.setdefault(file_format.title, path)
+    if len(examples) > 1:
+        told = " and ".join(f"{title} ({path.name})" for title, path in examples.items())
+        raise DataError(
+            f"All files of a table must have one format; {where} holds {told}. Name those that "
+            "are meant by a pattern, such as '*.parquet'."
+        )
+    return paths
+
+
+def _matching(pattern: str) -> list[Path]:
+    """The files that a pattern matches, and those in folders that it matches."""
+    found: list[Path] = []
+    for match in sorted(glob.glob(pattern, recursive=True)):
+        path = _absolute(match)
+        if path.name.startswith("_"):
+            continue
+        found += files_below(path) if path.is_dir() else [path]
+    if not found:
+        raise DataError(
+            f"A pattern must match at least one file; {shortened(pattern)} matches none, seen from "
+            f"{Path.cwd()}. Check the folder and the pattern."
+        )
+    where = f"the pattern {shortened(pattern)}"
+    paths = in_natural_order(list(dict.fromkeys(found)))
+    return _of_one_format(_block_files(paths, where), where)
+
+
+def files_below(folder: Path) -> list[Path]:
+    """All files in a folder and below it, but hidden ones and those whose names begin with "_"."""
+    found = [
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    ]
+    return in_natural_order(found)
+
+
+def in_natural_order(paths: Sequence[Path]) -> list[Path]:
+    """Sorted by name, numbers in names by their value: part-2 before part-10."""
+    return sorted(paths, key=lambda path: [_by_value(part) for part in path.parts])
+
+
+def _by_value(name: str) -> tuple[list[str | int], str]:
+    pieces = re.split(r"([0-9]+)", name.casefold())
+    return [int(piece) if at % 2 else piece for at, piece in enumerate(pieces)], name
+
+
+def _absolute(path: str | os.PathLike[str]) -> Path:
+    """Absolute, since another process may work in another folder."""
+    return Path(os.path.abspath(path))
+
+
+def _absent(path: Path) -> str:
+    what = "is a folder" if os.path.isdir(path) else "is not there"
+    if leads_to_itself(path):
+        what = "is a symbolic link that leads back to itself"
+    return (
+        f"A table in blocks is read from a file, a folder, a pattern or a list of files; {path} "
+        f"{what}.{_nearest_file(path)}"
+    )
+
+
+def _nearest_file(path: Path) -> str:
+    """' Did you mean ...?' for a file in the same folder, or nothing."""
     try:
-        return os.listdir(path.parent)
+        return closest(path.name, [name for name in os.listdir(path.parent) if name != path.name])
     except (OSError, ValueError):
-        return []
+        return ""

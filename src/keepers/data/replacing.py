@@ -14,8 +14,6 @@ from pathlib import Path
 from keepers.data.wording import first_line
 from keepers.exceptions import KeepersError, ParameterError, shortened
 
-__all__ = ["check_target", "describe_os_error", "is_temporary", "leads_to_itself", "whole_file"]
-
 _FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _KINDS = {
     stat.S_IFIFO: "a named pipe",

@@ -8,8 +8,6 @@ import scipy.sparse as sp
 from keepers.data.wording import closest
 from keepers.exceptions import DataError, ParameterError, shortened
 
-__all__ = ["SCALINGS", "scale_samples"]
-
 SCALINGS = ("raw", "unit-samples", "unit-features", "standardize-features")
 
 

@@ -1,6 +1,6 @@
-"""One type for every table that is read: values, names, and labels for judging a selection."""
+"""One type for every table that is read, and one for every table that is written."""
 
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,10 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from keepers.data.wording import listed
+from keepers.data.limits import SizeLimit
+from keepers.data.wording import duplicates, listed
 from keepers.exceptions import DataError, shortened
-
-__all__ = ["LabelledTable"]
 
 Names = NDArray[np.object_]
 
@@ -54,11 +53,9 @@ class LabelledTable:
         self._refuse_wrong_length("sample_names", self.sample_names, self.n_samples)
         self._refuse_wrong_length("labels", self.labels, self.n_samples)
         if len(set(self.feature_names)) < self.n_features:
-            counts = Counter(self.feature_names)
-            twice = [repr(name) for name, count in counts.items() if count > 1]
             raise DataError(
-                f"Feature names must differ; these stand more than once: {listed(twice)}. Rename "
-                "or drop all but one of each."
+                "Feature names must differ; there are duplicates: "
+                f"{listed(duplicates(self.feature_names))}. Rename or drop all but one of each."
             )
 
     def _refuse_wrong_length(self, what: str, values: NDArray[Any] | None, expected: int) -> None:
@@ -83,3 +80,43 @@ class LabelledTable:
     def is_sparse(self) -> bool:
         """Whether X is a CSR matrix."""
         return bool(sp.issparse(self.X))
+
+
+@dataclass(frozen=True)
+class WrittenTable:
+    """A checked table on its way to a file."""
+
+    X: Any
+    feature_names: list[str]
+    sample_names: list[str] | None
+    labels: NDArray[Any] | None
+    identifier_name: str
+    label_name: str
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X is a CSR matrix."""
+        return bool(sp.issparse(self.X))
+
+    @property
+    def has_numeric_labels(self) -> bool:
+        """Whether there are labels, and they are numbers."""
+        return self.labels is not None and self.labels.dtype.kind in "biuf"
+
+    def text_labels(self) -> list[str]:
+        """Labels as text."""
+        return [] if self.labels is None else [str(label) for label in self.labels.tolist()]
+
+    def dense(self) -> NDArray[Any]:
+        """X as an array, if it fits in memory."""
+        if not self.is_sparse:
+            return np.asarray(self.X)
+        shape = (int(self.X.shape[0]), int(self.X.shape[1]))
+        SizeLimit.of(None).refuse_shape(shape, self.X.dtype.itemsize, "The table as dense columns")
+        return np.asarray(self.X.toarray())
+
+
+def row_entries(X: Any, at: int) -> Iterator[tuple[int, float]]:
+    """Column and value of the entries of a CSR row."""
+    entries = slice(X.indptr[at], X.indptr[at + 1])
+    return zip(X.indices[entries].tolist(), X.data[entries].tolist(), strict=True)

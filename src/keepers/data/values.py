@@ -8,18 +8,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers.data.in_memory import canonical_sparse
-from keepers.data.limits import LARGEST_EXACT_INTEGER, refuse_columns, refuse_hollow
+from keepers.data.limits import (
+    LARGEST_EXACT_INTEGER,
+    largest_inexact,
+    refuse_columns,
+    refuse_hollow,
+)
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, shortened
-
-__all__ = [
-    "as_floats",
-    "as_labels",
-    "as_matrix",
-    "as_names",
-    "as_values",
-    "refuse_rounded_integers",
-]
 
 Names = Sequence[str] | NDArray[np.object_]
 
@@ -59,8 +55,7 @@ def as_matrix(X: Any, what: str) -> Any:
 
 def as_floats(X: Any, what: str, names: Names | None = None) -> Any:
     """A checked matrix as float32 or float64; ``names`` of its columns are for messages."""
-    if _may_be_inexact(X.dtype):
-        _refuse_inexact_integers(X, what, names)
+    _refuse_inexact_integers(X, what, names)
     if sp.issparse(X):
         return X.astype(_float_kind(X.dtype), copy=False)
     X = np.asarray(X, dtype=_float_kind(X.dtype))
@@ -78,7 +73,7 @@ def _may_be_inexact(dtype: np.dtype[Any]) -> bool:
 
 def _refuse_inexact_integers(X: Any, what: str, names: Names | None) -> None:
     data = X.data if sp.issparse(X) else X
-    if data.size and max(int(data.max()), -int(data.min())) > LARGEST_EXACT_INTEGER:
+    if largest_inexact(data) is not None:
         large = (data > LARGEST_EXACT_INTEGER) | (data < -LARGEST_EXACT_INTEGER)
         columns = np.unique(X.indices[large] if sp.issparse(X) else np.nonzero(large)[1])
         called = [f"column {at + 1}" if names is None else shortened(names[at]) for at in columns]
@@ -89,7 +84,7 @@ def refuse_rounded_integers(columns: Sequence[str], where: str = "the file") -> 
     """Raise for columns with integers that float64 does not hold exactly."""
     if columns:
         raise DataError(
-            f"Whole numbers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be exact in "
+            f"Integers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be exact in "
             f"float64; {where} holds larger ones in {listed(columns)}. If they are identifiers, "
             "name the column so (identifier=, --id) or leave it out (drop=, --drop); if rounding "
             "does no harm, write them as floating-point numbers."
@@ -100,15 +95,15 @@ def as_names(values: Any, what: str) -> NDArray[np.object_]:
     """One str per entry."""
     values = np.asarray(values)
     if values.ndim != 1:
-        values = _flattened(values, what)
+        values = _flatten(values, what)
     return np.array([_text(value) for value in values.tolist()] or [], dtype=object)
 
 
 def as_labels(values: Any, what: str) -> NDArray[Any]:
-    """Classes: whole numbers as int64, text as object array of str; a missing one is refused."""
+    """Classes: integers as int64, text as object array of str; a missing one is refused."""
     values = np.asarray(values)
     if values.ndim != 1:
-        values = _flattened(values, what)
+        values = _flatten(values, what)
     if values.dtype.kind in "biu":
         fits = values.dtype != np.uint64 or not values.size or values.max() < 2**63
         return values.astype(np.int64 if fits else np.uint64)
@@ -128,7 +123,7 @@ def _refuse_missing(count: int, what: str) -> None:
         )
 
 
-def _flattened(values: NDArray[Any], what: str) -> NDArray[Any]:
+def _flatten(values: NDArray[Any], what: str) -> NDArray[Any]:
     """A single row or column as a vector."""
     if values.ndim != 2 or 1 not in values.shape:
         raise DataError(

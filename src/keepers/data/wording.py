@@ -1,11 +1,13 @@
-"""Pieces of error messages that several readers share."""
+"""Pieces of error messages, and errors that name the file that was read."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
-from keepers.exceptions import shortened
-
-__all__ = ["closest", "first_line", "listed", "readable_size", "unknown_suffix"]
+from keepers.exceptions import DataError, KeepersError, shortened
 
 _SHOWN = 5
 _LONGEST_ITEM = 120
@@ -35,6 +37,11 @@ def closest(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {shortened(by_folded[found[0]])}?" if found else ""
 
 
+def duplicates(names: Iterable[Hashable]) -> list[str]:
+    """Names that occur more than once, as they are written in a message."""
+    return [repr(name) for name, count in Counter(names).items() if count > 1]
+
+
 def first_line(error: BaseException, width: int = 200) -> str:
     """The first line of what an exception says, without its final stop, or else its kind."""
     lines = str(error).strip().splitlines()
@@ -59,3 +66,35 @@ def unknown_suffix(name: str, known: Iterable[str]) -> str:
         f"A file's format is told by its suffix, one of {', '.join(known)}; got "
         f"{shortened(name)}. Rename or convert it."
     )
+
+
+@dataclass
+class Progress:
+    """How far a reader has come."""
+
+    rows: int = 0
+
+    def __str__(self) -> str:
+        """A piece of a message: nothing before the first row."""
+        return f", after row {self.rows}" if self.rows else ""
+
+
+@contextmanager
+def reading(path: Path, title: str) -> Iterator[Progress]:
+    """Put the path in front of errors of ours, once; make a `DataError` of every other one."""
+    progress = Progress()
+    try:
+        yield progress
+    except KeepersError as error:
+        if str(error).startswith(str(path)):  # a reader inside this one has named it
+            raise
+        raise type(error)(f"{path}{progress}: {error}") from error
+    except MemoryError as error:
+        raise DataError(
+            f"{path} does not fit in memory. Read a part of the table, or use a larger machine."
+        ) from error
+    except Exception as error:
+        raise DataError(
+            f"{path} is not a readable {title} file{progress}: {first_line(error)}. Check that it "
+            "is complete and that its suffix tells its format, or write it again."
+        ) from error

@@ -8,10 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import IndexArray
-from keepers.data.formats import FORMATS, format_of
-from keepers.data.formats.content import WrittenTable
+from keepers.data.formats.registry import FORMATS, format_of
 from keepers.data.replacing import check_target, whole_file
-from keepers.data.table import LabelledTable
+from keepers.data.table import LabelledTable, WrittenTable
 from keepers.data.wording import first_line
 from keepers.exceptions import DataError, KeepersError, ParameterError, shortened
 
@@ -65,7 +64,7 @@ def write_table(
     """
     path = Path(path)
     title, write = _writer(path)
-    table = _checked(X, feature_names, sample_names, labels, identifier_name, label_name)
+    table = _check_table(X, feature_names, sample_names, labels, identifier_name, label_name)
     with whole_file(path, force=force) as temporary:
         try:
             write(temporary, table, path.name)
@@ -110,7 +109,7 @@ def _writer(path: Path) -> tuple[str, Callable[[Path, WrittenTable, str], None]]
     return file_format.title, file_format.write
 
 
-def _checked(
+def _check_table(
     X: Any,
     feature_names: Any,
     sample_names: Any,

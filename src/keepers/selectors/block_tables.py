@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from keepers._protocols import BlockTable, FloatArray, IndexArray, RowBlock, SymmetricOperator
-from keepers.data.blocks.arrays import ArrayBlocks
+from keepers.data.blocks.as_blocks import ArrayBlocks
 from keepers.data.wording import readable_size
 from keepers.exceptions import DataError
 from keepers.linalg.correlation import Correlations, FetchedCorrelations, ScatterCorrelations

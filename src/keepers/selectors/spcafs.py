@@ -11,8 +11,13 @@ import numpy as np
 
 from keepers._protocols import FloatArray, SymmetricOperator
 from keepers.data import LabelledTable
-from keepers.data.blocks.as_blocks import as_blocks, is_large_map
-from keepers.data.blocks.named_columns import column_labels, in_order, refuse_repeated
+from keepers.data.blocks.as_blocks import (
+    as_blocks,
+    column_labels,
+    in_order,
+    is_large_map,
+    refuse_repeated,
+)
 from keepers.data.dask_blocks import is_dask
 from keepers.exceptions import (
     ConvergenceWarning,

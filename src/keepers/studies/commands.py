@@ -142,15 +142,14 @@ def datasets(debug: DebugOption = False) -> None:
 
     Example: KEEPERS_DATA=~/benchmarks keepers datasets
     """
-    from keepers.data import bundled
-    from keepers.data.catalogue import catalogue, data_folder, present
+    from keepers.data.catalogue import catalogue, data_folder, load, names, present
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("name", "samples", "features", "classes", "scaling", "here", "source"):
         is_count = heading in ("samples", "features", "classes")
         table.add_column(heading, justify="right" if is_count else "left")
-    for name in bundled.names():
-        X, _, y = bundled.load(name)
+    for name in names():
+        X, _, y = load(name)
         shape = (str(X.shape[0]), str(X.shape[1]), str(len(set(y))))
         scaling = "unit-samples" if name == "srbct" else "raw"
         table.add_row(name, *shape, scaling, "bundled", "comes with keepers")

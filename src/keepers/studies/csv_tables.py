@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from keepers._optional import optional
-from keepers.data.formats.delimited_writing import text_line
+from keepers.data.formats.text import text_line
 from keepers.exceptions import MissingDependencyError
 from keepers.studies.cost import Slope, TimingRow
 from keepers.studies.paper_claims.claim import Claim

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from keepers.data import open_table, write_table
-from keepers.data.blocks.opening import open_blocks
+from keepers.data.opening import open_blocks
 from keepers.exceptions import DataError
 
 h5py = pytest.importorskip("h5py")
@@ -326,7 +326,7 @@ def _square(path, kind, pointers=(0, 1, 2, 3)):
 def test_wild_pointers_before_a_last_one_of_zero_are_refused(tmp_path, kind, wild):
     """SciPy takes them for a matrix without entries, and follows them later."""
     _square(tmp_path / "a.h5ad", kind, (0, wild, 0, 0))
-    with pytest.raises(DataError, match="must be 4 integers that rise from 0 to its 3 entries"):
+    with pytest.raises(DataError, match="must make a matrix of"):
         open_table(tmp_path / "a.h5ad")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keepers.data import open_blocks, open_table
-from keepers.data.formats.hdf5_chunks import refuse_short_chunks
+from keepers.data.formats.hdf5 import refuse_short_chunks
 from keepers.exceptions import DataError
 
 h5py = pytest.importorskip("h5py")

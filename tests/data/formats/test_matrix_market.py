@@ -81,13 +81,22 @@ def test_odd_spacing_and_repeated_entries(tmp_path):
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("2 2 2\n1 1 1\n", "there are 3"),
-        ("2 2 1\n1 1 1\n2 2 2\n", "there are more"),
-        ("2 2 1\n1.5 1 1\n", "whole numbers from 1"),
-        ("2 2 1\n0 1 1\n", "whole numbers from 1"),
-        ("2 2 1\n1 nan 1\n", "whole numbers from 1"),
-        ("2 2 1\n1 1 x\n", "numbers only"),
-        ("2 2\n1 1 1\n", "line of sizes"),
+        ("2 2 2\n1 1 1\n", "Truncated file"),
+        ("2 2 1\n1 1 1\n2 2 2\n", "Too many lines"),
+        (
+            "2 2 1\n1.5 1 1\n",
+            "a row, a column and a number and nothing else; line 3 reads '1.5 1 1'",
+        ),
+        ("2 2 1\n0 1 1\n", "Row index out of bounds"),
+        ("2 2 1\n3 1 1\n", "Row index out of bounds"),
+        ("2 2 1\n1 nan 1\n", "line 3 reads '1 nan 1'"),
+        ("2 2 1\n1 1 x\n", "line 3 reads '1 1 x'"),
+        ("2 2 1\n1 1 1,5\n", "line 3 reads '1 1 1,5'"),
+        ("2 2 1\n1 1 1.2.3", "line 3 reads '1 1 1.2.3'"),
+        ("2 2 1\n1 1 1+2\n", "line 3 reads '1 1 1\\+2'"),
+        ("2 2 1\n1 1 1 1\n", "line 3 reads '1 1 1 1'"),
+        ("2 2 1\n1 1 1\0\n", "line 3 reads"),
+        ("2 2\n1 1 1\n", "not a readable Matrix Market file"),
         ("", "truncated"),
     ],
 )
@@ -124,7 +133,7 @@ def test_an_integer_matrix_holds_integers_up_to_the_largest_exact_one(tmp_path):
 def test_sizes_are_plain_integers(tmp_path, sizes):
     path = tmp_path / "a.mtx"
     path.write_text(f"%%MatrixMarket matrix coordinate real general\n{sizes}\n1 1 1\n")
-    with pytest.raises(DataError, match="must hold integers"):
+    with pytest.raises(DataError, match="must hold 2 or 3 integers"):
         open_table(path)
 
 
@@ -132,7 +141,7 @@ def test_sizes_are_plain_integers(tmp_path, sizes):
 def test_an_integer_matrix_of_other_numbers_is_refused(tmp_path, value):
     path = tmp_path / "a.mtx"
     path.write_text(f"%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 {value}\n")
-    with pytest.raises(DataError, match="must hold integers"):
+    with pytest.raises(DataError, match="a row, a column and an integer"):
         open_table(path)
 
 
@@ -141,7 +150,7 @@ def test_a_body_on_one_line_is_not_cut_inside_a_number(tmp_path, monkeypatch):
     monkeypatch.setattr("keepers.data.formats.matrix_market._LONGEST_LINE", 50)
     path = tmp_path / "a.mtx"
     path.write_text("%%MatrixMarket matrix array real general\n9 1\n" + "12345678 " * 9)
-    with pytest.raises(DataError, match="line must be shorter"):
+    with pytest.raises(DataError, match="A line must hold a number and nothing else; line 3 reads"):
         open_table(path)
 
 
@@ -160,3 +169,10 @@ def test_a_sparse_matrix_without_entries_is_read(tmp_path, field):
     path = tmp_path / "a.mtx"
     scipy.io.mmwrite(path, sp.coo_matrix((3, 2)), field=field)
     np.testing.assert_array_equal(open_table(path).X.toarray(), np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("field", ["real", "integer"])
+def test_numbers_may_have_a_plus_sign(tmp_path, field):
+    path = tmp_path / "a.mtx"
+    path.write_text(f"%%MatrixMarket matrix array {field} general\n2 2\n+1\n -2\n\t+3\n+4\n")
+    np.testing.assert_array_equal(open_table(path).X, [[1, 3], [-2, 4]])

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from keepers.data import open_table
-from keepers.data.blocks.opening import open_blocks
+from keepers.data.opening import open_blocks
 from keepers.exceptions import DataError
 
 X = np.random.default_rng(0).normal(size=(12, 5))
@@ -100,7 +100,7 @@ def test_indices_that_point_outside_are_refused(tmp_path):
     sparse = sp.csr_matrix(np.eye(3))
     parts = {"data": sparse.data, "indptr": sparse.indptr, "shape": [3, 3], "format": b"csr"}
     np.savez(tmp_path / "a.npz", indices=np.array([0, 1, 10**6], dtype=np.int32), **parts)
-    with pytest.raises(DataError, match="must lie between 0 and 2; they go from 0 to 1000000"):
+    with pytest.raises(DataError, match=r"must make a matrix of 3 x 3; they do not .*must be < 3"):
         open_table(tmp_path / "a.npz")
 
 
@@ -112,7 +112,7 @@ def test_wild_row_pointers_before_a_last_one_of_zero_are_refused(tmp_path, layou
         data = np.ones((3, 1, 1)) if layout == "bsr" else np.ones(3)
         parts = {"data": data, "indices": np.arange(3, dtype=np.int32), "indptr": pointers}
         np.savez(tmp_path / "a.npz", shape=[3, 3], format=layout.encode(), **parts)
-        with pytest.raises(DataError, match="must be 4 integers that rise from 0 to its 3 entries"):
+        with pytest.raises(DataError, match="must make a matrix of"):
             open_table(tmp_path / "a.npz")
 
 

@@ -1,29 +1,48 @@
-"""What tables in files have in common: where their rows stand, and what is said of damage."""
+"""Tables in one file or in many, read in blocks of rows or collected into memory."""
 
 import copy
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers._protocols import IndexArray, RowBlock
-from keepers.data.blocks.local import LocalBlocks
-from keepers.data.read_errors import reading
-from keepers.exceptions import DataError
+from keepers.data.blocks.local import LocalBlocks, even_ranges, known_sum, shares
+from keepers.data.columns import ColumnPlan, ReadRequest, plan_columns
+from keepers.data.limits import SizeLimit
+from keepers.data.table import LabelledTable
+from keepers.data.values import as_labels, as_names, as_values
+from keepers.data.wording import listed, reading
+from keepers.exceptions import DataError, shortened
 
-__all__ = ["FileBlocks"]
+_FIRST_ROWS = 64
+_GROWTH = 1.2  # a larger factor would touch memory that the last rows never fill
+_NO_ROWS = "It holds no rows. Leave it out, or write it again with rows."
+
+
+class Rows(NamedTuple):
+    """Some consecutive rows as a format reads them."""
+
+    values: Any
+    """Array or CSR matrix of the table's ``dtype``."""
+    labels: Any = None
+    """One entry a row, as stored; None unless asked for and there. Names likewise."""
+    sample_names: Any = None
 
 
 class FileBlocks(LocalBlocks):
-    """A table, or a range of its rows, in one file; a format implements ``_values``.
+    """A table, or a range of its rows, in one file; a format implements ``_read``.
 
     No file stays open between calls, so that a table can be sent to another process.
     """
 
-    title: ClassVar[str]
+    title: str
+    order: Literal["C", "F"] = "C"
+    """How a matrix of all rows is best laid out."""
     _layout: Any = None
     """What the format knows of the columns; equal for files that are laid out alike."""
 
@@ -49,17 +68,34 @@ class FileBlocks(LocalBlocks):
             self.n_stored = len(rows) * self.n_features
 
     @abstractmethod
-    def _values(self, columns: IndexArray | None) -> Iterator[Any]:
-        """The rows, block after block, as arrays of ``dtype``; any exception may pass."""
+    def _read(self, columns: IndexArray | None, annotated: bool) -> Iterator[Rows]:
+        """The rows, block after block; any exception may pass.
 
-    def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
-        """The rows, block after block, each with the place where it stands in the file."""
+        Labels and sample names are read, and handed over, only if ``annotated``.
+        """
+
+    def class_labels(self, pieces: Sequence[Any]) -> NDArray[Any]:
+        """The labels of all blocks as classes: integers, other numbers, or text."""
+        return as_labels(np.concatenate(pieces), "labels")
+
+    def row_names(self, pieces: Sequence[Any]) -> NDArray[np.object_]:
+        """The sample names of all blocks as text."""
+        return as_names(np.concatenate(pieces), "identifier")
+
+    def blocks(
+        self, columns: IndexArray | None = None, *, annotated: bool = False
+    ) -> Iterator[RowBlock]:
+        """The rows, block after block, each with the place where it stands in the file.
+
+        With labels and sample names, where the table has them, if ``annotated``.
+        """
         with reading(self.path, self.title) as progress:
             progress.rows = before = 0 if self.rows is None else self.rows.start
-            for values in self._values(columns):
+            for values, labels, sample_names in self._read(columns, annotated):
                 first = progress.rows + 1
                 progress.rows += values.shape[0]
-                yield RowBlock(values, f"{self.name}, rows {first} to {progress.rows}")
+                origin = f"{self.name}, rows {first} to {progress.rows}"
+                yield RowBlock(values, origin, labels, sample_names)
             self._refuse_incomplete(progress.rows - before)
 
     def _refuse_incomplete(self, n_rows: int) -> None:
@@ -71,36 +107,342 @@ class FileBlocks(LocalBlocks):
         if n_rows == 0:
             raise DataError(_NO_ROWS)
 
+    def parts(self, n_parts: int) -> Sequence["FileBlocks"]:
+        """The same rows as tables of their own, about ``n_parts``, for workers to share."""
+        return [self]
+
     def called(self, name: str) -> Self:
         """The same table by another name in messages."""
-        other = copy.copy(self)
-        other.name = name
-        return other
+        return self._with(name=name)
 
     def in_precision(self, dtype: np.dtype[Any]) -> Self:
         """The same table with values of another kind."""
-        other = copy.copy(self)
-        other.dtype = dtype
-        return other
+        return self._with(dtype=dtype)
+
+    def of_rows(self, rows: range) -> Self:
+        """Some consecutive rows of the same table, counted as in the file."""
+        return self._with(rows=rows, n_samples=len(rows), n_stored=len(rows) * self.n_features)
 
     def sharing_with(self, other: "FileBlocks") -> Self:
         """The same table; what equals the other's is the other's.
 
         Thousands of files are then sent to a worker with the names of their columns once.
         """
+        same_names = np.array_equal(self.feature_names, other.feature_names)
+        return self._with(
+            feature_names=other.feature_names if same_names else self.feature_names,
+            _layout=other._layout if self._layout == other._layout else self._layout,
+        )
+
+    def _with(self, **changes: Any) -> Self:
+        """A copy that differs in some attributes."""
         twin = copy.copy(self)
-        if np.array_equal(self.feature_names, other.feature_names):
-            twin.feature_names = other.feature_names
-        if self._layout == other._layout:
-            twin._layout = other._layout
+        twin.__dict__.update(changes)
         return twin
 
-    def of_rows(self, rows: range) -> Self:
-        """Some consecutive rows of the same table, counted as in the file."""
+
+class MatrixBlocks(FileBlocks):
+    """Rows of a matrix in a file; a format implements ``_raw``.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    names : sequence of str
+        Names of all its columns.
+    request : ReadRequest
+        Which columns are no features.
+    n_rows : int
+        Rows of the matrix.
+    stored : dtype
+        Kind of the stored numbers.
+    n_stored : int or None
+        Stored values, if the matrix is sparse.
+    """
+
+    _read_vectors: Callable[[], tuple[Any, Any]] | None = None
+
+    def __init__(
+        self,
+        path: Path,
+        names: Sequence[str],
+        request: ReadRequest,
+        n_rows: int,
+        stored: np.dtype[Any],
+        n_stored: int | None = None,
+    ) -> None:
+        plan = plan_columns(names, request) if names else ColumnPlan([], None, None)
+        if not plan.features:
+            raise DataError(
+                f"A table needs at least one feature column; this one has {n_rows} rows and none. "
+                "Leave it out, or write it again."
+            )
+        none_yet = as_values(np.empty((0, len(names)), dtype=stored), path.name)
+        super().__init__(
+            path, [names[at] for at in plan.features], none_yet.dtype, range(n_rows), n_stored
+        )
+        self._layout = (len(names), plan)
+        self._n_file_rows = n_rows
+        self._label_name = request.labels or "labels"
+
+    @abstractmethod
+    def _raw(self, chosen: IndexArray | None) -> Iterator[Any]:
+        """The rows ``rows``, all columns or the ``chosen`` ones of the file, as stored."""
+
+    def annotate(self, read: Callable[[], tuple[Any, Any]], label_name: str | None) -> None:
+        """Labels and sample names of all rows come from ``read``, not from columns of the matrix.
+
+        Either may be None. ``read`` can be pickled and is called only where they are wanted.
+        """
+        self._read_vectors = read
+        self._label_name = label_name or "labels"
+
+    def _read(self, columns: IndexArray | None, annotated: bool) -> Iterator[Rows]:
+        names = self.feature_names if columns is None else self.feature_names[columns]
+        plan: ColumnPlan = self._layout[1]
+        roles = [plan.labels, plan.identifier] if annotated else [None, None]
+        read = self._read_vectors if annotated else None
+        vectors = (None, None) if read is None else read()
+        for what, vector in zip(("labels", "sample names"), vectors, strict=True):
+            self._refuse_wrong_length(what, vector)
+        beside = [at for at in roles if at is not None]
+        start = self._here.start
+        for raw in self._raw(self._chosen(columns, beside)):
+            stop = start + raw.shape[0]
+            notes = [None if vector is None else vector[start:stop] for vector in vectors]
+            if beside:
+                found = dict(zip(beside, _columns(raw, len(names)), strict=True))
+                notes = [
+                    note if at is None else found[at] for at, note in zip(roles, notes, strict=True)
+                ]
+                raw = raw[:, : len(names)]
+            values = as_values(raw, self.name, names).astype(self.dtype, copy=False)
+            yield Rows(values, *notes)
+            start = stop
+
+    def _refuse_wrong_length(self, what: str, vector: Any) -> None:
+        if vector is not None and len(vector) != self._n_file_rows:
+            raise DataError(
+                f"{what} must have one entry each ({self._n_file_rows}); {shortened(self.name)} "
+                f"has an array of shape {vector.shape}. Check that samples are rows."
+            )
+
+    def class_labels(self, pieces: Sequence[Any]) -> NDArray[Any]:
+        """The labels of all blocks as classes."""
+        return as_labels(np.concatenate(pieces), self._label_name)
+
+    def row_names(self, pieces: Sequence[Any]) -> NDArray[np.object_]:
+        """The sample names of all blocks as text; integers without a decimal point."""
+        names = np.concatenate(pieces)
+        if self._layout[1].identifier is not None:
+            names = as_labels(names, "identifier")
+        return as_names(names, "sample names")
+
+    def _chosen(self, columns: IndexArray | None, beside: Sequence[int] = ()) -> IndexArray | None:
+        """Positions in the file of the wanted features and other columns; None for all columns."""
+        n_columns, plan = self._layout
+        if not beside and len(plan.features) == n_columns:
+            return columns
+        features = np.array(plan.features, dtype=np.intp)
+        wanted = features if columns is None else features[columns]
+        return np.append(wanted, np.array(beside, dtype=np.intp)) if beside else wanted
+
+    @property
+    def _width(self) -> int:
+        """Columns in the file."""
+        return int(self._layout[0])
+
+    @property
+    def _here(self) -> range:
+        assert self.rows is not None
+        return self.rows
+
+    def parts(self, n_parts: int) -> list[Self]:
+        """The same rows as ``n_parts`` ranges of them."""
+        return [self.of_rows(rows) for rows in even_ranges(self._here, n_parts)]
+
+
+def _columns(raw: Any, first: int) -> list[NDArray[Any]]:
+    """The columns from ``first`` on, one by one."""
+    beside = raw[:, first:]
+    return list((beside.toarray() if sp.issparse(beside) else beside).T)
+
+
+def collect(table: FileBlocks, limit: SizeLimit, name: str) -> LabelledTable:
+    """All rows of a table, with labels and sample names where it has them.
+
+    Raises `DataError` as soon as they are known to outgrow the limit.
+    """
+    X = GrowingSparse(limit) if table.is_sparse else GrowingMatrix(table, limit)
+    labels: list[Any] = []
+    sample_names: list[Any] = []
+    for block in table.blocks(annotated=True):
+        X.append(block.values)
+        if block.labels is not None:
+            labels.append(block.labels)
+        if block.sample_names is not None:
+            sample_names.append(block.sample_names)
+    return LabelledTable(
+        X.finish(),
+        table.feature_names,
+        table.row_names(sample_names) if sample_names else None,
+        table.class_labels(labels) if labels else None,
+        name,
+    )
+
+
+class GrowingMatrix:
+    """Rows of a table are appended; no two copies of the matrix are held.
+
+    Memory is set aside at once if the number of rows is known, else extended, in place where the
+    system can.
+    """
+
+    def __init__(self, table: FileBlocks, limit: SizeLimit) -> None:
+        self._limit, self._expected = limit, table.n_samples
+        self._order = table.order
+        self._rows = 0
+        shape = (table.n_samples or 0, table.n_features)
+        limit.refuse_shape(shape, table.dtype.itemsize, "The table")
+        first = (table.n_samples or _FIRST_ROWS, table.n_features)
+        # Costs nothing before it is written to.
+        self._values: NDArray[Any] = np.empty(first, dtype=table.dtype, order=table.order)
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Append a block of rows, which may be kept; refuse it if the table outgrows the limit."""
+        n_columns = self._values.shape[1]
+        end = self._rows + len(rows)
+        if end == len(rows) == self._expected and rows.flags[self._order]:  # all in one block
+            self._values, self._rows = rows, end
+            return
+        self._limit.refuse_shape((end, n_columns), self._values.itemsize, "The table")
+        if end > len(self._values):
+            capacity = max(end, int(_GROWTH * len(self._values)))
+            # No other array looks at this memory, so it may move.
+            self._values.resize((capacity, n_columns), refcheck=False)
+        self._values[self._rows : end] = rows
+        self._rows = end
+
+    def finish(self) -> NDArray[Any]:
+        """Return the matrix, cut to the rows that were appended."""
+        if self._rows < len(self._values):
+            self._values.resize((self._rows, self._values.shape[1]), refcheck=False)
+        return self._values
+
+
+class GrowingSparse:
+    """CSR rows are appended."""
+
+    def __init__(self, limit: SizeLimit) -> None:
+        self._limit, self._n_bytes = limit, 0
+        self._blocks: list[Any] = []
+
+    def append(self, rows: Any) -> None:
+        """Append a block of rows; refuse it if the table outgrows the limit."""
+        self._n_bytes += rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes
+        self._limit.refuse_past(self._n_bytes, "The table")
+        self._blocks.append(rows)
+
+    def finish(self) -> Any:
+        """Return the matrix."""
+        one = len(self._blocks) == 1
+        return self._blocks[0] if one else sp.vstack(self._blocks, format="csr")
+
+
+class FileSequence(LocalBlocks):
+    """The rows of several files, one after the other.
+
+    Parameters
+    ----------
+    name : str
+        What the table is called in messages.
+    members : sequence of FileBlocks
+        Tables with the same columns, in any order; the first tells the order of all.
+    """
+
+    def __init__(self, name: str, members: Sequence[FileBlocks]) -> None:
+        first = members[0]
+        self.name = name
+        self.feature_names = first.feature_names
+        self.n_features = first.n_features
+        self.is_sparse = first.is_sparse
+        self.dtype = np.result_type(*(member.dtype for member in members))
+        self._orders = [_order(member, first) for member in members]
+        self._members = [_match_kind(each, first, self.dtype) for each in members]
+        self.n_samples = known_sum(member.n_samples for member in members)
+        self.n_stored = known_sum(member.n_stored for member in members)
+
+    def blocks(
+        self, columns: IndexArray | None = None, *, annotated: bool = False
+    ) -> Iterator[RowBlock]:
+        """The rows of each file, block after block, with labels and names if ``annotated``."""
+        for member, order in zip(self._members, self._orders, strict=True):
+            if order is None:
+                yield from member.blocks(columns, annotated=annotated)
+            else:
+                chosen = order if columns is None else order[columns]
+                yield from member.blocks(chosen, annotated=annotated)
+
+    def parts(self, n_parts: int) -> list["FileSequence"]:
+        """The same rows as about ``n_parts`` tables: groups of files, or parts of each file."""
+        weights = [member.n_samples or 1 for member in self._members]
+        if self.n_samples is None:
+            weights = [1] * len(weights)
+        if n_parts <= len(weights):
+            chosen = shares(weights, n_parts)
+            return [self._some(self._members[at.start : at.stop], at.start) for at in chosen]
+        tables: list[FileSequence] = []
+        for at, member in enumerate(self._members):
+            pieces = member.parts(max(1, round(n_parts * weights[at] / sum(weights))))
+            tables.extend(self._some([piece], at) for piece in pieces)
+        return tables
+
+    def _some(self, members: Sequence[FileBlocks], start: int) -> "FileSequence":
+        """Consecutive members, or a piece of one, as a table of their own."""
         other = copy.copy(self)
-        other.rows, other.n_samples = rows, len(rows)
-        other.n_stored = len(rows) * self.n_features
+        other._members = list(members)
+        other._orders = self._orders[start : start + len(members)]
+        other.n_samples = known_sum(member.n_samples for member in members)
+        other.n_stored = known_sum(member.n_stored for member in members)
         return other
 
 
-_NO_ROWS = "It holds no rows. Leave it out, or write it again with rows."
+def _order(member: FileBlocks, first: FileBlocks) -> IndexArray | None:
+    """Where the columns of the first file stand in another; None if in the same places."""
+    names, expected = member.feature_names, first.feature_names
+    if len(names) == len(expected) and bool(np.all(names == expected)):
+        return None
+    if set(names) != set(expected):
+        raise DataError(
+            f"All files of a table must have the same feature columns; {first.path} has "
+            f"{len(expected)}, and {member.path} {_difference(names, expected)}. Leave it out, or "
+            "write it again with the columns of the others."
+        )
+    position = {name: at for at, name in enumerate(names)}
+    return np.array([position[name] for name in expected], dtype=np.intp)
+
+
+def _difference(names: NDArray[Any], expected: NDArray[Any]) -> str:
+    """How the columns of a file differ from those of the first."""
+    here, there = set(names), set(expected)
+    told = [
+        f"{what} {listed([repr(name) for name in some])}"
+        for what, some in (
+            ("lacks", [name for name in expected if name not in here]),
+            ("adds", [name for name in names if name not in there]),
+        )
+        if some
+    ]
+    return f"has {len(names)} and {' and '.join(told)}"
+
+
+def _match_kind(member: FileBlocks, first: FileBlocks, dtype: np.dtype[Any]) -> FileBlocks:
+    """A member that gives blocks of the same kind as all the others."""
+    if member.is_sparse != first.is_sparse:
+        kinds = ["dense", "sparse"]
+        raise DataError(
+            f"All files of a table must be sparse, or none; {member.path} is "
+            f"{kinds[member.is_sparse]} and {first.path} is {kinds[first.is_sparse]}. Write one "
+            "of them again."
+        )
+    return member.in_precision(dtype).sharing_with(first)

@@ -9,18 +9,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from keepers._optional import optional
 from keepers.data.limits import SizeLimit
-from keepers.exceptions import MissingDependencyError
 
-__all__ = [
-    "COMPRESSIONS",
-    "is_compressed",
-    "open_compressing",
-    "open_expanded",
-    "with_compressions",
-]
-
-COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+_MODULES: dict[str, Any] = {".gz": gzip, ".bz2": bz2, ".xz": lzma}
+COMPRESSIONS = (*_MODULES, ".zst")
 _BUFFER = 2**20
 
 
@@ -47,41 +40,25 @@ def open_compressing(path: Path, name: str) -> Iterator[Any]:
     kind = Path(name).suffix.casefold()
     with ExitStack() as stack:
         if kind == ".zst":
-            pa = _pyarrow()
+            pa = optional("pyarrow", ".zst files")
             sink = stack.enter_context(pa.OSFile(str(path), "wb"))
             yield stack.enter_context(pa.CompressedOutputStream(sink, "zstd"))
             return
         plain = stack.enter_context(path.open("wb"))
         if kind == ".gz":  # without name and time: the same table gives the same bytes
             yield stack.enter_context(gzip.GzipFile("", "wb", fileobj=plain, mtime=0))
-        elif kind == ".bz2":
-            yield stack.enter_context(bz2.open(plain, "wb"))
-        elif kind == ".xz":
-            yield stack.enter_context(lzma.open(plain, "wb"))
+        elif kind in _MODULES:
+            yield stack.enter_context(_MODULES[kind].open(plain, "wb"))
         else:
             yield plain
 
 
 def _expander(path: Path) -> Any:
     kind = path.suffix.casefold()
-    if kind == ".gz":
-        return gzip.open(path, "rb")
-    if kind == ".bz2":
-        return bz2.open(path, "rb")
-    if kind == ".xz":
-        return lzma.open(path, "rb")
-    pa = _pyarrow()
+    if kind != ".zst":
+        return _MODULES[kind].open(path, "rb")
+    pa = optional("pyarrow", ".zst files")
     return pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise MissingDependencyError(
-            '.zst files need pyarrow: pip install "keepers[io]".'
-        ) from error
-    return pa
 
 
 class _Watched(io.RawIOBase):

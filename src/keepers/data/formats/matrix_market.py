@@ -1,218 +1,133 @@
 """Matrix Market (.mtx), sparse or dense.
 
-Parsed here: scipy's reader was seen to end the whole process on damaged files.
+SciPy reads the numbers. It takes 1,5 for 1 and 1.2.3 for 1.2, and was seen to end the process where
+a line does not end, so every line is held against the format before SciPy gets it.
 """
 
+import io
 import re
-import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-import numpy as np
-import scipy.sparse as sp
+import scipy.io
 
-from keepers._protocols import FloatArray
-from keepers.data.columns import Matrix, to_table
-from keepers.data.formats.cells import parsed_cells
-from keepers.data.formats.compression import is_compressed, open_expanded
-from keepers.data.formats.words import is_rounded_integer
-from keepers.data.limits import (
-    LARGEST_EXACT_INTEGER,
-    refuse_columns,
-    refuse_declared,
-    refuse_hollow,
-)
-from keepers.data.request import ReadRequest
-from keepers.data.table import LabelledTable
-from keepers.exceptions import DataError, MissingDependencyError, shortened
-
-__all__ = ["read_mtx"]
+from keepers.data.columns import Matrix, ReadRequest, to_table
+from keepers.data.formats.compression import is_compressed, open_compressing, open_expanded
+from keepers.data.limits import refuse_columns, refuse_declared, refuse_hollow
+from keepers.data.table import LabelledTable, WrittenTable, row_entries
+from keepers.exceptions import DataError, shortened
 
 _LONGEST_LINE = 2**16
-_LONGEST_WORD = 1000
 _BLOCK_BYTES = 4 * 2**20
-_ONE_A_LINE = bytes.maketrans(b" \t\r", b"\n\n\n")
-_BANNER = "%%matrixmarket"
-_NUMBERS_PER_ENTRY = {"pattern": 2, "real": 3, "integer": 3}
-_MIRRORED = {"general": None, "symmetric": 1, "hermitian": 1, "skew-symmetric": -1}
-"""Sign of the other triangle; where numbers are real, hermitian is symmetric."""
-
-
-@dataclass(frozen=True)
-class _Head:
-    """The banner and the sizes."""
-
-    sparse: bool
-    field: str
-    symmetry: str
-    n_rows: int
-    n_columns: int
-    n_entries: int
-
-    @property
-    def n_numbers(self) -> int:
-        """How many numbers follow."""
-        return self.n_entries * (_NUMBERS_PER_ENTRY[self.field] if self.sparse else 1)
+_BANNER = re.compile(rb"%%MatrixMarket\s+matrix(\s+\w+(-\w+)?){3}\s*", re.IGNORECASE)
+_SIZES = re.compile(rb"\s*([0-9]{1,18}\s+){1,2}[0-9]{1,18}\s*")
+# Possessive (++), so that nothing is tried twice; nan and inf are tried last.
+_PLACE, _INTEGER = rb"[0-9]++[ \t]++[0-9]++", rb"-?+[0-9]++"
+_REAL = rb"-?+(?:[0-9]++\.?+[0-9]*+%b|\.[0-9]++%b|(?i:nan|infinity|inf))"
+_REAL = _REAL % (2 * (rb"(?:[eE][+-]?+[0-9]++)?+",))
+_LINES = {
+    ("coordinate", "pattern"): ("a row and a column", _PLACE),
+    ("coordinate", "integer"): ("a row, a column and an integer", _PLACE + rb"[ \t]++" + _INTEGER),
+    ("coordinate", "real"): ("a row, a column and a number", _PLACE + rb"[ \t]++" + _REAL),
+    ("array", "integer"): ("an integer", _INTEGER),
+    ("array", "real"): ("a number", _REAL),
+}
+"""Layout and kind of values -> what a line of the body holds."""
+_PLUS = re.compile(rb"(?<!\S)\+(?=[0-9.iIn])")
 
 
 def read_mtx(path: Path, request: ReadRequest) -> LabelledTable:
     """Read a matrix whose rows are samples; sparse stays sparse."""
     with open_expanded(path, request.limit) as stream:
         head = _read_head(stream)
-        refuse_columns(head.n_columns, "the file")
-        if head.sparse:
-            refuse_hollow(head.n_rows, head.n_entries, "the file")
-            request.limit.refuse_shape((head.n_numbers,), 8, "The sparse matrix")
+        n_rows, n_columns, n_entries, layout, field, symmetry = scipy.io.mminfo(io.BytesIO(head))
+        if (layout, field) not in _LINES:
+            raise DataError(
+                "A matrix must be coordinate or array, and real, integer or pattern; this one is "
+                f"{layout} {field}. Store real numbers."
+            )
+        if symmetry != "general" and n_rows != n_columns:
+            raise DataError(f"A {symmetry} matrix is square; this one is {n_rows} x {n_columns}.")
+        what, line = _LINES[layout, field]
+        refuse_columns(n_columns, "the file")
+        if layout == "coordinate":
+            refuse_hollow(n_rows, n_entries, "the file")
+            request.limit.refuse_shape((3 * n_entries,), 8, "The sparse matrix")
         else:
-            request.limit.refuse_shape((head.n_rows, head.n_columns), 8, "The matrix")
-        if not is_compressed(path):  # every number takes a digit and a space
-            refuse_declared(2 * head.n_numbers, path.stat().st_size + 1, "the file")
-        numbers = _read_numbers(stream, head)
-    X = _sparse(numbers, head) if head.sparse else _dense(numbers, head)
+            request.limit.refuse_shape((n_rows, n_columns), 8, "The matrix")
+        if not is_compressed(path) and layout == "coordinate":  # a line takes at least 4 bytes
+            refuse_declared(4 * n_entries, path.stat().st_size + 1, "the file")
+        body = _checked_lines(stream, what, line, n_before=head.count(b"\n"))
+        X = scipy.io.mmread(_Pieces(chain([head], body)))
     return to_table(Matrix(X), request, path.name.split(".")[0])
 
 
-def _read_head(stream: IO[bytes]) -> _Head:
-    words = stream.readline(_LONGEST_LINE).decode("ascii", errors="replace").lower().split()
-    if len(words) != 5 or words[:2] != [_BANNER, "matrix"]:
+def _read_head(stream: IO[bytes]) -> bytes:
+    """The banner, comments and the line of sizes."""
+    lines = [stream.readline(_LONGEST_LINE)]
+    if not _BANNER.fullmatch(lines[0]):
         raise DataError("A Matrix Market file begins with '%%MatrixMarket matrix ...'.")
-    layout, field, symmetry = words[2:]
-    if layout not in ("coordinate", "array") or field not in ("real", "integer", "pattern"):
-        raise DataError(
-            "A matrix must be coordinate or array, and real, integer or pattern; this one is "
-            f"{layout} {field}. Store real numbers."
-        )
-    if symmetry not in _MIRRORED or (layout == "array" and field == "pattern"):
-        raise DataError(f"A {layout} {field} matrix cannot be {symmetry}; the file is damaged.")
-    sizes = _read_sizes(stream)
-    if len(sizes) != (3 if layout == "coordinate" else 2) or min(sizes) < 0:
-        raise DataError(f"The line of sizes reads {sizes}; the file is damaged.")
-    n_rows, n_columns = sizes[:2]
-    if symmetry != "general" and n_rows != n_columns:
-        raise DataError(f"A {symmetry} matrix is square; this one is {n_rows} x {n_columns}.")
-    if layout == "coordinate":
-        return _Head(True, field, symmetry, n_rows, n_columns, sizes[2])
-    n_entries = n_rows * n_columns
-    sign = _MIRRORED[symmetry]
-    if sign is not None:  # one triangle, with the diagonal or without
-        n_entries = n_rows * (n_rows + sign) // 2
-    return _Head(False, field, symmetry, n_rows, n_columns, n_entries)
-
-
-def _read_sizes(stream: IO[bytes]) -> list[int]:
     while line := stream.readline(_LONGEST_LINE):
-        if line.strip() and not line.startswith(b"%"):
-            words = line.decode("ascii", errors="replace").split()
-            if not all(re.fullmatch("-?[0-9]{1,18}", word) for word in words):
-                raise DataError(
-                    f"The line of sizes must hold integers; it reads {shortened(line[:60])}."
-                )
-            return [int(word) for word in words]
+        lines.append(line)
+        if line.startswith(b"%") or not line.strip():
+            continue
+        if not _SIZES.fullmatch(line):
+            told = shortened(line[:60].decode("latin-1"))
+            raise DataError(f"The line of sizes must hold 2 or 3 integers; it reads {told}.")
+        return b"".join(lines).rstrip() + b"\n"
     raise DataError("There is no line of sizes; the file is truncated.")
 
 
-def _read_numbers(stream: IO[bytes], head: _Head) -> Any:
-    """The numbers of the body, as many as were declared; int64 if float64 would round some."""
-    expected = head.n_numbers
-    numbers: Any = np.empty(expected)
-    exact: dict[int, int] = {}
-    found = 0
-    for block in _whole_words(stream):
-        values = _parsed(block)
-        if head.field == "integer":
-            large = _large_integers(values, block)
-            exact.update((found + at, value) for at, value in large.items())
-        if found + len(values) > expected:
-            raise DataError(f"The body must hold {expected} numbers; there are more.")
-        numbers[found : found + len(values)] = values
-        found += len(values)
-    if found < expected:
-        raise DataError(f"The body must hold {expected} numbers; there are {found}.")
-    if head.field == "integer" and not _are_integers(numbers):
-        raise DataError("An integer matrix must hold integers; this one holds other numbers.")
-    if exact:
-        numbers = numbers.astype(np.int64)
-        numbers[list(exact)] = list(exact.values())
-    return numbers
-
-
-def _are_integers(numbers: FloatArray) -> bool:
-    return bool(np.all(np.isfinite(numbers) & (numbers == np.floor(numbers))))
-
-
-def _whole_words(stream: IO[bytes]) -> Iterator[bytes]:
-    """Blocks that end where a word ends."""
+def _checked_lines(stream: IO[bytes], what: str, line: bytes, n_before: int) -> Iterator[bytes]:
+    """The body in blocks of lines, each of which is empty or holds ``what``."""
+    plain = re.compile(rb"(?:%b\n)*+" % line)
+    spaced = re.compile(rb"(?:[ \t]*+(?:%b)?+[ \t\r]*+\n)*+" % line)
     while block := stream.read(_BLOCK_BYTES):
-        if not block[-1:].isspace():
-            rest = stream.readline(_LONGEST_LINE)
-            if len(rest) == _LONGEST_LINE:
-                raise DataError(f"A line must be shorter than {_LONGEST_LINE} bytes.")
-            block += rest
+        block += stream.readline(_LONGEST_LINE)
+        if not block.endswith(b"\n"):
+            block += b"\n"
+        if not plain.fullmatch(block):
+            block = _PLUS.sub(b"", block)  # SciPy reads no +1
+            good = spaced.match(block).end()  # type: ignore[union-attr]
+            if good < len(block):
+                at = n_before + block.count(b"\n", 0, good) + 1
+                wrong = block[good : good + 60].split(b"\n")[0].decode("latin-1")
+                raise DataError(
+                    f"A line must hold {what} and nothing else; line {at} reads {shortened(wrong)}."
+                )
+        n_before += block.count(b"\n")
         yield block
 
 
-def _large_integers(values: FloatArray, block: bytes) -> dict[int, int]:
-    """Integers that float64 does not hold exactly, by their place in the block."""
-    large = np.flatnonzero(np.abs(values) >= LARGEST_EXACT_INTEGER).tolist()
-    words = block.decode("ascii", errors="replace").split() if large else []
-    exact = {at: int(words[at][:_LONGEST_WORD]) for at in large if is_rounded_integer(words[at])}
-    if any(abs(value) >= 2**63 for value in exact.values()):
-        raise DataError(
-            "Integers must fit in 64 bits; the body holds a larger one. Write the matrix as real."
-        )
-    return exact
+class _Pieces:
+    """Pieces of bytes as an open file; SciPy takes whatever ``read`` returns."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+
+    def read(self, _: int = -1) -> bytes:
+        """The next piece; nothing at the end."""
+        return next(self._pieces, b"")
 
 
-def _parsed(block: bytes) -> FloatArray:
-    try:
-        return parsed_cells(block.translate(_ONE_A_LINE), skip_empty=True)
-    except (MissingDependencyError, ValueError):
-        return _parsed_slowly(block)  # without pyarrow, or to be sure that something is wrong
+def write_mtx(path: Path, table: WrittenTable, name: str) -> None:
+    """Write the values alone; sparse as coordinates, dense column by column.
 
-
-def _parsed_slowly(block: bytes) -> FloatArray:
-    with warnings.catch_warnings():
-        # NumPy stops at the first word that is no number; as a warning until it becomes an error.
-        warnings.simplefilter("error", DeprecationWarning)
-        try:
-            return np.fromstring(block.decode("ascii"), sep=" ") if block.strip() else np.empty(0)
-        except (DeprecationWarning, ValueError) as error:
-            raise DataError(
-                "The body must hold numbers only; found a non-numeric token."
-            ) from error
-
-
-def _sparse(numbers: Any, head: _Head) -> Any:
-    entries = numbers.reshape(head.n_entries, _NUMBERS_PER_ENTRY[head.field])
-    places = entries[:, :2]
-    inside = (places >= 1) & (places <= (head.n_rows, head.n_columns))
-    if not inside.all() or np.any(places != np.floor(places)):
-        raise DataError(
-            f"Rows and columns must be whole numbers from 1 to {head.n_rows} and "
-            f"{head.n_columns}; some are not."
-        )
-    rows, columns = places.T.astype(np.int64) - 1
-    values = np.ones(len(entries)) if head.field == "pattern" else entries[:, 2]
-    sign = _MIRRORED[head.symmetry]
-    if sign is not None:
-        below = rows != columns
-        values = np.concatenate([values, sign * values[below]])
-        rows, columns = (
-            np.concatenate([rows, columns[below]]),
-            np.concatenate([columns, rows[below]]),
-        )
-    return sp.csr_matrix((values, (rows, columns)), shape=(head.n_rows, head.n_columns))
-
-
-def _dense(numbers: Any, head: _Head) -> Any:
-    sign = _MIRRORED[head.symmetry]
-    if sign is None:
-        return numbers.reshape((head.n_rows, head.n_columns), order="F")
-    X = np.zeros((head.n_rows, head.n_columns), dtype=numbers.dtype)
-    # The lower triangle by columns is the upper one of the transpose by rows.
-    upper = np.triu_indices(head.n_rows, k=0 if sign > 0 else 1)
-    X.T[upper] = numbers
-    X[upper] = sign * numbers
-    return X
+    Not through SciPy: where its writer's stream fails, the whole process is aborted.
+    """
+    layout = "coordinate" if table.is_sparse else "array"
+    size = [*table.X.shape, table.X.nnz] if table.is_sparse else [*table.X.shape]
+    with open_compressing(path, name) as stream:
+        stream.write(f"%%MatrixMarket matrix {layout} real general\n".encode())
+        stream.write((" ".join(map(str, size)) + "\n").encode())
+        for at in range(table.X.shape[0 if table.is_sparse else 1]):
+            if table.is_sparse:
+                lines = [
+                    f"{at + 1} {column + 1} {value!r}\n"
+                    for column, value in row_entries(table.X, at)
+                ]
+            else:
+                lines = [f"{value!r}\n" for value in table.X[:, at].tolist()]
+            stream.write("".join(lines).encode())

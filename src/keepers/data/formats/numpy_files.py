@@ -1,35 +1,28 @@
 """NumPy archives (.npz) and single arrays (.npy). Nothing is ever unpickled."""
 
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from keepers.data.columns import Matrix, to_table
+from keepers._protocols import IndexArray
+from keepers.data.blocks.files import MatrixBlocks
+from keepers.data.blocks.local import rows_at_once
+from keepers.data.columns import Matrix, ReadRequest, numbered_names, to_table
 from keepers.data.formats.stored_sparse import STORED_PARTS, build_stored
-from keepers.data.limits import refuse_declared
-from keepers.data.request import ReadRequest
-from keepers.data.table import LabelledTable
+from keepers.data.limits import refuse_columns, refuse_declared
+from keepers.data.table import LabelledTable, WrittenTable
 from keepers.data.wording import closest, listed
 from keepers.exceptions import DataError, shortened
-
-__all__ = ["ArrayHeader", "read_header", "read_npy", "read_npz"]
 
 LABEL_ARRAYS = ("y", "labels", "label", "target")
 _SPARSE_SIGNS = {"format", "shape", "data"}
 """What every archive of `scipy.sparse.save_npz` holds."""
 _LONGEST_HEADER = 10_000  # as in NumPy
 _CONVERTED = 8  # bytes per value once in float64
-
-
-def read_npy(path: Path, request: ReadRequest) -> LabelledTable:
-    """Read one two-dimensional array."""
-    with path.open("rb") as stream:
-        array = _read_array(stream, path.stat().st_size, path.name, request)
-    return to_table(Matrix(array), request, path.stem)
 
 
 def read_npz(path: Path, request: ReadRequest) -> LabelledTable:
@@ -172,3 +165,120 @@ def _stored_sparse(
     shape = tuple(int(length) for length in read("shape").ravel())
     parts = {part: read(part) for part in known}
     return build_stored(kind, parts, shape, f"the sparse matrix in {shortened(name)}")
+
+
+class NumpyBlocks(MatrixBlocks):
+    """Rows of an array in a .npy file."""
+
+    title = "NumPy array"
+
+    def __init__(self, path: Path, header: ArrayHeader, offset: int, request: ReadRequest) -> None:
+        n_rows, n_columns = header.shape
+        super().__init__(path, numbered_names(n_columns), request, n_rows, header.dtype)
+        self._header = header
+        self._offset = offset
+        self._whole = request.whole
+        self.order = "F" if header.by_columns else "C"
+
+    def _raw(self, chosen: IndexArray | None) -> Iterator[Any]:
+        with self.path.open("rb") as stream:
+            if _header_of(stream, self.path) != (self._header, self._offset):
+                raise DataError("It was changed since it was opened. Open it again.")
+        if self._whole:
+            return self._raw_whole(chosen)
+        return self._raw_columns(chosen) if self._header.by_columns else self._raw_rows(chosen)
+
+    def _raw_whole(self, chosen: IndexArray | None) -> Iterator[Any]:
+        """All rows at once: half the time of blocks that are put together."""
+        X = np.fromfile(
+            self.path, self._header.dtype, self._width * len(self._here), offset=self._offset
+        )
+        X = X.reshape(self._header.shape, order=self.order)
+        yield X if chosen is None else X[:, chosen]
+
+    def _raw_rows(self, chosen: IndexArray | None) -> Iterator[Any]:
+        """Rows as they follow each other; pages of a map would count as memory of ours."""
+        stored = self._header.dtype
+        row_bytes = self._width * stored.itemsize
+        step = rows_at_once(self._width, stored.itemsize)
+        with self.path.open("rb", buffering=0) as stream:
+            stream.seek(self._offset + self._here.start * row_bytes)
+            for start in range(self._here.start, self._here.stop, step):
+                count = min(step, self._here.stop - start)
+                rows = np.empty((count, self._width), dtype=stored)
+                _fill(stream, rows)
+                yield rows if chosen is None else rows[:, chosen]
+
+    def _raw_columns(self, chosen: IndexArray | None) -> Iterator[Any]:
+        """A stretch of every column.
+
+        A map is somewhat faster, but the system maps far more than is looked at: for 1,000,000 x
+        100 values in single precision, 0.08 s instead of 0.13 s, and 250 MB instead of 32 MB.
+        """
+        stored, n_stored_rows = self._header.dtype, self._header.shape[0]
+        positions = range(self._width) if chosen is None else chosen.tolist()
+        step = rows_at_once(len(positions), stored.itemsize)
+        with self.path.open("rb", buffering=0) as stream:
+            for start in range(self._here.start, self._here.stop, step):
+                count = min(step, self._here.stop - start)
+                block = np.empty((len(positions), count), dtype=stored)
+                for target, at in zip(block, positions, strict=True):
+                    stream.seek(self._offset + (at * n_stored_rows + start) * stored.itemsize)
+                    _fill(stream, target)
+                yield block.T
+
+
+def open_numpy(path: Path, request: ReadRequest) -> NumpyBlocks:
+    """Find shape and kind of numbers; no values are read."""
+    with path.open("rb") as stream:
+        header, offset = _header_of(stream, path)
+        return NumpyBlocks(path, header, offset, request)
+
+
+def _header_of(stream: IO[bytes], path: Path) -> tuple[ArrayHeader, int]:
+    """The header of a sound table, and where its values begin."""
+    header = read_header(stream, path.name)
+    if len(header.shape) != 2:
+        raise DataError(
+            f"A table has two dimensions (samples, features); this array has {len(header.shape)}. "
+            "Reshape it."
+        )
+    if min(header.shape) < 0:
+        raise DataError(f"It declares a negative length ({header.shape}); it is damaged.")
+    refuse_columns(header.shape[1], shortened(path.name))
+    offset = stream.tell()
+    header.refuse_longer_than(path.stat().st_size - offset, f"array {shortened(path.name)}")
+    return header, offset
+
+
+def _fill(stream: Any, rows: Any) -> None:
+    wanted = memoryview(rows.view(np.uint8).reshape(-1))
+    while wanted:
+        count = stream.readinto(wanted)
+        if not count:
+            raise DataError("It ends before its last row does. Obtain or write it again.")
+        wanted = wanted[count:]
+
+
+def write_npy(path: Path, table: WrittenTable, name: str) -> None:
+    """Write the values alone."""
+    with path.open("wb") as stream:
+        np.save(stream, table.dense(), allow_pickle=False)
+
+
+def write_npz(path: Path, table: WrittenTable, name: str) -> None:
+    """Write X, y, feature_names and sample_names; a sparse X as `scipy.sparse.save_npz` does."""
+    arrays: dict[str, Any] = {"feature_names": np.array(table.feature_names, dtype=str)}
+    if table.is_sparse:
+        X = table.X
+        arrays |= {"format": np.array(b"csr"), "shape": np.array(X.shape), "data": X.data}
+        arrays |= {"indices": X.indices, "indptr": X.indptr}
+    else:
+        arrays["X"] = table.X
+    if table.sample_names is not None:
+        arrays["sample_names"] = np.array(table.sample_names, dtype=str)
+    if table.labels is not None:
+        numeric = table.has_numeric_labels
+        arrays["y"] = table.labels if numeric else np.array(table.text_labels(), dtype=str)
+    with path.open("wb") as stream:
+        np.savez_compressed(stream, **arrays)

@@ -1,7 +1,7 @@
-"""Sparse matrices from the parts that files store, checked before SciPy sees them.
+"""Sparse matrices from the parts that files store.
 
 SciPy's native code follows row pointers and indices wherever they lead, and its own check looks at
-neither when the last pointer is 0: a damaged file could corrupt the memory of the process.
+neither when the last pointer is 0: they are checked in full before anything is done with them.
 """
 
 from collections.abc import Mapping
@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from keepers.data.in_memory import check_indices
 from keepers.exceptions import DataError
-
-__all__ = ["STORED_PARTS", "as_pointers", "build_compressed", "build_stored", "refuse_outside"]
 
 STORED_PARTS = {
     "csr": ("data", "indices", "indptr"),
@@ -24,120 +23,63 @@ STORED_PARTS = {
 """The arrays of each format of `scipy.sparse.save_npz`, besides "format" and "shape"."""
 
 
-def build_stored(kind: str, parts: Mapping[str, Any], shape: tuple[int, ...], what: str) -> Any:
-    """The matrix that `scipy.sparse.save_npz` stored in a format of `STORED_PARTS`."""
-    _refuse_shape(shape, what)
-    if kind == "coo":
-        return _build_coordinates(parts["data"], parts["row"], parts["col"], shape, what)
-    if kind == "dia":
-        return _build_diagonals(parts["data"], parts["offsets"], shape, what)
-    data, indices, pointers = (parts[name] for name in STORED_PARTS[kind])
-    if kind == "bsr":
-        return _build_blocks(data, indices, pointers, shape, what)
-    return build_compressed(data, indices, pointers, shape, by_rows=kind == "csr", what=what)
-
-
 def build_compressed(
     data: Any, indices: Any, pointers: Any, shape: tuple[int, ...], *, by_rows: bool, what: str
 ) -> Any:
     """A CSR matrix (``by_rows``) or a CSC matrix."""
-    _refuse_shape(shape, what)
-    n_major, n_minor = shape if by_rows else shape[::-1]
-    _refuse_uneven(what, data=data, indices=indices)
-    pointers = as_pointers(pointers, n_major, len(data), what)
-    refuse_outside(indices, n_minor, what)
-    build = sp.csr_matrix if by_rows else sp.csc_matrix
-    return build((data, indices.astype(np.int64, copy=False), pointers), shape=shape)
+    parts = {"data": data, "indices": indices, "indptr": pointers}
+    return build_stored("csr" if by_rows else "csc", parts, shape, what)
 
 
-def as_pointers(pointers: Any, n_major: int, n_entries: int, what: str) -> Any:
-    """Row or column pointers as int64; raise unless they rise from 0 to the number of entries."""
-    _refuse_no_integers(pointers, "pointers", what)
-    sound = (
-        pointers.shape == (n_major + 1,)
-        and int(pointers[0]) == 0
-        and int(pointers[-1]) == n_entries
-        and not np.any(pointers[1:] < pointers[:-1])
-    )
-    if not sound:
-        raise DataError(
-            f"The pointers of {what} must be {n_major + 1} integers that rise from 0 to its "
-            f"{n_entries} entries; they do not: it is damaged. Obtain or write it again."
-        )
-    return pointers.astype(np.int64, copy=False)
-
-
-def refuse_outside(indices: Any, length: int, what: str) -> None:
-    """Raise unless all indices are integers from 0 to ``length`` - 1."""
-    _refuse_no_integers(indices, "indices", what)
-    if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= length):
-        raise DataError(
-            f"The indices of {what} must lie between 0 and {length - 1}; they go from "
-            f"{indices.min()} to {indices.max()}: it is damaged. Obtain or write it again."
-        )
-
-
-def _build_coordinates(data: Any, rows: Any, columns: Any, shape: Any, what: str) -> Any:
-    _refuse_uneven(what, data=data, rows=rows, columns=columns)
-    refuse_outside(rows, shape[0], what)
-    refuse_outside(columns, shape[1], what)
-    places = (rows.astype(np.int64, copy=False), columns.astype(np.int64, copy=False))
-    return sp.coo_matrix((data, places), shape=shape)
-
-
-def _build_diagonals(data: Any, offsets: Any, shape: Any, what: str) -> Any:
-    """Entry (k, j) of the data stands in column j, ``offsets[k]`` rows above the diagonal."""
-    _refuse_no_integers(offsets, "offsets", what)
-    if data.ndim != 2 or offsets.ndim != 1 or len(data) != len(offsets):
-        raise DataError(
-            f"{what} must have one row of data for every offset; it has data of shape "
-            f"{data.shape} and offsets of shape {offsets.shape}: it is damaged."
-        )
-    if len(np.unique(offsets)) < len(offsets):
-        raise DataError(f"The offsets of {what} must differ; one stands twice: it is damaged.")
-    within = np.flatnonzero((offsets < shape[1]) & (offsets > -shape[0]))
-    entries = data[within, : shape[1]]
-    kept, columns = np.nonzero(entries)
-    rows = columns - offsets.astype(np.int64)[within][kept]
-    inside = (rows >= 0) & (rows < shape[0])
-    values = entries[kept, columns][inside]
-    return _build_coordinates(values, rows[inside], columns[inside], shape, what)
-
-
-def _build_blocks(data: Any, indices: Any, pointers: Any, shape: Any, what: str) -> Any:
-    if data.ndim != 3 or 0 in data.shape[1:] or any(np.mod(shape, data.shape[1:])):
-        raise DataError(
-            f"{what} must consist of blocks that fill its shape; it has blocks of shape "
-            f"{data.shape[1:]} and shape {shape}: it is damaged."
-        )
-    n_rows, n_columns = (int(n // step) for n, step in zip(shape, data.shape[1:], strict=True))
-    _refuse_uneven(what, data=data[:, 0, 0], indices=indices)
-    pointers = as_pointers(pointers, n_rows, len(data), what)
-    refuse_outside(indices, n_columns, what)
-    return sp.bsr_matrix((data, indices.astype(np.int64, copy=False), pointers), shape=shape)
-
-
-def _refuse_shape(shape: tuple[int, ...], what: str) -> None:
+def build_stored(kind: str, parts: Mapping[str, Any], shape: tuple[int, ...], what: str) -> Any:
+    """The matrix that `scipy.sparse.save_npz` stored in a format of `STORED_PARTS`, checked."""
     if len(shape) != 2 or min(shape) < 0:
         raise DataError(
             f"{what} must have two dimensions (samples, features); it has shape {shape}. Reshape "
             "it, or write it again."
         )
-
-
-def _refuse_uneven(what: str, **parts: Any) -> None:
-    shapes = {name: part.shape for name, part in parts.items()}
-    if any(len(shape) != 1 for shape in shapes.values()) or len(set(shapes.values())) > 1:
-        told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    data, *places = (parts[name] for name in STORED_PARTS[kind])
+    for name, place in zip(STORED_PARTS[kind][1:], places, strict=True):
+        if place.dtype.kind not in "iu" or place.ndim != 1:
+            raise DataError(
+                f"The {name} of {what} must be a vector of integers; here it has shape "
+                f"{place.shape} and holds {place.dtype}: it is damaged. Obtain or write it again."
+            )
+    places = [
+        place if place.dtype in (np.int32, np.int64) else place.astype(np.int64) for place in places
+    ]
+    try:
+        if kind == "coo":
+            matrix = sp.coo_matrix((data, tuple(places)), shape=shape)
+        elif kind == "dia":
+            matrix = _build_diagonals(data, places[0], shape)
+        else:
+            _refuse_other_length(data, *places)
+            if kind == "bsr" and any(
+                n % step for n, step in zip(shape, data.shape[1:], strict=True)
+            ):
+                raise ValueError(f"blocks of {data.shape[1:]}")
+            matrix = getattr(sp, f"{kind}_matrix")((data, *places), shape=shape)
+        return check_indices(matrix)
+    except (ValueError, IndexError, ArithmeticError, TypeError) as error:
         raise DataError(
-            f"The parts of {what} must be vectors of one length; they have shapes {told}: it is "
-            "damaged. Obtain or write it again."
-        )
+            f"The parts of {what} must make a matrix of {shape[0]} x {shape[1]}; they do not "
+            f"({error}): it is damaged. Obtain or write it again."
+        ) from error
 
 
-def _refuse_no_integers(values: Any, part: str, what: str) -> None:
-    if values.dtype.kind not in "iu":
-        raise DataError(
-            f"The {part} of {what} must be integers; they are {values.dtype}: it is damaged. "
-            "Obtain or write it again."
+def _build_diagonals(data: Any, offsets: Any, shape: tuple[int, ...]) -> Any:
+    """Without diagonals that lie outside: SciPy rounds their offsets to 32 bits."""
+    if len(data) != len(offsets):
+        raise ValueError(f"{len(data)} diagonals and {len(offsets)} offsets")
+    inside = (offsets < shape[1]) & (offsets > -shape[0])
+    return sp.dia_matrix((data[inside], offsets[inside]), shape=shape)
+
+
+def _refuse_other_length(data: Any, indices: Any, pointers: Any) -> None:
+    """Raise unless the last pointer tells how many entries there are: SciPy would cut the rest."""
+    last = pointers[-1] if len(pointers) else None
+    if not len(data) == len(indices) == last:
+        raise ValueError(
+            f"{len(data)} values, {len(indices)} indices, and pointers that end with {last}"
         )

@@ -5,17 +5,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from keepers.data.columns import Matrix, to_table
-from keepers.data.formats.compression import open_expanded
-from keepers.data.formats.records import LONGEST_LINE, refuse_long_line
-from keepers.data.formats.words import is_rounded_integer
-from keepers.data.limits import refuse_columns
-from keepers.data.request import ReadRequest
-from keepers.data.table import LabelledTable
-from keepers.data.values import refuse_rounded_integers
-from keepers.exceptions import DataError
+import numpy as np
+import scipy.sparse as sp
 
-__all__ = ["read_svmlight"]
+from keepers.data.columns import Matrix, ReadRequest, to_table
+from keepers.data.formats.compression import open_compressing, open_expanded
+from keepers.data.formats.text_cells import LONGEST_LINE, is_rounded_integer, refuse_long_line
+from keepers.data.limits import refuse_columns
+from keepers.data.table import LabelledTable, WrittenTable, row_entries
+from keepers.data.values import refuse_rounded_integers
+from keepers.exceptions import DataError, ParameterError
 
 _LONG_INTEGER = re.compile(rb"(?<!\S)(?:([0-9]+):)?[+-]?[0-9]{16,}(?!\S)")
 
@@ -54,3 +53,21 @@ class _CheckedLines:
                     what = "the labels" if found[1] is None else f"index {found[1].decode()}"
                     refuse_rounded_integers([f"{what} (line {at})"])
             yield line
+
+
+def write_svmlight(path: Path, table: WrittenTable, name: str) -> None:
+    """Write labels (0 where there are none) and the entries that are not zero, counted from 1."""
+    if table.labels is not None and not table.has_numeric_labels:
+        raise ParameterError(
+            "svmlight holds numeric labels; these are text. Encode them as numbers, or choose "
+            "another format."
+        )
+    X = sp.csr_matrix(table.X)
+    labels = np.zeros(X.shape[0], dtype=int) if table.labels is None else table.labels
+    with open_compressing(path, name) as stream:
+        for at, label in enumerate((1 * labels).tolist()):  # truth values as 0 and 1
+            cells = dict(row_entries(X, at))
+            if at == 0:  # the last column must be named once, or a reader finds fewer columns
+                cells.setdefault(X.shape[1] - 1, 0.0)
+            entries = " ".join(f"{column + 1}:{value!r}" for column, value in sorted(cells.items()))
+            stream.write(f"{label!r} {entries}\n".encode("ascii"))

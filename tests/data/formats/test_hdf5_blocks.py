@@ -5,8 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-from keepers.data.blocks import hdf5_file
-from keepers.data.blocks.opening import open_blocks
+from keepers.data import open_blocks
+from keepers.data.formats import hdf5
 from keepers.exceptions import DataError
 
 h5py = pytest.importorskip("h5py")
@@ -20,7 +20,7 @@ def _stacked(table, columns=None):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(hdf5_file, "rows_at_once", lambda *_: 30)
+    monkeypatch.setattr(hdf5, "rows_at_once", lambda *_: 30)
 
 
 @pytest.fixture(params=[{}, {"chunks": (8, 4)}, {"chunks": (8, 6), "compression": "gzip"}])

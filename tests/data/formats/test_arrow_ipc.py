@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from keepers.data import open_table
-from keepers.data.blocks import arrow_ipc, batches
-from keepers.data.blocks.opening import open_blocks
+from keepers.data import open_blocks, open_table
+from keepers.data.formats import arrow
 from keepers.exceptions import DataError
 
 pa = pytest.importorskip("pyarrow")
@@ -41,7 +40,7 @@ def path(request, tmp_path, content):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(batches, "rows_at_once", lambda *_: 60)
+    monkeypatch.setattr(arrow, "rows_at_once", lambda *_: 60)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -65,9 +64,10 @@ def test_only_the_wanted_columns_are_loaded(path, monkeypatch):
         seen.append(batch.schema.names)
         return batch
 
-    batches_of = arrow_ipc.batches_of
-    monkeypatch.setattr(arrow_ipc, "batches_of", lambda reader: map(spy, batches_of(reader)))
-    np.testing.assert_array_equal(_stacked(open_blocks(path), np.array([3, 0])), X[:, [3, 0]])
+    table = open_blocks(path)
+    record_batches = arrow._record_batches
+    monkeypatch.setattr(arrow, "_record_batches", lambda reader: map(spy, record_batches(reader)))
+    np.testing.assert_array_equal(_stacked(table, np.array([3, 0])), X[:, [3, 0]])
     assert {tuple(names) for names in seen} == {("x0", "x3")}
 
 

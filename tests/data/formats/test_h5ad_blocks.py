@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from keepers.data import open_table
-from keepers.data.blocks import h5ad_file, hdf5_file
-from keepers.data.blocks.opening import open_blocks
+from keepers.data import open_blocks, open_table
+from keepers.data.formats import h5ad, hdf5
 from keepers.exceptions import DataError
 
 h5py = pytest.importorskip("h5py")
@@ -55,9 +54,9 @@ def path(request, tmp_path, layout):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(hdf5_file, "rows_at_once", lambda *_: 30)
-    monkeypatch.setattr(h5ad_file, "BLOCK_BYTES", 8 * 100)
-    monkeypatch.setattr(h5ad_file, "_STARTS_AT_ONCE", 64)
+    monkeypatch.setattr(hdf5, "rows_at_once", lambda *_: 30)
+    monkeypatch.setattr(h5ad, "BLOCK_BYTES", 8 * 100)
+    monkeypatch.setattr(h5ad, "_STARTS_AT_ONCE", 64)
 
 
 @pytest.mark.usefixtures("small_blocks")

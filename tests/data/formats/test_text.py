@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from keepers.data import open_table
-from keepers.data.blocks.opening import open_blocks
-from keepers.data.formats import cells, delimited, records
+from keepers.data.formats import text, text_cells, text_header
+from keepers.data.opening import open_blocks
 from keepers.exceptions import DataError, DataWarning
 
 pa = pytest.importorskip("pyarrow")
@@ -80,7 +80,7 @@ def test_what_pyarrow_writes_is_read_back_exactly(frame, tmp_path):
 
 
 def test_blocks_join_without_a_seam(frame, tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", 300)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 300)
     for quoting in (0, 1):
         path = tmp_path / f"{quoting}.csv"
         frame.to_csv(path, index=False, quoting=quoting)
@@ -88,7 +88,7 @@ def test_blocks_join_without_a_seam(frame, tmp_path, monkeypatch):
 
 
 def test_quotation_marks_that_begin_late_are_obeyed(frame, tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", 300)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 300)
     frame.loc[35, "kind"] = 'a "b", and\nc'
     path = tmp_path / "a.csv"
     frame.to_csv(path, index=False)
@@ -394,7 +394,7 @@ def test_a_decimal_comma_in_a_single_column_is_not_taken_for_row_names(tmp_path,
     ],
 )
 def test_decimal_commas_and_points_do_not_mix(tmp_path, read, content, column, word, monkeypatch):
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", 50)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 50)
     with pytest.raises(DataError, match=f"not both; column '{column}' holds '{word}'"):
         read(_written(tmp_path, content))
 
@@ -427,12 +427,12 @@ def test_numbers_that_are_exact_or_written_as_floats_may_be_large(tmp_path, read
 @pytest.fixture
 def low_limits(monkeypatch):
     """The limits on lines, so low that a small file goes past them."""
-    monkeypatch.setattr(records, "_SHORTEST_LIMIT", 2**10)
-    monkeypatch.setattr(records, "LONGEST_LINE", 2**16)
-    monkeypatch.setattr(records, "LONGEST_CELL", 2**8)
-    monkeypatch.setattr(delimited, "LONGEST_CELL", 2**8)
-    monkeypatch.setattr(records, "_PIECE", 2**10)
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", 2**10)
+    monkeypatch.setattr(text_cells, "_SHORTEST_LIMIT", 2**10)
+    monkeypatch.setattr(text_cells, "LONGEST_LINE", 2**16)
+    monkeypatch.setattr(text_cells, "LONGEST_CELL", 2**8)
+    monkeypatch.setattr(text, "LONGEST_CELL", 2**8)
+    monkeypatch.setattr(text_cells, "_PIECE", 2**10)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 2**10)
 
 
 @BOTH_WAYS
@@ -459,14 +459,14 @@ def test_a_line_that_expands_beyond_any_table_is_not_awaited(tmp_path, read, suf
 @BOTH_WAYS
 def test_a_header_of_too_many_columns_is_refused_before_it_is_split(tmp_path, read, monkeypatch):
     monkeypatch.setattr("keepers.data.limits.MOST_COLUMNS", 1000)
-    monkeypatch.setattr(records, "read_records", None)
+    monkeypatch.setattr(text_header, "read_records", None)
     path = _written(tmp_path, gzip.compress(b"a," * 2**17), "a.csv.gz")
     with pytest.raises(DataError, match="At most 1000 columns are read"):
         read(path)
 
 
 def test_quoted_text_that_is_left_out_does_not_gather(tmp_path, monkeypatch):
-    monkeypatch.setattr(cells, "_CHARACTERS_PER_BLOCK", 10)
+    monkeypatch.setattr(text_cells, "_CHARACTERS_PER_BLOCK", 10)
     path = _written(tmp_path, "t,a\n" + f'"{"x" * 500}",7\n' * 20)
     np.testing.assert_array_equal(_read_in_blocks(path, drop=["t"]), [[7]] * 20)
 

@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 from keepers.data import open_table
-from keepers.data.blocks import text
-from keepers.data.blocks.opening import open_blocks
-from keepers.data.formats import delimited
+from keepers.data.formats import text
+from keepers.data.opening import open_blocks
 from keepers.exceptions import DataError
 
 pytest.importorskip("pyarrow")
@@ -34,7 +33,7 @@ def frame():
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 1000)
     monkeypatch.setattr(text, "rows_at_once", lambda *_: 60)
 
 
@@ -144,3 +143,16 @@ def test_a_file_that_changed_in_between_is_noticed(tmp_path):
     path.write_text("b,a\n1,2\n")
     with pytest.raises(DataError, match="It was changed"):
         _stacked(table)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_blocks_carry_labels_and_sample_names_if_asked(tmp_path, frame):
+    path = tmp_path / "a.csv"
+    frame.to_csv(path, index=False)
+    table = open_blocks(path, labels="kind", identifier="who")
+    blocks = list(table.blocks(annotated=True))
+    assert len(blocks) > 3
+    assert [label for block in blocks for label in block.labels] == list(frame["kind"])
+    assert [name for block in blocks for name in block.sample_names] == list(frame["who"])
+    assert all(len(block.labels) == len(block.values) for block in blocks)
+    assert {block.labels for block in table.blocks()} == {None}

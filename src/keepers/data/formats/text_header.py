@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import IO
 
-from keepers.data.columns import numbered_names, settled_names
-from keepers.data.formats.records import decoded, read_line, read_records
-from keepers.data.formats.words import is_number, is_value
+from keepers.data.columns import numbered_names, unique_names
+from keepers.data.formats.text_cells import decode, is_number, is_value, read_line, read_records
 from keepers.exceptions import DataError, shortened
-
-__all__ = ["CSV_DELIMITERS", "TSV_DELIMITERS", "TextStart"]
 
 CSV_DELIMITERS = (",", ";", "\t")
 """The first of these that the first line holds separates cells."""
@@ -54,12 +51,12 @@ def _read_start(stream: IO[bytes], delimiters: tuple[str, ...], header: bool | N
     delimiter, n_above, waiting = opening.delimiter, opening.n_above, opening.lines[1:]
     header = header if header is not None else opening.header
     lines = opening.lines[:1]
-    head = decoded(lines[0])
+    head = decode(lines[0])
 
     def further_lines() -> Iterator[str]:
         while more := waiting.pop(0) if waiting else read_line(stream, (delimiter,)):
             lines.append(more)
-            yield decoded(more)
+            yield decode(more)
 
     records = read_records(chain([head], further_lines()), delimiter, n_above + 1)
     first = next(records, (1, []))[1]
@@ -86,7 +83,7 @@ def _read_start(stream: IO[bytes], delimiters: tuple[str, ...], header: bool | N
     # R's write.table leaves the row names without a column name; pandas and write.csv write "".
     unnamed = _has_one_more(second, first)
     index = 0 if unnamed or not first[0].strip() else None
-    names = settled_names(["", *first] if unnamed else first)
+    names = unique_names(["", *first] if unnamed else first)
     return TextStart(names, delimiter, index, pending, n_above + n_lines + 1, doubt)
 
 
@@ -110,13 +107,13 @@ def _read_opening(stream: IO[bytes], delimiters: tuple[str, ...]) -> _Opening:
     lines = [line]
     while lines[-1].startswith(_COMMENT):
         lines.append(read_line(stream, delimiters))
-    below = decoded(lines[-1])
+    below = decode(lines[-1])
     delimiter = _delimiter_of(below, below, delimiters)
     cells = [cell.strip().replace(",", ".", 1) for cell in below.split(delimiter)]
     if len(lines) == 1 or not (all(map(is_value, cells)) and any(map(is_number, cells))):
         return _read_head(stream, lines, delimiters)
     names = lines[-2].removeprefix(_COMMENT)
-    if decoded(names).count(delimiter) != len(cells) - 1:
+    if decode(names).count(delimiter) != len(cells) - 1:
         doubt = "Lines that begin with '# ' are skipped as comments; there are no column names."
         return _Opening(lines[-1:], delimiter, len(lines) - 1, False, doubt)
     doubt = (
@@ -147,7 +144,7 @@ def _read_head(stream: IO[bytes], lines: list[bytes], delimiters: tuple[str, ...
 
     middle = record(0)
     end = record(middle)
-    head, below = (decoded(b"".join(part)) for part in (lines[:middle], lines[middle:end]))
+    head, below = (decode(b"".join(part)) for part in (lines[:middle], lines[middle:end]))
     return _Opening(lines, _delimiter_of(head, below, delimiters), 0)
 
 

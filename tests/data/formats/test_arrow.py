@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from keepers.data import open_table
-from keepers.data.blocks.opening import open_blocks
+from keepers.data.opening import open_blocks
 from keepers.exceptions import DataError
 
 pa = pytest.importorskip("pyarrow")
@@ -126,7 +126,9 @@ def test_a_name_with_a_dot_is_no_path(tmp_path):
 
 
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])
-def test_buffers_that_would_expand_past_the_limit_are_refused_unread(tmp_path, compression):
+def test_a_table_that_would_expand_past_the_limit_is_refused_before_it_is_read(
+    tmp_path, compression
+):
     content = pa.table({"a": np.zeros(2_000_000), "b": np.zeros(2_000_000)})
     options = pa.ipc.IpcWriteOptions(compression=compression)
     path = tmp_path / "bomb.feather"
@@ -134,7 +136,7 @@ def test_buffers_that_would_expand_past_the_limit_are_refused_unread(tmp_path, c
         writer.write_table(content)
     assert path.stat().st_size < 1_000_000
     before = pa.total_allocated_bytes()
-    with pytest.raises(DataError, match=r"expanded, needs 32\.0 MB.*--max-size"):
+    with pytest.raises(DataError, match=r"2000000 x 2\) needs 32\.0 MB.*--max-size"):
         open_table(path, max_bytes=20_000_000)
     assert pa.total_allocated_bytes() - before < 1_000_000
     assert open_table(path, max_bytes=40_000_000).n_samples == 2_000_000

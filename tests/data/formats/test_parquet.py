@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from keepers.data import open_table
-from keepers.data.blocks import batches, parquet
-from keepers.data.blocks.opening import open_blocks
+from keepers.data import open_blocks, open_table
+from keepers.data.formats import arrow
 from keepers.exceptions import DataError
 
 pa = pytest.importorskip("pyarrow")
@@ -38,8 +37,8 @@ def path(tmp_path):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(batches, "rows_at_once", lambda *_: 90)
-    monkeypatch.setattr(parquet, "rows_at_once", lambda *_: 90)
+    monkeypatch.setattr(arrow, "rows_at_once", lambda *_: 90)
+    monkeypatch.setattr(arrow, "rows_at_once", lambda *_: 90)
 
 
 def test_the_file_tells_shape_kind_and_names_before_values_are_read(path, monkeypatch):
@@ -288,8 +287,8 @@ def test_damage_anywhere_gives_values_or_an_error_of_ours(tmp_path):
 
 
 def test_damage_in_a_later_row_group_is_told_with_the_rows_before_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "rows_at_once", lambda *_: 50)
-    monkeypatch.setattr(parquet, "_batch_rows", lambda *_: 50)
+    monkeypatch.setattr(arrow, "rows_at_once", lambda *_: 50)
+    monkeypatch.setattr(arrow, "_batch_rows", lambda *_: 50)
     path = tmp_path / "a.parquet"
     content = bytearray(_bytes_of_a_file(compression="snappy"))
     path.write_bytes(content)
@@ -304,6 +303,6 @@ def test_damage_in_a_later_row_group_is_told_with_the_rows_before_it(tmp_path, m
 
 
 def test_a_large_row_group_is_read_through_small_buffers(path, monkeypatch):
-    monkeypatch.setattr(parquet, "_LARGEST_WHOLE_GROUP", 100)
+    monkeypatch.setattr(arrow, "_LARGEST_WHOLE_GROUP", 100)
     np.testing.assert_array_equal(_stacked(open_blocks(path)), X)
     np.testing.assert_array_equal(_stacked(open_blocks(path), np.array([2])), X[:, [2]])

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keepers.data.blocks.folder import FileSequence, files_below, in_natural_order
-from keepers.data.blocks.opening import open_blocks
+from keepers.data.blocks.files import FileSequence
+from keepers.data.opening import files_below, in_natural_order, open_blocks
 from keepers.exceptions import DataError
 
 pa = pytest.importorskip("pyarrow")

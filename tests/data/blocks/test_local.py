@@ -1,4 +1,4 @@
-"""Blocks shared out among threads: the same sums, in a fixed order, and errors that arrive."""
+"""Blocks shared out among threads: the same sums, in a fixed order; and shares for workers."""
 
 import threading
 
@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from keepers._protocols import RowBlock
-from keepers.data.blocks.sharing import shared_out, usable_threads
+from keepers.data.blocks.local import even_ranges, shares, sum_in_threads, usable_threads
 
 
 class Order:
@@ -36,14 +36,14 @@ def blocks(*origins):
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 5])
 def test_the_ith_block_goes_to_the_same_sum_every_time(n_threads):
     for _ in range(20):
-        total = shared_out(blocks(*map(str, range(11))), [Order() for _ in range(n_threads)])
+        total = sum_in_threads(blocks(*map(str, range(11))), [Order() for _ in range(n_threads)])
         dealt = [str(i) for first in range(n_threads) for i in range(first, 11, n_threads)]
         assert total.seen == dealt
 
 
 def test_several_threads_work():
     sums = [Order(), Order()]
-    shared_out(blocks(*map(str, range(10))), sums)
+    sum_in_threads(blocks(*map(str, range(10))), sums)
     assert sums[0].threads.isdisjoint(sums[1].threads)
 
 
@@ -53,7 +53,7 @@ def test_an_error_in_any_thread_arrives(n_threads):
         origins = ["fine"] * 5
         origins[place] = "bad"
         with pytest.raises(ValueError, match="block refused"):
-            shared_out(blocks(*origins), [Order() for _ in range(n_threads)])
+            sum_in_threads(blocks(*origins), [Order() for _ in range(n_threads)])
 
 
 def test_an_error_of_the_reader_arrives():
@@ -62,7 +62,7 @@ def test_an_error_of_the_reader_arrives():
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):
-        shared_out(reader(), [Order(), Order()])
+        sum_in_threads(reader(), [Order(), Order()])
 
 
 def test_large_sums_and_sums_in_order_have_one_thread():
@@ -83,12 +83,12 @@ def test_two_fits_at_once_leave_the_number_of_blas_threads_as_it_was():
         return reader()
 
     def first():
-        shared_out(waiting("first in", "second in"), [Order(), Order()])
+        sum_in_threads(waiting("first in", "second in"), [Order(), Order()])
         events["first out"].set()
 
     def second():
         events["first in"].wait(10)
-        shared_out(waiting("second in", "first out"), [Order(), Order()])
+        sum_in_threads(waiting("second in", "first out"), [Order(), Order()])
 
     before = limits()
     threads = [threading.Thread(target=work) for work in (first, second)]
@@ -101,3 +101,25 @@ def test_two_fits_at_once_leave_the_number_of_blas_threads_as_it_was():
 
 def limits():
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 3, 7, 10, 50])
+def test_ranges_cover_every_row_once_and_differ_by_one_at_most(n_parts):
+    ranges = even_ranges(range(5, 15), n_parts)
+    assert [row for rows in ranges for row in rows] == list(range(5, 15))
+    assert len(ranges) == min(n_parts, 10)
+    lengths = [len(rows) for rows in ranges]
+    assert max(lengths) - min(lengths) <= 1
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 3, 8, 50])
+@pytest.mark.parametrize("weights", [[1] * 8, [100, 1, 1, 1], [1, 1, 1, 100], [7], [0, 0, 3]])
+def test_shares_cover_every_position_once_and_none_is_empty(weights, n_parts):
+    found = shares(weights, n_parts)
+    assert [at for share in found for at in share] == list(range(len(weights)))
+    assert all(len(share) > 0 for share in found)
+    assert len(found) <= max(1, n_parts)
+
+
+def test_equal_weights_are_shared_equally():
+    assert [len(share) for share in shares([5] * 12, 4)] == [3, 3, 3, 3]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from keepers.data import open_table
-from keepers.data.blocks import numpy_file
-from keepers.data.blocks.opening import open_blocks
+from keepers.data.formats import numpy_files
+from keepers.data.opening import open_blocks
 from keepers.exceptions import DataError
 
 X = np.random.default_rng(0).normal(size=(100, 6))
@@ -24,7 +24,7 @@ def order(request):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(numpy_file, "rows_at_once", lambda *_: 30)
+    monkeypatch.setattr(numpy_files, "rows_at_once", lambda *_: 30)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_whole_numbers_that_float64_cannot_hold_are_refused_with_the_rows_before
     values = np.zeros((100, 2), dtype=np.int64)
     values[70, 1] = 2**53 + 1
     np.save(tmp_path / "a.npy", values)
-    with pytest.raises(DataError, match=r"a\.npy, after row 60: Whole numbers must be at most"):
+    with pytest.raises(DataError, match=r"a\.npy, after row 60: Integers must be at most"):
         _stacked(open_blocks(tmp_path / "a.npy"))
 
 
@@ -147,3 +147,20 @@ def test_a_file_cut_while_it_is_read_is_noticed(tmp_path):
     path.write_bytes(path.read_bytes()[:2000])
     with pytest.raises(DataError, match=r"a\.npy, after row 30: It ends before its last row"):
         list(blocks)
+
+
+def test_a_column_of_an_array_can_be_labels_or_sample_names(tmp_path, monkeypatch, order):
+    monkeypatch.setattr(numpy_files, "rows_at_once", lambda *_: 3)
+    X = np.arange(40.0).reshape(10, 4)
+    X[:, 1] = np.arange(10) % 2
+    np.save(tmp_path / "a.npy", np.asarray(X, order=order))
+    table = open_blocks(tmp_path / "a.npy", labels="x1", identifier="x0")
+    blocks = list(table.blocks(annotated=True))
+    assert len(blocks) == 4
+    np.testing.assert_array_equal(np.vstack([block.values for block in blocks]), X[:, 2:])
+    np.testing.assert_array_equal(np.concatenate([b.labels for b in blocks]), X[:, 1])
+    np.testing.assert_array_equal(np.concatenate([b.sample_names for b in blocks]), X[:, 0])
+    whole = open_table(tmp_path / "a.npy", labels="x1", identifier="x0")
+    np.testing.assert_array_equal(whole.X, X[:, 2:])
+    assert whole.labels.tolist() == [0, 1] * 5
+    assert whole.sample_names.tolist() == [str(4 * at) for at in range(10)]
