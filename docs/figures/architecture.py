@@ -12,10 +12,14 @@ __all__ = ["layers", "write"]
 
 # What each package does; one that is missing here is drawn without a line.
 DESCRIPTIONS = {
-    "cli": "the command; the only package that prints",
-    "reporting": "a selection or a study as one HTML file",
-    "evaluation": "the paper's protocol; studies",
+    "app": "the command and its subcommands",
+    "studies": "comparisons and the paper's study, with their commands",
+    "cli": "select, tune, apply; what they print",
+    "reporting": "a selection as one HTML file",
+    "recipe": "a selection saved for other tables",
+    "selection": "one description of a fitted selection",
     "tuning": "path, stability, choices without labels",
+    "extending": "for new methods",
     "methods": "the registry of methods",
     "selectors": "scikit-learn estimators: check, read, solve, store",
     "solvers": "the mathematics of each method",
@@ -35,7 +39,10 @@ COLOURS = {
     "_optional": GREEN,
     "_versions": GREEN,
     "exceptions": GREEN,
+    "app": ORANGE,
+    "studies": ORANGE,
     "cli": ORANGE,
+    "recipe": ORANGE,
     "data": ORANGE,
 }
 MEANINGS = {
