@@ -7,19 +7,6 @@ from dataclasses import dataclass
 from keepers.data.wording import readable_size
 from keepers.exceptions import DataError, ParameterError, shortened
 
-__all__ = [
-    "DEFAULT_MAX_BYTES",
-    "DEFLATE_RATIO",
-    "LARGEST_EXACT_INTEGER",
-    "MOST_COLUMNS",
-    "SizeLimit",
-    "as_n_bytes",
-    "physical_memory",
-    "refuse_columns",
-    "refuse_declared",
-    "refuse_hollow",
-]
-
 DEFAULT_MAX_BYTES = 8 * 2**30
 MOST_COLUMNS = 5_000_000
 """Every column has a name; past this number the names alone outweigh the table."""
