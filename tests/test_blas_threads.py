@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from keepers import _blas_threads
-from keepers._blas_threads import blas_threads, one_blas_thread
+from keepers._blas_threads import blas_threads, one_blas_thread, one_blas_thread_if_small
 
 
 class Process:
@@ -99,3 +99,10 @@ def test_an_error_inside_restores_the_limit(process):
     assert process.n_threads == 8
     with one_blas_thread():
         assert process.n_threads == 1
+
+
+@pytest.mark.parametrize(("size", "n_threads"), [(2000, 1), (2001, 8)])
+def test_only_small_matrices_are_left_to_one_thread(process, size, n_threads):
+    with one_blas_thread_if_small(size):
+        assert process.n_threads == n_threads
+    assert process.n_threads == 8

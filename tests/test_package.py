@@ -40,9 +40,9 @@ def imported(path: Path) -> tuple[set[str], set[str]]:
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             names = [node.module or ""]
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
-            ("import_module", "_imported", "require", "optional")
+            ("import_module", "_imported", "require")
         ):
-            names = [a.value for a in node.args[:1] if isinstance(a, ast.Constant)]
+            names = [a.value for a in node.args if isinstance(a, ast.Constant)]
         roots = {name.split(".")[0] for name in names} - {"keepers"} - sys.stdlib_module_names
         (at_once if node in tree.body else later).update(
             DISTRIBUTIONS.get(root, root) for root in roots
