@@ -79,14 +79,14 @@ QUESTIONS = (
     ),
     Question(
         "correlations of the kept features",
-        ("keepers.reporting.selection.redundancy:correlation_matrix",),
+        ("keepers.selection:correlation_matrix",),
         every_call,
     ),
     Question(
         "finiteness of the values",
         (
-            "keepers.cli.selecting:_refuse_gaps",
-            "keepers.reporting.selection.matrix:as_matrix",
+            "keepers.cli.fit:_refuse_missing",
+            "keepers.selection:as_matrix",
             "sklearn.utils.validation:_assert_all_finite",
         ),
         of_the_whole_table,
