@@ -36,10 +36,10 @@ extensions = [
 exclude_patterns = ["_build", "_extensions", "_generated", "_templates", "**/*.ipynb"]
 templates_path = ["_templates"]
 default_role = "autolink"  # `SPCAFS` in a docstring: a link where there is a page, else plain
-highlight_language = "none"  # unless a block says what it is
+highlight_language = "none"  # unless a block names its language
 nitpicky = True
 smartquotes = False  # "auto" is typed with straight ones
-suppress_warnings = ["config.cache"]  # functions handed to templates cannot be stored; nothing lost
+suppress_warnings = ["config.cache"]  # functions for templates cannot be cached: harmless
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
@@ -53,7 +53,7 @@ repository_pages = {
 
 autosummary_generate = True
 autosummary_imported_members = True
-autodoc_typehints = "none"  # the docstrings tell shapes and meanings, which the types do not
+autodoc_typehints = "none"  # the docstrings describe shapes and meanings, which the types do not
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 toc_object_entries_show_parents = "hide"
@@ -61,6 +61,8 @@ toc_object_entries_show_parents = "hide"
 sphinx_gallery_conf = {
     "examples_dirs": str(DOCS.parent / "examples" / "gallery"),
     "gallery_dirs": "auto_gallery",
+    "backreferences_dir": "auto_gallery/backreferences",  # reference pages list their examples
+    "doc_module": ("keepers",),
     "filename_pattern": r"plot_",
     "abort_on_example_error": True,
     "download_all_examples": False,

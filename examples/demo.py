@@ -1,4 +1,4 @@
-"""Which genes are worth keeping? 83 tumour samples, 2308 genes, no labels used for choosing."""
+"""Select 20 of 2308 genes of 83 tumour samples; labels are not used for the selection."""
 
 import time
 from pathlib import Path
@@ -24,10 +24,10 @@ def leading_plane(X: np.ndarray) -> np.ndarray:
 
 
 def print_table(selector: SPCAFSCV, X: np.ndarray) -> None:
-    """Rank, name, score and variance of the best genes, and the kept gene most like each."""
+    """Rank, name, score, variance and most correlated kept gene of the best genes."""
     top = selector.top(KEPT)
     likeness = np.abs(np.corrcoef(X[:, top.indices].T)) - np.eye(KEPT)
-    print(f"{'rank':>4}  {'gene':<9} {'score':>6}  {'variance':>8}  most alike among these")
+    print(f"{'rank':>4}  {'gene':<9} {'score':>6}  {'variance':>8}  most correlated of these")
     for row, index in enumerate(top.indices):
         twin = int(np.argmax(likeness[row]))
         print(
@@ -81,13 +81,13 @@ def main() -> None:
     """Fit, print, draw."""
     X, names, y = datasets.load("srbct")
     started = time.perf_counter()
-    table = pd.DataFrame(np.log2(X), columns=names)  # as biologists read expression ratios
+    table = pd.DataFrame(np.log2(X), columns=names)  # expression ratios are compared on a log scale
     selector = SPCAFSCV(KEPT, random_state=0).set_output(transform="pandas").fit(table)
     took = time.perf_counter() - started
     winner = selector.best_estimator_
     print(
         f"SPCAFS on {X.shape[0]} samples x {X.shape[1]} genes: the best of "
-        f"{len(selector.choice_.trials)} settings, judged without labels, has "
+        f"{len(selector.choice_.trials)} settings, compared without labels, has "
         f"{winner.n_components_} components and gamma = {winner.gamma_:.3g}; {took:.1f} s\n"
     )
     print_table(selector, table.to_numpy())

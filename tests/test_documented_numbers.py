@@ -47,7 +47,7 @@ def rounded(value, stated):
 
 REGRET = {row["data"]: row for row in rows_of(CHOICE / "regret.csv")}
 MEAN = REGRET["mean (without the held out)"]
-FLOORS = {row["data"]: row for row in rows_of(CHOICE / "floors.csv")}
+BASELINES = {row["data"]: row for row in rows_of(CHOICE / "floors.csv")}
 
 
 def means_over_k(tuning):
@@ -59,7 +59,7 @@ def means_over_k(tuning):
 
 
 def test_the_readme_shows_the_accuracies_of_the_study():
-    head, rows = table_after(README, "## What the paper's study gives here")
+    head, rows = table_after(README, "## Results of the paper's study")
     kept = {
         (row["method"], row["data"]): row["acc_mean"]
         for row in rows_of(STUDY / "tuned.csv")
@@ -81,7 +81,7 @@ def test_the_readme_shows_the_accuracies_of_the_study():
         assert cell == rounded(kept[key], cell), key
 
 
-def test_the_readme_tells_which_floors_spcafs_beats():
+def test_the_readme_tells_which_baselines_spcafs_beats():
     tuned, default = means_over_k("tuned"), means_over_k("default")
     data = [row["data"] for row in rows_of(STUDY / "table2.csv")]
     below_all = [d for d in data if tuned["SPCAFS", d] < tuned["All features", d]]
@@ -97,8 +97,8 @@ def test_the_readme_tells_the_regret_of_the_choice_without_labels():
     mean, srbct, ar, held_out_1, held_out_2, fixed, default = numbers_in(
         README,
         r"([\d.]+) on average over seven sets \(([\d.]+) on SRBCTML, ([\d.]+) on AR, "
-        r"where it fails\), ([\d.]+) and ([\d.]+) on two that were not looked at before; "
-        r"the best fixed gamma, told the number of classes, reaches ([\d.]+), the default "
+        r"where it fails\), ([\d.]+) and ([\d.]+) on two that were not used in the development; "
+        r"the best fixed gamma, given the number of classes, reaches ([\d.]+), the default "
         r"([\d.]+\d)",
     )
     assert mean == round(float(MEAN["label-free"]), 3)
@@ -120,14 +120,14 @@ def test_the_readme_tells_the_regret_of_the_choice_without_labels():
 )
 def test_wins_against_random_selection_are_counted_right(text, pattern):
     won, of, loss = numbers_in(text, pattern)
-    gains = [float(row["over random"]) for row in FLOORS.values()]
+    gains = [float(row["over random"]) for row in BASELINES.values()]
     assert (won, of) == (sum(gain > 0 for gain in gains), len(gains))
     assert loss == pytest.approx(-min(gains), abs=6e-4)
 
 
 def test_the_page_shows_the_regret_of_every_data_set():
-    head, rows = table_after(PAGE, "## How well it does")
-    named = {"chosen without labels": "label-free", "SPCAFS as it comes": "default"}
+    head, rows = table_after(PAGE, "## Accuracy of the choice")
+    named = {"chosen without labels": "label-free", "SPCAFS, default": "default"}
     columns = [named.get(name, name.replace("gamma = ", "gamma ")) for name in head[1:]]
     assert len(rows) == len(REGRET)
     for row in rows:
@@ -136,14 +136,14 @@ def test_the_page_shows_the_regret_of_every_data_set():
             assert float(cell) == pytest.approx(float(REGRET[data][column]), abs=6e-4), data
 
 
-def test_the_page_shows_the_floors_of_every_data_set():
-    head, rows = table_after(PAGE, "Against the floors")
+def test_the_page_shows_the_baselines_of_every_data_set():
+    head, rows = table_after(PAGE, "Compared with the baselines")
     columns = ["label-free", "Random", "over random", "Variance", "LapScore", "MCFS", "default"]
     assert len(head) == len(columns) + 1
-    assert [row[0] for row in rows] == list(FLOORS)
+    assert [row[0] for row in rows] == list(BASELINES)
     for row in rows:
         for column, cell in zip(columns, row[1:], strict=True):
-            assert float(cell) == pytest.approx(float(FLOORS[row[0]][column]), abs=6e-4), row[0]
+            assert float(cell) == pytest.approx(float(BASELINES[row[0]][column]), abs=6e-4), row[0]
 
 
 def test_the_page_tells_how_often_others_are_ahead():
@@ -152,12 +152,12 @@ def test_the_page_tells_how_often_others_are_ahead():
         text, r"is ahead of it on (\d+), LapScore on (\d+), variance on (\d+)\."
     )
     for count, method in ((mcfs, "MCFS"), (laplacian, "LapScore"), (variance, "Variance")):
-        ahead = [d for d, row in FLOORS.items() if float(row[method]) > float(row["label-free"])]
+        ahead = [d for d, row in BASELINES.items() if float(row[method]) > float(row["label-free"])]
         assert count == len(ahead), method
 
 
 def test_the_page_shows_what_was_found_of_planted_features():
-    _, rows = table_after(PAGE, "50 of 5,000 features")
+    _, rows = table_after(PAGE, "5,000 features, of which 50")
     draws = {}
     for row in rows_of(CHOICE / "planted.csv"):
         draws.setdefault((row["samples"], float(row["strength"])), []).append(row)

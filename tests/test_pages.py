@@ -69,11 +69,11 @@ def test_a_figure_drawn_again_has_the_same_bytes_and_leaves_its_file_alone(gener
 
 
 @pytest.mark.slow
-def test_the_map_of_the_rooms_has_every_room(generated):
-    from figures.architecture import SAYS, layers
+def test_the_map_of_the_packages_has_every_package(generated):
+    from figures.architecture import DESCRIPTIONS, layers
 
-    rooms = {room for rooms in layers() for room in rooms}
+    packages = {package for layer in layers() for package in layer}
     source = DOCS.parent / "src" / "keepers"
     there = {path.name for path in source.iterdir() if (path / "__init__.py").exists()}
-    assert rooms == set(SAYS)
-    assert there <= rooms
+    assert packages == set(DESCRIPTIONS)
+    assert there <= packages

@@ -30,7 +30,7 @@ def main(folder: Path) -> None:
         if row["method"] == "SPCAFS" and row["k"] == K
     }
     best = {d: max(float(v[d]) for v in cells.values() if v.get(d)) for d in data}
-    print("| tuned unless said otherwise |", " | ".join(data), "|")
+    print("| tuned, unless marked default |", " | ".join(data), "|")
     print("|---" * (len(data) + 1) + "|")
     for method, values in cells.items():
         shown = [f"{float(values[d]):.3f}" if values.get(d) else "" for d in data]

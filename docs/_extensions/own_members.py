@@ -54,7 +54,7 @@ def scikit_learn_members(module: str, name: str) -> list[str]:
 def _hide_constructor(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: Any
 ) -> tuple[str, str] | None:
-    """Results are read, not made: how they are put together is nobody's business."""
+    """Users read results and do not construct them, so their constructor is not shown."""
     is_result = what == "class" and fields(*name.rsplit(".", 1))
     return ("", "") if is_result else None
 
@@ -62,7 +62,7 @@ def _hide_constructor(
 def _link_by_short_name(
     app: Sphinx, env: BuildEnvironment, node: nodes.Element, contnode: nodes.TextElement
 ) -> nodes.reference | None:
-    """`SPCAFS`, said in any module, means ``keepers.SPCAFS``."""
+    """Resolve `SPCAFS`, in any module, to ``keepers.SPCAFS``."""
     name = node.get("reftarget", "")
     if node.get("refdomain") != "py" or name not in keepers.__all__:
         return None

@@ -1,7 +1,7 @@
 """Links from a page to files of the repository that are not pages.
 
 The pages are read in two places: in a clone, where ``../experiments/paper.toml`` is simply there,
-and on the site, which has no repository beside it. So what is linked comes along, under
+and on the site, which is separate from the repository. So linked files are copied to
 ``repository/``: programs and settings as pages with colours, folders as lists of files, everything
 else as it is.
 """
@@ -84,7 +84,7 @@ def _listing(root: Path, folder: Path) -> str:
 
 
 def _everything(root: Path, linked: set[str]) -> list[Path]:
-    """What is linked, and all that lies in linked folders."""
+    """Linked files, and all files in linked folders."""
     found = {root / inside for inside in linked}
     found |= {below for path in found if path.is_dir() for below in path.rglob("*")}
     return sorted(found)

@@ -1,4 +1,4 @@
-"""What each way of choosing gains over a random draw, and what scaling and pruning change."""
+"""Gains over random selection, and the effect of scaling and of a limit on correlations."""
 
 import json
 import warnings
@@ -18,10 +18,10 @@ __all__ = ["write"]
 
 SHOWN = {
     "label-free": ("chosen without labels", BLUE, "o"),
-    "default": ("SPCAFS as it comes", PINK, "D"),
+    "default": ("SPCAFS, default", PINK, "D"),
     "Variance": ("largest variance", ORANGE, "s"),
     "LapScore": ("LapScore", GREY, "^"),
-    "MCFS": ("MCFS, told the classes' number", GREEN, "v"),
+    "MCFS": ("MCFS, with the number of classes", GREEN, "v"),
 }
 
 
@@ -37,13 +37,13 @@ def write(folder: Path) -> list[Path]:
     return [
         keep_figure(draw_gains(results), folder / "gains.svg"),
         keep_text(folder / "chosen-settings.md", chosen_settings(results)),
-        keep_text(folder / "ranks-said.md", ranks_said(results)),
+        keep_text(folder / "ranks-summary.md", describe_ranks(results)),
         keep_text(folder / "scaling-measured.md", scaling_measured()),
     ]
 
 
 def chosen_settings(results: Results) -> str:
-    """What the choice without labels settled on for 50 features."""
+    """Settings chosen without labels for 50 features."""
     rows = []
     for path in sorted(results.without_labels.glob("*.csv"), key=lambda path: path.stem.lower()):
         for row in results.choice(path.stem):
@@ -54,8 +54,8 @@ def chosen_settings(results: Results) -> str:
     return markdown_table(("data", "`scaling`", "`max_correlation`", "`n_components`"), rows)
 
 
-def ranks_said(results: Results) -> str:
-    """Whether six data sets can tell the methods apart."""
+def describe_ranks(results: Results) -> str:
+    """Which methods differ significantly on six data sets."""
     rows = [r for r in results.study("ranks") if r["tuning"] == "tuned" and r["measure"] == "acc"]
     ranks = {row["method"]: float(row["average_rank"]) for row in rows}
     difference = float(rows[0]["critical_difference"])
@@ -64,8 +64,8 @@ def ranks_said(results: Results) -> str:
     return (
         f"Tuned, {first} has the best average rank ({ranks[first]:.1f} of {len(ranks)}). Nemenyi's "
         f"critical difference for {rows[0]['data_sets']} data sets is {difference:.1f} ranks, so "
-        f"that only {' and '.join(apart)} can be called worse; **the rest cannot be told apart by "
-        f"this study.**\n"
+        f"that only {' and '.join(apart)} are significantly worse; **this study does not separate "
+        f"the others.**\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""The paper's claims with our verdicts, and the curves behind them."""
+"""The paper's claims with verdicts, and the curves behind them."""
 
 from pathlib import Path
 
@@ -30,11 +30,11 @@ def write(folder: Path) -> list[Path]:
 
 
 def claims_table(results: Results) -> str:
-    """A drawer a claim: verdict and claim on it; the rule and what was measured inside."""
+    """One dropdown per claim: verdict and claim as title; rule and measurements inside."""
     return "\n".join(
         f":::{{dropdown}} {row['verdict'].capitalize()}: {row['claim']}\n"
         f":color: {COLOURS[row['verdict']]}\n\n"
-        f"**Said in**: {row['where']}.\n\n"
+        f"**Source**: {row['where']}.\n\n"
         f"**Rule**: {row['rule']}\n\n"
         f"**Measured**:\n\n{_listed(row['numbers'])}:::\n"
         for row in results.study("claims")
@@ -58,14 +58,14 @@ def claims_about(results: Results, names: tuple[str, ...]) -> str:
 def claims_counted(results: Results) -> str:
     """One sentence: how many of the claims hold."""
     verdicts = [row["verdict"] for row in results.study("claims")]
-    said = {"holds": "hold", "does not hold here": "do not hold here"}
+    plural = {"holds": "hold", "does not hold here": "do not hold here"}
     counts = {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)}
-    parts = [f"{count} {said.get(verdict, verdict)}" for verdict, count in counts.items()]
+    parts = [f"{count} {plural.get(verdict, verdict)}" for verdict, count in counts.items()]
     return f"Of {len(verdicts)} claims, " + ", ".join(parts) + ".\n"
 
 
 def draw_curves(results: Results):
-    """ACC against k on each data set: SPCAFS, the floors, and the other methods behind them."""
+    """ACC against k on each data set: SPCAFS, the baselines, and the other methods."""
     data = results.data_sets()
     figure, axes = board(2, 3, (10.5, 6.2), sharex=True)
     rows = [row for row in results.study("tuned") if row["status"] == "ok"]

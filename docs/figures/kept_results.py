@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Results:
-    """What lies under experiments/results/ and benchmarks/results/."""
+    """The results in experiments/results/ and benchmarks/results/."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self.paper = root / "experiments" / "results" / "paper"

@@ -1,4 +1,4 @@
-"""Figures of the page about SPCAFS: the penalty, the two solvers, what gamma and p do.
+"""Figures of the page on SPCAFS: the penalty, the two solvers, the effect of gamma and p.
 
 Everything is computed here, on the bundled table of 83 samples and 2308 genes.
 """
@@ -36,8 +36,8 @@ def write(folder: Path) -> list[Path]:
         keep_figure(draw_penalty(), folder / "penalty.svg"),
         keep_figure(draw_gamma(fits), folder / "gamma.svg"),
         keep_figure(draw_solvers(pair), folder / "solvers.svg"),
-        keep_text(folder / "solvers-said.md", solvers_said(pair)),
-        keep_text(folder / "live-rows.md", live_rows(fits)),
+        keep_text(folder / "solvers-summary.md", describe_solvers(pair)),
+        keep_text(folder / "active-rows.md", active_rows(fits)),
     ]
 
 
@@ -47,10 +47,10 @@ def draw_penalty():
     norms = np.linspace(0, 1, 400)
     for p, colour in EXPONENTS.items():
         left.plot(norms, norms**p, color=colour, label=f"p = {p:g}")
-    left.step([0, 0, 1], [0, 1, 1], color=INK, ls=":", lw=1.2, label="what is meant: 0 or 1")
-    left.set(xlabel="norm of a row", title="What a row costs", ylim=(0, 1.15))
+    left.step([0, 0, 1], [0, 1, 1], color=INK, ls=":", lw=1.2, label="counting rows")
+    left.set(xlabel="norm of a row", title="Penalty of a row", ylim=(0, 1.15))
     left.legend(loc="lower right")
-    right.plot(norms, norms, color=INK, lw=1.8, label="the cost, p = 1")
+    right.plot(norms, norms, color=INK, lw=1.8, label="the penalty, p = 1")
     for touch, colour in ((0.5, BLUE), (0.15, ORANGE)):
         majorant = touch + (norms**2 - touch**2) / (2 * touch)
         shown = majorant < 1.15
@@ -62,16 +62,16 @@ def draw_penalty():
 
 
 def draw_gamma(fits):
-    """Left: rows that live. Right: the largest row norms for p = 1."""
+    """Left: active rows. Right: the largest row norms for p = 1."""
     figure, (left, right) = board(1, 2, (9, 3.6))
     for p, colour in EXPONENTS.items():
-        live = [fits[share, p].n_active_ for share in SHARES]
-        left.loglog(SHARES, live, "o-", color=colour, ms=4, label=f"p = {p:g}")
+        active = [fits[share, p].n_active_ for share in SHARES]
+        left.loglog(SHARES, active, "o-", color=colour, ms=4, label=f"p = {p:g}")
     left.axhline(COMPONENTS, color=INK, lw=1, ls="--")
-    left.text(SHARES[0], COMPONENTS * 1.15, f"m = {COMPONENTS}: no fewer can live", fontsize=8.5)
+    left.text(SHARES[0], COMPONENTS * 1.15, f"m = {COMPONENTS}: the minimum", fontsize=8.5)
     left.axvline(0.1, color=GREY, lw=1, ls=":")
     left.text(0.115, 1400, 'gamma="scale"', fontsize=8.5)
-    left.set(xlabel="gamma over the leading eigenvalue", title="Rows that live, of 2308")
+    left.set(xlabel="gamma over the leading eigenvalue", title="Active rows, of 2308")
     left.legend(loc="lower left", bbox_to_anchor=(0, 0.12))
     shades = ("#9ecae1", "#4292c6", "#08519c", INK)
     for share, shade in zip(SHARES[[0, 5, 6, 8]], shades, strict=True):
@@ -85,7 +85,7 @@ def draw_gamma(fits):
 
 
 def draw_solvers(pair):
-    """Left: how far f is above its end. Right: the scores of one solver against the other's."""
+    """Left: how far f is above its minimum. Right: the scores of one solver against the other's."""
     figure, (left, right) = board(1, 2, (9, 3.6))
     marks = {"dense": (ORANGE, "s", "dense: Algorithm 1 as printed"), "block": (BLUE, "o", "block")}
     lowest = min(fit.objective_[-1] for fit in pair.values())
@@ -95,7 +95,7 @@ def draw_solvers(pair):
         steps = np.arange(1, len(gap) + 1)
         shown = gap > 1e-12
         left.semilogy(steps[shown], gap[shown], color=colour, marker=mark, ms=3, label=label)
-    left.set(xlabel="step", title="f above its end, relative")
+    left.set(xlabel="step", title="f above its minimum, relative")
     left.legend(loc="upper right")
     right.loglog(pair["dense"].scores_, pair["block"].scores_, "o", color=BLUE, ms=3, alpha=0.6)
     ends = [1e-9, 1]
@@ -104,8 +104,8 @@ def draw_solvers(pair):
     return figure
 
 
-def solvers_said(pair) -> str:
-    """What the figure shows, in numbers."""
+def describe_solvers(pair) -> str:
+    """The numbers behind the figure."""
     dense, block = pair["dense"], pair["block"]
     gap = abs(dense.objective_[-1] - block.objective_[-1]) / abs(dense.objective_[-1])
     same = len(set(dense.top(100).indices) & set(block.top(100).indices))
@@ -116,8 +116,8 @@ def solvers_said(pair) -> str:
     )
 
 
-def live_rows(fits) -> str:
-    """How many rows live, by gamma and p."""
+def active_rows(fits) -> str:
+    """How many rows are active, by gamma and p."""
     head = ("gamma over the leading eigenvalue", *(f"p = {p:g}" for p in EXPONENTS))
     rows = [(f"{s:.2g}", *(str(fits[s, p].n_active_) for p in EXPONENTS)) for s in SHARES]
     return markdown_table(head, rows)

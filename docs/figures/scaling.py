@@ -53,14 +53,14 @@ def _memory(case: dict[str, Any]) -> str:
 
 
 def _else(case: dict[str, Any]) -> str:
-    said = []
+    parts = []
     if "passes" in case:
-        said.append("one pass" if case["passes"] == 1 else f"{case['passes']} passes")
+        parts.append("one pass" if case["passes"] == 1 else f"{case['passes']} passes")
     if "scores_apart" in case:
-        said.append(f"scores {case['scores_apart']:.0e} apart")
+        parts.append(f"scores {case['scores_apart']:.0e} apart")
     if "steps" in case:
-        said.append(f"{case['steps']} steps")
-    return ", ".join(said)
+        parts.append(f"{case['steps']} steps")
+    return ", ".join(parts)
 
 
 def growth(cases: dict[str, Any]) -> str:

@@ -1,17 +1,16 @@
 """
-Which pixels tell hand-written digits apart?
-============================================
+Which pixels distinguish hand-written digits?
+=============================================
 
-A sensor with fewer cells, a form with fewer boxes, a model with fewer inputs: often the question is
-which measurements could be left out without anybody noticing. On images the answer can be looked
-at. Here 20 of 64 pixels of hand-written digits are kept, and nobody tells the method which digit is
-which.
+Often some measurements can be left out without losing information: cells of a sensor, fields of a
+form, inputs of a model. On images the result can be seen directly. Here 20 of the 64 pixels of
+hand-written digits are kept. The method does not know which image shows which digit.
 """
 
 # %%
-# 1797 digits of 8 x 8 pixels. ``SPCAFS`` scores every pixel by its share in a few components; the
-# labels that come with the set are left alone. Three pixels are white on every digit, which would
-# be warned about; we know.
+# The table has 1797 digits of 8 x 8 pixels. ``SPCAFS`` scores every pixel by its contribution to a
+# few components. The labels are not used. Three pixels are white on every digit; we silence the
+# warning about them.
 
 import warnings
 
@@ -37,8 +36,7 @@ kept = selector.get_support()
 # Where the kept pixels are
 # -------------------------
 #
-# Left: how much each pixel varies. Right: what SPCAFS makes of it. The margins are white on nearly
-# every digit.
+# Left: the spread of each pixel. Right: its score. The margins are white on nearly every digit.
 
 figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.3))
 for axis, values, title in (
@@ -56,16 +54,16 @@ for row, column in np.argwhere(kept.reshape(8, 8)):
 plt.show()
 
 # %%
-# What the others would have said
-# -------------------------------
+# Predicting the other pixels
+# ---------------------------
 #
-# If the kept pixels are enough, the rest can be guessed from them. The guess below is plain least
-# squares, learnt on one half of the digits and shown on the most typical of the other.
+# If the kept pixels are sufficient, the others can be predicted from them. The prediction below is
+# a least squares fit on one half of the digits, shown on typical digits of the other half.
 
 fitted_on, shown = np.arange(0, len(X), 2), np.arange(1, len(X), 2)
 
 
-def guess_all_pixels(columns):
+def predict_all_pixels(columns):
     """Every pixel of the unseen half, from some of its columns."""
     mean = X[fitted_on].mean(axis=0)
     centred = X[fitted_on] - mean
@@ -73,12 +71,12 @@ def guess_all_pixels(columns):
     return (X[shown] - mean)[:, columns] @ weights + mean
 
 
-def share_explained(guess):
-    """Share of the variance of the unseen half that the guess explains."""
-    return 1 - np.sum((X[shown] - guess) ** 2) / np.sum((X[shown] - X[shown].mean(axis=0)) ** 2)
+def share_explained(predicted):
+    """Share of the variance of the unseen half that the prediction explains."""
+    return 1 - np.sum((X[shown] - predicted) ** 2) / np.sum((X[shown] - X[shown].mean(axis=0)) ** 2)
 
 
-guess = guess_all_pixels(kept)
+predicted = predict_all_pixels(kept)
 
 
 def most_typical(kind):
@@ -95,7 +93,7 @@ only_kept = np.where(kept, X[shown], np.nan)
 rows = (
     (X[shown], "as written"),
     (only_kept, f"{KEPT} pixels"),
-    (guess, "guessed from\nthese"),
+    (predicted, "predicted\nfrom these"),
 )
 grey = plt.get_cmap("gray_r").with_extremes(bad="#e7edf3")
 for line, (images, name) in zip(axes, rows, strict=True):
@@ -105,24 +103,23 @@ for line, (images, name) in zip(axes, rows, strict=True):
         axis.spines[:].set_visible(False)
     line[0].set_ylabel(name, rotation=0, ha="right", va="center", color=MUTED)
 figure.suptitle(
-    f"{KEPT} of {X.shape[1]} pixels explain {share_explained(guess):.0%} of the variance of digits "
-    "not seen before",
+    f"{KEPT} of {X.shape[1]} pixels explain {share_explained(predicted):.0%} of the variance of "
+    "unseen digits",
     x=0.01,
     ha="left",
 )
 plt.show()
 
 # %%
-# Is that much? Twenty pixels drawn at random are the floor a selection has to clear; the largest
-# variance is the habit it has to beat.
+# Two baselines for comparison: twenty random pixels, and the twenty pixels of largest variance.
 
 rng = np.random.default_rng(0)
 draws = [
-    share_explained(guess_all_pixels(rng.choice(X.shape[1], KEPT, replace=False)))
+    share_explained(predict_all_pixels(rng.choice(X.shape[1], KEPT, replace=False)))
     for _ in range(200)
 ]
-loudest = np.argsort(-X.var(axis=0), kind="stable")[:KEPT]
-by_variance, by_spcafs = share_explained(guess_all_pixels(loudest)), share_explained(guess)
+largest = np.argsort(-X.var(axis=0), kind="stable")[:KEPT]
+by_variance, by_spcafs = share_explained(predict_all_pixels(largest)), share_explained(predicted)
 
 figure, axis = plt.subplots(figsize=(8.4, 2.8))
 axis.hist(draws, bins=24, color="#c9cdd3")

@@ -2,17 +2,17 @@
 Faces from sixty pixels
 =======================
 
-Cameras see far more than is needed to tell what they look at: neighbouring pixels repeat each
-other. Which few would you keep if all others had to be inferred from them? Faces are a good test,
-because everybody can judge the answer at a glance.
+Neighbouring pixels of a picture are strongly correlated, so a few pixels contain most of the
+information. This example keeps sixty pixels and predicts all others from them. Faces are a good
+test, because the quality of the prediction is easy to see.
 """
 
 # %%
-# Best are the AR faces: 13 photographs of each of 100 people, with smiles, shouts, lamps from the
-# side, sunglasses and scarves. They may not be redistributed; if you have them, name their folder
-# in the environment variable ``KEEPERS_DATA`` (``keepers datasets`` says where they come from). If
-# not, 100 small faces that come with scikit-image take their place; without scikit-image, patches
-# of the two photographs that come with scikit-learn. What is printed below says which it was.
+# The AR faces suit this best: 13 photographs of each of 100 people, with different expressions and
+# lighting, sunglasses and scarves. They may not be redistributed. If you have them, set the
+# environment variable ``KEEPERS_DATA`` to their folder (``keepers datasets`` lists the source).
+# Otherwise the example uses 100 small faces of scikit-image or, without scikit-image, patches of
+# the two photographs of scikit-learn. The output shows which data were used.
 
 from importlib.util import find_spec
 from typing import NamedTuple
@@ -29,14 +29,14 @@ plt.rcParams.update({"axes.titlelocation": "left", "text.color": INK})
 
 
 class Pictures(NamedTuple):
-    """Grey pictures in rows, and how this page uses them."""
+    """Grey pictures in rows, and how this example uses them."""
 
     name: str
     X: np.ndarray
     shape: tuple[int, int]
     held_back: np.ndarray
     shown: list[int]  # of those held back
-    ridge: float  # few pictures to learn from want a strong one
+    ridge: float  # stronger for few pictures
 
 
 def ar_faces():
@@ -60,7 +60,7 @@ def small_faces():
 
 
 def patches(size=16, step=8):
-    """Lively squares of two photographs, all of mean grey; those on the right are held back."""
+    """Squares with contrast from two photographs; those on the right are held back."""
     pixels, held_back = [], []
     for photograph in load_sample_images().images:
         grey = photograph.mean(axis=2)
@@ -90,12 +90,12 @@ mean = learnt.mean(axis=0)
 print(f"{len(X)} pictures of {X.shape[1]} pixels; {len(unseen)} are held back.")
 
 # %%
-# What SPCAFS looks at
-# --------------------
+# Scores for three penalties
+# --------------------------
 #
 # The default penalty is a tenth of the largest eigenvalue. On pictures that eigenvalue is mostly
-# light and dark, and such a penalty leaves next to nothing alive. With almost no penalty every
-# pixel has a score, which makes a picture of its own.
+# overall brightness, and this penalty leaves very few pixels active. With almost no penalty every
+# pixel has a score.
 
 default = SPCAFS(n_components=10, random_state=0).fit(learnt)
 weaker, weakest = (
@@ -109,12 +109,12 @@ figure, axes = plt.subplots(
 axes[0].imshow(mean.reshape(shape), cmap="gray")
 axes[0].set_title("The mean picture")
 for axis, fitted, title in (
-    (axes[1], weakest, "Scores, next to no penalty"),
+    (axes[1], weakest, "Scores, almost no penalty"),
     (axes[2], weaker, "a tenth of the default"),
     (axes[3], default, "the default"),
 ):
     axis.imshow(fitted.scores_.reshape(shape), cmap="inferno", norm=PowerNorm(0.6))
-    axis.set_title(f"{title}\n{fitted.n_active_} pixels alive")
+    axis.set_title(f"{title}\n{fitted.n_active_} active pixels")
 for axis in axes:
     axis.set_axis_off()
 plt.show()
@@ -123,9 +123,9 @@ plt.show()
 # Sixty pixels
 # ------------
 #
-# The best-scoring pixels sit next to each other and repeat each other. ``max_correlation`` walks
-# down the ranking and passes such repeats over. Every picture below is inferred, by ridge
-# regression, from sixty pixels of a picture that had no part in anything.
+# The best pixels are next to each other and strongly correlated. ``max_correlation`` skips a pixel
+# that is too similar to a better one. Every picture below is predicted, by ridge regression, from
+# sixty pixels of a picture that was not used in the fit.
 
 KEPT = 60
 
@@ -183,12 +183,12 @@ figure.suptitle(
 plt.show()
 
 # %%
-# How much of this is luck?
-# -------------------------
+# Compared with random pixels
+# ---------------------------
 #
-# Chance is a strong rival here, since sixty random pixels are spread out too. And the limit of 0.7,
-# like the penalty, was picked for this page after trying others on these very pictures, which
-# flatters it. So here are the others, next to chance:
+# Sixty random pixels are a strong baseline here, since they are spread out too. The limit of 0.7
+# and the penalty were chosen for this example on the same pictures, which favours them. Other
+# limits, compared with random pixels:
 
 print(
     f"{KEPT} pixels at random explain {np.median(by_chance):.1%} (median of {len(by_chance)} "

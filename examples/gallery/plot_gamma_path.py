@@ -2,14 +2,15 @@
 From PCA to a handful of features
 =================================
 
-One number decides how sparse the answer is: the weight gamma of the penalty. Instead of guessing
-it, look at all of it: at one end every feature takes part, as in PCA; at the other only as many are
-left as there are components. In between you see who stays, who goes, and what it costs.
+The weight gamma of the penalty decides how many features are used. Instead of choosing one value,
+this example computes the whole path. At one end every feature is used, as in PCA. At the other end
+only as many features are left as there are components. Between them you see which features stay
+active, and how much variance is lost.
 """
 
 # %%
-# ``spcafs_path`` finds both ends from the data and walks from one to the other. First, genes of
-# tumour samples: every line is a gene, and the last ones to survive are named.
+# ``spcafs_path`` finds both ends from the data. The first table contains genes of tumour samples:
+# every line is a gene, and the last active genes are named.
 
 import warnings
 
@@ -29,7 +30,7 @@ upper, lower = path.plot(feature_names=names)
 
 half = int(np.argmax(path.n_live <= X.shape[1] / 2))
 upper.set_title(
-    f"Half of the {X.shape[1]} genes are gone by gamma = "
+    f"Half of the {X.shape[1]} genes are inactive at gamma = "
     f"{path.gammas[half] / path.largest_eigenvalue:.2g} of the largest eigenvalue,\nand "
     f"{path.explained_variance[half] / path.explained_variance[0]:.0%} of PCA's variance is left",
     fontsize=10,
@@ -37,11 +38,11 @@ upper.set_title(
 plt.show()
 
 # %%
-# The same, as a film
-# -------------------
+# The path on images
+# ------------------
 #
-# On images the path can be watched. Each picture shows the scores of the 64 pixels of hand-written
-# digits at one point of the path; black pixels have been given up.
+# Each picture shows the scores of the 64 pixels of hand-written digits at one point of the path.
+# Black pixels are inactive.
 
 warnings.filterwarnings("ignore", "Columns that do not vary", DataWarning)
 digits, _, _ = datasets.load("digits")
@@ -72,11 +73,11 @@ figure.suptitle(
 plt.show()
 
 # %%
-# Choosing
-# --------
+# How many features are enough?
+# -----------------------------
 #
-# What does a feature cost? Variance kept against features kept says where more of them stop
-# paying. :doc:`/path` tells more.
+# The variance kept against the number of active features shows where more features add little.
+# See also :doc:`/path`.
 
 figure, axis = plt.subplots(figsize=(8, 3.6), layout="constrained")
 for line, name, colour, marker in (
@@ -93,7 +94,7 @@ for line, name, colour, marker in (
     )
 axis.plot([0, 1], [0, 1], color="#dcdfe4", zorder=0)
 axis.set(
-    xlabel="share of the features alive",
+    xlabel="share of active features",
     ylabel="variance kept, as a share of PCA's",
     xlim=(0, 1.02),
     ylim=(0, 1.05),

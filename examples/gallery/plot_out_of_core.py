@@ -2,15 +2,15 @@
 A table larger than the memory you allow
 ========================================
 
-Tables outgrow memory long before they outgrow a disk. Selecting features does not need the table at
-once: it can be read in blocks, and what has to be remembered depends on the columns, not on the
-rows. You say how much memory may be used; the answer is the same.
+A table may be larger than the memory. SPCAFS can read it in blocks of rows; the memory it needs
+depends on the number of columns, not of rows. You set a limit on the memory; the result is the
+same.
 """
 
 # %%
-# To have a large table of real numbers without a download, every square of 10 x 10 pixels in the
-# two photographs that come with scikit-learn becomes a row, less its own mean brightness, and goes
-# to a file block by block.
+# To get a large table without a download, we use every square of 10 x 10 pixels in the two
+# photographs of scikit-learn as a row, subtract its mean brightness, and write the rows to a file
+# block by block.
 
 import tempfile
 import time
@@ -49,7 +49,7 @@ del table
 print(f"{n_rows} rows x {SIDE * SIDE} columns, {path.stat().st_size / 1e6:.0f} MB on disk")
 
 # %%
-# One line fits it. ``n_passes_`` tells how many times the file was read, ``route_`` what was kept.
+# ``n_passes_`` is the number of passes over the file; ``route_`` is how the table was read.
 
 selector = SPCAFS(20, n_components=10, memory_limit=f"{LIMIT_MB}MB").fit_blocks(path)
 print(f"passes over the file: {selector.n_passes_}; route: {selector.route_}")
@@ -58,11 +58,11 @@ print(f"passes over the file: {selector.n_passes_}; route: {selector.route_}")
 # Memory and time against rows
 # ----------------------------
 #
-# The same fit on the first rows, in blocks and in memory. Both count from opening the file to the
-# end of the fit; memory is the peak of what Python and NumPy allocate.
+# The same fit on the first rows, in blocks and in memory. Time and memory are measured from opening
+# the file to the end of the fit; memory is the peak allocated by Python and NumPy.
 
 
-def measured(fit):
+def measure(fit):
     """The fitted selector, its peak memory in MB and its seconds of computing."""
     tracemalloc.start()
     started = time.process_time()
@@ -89,8 +89,8 @@ def in_memory(rows):
 
 
 counts = [n_rows // 8, n_rows // 4, n_rows // 2, n_rows]
-blocks = [measured(lambda rows=rows: in_blocks(rows)) for rows in counts]
-memory = [measured(lambda rows=rows: in_memory(rows)) for rows in counts]
+blocks = [measure(lambda rows=rows: in_blocks(rows)) for rows in counts]
+memory = [measure(lambda rows=rows: in_memory(rows)) for rows in counts]
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2))
 thousands = np.array(counts) / 1000
@@ -115,7 +115,7 @@ right.legend(frameon=False)
 plt.show()
 
 # %%
-# The same answer
+# The same result
 # ---------------
 
 one, other = blocks[-1][0], memory[-1][0]

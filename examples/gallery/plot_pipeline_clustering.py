@@ -1,16 +1,16 @@
 """
-Select, then cluster: a Pipeline, and whether it pays
-=====================================================
+Select features, then cluster, in a Pipeline
+============================================
 
-Clustering gets worse with every column that says nothing about the clusters. A selector in front of
-k-means is one more step of a scikit-learn ``Pipeline``. Whether it pays depends on the table, so
-this page asks on two of them, against the two rivals that cost nothing: the largest variance, and
-chance.
+Columns that are unrelated to the clusters make a clustering worse. A selector before k-means is one
+more step of a scikit-learn ``Pipeline``. Whether it improves the clustering depends on the table.
+This example compares it, on two tables, with two baselines: the largest variance, and random
+selection.
 """
 
 # %%
-# The pipeline scales, selects and clusters. Labels take no part in any of it. Note the scaler: it
-# removes means and leaves variances alone, because variance is what SPCAFS reads.
+# The pipeline centres, selects and clusters, without labels. The scaler removes means but does not
+# change variances, because SPCAFS ranks by variance.
 
 import warnings
 
@@ -53,10 +53,10 @@ print(f"30 of 64 pixels, 10 clusters: accuracy {clustering_accuracy(digits.y, fo
 # ---------------------------------------
 #
 # A selector is fitted once; ``top(k)`` then gives the best k for any k. Every point is the mean of
-# ten runs of k-means. Only now are labels looked at, to count how many samples fall into the
-# cluster that belongs to their kind. SPCAFS appears twice: as it comes, and with the settings that
-# ``select_settings`` reads from the table for each k (from a few hundred samples, to save time;
-# with other samples the choice, and the accuracy at a given k, can come out differently).
+# ten runs of k-means. Labels are used only here, to measure the share of samples in the right
+# cluster. SPCAFS is shown twice: with default settings, and with the settings that
+# ``select_settings`` chooses from the table for each k (from a few hundred samples, to save time;
+# with other samples the choice, and the accuracy at a given k, can differ).
 
 REPEATS = 10
 
@@ -116,8 +116,8 @@ for axis, name, X, kinds, counts in (
         for ours in ("SPCAFS", "SPCAFS, settings from the table")
     )
     axis.set_title(
-        f"{name}: ahead of variance at {plain} of {len(counts)} points\n"
-        f"as it comes, at {tuned} with settings from the table"
+        f"{name}: ahead of variance at {plain} of {len(counts)} points,\n"
+        f"with settings from the table at {tuned}"
     )
 handles, labels = axes[0].get_legend_handles_labels()
 figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)

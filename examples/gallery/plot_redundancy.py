@@ -1,16 +1,16 @@
 """
-No two alike: what ``max_correlation`` does
-===========================================
+Skip similar features with ``max_correlation``
+==============================================
 
-The best-scoring features are often copies of each other: neighbouring pixels, probes of one gene,
-the same sensor twice. Ten copies of one good feature are still one feature. ``max_correlation``
-walks down the ranking of any selector and passes over whatever is too much like something already
-kept.
+The features with the best scores are often nearly copies of each other: neighbouring pixels, probes
+of one gene, the same sensor twice. Ten copies of a good feature contain no more information than
+one. With ``max_correlation`` a selector skips features that are too strongly correlated with a
+better one.
 """
 
 # %%
-# Images make it visible. The two photographs that come with scikit-learn are cut into patches of 16
-# x 16 pixels, each set to the same mean brightness; 24 of the 256 positions are kept.
+# On images the effect is visible. The two photographs of scikit-learn are cut into patches of 16 x
+# 16 pixels, each with the same mean brightness; 24 of the 256 positions are kept.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -48,13 +48,13 @@ def effective_rank(columns):
 
 
 # %%
-# Pixels that keep their distance
-# -------------------------------
+# Pixels
+# ------
 #
-# The lower the limit, the further apart the kept pixels (red; yellow ground: a high score). The
-# effective rank counts the directions that they span together. The penalty is a thousandth of the
-# default, so that every pixel has a score to be seen. (Where a limit leaves too few
-# features, the best of those passed over fill the places.)
+# The lower the limit, the further apart the kept pixels (red; yellow background: a high score). The
+# effective rank is the number of directions that they span together. The penalty is a thousandth of
+# the default, so that every pixel has a visible score. (If a limit leaves too few features, the
+# best of the skipped ones are added.)
 
 gamma = SPCAFS(n_components=10, random_state=0).fit(patches).gamma_ / 1000
 LIMITS = (None, 0.6, 0.4)
@@ -73,11 +73,11 @@ for axis, limit in zip(axes, LIMITS, strict=True):
 plt.show()
 
 # %%
-# Genes that say different things
-# -------------------------------
+# Genes
+# -----
 #
-# On gene expression copies are not neighbours, but the correlations of the kept genes give them
-# away: genes that go up and down together form dark blocks.
+# In gene expression similar genes are not neighbours, but the correlations of the kept genes show
+# them: genes with similar expression form dark blocks.
 
 ratios, _, _ = datasets.load("srbct")
 X = np.log2(ratios)
@@ -108,12 +108,12 @@ figure.colorbar(image, ax=axes, label="absolute correlation", shrink=0.8)
 plt.show()
 
 # %%
-# It is not free
-# --------------
+# The cost of a limit
+# -------------------
 #
-# A limit trades the strength of the features for their variety. If the signal is in one place,
-# variety is not what you want; :doc:`/redundancy` tells such tables apart, and ``SPCAFSCV`` chooses
-# a limit from the table itself.
+# A limit gives more diverse features with less variance. This is a disadvantage if the signal is in
+# a few similar features. :doc:`/redundancy` describes such tables; ``SPCAFSCV`` chooses a limit
+# from the table itself.
 
 limits = np.array([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
 rank, strength = [], []

@@ -2,17 +2,15 @@
 Marker genes of single cells, without knowing the cells
 =======================================================
 
-A droplet sequencer reads thousands of genes in every cell, and the question is always the same:
-which kinds of cells are there, and which genes give them away? Marker genes are usually sought
-*after* the cells were clustered and named. Here they are kept beforehand, from the counts alone;
-the names of the cells only serve to check.
+Single-cell sequencing measures thousands of genes in every cell. Marker genes of cell types are
+usually identified *after* the cells were clustered and annotated. Here they are selected before,
+from the expression values alone. The annotations are only used to check the result.
 """
 
 # %%
-# If scanpy is installed, this page uses the 700 blood cells that come with it (a small part of the
-# 68,000 of Zheng et al., 2017), as log-normalised counts in a sparse matrix. If not, the page is
-# made with bundled data of another kind: gene expression of 83 tumours, whole samples instead of
-# cells. What is printed below says which it was.
+# If scanpy is installed, this example uses its 700 blood cells (a small part of the 68,000 of Zheng
+# et al., 2017), as log-normalised counts in a sparse matrix. Otherwise it uses bundled data: gene
+# expression of 83 tumours, whole samples instead of cells. The output shows which data were used.
 
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -54,7 +52,7 @@ def blood_cells():
 
 
 def tumours():
-    """Our bundled tumours, on the map of their own principal components."""
+    """The bundled tumours, on the map of their principal components."""
     ratios, genes, kinds = datasets.load("srbct")
     X = np.log2(ratios)
     return Cells("tumour samples", X, genes, kinds.astype(str), PCA(2).fit_transform(X))
@@ -69,11 +67,11 @@ else:
 print(f"{cells.X.shape[0]} {cells.what}, {cells.X.shape[1]} genes, {len(set(cells.kinds))} kinds")
 
 # %%
-# Which genes are kept, and where they are on
+# The kept genes and where they are expressed
 # -------------------------------------------
 #
-# Sixteen genes, no two of which correlate above 0.8. Each panel is the same map of all cells; the
-# darker, the more of that gene.
+# We keep sixteen genes, with no correlation above 0.8 between them. Each panel is the same map of
+# all cells; dark cells express the gene strongly.
 
 KEPT = 16
 selector = SPCAFS(KEPT, max_correlation=0.8, random_state=0).fit(cells.X)
@@ -98,7 +96,7 @@ figure.suptitle(
 plt.show()
 
 # %%
-# Textbooks name markers of blood cells. How many of them were found without being asked for?
+# How many of the known markers of blood cells are among them?
 
 TEXTBOOK = {
     *("CD3D", "IL7R", "CD8A", "CD14", "LYZ", "FCGR3A", "MS4A1", "CD79A", "CD79B", "GNLY", "NKG7"),
@@ -109,11 +107,11 @@ hit = [gene for gene in cells.genes[kept] if gene in TEXTBOOK]
 print(f"{len(measured)} textbook markers are in the table; kept are {', '.join(hit) or 'none'}.")
 
 # %%
-# Do they mark anything?
-# ----------------------
+# Are they markers?
+# -----------------
 #
-# Now the names come out. Left: the kinds on the map. Right: the mean of each kept gene in each
-# kind, on a scale from its lowest to its highest. A marker is a row with few dark fields.
+# Only now do we use the annotations. Left: the types on the map. Right: the mean of each kept gene
+# in each type, scaled from its lowest to its highest. A marker is a row with few dark fields.
 
 kinds, sizes = np.unique(cells.kinds, return_counts=True)
 kinds = kinds[np.argsort(-sizes)]
@@ -159,7 +157,8 @@ def variance_between_kinds(columns):
 ours = np.median(variance_between_kinds(kept))
 every = np.median(variance_between_kinds(np.arange(cells.X.shape[1])))
 heat.set_title(
-    f"The kinds explain {ours:.0%} of a kept gene,\n{every:.0%} of genes at large (medians)"
+    f"The kinds explain {ours:.0%} of the variance of a kept gene,\n{every:.0%} of any gene "
+    "(medians)"
 )
 plt.show()
 

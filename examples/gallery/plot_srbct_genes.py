@@ -2,17 +2,16 @@
 Forty genes instead of two thousand
 ===================================
 
-A gene expression study measures thousands of genes on a few dozen patients, and most of them say
-nothing about what sets the patients apart. A short list can be read, looked up and measured again.
-Whether the list is any good shows when samples and genes are put in order by nothing but
-themselves: do kinds of tumours fall together that nobody named?
+A gene expression study measures thousands of genes of a few dozen patients, and most genes are
+unrelated to the differences between the patients. A short list can be read, looked up and measured
+again. To check the list, we order the samples by the kept genes alone, and see whether tumours of
+one type are next to each other.
 """
 
 # %%
-# 83 small round blue cell tumours of childhood, 2308 genes. The four kinds (Burkitt lymphoma,
-# Ewing sarcoma, neuroblastoma, rhabdomyosarcoma) look alike under a microscope, which gave them
-# their name. ``SPCAFSCV`` picks its settings from the table itself. The kinds colour the pictures,
-# and are used for nothing else.
+# The table has 83 small round blue cell tumours of childhood and 2308 genes. The four types
+# (Burkitt lymphoma, Ewing sarcoma, neuroblastoma, rhabdomyosarcoma) look alike under a microscope.
+# ``SPCAFSCV`` chooses its settings from the table itself. The types only colour the figures.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,7 +35,7 @@ KEPT = 40
 selector = SPCAFSCV(KEPT, random_state=0).fit(X)
 best = selector.best_params_
 print(
-    f"{len(selector.choice_.trials)} settings were weighed without labels; the best has "
+    f"{len(selector.choice_.trials)} settings were compared without labels; the best has "
     f"{selector.best_estimator_.n_components_} components, scaling {best['scaling']:g} and "
     f"max_correlation {best['max_correlation']:g}."
 )
@@ -45,8 +44,8 @@ print(
 # The kept genes
 # --------------
 #
-# Rows are genes, columns are samples, both in the order that hierarchical clustering gives them.
-# The strip on top tells, afterwards, which kind each sample is.
+# Rows are genes, columns are samples, both in the order of a hierarchical clustering. The strip at
+# the top shows the type of each sample, which was not used.
 
 kept = selector.top().indices
 values = X[:, kept] - X[:, kept].mean(axis=0)
@@ -80,7 +79,7 @@ figure.colorbar(image, ax=heat, label="log2 ratio, centred", shrink=0.5, pad=0.0
 figure.legend(
     [plt.Rectangle((0, 0), 1, 1, color=COLOURS[kind]) for kind in kinds],
     kinds,
-    title="tumour (not used for anything but this colour)",
+    title="tumour (only used for these colours)",
     loc="outside lower center",
     ncols=4,
     frameon=False,
@@ -103,7 +102,7 @@ figure.suptitle(
 plt.show()
 
 # %%
-# For comparison, the same order from all genes:
+# For comparison, the order by all genes:
 
 centred = X - X.mean(axis=0)
 by_all = dendrogram(
@@ -117,8 +116,8 @@ print(
 # Before and after
 # ----------------
 #
-# The two leading principal components of all genes, and of the kept ones. The silhouette, from -1
-# to 1, says how far the kinds lie apart in each table (not only in the plane drawn).
+# The two leading principal components of all genes, and of the kept genes. The silhouette, from -1
+# to 1, measures how well the types are separated in each table (not only in the plane).
 
 figure, axes = plt.subplots(1, 2, figsize=(9.6, 4.5))
 for axis, table, title in (

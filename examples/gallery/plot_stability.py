@@ -1,16 +1,16 @@
 """
-Would another sample have chosen the same genes?
-================================================
+Are the same genes selected from other samples?
+===============================================
 
-Every selector returns as many features as it is asked for, on noise as well. Without labels one of
-the few honest questions is whether the answer repeats itself: split the samples into halves, select
-from each, and count. Features that keep coming back can be reported; the others were luck.
+Every selector returns the requested number of features, even from noise. Without labels, one check
+is whether the selection is repeatable: split the samples into halves, select from each half, and
+count. Features that are selected again and again can be reported; the others may be chance.
 """
 
 # %%
-# ``StabilitySelector`` wraps any selector. Here SPCAFS picks 20 genes of 2308 from 50 random halves
-# of 83 tumour samples. The same is done to a table in which each gene's values are shuffled over
-# the samples on their own: every gene keeps its numbers, but nothing belongs together any more.
+# ``StabilitySelector`` works with any selector. Here SPCAFS selects 20 of 2308 genes from 50 random
+# halves of 83 tumour samples. The same is done with a table in which the values of each gene are
+# shuffled over the samples: every gene has the same values, but the genes are unrelated.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,12 +37,12 @@ print(stable.stability_)
 print(stable.expected_false_selections_)
 
 # %%
-# Which genes come back
+# Selection frequencies
 # ---------------------
 #
-# The share of halves that chose each gene. The lines show how far these shares are settled after so
-# many halves (95 % intervals); they make no promise about another table
-# (:doc:`/stability` says what is promised).
+# The share of halves in which each gene was selected. The bars are 95 % intervals for these shares
+# after so many halves; they do not describe other tables (:doc:`/stability` explains what is
+# guaranteed).
 
 SHOWN = 40
 best = stable.top(SHOWN).indices
@@ -60,24 +60,24 @@ for mask, colour, label in (
     axis.scatter(where, frequency[mask], color=colour, s=30, zorder=3, label=label)
 axis.axhline(stable.threshold, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
 axis.axvline(KEPT - 0.5, color=PALE, linewidth=1)
-axis.text(KEPT - 0.7, 0.02, f"the {KEPT} asked for ", ha="right", color=MUTED, fontsize=9)
+axis.text(KEPT - 0.7, 0.02, f"the {KEPT} requested ", ha="right", color=MUTED, fontsize=9)
 axis.set_xticks(range(SHOWN), names[best], rotation=90, fontsize=7)
-axis.set(ylim=(0, 1.03), xlim=(-0.8, SHOWN - 0.2), ylabel="share of halves that chose the gene")
+axis.set(ylim=(0, 1.03), xlim=(-0.8, SHOWN - 0.2), ylabel="share of halves that select the gene")
 axis.set_title(
-    f"{KEPT} genes were asked for; {stable.stable_.sum()} of them would be chosen again and again"
+    f"{KEPT} genes were requested; {stable.stable_.sum()} of them are selected again and again"
 )
 axis.spines[["top", "right"]].set_visible(False)
 axis.legend(frameon=False, loc="upper right")
 plt.show()
 
 # %%
-# Against noise, and against other selectors
-# ------------------------------------------
+# Compared with noise and with other selectors
+# --------------------------------------------
 #
 # The index of Nogueira, Sechidis and Brown is 1 if the halves always agree and 0 if they agree as
-# random sets would. Shuffling is the test: a gene keeps its variance when it is shuffled, so that
-# the largest variance can be as steady as before while looking at nothing. SPCAFS looks at what
-# genes share, and should lose its footing once they share nothing.
+# random sets would. Shuffling does not change the variance of a gene, so the ranking by variance
+# can be as stable as before, although nothing is left to find. SPCAFS uses what genes
+# share, and should become unstable if they share nothing.
 
 rng = np.random.default_rng(0)
 shuffled = rng.permuted(X, axis=0)
@@ -115,6 +115,6 @@ axis.set_title(
 axis.spines[["top", "right"]].set_visible(False)
 axis.legend(frameon=False, loc="lower right")
 
-steadier = max(("SPCAFS", "largest variance"), key=lambda name: indices[name, True])
-print(f"The steadier of the two on the table itself: {steadier}. Stability is not merit.")
+more_stable = max(("SPCAFS", "largest variance"), key=lambda name: indices[name, True])
+print(f"More stable on the table itself: {more_stable}. Stability does not imply usefulness.")
 plt.show()

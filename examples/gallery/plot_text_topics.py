@@ -1,17 +1,16 @@
 """
-Eighty words that tell a library apart
-======================================
+Eighty words that describe the topics of texts
+==============================================
 
-Text turns into very wide, very empty tables: a column for every word, nearly all of it zero. Which
-words would you keep? Fewer columns make topics readable and every later step cheap. The table stays
-sparse all the way: nothing here is ever filled with zeros.
+A table of texts is very wide and sparse: it has a column for every word, and nearly all values are
+zero. With fewer words the topics are readable and every later step is cheap. The table stays sparse
+throughout; it is never converted to a dense array.
 """
 
 # %%
-# No download is needed for real text, because every installation carries a small library: the
-# docstrings of NumPy, SciPy and scikit-learn. Each documented function is a document; of its
-# docstring we take the prose (the summary and the notes) and leave lists of parameters, code,
-# formulas and sentences that recur in many places.
+# To avoid a download, the texts are the docstrings of NumPy, SciPy and scikit-learn. Each
+# documented function is a document. We use the summary and the notes of its docstring, without
+# lists of parameters, code, formulas and sentences that occur in many places.
 
 import importlib
 import inspect
@@ -64,8 +63,8 @@ def prose_of(docstring):
     without_signature = re.sub(r"^\w+\([^\n]*\n(?:[^\n]*\)\n)?\n", "", docstring)
     summary, *sections = re.split(r"\n([A-Z][\w ]+)\n-{3,}\n", without_signature)
     notes = [sections[i + 1] for i in range(0, len(sections), 2) if sections[i] == "Notes"]
-    told = "\n".join([summary, *notes])
-    return re.sub(r"``.*?``|:\w+:`.*?`|`.*?`|\.\. .*|>>>.*|\\\w+|\[\d+\]_?", " ", told)
+    text = "\n".join([summary, *notes])
+    return re.sub(r"``.*?``|:\w+:`.*?`|`.*?`|\.\. .*|>>>.*|\\\w+|\[\d+\]_?", " ", text)
 
 
 with warnings.catch_warnings():
@@ -98,9 +97,9 @@ print(
 # Words by component
 # ------------------
 #
-# ``SPCAFS`` takes the CSR matrix as it is. Its components may be rotated among themselves: variance
-# and scores stay what they are, so we are free to pick the rotation that is easiest to read (the
-# varimax of factor analysis, which makes every word belong to few components).
+# ``SPCAFS`` accepts the CSR matrix as it is. A rotation of its components changes neither variance
+# nor scores, so we use the rotation that is easiest to read (the varimax of factor analysis, with
+# which every word belongs to few components).
 
 KEPT, TOPICS = 80, 8
 default = SPCAFS(n_components=TOPICS, random_state=0).fit(X)
@@ -123,7 +122,7 @@ components *= np.sign(components[np.abs(components).argmax(axis=0), np.arange(TO
 kept = selector.top().indices
 topic_of = np.argmax(components[kept], axis=1)
 
-# What a document says about each topic, from the kept words only.
+# Strength of each topic in a document, from the kept words only.
 strength = X[:, kept] @ np.maximum(components[kept], 0)
 modules = [name for name in MODULES if np.sum(home == name) >= 8]
 by_module = np.array([strength[home == name].mean(axis=0) for name in modules])
@@ -141,17 +140,17 @@ for axis, topic, colour in zip(axes.ravel(), order, COLOURS, strict=True):
     axis.spines[:].set_visible(False)
     axis.set_title(f"most in\n{strongest[topic]}", fontsize=9, color=colour)
 figure.suptitle(
-    f"{TOPICS} topics in {KEPT} of {X.shape[1]} words; nobody said which module a text is from",
+    f"{TOPICS} topics in {KEPT} of {X.shape[1]} words; the module of a text was not used",
     x=0.01,
     ha="left",
 )
 plt.show()
 
 # %%
-# Where the topics live
-# ---------------------
+# Topics by module
+# ----------------
 #
-# How strongly the documents of each module speak of each topic, through the kept words alone.
+# The mean strength of each topic in the documents of each module, from the kept words alone.
 
 figure, axis = plt.subplots(figsize=(8.6, 7))
 share = by_module[:, order] / by_module[:, order].max(axis=0)
@@ -168,5 +167,5 @@ axis.set_yticks(range(len(modules)), modules)
 axis.tick_params(length=0)
 axis.spines[:].set_visible(False)
 homes = len({strongest[topic] for topic in order})
-axis.set_title(f"The {TOPICS} topics are at home in {homes} different modules", pad=12)
+axis.set_title(f"The {TOPICS} topics are strongest in {homes} different modules", pad=12)
 plt.show()

@@ -137,9 +137,12 @@ def test_a_table_too_small_for_the_numbers_tries_a_third_of_its_columns():
         ({"p": [2.0]}, r"p must lie in \(0, 1\]"),
     ],
 )
-def test_settings_that_cannot_be_tried_are_refused(planted, settings, message):
+def test_settings_that_cannot_be_tried_are_refused_before_the_table_is_read(settings, message):
+    not_a_table = object()
     with pytest.raises(ParameterError, match=message):
-        select_settings(planted, 5, **settings)
+        select_settings(not_a_table, 5, **settings)
+    with pytest.raises(ParameterError, match=message):
+        SPCAFSCV(5, **settings).fit(not_a_table)
 
 
 # The estimator

@@ -326,6 +326,7 @@ def test_settings_of_the_inner_selector_are_reached_from_outside(table):
     [
         ({"selector": "SPCAFS"}, "selector must be a selector of this library"),
         ({"selector": SPCAFS}, "selector must be a selector of this library"),
+        ({"selector": SPCAFS(p=2.0)}, r"p must lie in \(0, 1\]"),
         ({"n_resamples": 7}, "n_resamples must be even; got 7"),
         ({"n_resamples": 0}, "n_resamples must be an integer >= 2; got 0"),
         ({"threshold": 0.5}, r"threshold must lie in \(0.5, 1\]; got 0.5"),
@@ -341,6 +342,9 @@ def test_a_bad_setting_is_refused_and_nothing_stays_behind(settings, message, ta
     with pytest.raises(ParameterError, match=message):
         stable.fit(table)
     assert not [name for name in vars(stable) if name.endswith("_")]
+    if settings != {"n_features_to_select": 13}:  # the one rule that needs the size of the table
+        with pytest.raises(ParameterError, match=message):
+            stable.fit(object())
 
 
 def test_three_samples_are_too_few(table):

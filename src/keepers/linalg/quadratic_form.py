@@ -18,6 +18,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse.linalg import splu
 
 from keepers._protocols import FloatArray, IndexArray
+from keepers.linalg.subspace import whitening
 
 # How many features are looked at one by one before the others count as heavy, and how much heavier
 # than the eigenvalues wanted those have to be.
@@ -76,7 +77,7 @@ class _Woodbury(Inverse):
         heavy[light] = 0.0
         gram = heavy.T @ heavy
         weighted = heavy * np.sqrt(self.inverse_diagonal)[:, np.newaxis]
-        T = _whitening(gram)  # heavy T is orthonormal
+        T = whitening(gram, DEPENDENT)  # heavy T is orthonormal
         along = gram @ T  # Z'(heavy T)
         Z = self.Z[light]
         corner = T.T @ (weighted.T @ weighted) @ T - along.T @ along
@@ -98,14 +99,6 @@ class _Woodbury(Inverse):
         if self.inverse_diagonal[light].min() * reach * HEAVY_RATIO > 1.0:
             return None
         return light
-
-
-def _whitening(gram: FloatArray) -> FloatArray:
-    """T with T' gram T = I, directions that depend on others to rounding left out."""
-    scale = 1.0 / np.sqrt(np.maximum(gram.diagonal(), np.finfo(float).tiny))
-    spectrum, vectors = np.linalg.eigh(gram * scale * scale[:, np.newaxis])
-    kept = spectrum > DEPENDENT * spectrum.max(initial=0.0)
-    return np.asarray(scale[:, np.newaxis] * (vectors[:, kept] / np.sqrt(spectrum[kept])))
 
 
 class QuadraticForm(Protocol):

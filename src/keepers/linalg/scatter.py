@@ -22,7 +22,7 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray, SmallSide, Sym
 from keepers.linalg import storage
 from keepers.linalg.moments import ColumnMoments, row_blocks
 
-# Past this ratio of mean to spread, taking the mean off the product instead of off X would cost
+# Past this ratio of mean to deviation, taking the mean off the product instead of off X would cost
 # more than two of the digits of X: such data are centred in a copy.
 HARMLESS_MEAN = 100.0
 # A fit takes a few dozen products; forming S must be earned back by that many.

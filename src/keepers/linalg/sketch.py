@@ -71,7 +71,7 @@ class TableSketch:
 
 
 def same_means(difference: FloatArray, moments: ColumnMoments, tolerance: float) -> bool:
-    """Whether means differ by no more than rounding, beside the spread of each column."""
+    """Whether means differ by no more than rounding, beside the deviation of each column."""
     allowed = tolerance * np.sqrt(moments.variance) + _ROUNDING * np.abs(moments.mean)
     return bool(np.all(np.abs(difference) <= allowed))
 

@@ -207,12 +207,12 @@ def _ritz_vectors(
     gram: FloatArray, projected: FloatArray, width: int
 ) -> tuple[FloatArray, FloatArray]:
     """Values and coefficients of the ``width`` leading Ritz vectors of a basis with this Gram."""
-    whitening = _whitening(gram)
-    values, vectors = _descending(whitening.T @ projected @ whitening)
-    return values[:width], whitening @ vectors[:, :width]
+    C = _whitening_by_cholesky(gram)
+    values, vectors = _descending(C.T @ projected @ C)
+    return values[:width], C @ vectors[:, :width]
 
 
-def _whitening(gram: FloatArray) -> FloatArray:
+def _whitening_by_cholesky(gram: FloatArray) -> FloatArray:
     """C with C' gram C = I; directions that are dependent to rounding are left out."""
     scale = 1.0 / np.sqrt(np.maximum(gram.diagonal(), np.finfo(float).tiny))
     normalised = gram * scale * scale[:, np.newaxis]
@@ -222,8 +222,14 @@ def _whitening(gram: FloatArray) -> FloatArray:
         factor = None
     if factor is not None and factor.diagonal().min() ** 2 > _DEPENDENT:
         return np.asarray(scale[:, np.newaxis] * np.linalg.inv(factor).T)
-    spectrum, vectors = np.linalg.eigh(normalised)
-    kept = spectrum > _DEPENDENT * spectrum[-1]
+    return whitening(gram, _DEPENDENT)
+
+
+def whitening(gram: FloatArray, dependent: float) -> FloatArray:
+    """C with C' gram C = I; directions are left out that are below ``dependent`` of the largest."""
+    scale = 1.0 / np.sqrt(np.maximum(gram.diagonal(), np.finfo(float).tiny))
+    spectrum, vectors = np.linalg.eigh(gram * scale * scale[:, np.newaxis])
+    kept = spectrum > dependent * spectrum.max(initial=0.0)
     return np.asarray(scale[:, np.newaxis] * (vectors[:, kept] / np.sqrt(spectrum[kept])))
 
 

@@ -370,8 +370,8 @@ class ProductSum(BlockSum):
     """Xc'(Xc V), where the mean of the table is known."""
 
     def __init__(self, mean: FloatArray, V: FloatArray, offset: bool, dtype: Any) -> None:
-        """``offset``: whether some mean is large beside the spread of its column; ``dtype``: the
-        precision of the products.
+        """``offset``: whether some mean is large beside the deviation of its column; ``dtype``:
+        the precision of the products.
         """
         self.dtype = np.dtype(dtype)
         self.mean = mean

@@ -145,7 +145,11 @@ class Table(FittedTable):
 
 
 def read_table(selector: Any, X: Any) -> Table:
-    """Validate X for ``selector``, leave out constant columns, and measure the rest."""
+    """Validate X for ``selector``, leave out constant columns, and measure the rest.
+
+    ``fit`` calls it. The selector's ``n_features_in_`` and ``feature_names_in_`` are set, and what
+    is wrong with X is refused in its name, with the columns at fault.
+    """
     refuse_dask(X, type(selector).__name__, selector.why_not_dask)
     if selector.why_not_sparse is not None:
         _refuse_sparse(selector, table_values(X))

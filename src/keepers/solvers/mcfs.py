@@ -145,10 +145,10 @@ def _lanczos(
     across = sp.csr_array(indicators.T)
     n_samples = N.shape[0]
 
-    def deflated(v: FloatArray) -> FloatArray:
+    def deflate(v: FloatArray) -> FloatArray:
         return np.asarray(N @ v - 3.0 * (indicators @ (across @ v)))
 
-    operator = LinearOperator(N.shape, matvec=deflated, dtype=np.float64)
+    operator = LinearOperator(N.shape, matvec=deflate, dtype=np.float64)
     start = rng.standard_normal(n_samples)
     start -= indicators @ (across @ start)
     settings = {

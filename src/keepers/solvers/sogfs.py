@@ -201,11 +201,8 @@ def solve_sogfs(
         projection = projector.step(L)
         indicator = indicator_step(L, n_clusters, rng, indicator.block)
         lambdas.append(lambda_)
-        objective.append(
-            2.0 * projection.objective[-1]
-            + alpha * float(np.vdot(similarities, similarities))
-            + 2.0 * lambda_ * indicator.trace
-        )
+        smoothness = projection.objective[-1] + lambda_ * indicator.trace
+        objective.append(2.0 * smoothness + alpha * float(np.vdot(similarities, similarities)))
         if indicator.trace > CONNECTED:
             lambda_, F = 2.0 * lambda_, indicator.F
         elif indicator.next_trace < SPLIT_FURTHER:

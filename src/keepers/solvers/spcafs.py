@@ -258,7 +258,7 @@ class BlockRun:
             "proposal": self.proposal,
         }
         if self.ahead is not None:
-            arrays["points"], arrays["point_images"] = self.ahead.remembered()
+            arrays["points"], arrays["point_images"] = self.ahead.pairs()
         return {name: array for name, array in arrays.items() if array is not None}
 
     @property
@@ -429,7 +429,7 @@ class Extrapolation:
         """Add a pair; the oldest is dropped."""
         self._points.append((point, image))
 
-    def remembered(self) -> tuple[FloatArray | None, FloatArray | None]:
+    def pairs(self) -> tuple[FloatArray | None, FloatArray | None]:
         """All points, and all their images, oldest first."""
         if not self._points:
             return None, None

@@ -186,7 +186,7 @@ class _Follower:
             self.space,
             replace(self.penalty, gamma=gamma),
             self.tol,
-            self._expected(gamma),
+            self._expected_log_norms(gamma),
         )
         run.run(self.max_iter)
         self.space = run.space
@@ -199,7 +199,7 @@ class _Follower:
         self.space = space
         self._seen = []
 
-    def _expected(self, gamma: float) -> FloatArray | None:
+    def _expected_log_norms(self, gamma: float) -> FloatArray | None:
         """Log norms, as straight lines over log(gamma) through the last two points."""
         if len(self._seen) < 2:
             return None

@@ -168,6 +168,10 @@ def spcafs_path(
     )
     selector.check_parameters()
     check_callback(callback)
+    if gammas is None:
+        check_count("n_gammas", n_gammas, at_least=2)
+    else:
+        gammas = _check_gammas(gammas)
     refuse_dask(X, "The path", "it solves many problems on a table in memory.")
     table = read_table(selector, X)
     rng = selector.random_generator()
@@ -182,12 +186,10 @@ def spcafs_path(
     ).subspace
     penalty = RowPenalty(1.0, float(p), float(eps))
     if gammas is None:
-        n_points = check_count("n_gammas", n_gammas, at_least=2)
-        found = find_path(scatter, pca, penalty, n_points, max_iter=max_iter, tol=tol)
+        found = find_path(scatter, pca, penalty, int(n_gammas), max_iter=max_iter, tol=tol)
     else:
-        along = _check_gammas(gammas)
-        n_points = len(along)
-        found = follow_path(scatter, pca, penalty, along, max_iter=max_iter, tol=tol)
+        found = follow_path(scatter, pca, penalty, gammas, max_iter=max_iter, tol=tol)
+    n_points = int(n_gammas) if gammas is None else len(gammas)
     points = []
     for point in found:
         points.append(point)

@@ -4,7 +4,7 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import joblib
@@ -26,6 +26,8 @@ from keepers.linalg.spectrum import principal_subspace
 from keepers.selectors.fitted_table import Table, read_table, refuse_dask
 from keepers.selectors.parameters import (
     FeatureCount,
+    Seed,
+    check_callback,
     check_count,
     check_feature_count,
     check_max_correlation,
@@ -45,6 +47,7 @@ SCALINGS = (0.0, 0.5, 1.0)
 EXPONENTS = (1.0,)
 MAX_CORRELATIONS = (0.8, 0.6)
 FITTED = ("n_components", "p", "scaling")
+TRIED = (*FITTED, "gamma_shares", "max_correlation")
 # Fits that are compared need not be as exact as the one that is kept.
 TRIAL_TOL, TRIAL_STEPS = 1e-6, 200
 
@@ -180,7 +183,16 @@ def select_settings(
     """
     began = time.perf_counter()
     check_feature_count(n_features_to_select)
+    choices = _Choices.check(
+        n_components=n_components,
+        gamma_shares=gamma_shares,
+        p=p,
+        scaling=scaling,
+        max_correlation=max_correlation,
+    )
+    check_callback(callback)
     selector = SPCAFS(random_state=random_state)
+    selector.check_parameters()
     refuse_dask(X, "Choosing settings", "every choice is weighed by neighbours in the whole table.")
     table = read_table(selector, X)
     rng = selector.random_generator()
@@ -189,48 +201,57 @@ def select_settings(
         wanted = structure.n_features_to_select
     else:
         wanted = count_features(n_features_to_select, table.n_features)
-    grid = _check_grid(table, n_components, gamma_shares, p, scaling, max_correlation)
     # As far down as `SPCAFS` itself compares features, so that what is weighed is what it keeps.
     compared = max(wanted, FEWEST_COMPARED)
     search = _Search(table, Judge(table.X, rng), int(rng.integers(2**31 - 1)), compared)
-    search.fit(grid, as_choices("max_correlation", max_correlation), n_jobs, callback)
+    grid = choices.grid(choices.widths_for(*table.X.shape))
+    search.fit(grid, choices.max_correlation, n_jobs, callback)
     return search.choose(wanted, structure, time.perf_counter() - began)
 
 
-def _check_grid(
-    table: Table, n_components: Any, gamma_shares: Any, p: Any, scaling: Any, max_correlation: Any
-) -> list[dict[str, Any]]:
-    """Settings to be fitted, the cheapest scaling outermost."""
-    named = {
-        "n_components": n_components,
-        "gamma_shares": gamma_shares,
-        "p": p,
-        "scaling": scaling,
-        "max_correlation": max_correlation,
-    }
-    tried = {name: as_choices(name, values) for name, values in named.items()}
-    for share in tried["gamma_shares"]:
-        check_positive("gamma_shares", share)
-    for most in tried["max_correlation"]:
-        check_max_correlation(most)
-    n_samples, n_usable = table.X.shape
-    # Near as many components as columns, all rows of W have the same norm and nothing is ranked.
-    limit = max(1, min(n_samples - 1, n_usable // 3))
-    if len(tried["n_components"]) == 1:
-        widths = list(tried["n_components"])  # the user's choice, not a candidate of ours
-    else:
-        widths = [m for m in tried["n_components"] if not is_real(m) or m <= limit]
+@dataclass(frozen=True)
+class _Choices:
+    """The values to be tried of every setting, checked before any data are read."""
+
+    n_components: tuple[Any, ...]
+    gamma_shares: tuple[float, ...]
+    p: tuple[float, ...]
+    scaling: tuple[float, ...]
+    max_correlation: tuple[float | None, ...]
+
+    @classmethod
+    def check(cls, **settings: Any) -> "_Choices":
+        """Raise if a value cannot be tried."""
+        tried = cls(**{name: as_choices(name, values) for name, values in settings.items()})
+        for share in tried.gamma_shares:
+            check_positive("gamma_shares", share)
+        for most in tried.max_correlation:
+            check_max_correlation(most)
+        for fitted in tried.grid(tried.n_components):
+            SPCAFS(**{name: fitted[name] for name in FITTED}).check_parameters()
+        return tried
+
+    def grid(self, widths: Sequence[Any]) -> list[dict[str, Any]]:
+        """Settings to be fitted, the cheapest scaling outermost."""
+        return [
+            {"scaling": a, "n_components": m, "p": exponent, "gamma_share": share}
+            for a, m, exponent, share in itertools.product(
+                self.scaling, widths, self.p, self.gamma_shares
+            )
+        ]
+
+    def widths_for(self, n_samples: int, n_usable: int) -> Sequence[Any]:
+        """Numbers of components that a table has, and that leave something to rank.
+
+        With nearly as many components as columns, all rows of W have the same norm.
+        """
+        limit = max(1, min(n_samples - 1, n_usable // 3))
+        if len(self.n_components) == 1:
+            return self.n_components  # the user's choice, not a candidate of ours
+        widths = [m for m in self.n_components if not is_real(m) or m <= limit]
         if not widths or (widths == [1] and limit > 1):
             widths.append(limit)  # a table too small for more than one of the numbers
-    grid = [
-        {"scaling": a, "n_components": m, "p": exponent, "gamma_share": share}
-        for a, m, exponent, share in itertools.product(
-            tried["scaling"], widths, tried["p"], tried["gamma_shares"]
-        )
-    ]
-    for settings in grid:  # before any work
-        SPCAFS(**{name: settings[name] for name in FITTED}).check_parameters()
-    return grid
+        return widths
 
 
 def as_choices(name: str, values: Any) -> tuple[Any, ...]:
@@ -371,6 +392,7 @@ def _unlike_first(
     return np.concatenate([order[keeps], order[~keeps]])
 
 
+@dataclass(eq=False, repr=False)
 class SPCAFSCV(RankingSelector):
     """SPCAFS that chooses its settings, and how many features to keep, without labels.
 
@@ -439,47 +461,26 @@ class SPCAFSCV(RankingSelector):
 
     depends_on_k = True
 
-    def __init__(
-        self,
-        n_features_to_select: Any = None,
-        *,
-        n_components: Any = COMPONENTS,
-        gamma_shares: Any = GAMMA_SHARES,
-        p: Any = EXPONENTS,
-        scaling: Any = SCALINGS,
-        max_correlation: Any = MAX_CORRELATIONS,
-        random_state: Any = None,
-        n_jobs: Any = None,
-        callback: Any = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_components = n_components
-        self.gamma_shares = gamma_shares
-        self.p = p
-        self.scaling = scaling
-        self.max_correlation = max_correlation
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.callback = callback
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_components: Any = COMPONENTS
+    gamma_shares: Any = GAMMA_SHARES
+    p: Any = EXPONENTS
+    scaling: Any = SCALINGS
+    max_correlation: Any = MAX_CORRELATIONS
+    random_state: Seed = None
+    n_jobs: int | None = None
+    callback: Callable[[int, int], object] | None = None
 
     def check_parameters(self) -> None:
-        """Refuse settings outside their rules; `select_settings` checks those to be tried."""
+        """Refuse settings outside their rules, without looking at data."""
         check_feature_count(self.n_features_to_select)
         check_seed(self.random_state)
+        check_callback(self.callback)
+        _Choices.check(**{name: getattr(self, name) for name in TRIED})
 
     def _fit(self, X: Any) -> None:
-        choice = select_settings(
-            X,
-            self.n_features_to_select,
-            n_components=self.n_components,
-            gamma_shares=self.gamma_shares,
-            p=self.p,
-            scaling=self.scaling,
-            max_correlation=self.max_correlation,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-            callback=self.callback,
-        )
+        choice = select_settings(X, **self.get_params(deep=False))
         params = choice.params
         if choice.n_features_to_select == 0:
             warnings.warn(

@@ -3,7 +3,9 @@
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from contextlib import closing
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -27,7 +29,14 @@ from keepers.exceptions import (
 from keepers.linalg.moments import column_moments
 from keepers.linalg.storage import by_rows
 from keepers.selectors.fitted_table import Table, read_table
-from keepers.selectors.parameters import check_callback, check_count, check_positive, count_features
+from keepers.selectors.parameters import (
+    FeatureCount,
+    Seed,
+    check_callback,
+    check_count,
+    check_positive,
+    count_features,
+)
 from keepers.selectors.ranking import RankingSelector
 from keepers.selectors.spcafs import SPCAFS
 from keepers.tuning.false_selections import bound_false_selections
@@ -38,6 +47,7 @@ FEWEST_SAMPLES = 4
 CONFIDENCE = 0.95
 
 
+@dataclass(eq=False, repr=False)
 class StabilitySelector(RankingSelector):
     """Features by how often a selector picks them from halves of the samples.
 
@@ -120,26 +130,15 @@ class StabilitySelector(RankingSelector):
     'intermediate to good'
     """
 
-    def __init__(
-        self,
-        selector: Any = None,
-        n_resamples: Any = 100,
-        *,
-        n_features_to_select: Any = None,
-        threshold: Any = 0.75,
-        random_state: Any = None,
-        n_jobs: Any = None,
-        memory: Any = None,
-        callback: Any = None,
-    ) -> None:
-        self.selector = selector
-        self.n_resamples = n_resamples
-        self.n_features_to_select = n_features_to_select
-        self.threshold = threshold
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.memory = memory
-        self.callback = callback
+    selector: RankingSelector | None = None
+    n_resamples: int = 100
+    _: KW_ONLY
+    n_features_to_select: FeatureCount = None
+    threshold: float = 0.75
+    random_state: Seed = None
+    n_jobs: int | None = None
+    memory: Any = None
+    callback: Callable[[int, int], object] | None = None
 
     why_not_dask = "it fits many halves of the rows, in memory."
 
@@ -174,6 +173,8 @@ class StabilitySelector(RankingSelector):
                 "selector must be a selector of this library, such as SPCAFS(50), or None; got "
                 f"{shortened(self.selector)}."
             )
+        if self.selector is not None:
+            self.selector.check_parameters()
         hint = "Halves come in complementary pairs."
         if check_count("n_resamples", self.n_resamples, at_least=2, hint=hint) % 2:
             raise ParameterError(
