@@ -1,4 +1,4 @@
-"""What the first sentences say is true of every row that the page shows."""
+"""The first sentences of the report are true of every row that it shows."""
 
 import re
 

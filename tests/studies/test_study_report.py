@@ -1,4 +1,4 @@
-"""The report of a study: what stands in it, that it is inert, offline and always the same."""
+"""The report of a study: what it says, that names are only text, offline, the same every time."""
 
 import re
 import struct
