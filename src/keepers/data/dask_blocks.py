@@ -35,7 +35,7 @@ def is_dask(X: Any) -> bool:
     return from_dask and hasattr(type(X), "__dask_graph__")
 
 
-class Task(NamedTuple):
+class ReadTask(NamedTuple):
     """Some rows: on a worker, ``read(columns, *values of sources)`` gives their blocks."""
 
     read: Callable[..., Iterator[RowBlock]]
@@ -54,7 +54,7 @@ class DaskBlocks:
     name: str
     n_features: int
     dtype: np.dtype[Any]
-    tasks: Callable[[IndexArray | None], list[Task]]
+    tasks: Callable[[IndexArray | None], list[ReadTask]]
     """For the columns that are wanted, all rows in order."""
     n_samples: int | None = None
     n_stored: int | None = None
@@ -104,7 +104,7 @@ class DaskBlocks:
             name=name or listed([part.name for part in parts], shown=1),
             n_features=first.n_features,
             dtype=kind.dtype,
-            tasks=lambda columns: [Task(partial(_read_part, kind, part)) for part in parts],
+            tasks=lambda columns: [ReadTask(partial(_read_part, kind, part)) for part in parts],
             n_samples=known_sum(part.n_samples for part in parts),
             n_stored=known_sum(part.n_stored for part in parts),
             is_sparse=kind.is_sparse,
@@ -168,7 +168,7 @@ def _of_array(X: Any) -> DaskBlocks:
     is_sparse = sp.issparse(X._meta) or compute(delayed(sp.issparse)(grid[0, 0]))
     kind = _Kind(n_features, _float_type([X.dtype]), is_sparse)
     read = partial(_read_chunk, kind, X.chunks[1])
-    tasks = [Task(partial(read, f"chunk {at}"), row) for at, row in enumerate(grid)]
+    tasks = [ReadTask(partial(read, f"chunk {at}"), row) for at, row in enumerate(grid)]
     return DaskBlocks(
         name="the Dask array",
         n_features=n_features,
@@ -200,12 +200,12 @@ def _of_dataframe(X: Any) -> DaskBlocks:
         )
     kind = _Kind(len(names), _float_type(types), is_sparse=False)
 
-    def tasks(columns: IndexArray | None) -> list[Task]:
+    def tasks(columns: IndexArray | None) -> list[ReadTask]:
         # Columns are chosen before the graph is made: a reader of Parquet then reads no others.
         frame = X if columns is None else selected_columns(X, columns)
         wanted = delayed(frame.columns)  # a node of its own: many names, stored once
         return [
-            Task(partial(_read_partition, kind, f"partition {at}"), [partition, wanted])
+            ReadTask(partial(_read_partition, kind, f"partition {at}"), [partition, wanted])
             for at, partition in enumerate(frame.to_delayed())
         ]
 

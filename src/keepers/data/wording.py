@@ -69,7 +69,7 @@ def unknown_suffix(name: str, known: Iterable[str]) -> str:
 
 
 @dataclass
-class Progress:
+class RowsRead:
     """How far a reader has come."""
 
     rows: int = 0
@@ -80,9 +80,9 @@ class Progress:
 
 
 @contextmanager
-def reading(path: Path, title: str) -> Iterator[Progress]:
+def reading(path: Path, title: str) -> Iterator[RowsRead]:
     """Put the path in front of errors of ours, once; make a `DataError` of every other one."""
-    progress = Progress()
+    progress = RowsRead()
     try:
         yield progress
     except KeepersError as error:

@@ -323,7 +323,8 @@ class ArrowBlocks(ColumnBlocks):
         with _open_ipc(self.path, () if everything else positions) as reader:
             for batch in _record_batches(reader):
                 batch.validate(full=True)  # Arrow trusts offsets in a file, and follows them
-                self._limit.refuse_past(batch.nbytes, "A record batch of the table, expanded,")
+                n_bytes = batch.get_total_buffer_size()
+                self._limit.refuse_past(n_bytes, "A record batch of the table, expanded,")
                 yield batch
 
 
