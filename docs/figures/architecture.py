@@ -27,8 +27,7 @@ DESCRIPTIONS = {
     "data": "files, names, blocks",
     "metrics": "ACC, NMI",
     "_protocols": "shared types",
-    "_optional": "optional imports",
-    "_versions": "versions",
+    "_packages": "optional imports, versions",
     "exceptions": "every error, as a tree",
 }
 COLOURS = {
@@ -36,8 +35,7 @@ COLOURS = {
     "linalg": GREEN,
     "metrics": GREEN,
     "_protocols": GREEN,
-    "_optional": GREEN,
-    "_versions": GREEN,
+    "_packages": GREEN,
     "exceptions": GREEN,
     "app": ORANGE,
     "studies": ORANGE,

@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from keepers._packages import package_versions
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers._versions import package_versions
 from keepers.data.in_memory import flat_name, numeric_input
 from keepers.data.table import LabelledTable
 from keepers.data.wording import first_line

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 
 from keepers._protocols import RowBlock
 from keepers.data.blocks.local import LocalBlocks
-from keepers.data.dask_blocks import DaskBlocks, is_dask, selected_columns
+from keepers.data.dask_blocks import DaskBlocks, selected_columns
 from keepers.data.dask_cluster import dask_client
+from keepers.data.in_memory import is_dask
 from keepers.exceptions import DataError
 
 dask = pytest.importorskip("dask", reason='Dask is not installed: pip install "keepers[dask]"')

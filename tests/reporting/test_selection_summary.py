@@ -14,12 +14,12 @@ from sklearn.exceptions import NotFittedError
 from keepers import SPCAFS, AllFeatures, LaplacianScore, VarianceScore, all_selectors, datasets
 from keepers.exceptions import DataError, ParameterError
 from keepers.linalg.moments import column_moments
+from keepers.linalg.ordering import knee_of
 from keepers.reporting import selection_summary
 from keepers.reporting.selection_figures import draw
 from keepers.reporting.selection_report import page_data
 from keepers.reporting.selection_summary import classes_of, plane_of, planes_of
 from keepers.selection import correlation_matrix, describe_selection
-from keepers.tuning.structure import knee_of
 
 
 def summarise(selector, X, *, feature_names=None, k=None, source=None, seconds=None, **shown):

@@ -92,7 +92,7 @@ def test_a_large_memory_map_given_to_fit_is_read_in_blocks(narrow, tmp_path, mon
 def test_a_large_tall_array_is_fitted_from_its_scatter(narrow, dtype, monkeypatch):
     X = narrow.astype(dtype)
     expected = SPCAFS(5, max_correlation=0.6).fit(X)
-    monkeypatch.setattr("keepers.selectors.block_tables.TALL_SIZE", 1000)
+    monkeypatch.setattr("keepers.selectors.fitted_table.TALL_SIZE", 1000)
     found = SPCAFS(5, max_correlation=0.6).fit(X)
     assert found.scores_.dtype == dtype
     np.testing.assert_allclose(found.scores_, expected.scores_, atol=1e-5)

@@ -333,7 +333,7 @@ def held(selector, X):
 
 def tall(selector, X):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("keepers.selectors.block_tables.TALL_SIZE", 1000)
+        patch.setattr("keepers.selectors.fitted_table.TALL_SIZE", 1000)
         return selector.fit(X)
 
 

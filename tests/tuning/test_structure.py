@@ -7,8 +7,9 @@ from scipy.stats import false_discovery_control, kstest
 from sklearn.decomposition import PCA
 
 from keepers.linalg.moments import column_moments
+from keepers.linalg.ordering import knee_of
 from keepers.tuning import structure as structure_module
-from keepers.tuning.structure import find_structure, knee_of
+from keepers.tuning.structure import find_structure
 
 
 def planted(seed, strength, n_samples=100, n_features=2000, n_informative=50):

@@ -66,7 +66,7 @@ def load(name: str) -> Dataset:
 
 def names() -> list[str]:
     """Names that `load` knows."""
-    return list(_LOADERS)
+    return list(BUNDLED)
 
 
 def _srbct() -> Dataset:
@@ -86,6 +86,8 @@ def _digits() -> Dataset:
 
 
 _LOADERS: dict[str, Callable[[], Dataset]] = {"srbct": _srbct, "digits": _digits}
+BUNDLED = tuple(_LOADERS)
+"""Names of the data sets that come with keepers."""
 
 
 FOLDER_VARIABLE = "KEEPERS_DATA"

@@ -28,13 +28,6 @@ FAN_IN = 8
 REAL = "biuf"
 
 
-def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection; Dask is not imported to tell."""
-    # Objects of xarray have the method too, and may hold a plain array.
-    from_dask = any(kind.__module__.startswith("dask") for kind in type(X).__mro__)
-    return from_dask and hasattr(type(X), "__dask_graph__")
-
-
 class ReadTask(NamedTuple):
     """Some rows: on a worker, ``read(columns, *values of sources)`` gives their blocks."""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
-from keepers._optional import optional
+from keepers._packages import optional
 from keepers.data.wording import first_line
 from keepers.exceptions import (
     ClusterError,

@@ -1,4 +1,4 @@
-"""Tables handed over as objects: what of them counts as numbers, what is missing, what is damaged.
+"""Tables handed over as objects: their kind, what counts as numbers, what is missing or damaged.
 
 NumPy turns dates, text that spells numbers and masked entries into numbers without a word. Here
 they are refused, column by column, before anything is converted.
@@ -24,6 +24,19 @@ from keepers.exceptions import DataError
 _NUMERIC_NAMES = ("int", "uint", "float", "double", "halffloat", "bool", "decimal", "null")
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 _ABSENT = ("NoneType", "NAType")
+LARGE_MAP = 256 * 2**20
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; Dask is not imported to tell."""
+    # Objects of xarray have the method too, and may hold a plain array.
+    from_dask = any(kind.__module__.startswith("dask") for kind in type(X).__mro__)
+    return from_dask and hasattr(type(X), "__dask_graph__")
+
+
+def is_large_map(X: Any) -> bool:
+    """Whether X is a memory map too large to be taken into memory without need."""
+    return isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes >= LARGE_MAP
 
 
 def numeric_input(X: Any) -> Any:

@@ -15,6 +15,8 @@ TIE_TOLERANCE_SINGLE = 2e-6
 # Single steps of a computation carry less rounding than its result.
 _STEP_TOLERANCE = 1e-10
 _TILT = 1e-9
+# A falling curve that is nowhere below its chord by more than this has no knee.
+_SHALLOWEST_KNEE = 0.05
 
 
 def levels(values: FloatArray) -> IndexArray:
@@ -71,3 +73,26 @@ def tilt_ties(weights: FloatArray, values: FloatArray) -> FloatArray:
     place = np.empty(len(values))
     place[order] = np.arange(len(values)) - starts
     return np.asarray(weights * (1.0 + _TILT * place / (1.0 + place.max(initial=0.0))))
+
+
+def knee_of(scores: FloatArray) -> int | None:
+    """How many features stand up to the knee of the score curve; None if it has none.
+
+    Ranks and scores are both scaled to run from 0 to 1. The knee is the point of the falling curve
+    that lies furthest below the straight line from its first to its last point. A curve that lies
+    nowhere below it by more than a twentieth has no knee.
+
+    Examples
+    --------
+    >>> knee_of(np.array([10.0, 9.0, 8.0, 0.2, 0.1, 0.0]))
+    4
+    >>> knee_of(np.array([3.0, 2.0, 1.0, 0.0])) is None
+    True
+    """
+    if len(scores) < 3 or not scores[0] > scores[-1]:
+        return None
+    rank = np.linspace(0.0, 1.0, len(scores))
+    height = (scores - scores[-1]) / (scores[0] - scores[-1])
+    below = 1.0 - rank - height
+    furthest = int(np.argmax(below))
+    return furthest + 1 if below[furthest] > _SHALLOWEST_KNEE else None

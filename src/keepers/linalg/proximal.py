@@ -6,16 +6,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from keepers._protocols import FloatArray
-
-
-def squared_row_norms(Q: FloatArray) -> FloatArray:
-    """Squared Euclidean norm of every row."""
-    return np.asarray(np.einsum("ij,ij->i", Q, Q))
-
-
-def row_norms(Q: FloatArray) -> FloatArray:
-    """Euclidean norm of every row."""
-    return np.asarray(np.sqrt(squared_row_norms(Q)))
+from keepers.linalg.subspace import row_norms
 
 
 def shrinkage(norms: FloatArray, threshold: float) -> FloatArray:

@@ -237,3 +237,13 @@ def _descending(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues (largest first) and eigenvectors of a small symmetric matrix."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return values[::-1], vectors[:, ::-1]
+
+
+def squared_row_norms(Q: FloatArray) -> FloatArray:
+    """Squared Euclidean norm of every row."""
+    return np.asarray(np.einsum("ij,ij->i", Q, Q))
+
+
+def row_norms(Q: FloatArray) -> FloatArray:
+    """Euclidean norm of every row."""
+    return np.asarray(np.sqrt(squared_row_norms(Q)))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from html import escape
 from typing import Any
 
-from keepers._optional import optional
+from keepers._packages import optional
 
 LONGEST_SHOWN = 60
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")

@@ -7,7 +7,7 @@ from unicodedata import east_asian_width
 
 import numpy as np
 
-from keepers._optional import optional
+from keepers._packages import optional
 from keepers._protocols import FloatArray, IndexArray
 from keepers.reporting.report_parts import (
     ACCENT,

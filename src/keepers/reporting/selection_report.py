@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from keepers._optional import optional
+from keepers._packages import optional
 from keepers._protocols import FloatArray
 from keepers.data.replacing import whole_file
 from keepers.reporting import report_parts

@@ -12,9 +12,10 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.spatial.distance import squareform
 
 from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
-from keepers.data import names as bundled_names
+from keepers.data.catalogue import BUNDLED
 from keepers.exceptions import DataError, ParameterError, shortened
 from keepers.linalg.moments import ColumnMoments, column_moments, row_blocks
+from keepers.linalg.ordering import knee_of
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import principal_subspace
 from keepers.reporting.report_parts import display_name, significant
@@ -23,7 +24,6 @@ from keepers.tuning.false_selections import FalseSelections
 from keepers.tuning.gamma_path import SPCAFSPath
 from keepers.tuning.stability import StabilitySelector, wilson_intervals
 from keepers.tuning.stability_index import Stability
-from keepers.tuning.structure import knee_of
 
 LARGEST_EXACT = 500
 DRAWING_ACCURACY = 1e-3
@@ -412,7 +412,7 @@ def python_recipe(selection: Selection, extras: Iterable[str]) -> str:
     home = "keepers" if cls.__module__.startswith("keepers.") else cls.__module__
     lines = ["import keepers"] if home == "keepers" else ["import keepers", f"import {home}"]
     arguments = list(extras)
-    if source in bundled_names():
+    if source in BUNDLED:
         lines += ["", f"X, names, labels = keepers.datasets.load({source!r})"]
         arguments = ["feature_names=names", *arguments]
     else:

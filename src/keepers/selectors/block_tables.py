@@ -22,7 +22,7 @@ from keepers.data.wording import readable_size
 from keepers.exceptions import DataError
 from keepers.linalg.correlation import Correlations, FetchedCorrelations, ScatterCorrelations
 from keepers.linalg.moments import ColumnMoments
-from keepers.linalg.scatter import SMALL_SIDE, DenseScatter
+from keepers.linalg.scatter import DenseScatter
 from keepers.linalg.sketch import TableSketch
 from keepers.linalg.storage import by_rows
 from keepers.linalg.streamed import Budget, CountedPasses, StreamedScatter
@@ -38,7 +38,6 @@ from keepers.selectors.fitted_table import (
     FittedTable,
     read_table,
     refuse_unrepresentable,
-    table_values,
     usable_columns,
     validate,
 )
@@ -47,8 +46,6 @@ from keepers.selectors.fitted_table import (
 # as long as so many multiplications.
 _EXPECTED_PASSES = 20
 _READING = 60
-# From this number of values on, one pass with all threads pays.
-TALL_SIZE = 10_000_000
 # Columns beyond those asked for whose correlations are fetched in one pass.
 _AHEAD = 3000
 
@@ -171,16 +168,8 @@ def read_by_scatter(
     return replace(table, known=both.sketch.subset(table.usable))
 
 
-def read_tall_array(selector: Any, X: Any, *, sketched: bool) -> ScatterTable | None:
-    """A large tall array by its scatter, from a single pass with all threads; else None."""
-    values = table_values(X)
-    if not isinstance(values, np.ndarray) or values.dtype not in (np.float32, np.float64):
-        return None
-    if values.ndim != 2 or values.size < TALL_SIZE:
-        return None
-    n_samples, n_features = values.shape
-    if n_features > min(SMALL_SIDE, n_samples // 2):
-        return None
+def read_tall_array(selector: Any, X: Any, *, sketched: bool) -> ScatterTable:
+    """A large tall array by its scatter, from a single pass with all threads."""
     source = ArrayBlocks(validate(selector, X), "X")
     return read_by_scatter(selector, source, source.total, sketched=sketched)
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, ParameterError, shortened, warn_caller
-from keepers.linalg.proximal import row_norms
+from keepers.linalg.subspace import row_norms
 from keepers.selectors.fitted_table import Table
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.neighbours import binary_graph

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
 from keepers.linalg.graph import laplacian
-from keepers.linalg.proximal import row_norms
+from keepers.linalg.subspace import row_norms
 from keepers.selectors.fitted_table import Table
 from keepers.selectors.neighbours import heat_graph
 from keepers.selectors.parameters import (

@@ -11,17 +11,18 @@ from sklearn.utils.validation import check_array, validate_data
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers.data import LabelledTable
-from keepers.data.dask_blocks import is_dask
-from keepers.data.in_memory import canonical_sparse, describe_missing, numeric_input
+from keepers.data.in_memory import canonical_sparse, describe_missing, is_dask, numeric_input
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, DataWarning, shortened, warn_caller
 from keepers.linalg.correlation import ColumnCorrelations, Correlations
 from keepers.linalg.moments import ColumnMoments, column_moments
-from keepers.linalg.scatter import as_scatter
+from keepers.linalg.scatter import SMALL_SIDE, as_scatter
 from keepers.linalg.sketch import TableSketch
 from keepers.linalg.storage import scale_columns
 from keepers.linalg.sums import sketch_of_rows
 
+# From this number of values on, one pass with all threads pays.
+TALL_SIZE = 10_000_000
 # Eigenvalues are squared once more on the way; these bounds on the scatter leave room for that.
 SMALLEST_SCATTER, LARGEST_SCATTER = 1e-140, 1e140
 # Values of single precision are multiplied in double up to so many: then they give what the same
@@ -247,6 +248,16 @@ def validate(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> A
     if names is not None:
         selector.feature_names_in_ = names
     return values
+
+
+def is_tall_array(values: Any) -> bool:
+    """Whether ``values`` is a large array with few columns, best read once, by its scatter."""
+    if not isinstance(values, np.ndarray) or values.dtype not in (np.float32, np.float64):
+        return False
+    if values.ndim != 2 or values.size < TALL_SIZE:
+        return False
+    n_samples, n_features = values.shape
+    return n_features <= min(SMALL_SIDE, n_samples // 2)
 
 
 def table_values(X: Any) -> Any:

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.data import LabelledTable
-from keepers.data.dask_blocks import is_dask, selected_columns
+from keepers.data.dask_blocks import selected_columns
+from keepers.data.in_memory import is_dask
 from keepers.linalg.correlation import unlike_the_better
 from keepers.linalg.ordering import best_first
 from keepers.selectors.fitted_table import (

@@ -15,10 +15,10 @@ from keepers.data.blocks.as_blocks import (
     as_blocks,
     column_labels,
     in_order,
-    is_large_map,
     refuse_repeated,
 )
-from keepers.data.dask_blocks import is_dask
+from keepers.data.in_memory import is_dask, is_large_map
+from keepers.data.limits import as_n_bytes
 from keepers.exceptions import (
     ConvergenceWarning,
     InactiveRowsWarning,
@@ -26,8 +26,8 @@ from keepers.exceptions import (
     shortened,
     warn_caller,
 )
-from keepers.linalg.proximal import row_norms
 from keepers.linalg.spectrum import leading_spectrum
+from keepers.linalg.subspace import row_norms
 from keepers.linalg.sums import ScatterSum
 from keepers.selectors.block_tables import (
     add_rows,
@@ -37,7 +37,13 @@ from keepers.selectors.block_tables import (
 )
 from keepers.selectors.checkpoint import Checkpoint, SavedFit, check_checkpoint
 from keepers.selectors.control import FeatureControl, check_control, read_control
-from keepers.selectors.fitted_table import FittedTable, read_table, table_values, validate
+from keepers.selectors.fitted_table import (
+    FittedTable,
+    is_tall_array,
+    read_table,
+    table_values,
+    validate,
+)
 from keepers.selectors.memory import memory_budget, refuse_past_memory
 from keepers.selectors.parameters import (
     FeatureCount,
@@ -256,7 +262,8 @@ class SPCAFS(RankingSelector):
         if not share and not (isinstance(m, str) and m == "auto"):
             check_count("n_components", m, hint="Or a share in (0, 1), or 'auto'.")
         check_verbose(self.verbose)
-        memory_budget(self.memory_limit)
+        if self.memory_limit is not None:
+            as_n_bytes(self.memory_limit, "memory_limit")
         check_control(**self._user_control())
         if self.checkpoint is not None:
             check_checkpoint(self.checkpoint, self._settings())
@@ -339,8 +346,11 @@ class SPCAFS(RankingSelector):
         if is_dask(values) or is_large_map(values):
             self._fit_blocks(X)
             return
-        sketched = self.checkpoint is not None
-        self._fit_table(read_tall_array(self, X, sketched=sketched) or read_table(self, X))
+        if is_tall_array(values):
+            table = read_tall_array(self, X, sketched=self.checkpoint is not None)
+            self._fit_table(table)
+        else:
+            self._fit_table(read_table(self, X))
 
     def _fit_blocks(self, given: Any) -> None:
         source = as_blocks(table_values(given))

@@ -26,13 +26,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.ordering import best_first
-from keepers.linalg.proximal import (
-    SpectralPart,
-    keep_top_rows,
-    rank_threshold,
-    row_norms,
-    squared_row_norms,
-)
+from keepers.linalg.proximal import SpectralPart, keep_top_rows, rank_threshold
+from keepers.linalg.subspace import row_norms, squared_row_norms
 
 MU_START, MU_GROWTH, MU_MOST = 1e-6, 1.1, 1e10
 # Weight of the l0 penalty on M in the authors' program.

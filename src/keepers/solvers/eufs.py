@@ -21,7 +21,8 @@ import scipy.sparse as sp
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.moments import row_blocks
-from keepers.linalg.proximal import nearest_orthonormal, row_norms, shrinkage
+from keepers.linalg.proximal import nearest_orthonormal, shrinkage
+from keepers.linalg.subspace import row_norms
 
 MU_START = 1e-3
 MU_GROWTH = 1.1

@@ -18,9 +18,9 @@ import numpy as np
 
 from keepers._protocols import FloatArray
 from keepers.linalg.ordering import tilt_ties
-from keepers.linalg.proximal import squared_row_norms
 from keepers.linalg.quadratic_form import QuadraticForm
 from keepers.linalg.smallest import EigenBlock, smallest_eigenvectors
+from keepers.linalg.subspace import squared_row_norms
 
 EPS = float(np.finfo(float).eps)
 TIE_BREAK = 1e-6

@@ -24,7 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepers._protocols import FloatArray
-from keepers.linalg.proximal import soft_threshold, squared_row_norms
+from keepers.linalg.proximal import soft_threshold
+from keepers.linalg.subspace import squared_row_norms
 
 INNER_UPDATES = 30
 FIRST_PENALTY, PENALTY_GROWTH, LARGEST_PENALTY = 10.0, 1.1, 1e10

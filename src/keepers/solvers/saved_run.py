@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keepers.linalg.proximal import squared_row_norms
+from keepers.linalg.subspace import squared_row_norms
 from keepers.solvers.penalty import RowPenalty
 
 SavedRun = Mapping[str, NDArray[Any]]

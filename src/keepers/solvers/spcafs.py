@@ -23,11 +23,11 @@ from scipy.linalg import eigh
 
 from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
 from keepers.linalg.ordering import tilt_ties
-from keepers.linalg.proximal import squared_row_norms
 from keepers.linalg.subspace import (
     Subspace,
     leading_subspace,
     orthonormal_subspace,
+    squared_row_norms,
     with_light_rows,
 )
 from keepers.solvers.penalty import RowPenalty

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from keepers._optional import optional
+from keepers._packages import optional
 from keepers.data.formats.text import text_line
 from keepers.exceptions import MissingDependencyError
 from keepers.studies.cost import Slope, TimingRow

@@ -13,7 +13,7 @@ from typing import Any
 import joblib
 import numpy as np
 
-from keepers._versions import package_versions
+from keepers._packages import package_versions
 from keepers.data.opening import open_table
 from keepers.data.scaling import scale_samples
 from keepers.exceptions import DataError

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from keepers._optional import optional
+from keepers._packages import optional
 from keepers.studies import formatting
 from keepers.studies.csv_tables import write_tables
 from keepers.studies.drawing import Picture, looks_of, save, style_variables

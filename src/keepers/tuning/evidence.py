@@ -22,8 +22,8 @@ import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.ordering import nearest_first
-from keepers.linalg.proximal import squared_row_norms
 from keepers.linalg.storage import as_array, by_columns
+from keepers.linalg.subspace import squared_row_norms
 
 N_NEIGHBORS = 5
 MOST_SAMPLES = 1000

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keepers._optional import optional
+from keepers._packages import optional
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ParameterError, shortened
 from keepers.linalg.ordering import levels

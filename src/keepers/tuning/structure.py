@@ -21,6 +21,7 @@ from scipy.stats import beta, rankdata
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.moments import ColumnMoments, column_moments
+from keepers.linalg.ordering import knee_of
 from keepers.linalg.spectrum import edge_of_scatter
 from keepers.linalg.storage import as_array, by_columns
 
@@ -29,8 +30,6 @@ FOLDS = 10
 MOST_SAMPLES = 2000
 MOST_COMPONENTS = 20
 _COLUMNS_AT_ONCE = 1024
-# A falling curve that is nowhere below its chord by more than this has no knee.
-_SHALLOWEST_KNEE = 0.05
 
 
 @dataclass(frozen=True)
@@ -165,26 +164,3 @@ def _discoveries(p_values: FloatArray, level: float) -> BoolArray:
     if not len(below):
         return np.zeros(len(p_values), dtype=bool)
     return np.asarray(p_values <= ordered[below[-1]])
-
-
-def knee_of(scores: FloatArray) -> int | None:
-    """How many features stand up to the knee of the score curve; None if it has none.
-
-    Ranks and scores are both scaled to run from 0 to 1. The knee is the point of the falling curve
-    that lies furthest below the straight line from its first to its last point. A curve that lies
-    nowhere below it by more than a twentieth has no knee.
-
-    Examples
-    --------
-    >>> knee_of(np.array([10.0, 9.0, 8.0, 0.2, 0.1, 0.0]))
-    4
-    >>> knee_of(np.array([3.0, 2.0, 1.0, 0.0])) is None
-    True
-    """
-    if len(scores) < 3 or not scores[0] > scores[-1]:
-        return None
-    rank = np.linspace(0.0, 1.0, len(scores))
-    height = (scores - scores[-1]) / (scores[0] - scores[-1])
-    below = 1.0 - rank - height
-    furthest = int(np.argmax(below))
-    return furthest + 1 if below[furthest] > _SHALLOWEST_KNEE else None

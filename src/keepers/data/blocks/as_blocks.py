@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from keepers._protocols import BlockTable, IndexArray, RowBlock, Sum
 from keepers.data.blocks.local import LocalBlocks, refuse_misshapen, rows_at_once
-from keepers.data.dask_blocks import DaskBlocks, is_dask
-from keepers.data.in_memory import canonical_sparse, numeric_input
+from keepers.data.dask_blocks import DaskBlocks
+from keepers.data.in_memory import canonical_sparse, is_dask, numeric_input
 from keepers.data.opening import open_blocks
 from keepers.data.values import as_values
 from keepers.data.wording import duplicates, listed
 from keepers.exceptions import DataError, ParameterError, shortened
 
-LARGE_MAP = 256 * 2**20
 # Of the protocol, `BlockTable`.
 _MEMBERS = (
     "name",
@@ -35,11 +34,6 @@ _MEMBERS = (
     "feature_names",
     "total",
 )
-
-
-def is_large_map(X: Any) -> bool:
-    """Whether X is a memory map too large to be taken into memory without need."""
-    return isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes >= LARGE_MAP
 
 
 def as_blocks(source: Any) -> BlockTable:

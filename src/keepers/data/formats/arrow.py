@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from keepers._optional import optional
+from keepers._packages import optional
 from keepers._protocols import IndexArray
 from keepers.data.blocks.files import FileBlocks, Rows
 from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once, shares

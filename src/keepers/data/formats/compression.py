@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from keepers._optional import optional
+from keepers._packages import optional
 from keepers.data.limits import SizeLimit
 
 _MODULES: dict[str, Any] = {".gz": gzip, ".bz2": bz2, ".xz": lzma}

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from keepers._optional import optional
+from keepers._packages import optional
 from keepers._protocols import IndexArray
 from keepers.data.blocks.files import MatrixBlocks
 from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once

@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keepers._optional import optional
+from keepers._packages import optional
 from keepers._protocols import FloatArray, IndexArray
 from keepers.data.blocks.files import FileBlocks, Rows
 from keepers.data.blocks.local import rows_at_once

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from keepers._optional import optional
+from keepers._packages import optional
 from keepers._protocols import FloatArray
 from keepers.data.columns import ColumnPlan, refuse_text
 from keepers.data.limits import LARGEST_EXACT_INTEGER, MOST_COLUMNS, refuse_columns

@@ -1,11 +1,11 @@
-"""The one door for packages that are not part of the core install."""
+"""Other packages: importing those outside the core install, and their versions."""
 
+import platform
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 
 from keepers.exceptions import MissingDependencyError
-
-__all__ = ["EXTRAS", "optional"]
 
 EXTRAS = {
     "pyarrow": "io",
@@ -16,6 +16,8 @@ EXTRAS = {
     "jinja2": "plot",
 }
 """Package -> the extra that installs it."""
+
+_VERSIONED = ("keepers", "numpy", "scipy", "scikit-learn", "joblib")
 
 
 def optional(module: str, purpose: str) -> ModuleType:
@@ -30,7 +32,7 @@ def optional(module: str, purpose: str) -> ModuleType:
 
     Examples
     --------
-    >>> from keepers._optional import optional
+    >>> from keepers._packages import optional
     >>> optional("matplotlib.figure", "Plots").__name__
     'matplotlib.figure'
     """
@@ -42,3 +44,15 @@ def optional(module: str, purpose: str) -> ModuleType:
             f"{purpose} need {package}, which is not installed. "
             f'Run: pip install "keepers[{EXTRAS[package]}]"'
         ) from error
+
+
+def package_versions() -> dict[str, str]:
+    """Version of Python and of each package that decides a result."""
+    return {"python": platform.python_version(), **{name: _version(name) for name in _VERSIONED}}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,12 +1,16 @@
-"""The one door for optional packages."""
+"""Optional packages, and the versions that a recipe and a study keep."""
 
+import platform
 import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy
+import sklearn
 
-from keepers._optional import EXTRAS, optional
+from keepers._packages import EXTRAS, optional, package_versions
 from keepers.exceptions import MissingDependencyError
 
 PROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
@@ -27,7 +31,7 @@ def test_an_import_that_fails_inside_the_package_is_reported_too(monkeypatch):
     def fail(name, *args, **kwargs):
         raise ImportError("a library is missing")
 
-    monkeypatch.setattr("keepers._optional.import_module", fail)
+    monkeypatch.setattr("keepers._packages.import_module", fail)
     with pytest.raises(MissingDependencyError, match="Plots need matplotlib"):
         optional("matplotlib.figure", "Plots")
 
@@ -36,3 +40,16 @@ def test_an_import_that_fails_inside_the_package_is_reported_too(monkeypatch):
 def test_every_extra_installs_its_package(package, extra):
     required = PROJECT["optional-dependencies"][extra]
     assert any(line.partition(">")[0].partition("[")[0] == package for line in required)
+
+
+def test_versions_are_those_of_the_packages_themselves():
+    versions = package_versions()
+    assert versions["python"] == platform.python_version()
+    assert versions["numpy"] == np.__version__
+    assert versions["scipy"] == scipy.__version__
+    assert versions["scikit-learn"] == sklearn.__version__
+
+
+def test_a_package_that_is_not_installed_is_unknown(monkeypatch):
+    monkeypatch.setattr("keepers._packages._VERSIONED", ("a-package-that-nobody-wrote",))
+    assert package_versions()["a-package-that-nobody-wrote"] == "unknown"
