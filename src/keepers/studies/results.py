@@ -93,14 +93,11 @@ class StudyResults:
         """Title of the first method of a class."""
         return next((m.title for m in self.run.spec.methods if m.name == selector), None)
 
-    def gain(
-        self, data: str, over: str | None, measure: Measure, comparison: Comparison | None = None
-    ) -> float | None:
-        """Mean over k of the subject minus that of another method, on the k that both have."""
-        comparison = self.tuned if comparison is None else comparison
-        if self.own is None or over is None or data not in comparison.data:
+    def gain(self, data: str, over: str | None, measure: Measure) -> float | None:
+        """Tuned mean over k of the subject minus that of another method, on the k of both."""
+        if self.own is None or over is None or data not in self.tuned.data:
             return None
-        means = comparison.paired_means(data, self.own, over, measure)
+        means = self.tuned.paired_means(data, self.own, over, measure)
         return None if means is None else means[0] - means[1]
 
 
