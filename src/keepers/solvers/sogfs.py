@@ -189,36 +189,35 @@ def solve_sogfs(
     indicator = indicator_step(L, n_clusters, rng)
     F = indicator.F
     projection = projector.step(L)
-    lambdas: list[float] = []
-    objective: list[float] = []
+    history: list[tuple[float, float]] = []
     converged = False
-    while len(lambdas) < max_iter and not converged:
+    while len(history) < max_iter and not converged:
         projected = X @ projection.W
-        if len(lambdas) >= PASSES_WITH_FIRST_NEIGHBOURS:
+        if len(history) >= PASSES_WITH_FIRST_NEIGHBOURS:
             neighbours = find_neighbours(projected, n_neighbors).indices
         similarities = similarity_step(projected, F, neighbours, lambda_, alpha)
         L = laplacian(symmetric_graph(neighbours, similarities))
         projection = projector.step(L)
         indicator = indicator_step(L, n_clusters, rng, indicator.block)
-        lambdas.append(lambda_)
         smoothness = projection.objective[-1] + lambda_ * indicator.trace
-        objective.append(2.0 * smoothness + alpha * float(np.vdot(similarities, similarities)))
+        value = 2.0 * smoothness + alpha * float(np.vdot(similarities, similarities))
+        history.append((value, lambda_))
         if indicator.trace > CONNECTED:
             lambda_, F = 2.0 * lambda_, indicator.F
         elif indicator.next_trace < SPLIT_FURTHER:
             lambda_ = lambda_ / 2.0  # F stays what it was: this one is an arbitrary part of many
         else:
             F = indicator.F
-            converged = len(lambdas) > 1
+            converged = len(history) > 1
     return SOGFSResult(
         projection.W,
         projection.squared_norms,
         projector.cost(L),
         symmetric_graph(neighbours, similarities),
-        np.array(objective),
-        np.array(lambdas),
+        np.array([value for value, _ in history]),
+        np.array([lambda_ for _, lambda_ in history]),
         alpha,
-        len(lambdas),
+        len(history),
         converged,
     )
 
