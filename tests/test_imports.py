@@ -24,7 +24,7 @@ def packages_imported(code):
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else node.func
             called = called.id if isinstance(called, ast.Name) else called
-            imports = called in ("import_module", "__import__", "find_spec")
+            imports = called in ("import_module", "__import__", "find_spec", "optional")
             names = [node.args[0].value] if imports else []
         else:
             continue
@@ -43,6 +43,7 @@ def packages_imported(code):
         "from importlib import import_module\nimport_module('dask')",
         "import importlib\nimportlib.import_module('dask.array', package=None)",
         "__import__('dask')",
+        "from keepers._packages import optional\noptional('dask.array', 'Clusters')",
     ],
 )
 def test_an_import_is_seen_however_it_is_written(code):

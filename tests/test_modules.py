@@ -15,10 +15,6 @@ LONGEST_FUNCTION = 60
 FOLDERS = [".", *sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))]
 
 
-UNTIL_MERGED = pytest.mark.xfail(reason="files are being merged and renamed; remove this mark then")
-
-
-@UNTIL_MERGED
 def test_a_file_name_stands_for_one_thing():
     folders = defaultdict(set)
     for path in SOURCE.rglob("*.py"):
@@ -31,7 +27,6 @@ def test_a_file_name_stands_for_one_thing():
     assert not twice
 
 
-@UNTIL_MERGED
 def test_every_module_has_a_test_of_its_own_or_a_line_in_the_list():
     listed = COVER.covered_elsewhere()
     missing = [module for module in COVER.without_own_test() if module not in listed]

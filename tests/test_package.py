@@ -40,9 +40,9 @@ def imported(path: Path) -> tuple[set[str], set[str]]:
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             names = [node.module or ""]
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
-            ("import_module", "_imported", "require")
+            ("import_module", "optional")
         ):
-            names = [a.value for a in node.args if isinstance(a, ast.Constant)]
+            names = [a.value for a in node.args[:1] if isinstance(a, ast.Constant)]
         roots = {name.split(".")[0] for name in names} - {"keepers"} - sys.stdlib_module_names
         (at_once if node in tree.body else later).update(
             DISTRIBUTIONS.get(root, root) for root in roots
@@ -134,7 +134,7 @@ def test_a_wheel_carries_the_studies_and_the_pages():
     carried = SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     studies = {path.relative_to(ROOT).as_posix() for path in (ROOT / "experiments").glob("*.toml")}
     assert set(carried) == studies
-    assert all(target.startswith("keepers/evaluation/study_files/") for target in carried.values())
+    assert all(target.startswith("keepers/studies/study_files/") for target in carried.values())
 
 
 def test_every_public_name_exists_and_is_documented():

@@ -3,7 +3,7 @@
 python tools/module_cover.py               lines for tests/covered_elsewhere.toml
 python tools/module_cover.py --missing     only those that the list does not have yet
 
-A module ``linalg/budget.py`` has its own test at ``tests/linalg/test_budget.py``. For the others
+A module ``linalg/graph.py`` has its own test at ``tests/linalg/test_graph.py``. For the others
 the tool proposes the test file that imports the most names from the module; where no test imports
 it, the test of a module that does. Read a proposal before it is kept.
 """
