@@ -26,12 +26,13 @@ import numpy as np
 from fuzzing.array_writers import ARRAY_WRITERS, HAS_ANNDATA
 from fuzzing.column_writers import COLUMN_WRITERS
 from fuzzing.mutations import mutated
-from fuzzing.reading import EXCEPTION, NO_MEMORY, OUTCOMES, READ, REFUSED, Reader, has_blocks
+from fuzzing.reading import EXCEPTION, NO_MEMORY, OUTCOMES, READ, REFUSED, Reader
 from fuzzing.tables import Case, difference, stacked, strict_warnings, values_difference
 from fuzzing.text_writers import TEXT_WRITERS
 from threadpoolctl import threadpool_limits
 
 from keepers import datasets
+from keepers.data.formats.registry import has_blocks
 from keepers.exceptions import KeepersError
 
 WRITERS = (*TEXT_WRITERS, *COLUMN_WRITERS, *ARRAY_WRITERS)

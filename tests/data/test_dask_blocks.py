@@ -486,7 +486,7 @@ def frame_of(parts, meta):
 
 def test_columns_of_the_same_name_are_refused():
     frame = pd.DataFrame(np.ones((3, 3)), columns=["a", "b", "a"])
-    with pytest.raises(DataError, match="must differ; these stand twice: 'a'"):
+    with pytest.raises(DataError, match="must differ; there are duplicates: 'a'"):
         DaskBlocks.of(dd.from_pandas(frame, npartitions=1))
 
 

@@ -26,7 +26,7 @@ def test_a_table_knows_its_size():
         ({"feature_names": NAMES[:2]}, "feature_names must have one entry each"),
         ({"sample_names": NAMES}, "sample_names must have one entry each"),
         ({"labels": np.zeros((4, 1))}, "labels must have one entry each"),
-        ({"feature_names": np.array(["a", "b", "a"], dtype=object)}, "more than once: 'a'"),
+        ({"feature_names": np.array(["a", "b", "a"], dtype=object)}, "there are duplicates: 'a'"),
     ],
 )
 def test_parts_that_do_not_fit_are_refused(parts, message):

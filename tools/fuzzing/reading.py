@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from fuzzing.tables import stacked, strict_warnings, values_difference
+from keepers.data.formats.registry import has_blocks
 from keepers.datasets import open_blocks, open_table
 from keepers.exceptions import KeepersError
 
@@ -24,14 +25,7 @@ MEMORY_LIMIT = 3 * 2**30
 LONGEST_SECONDS = 10
 COMMAND = (sys.executable, "-m", "fuzzing.reading")
 FILES_PER_PROCESS = 500
-BLOCK_SUFFIXES = {".csv", ".tsv", ".tab", ".parquet", ".pq", ".feather", ".arrow", ".ipc", ".npy"}
-BLOCK_SUFFIXES |= {".h5ad", ".h5", ".hdf5"}
 NO_MEMORY = "does not fit in memory"
-
-
-def has_blocks(path: Path) -> bool:
-    """Whether files of this name are read in blocks, too."""
-    return not BLOCK_SUFFIXES.isdisjoint(path.suffixes)
 
 
 def read_both_ways(path: Path, arguments: dict[str, Any]) -> tuple[str, str]:

@@ -1,6 +1,5 @@
 """Which columns are features, labels, sample names or dropped: decided here for every format."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,7 @@ import scipy.sparse as sp
 from keepers.data.limits import SizeLimit, refuse_columns
 from keepers.data.table import LabelledTable
 from keepers.data.values import as_floats, as_labels, as_matrix, as_names
-from keepers.data.wording import closest, listed
+from keepers.data.wording import closest, duplicates, listed
 from keepers.exceptions import DataError, shortened
 
 
@@ -58,17 +57,16 @@ def numbered_names(count: int) -> list[str]:
     return [f"x{position}" for position in range(count)]
 
 
-def settled_names(names: Sequence[str]) -> list[str]:
+def unique_names(names: Sequence[str]) -> list[str]:
     """Column names as they will be used: empty ones numbered from 1, repeated ones refused."""
     refuse_columns(len(names), "its header")
-    settled = [str(name).strip() or f"column {at}" for at, name in enumerate(names, 1)]
-    if len(set(settled)) < len(settled):
-        twice = [repr(name) for name, count in Counter(settled).items() if count > 1]
+    used = [str(name).strip() or f"column {at}" for at, name in enumerate(names, 1)]
+    if len(set(used)) < len(used):
         raise DataError(
-            f"Column names must differ; these stand more than once: {listed(twice)}. Rename all "
-            "but one of each in the file."
+            f"Column names must differ; there are duplicates: {listed(duplicates(used))}. Rename "
+            "all but one of each in the file."
         )
-    return settled
+    return used
 
 
 def plan_columns(
@@ -136,7 +134,7 @@ def to_table(matrix: Matrix, request: ReadRequest, name: str) -> LabelledTable:
     names = (
         numbered_names(n_columns)
         if matrix.feature_names is None
-        else settled_names(list(as_names(matrix.feature_names, "feature names")))
+        else unique_names(list(as_names(matrix.feature_names, "feature names")))
     )
     sample_names, labels = matrix.sample_names, matrix.labels
     # A role that the file itself fills (an array named y, say) is no column.

@@ -17,10 +17,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers._protocols import BlockSum, IndexArray, RowBlock, Sum
-from keepers.data.blocks.local import LocalBlocks, refuse_misshapen
+from keepers.data.blocks.local import LocalBlocks, known_sum, refuse_misshapen
 from keepers.data.dask_cluster import compute, delayed
 from keepers.data.limits import LARGEST_EXACT_INTEGER, largest_inexact, refuse_columns
-from keepers.data.wording import listed
+from keepers.data.wording import duplicates, listed
 from keepers.exceptions import DataError, shortened
 
 # Sums of d x d entries make a merge of many expensive to hold, one of few a long chain.
@@ -35,7 +35,7 @@ def is_dask(X: Any) -> bool:
     return from_dask and hasattr(type(X), "__dask_graph__")
 
 
-class Task(NamedTuple):
+class ReadTask(NamedTuple):
     """Some rows: on a worker, ``read(columns, *values of sources)`` gives their blocks."""
 
     read: Callable[..., Iterator[RowBlock]]
@@ -54,7 +54,7 @@ class DaskBlocks:
     name: str
     n_features: int
     dtype: np.dtype[Any]
-    tasks: Callable[[IndexArray | None], list[Task]]
+    tasks: Callable[[IndexArray | None], list[ReadTask]]
     """For the columns that are wanted, all rows in order."""
     n_samples: int | None = None
     n_stored: int | None = None
@@ -68,7 +68,7 @@ class DaskBlocks:
         """The table that a Dask array or dataframe is.
 
         Chunks may be NumPy arrays or SciPy sparse matrices, and may split columns as well; how many
-        rows they have need not be known, and those without any are passed over. Where the array
+        rows they have need not be known, and those without any are skipped. Where the array
         says that its chunks are dense, the type of the first is looked at nevertheless, which costs
         that chunk: arrays made from delayed values often do not know better.
         """
@@ -104,9 +104,9 @@ class DaskBlocks:
             name=name or listed([part.name for part in parts], shown=1),
             n_features=first.n_features,
             dtype=kind.dtype,
-            tasks=lambda columns: [Task(partial(_read_part, kind, part)) for part in parts],
-            n_samples=_known_sum(part.n_samples for part in parts),
-            n_stored=_known_sum(part.n_stored for part in parts),
+            tasks=lambda columns: [ReadTask(partial(_read_part, kind, part)) for part in parts],
+            n_samples=known_sum(part.n_samples for part in parts),
+            n_stored=known_sum(part.n_stored for part in parts),
             is_sparse=kind.is_sparse,
             feature_names=first.feature_names,
             rereadable=all(part.rereadable for part in parts),
@@ -121,7 +121,7 @@ class DaskBlocks:
             delayed(partial(_sum_of, task.read))(shared, chosen, *task.sources)
             for task in self.tasks(columns)
         ]
-        result: Sum | None = compute(_merged(shared, sums))
+        result: Sum | None = compute(_merge_all(shared, sums))
         if result is None:
             raise DataError(f"A table needs at least one row; {self.name} has none. Check filters.")
         return result
@@ -140,7 +140,7 @@ class _Kind:
         return self.n_features if columns is None else len(columns)
 
     def of(self, values: Any) -> Any:
-        """The same values as an array, or as a CSR matrix in which no entry stands twice."""
+        """The same values as an array, or as a CSR matrix without duplicate entries."""
         if not self.is_sparse:
             dense = values.toarray() if sp.issparse(values) else values
             return np.asarray(dense, dtype=self.dtype)
@@ -157,7 +157,7 @@ def _of_array(X: Any) -> DaskBlocks:
             "A table has two dimensions (samples, features) and holds real numbers; the Dask array "
             f"has {X.ndim} and holds {X.dtype}. Reshape it, or convert it with X.astype(float)."
         )
-    n_samples, n_features = (_known_sum(sizes) for sizes in X.chunks)
+    n_samples, n_features = (known_sum(sizes) for sizes in X.chunks)
     if not n_features:
         raise DataError(
             "A table needs at least one column, and the number of columns must be known; the Dask "
@@ -168,7 +168,7 @@ def _of_array(X: Any) -> DaskBlocks:
     is_sparse = sp.issparse(X._meta) or compute(delayed(sp.issparse)(grid[0, 0]))
     kind = _Kind(n_features, _float_type([X.dtype]), is_sparse)
     read = partial(_read_chunk, kind, X.chunks[1])
-    tasks = [Task(partial(read, f"chunk {at}"), row) for at, row in enumerate(grid)]
+    tasks = [ReadTask(partial(read, f"chunk {at}"), row) for at, row in enumerate(grid)]
     return DaskBlocks(
         name="the Dask array",
         n_features=n_features,
@@ -193,19 +193,19 @@ def _of_dataframe(X: Any) -> DaskBlocks:
             f"Every column must be numeric; these are not: {listed(others) or 'there is none'}. "
             "Drop them, or encode them (for example with dask.dataframe.get_dummies)."
         )
-    twice = [repr(name) for name, count in Counter(names).items() if count > 1]
-    if twice:
+    if len(set(names)) < len(names):
         raise DataError(
-            f"Column names must differ; these stand twice: {listed(twice)}. Rename one."
+            f"Column names must differ; there are duplicates: {listed(duplicates(names))}. Rename "
+            "all but one of each."
         )
     kind = _Kind(len(names), _float_type(types), is_sparse=False)
 
-    def tasks(columns: IndexArray | None) -> list[Task]:
+    def tasks(columns: IndexArray | None) -> list[ReadTask]:
         # Columns are chosen before the graph is made: a reader of Parquet then reads no others.
         frame = X if columns is None else selected_columns(X, columns)
         wanted = delayed(frame.columns)  # a node of its own: many names, stored once
         return [
-            Task(partial(_read_partition, kind, f"partition {at}"), [partition, wanted])
+            ReadTask(partial(_read_partition, kind, f"partition {at}"), [partition, wanted])
             for at, partition in enumerate(frame.to_delayed())
         ]
 
@@ -222,12 +222,6 @@ def _float_type(types: Iterable[Any]) -> np.dtype[Any]:
     """float32 if all are, otherwise float64."""
     single = all(dtype == np.float32 for dtype in types)
     return np.dtype(np.float32 if single else np.float64)
-
-
-def _known_sum(numbers: Iterable[float | None]) -> int | None:
-    """The sum, or None if one of the numbers is not known (None, or nan in Dask)."""
-    total = sum(np.nan if number is None else number for number in numbers)
-    return None if np.isnan(total) else int(total)
 
 
 def _sum_of(read: Any, begin: Callable[[], Sum], columns: Any, *values: Any) -> Sum | None:
@@ -355,7 +349,7 @@ def _merge(begin: Callable[[], BlockSum], *sums: BlockSum | None) -> BlockSum | 
     return result
 
 
-def _merged(begin: Any, sums: list[Any]) -> Any:
+def _merge_all(begin: Any, sums: list[Any]) -> Any:
     merge = delayed(_merge)
     while len(sums) > 1:
         groups = [sums[at : at + FAN_IN] for at in range(0, len(sums), FAN_IN)]

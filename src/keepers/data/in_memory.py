@@ -38,9 +38,9 @@ def numeric_input(X: Any) -> Any:
         _refuse_inexact_integers([_Column("", X.dtype, lambda: X.data)])
         return X
     if isinstance(X, (list, tuple)):
-        X = _nested(X)
+        X = _array_of_rows(X)
     if isinstance(X, np.ma.MaskedArray):
-        X = _unmasked(X)
+        X = _refuse_masked(X)
     _refuse_unread(X)
     columns = _frame_columns(X)
     if columns is None:
@@ -121,7 +121,7 @@ class _Column:
     values: Callable[[], Any]
 
 
-def _nested(X: Any) -> Any:
+def _array_of_rows(X: Any) -> Any:
     """A list of rows as an array, with masks kept, and text beside numbers kept apart."""
     if any(isinstance(row, np.ma.MaskedArray) for row in X):
         return np.ma.array(X)
@@ -132,7 +132,7 @@ def _nested(X: Any) -> Any:
         return X
 
 
-def _unmasked(X: Any) -> NDArray[Any]:
+def _refuse_masked(X: Any) -> NDArray[Any]:
     masked = np.ma.getmaskarray(X)
     if masked.any():
         counts = masked.sum(axis=0) if X.ndim == 2 else np.array([masked.sum()])

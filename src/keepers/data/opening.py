@@ -215,7 +215,7 @@ def open_blocks(
         return open_in_blocks(_absolute(source), request)
     elif os.path.isdir(source):
         folder = _absolute(source)
-        files = _of_one_format(_recognised(files_below(folder), str(folder)), str(folder))
+        files = _of_one_format(_block_files(files_below(folder), str(folder)), str(folder))
         members = [open_in_blocks(path, request) for path in files]
         named = [member.called(member.path.relative_to(folder).as_posix()) for member in members]
         return FileSequence(folder.name, named)
@@ -236,7 +236,7 @@ def _all_there(paths: list[Path]) -> list[Path]:
     return _of_one_format(paths, "the list")
 
 
-def _recognised(paths: Sequence[Path], where: str) -> list[Path]:
+def _block_files(paths: Sequence[Path], where: str) -> list[Path]:
     """The files whose suffix tells a format that is read in blocks; there may be others."""
     known = [path for path in paths if has_blocks(path)]
     if not known:
@@ -278,7 +278,7 @@ def _matching(pattern: str) -> list[Path]:
         )
     where = f"the pattern {shortened(pattern)}"
     paths = in_natural_order(list(dict.fromkeys(found)))
-    return _of_one_format(_recognised(paths, where), where)
+    return _of_one_format(_block_files(paths, where), where)
 
 
 def files_below(folder: Path) -> list[Path]:

@@ -1,6 +1,5 @@
 """One type for every table that is read, and one for every table that is written."""
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers.data.limits import SizeLimit
-from keepers.data.wording import listed
+from keepers.data.wording import duplicates, listed
 from keepers.exceptions import DataError, shortened
 
 Names = NDArray[np.object_]
@@ -54,11 +53,9 @@ class LabelledTable:
         self._refuse_wrong_length("sample_names", self.sample_names, self.n_samples)
         self._refuse_wrong_length("labels", self.labels, self.n_samples)
         if len(set(self.feature_names)) < self.n_features:
-            counts = Counter(self.feature_names)
-            twice = [repr(name) for name, count in counts.items() if count > 1]
             raise DataError(
-                f"Feature names must differ; these stand more than once: {listed(twice)}. Rename "
-                "or drop all but one of each."
+                "Feature names must differ; there are duplicates: "
+                f"{listed(duplicates(self.feature_names))}. Rename or drop all but one of each."
             )
 
     def _refuse_wrong_length(self, what: str, values: NDArray[Any] | None, expected: int) -> None:

@@ -95,7 +95,7 @@ def as_names(values: Any, what: str) -> NDArray[np.object_]:
     """One str per entry."""
     values = np.asarray(values)
     if values.ndim != 1:
-        values = _flattened(values, what)
+        values = _flatten(values, what)
     return np.array([_text(value) for value in values.tolist()] or [], dtype=object)
 
 
@@ -103,7 +103,7 @@ def as_labels(values: Any, what: str) -> NDArray[Any]:
     """Classes: integers as int64, text as object array of str; a missing one is refused."""
     values = np.asarray(values)
     if values.ndim != 1:
-        values = _flattened(values, what)
+        values = _flatten(values, what)
     if values.dtype.kind in "biu":
         fits = values.dtype != np.uint64 or not values.size or values.max() < 2**63
         return values.astype(np.int64 if fits else np.uint64)
@@ -123,7 +123,7 @@ def _refuse_missing(count: int, what: str) -> None:
         )
 
 
-def _flattened(values: NDArray[Any], what: str) -> NDArray[Any]:
+def _flatten(values: NDArray[Any], what: str) -> NDArray[Any]:
     """A single row or column as a vector."""
     if values.ndim != 2 or 1 not in values.shape:
         raise DataError(

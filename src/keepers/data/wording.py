@@ -1,7 +1,8 @@
 """Pieces of error messages, and errors that name the file that was read."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,11 @@ def closest(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {shortened(by_folded[found[0]])}?" if found else ""
 
 
+def duplicates(names: Iterable[Hashable]) -> list[str]:
+    """Names that occur more than once, as they are written in a message."""
+    return [repr(name) for name, count in Counter(names).items() if count > 1]
+
+
 def first_line(error: BaseException, width: int = 200) -> str:
     """The first line of what an exception says, without its final stop, or else its kind."""
     lines = str(error).strip().splitlines()
@@ -63,7 +69,7 @@ def unknown_suffix(name: str, known: Iterable[str]) -> str:
 
 
 @dataclass
-class Progress:
+class RowsRead:
     """How far a reader has come."""
 
     rows: int = 0
@@ -74,9 +80,9 @@ class Progress:
 
 
 @contextmanager
-def reading(path: Path, title: str) -> Iterator[Progress]:
+def reading(path: Path, title: str) -> Iterator[RowsRead]:
     """Put the path in front of errors of ours, once; make a `DataError` of every other one."""
-    progress = Progress()
+    progress = RowsRead()
     try:
         yield progress
     except KeepersError as error:

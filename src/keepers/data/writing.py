@@ -63,7 +63,7 @@ def write_table(
     """
     path = Path(path)
     title, write = _writer(path)
-    table = _checked(X, feature_names, sample_names, labels, identifier_name, label_name)
+    table = _check_table(X, feature_names, sample_names, labels, identifier_name, label_name)
     with whole_file(path, force=force) as temporary:
         try:
             write(temporary, table, path.name)
@@ -98,7 +98,7 @@ def _writer(path: Path) -> tuple[str, Callable[[Path, WrittenTable, str], None]]
     return file_format.title, file_format.write
 
 
-def _checked(
+def _check_table(
     X: Any,
     feature_names: Any,
     sample_names: Any,

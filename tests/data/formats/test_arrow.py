@@ -114,7 +114,7 @@ def test_columns_that_are_no_numbers_are_named(path, column):
 def test_repeated_names_are_refused(tmp_path):
     content = pa.table([[1.0], [2.0]], names=["a", "a"])
     pq.write_table(content, tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="more than once: 'a'"):
+    with pytest.raises(DataError, match="there are duplicates: 'a'"):
         open_table(tmp_path / "a.parquet")
 
 

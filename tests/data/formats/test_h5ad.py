@@ -108,7 +108,7 @@ def test_repeated_gene_names_are_refused_by_name(tmp_path):
         file["X"] = X[:, :3]
         _frame(file, "obs", CELLS)
         _frame(file, "var", ["p", "q", "p"])
-    with pytest.raises(DataError, match="more than once: 'p'"):
+    with pytest.raises(DataError, match="there are duplicates: 'p'"):
         open_table(tmp_path / "a.h5ad")
 
 

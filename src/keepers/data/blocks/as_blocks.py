@@ -1,7 +1,7 @@
 """From whatever holds a table to blocks of its rows: input types are dispatched in one place."""
 
 import mmap
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -18,7 +18,7 @@ from keepers.data.dask_blocks import DaskBlocks, is_dask
 from keepers.data.in_memory import canonical_sparse, numeric_input
 from keepers.data.opening import open_blocks
 from keepers.data.values import as_values
-from keepers.data.wording import listed
+from keepers.data.wording import duplicates, listed
 from keepers.exceptions import DataError, ParameterError, shortened
 
 LARGE_MAP = 256 * 2**20
@@ -49,7 +49,7 @@ def as_blocks(source: Any) -> BlockTable:
     if is_dask(source):
         return DaskBlocks.of(source)
     if callable(getattr(source, "total", None)) and hasattr(source, "n_features"):
-        return _followed(source)
+        return _check_protocol(source)
     if isinstance(source, (str, Path)):
         return open_blocks(source)
     if isinstance(source, np.memmap):
@@ -77,7 +77,7 @@ def as_blocks(source: Any) -> BlockTable:
     )
 
 
-def _followed(source: Any) -> BlockTable:
+def _check_protocol(source: Any) -> BlockTable:
     """An object of the user's that follows the protocol."""
     lacking = [member for member in _MEMBERS if not hasattr(source, member)]
     if lacking:
@@ -391,7 +391,7 @@ def in_order(block: Any, expected: Labels, origin: str, first: str = "the first 
     if found == expected:
         return block
     if set(found) == set(expected):
-        return _selected(block, expected)
+        return _select_columns(block, expected)
     if len(found) != len(expected):
         return block  # refused for its number of columns
     known = set(expected)
@@ -412,14 +412,13 @@ def _by_place(found: Labels, expected: Labels) -> bool:
 def refuse_repeated(labels: Sequence[Hashable], origin: str) -> None:
     """Raise for labels by which columns cannot be told apart."""
     if len(set(labels)) < len(labels):
-        repeated = [repr(label) for label, count in Counter(labels).items() if count > 1]
         raise DataError(
             f"Column names must differ to be matched between blocks; {origin} has duplicate "
-            f"names: {listed(repeated)}. Rename all but one of each."
+            f"names: {listed(duplicates(labels))}. Rename all but one of each."
         )
 
 
-def _selected(block: Any, labels: Sequence[Hashable]) -> Any:
+def _select_columns(block: Any, labels: Sequence[Hashable]) -> Any:
     if hasattr(block, "column_names"):
         return block.select(labels)
     if hasattr(block, "var_names"):

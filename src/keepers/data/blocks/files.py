@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers._protocols import IndexArray, RowBlock
-from keepers.data.blocks.local import LocalBlocks, even_ranges, shares
+from keepers.data.blocks.local import LocalBlocks, even_ranges, known_sum, shares
 from keepers.data.columns import ColumnPlan, ReadRequest, plan_columns
 from keepers.data.limits import SizeLimit
 from keepers.data.table import LabelledTable
@@ -368,9 +368,9 @@ class FileSequence(LocalBlocks):
         self.is_sparse = first.is_sparse
         self.dtype = np.result_type(*(member.dtype for member in members))
         self._orders = [_order(member, first) for member in members]
-        self._members = [_alike(each, first, self.dtype) for each in members]
-        self.n_samples = _summed([member.n_samples for member in members])
-        self.n_stored = _summed([member.n_stored for member in members])
+        self._members = [_match_kind(each, first, self.dtype) for each in members]
+        self.n_samples = known_sum(member.n_samples for member in members)
+        self.n_stored = known_sum(member.n_stored for member in members)
 
     def blocks(
         self, columns: IndexArray | None = None, *, annotated: bool = False
@@ -402,8 +402,8 @@ class FileSequence(LocalBlocks):
         other = copy.copy(self)
         other._members = list(members)
         other._orders = self._orders[start : start + len(members)]
-        other.n_samples = _summed([member.n_samples for member in members])
-        other.n_stored = _summed([member.n_stored for member in members])
+        other.n_samples = known_sum(member.n_samples for member in members)
+        other.n_stored = known_sum(member.n_stored for member in members)
         return other
 
 
@@ -436,7 +436,7 @@ def _difference(names: NDArray[Any], expected: NDArray[Any]) -> str:
     return f"has {len(names)} and {' and '.join(told)}"
 
 
-def _alike(member: FileBlocks, first: FileBlocks, dtype: np.dtype[Any]) -> FileBlocks:
+def _match_kind(member: FileBlocks, first: FileBlocks, dtype: np.dtype[Any]) -> FileBlocks:
     """A member that gives blocks of the same kind as all the others."""
     if member.is_sparse != first.is_sparse:
         kinds = ["dense", "sparse"]
@@ -446,8 +446,3 @@ def _alike(member: FileBlocks, first: FileBlocks, dtype: np.dtype[Any]) -> FileB
             "of them again."
         )
     return member.in_precision(dtype).sharing_with(first)
-
-
-def _summed(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None

@@ -6,7 +6,7 @@ One product spread over all threads leaves the rest to a single one, and took 1.
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -50,17 +50,17 @@ class LocalBlocks(ABC):
     def total(self, begin: Callable[[], Sum], columns: IndexArray | None = None) -> Sum:
         """Sum over all blocks, with several threads where sums are small."""
         width = self.n_features if columns is None else len(columns)
-        blocks = _well_shaped(self.blocks(columns), width)
+        blocks = _check_shapes(self.blocks(columns), width)
         first = begin()
         n_threads = usable_threads(first.n_bytes)
         if n_threads > 1:
-            return shared_out(blocks, [first, *(begin() for _ in range(n_threads - 1))])
+            return sum_in_threads(blocks, [first, *(begin() for _ in range(n_threads - 1))])
         for block in blocks:
             first.add(block)
         return first
 
 
-def _well_shaped(blocks: Iterator[RowBlock], width: int) -> Iterator[RowBlock]:
+def _check_shapes(blocks: Iterator[RowBlock], width: int) -> Iterator[RowBlock]:
     for block in blocks:
         refuse_misshapen(block, width)
         yield block
@@ -92,7 +92,7 @@ def usable_threads(n_bytes: float) -> int:
     return max(1, min(MOST_THREADS, int(MOST_BYTES / max(n_bytes, 1.0)), blas_threads()))
 
 
-def shared_out(blocks: Iterator[RowBlock], sums: list[Sum]) -> Sum:
+def sum_in_threads(blocks: Iterator[RowBlock], sums: list[Sum]) -> Sum:
     """The total of all blocks; the i-th goes to the sum i modulo their number, whoever is first."""
     turns = _Turns(blocks, len(sums))
     with one_blas_thread():
@@ -171,3 +171,9 @@ def shares(weights: Sequence[int], n_parts: int) -> list[range]:
     part_of = np.minimum((middles * n_parts / max(ends[-1], 1)).astype(np.intp), n_parts - 1)
     starts = np.flatnonzero(np.diff(part_of, prepend=-1)).tolist()
     return [range(start, stop) for start, stop in pairwise([*starts, len(weights)])]
+
+
+def known_sum(numbers: Iterable[float | None]) -> int | None:
+    """The sum, or None if one of the numbers is not known (None, or nan in Dask)."""
+    total = sum(np.nan if number is None else number for number in numbers)
+    return None if np.isnan(total) else int(total)

@@ -17,7 +17,7 @@ from keepers._optional import optional
 from keepers._protocols import IndexArray
 from keepers.data.blocks.files import FileBlocks, Rows
 from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once, shares
-from keepers.data.columns import ColumnPlan, ReadRequest, plan_columns, refuse_text, settled_names
+from keepers.data.columns import ColumnPlan, ReadRequest, plan_columns, refuse_text, unique_names
 from keepers.data.table import WrittenTable
 from keepers.data.values import as_labels, as_names
 from keepers.data.wording import reading
@@ -51,7 +51,7 @@ class ArrowColumns:
     @classmethod
     def of(cls, schema: Any, request: ReadRequest) -> "ArrowColumns":
         """Give the columns of a schema their roles; refuse features that hold no numbers."""
-        names = settled_names(schema.names)
+        names = unique_names(schema.names)
         levels = _index_levels(schema)
         index = levels[0] if len(levels) == 1 else None
         plan = plan_columns(names, request, index=index, levels=levels)

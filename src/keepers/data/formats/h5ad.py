@@ -12,7 +12,7 @@ from keepers._optional import optional
 from keepers._protocols import IndexArray
 from keepers.data.blocks.files import MatrixBlocks
 from keepers.data.blocks.local import BLOCK_BYTES, even_ranges
-from keepers.data.columns import ReadRequest, settled_names
+from keepers.data.columns import ReadRequest, unique_names
 from keepers.data.formats.hdf5 import (
     DatasetBlocks,
     open_hdf5,
@@ -52,7 +52,7 @@ def open_h5ad(path: Path, request: ReadRequest) -> "DatasetBlocks | SparseCellBl
         for name in (request.labels, request.identifier):
             if name is not None:
                 _refuse_absent(obs, name)
-        names = settled_names(list(as_names(_column_of(var, _index_name(var), request), "var")))
+        names = unique_names(list(as_names(_column_of(var, _index_name(var), request), "var")))
         columns = replace(request, labels=None, identifier=None)
         table: DatasetBlocks | SparseCellBlocks
         if _is_stored_sparse(node):

@@ -165,7 +165,7 @@ def plain_block(
     """Cells of a block without quotation marks, and how many lines it has."""
     n_columns, n_lines = len(names), block.count(b"\n")
     mark = delimiter.encode()
-    rows = _without_blank_lines(block)
+    rows = _drop_blank_lines(block)
     # Counted first: a damaged line may have more cells than there is memory to list them.
     if rows.count(mark) != rows.count(b"\n") * (n_columns - 1):
         _refuse_uneven(block, mark, n_columns, line)
@@ -176,11 +176,11 @@ def plain_block(
         _refuse_uneven(block, mark, n_columns, line)
     texts: dict[int | None, list[str]] = {}
     if len(plan.features) < n_columns:
-        cells = _without_texts(rows, cells, breaks.reshape(-1, n_columns), plan, texts)
+        cells = _blank_texts(rows, cells, breaks.reshape(-1, n_columns), plan, texts)
     return CellBlock(cells, len(row_ends), texts), n_lines
 
 
-def _without_blank_lines(block: bytes) -> bytes:
+def _drop_blank_lines(block: bytes) -> bytes:
     if block.startswith((b"\n", b"\r\n")) or b"\n\n" in block or b"\n\r\n" in block:
         rows = (row for row in block.split(b"\n") if row.strip(b"\r"))
         return b"".join(row + b"\n" for row in rows)
@@ -195,7 +195,7 @@ def _refuse_uneven(block: bytes, mark: bytes, n_columns: int, line: int) -> None
             refuse_ragged(line + at, n_cells, n_columns)
 
 
-def _without_texts(
+def _blank_texts(
     block: bytes, cells: bytes, breaks: Any, plan: ColumnPlan, texts: dict[int | None, list[str]]
 ) -> bytes:
     """Move label and identifier cells to ``texts``; put zeros where no feature stands."""

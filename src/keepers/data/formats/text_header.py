@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import IO
 
-from keepers.data.columns import numbered_names, settled_names
+from keepers.data.columns import numbered_names, unique_names
 from keepers.data.formats.text_cells import decode, is_number, is_value, read_line, read_records
 from keepers.exceptions import DataError, shortened
 
@@ -83,7 +83,7 @@ def _read_start(stream: IO[bytes], delimiters: tuple[str, ...], header: bool | N
     # R's write.table leaves the row names without a column name; pandas and write.csv write "".
     unnamed = _has_one_more(second, first)
     index = 0 if unnamed or not first[0].strip() else None
-    names = settled_names(["", *first] if unnamed else first)
+    names = unique_names(["", *first] if unnamed else first)
     return TextStart(names, delimiter, index, pending, n_above + n_lines + 1, doubt)
 
 
