@@ -88,3 +88,23 @@ def test_integers_that_float64_cannot_hold_are_refused(path):
         open_table(path)
     with pytest.raises(DataError, match=r"2\*\*53"):
         _stacked(open_blocks(path))
+
+
+@pytest.mark.parametrize("layout", [{}, {"chunks": (8, 16)}])
+def test_values_that_look_like_a_damaged_store_of_text_are_values(path, layout):
+    values = np.zeros((20, 16), dtype=np.uint8)
+    values[3, :8] = np.frombuffer(b"GCOL\x01\0\0\0", dtype=np.uint8)
+    values[3, 8] = 200  # a length, with nothing but zeros behind it
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", data=values, **layout)
+        file["kinds"] = [f"kind{i % 3}" for i in range(20)]
+    table = open_table(path, labels="kinds")
+    np.testing.assert_array_equal(table.X, values)
+    assert list(table.labels[:3]) == ["kind0", "kind1", "kind2"]
+
+
+def test_labels_of_another_length_are_refused(path):
+    with h5py.File(path, "w") as file:
+        file["X"], file["y"] = X, np.arange(25)
+    with pytest.raises(DataError, match=r"labels must have one entry each \(20\)"):
+        open_table(path)

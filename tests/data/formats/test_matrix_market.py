@@ -81,8 +81,8 @@ def test_odd_spacing_and_repeated_entries(tmp_path):
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("2 2 2\n1 1 1\n", "Truncated file"),
-        ("2 2 1\n1 1 1\n2 2 2\n", "Too many lines"),
+        ("2 2 2\n1 1 1\n", "must hold 2 lines of numbers; there are 1"),
+        ("2 2 1\n1 1 1\n2 2 2\n", "must hold 1 lines of numbers; there are 2"),
         (
             "2 2 1\n1.5 1 1\n",
             "a row, a column and a number and nothing else; line 3 reads '1.5 1 1'",
@@ -176,3 +176,25 @@ def test_numbers_may_have_a_plus_sign(tmp_path, field):
     path = tmp_path / "a.mtx"
     path.write_text(f"%%MatrixMarket matrix array {field} general\n2 2\n+1\n -2\n\t+3\n+4\n")
     np.testing.assert_array_equal(open_table(path).X, [[1, 3], [-2, 4]])
+
+
+@pytest.mark.parametrize(
+    ("layout", "told"),
+    [
+        ("array real general\n0 5\n", "needs rows and columns; this one is 0 x 5"),
+        ("array real general\n5 0\n", "needs rows and columns; this one is 5 x 0"),
+        ("coordinate real general\n0 0 0\n", "needs rows and columns; this one is 0 x 0"),
+        ("array real general\n2 1\n1\n", "must hold 2 lines of numbers; there are 1"),
+        ("array real general\n2 1\n1\n2\n3\n", "must hold 2 lines of numbers; there are 3"),
+        ("array real symmetric\n2 2\n1\n2\n", "must hold 3 lines of numbers; there are 2"),
+        ("array real symmetric\n2 2\n1\n2\n3\n4\n", "must hold 3 lines.*there are 4"),
+        ("array real symmetric\n3 2\n1\n2\n3\n4\n5\n6\n", "square"),
+        ("array real skew-symmetric\n3 3\n1\n2\n", "must hold 3 lines of numbers; there are 2"),
+        ("array real skew-symmetric\n3 3\n1\n2\n3\n4\n", "must hold 3 lines.*there are 4"),
+        ("array real skew-symmetric\n1 1\n5\n", "must hold 0 lines of numbers; there are 1"),
+    ],
+)
+def test_as_many_values_as_the_sizes_say(tmp_path, layout, told):
+    (tmp_path / "a.mtx").write_text("%%MatrixMarket matrix " + layout)
+    with pytest.raises(DataError, match=told):
+        open_table(tmp_path / "a.mtx")

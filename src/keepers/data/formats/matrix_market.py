@@ -50,6 +50,8 @@ def read_mtx(path: Path, request: ReadRequest) -> LabelledTable:
             )
         if symmetry != "general" and n_rows != n_columns:
             raise DataError(f"A {symmetry} matrix is square; this one is {n_rows} x {n_columns}.")
+        if 0 in (n_rows, n_columns):  # where SciPy divides by zero
+            raise DataError(f"A table needs rows and columns; this one is {n_rows} x {n_columns}.")
         what, line = _LINES[layout, field]
         refuse_columns(n_columns, "the file")
         if layout == "coordinate":
@@ -59,7 +61,10 @@ def read_mtx(path: Path, request: ReadRequest) -> LabelledTable:
             request.limit.refuse_shape((n_rows, n_columns), 8, "The matrix")
         if not is_compressed(path) and layout == "coordinate":  # a line takes at least 4 bytes
             refuse_declared(4 * n_entries, path.stat().st_size + 1, "the file")
-        body = _checked_lines(stream, what, line, n_before=head.count(b"\n"))
+        n_lines = n_entries
+        if layout == "array" and symmetry != "general":  # one triangle, with the diagonal or not
+            n_lines = n_rows * (n_rows + (-1 if symmetry == "skew-symmetric" else 1)) // 2
+        body = _checked_lines(stream, what, line, n_lines, n_before=head.count(b"\n"))
         X = scipy.io.mmread(_Pieces(chain([head], body)))
     return to_table(Matrix(X), request, path.name.split(".")[0])
 
@@ -80,15 +85,23 @@ def _read_head(stream: IO[bytes]) -> bytes:
     raise DataError("There is no line of sizes; the file is truncated.")
 
 
-def _checked_lines(stream: IO[bytes], what: str, line: bytes, n_before: int) -> Iterator[bytes]:
-    """The body in blocks of lines, each of which is empty or holds ``what``."""
+def _checked_lines(
+    stream: IO[bytes], what: str, line: bytes, expected: int, n_before: int
+) -> Iterator[bytes]:
+    """The body in blocks of lines, each of which is empty or holds ``what``.
+
+    SciPy takes values that are missing from a symmetric array for zeros, so lines are counted.
+    """
+    found = 0
     plain = re.compile(rb"(?:%b\n)*+" % line)
     spaced = re.compile(rb"(?:[ \t]*+(?:%b)?+[ \t\r]*+\n)*+" % line)
     while block := stream.read(_BLOCK_BYTES):
         block += stream.readline(_LONGEST_LINE)
         if not block.endswith(b"\n"):
             block += b"\n"
-        if not plain.fullmatch(block):
+        if plain.fullmatch(block):
+            found += block.count(b"\n")
+        else:
             block = _PLUS.sub(b"", block)  # SciPy reads no +1
             good = spaced.match(block).end()  # type: ignore[union-attr]
             if good < len(block):
@@ -97,8 +110,11 @@ def _checked_lines(stream: IO[bytes], what: str, line: bytes, n_before: int) -> 
                 raise DataError(
                     f"A line must hold {what} and nothing else; line {at} reads {shortened(wrong)}."
                 )
+            found += sum(bool(line.strip()) for line in block.splitlines())
         n_before += block.count(b"\n")
         yield block
+    if found != expected:
+        raise DataError(f"The body must hold {expected} lines of numbers; there are {found}.")
 
 
 class _Pieces:
