@@ -250,7 +250,10 @@ class ParquetBlocks(ColumnBlocks):
 
     def _batches(self, positions: Sequence[int]) -> Iterator[Any]:
         stored, n_columns = self._layout.stored, len(positions)
-        with _open_parquet_file(self.path, _buffer_bytes(self._largest_group, n_columns)) as file:
+        buffer_bytes = _buffer_bytes(self._largest_group, n_columns)
+        if self._whole and buffer_bytes < _LARGEST_BUFFER:
+            buffer_bytes = 0  # many small buffers take more time than they save memory
+        with _open_parquet_file(self.path, buffer_bytes) as file:
             if len(self._group_sizes) != file.num_row_groups:
                 raise DataError("It was changed since it was opened. Open it again.")
             yield from file.iter_batches(
