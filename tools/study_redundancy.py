@@ -16,7 +16,7 @@ import pandas as pd
 from study_without_labels import load
 
 from keepers import SPCAFS
-from keepers.data.writing import whole_file
+from keepers.data.replacing import whole_file
 from keepers.exceptions import KeepersWarning
 from keepers.studies.worker import judge_columns
 

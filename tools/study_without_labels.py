@@ -21,7 +21,7 @@ from sklearn.datasets import load_digits
 
 from keepers import MCFS, SPCAFS, LaplacianScore, VarianceScore, select_settings
 from keepers.data import open_table
-from keepers.data.writing import whole_file
+from keepers.data.replacing import whole_file
 from keepers.exceptions import KeepersWarning
 from keepers.studies.worker import judge_columns
 from keepers.tuning import find_structure

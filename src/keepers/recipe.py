@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from keepers._protocols import IndexArray
+from keepers.data.replacing import whole_file
 from keepers.data.wording import first_line, listed
-from keepers.data.writing import whole_file
 from keepers.exceptions import DataError, shortened
 
 if TYPE_CHECKING:

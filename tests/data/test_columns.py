@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from keepers.data.columns import Matrix, ReadRequest, plan_columns, to_table, unique_names
+from keepers.data.table import Matrix, ReadRequest, plan_columns, to_table, unique_names
 from keepers.exceptions import DataError
 
 NAMES = ["who", "a", "kind", "b"]

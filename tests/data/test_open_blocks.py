@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from keepers.data.opening import open_blocks
+from keepers.data.table_files import open_blocks
 from keepers.exceptions import DataError, MissingDependencyError, ParameterError
 
 X = np.arange(24.0).reshape(8, 3)

@@ -45,7 +45,7 @@ def apply(
     Example: keepers apply recipe.json new-samples.csv --id sample --out kept.csv
     """
     # Imported here, so that help and completion need not wait for NumPy.
-    from keepers.data.writing import check_writable, write_columns
+    from keepers.data.table_files import check_writable, write_columns
     from keepers.recipe import Recipe
 
     check_writable(out, force=force)

@@ -16,7 +16,7 @@ from keepers.data.blocks.as_blocks import ArrayBlocks
 from keepers.data.blocks.local import LocalBlocks
 from keepers.data.dask_blocks import DaskBlocks
 from keepers.data.dask_cluster import dask_client
-from keepers.data.opening import open_blocks, open_table
+from keepers.data.table_files import open_blocks, open_table
 from keepers.exceptions import ParameterError
 from keepers.selection import Selection, describe_fit
 

@@ -126,7 +126,7 @@ def select(
     # Imported here, so that help and completion need not wait for scikit-learn.
     from keepers.cli.fit import keep_and_never, make_selector, read_settings
     from keepers.cli.output import print_selection
-    from keepers.data.writing import check_writable, write_columns
+    from keepers.data.table_files import check_writable, write_columns
 
     refuse_existing([report, save], force)
     refuse_existing([checkpoint], force=True)  # one that exists is resumed

@@ -11,10 +11,9 @@ from keepers.data.catalogue import (
     names,
     present,
 )
-from keepers.data.opening import load_catalogued, open_blocks, open_table
 from keepers.data.scaling import SCALINGS, scale_samples
 from keepers.data.table import LabelledTable
-from keepers.data.writing import write_table
+from keepers.data.table_files import load_catalogued, open_blocks, open_table, write_table
 
 __all__ = [
     "SCALINGS",

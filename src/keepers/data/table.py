@@ -1,15 +1,16 @@
-"""One type for every table that is read, and one for every table that is written."""
+"""Tables that are read and written, and the roles of columns: features, labels, sample names."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from keepers.data.limits import SizeLimit
-from keepers.data.wording import duplicates, listed
+from keepers.data.limits import SizeLimit, refuse_columns
+from keepers.data.values import as_floats, as_labels, as_matrix, as_names
+from keepers.data.wording import closest, duplicates, listed
 from keepers.exceptions import DataError, shortened
 
 Names = NDArray[np.object_]
@@ -120,3 +121,170 @@ def row_entries(X: Any, at: int) -> Iterator[tuple[int, float]]:
     """Column and value of the entries of a CSR row."""
     entries = slice(X.indptr[at], X.indptr[at + 1])
     return zip(X.indices[entries].tolist(), X.data[entries].tolist(), strict=True)
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """Roles of columns (or of the arrays of an archive), and the limit on size."""
+
+    labels: str | None = None
+    identifier: str | None = None
+    drop: tuple[str, ...] = ()
+    limit: SizeLimit = field(default_factory=lambda: SizeLimit.of(None))
+    dataset: str | None = None
+    """Which array of an HDF5 file holds the values."""
+    header: bool | None = None
+    """Whether the first line of a text table holds names; None: told by what it holds."""
+    whole: bool = False
+    """Whether all rows will be collected: what has no rows to seek may then be one block."""
+
+
+_ROWS_AT_A_TIME = 64
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """Positions of the columns by role; what stands nowhere is dropped."""
+
+    features: list[int]
+    labels: int | None
+    identifier: int | None
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """What a reader of numeric matrices found, before roles are given to its columns."""
+
+    X: Any
+    feature_names: Any = None
+    sample_names: Any = None
+    labels: Any = None
+
+
+def numbered_names(count: int) -> list[str]:
+    """x0, x1, ... for columns that have no names."""
+    return [f"x{position}" for position in range(count)]
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Column names as they will be used: empty ones numbered from 1, repeated ones refused."""
+    refuse_columns(len(names), "its header")
+    used = [str(name).strip() or f"column {at}" for at, name in enumerate(names, 1)]
+    if len(set(used)) < len(used):
+        raise DataError(
+            f"Column names must differ; there are duplicates: {listed(duplicates(used))}. Rename "
+            "all but one of each in the file."
+        )
+    return used
+
+
+def plan_columns(
+    names: Sequence[str],
+    request: ReadRequest,
+    *,
+    index: int | None = None,
+    levels: Sequence[int] = (),
+) -> ColumnPlan:
+    """Give every column its role; refuse names that are not there or have two roles.
+
+    ``index`` is a column that the writer of the file marked as row names: it names the samples
+    unless the request says otherwise. ``levels`` are columns that name rows only together; like
+    ``index``, they are no features.
+    """
+    position = {name: at for at, name in enumerate(names)}
+    asked = [request.labels, request.identifier, *request.drop]
+    absent = [name for name in asked if name is not None and name not in position]
+    if absent:
+        raise DataError(
+            f"There is no column {shortened(absent[0])}.{closest(absent[0], position)} The columns "
+            f"are {listed([repr(name) for name in names])}."
+        )
+    identifier = request.identifier
+    if identifier is None and index is not None:
+        free = names[index] not in (request.labels, *request.drop)
+        identifier = names[index] if free else None
+    taken = [name for name in (request.labels, identifier) if name is not None]
+    if len(set(taken)) < len(taken) or set(taken) & set(request.drop):
+        raise DataError(
+            f"A column has one role; labels={shortened(request.labels)}, identifier="
+            f"{shortened(request.identifier)} and drop={shortened(list(request.drop))} name one "
+            "twice."
+        )
+    marked = [*levels] if index is None else [index, *levels]
+    set_aside = {*taken, *request.drop, *(names[at] for at in marked)}
+    features = [at for at, name in enumerate(names) if name not in set_aside]
+    if not features:
+        raise DataError(
+            f"At least one feature column must remain; all {len(names)} columns are labels, "
+            "identifier or dropped. Name fewer of them."
+        )
+    return ColumnPlan(
+        features,
+        None if request.labels is None else position[request.labels],
+        None if identifier is None else position[identifier],
+    )
+
+
+def refuse_text(names: Sequence[str]) -> None:
+    """Raise for columns that were to be features but hold something else than numbers."""
+    if names:
+        raise DataError(
+            "Feature columns must hold numbers; these do not: "
+            f"{listed([repr(name) for name in names])}. Say what they are: the classes "
+            "(labels=, --labels), the sample names (identifier=, --id), or columns to leave out "
+            "(drop=, --drop)."
+        )
+
+
+def to_table(matrix: Matrix, request: ReadRequest, name: str) -> LabelledTable:
+    """Turn a numeric matrix into a table; a column of it may be named as labels or dropped."""
+    X = as_matrix(matrix.X, name)
+    n_columns = X.shape[1]
+    names = (
+        numbered_names(n_columns)
+        if matrix.feature_names is None
+        else unique_names(list(as_names(matrix.feature_names, "feature names")))
+    )
+    sample_names, labels = matrix.sample_names, matrix.labels
+    # A role that the file itself fills (an array named y, say) is no column.
+    open_roles = ReadRequest(
+        labels=request.labels if labels is None else None,
+        identifier=request.identifier if sample_names is None else None,
+        drop=request.drop,
+        limit=request.limit,
+    )
+    if (open_roles.labels, open_roles.identifier, open_roles.drop) != (None, None, ()):
+        plan = plan_columns(names, open_roles)
+        labels = _column(X, plan.labels) if plan.labels is not None else labels
+        if plan.identifier is not None:
+            sample_names = as_labels(_column(X, plan.identifier), "identifier")
+        X, names = X[:, plan.features], [names[at] for at in plan.features]
+    return LabelledTable(
+        as_floats(X, name, names),
+        np.array(names, dtype=object),
+        None if sample_names is None else as_names(sample_names, "sample names"),
+        None if labels is None else as_labels(labels, request.labels or "labels"),
+        name,
+    )
+
+
+def refuse_empty_columns(table: LabelledTable) -> None:
+    """Raise for feature columns without a single value; gaps between values may stay."""
+    if table.is_sparse:
+        return
+    empty = np.flatnonzero(np.isnan(table.X[0]))
+    for start in range(1, table.n_samples, _ROWS_AT_A_TIME):
+        if not len(empty):
+            return
+        empty = empty[np.isnan(table.X[start : start + _ROWS_AT_A_TIME, empty]).all(axis=0)]
+    if len(empty):
+        names = [repr(str(name)) for name in table.feature_names[empty]]
+        raise DataError(
+            f"Feature columns must hold at least one value; these hold none: {listed(names)}. "
+            "Leave them out (drop=, --drop)."
+        )
+
+
+def _column(X: Any, position: int) -> Any:
+    column = X[:, [position]]
+    return column.toarray().ravel() if sp.issparse(X) else column.ravel()

@@ -1,13 +1,10 @@
-"""Pieces of error messages, and errors that name the file that was read."""
+"""Pieces of error messages that several readers share."""
 
 import difflib
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Hashable, Iterable, Sequence
 
-from keepers.exceptions import DataError, KeepersError, shortened
+from keepers.exceptions import shortened
 
 _SHOWN = 5
 _LONGEST_ITEM = 120
@@ -66,35 +63,3 @@ def unknown_suffix(name: str, known: Iterable[str]) -> str:
         f"A file's format is told by its suffix, one of {', '.join(known)}; got "
         f"{shortened(name)}. Rename or convert it."
     )
-
-
-@dataclass
-class RowsRead:
-    """How far a reader has come."""
-
-    rows: int = 0
-
-    def __str__(self) -> str:
-        """A piece of a message: nothing before the first row."""
-        return f", after row {self.rows}" if self.rows else ""
-
-
-@contextmanager
-def reading(path: Path, title: str) -> Iterator[RowsRead]:
-    """Put the path in front of errors of ours, once; make a `DataError` of every other one."""
-    progress = RowsRead()
-    try:
-        yield progress
-    except KeepersError as error:
-        if str(error).startswith(str(path)):  # a reader inside this one has named it
-            raise
-        raise type(error)(f"{path}{progress}: {error}") from error
-    except MemoryError as error:
-        raise DataError(
-            f"{path} does not fit in memory. Read a part of the table, or use a larger machine."
-        ) from error
-    except Exception as error:
-        raise DataError(
-            f"{path} is not a readable {title} file{progress}: {first_line(error)}. Check that it "
-            "is complete and that its suffix tells its format, or write it again."
-        ) from error

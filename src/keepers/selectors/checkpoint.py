@@ -10,7 +10,7 @@ from typing import IO, Any
 import numpy as np
 
 from keepers.data.formats.numpy_files import read_header
-from keepers.data.writing import whole_file
+from keepers.data.replacing import whole_file
 from keepers.exceptions import ParameterError, shortened
 from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.sketch import TableSketch

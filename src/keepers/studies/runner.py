@@ -14,8 +14,8 @@ import joblib
 import numpy as np
 
 from keepers._packages import package_versions
-from keepers.data.opening import open_table
 from keepers.data.scaling import scale_samples
+from keepers.data.table_files import open_table
 from keepers.exceptions import DataError
 from keepers.studies.plan import (
     NOT_RUN,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keepers.data.blocks.files import FileSequence
-from keepers.data.opening import files_below, in_natural_order, open_blocks
+from keepers.data.table_files import files_below, in_natural_order, open_blocks
 from keepers.exceptions import DataError
 
 pa = pytest.importorskip("pyarrow")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from keepers.data import open_table
-from keepers.data.opening import open_blocks
+from keepers.data.table_files import open_blocks
 from keepers.exceptions import DataError
 
 pa = pytest.importorskip("pyarrow")

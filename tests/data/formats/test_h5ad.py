@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from keepers.data import open_table, write_table
-from keepers.data.opening import open_blocks
+from keepers.data.table_files import open_blocks
 from keepers.exceptions import DataError
 
 h5py = pytest.importorskip("h5py")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keepers.data import open_table
-from keepers.data.opening import open_blocks
+from keepers.data.table_files import open_blocks
 from keepers.exceptions import DataError, ParameterError
 
 h5py = pytest.importorskip("h5py")

@@ -7,7 +7,7 @@ import pytest
 
 from keepers.data import open_table
 from keepers.data.formats import numpy_files
-from keepers.data.opening import open_blocks
+from keepers.data.table_files import open_blocks
 from keepers.exceptions import DataError
 
 X = np.random.default_rng(0).normal(size=(100, 6))

@@ -7,7 +7,7 @@ import pytest
 
 from keepers.data import open_blocks, open_table
 from keepers.data.formats.registry import FORMATS, format_of
-from keepers.data.writing import check_writable
+from keepers.data.table_files import check_writable
 from keepers.exceptions import DataError, KeepersError, ParameterError
 
 SUFFIXES = [(known, suffix) for known in FORMATS for suffix in known.suffixes]

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from keepers.data import open_table
-from keepers.data.formats import text, text_cells, text_header
-from keepers.data.opening import open_blocks
+from keepers.data.formats import text, text_cells
+from keepers.data.table_files import open_blocks
 from keepers.exceptions import DataError, DataWarning
 
 pa = pytest.importorskip("pyarrow")
@@ -459,7 +459,7 @@ def test_a_line_that_expands_beyond_any_table_is_not_awaited(tmp_path, read, suf
 @BOTH_WAYS
 def test_a_header_of_too_many_columns_is_refused_before_it_is_split(tmp_path, read, monkeypatch):
     monkeypatch.setattr("keepers.data.limits.MOST_COLUMNS", 1000)
-    monkeypatch.setattr(text_header, "read_records", None)
+    monkeypatch.setattr(text, "read_records", None)
     path = _written(tmp_path, gzip.compress(b"a," * 2**17), "a.csv.gz")
     with pytest.raises(DataError, match="At most 1000 columns are read"):
         read(path)

@@ -11,7 +11,7 @@ import pytest
 
 from keepers.data import open_table
 from keepers.data.formats import text
-from keepers.data.opening import open_blocks
+from keepers.data.table_files import open_blocks
 from keepers.exceptions import DataError
 
 pytest.importorskip("pyarrow")

@@ -16,7 +16,7 @@ from keepers._protocols import BlockTable, IndexArray, RowBlock, Sum
 from keepers.data.blocks.local import LocalBlocks, refuse_misshapen, rows_at_once
 from keepers.data.dask_blocks import DaskBlocks
 from keepers.data.in_memory import canonical_sparse, is_dask, numeric_input
-from keepers.data.opening import open_blocks
+from keepers.data.table_files import open_blocks
 from keepers.data.values import as_values
 from keepers.data.wording import duplicates, listed
 from keepers.exceptions import DataError, ParameterError, shortened

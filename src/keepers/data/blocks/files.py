@@ -3,6 +3,8 @@
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -12,12 +14,11 @@ from numpy.typing import NDArray
 
 from keepers._protocols import IndexArray, RowBlock
 from keepers.data.blocks.local import LocalBlocks, even_ranges, known_sum, shares
-from keepers.data.columns import ColumnPlan, ReadRequest, plan_columns
 from keepers.data.limits import SizeLimit
-from keepers.data.table import LabelledTable
+from keepers.data.table import ColumnPlan, LabelledTable, ReadRequest, plan_columns
 from keepers.data.values import as_labels, as_names, as_values
-from keepers.data.wording import listed, reading
-from keepers.exceptions import DataError, shortened
+from keepers.data.wording import first_line, listed
+from keepers.exceptions import DataError, KeepersError, shortened
 
 _FIRST_ROWS = 64
 _GROWTH = 1.2  # a larger factor would touch memory that the last rows never fill
@@ -446,3 +447,35 @@ def _match_kind(member: FileBlocks, first: FileBlocks, dtype: np.dtype[Any]) -> 
             "of them again."
         )
     return member.in_precision(dtype).sharing_with(first)
+
+
+@dataclass
+class RowsRead:
+    """How far a reader has come."""
+
+    rows: int = 0
+
+    def __str__(self) -> str:
+        """A piece of a message: nothing before the first row."""
+        return f", after row {self.rows}" if self.rows else ""
+
+
+@contextmanager
+def reading(path: Path, title: str) -> Iterator[RowsRead]:
+    """Put the path in front of errors of ours, once; make a `DataError` of every other one."""
+    progress = RowsRead()
+    try:
+        yield progress
+    except KeepersError as error:
+        if str(error).startswith(str(path)):  # a reader inside this one has named it
+            raise
+        raise type(error)(f"{path}{progress}: {error}") from error
+    except MemoryError as error:
+        raise DataError(
+            f"{path} does not fit in memory. Read a part of the table, or use a larger machine."
+        ) from error
+    except Exception as error:
+        raise DataError(
+            f"{path} is not a readable {title} file{progress}: {first_line(error)}. Check that it "
+            "is complete and that its suffix tells its format, or write it again."
+        ) from error

@@ -15,12 +15,17 @@ from numpy.typing import NDArray
 
 from keepers._packages import optional
 from keepers._protocols import IndexArray
-from keepers.data.blocks.files import FileBlocks, Rows
+from keepers.data.blocks.files import FileBlocks, Rows, reading
 from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once, shares
-from keepers.data.columns import ColumnPlan, ReadRequest, plan_columns, refuse_text, unique_names
-from keepers.data.table import WrittenTable
+from keepers.data.table import (
+    ColumnPlan,
+    ReadRequest,
+    WrittenTable,
+    plan_columns,
+    refuse_text,
+    unique_names,
+)
 from keepers.data.values import as_labels, as_names
-from keepers.data.wording import reading
 from keepers.exceptions import DataError, shortened
 
 Order = Literal["C", "F"]

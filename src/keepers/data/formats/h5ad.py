@@ -10,9 +10,8 @@ import numpy as np
 
 from keepers._packages import optional
 from keepers._protocols import IndexArray
-from keepers.data.blocks.files import MatrixBlocks
+from keepers.data.blocks.files import MatrixBlocks, reading
 from keepers.data.blocks.local import BLOCK_BYTES, even_ranges
-from keepers.data.columns import ReadRequest, unique_names
 from keepers.data.formats.hdf5 import (
     DatasetBlocks,
     open_hdf5,
@@ -24,9 +23,9 @@ from keepers.data.formats.hdf5 import (
 )
 from keepers.data.formats.stored_sparse import build_compressed
 from keepers.data.limits import refuse_columns
-from keepers.data.table import WrittenTable
+from keepers.data.table import ReadRequest, WrittenTable, unique_names
 from keepers.data.values import as_names
-from keepers.data.wording import closest, listed, reading
+from keepers.data.wording import closest, listed
 from keepers.exceptions import DataError, ParameterError, shortened
 
 _TITLE = "AnnData"

@@ -18,11 +18,11 @@ import numpy as np
 
 from keepers._packages import optional
 from keepers._protocols import IndexArray
-from keepers.data.blocks.files import MatrixBlocks
+from keepers.data.blocks.files import MatrixBlocks, reading
 from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once
-from keepers.data.columns import ReadRequest, numbered_names
 from keepers.data.limits import DEFLATE_RATIO, SizeLimit, refuse_declared
-from keepers.data.wording import closest, listed, reading
+from keepers.data.table import ReadRequest, numbered_names
+from keepers.data.wording import closest, listed
 from keepers.exceptions import DataError, shortened
 
 _TITLE = "HDF5"

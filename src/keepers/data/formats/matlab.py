@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from keepers.data.columns import Matrix, ReadRequest, to_table
 from keepers.data.formats.hdf5 import HDF5_MAGIC, open_hdf5, own_member, read_dataset
 from keepers.data.formats.stored_sparse import build_compressed
 from keepers.data.limits import SizeLimit, refuse_declared
-from keepers.data.table import LabelledTable
+from keepers.data.table import LabelledTable, Matrix, ReadRequest, to_table
 from keepers.data.wording import listed
 from keepers.exceptions import DataError, shortened
 

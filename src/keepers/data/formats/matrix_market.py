@@ -13,10 +13,16 @@ from typing import IO
 
 import scipy.io
 
-from keepers.data.columns import Matrix, ReadRequest, to_table
 from keepers.data.formats.compression import is_compressed, open_compressing, open_expanded
 from keepers.data.limits import refuse_columns, refuse_declared, refuse_hollow
-from keepers.data.table import LabelledTable, WrittenTable, row_entries
+from keepers.data.table import (
+    LabelledTable,
+    Matrix,
+    ReadRequest,
+    WrittenTable,
+    row_entries,
+    to_table,
+)
 from keepers.exceptions import DataError, shortened
 
 _LONGEST_LINE = 2**16

@@ -11,10 +11,16 @@ import numpy as np
 from keepers._protocols import IndexArray
 from keepers.data.blocks.files import MatrixBlocks
 from keepers.data.blocks.local import rows_at_once
-from keepers.data.columns import Matrix, ReadRequest, numbered_names, to_table
 from keepers.data.formats.stored_sparse import STORED_PARTS, build_stored
 from keepers.data.limits import refuse_columns, refuse_declared
-from keepers.data.table import LabelledTable, WrittenTable
+from keepers.data.table import (
+    LabelledTable,
+    Matrix,
+    ReadRequest,
+    WrittenTable,
+    numbered_names,
+    to_table,
+)
 from keepers.data.wording import closest, listed
 from keepers.exceptions import DataError, shortened
 

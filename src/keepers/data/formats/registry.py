@@ -7,7 +7,7 @@ A new format is one module here and one line in `FORMATS`. The module provides
   the file holds a bare matrix) and implements ``_read(columns, annotated) -> Iterator[Rows]``;
   `open_table` collects the same blocks, ``annotated``, into a `LabelledTable`.
 - or, if it cannot, ``read_x(path, request) -> LabelledTable``, which usually ends with
-  `keepers.data.columns.to_table`. `open_blocks` then says that the format is read whole only.
+  `keepers.data.table.to_table`. `open_blocks` then says that the format is read whole only.
 - and ``write_x(path, table, name)`` if it is written.
 
 Any exception of a library may pass: it becomes a `DataError` that names the file.
@@ -17,8 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from keepers.data.blocks.files import FileBlocks, collect
-from keepers.data.columns import ReadRequest, refuse_empty_columns
+from keepers.data.blocks.files import FileBlocks, collect, reading
 from keepers.data.formats.arrow import open_arrow, open_parquet, write_feather, write_parquet
 from keepers.data.formats.compression import with_compressions
 from keepers.data.formats.h5ad import open_h5ad, write_h5ad
@@ -28,8 +27,8 @@ from keepers.data.formats.matrix_market import read_mtx, write_mtx
 from keepers.data.formats.numpy_files import open_numpy, read_npz, write_npy, write_npz
 from keepers.data.formats.svmlight import read_svmlight, write_svmlight
 from keepers.data.formats.text import open_csv, open_tsv, write_csv, write_tsv
-from keepers.data.table import LabelledTable, WrittenTable
-from keepers.data.wording import reading, unknown_suffix
+from keepers.data.table import LabelledTable, ReadRequest, WrittenTable, refuse_empty_columns
+from keepers.data.wording import unknown_suffix
 from keepers.exceptions import DataError, ParameterError
 
 _HDF5 = "HDF5"

@@ -8,11 +8,17 @@ from typing import IO
 import numpy as np
 import scipy.sparse as sp
 
-from keepers.data.columns import Matrix, ReadRequest, to_table
 from keepers.data.formats.compression import open_compressing, open_expanded
 from keepers.data.formats.text_cells import LONGEST_LINE, is_rounded_integer, refuse_long_line
 from keepers.data.limits import refuse_columns
-from keepers.data.table import LabelledTable, WrittenTable, row_entries
+from keepers.data.table import (
+    LabelledTable,
+    Matrix,
+    ReadRequest,
+    WrittenTable,
+    row_entries,
+    to_table,
+)
 from keepers.data.values import refuse_rounded_integers
 from keepers.exceptions import DataError, ParameterError
 

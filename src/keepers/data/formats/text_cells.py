@@ -20,8 +20,8 @@ import numpy as np
 
 from keepers._packages import optional
 from keepers._protocols import FloatArray
-from keepers.data.columns import ColumnPlan, refuse_text
 from keepers.data.limits import LARGEST_EXACT_INTEGER, MOST_COLUMNS, refuse_columns
+from keepers.data.table import ColumnPlan, refuse_text
 from keepers.data.values import refuse_rounded_integers
 from keepers.data.wording import readable_size
 from keepers.exceptions import DataError, shortened

@@ -137,7 +137,7 @@ def test_memory_that_runs_out_is_an_error_of_ours(people, monkeypatch):
     def out_of_memory(*_):
         raise MemoryError
 
-    monkeypatch.setattr("keepers.data.formats.text_header._read_start", out_of_memory)
+    monkeypatch.setattr("keepers.data.formats.text._read_start", out_of_memory)
     with pytest.raises(DataError, match="does not fit in memory"):
         open_table(people)
 
