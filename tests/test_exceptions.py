@@ -6,22 +6,22 @@ import pytest
 import scipy.sparse as sp
 
 from keepers import SPCAFS
-from keepers.exceptions import DataError, KeepersError, ParameterError, shortened
+from keepers.exceptions import DataError, KeepersError, ParameterError, shorten
 
 SHORT = [None, 0, -1.5, True, "a", "it's", b"a", [], (), {}, [1, 2], (1,), (1, 2), {"a": 1}, {1}]
 
 
 @pytest.mark.parametrize("value", SHORT, ids=repr)
 def test_a_short_value_is_quoted_as_python_does(value):
-    assert shortened(value) == repr(value)
+    assert shorten(value) == repr(value)
 
 
 def test_a_long_string_is_cut_and_its_length_stated():
-    text = shortened("x" * 30_000_000)
+    text = shorten("x" * 30_000_000)
     assert len(text) < 200
     assert text.startswith("'xxx")
     assert text.endswith("...' (30000000 characters)")
-    assert shortened(b"x" * 1000).endswith("(1000 bytes)")
+    assert shorten(b"x" * 1000).endswith("(1000 bytes)")
 
 
 @pytest.mark.parametrize(
@@ -34,16 +34,16 @@ def test_a_long_string_is_cut_and_its_length_stated():
     ],
 )
 def test_a_table_is_quoted_as_its_type_and_shape(value, told):
-    assert shortened(value) == told
+    assert shorten(value) == told
 
 
 def test_a_long_or_deep_collection_is_cut_and_its_length_stated():
-    assert shortened(list(range(1000))) == "[0, 1, 2, 3, 4, ...] (1000 items)"
-    assert shortened(dict.fromkeys(range(9))).endswith("...} (9 items)")
+    assert shorten(list(range(1000))) == "[0, 1, 2, 3, 4, ...] (1000 items)"
+    assert shorten(dict.fromkeys(range(9))).endswith("...} (9 items)")
     circle = [1]
     circle.append(circle)
     for value in (circle, ["x" * 10**6] * 1000, {"x" * 10**6: np.zeros(9)}):
-        assert len(shortened(value)) < 600
+        assert len(shorten(value)) < 600
 
 
 def test_a_value_whose_repr_fails_or_is_too_long_is_quoted_all_the_same():
@@ -51,9 +51,9 @@ def test_a_value_whose_repr_fails_or_is_too_long_is_quoted_all_the_same():
         def __repr__(self):
             raise RuntimeError("no")
 
-    assert shortened(Broken()) == "<Broken>"
-    assert shortened(10**5000) == "<int>"  # past the digits that Python prints
-    assert len(shortened(10**1000)) < 200
+    assert shorten(Broken()) == "<Broken>"
+    assert shorten(10**5000) == "<int>"  # past the digits that Python prints
+    assert len(shorten(10**1000)) < 200
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The few types that cross rooms."""
+"""Types that several packages use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -12,7 +12,7 @@
     ├── ConvergenceWarning    the answer may not be final
     └── InactiveRowsWarning   more features were asked for than the penalty left active
 
-Every message gives the rule, the value found and the way out; values are quoted with ``shortened``.
+Every message gives the rule, the value found and the way out; values are quoted with ``shorten``.
 """
 
 import sys
@@ -30,7 +30,7 @@ __all__ = [
     "KeepersWarning",
     "MissingDependencyError",
     "ParameterError",
-    "shortened",
+    "shorten",
     "warn_caller",
 ]
 
@@ -78,19 +78,19 @@ class InactiveRowsWarning(KeepersWarning):
     """More features were asked for than rows of W are active."""
 
 
-def shortened(value: object, limit: int = _LONGEST) -> str:
+def shorten(value: object, limit: int = _LONGEST) -> str:
     """The repr of a value, short enough for a message whatever the value is.
 
     Strings are cut with their length stated, collections after five items, and arrays and data
     frames are given as type and shape.
     """
     try:
-        return _shortened(value, limit)
+        return _shorten(value, limit)
     except Exception:  # a repr of somebody else's that fails must not hide the message
         return f"<{type(value).__name__}>"
 
 
-def _shortened(value: object, limit: int) -> str:
+def _shorten(value: object, limit: int) -> str:
     if isinstance(value, (str, bytes)):
         text = repr(value[: limit + 1])
         if len(value) <= limit and len(text) <= limit + len("b''"):
@@ -101,21 +101,21 @@ def _shortened(value: object, limit: int) -> str:
     if isinstance(shape, tuple) and shape:
         return f"<{type(value).__name__} of shape {shape}>"
     if type(value) in (list, tuple, set, frozenset, dict) and value:
-        return _shortened_items(value, limit)
+        return _shorten_items(value, limit)
     text = repr(value)
     return text if len(text) <= limit else f"{text[:limit]}..."
 
 
-def _shortened_items(values: Any, limit: int) -> str:
+def _shorten_items(values: Any, limit: int) -> str:
     """The first items in the brackets of their collection; deep nesting ends in its type."""
     if limit < _MOST_ITEMS:
         return f"<{type(values).__name__}>"
     inner = limit // 2
     if isinstance(values, dict):
         pairs = islice(values.items(), _MOST_ITEMS)
-        items = [f"{shortened(key, inner)}: {shortened(item, inner)}" for key, item in pairs]
+        items = [f"{shorten(key, inner)}: {shorten(item, inner)}" for key, item in pairs]
     else:
-        items = [shortened(item, inner) for item in islice(values, _MOST_ITEMS)]
+        items = [shorten(item, inner) for item in islice(values, _MOST_ITEMS)]
     more = len(values) - len(items)
     if more:
         items.append("...")

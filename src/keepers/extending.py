@@ -19,7 +19,7 @@ operators                 `as_scatter`, `SymmetricOperator`, `leading_spectrum`,
 graphs of the samples     `nearest_neighbours`, `NeighbourList`, `heat_graph`, `binary_graph`,
                           `union_graph`, `laplacian`
 messages                  ``DataError``, ``ParameterError``, ``DataWarning``,
-                          ``ConvergenceWarning``, `warn_caller`, `shortened`
+                          ``ConvergenceWarning``, `warn_caller`, `shorten`
 annotations               ``FloatArray``, ``IndexArray``, ``BoolArray``
 ========================= =========================================================================
 """
@@ -30,7 +30,7 @@ from keepers.exceptions import (
     DataError,
     DataWarning,
     ParameterError,
-    shortened,
+    shorten,
     warn_caller,
 )
 from keepers.linalg.graph import NeighbourList, laplacian, union_graph
@@ -96,7 +96,7 @@ __all__ = [
     "principal_subspace",
     "read_table",
     "refuse_past_memory",
-    "shortened",
+    "shorten",
     "union_graph",
     "warn_caller",
 ]

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from keepers.exceptions import KeepersWarning, ParameterError, shortened, warn_caller
+from keepers.exceptions import KeepersWarning, ParameterError, shorten, warn_caller
 
 if TYPE_CHECKING:
     from keepers.selectors import RankingSelector
@@ -153,7 +153,7 @@ def find_method(name: str) -> Method:
     from keepers.data.wording import closest  # brings NumPy, which the help does not need
 
     raise ParameterError(
-        f"There is no method {shortened(name)}.{closest(name, known)} The methods are "
+        f"There is no method {shorten(name)}.{closest(name, known)} The methods are "
         f"{', '.join(known)}, or MODULE:CLASS for one of your own."
     )
 
@@ -191,12 +191,12 @@ def _load(target: str) -> "type[RankingSelector]":
     except Exception as error:  # whatever the module does when it is imported
         raise ParameterError(
             f"A method of your own is MODULE:CLASS, with the module in the current folder or "
-            f"installed; {shortened(target)} cannot be imported ({type(error).__name__}: "
+            f"installed; {shorten(target)} cannot be imported ({type(error).__name__}: "
             f"{first_line(error)})."
         ) from error
     if not (isinstance(found, type) and issubclass(found, RankingSelector)):
         raise ParameterError(
             f"A method must be a subclass of RankingSelector (keepers.extending); "
-            f"{shortened(target)} is not."
+            f"{shorten(target)} is not."
         )
     return found

@@ -11,8 +11,8 @@ import numpy as np
 
 from keepers._protocols import IndexArray
 from keepers.data.replacing import whole_file
-from keepers.data.wording import first_line, listed
-from keepers.exceptions import DataError, shortened
+from keepers.data.wording import first_line, some_of
+from keepers.exceptions import DataError, shorten
 
 if TYPE_CHECKING:
     from keepers.selection import Selection
@@ -62,7 +62,7 @@ class Recipe:
         if missing:
             raise DataError(
                 f"The table lacks {len(missing)} of the {len(self.features)} features of the "
-                f"recipe: {listed(missing)}. Apply it to a table with the same column names."
+                f"recipe: {some_of(missing)}. Apply it to a table with the same column names."
             )
         return np.array(sorted(places[name] for name in self.features), dtype=np.intp)
 
@@ -110,7 +110,7 @@ class Recipe:
         for name, kind in expected.items():
             if not isinstance(content.get(name), kind):
                 raise DataError(
-                    f"{path} is a damaged recipe: {shortened(name)} is missing or not valid."
+                    f"{path} is a damaged recipe: {shorten(name)} is missing or not valid."
                 )
         features = content["features"]
         if not features or not all(isinstance(name, str) for name in features):

@@ -30,7 +30,7 @@ def test_what_is_no_size_is_refused_by_its_name(size):
 
 
 def test_a_limit_is_never_more_than_the_memory_of_the_machine(monkeypatch):
-    monkeypatch.setattr(limits, "_physical_memory", lambda: 1000)
+    monkeypatch.setattr(limits, "physical_memory", lambda: 1000)
     assert SizeLimit.of(None) == SizeLimit(1000, by_machine=True)
     assert SizeLimit.of(999) == SizeLimit(999)
     with pytest.raises(DataError, match=r"more than the 1\.0 kB of memory of this machine"):

@@ -32,7 +32,7 @@ def run(X, graph_laplacian, start, alpha=0.3, beta=0.1, max_iter=20, tol=0.0, **
     return solve_eufs(X, graph_laplacian, start, **options, **switches)
 
 
-def shortened(Q, threshold):
+def shorten(Q, threshold):
     lengths = np.maximum(np.linalg.norm(Q, axis=1, keepdims=True), 1e-300)
     return Q * np.maximum(1 - threshold / lengths, 0)
 
@@ -42,8 +42,8 @@ def transcription(X, L, start, alpha, beta, max_iter):
     U, V, mu = start.U, start.V, MU_START
     Y1, Y2 = np.zeros_like(U), np.zeros_like(X)
     for _ in range(max_iter):
-        E = shortened(X - U @ V.T + Y2 / mu, 1 / mu)
-        V = shortened((X - E + Y2 / mu).T @ U, alpha / mu)
+        E = shorten(X - U @ V.T + Y2 / mu, 1 / mu)
+        V = shorten((X - E + Y2 / mu).T @ U, alpha / mu)
         Z = np.maximum(U - Y1 / mu - beta / mu * (L @ U), 0)
         N = Y1 / mu + Z - beta / mu * (L @ Z) + (X - E + Y2 / mu) @ V
         P, _, R = np.linalg.svd(N, full_matrices=False)

@@ -11,7 +11,7 @@ from keepers.studies.plan import (
     plan_growth,
     plan_tasks,
     resolve_params,
-    versioned,
+    with_version,
     without_version,
 )
 from keepers.studies.specification import COMPARISON, StudySpec
@@ -122,7 +122,7 @@ CODE = "from keepers import VarianceScore\nclass Mine(VarianceScore):\n    pass\
 def modules(tmp_path, monkeypatch):
     """Write a module that can be imported; it is forgotten after the test."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    versioned.cache_clear()
+    with_version.cache_clear()
 
     def write(code, name="a_method_of_mine"):
         monkeypatch.delitem(sys.modules, name, raising=False)
@@ -130,23 +130,23 @@ def modules(tmp_path, monkeypatch):
         return f"{name}:Mine"
 
     yield write
-    versioned.cache_clear()
+    with_version.cache_clear()
 
 
 def test_methods_of_keepers_have_no_version_so_that_stored_keys_stay_as_they_are():
-    assert versioned("SPCAFS") == "SPCAFS"
+    assert with_version("SPCAFS") == "SPCAFS"
 
 
 def test_a_class_of_ones_own_is_found_with_and_without_its_version(modules):
     name = modules(CODE)
     assert find_method(name).load().__name__ == "Mine"
-    assert without_version(versioned(name)) == name
+    assert without_version(with_version(name)) == name
 
 
 def test_a_changed_file_is_another_method_so_that_old_results_are_not_taken_for_its_own(modules):
-    first = versioned(modules(CODE))
-    versioned.cache_clear()
-    again = versioned(modules(CODE))
-    versioned.cache_clear()
+    first = with_version(modules(CODE))
+    with_version.cache_clear()
+    again = with_version(modules(CODE))
+    with_version.cache_clear()
     assert again == first
-    assert versioned(modules(CODE + "    # changed\n")) != first
+    assert with_version(modules(CODE + "    # changed\n")) != first

@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits
 from keepers.cli.console import as_unicode, in_words, printable, progress_line
 from keepers.data import scale_samples
 from keepers.data.table import LabelledTable
-from keepers.data.wording import closest, listed
-from keepers.exceptions import DataError, ParameterError, shortened
+from keepers.data.wording import closest, some_of
+from keepers.exceptions import DataError, ParameterError, shorten
 from keepers.methods import find_method
 from keepers.selection import Selection, describe_fit
 
@@ -42,12 +42,12 @@ def _read_setting(text: str, known: list[str], method: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if name in HAS_AN_OPTION:
         raise ParameterError(
-            f"{name} has an option of its own, {HAS_AN_OPTION[name]}; got {shortened(text)}."
+            f"{name} has an option of its own, {HAS_AN_OPTION[name]}; got {shorten(text)}."
         )
     if not equals or name not in known:
         raise ParameterError(
             f"--set takes NAME=VALUE with a setting of {method} ({', '.join(known) or 'none'}); "
-            f"got {shortened(text)}."
+            f"got {shorten(text)}."
         )
     try:
         return name, ast.literal_eval(value)
@@ -82,7 +82,7 @@ def keep_and_never(
         )
     both = [repr(name) for name in keep if name in never]
     if both:
-        raise ParameterError(f"A feature cannot be in --keep and in --never: {listed(both)}.")
+        raise ParameterError(f"A feature cannot be in --keep and in --never: {some_of(both)}.")
     places = {str(name): place for place, name in enumerate(feature_names)}
     selector.set_params(
         must_keep=_find_columns("--keep", keep, places),
@@ -94,8 +94,8 @@ def _find_columns(option: str, names: Sequence[str], places: dict[str, int]) -> 
     absent = [name for name in names if name not in places]
     if absent:
         raise DataError(
-            f"{option} must name features of the table; there is no {shortened(absent[0])}."
-            f"{closest(absent[0], places)} They are {listed([repr(name) for name in places])}."
+            f"{option} must name features of the table; there is no {shorten(absent[0])}."
+            f"{closest(absent[0], places)} They are {some_of([repr(name) for name in places])}."
         )
     return sorted({places[name] for name in names}) or None
 
@@ -135,7 +135,7 @@ def _refuse_missing(table: LabelledTable) -> None:
     named = [f"{printable(str(names[j]), 40)} ({counts[j]})" for j in counts.nonzero()[0]]
     raise DataError(
         f"Values must be finite numbers; NaN or infinity is in {len(named)} of {table.n_features} "
-        f"columns (how often): {listed(named)}. Leave them out with --drop, or fill the gaps first."
+        f"columns (how often): {some_of(named)}. Leave them out with --drop, or fill the gaps first."
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepers.cli.console import progress_line
-from keepers.exceptions import ParameterError, shortened
+from keepers.exceptions import ParameterError, shorten
 from keepers.methods import METHODS
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def as_image_shape(text: str) -> tuple[int, int]:
     """Read "32x32" as (32, 32)."""
     match = re.fullmatch(r"(\d+)[xX](\d+)", text.strip())
     if match is None or not (int(match[1]) and int(match[2])):
-        raise ParameterError(f"--image must be height x width, like 32x32; got {shortened(text)}.")
+        raise ParameterError(f"--image must be height x width, like 32x32; got {shorten(text)}.")
     return int(match[1]), int(match[2])
 
 
@@ -138,7 +138,7 @@ def check_scaling(scaling: str) -> str:
     scaling = "raw" if scaling == "none" else scaling
     if scaling not in SCALINGS:
         raise ParameterError(
-            f"--scale must be one of {', '.join(SCALINGS)}; got {shortened(scaling)}."
+            f"--scale must be one of {', '.join(SCALINGS)}; got {shorten(scaling)}."
         )
     return scaling
 
@@ -150,7 +150,7 @@ def as_numbers(text: str, option: str) -> list[int]:
     except ValueError:
         numbers = []
     if not numbers or min(numbers) < 1:
-        raise ParameterError(f"{option} must be integers >= 1, as in 10,20; got {shortened(text)}.")
+        raise ParameterError(f"{option} must be integers >= 1, as in 10,20; got {shorten(text)}.")
     return numbers
 
 

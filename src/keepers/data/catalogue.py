@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from keepers._protocols import FloatArray
 from keepers.data.wording import closest
-from keepers.exceptions import DataError, ParameterError, shortened
+from keepers.exceptions import DataError, ParameterError, shorten
 
 
 class Dataset(NamedTuple):
@@ -60,7 +60,7 @@ def load(name: str) -> Dataset:
     """
     if name not in _LOADERS:
         known = ", ".join(repr(known) for known in _LOADERS)
-        raise ParameterError(f"The bundled data sets are {known}; got {shortened(name)}.")
+        raise ParameterError(f"The bundled data sets are {known}; got {shorten(name)}.")
     return _LOADERS[name]()
 
 
@@ -138,7 +138,7 @@ def entry_named(name: str) -> CatalogueEntry:
             return entry
     known = ", ".join(entry.name for entry in catalogue())
     hint = closest(name, [entry.name for entry in catalogue()])
-    raise DataError(f"The catalogue holds {known}; got {shortened(name)}.{hint}")
+    raise DataError(f"The catalogue holds {known}; got {shorten(name)}.{hint}")
 
 
 def data_folder() -> Path:
@@ -182,5 +182,5 @@ def refuse_wrong_checksum(entry: CatalogueEntry, path: Path) -> None:
         raise DataError(
             f"{path} is not the catalogued {entry.name}: its SHA-256 is {found}, not "
             f"{entry.sha256}. Obtain it again from its source ({entry.source}), or read it as it "
-            f"is with load_catalogued({shortened(entry.name)}, verify=False)."
+            f"is with load_catalogued({shorten(entry.name)}, verify=False)."
         )

@@ -20,8 +20,8 @@ from keepers._protocols import BlockSum, IndexArray, RowBlock, Sum
 from keepers.data.blocks.local import LocalBlocks, known_sum, refuse_misshapen
 from keepers.data.dask_cluster import compute, delayed
 from keepers.data.limits import LARGEST_EXACT_INTEGER, largest_inexact, refuse_columns
-from keepers.data.wording import duplicates, listed
-from keepers.exceptions import DataError, shortened
+from keepers.data.wording import duplicates, some_of
+from keepers.exceptions import DataError, shorten
 
 # Sums of d x d entries make a merge of many expensive to hold, one of few a long chain.
 FAN_IN = 8
@@ -94,7 +94,7 @@ class DaskBlocks:
             is_sparse=any(part.is_sparse for part in parts),
         )
         return cls(
-            name=name or listed([part.name for part in parts], shown=1),
+            name=name or some_of([part.name for part in parts], shown=1),
             n_features=first.n_features,
             dtype=kind.dtype,
             tasks=lambda columns: [ReadTask(partial(_read_part, kind, part)) for part in parts],
@@ -177,18 +177,18 @@ def _of_dataframe(X: Any) -> DaskBlocks:
     names, types = list(X.columns), list(X.dtypes)
     refuse_columns(len(names), "the Dask dataframe")
     others = [
-        f"{shortened(name)} ({dtype})"
+        f"{shorten(name)} ({dtype})"
         for name, dtype in zip(names, types, strict=True)
         if dtype.kind not in REAL
     ]
     if others or not names:
         raise DataError(
-            f"Every column must be numeric; these are not: {listed(others) or 'there is none'}. "
+            f"Every column must be numeric; these are not: {some_of(others) or 'there is none'}. "
             "Drop them, or encode them (for example with dask.dataframe.get_dummies)."
         )
     if len(set(names)) < len(names):
         raise DataError(
-            f"Column names must differ; there are duplicates: {listed(duplicates(names))}. Rename "
+            f"Column names must differ; there are duplicates: {some_of(duplicates(names))}. Rename "
             "all but one of each."
         )
     kind = _Kind(len(names), _float_type(types), is_sparse=False)
@@ -278,13 +278,13 @@ def _read_partition(
         frame = frame[list(wanted)]
     if not all(_is_exact(dtype, kind.dtype) for dtype in set(frame.dtypes)):
         others = [
-            f"{shortened(name)} ({dtype})"
+            f"{shorten(name)} ({dtype})"
             for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
             if not _is_exact(dtype, kind.dtype)
         ]
         raise DataError(
             f"Every column must hold real numbers that {kind.dtype} represents, as the dataframe "
-            f"declares; in {origin} these do not: {listed(others)}. Convert the partitions with "
+            f"declares; in {origin} these do not: {some_of(others)}. Convert the partitions with "
             "X.map_partitions, or declare their types (meta=)."
         )
     numbers = frame.to_numpy(dtype=kind.dtype, na_value=np.nan)
@@ -298,8 +298,8 @@ def _refuse_other_columns(found: list[Any], wanted: list[Any], origin: str) -> N
     surplus.subtract(wanted)
     missing = [repr(name) for name, count in surplus.items() if count < 0]
     extra = [repr(name) for name, count in surplus.items() if count > 0]
-    faults = [f"lacks {listed(missing)}"] if missing else []
-    faults += [f"also has {listed(extra)}"] if extra else []
+    faults = [f"lacks {some_of(missing)}"] if missing else []
+    faults += [f"also has {some_of(extra)}"] if extra else []
     if faults:
         raise DataError(
             f"Every partition must have the columns that the dataframe declares; {origin} "

@@ -20,7 +20,7 @@ from keepers.exceptions import (
     DataError,
     MissingDependencyError,
     ParameterError,
-    shortened,
+    shorten,
 )
 
 SECONDS_TO_ANSWER = 10
@@ -130,8 +130,7 @@ def _patience() -> float:
         return float(found)
     except (TypeError, ValueError):
         raise ParameterError(
-            f"{PATIENCE} in Dask's configuration must be a number of seconds; got "
-            f"{shortened(found)}."
+            f"{PATIENCE} in Dask's configuration must be a number of seconds; got {shorten(found)}."
         ) from None
 
 
@@ -175,9 +174,9 @@ def dask_client(
     """
     if workers is not None and (workers < 1 or scheduler is not None):
         raise ParameterError(
-            f"workers must be at least 1, and goes without a scheduler; got {shortened(workers)} "
+            f"workers must be at least 1, and goes without a scheduler; got {shorten(workers)} "
             "and "
-            f"{shortened(scheduler)}. A cluster that runs has the workers it has."
+            f"{shorten(scheduler)}. A cluster that runs has the workers it has."
         )
     if not show_log:
         _silence_log()
@@ -208,7 +207,7 @@ def _client_of(scheduler: str, stack: ExitStack) -> Any:
     except (OSError, ValueError, ImportError) as error:
         raise ParameterError(
             "scheduler must be the address of a Dask scheduler that answers, with workers, all of "
-            f"which have keepers; {shortened(scheduler)} does not within {SECONDS_TO_ANSWER} s "
+            f"which have keepers; {shorten(scheduler)} does not within {SECONDS_TO_ANSWER} s "
             f"({first_line(error)}). Start one with 'dask scheduler' and 'dask worker'."
         ) from error
     return client

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers.data.limits import LARGEST_EXACT_INTEGER, largest_inexact
-from keepers.data.wording import listed
+from keepers.data.wording import some_of
 from keepers.exceptions import DataError
 
 # Starts of the names that pandas, polars and pyarrow give to the types of numeric columns.
@@ -158,7 +158,7 @@ def _refuse_unread(X: Any) -> None:
     if isinstance(X, np.ndarray) and X.dtype.names:
         raise DataError(
             "A table is an array of two dimensions; this is a structured array with the fields "
-            f"{listed([repr(name) for name in X.dtype.names])}. Pass "
+            f"{some_of([repr(name) for name in X.dtype.names])}. Pass "
             "numpy.lib.recfunctions.structured_to_unstructured(X)."
         )
     if type(X).__name__ == "LazyFrame":
@@ -169,7 +169,7 @@ def _refuse_duplicate_names(columns: list[_Column]) -> None:
     twice = [label for label, count in Counter(c.label for c in columns).items() if count > 1]
     if twice:
         raise DataError(
-            f"Column names must be unique; these are not: {listed(twice)}. Rename them, or pass "
+            f"Column names must be unique; these are not: {some_of(twice)}. Rename them, or pass "
             "X.to_numpy()."
         )
 
@@ -195,12 +195,12 @@ def _frame_columns(X: Any) -> list[_Column] | None:
     else:
         return None
     return [
-        _Column(_quoted(name), dtype, lambda at=at: take(at))  # type: ignore[misc]
+        _Column(_quote(name), dtype, lambda at=at: take(at))  # type: ignore[misc]
         for at, (name, dtype) in enumerate(zip(names, dtypes, strict=True))
     ]
 
 
-def _quoted(name: Any) -> str:
+def _quote(name: Any) -> str:
     return repr(flat_name(name)) if isinstance(name, (str, tuple)) else str(name)
 
 
@@ -212,7 +212,7 @@ def _refuse_other_than_numbers(columns: list[_Column], *, is_frame: bool) -> Non
             others.append(f"{column.label} ({found})")
     if others:
         raise DataError(
-            f"Every column must be numeric; these are not: {listed(others)}. Drop them, or turn "
+            f"Every column must be numeric; these are not: {some_of(others)}. Drop them, or turn "
             "them into numbers: text with sklearn.preprocessing.OneHotEncoder, or astype(float) "
             "where it spells numbers; dates as the time since one of them, in a unit you choose."
         )
@@ -298,12 +298,12 @@ def _missing_sentence(
 ) -> str:
     columns = _frame_columns(X)
     if names is not None:
-        labels = [_quoted(name) for name in names]
+        labels = [_quote(name) for name in names]
     else:
         labels = [c.label for c in columns] if columns else [str(at) for at in range(len(counts))]
     at_fault = [f"{labels[at]} ({counts[at]})" for at in np.flatnonzero(counts)]
     return (
         f"Values must be finite numbers; {what} found in these columns (how many): "
-        f"{listed(at_fault)}. Drop the columns or the rows, or fill the gaps (for example with "
+        f"{some_of(at_fault)}. Drop the columns or the rows, or fill the gaps (for example with "
         "sklearn.impute.SimpleImputer)."
     )

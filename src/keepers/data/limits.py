@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keepers.data.wording import readable_size
-from keepers.exceptions import DataError, ParameterError, shortened
+from keepers.exceptions import DataError, ParameterError, shorten
 
 DEFAULT_MAX_BYTES = 8 * 2**30
 MOST_COLUMNS = 5_000_000
@@ -36,7 +36,7 @@ class SizeLimit:
         if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
             raise ParameterError(
                 "max_bytes must be an integer >= 1, a number of bytes; got "
-                f"{shortened(max_bytes)}. Leave "
+                f"{shorten(max_bytes)}. Leave "
                 f"it out for the default, {DEFAULT_MAX_BYTES} (8 GiB)."
             )
         memory = physical_memory()
@@ -79,7 +79,7 @@ def as_n_bytes(size: int | float | str, name: str) -> int:
             return int(float(match[1]) * _UNITS[match[2].upper()])
     elif not isinstance(size, bool) and isinstance(size, (int, float)) and 1 <= size < 2**63:
         return int(size)
-    raise ParameterError(f"{name} takes a size like 500M or 4G; got {shortened(size)}.")
+    raise ParameterError(f"{name} takes a size like 500M or 4G; got {shorten(size)}.")
 
 
 def largest_inexact(values: Any) -> int | None:

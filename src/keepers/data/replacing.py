@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from keepers.data.wording import first_line
-from keepers.exceptions import KeepersError, ParameterError, shortened
+from keepers.exceptions import KeepersError, ParameterError, shorten
 
 _FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _KINDS = {
@@ -94,7 +94,7 @@ def _target_of(path: str | Path, force: bool) -> Path:
     """The file that is written, links followed; raise if something else must not be replaced."""
     if "\0" in str(path):
         raise ParameterError(
-            f"The name of a file cannot hold a null byte; got {shortened(str(path))}."
+            f"The name of a file cannot hold a null byte; got {shorten(str(path))}."
         )
     target = Path(os.path.realpath(path))
     try:

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers.data.wording import closest
-from keepers.exceptions import DataError, ParameterError, shortened
+from keepers.exceptions import DataError, ParameterError, shorten
 
 SCALINGS = ("raw", "unit-samples", "unit-features", "standardize-features")
 
@@ -40,15 +40,14 @@ def scale_samples(X: Any, scaling: str) -> Any:
     if scaling == "raw":
         return X
     if scaling == "unit-samples":
-        return _divided(X, _norms(X, axis=1), axis=1)
+        return _divide(X, _norms(X, axis=1), axis=1)
     if scaling == "unit-features":
-        return _divided(X, _norms(X, axis=0), axis=0)
+        return _divide(X, _norms(X, axis=0), axis=0)
     if scaling == "standardize-features":
-        return _standardized(X)
+        return _standardize(X)
     known = ", ".join(repr(name) for name in SCALINGS)
     raise ParameterError(
-        f"scaling must be one of {known}; got "
-        f"{shortened(scaling)}.{closest(str(scaling), SCALINGS)}"
+        f"scaling must be one of {known}; got {shorten(scaling)}.{closest(str(scaling), SCALINGS)}"
     )
 
 
@@ -58,12 +57,12 @@ def _norms(X: Any, axis: int) -> Any:
     largest = absolute.max(axis=axis)
     largest = largest.toarray().ravel() if sp.issparse(X) else largest
     scale = np.where(largest > 0, largest, 1.0)
-    relative = _divided(absolute, scale, axis)
+    relative = _divide(absolute, scale, axis)
     squares = relative.multiply(relative) if sp.issparse(X) else relative * relative
     return np.sqrt(np.asarray(squares.sum(axis=axis)).ravel()) * scale
 
 
-def _divided(X: Any, by: Any, axis: int) -> Any:
+def _divide(X: Any, by: Any, axis: int) -> Any:
     """Divide each row (axis 1) or column (axis 0) by its number; zeros divide nothing."""
     by = np.where(by == 0, 1.0, by).astype(X.dtype)
     if not sp.issparse(X):
@@ -76,7 +75,7 @@ def _divided(X: Any, by: Any, axis: int) -> Any:
     return rescaled.asformat(X.format)
 
 
-def _standardized(X: Any) -> Any:
+def _standardize(X: Any) -> Any:
     if sp.issparse(X):
         raise DataError(
             "Standardising subtracts column means, which fills a sparse matrix; "
@@ -87,4 +86,4 @@ def _standardized(X: Any) -> Any:
     # A constant column whose mean is not exact would otherwise be blown up to +-1.
     constant = X.max(axis=0) == X.min(axis=0)
     centred[:, constant] = 0
-    return _divided(centred, centred.std(axis=0), axis=0)
+    return _divide(centred, centred.std(axis=0), axis=0)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from keepers.data.limits import SizeLimit, refuse_columns
 from keepers.data.values import as_floats, as_labels, as_matrix, as_names
-from keepers.data.wording import closest, duplicates, listed
-from keepers.exceptions import DataError, shortened
+from keepers.data.wording import closest, duplicates, some_of
+from keepers.exceptions import DataError, shorten
 
 Names = NDArray[np.object_]
 
@@ -45,7 +45,7 @@ class LabelledTable:
         if self.X.ndim != 2 or 0 in self.X.shape:
             shape = " x ".join(str(length) for length in self.X.shape)
             raise DataError(
-                f"A table needs at least one row and one feature column; {shortened(self.name)} "
+                f"A table needs at least one row and one feature column; {shorten(self.name)} "
                 f"has shape {shape}. Check that the right file, variable or columns were named."
             )
         if self.X.dtype not in (np.float64, np.float32):
@@ -56,13 +56,13 @@ class LabelledTable:
         if len(set(self.feature_names)) < self.n_features:
             raise DataError(
                 "Feature names must differ; there are duplicates: "
-                f"{listed(duplicates(self.feature_names))}. Rename or drop all but one of each."
+                f"{some_of(duplicates(self.feature_names))}. Rename or drop all but one of each."
             )
 
     def _refuse_wrong_length(self, what: str, values: NDArray[Any] | None, expected: int) -> None:
         if values is not None and (values.ndim != 1 or len(values) != expected):
             raise DataError(
-                f"{what} must have one entry each ({expected}); {shortened(self.name)} has an "
+                f"{what} must have one entry each ({expected}); {shorten(self.name)} has an "
                 f"array of shape {values.shape}. Check that samples are rows and features are "
                 "columns."
             )
@@ -172,7 +172,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
     used = [str(name).strip() or f"column {at}" for at, name in enumerate(names, 1)]
     if len(set(used)) < len(used):
         raise DataError(
-            f"Column names must differ; there are duplicates: {listed(duplicates(used))}. Rename "
+            f"Column names must differ; there are duplicates: {some_of(duplicates(used))}. Rename "
             "all but one of each in the file."
         )
     return used
@@ -196,8 +196,8 @@ def plan_columns(
     absent = [name for name in asked if name is not None and name not in position]
     if absent:
         raise DataError(
-            f"There is no column {shortened(absent[0])}.{closest(absent[0], position)} The columns "
-            f"are {listed([repr(name) for name in names])}."
+            f"There is no column {shorten(absent[0])}.{closest(absent[0], position)} The columns "
+            f"are {some_of([repr(name) for name in names])}."
         )
     identifier = request.identifier
     if identifier is None and index is not None:
@@ -206,8 +206,8 @@ def plan_columns(
     taken = [name for name in (request.labels, identifier) if name is not None]
     if len(set(taken)) < len(taken) or set(taken) & set(request.drop):
         raise DataError(
-            f"A column has one role; labels={shortened(request.labels)}, identifier="
-            f"{shortened(request.identifier)} and drop={shortened(list(request.drop))} name one "
+            f"A column has one role; labels={shorten(request.labels)}, identifier="
+            f"{shorten(request.identifier)} and drop={shorten(list(request.drop))} name one "
             "twice."
         )
     marked = [*levels] if index is None else [index, *levels]
@@ -230,7 +230,7 @@ def refuse_text(names: Sequence[str]) -> None:
     if names:
         raise DataError(
             "Feature columns must hold numbers; these do not: "
-            f"{listed([repr(name) for name in names])}. Say what they are: the classes "
+            f"{some_of([repr(name) for name in names])}. Say what they are: the classes "
             "(labels=, --labels), the sample names (identifier=, --id), or columns to leave out "
             "(drop=, --drop)."
         )
@@ -280,7 +280,7 @@ def refuse_empty_columns(table: LabelledTable) -> None:
     if len(empty):
         names = [repr(str(name)) for name in table.feature_names[empty]]
         raise DataError(
-            f"Feature columns must hold at least one value; these hold none: {listed(names)}. "
+            f"Feature columns must hold at least one value; these hold none: {some_of(names)}. "
             "Leave them out (drop=, --drop)."
         )
 

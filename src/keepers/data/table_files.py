@@ -26,8 +26,8 @@ from keepers.data.limits import SizeLimit
 from keepers.data.replacing import check_target, leads_to_itself, whole_file
 from keepers.data.table import LabelledTable, Matrix, ReadRequest, WrittenTable, to_table
 from keepers.data.values import as_labels
-from keepers.data.wording import closest, first_line, listed
-from keepers.exceptions import DataError, KeepersError, ParameterError, shortened
+from keepers.data.wording import closest, first_line, some_of
+from keepers.exceptions import DataError, KeepersError, ParameterError, shorten
 
 
 def open_table(
@@ -136,7 +136,7 @@ def _with_roles(table: LabelledTable, request: ReadRequest) -> LabelledTable:
 
 def _unknown(name: str, path: Path) -> str:
     known = [*names(), *(entry.name for entry in catalogue())]
-    shown = shortened(name)
+    shown = shorten(name)
     if os.path.isdir(path):
         return f"A table is read from a file; {shown} is a folder. Name a file in it."
     if leads_to_itself(path):
@@ -220,10 +220,10 @@ def open_blocks(
         folder = _absolute(source)
         files = _of_one_format(_block_files(files_below(folder), str(folder)), str(folder))
         members = [open_in_blocks(path, request) for path in files]
-        named = [member.called(member.path.relative_to(folder).as_posix()) for member in members]
+        named = [member.with_name(member.path.relative_to(folder).as_posix()) for member in members]
         return FileSequence(folder.name, named)
     elif glob.has_magic(os.fspath(source)):
-        files, name = _matching(str(source)), str(source)
+        files, name = _files_matching(str(source)), str(source)
     else:
         raise DataError(_absent(Path(source)))
     return FileSequence(name, [open_in_blocks(path, request) for path in files])
@@ -243,7 +243,7 @@ def _block_files(paths: Sequence[Path], where: str) -> list[Path]:
     """The files whose suffix tells a format that is read in blocks; there may be others."""
     known = [path for path in paths if has_blocks(path)]
     if not known:
-        found = listed([path.name for path in paths]) or "nothing"
+        found = some_of([path.name for path in paths]) or "nothing"
         raise DataError(
             "A table in blocks needs files whose names end in one of "
             f"{', '.join(block_suffixes())}; {where} holds {found}. Name another folder, or "
@@ -266,7 +266,7 @@ def _of_one_format(paths: list[Path], where: str) -> list[Path]:
     return paths
 
 
-def _matching(pattern: str) -> list[Path]:
+def _files_matching(pattern: str) -> list[Path]:
     """The files that a pattern matches, and those in folders that it matches."""
     found: list[Path] = []
     for match in sorted(glob.glob(pattern, recursive=True)):
@@ -276,10 +276,10 @@ def _matching(pattern: str) -> list[Path]:
         found += files_below(path) if path.is_dir() else [path]
     if not found:
         raise DataError(
-            f"A pattern must match at least one file; {shortened(pattern)} matches none, seen from "
+            f"A pattern must match at least one file; {shorten(pattern)} matches none, seen from "
             f"{Path.cwd()}. Check the folder and the pattern."
         )
-    where = f"the pattern {shortened(pattern)}"
+    where = f"the pattern {shorten(pattern)}"
     paths = in_natural_order(list(dict.fromkeys(found)))
     return _of_one_format(_block_files(paths, where), where)
 
@@ -415,7 +415,7 @@ def _writer(path: Path) -> tuple[str, Callable[[Path, WrittenTable, str], None]]
         known = ", ".join(kind.suffixes[0] for kind in FORMATS if kind.write is not None)
         raise ParameterError(
             f"The suffix of a written table tells its format, one of {known}; got "
-            f"{shortened(path.name)}."
+            f"{shorten(path.name)}."
         )
     return file_format.title, file_format.write
 
@@ -447,7 +447,7 @@ def _check_table(
     columns = [*added, *names]
     if len(set(columns)) < len(columns):
         raise ParameterError(
-            f"Column names must differ; with {', '.join(map(shortened, added)) or 'the features'} "
+            f"Column names must differ; with {', '.join(map(shorten, added)) or 'the features'} "
             "some are duplicates. Choose another identifier_name or label_name, or rename features."
         )
     return WrittenTable(X, names, samples, classes, identifier_name, label_name)

@@ -14,8 +14,8 @@ from keepers.data.limits import (
     refuse_columns,
     refuse_hollow,
 )
-from keepers.data.wording import listed
-from keepers.exceptions import DataError, shortened
+from keepers.data.wording import some_of
+from keepers.exceptions import DataError, shorten
 
 Names = Sequence[str] | NDArray[np.object_]
 
@@ -33,21 +33,20 @@ def as_matrix(X: Any, what: str) -> Any:
     kind = X.dtype.kind
     if kind == "c":
         raise DataError(
-            f"Values must be real; {shortened(what)} holds complex numbers. Store X.real."
+            f"Values must be real; {shorten(what)} holds complex numbers. Store X.real."
         )
     if kind not in "biuf":
         raise DataError(
-            f"Values must be numbers; {shortened(what)} holds {X.dtype}. Store a plain numeric "
-            "array."
+            f"Values must be numbers; {shorten(what)} holds {X.dtype}. Store a plain numeric array."
         )
     if X.ndim != 2:
         raise DataError(
-            f"A table has two dimensions (samples, features); {shortened(what)} has {X.ndim}. "
+            f"A table has two dimensions (samples, features); {shorten(what)} has {X.ndim}. "
             "Reshape it."
         )
-    refuse_columns(X.shape[1], shortened(what))
+    refuse_columns(X.shape[1], shorten(what))
     if sp.issparse(X):
-        refuse_hollow(X.shape[0], X.nnz, shortened(what))
+        refuse_hollow(X.shape[0], X.nnz, shorten(what))
         target = X.dtype if _may_be_inexact(X.dtype) else _float_kind(X.dtype)
         return sp.csr_matrix(canonical_sparse(X), dtype=target)
     return X
@@ -76,8 +75,8 @@ def _refuse_inexact_integers(X: Any, what: str, names: Names | None) -> None:
     if largest_inexact(data) is not None:
         large = (data > LARGEST_EXACT_INTEGER) | (data < -LARGEST_EXACT_INTEGER)
         columns = np.unique(X.indices[large] if sp.issparse(X) else np.nonzero(large)[1])
-        called = [f"column {at + 1}" if names is None else shortened(names[at]) for at in columns]
-        refuse_rounded_integers(called, shortened(what))
+        called = [f"column {at + 1}" if names is None else shorten(names[at]) for at in columns]
+        refuse_rounded_integers(called, shorten(what))
 
 
 def refuse_rounded_integers(columns: Sequence[str], where: str = "the file") -> None:
@@ -85,7 +84,7 @@ def refuse_rounded_integers(columns: Sequence[str], where: str = "the file") -> 
     if columns:
         raise DataError(
             f"Integers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be exact in "
-            f"float64; {where} holds larger ones in {listed(columns)}. If they are identifiers, "
+            f"float64; {where} holds larger ones in {some_of(columns)}. If they are identifiers, "
             "name the column so (identifier=, --id) or leave it out (drop=, --drop); if rounding "
             "does no harm, write them as floating-point numbers."
         )
@@ -118,7 +117,7 @@ def as_labels(values: Any, what: str) -> NDArray[Any]:
 def _refuse_missing(count: int, what: str) -> None:
     if count:
         raise DataError(
-            f"Every sample needs a label; {count} of {shortened(what)} are missing. Fill them in, "
+            f"Every sample needs a label; {count} of {shorten(what)} are missing. Fill them in, "
             "leave those samples out, or leave the column out (drop=, --drop)."
         )
 
@@ -127,7 +126,7 @@ def _flatten(values: NDArray[Any], what: str) -> NDArray[Any]:
     """A single row or column as a vector."""
     if values.ndim != 2 or 1 not in values.shape:
         raise DataError(
-            f"{shortened(what)} must be one entry per sample; it has shape {values.shape}. Name "
+            f"{shorten(what)} must be one entry per sample; it has shape {values.shape}. Name "
             "another array, or store classes as one column of numbers."
         )
     return values.ravel()

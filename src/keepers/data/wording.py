@@ -4,14 +4,14 @@ import difflib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 
-from keepers.exceptions import shortened
+from keepers.exceptions import shorten
 
 _SHOWN = 5
 _LONGEST_ITEM = 120
 _LONGEST_COMPARED = 200
 
 
-def listed(items: Sequence[str], shown: int = _SHOWN) -> str:
+def some_of(items: Sequence[str], shown: int = _SHOWN) -> str:
     """The first few items, long ones cut, and how many more there are."""
     text = ", ".join(_cut(item, _LONGEST_ITEM) for item in items[:shown])
     more = len(items) - shown
@@ -31,7 +31,7 @@ def closest(name: str, known: Iterable[str]) -> str:
         if len(candidate) <= _LONGEST_COMPARED
     }
     found = difflib.get_close_matches(name.casefold(), by_folded, n=1)
-    return f" Did you mean {shortened(by_folded[found[0]])}?" if found else ""
+    return f" Did you mean {shorten(by_folded[found[0]])}?" if found else ""
 
 
 def duplicates(names: Iterable[Hashable]) -> list[str]:
@@ -61,5 +61,5 @@ def unknown_suffix(name: str, known: Iterable[str]) -> str:
     """What to say of a file whose name does not tell its format."""
     return (
         f"A file's format is told by its suffix, one of {', '.join(known)}; got "
-        f"{shortened(name)}. Rename or convert it."
+        f"{shorten(name)}. Rename or convert it."
     )

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BlockSum, FloatArray, IndexArray, RowBlock, Sum
-from keepers.exceptions import DataError, shortened
+from keepers.exceptions import DataError, shorten
 from keepers.linalg import storage
 from keepers.linalg.moments import LARGEST_SINGLE, SMALLEST_SINGLE, ColumnMoments, row_blocks
 from keepers.linalg.sketch import TableSketch, sketch_vectors
@@ -44,7 +44,7 @@ class NotFiniteError(DataError):
     def with_names(self, names: Any) -> str:
         """The message, with names of columns instead of their numbers if there are names."""
         labels = [
-            f"{shortened(column if names is None else str(names[column]))} ({count})"
+            f"{shorten(column if names is None else str(names[column]))} ({count})"
             for column, count in self.counts.items()
         ]
         shown = ", ".join(labels[:_NAMED])

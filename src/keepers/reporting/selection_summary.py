@@ -13,7 +13,7 @@ from scipy.spatial.distance import squareform
 
 from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
 from keepers.data.catalogue import BUNDLED
-from keepers.exceptions import DataError, ParameterError, shortened
+from keepers.exceptions import DataError, ParameterError, shorten
 from keepers.linalg.moments import ColumnMoments, column_moments, row_blocks
 from keepers.linalg.ordering import knee_of
 from keepers.linalg.scatter import as_scatter
@@ -325,14 +325,12 @@ def _mean_image(
     if shape is None:
         return None
     if order not in ("C", "F"):
-        raise ParameterError(
-            f"image_order must be 'C' (row by row) or 'F'; got {shortened(order)}."
-        )
+        raise ParameterError(f"image_order must be 'C' (row by row) or 'F'; got {shorten(order)}.")
     height, width = (int(side) for side in shape)
     if height < 1 or width < 1 or height * width != len(mean):
         raise ParameterError(
             f"image_shape must be (rows, columns) with one pixel per feature, {len(mean)} in all; "
-            f"got {shortened(tuple(shape))}. Leave it out if the features are not pixels."
+            f"got {shorten(tuple(shape))}. Leave it out if the features are not pixels."
         )
     spread = float(np.ptp(mean)) or 1.0
     grey = np.rint(255 * (mean - mean.min()) / spread).astype(np.intp)

@@ -11,7 +11,7 @@ import numpy as np
 
 from keepers.data.formats.numpy_files import read_header
 from keepers.data.replacing import whole_file
-from keepers.exceptions import ParameterError, shortened
+from keepers.exceptions import ParameterError, shorten
 from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.sketch import TableSketch
 from keepers.linalg.subspace import Subspace
@@ -41,7 +41,7 @@ def check_checkpoint(path: Any, settings: dict[str, Any]) -> None:
     """Raise, before any data are read, if no fit with these settings can keep its state there."""
     if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
         raise ParameterError(
-            f"checkpoint must be the path of a file, or None; got {shortened(path)}."
+            f"checkpoint must be the path of a file, or None; got {shorten(path)}."
         )
     path = Path(path)
     if path.is_dir():

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.data.wording import closest, listed
-from keepers.exceptions import ParameterError, shortened
+from keepers.data.wording import closest, some_of
+from keepers.exceptions import ParameterError, shorten
 from keepers.linalg.ordering import best_first, levels
 from keepers.selectors.fitted_table import FittedTable
 from keepers.selectors.parameters import count_features, is_real, is_whole
@@ -94,7 +94,7 @@ class FeatureControl:
             raise ParameterError(
                 f"{name} must be at most {n_allowed}, the number of features that may be kept "
                 f"({n_features - n_allowed} of {n_features} are never to be); got "
-                f"{shortened(value)}."
+                f"{shorten(value)}."
             )
         return count_features(value, n_features, name)
 
@@ -107,7 +107,7 @@ class FeatureControl:
         if count < n_must:
             raise ParameterError(
                 f"n_features_to_select must be at least {n_must}, the number of features that are "
-                f"always kept; got {shortened(value)}. Ask for more, or shorten must_keep."
+                f"always kept; got {shorten(value)}. Ask for more, or shorten must_keep."
             )
         return count
 
@@ -198,13 +198,13 @@ class _Columns:
             return self._find_name(setting, feature)
         if not is_whole(feature):
             raise ParameterError(
-                f"{setting} must hold names or indices of features; got {shortened(feature)} among "
+                f"{setting} must hold names or indices of features; got {shorten(feature)} among "
                 "them."
             )
         if not 0 <= feature < self.n_features:
             raise ParameterError(
                 f"Indices in {setting} must lie between 0 and {self.n_features - 1}, X having "
-                f"{self.n_features} features; got {shortened(feature)}."
+                f"{self.n_features} features; got {shorten(feature)}."
             )
         return int(feature)
 
@@ -212,20 +212,20 @@ class _Columns:
         if self.names is None:
             raise ParameterError(
                 f"Names in {setting} need an X with column names, all of them strings; got "
-                f"{shortened(name)}. Pass a data frame, or give indices from 0 to "
+                f"{shorten(name)}. Pass a data frame, or give indices from 0 to "
                 f"{self.n_features - 1}."
             )
         positions = self._positions.get(name, [])
         if not positions:
             raise ParameterError(
-                f"{setting} must name columns of X; {shortened(name)} is none of its "
+                f"{setting} must name columns of X; {shorten(name)} is none of its "
                 f"{self.n_features}."
                 f"{closest(name, self.names)}"
             )
         if len(positions) > 1:
             raise ParameterError(
                 f"Names in {setting} must be clear; {len(positions)} columns of X are called "
-                f"{shortened(name)}. Give the index instead."
+                f"{shorten(name)}. Give the index instead."
             )
         return positions[0]
 
@@ -233,8 +233,8 @@ class _Columns:
         """The positions of a sequence of features."""
         if isinstance(features, str) or not isinstance(features, Iterable):
             raise ParameterError(
-                f"{setting} must be a sequence of names or indices; got {shortened(features)}. "
-                f"Write [{shortened(features)}] for one feature."
+                f"{setting} must be a sequence of names or indices; got {shorten(features)}. "
+                f"Write [{shorten(features)}] for one feature."
             )
         return [self.find(setting, feature) for feature in features]
 
@@ -262,7 +262,9 @@ class _Columns:
 
     def names_of(self, positions: IndexArray) -> str:
         """Names, or else indices, for a message."""
-        return listed([str(at) if self.names is None else repr(self.names[at]) for at in positions])
+        return some_of(
+            [str(at) if self.names is None else repr(self.names[at]) for at in positions]
+        )
 
 
 class _UnknownColumns(_Columns):
@@ -278,9 +280,7 @@ class _UnknownColumns(_Columns):
             if not is_whole(feature):
                 return super().find(setting, feature)  # raises
             if feature < 0:
-                raise ParameterError(
-                    f"Indices in {setting} must be >= 0; got {shortened(feature)}."
-                )
+                raise ParameterError(f"Indices in {setting} must be >= 0; got {shorten(feature)}.")
         number = self._numbers.setdefault(feature, len(self._numbers))
         self.n_features = len(self._numbers)
         return number
@@ -291,7 +291,7 @@ class _UnknownColumns(_Columns):
     def names_of(self, positions: IndexArray) -> str:
         """Features as the user wrote them."""
         written = list(self._numbers)
-        return listed([repr(written[at]) for at in positions])
+        return some_of([repr(written[at]) for at in positions])
 
 
 def _is_labelled(values: Any) -> bool:
@@ -314,7 +314,7 @@ def _read_weights(given: Any, columns: _Columns) -> FloatArray:
     if isinstance(entries, str) or not isinstance(entries, Iterable):
         raise ParameterError(
             "penalty_weights must be an array with one weight per feature, or a dict from names "
-            f"or indices to weights; got {shortened(given)}."
+            f"or indices to weights; got {shorten(given)}."
         )
     entries = list(entries)
     columns.check_length("penalty_weights", entries)
@@ -325,7 +325,7 @@ def _read_weight(weight: Any) -> float:
     if not is_real(weight) or not (0 <= weight <= LARGEST_WEIGHT or weight == np.inf):
         raise ParameterError(
             f"A penalty weight must be a number from 0 to {LARGEST_WEIGHT:g}, or infinity for a "
-            f"feature never to be kept; got {shortened(weight)}."
+            f"feature never to be kept; got {shorten(weight)}."
         )
     return float(weight)
 
@@ -346,7 +346,7 @@ def _read_groups(given: Any, columns: _Columns) -> IndexArray | None:
     if not isinstance(members, list):
         raise ParameterError(
             "groups must be an array with one label per feature, a list of lists of features, or "
-            f"a dict of such lists; got {shortened(given)}."
+            f"a dict of such lists; got {shorten(given)}."
         )
     labels: dict[int, int] = {}
     for number, group in enumerate(members):

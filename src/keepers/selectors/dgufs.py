@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 import scipy.sparse as sp
 
 from keepers._protocols import FloatArray
-from keepers.exceptions import ConvergenceWarning, ParameterError, shortened, warn_caller
+from keepers.exceptions import ConvergenceWarning, ParameterError, shorten, warn_caller
 from keepers.linalg.subspace import row_norms
 from keepers.selectors.fitted_table import Table
 from keepers.selectors.memory import refuse_past_memory
@@ -206,7 +206,7 @@ class DGUFS(RankingSelector):
         )
         if result.diverged:
             raise ParameterError(
-                f"solver='admm' ran away with alpha={shortened(self.alpha)}: after {result.n_iter} "
+                f"solver='admm' ran away with alpha={shorten(self.alpha)}: after {result.n_iter} "
                 f"iterations its entries exceed {RUNAWAY:g} times those of X. alpha must be "
                 "larger (the paper's grid is 10 to 1e5), or use solver='bcd'."
             )

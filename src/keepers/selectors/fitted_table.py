@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_array, validate_data
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers.data import LabelledTable
 from keepers.data.in_memory import canonical_sparse, describe_missing, is_dask, numeric_input
-from keepers.data.wording import listed
-from keepers.exceptions import DataError, DataWarning, shortened, warn_caller
+from keepers.data.wording import some_of
+from keepers.exceptions import DataError, DataWarning, shorten, warn_caller
 from keepers.linalg.correlation import ColumnCorrelations, Correlations
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import SMALL_SIDE, as_scatter
@@ -277,7 +277,7 @@ def refuse_other_columns(selector: Any, n_columns: int, names: Any = None) -> No
         if str(name) != str(expected):
             raise DataError(
                 f"X must have the columns of the fit in the same order; column {at} is "
-                f"{shortened(str(name))}, and {shortened(str(expected))} in the fit. Put "
+                f"{shorten(str(name))}, and {shorten(str(expected))} in the fit. Put "
                 "them in the order of selector.feature_names_in_."
             )
 
@@ -304,4 +304,4 @@ def refuse_unrepresentable(values: Any, moments: ColumnMoments) -> None:
 def _list_columns(selector: Any, columns: IndexArray) -> str:
     names = getattr(selector, "feature_names_in_", None)
     labels = [repr(str(names[j])) if names is not None else str(j) for j in columns]
-    return listed(labels)
+    return some_of(labels)

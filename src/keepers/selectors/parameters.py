@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from keepers.exceptions import DataWarning, ParameterError, shortened, warn_caller
+from keepers.exceptions import DataWarning, ParameterError, shorten, warn_caller
 
 FeatureCount = int | float | np.integer[Any] | None
 """A number of features, a share of them, or None."""
@@ -30,7 +30,7 @@ def check_positive(
     if at_most < LARGEST_NUMBER or LARGEST_NUMBER < number < np.inf:
         rule = f"{name} must lie in {'[' if zero else '('}0, {at_most:g}]"
     if not 0 <= number <= at_most or (number == 0 and not zero):
-        raise ParameterError(f"{rule}; got {shortened(value)}.{_as_sentence(hint)}")
+        raise ParameterError(f"{rule}; got {shorten(value)}.{_as_sentence(hint)}")
     return number
 
 
@@ -57,7 +57,7 @@ def check_count(
         told = at_most is not None or (is_whole(value) and value > top)
         bound = f"from {at_least} to {top}" if told else f">= {at_least}"
         raise ParameterError(
-            f"{name} must be an integer {bound}; got {shortened(value)}.{_as_sentence(hint)}"
+            f"{name} must be an integer {bound}; got {shorten(value)}.{_as_sentence(hint)}"
         )
     return int(value)
 
@@ -67,7 +67,7 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...], hint: str = ""
     if not isinstance(value, str) or value not in choices:
         words = ", ".join(repr(choice) for choice in choices)
         raise ParameterError(
-            f"{name} must be one of {words}; got {shortened(value)}.{_as_sentence(hint)}"
+            f"{name} must be one of {words}; got {shorten(value)}.{_as_sentence(hint)}"
         )
     return value
 
@@ -75,13 +75,13 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...], hint: str = ""
 def check_flag(name: str, value: Any) -> None:
     """True or False."""
     if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(f"{name} must be True or False; got {shortened(value)}.")
+        raise ParameterError(f"{name} must be True or False; got {shorten(value)}.")
 
 
 def check_callback(value: Any) -> None:
     """Something to call, or None."""
     if value is not None and not callable(value):
-        raise ParameterError(f"callback must be callable or None; got {shortened(value)}.")
+        raise ParameterError(f"callback must be callable or None; got {shorten(value)}.")
 
 
 def check_feature_count(value: Any, name: str = "n_features_to_select") -> None:
@@ -92,7 +92,7 @@ def check_feature_count(value: Any, name: str = "n_features_to_select") -> None:
         return
     raise ParameterError(
         f"{name} must be an integer >= 1, a share in (0, 1], or None for half of the features; "
-        f"got {shortened(value)}."
+        f"got {shorten(value)}."
     )
 
 
@@ -110,7 +110,7 @@ def check_seed(value: Any, name: str = "random_state") -> None:
     if not is_whole(value) or not 0 <= value <= LARGEST_SEED:
         raise ParameterError(
             f"{name} must be an integer from 0 to {LARGEST_SEED}, a numpy.random.RandomState or "
-            f"None; got {shortened(value)}."
+            f"None; got {shorten(value)}."
         )
 
 
@@ -128,7 +128,7 @@ def count_features(value: Any, n_features: int, name: str = "n_features_to_selec
         if value > n_features:
             raise ParameterError(
                 f"{name} must be at most the number of features, {n_features}; got "
-                f"{shortened(value)}. Ask for fewer, or give a share in (0, 1]."
+                f"{shorten(value)}. Ask for fewer, or give a share in (0, 1]."
             )
         return int(value)
     return max(1, int(value * n_features))

@@ -23,7 +23,7 @@ from keepers.exceptions import (
     ConvergenceWarning,
     InactiveRowsWarning,
     ParameterError,
-    shortened,
+    shorten,
     warn_caller,
 )
 from keepers.linalg.spectrum import leading_spectrum
@@ -331,7 +331,7 @@ class SPCAFS(RankingSelector):
         if self.checkpoint is not None:
             raise ParameterError(
                 "partial_fit keeps no checkpoint, each call being a fit of its own; got "
-                f"checkpoint={shortened(str(self.checkpoint))}. Leave it out, or use fit_blocks."
+                f"checkpoint={shorten(str(self.checkpoint))}. Leave it out, or use fit_blocks."
             )
         so_far = self._add_rows(X)
         fewest = self.n_components if is_whole(self.n_components) else 1

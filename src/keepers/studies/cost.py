@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keepers.studies.plan import Entry, GrowthTask, Outcome, versioned
+from keepers.studies.plan import Entry, GrowthTask, Outcome, with_version
 from keepers.studies.runner import StudyRun
 from keepers.studies.specification import COMPARISON, MethodChoice
 
@@ -112,7 +112,7 @@ def growth_rows(run: StudyRun) -> list[GrowthRow]:
 
 
 def _is_of(task: GrowthTask, method: MethodChoice) -> bool:
-    return task.method == versioned(method.name) and task.params == method.fixed
+    return task.method == with_version(method.name) and task.params == method.fixed
 
 
 def _slope(run: StudyRun, sized: Sequence[tuple[int, GrowthTask]]) -> Slope:

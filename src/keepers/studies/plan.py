@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from keepers.data.wording import first_line
-from keepers.exceptions import ParameterError, shortened
+from keepers.exceptions import ParameterError, shorten
 from keepers.methods import find_method
 from keepers.selectors import AllFeatures
 from keepers.studies.specification import COMPARISON, MethodChoice, StudySpec, Sweep
@@ -144,7 +144,7 @@ def plan_growth(spec: StudySpec) -> list[GrowthTask]:
     # Methods that only differ in their grid are the same here.
     methods = {(m.name, tuple(sorted(m.fixed.items()))): m for m in spec.methods}
     return [
-        GrowthTask(versioned(method.name), dict(method.fixed), n_samples, n_features, spec.seed)
+        GrowthTask(with_version(method.name), dict(method.fixed), n_samples, n_features, spec.seed)
         for method in methods.values()
         for n_samples, n_features in sizes
     ]
@@ -202,13 +202,13 @@ def _tasks(
         groups = [ks]
     repeats = spec.repeats if judge else 0
     return [
-        FitTask(name, facts.fingerprint, versioned(method), params, group, repeats, spec.seed)
+        FitTask(name, facts.fingerprint, with_version(method), params, group, repeats, spec.seed)
         for group in groups
     ]
 
 
 @lru_cache
-def versioned(name: str) -> str:
+def with_version(name: str) -> str:
     """The name under which fits are stored; for MODULE:CLASS it changes with the module's file."""
     if ":" not in name:
         return name
@@ -216,7 +216,7 @@ def versioned(name: str) -> str:
         content = Path(inspect.getfile(find_method(name).load())).read_bytes()
     except (OSError, TypeError) as error:
         raise ParameterError(
-            f"A method of your own must come from a file; {shortened(name)} does not "
+            f"A method of your own must come from a file; {shorten(name)} does not "
             f"({first_line(error)})."
         ) from error
     return f"{name}@{hashlib.sha256(content).hexdigest()[:12]}"

@@ -22,7 +22,7 @@ from pydantic import (
 
 from keepers.data.catalogue import catalogue, present
 from keepers.data.scaling import SCALINGS
-from keepers.exceptions import DataError, shortened
+from keepers.exceptions import DataError, shorten
 from keepers.methods import METHODS, Method, all_methods, find_method
 
 STUDIES = ("paper", "quick", "suite")
@@ -68,7 +68,7 @@ class DataChoice(_Strict):
     def _known_scaling(self) -> "DataChoice":
         if self.scaling not in SCALINGS:
             raise ValueError(
-                f"scaling must be one of {', '.join(SCALINGS)}; got {shortened(self.scaling)}"
+                f"scaling must be one of {', '.join(SCALINGS)}; got {shorten(self.scaling)}"
             )
         return self
 
@@ -136,11 +136,11 @@ class Sweep(_Strict):
         _check_params(self.method, self.fixed, self.grid, {self.vary: 0})
         if self.name == COMPARISON:
             raise ValueError(
-                f"a sweep cannot be named {shortened(COMPARISON)}, as the main section is"
+                f"a sweep cannot be named {shorten(COMPARISON)}, as the main section is"
             )
         if self.vary in self.grid:
             raise ValueError(
-                f"{shortened(self.vary)} is varied and cannot be in the grid of the sweep too"
+                f"{shorten(self.vary)} is varied and cannot be in the grid of the sweep too"
             )
         return self
 
@@ -185,13 +185,13 @@ class StudySpec(_Strict):
         _refuse_twice("data sets", titles)
         _refuse_twice("methods", [method.title for method in self.methods])
         _refuse_twice("sweeps", [sweep.name for sweep in self.sweeps])
-        places = [(f"method {shortened(m.title)}", r.data) for m in self.methods for r in m.reduced]
-        places += [(f"sweep {shortened(sweep.name)}", sweep.data) for sweep in self.sweeps]
+        places = [(f"method {shorten(m.title)}", r.data) for m in self.methods for r in m.reduced]
+        places += [(f"sweep {shorten(sweep.name)}", sweep.data) for sweep in self.sweeps]
         for place, names in places:
             for name in names:
                 if name not in titles:
                     raise ValueError(
-                        f"{place} names the data set {shortened(name)}, which is not among {titles}"
+                        f"{place} names the data set {shorten(name)}, which is not among {titles}"
                     )
         return self
 
@@ -222,7 +222,7 @@ def _describe(error: ValidationError, path: Path, text: str) -> list[str]:
         if problem["type"] == "extra_forbidden":
             rule = "there is no such setting"
         elif problem["type"] not in ("value_error", "missing"):
-            rule += f"; got {shortened(problem['input'])}"
+            rule += f"; got {shorten(problem['input'])}"
         name = ".".join(str(part) for part in where)
         found[line_of(text, where), f"{name}: {rule}" if name else rule] = None
     return [f"{path}, line {line}: {message}." for line, message in sorted(found)]
@@ -239,7 +239,7 @@ def _check_params(method: str, *choices: Mapping[str, object]) -> None:
     for name in (name for choice in choices for name in choice):
         if name not in known:
             raise ValueError(
-                f"{method} has no setting {shortened(name)}; its settings are "
+                f"{method} has no setting {shorten(name)}; its settings are "
                 f"{', '.join(known) or 'none'}"
             )
 
@@ -247,7 +247,7 @@ def _check_params(method: str, *choices: Mapping[str, object]) -> None:
 def _refuse_twice(what: str, names: list[str]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"{what} must have different names; {shortened(twice[0])} is used twice")
+        raise ValueError(f"{what} must have different names; {shorten(twice[0])} is used twice")
 
 
 def find_study(spec: str) -> Path:
@@ -258,7 +258,7 @@ def find_study(spec: str) -> Path:
                 return folder / f"{spec}.toml"
     if not Path(spec).is_file():
         raise DataError(
-            f"There is no study {shortened(spec)}. Give one of {', '.join(STUDIES)}, or the path "
+            f"There is no study {shorten(spec)}. Give one of {', '.join(STUDIES)}, or the path "
             "of a TOML file."
         )
     return Path(spec)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from keepers.data.replacing import describe_os_error, is_temporary, whole_file
-from keepers.data.wording import first_line, listed
+from keepers.data.wording import first_line, some_of
 from keepers.exceptions import DataError, KeepersError, ParameterError
 from keepers.studies.plan import FitTask, GrowthTask, Outcome
 
@@ -234,7 +234,7 @@ def _refuse_foreign(folder: Path) -> None:
     if found and not _has_marker(folder) and not _has_store(folder):
         raise ParameterError(
             f"Results go to a new or empty folder, or to one that keepers made; {folder} holds "
-            f"other files ({listed(found)}). Choose another with --out."
+            f"other files ({some_of(found)}). Choose another with --out."
         )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from keepers._packages import optional
 from keepers._protocols import FloatArray, IndexArray
-from keepers.exceptions import ParameterError, shortened
+from keepers.exceptions import ParameterError, shorten
 from keepers.linalg.ordering import levels
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import leading_spectrum
@@ -206,7 +206,7 @@ def _check_gammas(gammas: Any) -> FloatArray:
         along = np.empty(0)
     if along.ndim != 1 or not len(along) or not np.all(np.isfinite(along)) or along[0] <= 0:
         raise ParameterError(
-            f"gammas must be finite numbers > 0; got {shortened(gammas)}. None finds them from X."
+            f"gammas must be finite numbers > 0; got {shorten(gammas)}. None finds them from X."
         )
     return along
 
@@ -360,7 +360,7 @@ def _pair(axes: Any) -> tuple[Any, Any]:
         upper, lower = axes
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"axes must be two matplotlib axes, one above the other; got {shortened(axes)}. None "
+            f"axes must be two matplotlib axes, one above the other; got {shorten(axes)}. None "
             "makes them."
         ) from error
     return upper, lower

@@ -17,7 +17,7 @@ from keepers.exceptions import (
     InactiveRowsWarning,
     KeepersWarning,
     ParameterError,
-    shortened,
+    shorten,
 )
 from keepers.linalg.correlation import unlike_the_better
 from keepers.linalg.ordering import levels
@@ -260,7 +260,7 @@ def as_choices(name: str, values: Any) -> tuple[Any, ...]:
         return (values,)
     if not isinstance(values, (Sequence, np.ndarray)) or not len(values):
         raise ParameterError(
-            f"{name} must be a value or a sequence of values; got {shortened(values)}."
+            f"{name} must be a value or a sequence of values; got {shorten(values)}."
         )
     return tuple(values)
 

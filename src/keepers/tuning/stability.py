@@ -24,7 +24,7 @@ from keepers.exceptions import (
     KeepersError,
     KeepersWarning,
     ParameterError,
-    shortened,
+    shorten,
 )
 from keepers.linalg.moments import column_moments
 from keepers.linalg.storage import by_rows
@@ -171,18 +171,18 @@ class StabilitySelector(RankingSelector):
         if self.selector is not None and not isinstance(self.selector, RankingSelector):
             raise ParameterError(
                 "selector must be a selector of this library, such as SPCAFS(50), or None; got "
-                f"{shortened(self.selector)}."
+                f"{shorten(self.selector)}."
             )
         if self.selector is not None:
             self.selector.check_parameters()
         hint = "Halves come in complementary pairs."
         if check_count("n_resamples", self.n_resamples, at_least=2, hint=hint) % 2:
             raise ParameterError(
-                f"n_resamples must be even; got {shortened(self.n_resamples)}. {hint}"
+                f"n_resamples must be even; got {shorten(self.n_resamples)}. {hint}"
             )
         if check_positive("threshold", self.threshold, at_most=1.0) <= 0.5:
             raise ParameterError(
-                f"threshold must lie in (0.5, 1]; got {shortened(self.threshold)}. Up to one half "
+                f"threshold must lie in (0.5, 1]; got {shorten(self.threshold)}. Up to one half "
                 "nothing can be said about features selected by chance."
             )
         check_callback(self.callback)
@@ -323,5 +323,5 @@ def _memory(location: Any) -> Any:
     except ValueError as error:
         raise ParameterError(
             "memory must be a folder, a joblib.Memory or None (nothing is kept); got "
-            f"{shortened(location)}."
+            f"{shorten(location)}."
         ) from error

@@ -18,8 +18,8 @@ from keepers.data.dask_blocks import DaskBlocks
 from keepers.data.in_memory import canonical_sparse, is_dask, numeric_input
 from keepers.data.table_files import open_blocks
 from keepers.data.values import as_values
-from keepers.data.wording import duplicates, listed
-from keepers.exceptions import DataError, ParameterError, shortened
+from keepers.data.wording import duplicates, some_of
+from keepers.exceptions import DataError, ParameterError, shorten
 
 # Of the protocol, `BlockTable`.
 _MEMBERS = (
@@ -391,7 +391,7 @@ def in_order(block: Any, expected: Labels, origin: str, first: str = "the first 
     known = set(expected)
     strange = next(label for label in found if label not in known)
     raise DataError(
-        f"All blocks must have the same columns; {origin} has {shortened(strange)}, which {first} "
+        f"All blocks must have the same columns; {origin} has {shorten(strange)}, which {first} "
         "has not. "
         "Leave it out, or name its columns like the others'."
     )
@@ -408,7 +408,7 @@ def refuse_repeated(labels: Sequence[Hashable], origin: str) -> None:
     if len(set(labels)) < len(labels):
         raise DataError(
             f"Column names must differ to be matched between blocks; {origin} has duplicate "
-            f"names: {listed(duplicates(labels))}. Rename all but one of each."
+            f"names: {some_of(duplicates(labels))}. Rename all but one of each."
         )
 
 

@@ -17,8 +17,8 @@ from keepers.data.blocks.local import LocalBlocks, even_ranges, known_sum, share
 from keepers.data.limits import SizeLimit
 from keepers.data.table import ColumnPlan, LabelledTable, ReadRequest, plan_columns
 from keepers.data.values import as_labels, as_names, as_values
-from keepers.data.wording import first_line, listed
-from keepers.exceptions import DataError, KeepersError, shortened
+from keepers.data.wording import first_line, some_of
+from keepers.exceptions import DataError, KeepersError, shorten
 
 _FIRST_ROWS = 64
 _GROWTH = 1.2  # a larger factor would touch memory that the last rows never fill
@@ -112,7 +112,7 @@ class FileBlocks(LocalBlocks):
         """The same rows as tables of their own, about ``n_parts``, for workers to share."""
         return [self]
 
-    def called(self, name: str) -> Self:
+    def with_name(self, name: str) -> Self:
         """The same table by another name in messages."""
         return self._with(name=name)
 
@@ -224,7 +224,7 @@ class MatrixBlocks(FileBlocks):
     def _refuse_wrong_length(self, what: str, vector: Any) -> None:
         if vector is not None and len(vector) != self._n_file_rows:
             raise DataError(
-                f"{what} must have one entry each ({self._n_file_rows}); {shortened(self.name)} "
+                f"{what} must have one entry each ({self._n_file_rows}); {shorten(self.name)} "
                 f"has an array of shape {vector.shape}. Check that samples are rows."
             )
 
@@ -427,7 +427,7 @@ def _difference(names: NDArray[Any], expected: NDArray[Any]) -> str:
     """How the columns of a file differ from those of the first."""
     here, there = set(names), set(expected)
     told = [
-        f"{what} {listed([repr(name) for name in some])}"
+        f"{what} {some_of([repr(name) for name in some])}"
         for what, some in (
             ("lacks", [name for name in expected if name not in here]),
             ("adds", [name for name in names if name not in there]),

@@ -26,7 +26,7 @@ from keepers.data.table import (
     unique_names,
 )
 from keepers.data.values import as_labels, as_names
-from keepers.exceptions import DataError, shortened
+from keepers.exceptions import DataError, shorten
 
 Order = Literal["C", "F"]
 _UNNAMED_LEVEL = re.compile(r"__index_level_\d+__")
@@ -215,7 +215,7 @@ def _cast_exactly(array: Any, target: Any, name: str) -> Any:
         return array.cast(target)  # refuses integers past 2**53
     except pa.ArrowInvalid as error:
         raise DataError(
-            f"Column {shortened(name)} holds numbers that float64 cannot hold exactly. If it is an "
+            f"Column {shorten(name)} holds numbers that float64 cannot hold exactly. If it is an "
             "identifier, name it so (identifier=, --id) or leave it out (drop=, --drop)."
         ) from error
 

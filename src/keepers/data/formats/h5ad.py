@@ -25,8 +25,8 @@ from keepers.data.formats.stored_sparse import build_compressed
 from keepers.data.limits import refuse_columns
 from keepers.data.table import ReadRequest, WrittenTable, unique_names
 from keepers.data.values import as_names
-from keepers.data.wording import closest, listed
-from keepers.exceptions import DataError, ParameterError, shortened
+from keepers.data.wording import closest, some_of
+from keepers.exceptions import DataError, ParameterError, shorten
 
 _TITLE = "AnnData"
 _USUAL_INDEX = "_index"
@@ -45,7 +45,7 @@ def open_h5ad(path: Path, request: ReadRequest) -> "DatasetBlocks | SparseCellBl
         absent = [part for part in ("X", "obs", "var") if part not in file]
         if absent:
             raise DataError(
-                f"An AnnData file holds X, obs and var; this one has no {shortened(absent[0])}."
+                f"An AnnData file holds X, obs and var; this one has no {shorten(absent[0])}."
             )
         obs, var, node = (own_member(file, part) for part in ("obs", "var", "X"))
         for name in (request.labels, request.identifier):
@@ -228,7 +228,7 @@ def _sparse_layout(node: Any) -> tuple[tuple[int, int], bool]:
         if not kind.startswith(("csr", "csc")):
             raise DataError(
                 "A square sparse X must say whether it is stored by rows (csr_matrix) or columns "
-                f"(csc_matrix) in its attribute 'encoding-type'; here that is {shortened(kind)}. "
+                f"(csc_matrix) in its attribute 'encoding-type'; here that is {shorten(kind)}. "
                 "Write the file again with anndata."
             )
         by_rows = kind.startswith("csr")
@@ -249,7 +249,7 @@ def _index_name(frame: Any) -> str:
     # Asked last: the HDF5 library believes any length that a damaged text attribute claims.
     if not _is_group(frame) or "_index" not in frame.attrs:
         raise DataError(
-            f"{shortened(frame.name)} must be a data frame as anndata stores it; it names no "
+            f"{shorten(frame.name)} must be a data frame as anndata stores it; it names no "
             "column as its index. Read the file with anndata and write it again."
         )
     return _text(frame.attrs["_index"])
@@ -259,12 +259,12 @@ def _refuse_absent(frame: Any, name: str) -> None:
     """Raise unless obs or var has a column of this name."""
     fields = _fields(frame)
     if fields is None and not _is_group(frame):
-        raise DataError(f"{shortened(frame.name)} must be a data frame; it is a plain array.")
+        raise DataError(f"{shorten(frame.name)} must be a data frame; it is a plain array.")
     known = fields or [key for key in frame if key != _OLD_CATEGORIES]
     if name not in known:
         raise DataError(
-            f"There is no column {shortened(name)} in {shortened(frame.name)}."
-            f"{closest(name, known)} It holds {listed([repr(key) for key in known])}."
+            f"There is no column {shorten(name)} in {shorten(frame.name)}."
+            f"{closest(name, known)} It holds {some_of([repr(key) for key in known])}."
         )
 
 
@@ -282,7 +282,7 @@ def _column_of(frame: Any, name: str, request: ReadRequest) -> Any:
         values = read_dataset(node, request)
         if values.dtype.names is not None:
             raise DataError(
-                f"Column {shortened(name)} of {shortened(frame.name)} is not a plain column."
+                f"Column {shorten(name)} of {shorten(frame.name)} is not a plain column."
             )
         if _OLD_CATEGORIES in frame and name in frame[_OLD_CATEGORIES]:  # anndata 0.7
             return _categorical(values, frame[_OLD_CATEGORIES], name, name, request)
@@ -294,8 +294,7 @@ def _column_of(frame: Any, name: str, request: ReadRequest) -> Any:
     mask = read_dataset(own_member(node, "mask"), request).astype(bool)
     if mask.shape != values.shape:
         raise DataError(
-            f"Column {shortened(name)} of {shortened(frame.name)} is damaged: its mask does not "
-            "fit."
+            f"Column {shorten(name)} of {shorten(frame.name)} is damaged: its mask does not fit."
         )
     return _missing_where(mask, values)
 
@@ -315,7 +314,7 @@ def _categories_by_code(codes: Any, categories: Any, name: str) -> Any:
     fits = codes.dtype.kind in "biu" and codes.ndim == 1
     if not fits or (codes.size and int(codes.max()) >= len(categories)):
         raise DataError(
-            f"The codes of column {shortened(name)} must be integers below its {len(categories)} "
+            f"The codes of column {shorten(name)} must be integers below its {len(categories)} "
             "categories; they are not: the file is damaged. Obtain or write it again."
         )
     missing = codes < 0
@@ -357,7 +356,7 @@ def write_h5ad(path: Path, table: WrittenTable, name: str) -> None:
     h5py = optional("h5py", ".h5ad files")
     if table.labels is not None and ("/" in table.label_name or table.label_name == "_index"):
         raise ParameterError(
-            f"An .h5ad file has no column named {shortened(table.label_name)}. Rename it."
+            f"An .h5ad file has no column named {shorten(table.label_name)}. Rename it."
         )
     samples = table.sample_names
     if samples is None:

@@ -22,8 +22,8 @@ from keepers.data.blocks.files import MatrixBlocks, reading
 from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once
 from keepers.data.limits import DEFLATE_RATIO, SizeLimit, refuse_declared
 from keepers.data.table import ReadRequest, numbered_names
-from keepers.data.wording import closest, listed
-from keepers.exceptions import DataError, shortened
+from keepers.data.wording import closest, some_of
+from keepers.exceptions import DataError, shorten
 
 _TITLE = "HDF5"
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -113,7 +113,7 @@ def own_member(group: Any, name: str) -> Any:
     """A member that lies in this file; a link into another file is not followed."""
     if not isinstance(group.get(name, getlink=True), _h5py().HardLink):
         raise DataError(
-            f"{shortened(name)} must lie in the file itself; it is a link to elsewhere, which is "
+            f"{shorten(name)} must lie in the file itself; it is a link to elsewhere, which is "
             "not followed. Store the values in the file."
         )
     return group[name]
@@ -122,13 +122,13 @@ def own_member(group: Any, name: str) -> Any:
 def refuse_unsound(dataset: Any, limit: SizeLimit) -> None:
     """Raise for what is no array, lies elsewhere, or is larger than the limit or the file says."""
     if not isinstance(dataset, _h5py().Dataset) or dataset.shape is None:
-        raise DataError(f"{shortened(dataset.name)} must be an array; it is a group, or empty.")
+        raise DataError(f"{shorten(dataset.name)} must be an array; it is a group, or empty.")
     if dataset.external or dataset.is_virtual:
         raise DataError(
-            f"{shortened(dataset.name)} must lie in the file itself; it points to other files, "
+            f"{shorten(dataset.name)} must lie in the file itself; it points to other files, "
             "which are not read. Store the values in the file."
         )
-    what = f"array {shortened(dataset.name)}"
+    what = f"array {shorten(dataset.name)}"
     limit.refuse_shape(dataset.shape, max(dataset.dtype.itemsize, 8), what)
     # Chunks that were never written take no space and stand for zeros; that is no table either.
     ratio = 1 if dataset.chunks is None else DEFLATE_RATIO
@@ -192,7 +192,7 @@ def _refuse_false_lengths(dataset: Any, record: int, offset: int) -> None:
         usable = stored[: len(stored) // record * record].reshape(-1, record)
         lengths = np.ascontiguousarray(usable[:, offset : offset + 4]).view("<u4")
         total += int(lengths.sum(dtype=np.int64))
-        refuse_declared(total, file_size, f"the text of array {shortened(dataset.name)}")
+        refuse_declared(total, file_size, f"the text of array {shorten(dataset.name)}")
 
 
 def _stored_blocks(dataset: Any, file_size: int, record: int) -> Iterator[bytes]:
@@ -245,7 +245,7 @@ def refuse_short_chunks(dataset: Any, first: int = 0, stop: int | None = None) -
             length = _expanded_length(stored, applied, expected)
         if length != expected:
             raise DataError(
-                f"A chunk of array {shortened(dataset.name)} must hold {expected} bytes; one holds "
+                f"A chunk of array {shorten(dataset.name)} must hold {expected} bytes; one holds "
                 f"{length}: the file is damaged. Obtain or write it again."
             )
 
@@ -358,7 +358,7 @@ def find_matrix(file: Any, name: str | None, limit: SizeLimit) -> Any:
     refuse_unsound(node, limit)
     if node.ndim != 2:
         raise DataError(
-            f"A table has two dimensions (samples, features); {shortened(node.name)} has "
+            f"A table has two dimensions (samples, features); {shorten(node.name)} has "
             f"{node.ndim}. Reshape it, or name another array (dataset=)."
         )
     return node
@@ -371,8 +371,8 @@ def member(file: Any, name: str) -> Any:
         if not hasattr(node, "keys") or part not in node:
             known = list(_matrices(file))
             raise DataError(
-                f"There is no array {shortened(name)}.{closest(name, known)} With two dimensions "
-                f"there are {listed([repr(key) for key in known]) or 'none'}."
+                f"There is no array {shorten(name)}.{closest(name, known)} With two dimensions "
+                f"there are {some_of([repr(key) for key in known]) or 'none'}."
             )
         node = own_member(node, part)
     return node
@@ -405,8 +405,8 @@ def _only_matrix(file: Any) -> Any:
     wide = [node for node in found.values() if node.shape[1] != 1] or list(found.values())
     if len(wide) == 1:
         return wide[0]
-    told = listed(
-        [f"{shortened(name)} ({' x '.join(map(str, node.shape))})" for name, node in found.items()]
+    told = some_of(
+        [f"{shorten(name)} ({' x '.join(map(str, node.shape))})" for name, node in found.items()]
     )
     raise DataError(
         f"A file must hold an array {VALUES_ARRAY} or one array of numbers with two dimensions, or "

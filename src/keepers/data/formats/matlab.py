@@ -20,8 +20,8 @@ from keepers.data.formats.hdf5 import HDF5_MAGIC, open_hdf5, own_member, read_da
 from keepers.data.formats.stored_sparse import build_compressed
 from keepers.data.limits import SizeLimit, refuse_declared
 from keepers.data.table import LabelledTable, Matrix, ReadRequest, to_table
-from keepers.data.wording import listed
-from keepers.exceptions import DataError, shortened
+from keepers.data.wording import some_of
+from keepers.exceptions import DataError, shorten
 
 VALUE_VARIABLES = ("X", "fea", "data")
 LABEL_VARIABLES = ("y", "Y", "gnd", "label", "labels")
@@ -102,7 +102,7 @@ def _values_variable(
         return wide[0]
     raise DataError(
         f"The values must be a matrix named {', '.join(VALUE_VARIABLES)}, or the only matrix of "
-        f"the file; this one holds {listed([repr(name) for name in known], shown=12) or 'none'}. "
+        f"the file; this one holds {some_of([repr(name) for name in known], shown=12) or 'none'}. "
         "Save the values as X and the classes as y."
     )
 
@@ -122,16 +122,14 @@ def _node_values(node: Any, request: ReadRequest) -> Any:
     else:  # MATLAB stores no values where all are zero
         data, rows = np.empty(0), np.empty(0, dtype=np.int64)
     used = _used_entries(starts)
-    what = f"the sparse matrix {shortened(node.name)}"
+    what = f"the sparse matrix {shorten(node.name)}"
     return build_compressed(data[:used], rows[:used], starts, shape, by_rows=False, what=what)
 
 
 def _sparse_shape(node: Any) -> tuple[int, int]:
     columns = own_member(node, "jc")
     if getattr(columns, "ndim", 0) != 1:
-        raise DataError(
-            f"The sparse matrix {shortened(node.name)} is damaged. Save the file again."
-        )
+        raise DataError(f"The sparse matrix {shorten(node.name)} is damaged. Save the file again.")
     return int(node.attrs["MATLAB_sparse"]), max(0, int(columns.shape[0]) - 1)
 
 
@@ -145,7 +143,7 @@ def _as_dense(labels: Any, name: str, request: ReadRequest) -> Any:
     """Labels, which MATLAB may store sparse."""
     if not sp.issparse(labels):
         return labels
-    request.limit.refuse_shape(labels.shape, 8, f"variable {shortened(name)}")
+    request.limit.refuse_shape(labels.shape, 8, f"variable {shorten(name)}")
     return labels.toarray()
 
 
@@ -154,7 +152,7 @@ def _node_labels(file: Any, node: Any, request: ReadRequest) -> Any:
         return _as_dense(_node_values(node, request), node.name, request)
     if "MATLAB_empty" in node.attrs:  # what is stored then are the lengths
         raise DataError(
-            f"The labels {shortened(node.name)} are empty. Save one label for every sample."
+            f"The labels {shorten(node.name)} are empty. Save one label for every sample."
         )
     kind = _class_of(node)
     values = read_dataset(node, request)
@@ -224,7 +222,7 @@ def _list_variables(path: Path) -> list[_Variable]:
 def _read_variable(path: Path, variable: _Variable, limit: SizeLimit) -> Any:
     """The values: an array, a CSC matrix, or an object array of text."""
     if variable.kind in ("numeric", "char"):
-        limit.refuse_shape(variable.shape, 8, f"variable {shortened(variable.name)}")
+        limit.refuse_shape(variable.shape, 8, f"variable {shorten(variable.name)}")
     with path.open("rb") as stream:
         stream.seek(variable.offset)
         content = stream.read(variable.size)
@@ -237,7 +235,7 @@ def _expand(content: bytes, variable: _Variable, limit: SizeLimit) -> bytes:
     expander = zlib.decompressobj()
     tag = expander.decompress(content, _TAG)
     (size,) = struct.unpack_from(f"{variable.order}I", tag, 4)
-    limit.refuse_past(size, f"variable {shortened(variable.name)}, expanded,")
+    limit.refuse_past(size, f"variable {shorten(variable.name)}, expanded,")
     return expander.decompress(expander.unconsumed_tail, max(1, size))
 
 
@@ -298,7 +296,7 @@ def _value(content: Buffer, order: str, depth: int) -> Any:
     if kind == "sparse":
         rows, starts, values = parts.numbers(), parts.numbers(), parts.numbers()
         used = _used_entries(starts)
-        what = f"the sparse matrix {shortened(name)}"
+        what = f"the sparse matrix {shorten(name)}"
         return build_compressed(values[:used], rows[:used], starts, shape, by_rows=False, what=what)
     if kind == "char":
         return _lines(parts.text(), shape)

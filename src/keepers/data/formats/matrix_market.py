@@ -23,7 +23,7 @@ from keepers.data.table import (
     row_entries,
     to_table,
 )
-from keepers.exceptions import DataError, shortened
+from keepers.exceptions import DataError, shorten
 
 _LONGEST_LINE = 2**16
 _BLOCK_BYTES = 4 * 2**20
@@ -85,7 +85,7 @@ def _read_head(stream: IO[bytes]) -> bytes:
         if line.startswith(b"%") or not line.strip():
             continue
         if not _SIZES.fullmatch(line):
-            told = shortened(line[:60].decode("latin-1"))
+            told = shorten(line[:60].decode("latin-1"))
             raise DataError(f"The line of sizes must hold 2 or 3 integers; it reads {told}.")
         return b"".join(lines).rstrip() + b"\n"
     raise DataError("There is no line of sizes; the file is truncated.")
@@ -114,7 +114,7 @@ def _checked_lines(
                 at = n_before + block.count(b"\n", 0, good) + 1
                 wrong = block[good : good + 60].split(b"\n")[0].decode("latin-1")
                 raise DataError(
-                    f"A line must hold {what} and nothing else; line {at} reads {shortened(wrong)}."
+                    f"A line must hold {what} and nothing else; line {at} reads {shorten(wrong)}."
                 )
             found += sum(bool(line.strip()) for line in block.splitlines())
         n_before += block.count(b"\n")

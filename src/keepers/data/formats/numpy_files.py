@@ -21,8 +21,8 @@ from keepers.data.table import (
     numbered_names,
     to_table,
 )
-from keepers.data.wording import closest, listed
-from keepers.exceptions import DataError, shortened
+from keepers.data.wording import closest, some_of
+from keepers.exceptions import DataError, shorten
 
 LABEL_ARRAYS = ("y", "labels", "label", "target")
 _SPARSE_SIGNS = {"format", "shape", "data"}
@@ -91,7 +91,7 @@ def _values_array(
             two_dimensional.append(name)
     if len(two_dimensional) == 1:
         return two_dimensional[0]
-    found = listed([repr(name) for name in members], shown=12) or "nothing"
+    found = some_of([repr(name) for name in members], shown=12) or "nothing"
     raise DataError(
         "An archive must hold an array X, or exactly one numeric array with two dimensions; this "
         f"one holds {found}.{closest('X', members)} Store the values as X and the classes as y."
@@ -122,11 +122,11 @@ def read_header(stream: IO[bytes], name: str) -> ArrayHeader:
         shape, by_columns, dtype = np.lib.format.read_array_header_2_0(stream)
     else:
         raise DataError(
-            f"{shortened(name)} has the unknown format version {version}. Write it again."
+            f"{shorten(name)} has the unknown format version {version}. Write it again."
         )
     if dtype.hasobject:
         raise DataError(
-            f"{shortened(name)} holds pickled Python objects, which are never loaded: a pickle can "
+            f"{shorten(name)} holds pickled Python objects, which are never loaded: a pickle can "
             "run any code. Store it as numbers or fixed-width text (for example names.astype(str))."
         )
     return ArrayHeader(shape, by_columns, dtype)
@@ -139,7 +139,7 @@ def _refuse_long_header(stream: IO[bytes], name: str) -> None:
     stream.seek(at)
     if length > _LONGEST_HEADER:
         raise DataError(
-            f"The header of {shortened(name)} must have at most {_LONGEST_HEADER} bytes; it "
+            f"The header of {shorten(name)} must have at most {_LONGEST_HEADER} bytes; it "
             "declares "
             f"{length}: it is damaged. Obtain or write it again."
         )
@@ -148,7 +148,7 @@ def _refuse_long_header(stream: IO[bytes], name: str) -> None:
 def _read_array(stream: IO[bytes], n_bytes: int, name: str, request: ReadRequest) -> Any:
     """One array, after its declared size was held against the file and the limit."""
     header = read_header(stream, name)
-    what = f"array {shortened(name)}"
+    what = f"array {shorten(name)}"
     request.limit.refuse_shape(header.shape, max(header.dtype.itemsize, _CONVERTED), what)
     header.refuse_longer_than(n_bytes - stream.tell(), what)
     stream.seek(0)
@@ -164,13 +164,13 @@ def _stored_sparse(
     if known is None or not set(members) >= set(known):
         raise DataError(
             f"A sparse matrix must be stored as scipy.sparse.save_npz does, in one of the formats "
-            f"{', '.join(STORED_PARTS)}, with all its parts; this one is {shortened(kind)} and "
+            f"{', '.join(STORED_PARTS)}, with all its parts; this one is {shorten(kind)} and "
             "holds "
-            f"{listed([repr(member) for member in members], shown=12)}. Store X.tocsr()."
+            f"{some_of([repr(member) for member in members], shown=12)}. Store X.tocsr()."
         )
     shape = tuple(int(length) for length in read("shape").ravel())
     parts = {part: read(part) for part in known}
-    return build_stored(kind, parts, shape, f"the sparse matrix in {shortened(name)}")
+    return build_stored(kind, parts, shape, f"the sparse matrix in {shorten(name)}")
 
 
 class NumpyBlocks(MatrixBlocks):
@@ -251,9 +251,9 @@ def _header_of(stream: IO[bytes], path: Path) -> tuple[ArrayHeader, int]:
         )
     if min(header.shape) < 0:
         raise DataError(f"It declares a negative length ({header.shape}); it is damaged.")
-    refuse_columns(header.shape[1], shortened(path.name))
+    refuse_columns(header.shape[1], shorten(path.name))
     offset = stream.tell()
-    header.refuse_longer_than(path.stat().st_size - offset, f"array {shortened(path.name)}")
+    header.refuse_longer_than(path.stat().st_size - offset, f"array {shorten(path.name)}")
     return header, offset
 
 

@@ -47,7 +47,7 @@ from keepers.data.table import (
     unique_names,
 )
 from keepers.data.values import as_labels, as_names
-from keepers.exceptions import DataError, DataWarning, shortened, warn_caller
+from keepers.exceptions import DataError, DataWarning, shorten, warn_caller
 
 CSV_DELIMITERS = (",", ";", "\t")
 """The first of these that the first line holds separates cells."""
@@ -115,7 +115,7 @@ def _read_start(stream: IO[bytes], delimiters: tuple[str, ...], header: bool | N
     if '"' not in head and len(first) == 1 and _is_decimal_comma(second, delimiter):
         raise DataError(
             "The first line names one column and the next line reads "
-            f"{shortened(','.join(second))}: a "
+            f"{shorten(','.join(second))}: a "
             "decimal comma, or a row name and a value. Write decimal points, or name both columns."
         )
     pending = b"".join(lines[n_lines:] + waiting)

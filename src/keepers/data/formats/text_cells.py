@@ -24,7 +24,7 @@ from keepers.data.limits import LARGEST_EXACT_INTEGER, MOST_COLUMNS, refuse_colu
 from keepers.data.table import ColumnPlan, refuse_text
 from keepers.data.values import refuse_rounded_integers
 from keepers.data.wording import readable_size
-from keepers.exceptions import DataError, shortened
+from keepers.exceptions import DataError, shorten
 
 LONGEST_LINE = 256 * 2**20
 LONGEST_CELL = 2**17
@@ -319,8 +319,8 @@ class CellReader:
             if word and self._decimal is not None:
                 raise DataError(
                     "Numbers must have a decimal comma or a decimal point, not both; column "
-                    f"{shortened(column)} holds {shortened(word)}, and other numbers have "
-                    f"{shortened(self._decimal)}. Write "
+                    f"{shorten(column)} holds {shorten(word)}, and other numbers have "
+                    f"{shorten(self._decimal)}. Write "
                     "one of them, and no thousands separators."
                 )
             self._decimal = mark if word else self._decimal
@@ -338,7 +338,7 @@ class CellReader:
                     return self._names[position % len(self._names)], word
         if doubtful:
             raise DataError(
-                f"A comma in a number must be a decimal comma; {shortened(doubtful)} may as well "
+                f"A comma in a number must be a decimal comma; {shorten(doubtful)} may as well "
                 "be "
                 f"{doubtful.replace(',', '')}, and no other number tells. Write decimal points, "
                 "and no thousands separators."

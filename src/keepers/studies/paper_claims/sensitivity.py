@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keepers.exceptions import shortened
+from keepers.exceptions import shorten
 from keepers.studies.formatting import points
 from keepers.studies.paper_claims.claim import (
     ClaimList,
@@ -91,7 +91,7 @@ def _insensitive(study: StudyResults, sweep: str, data: str) -> Finding:
     def judge(measure: Measure) -> tuple[bool, str]:
         curves = _sweep(study, sweep, data, measure)
         if curves is None:
-            raise UntestableError(f"The sweep {shortened(sweep)} on {data} is not there in full.")
+            raise UntestableError(f"The sweep {shorten(sweep)} on {data} is not there in full.")
         ranges = _ranges(curves)
         mean = float(np.mean(list(ranges.values())))
         widest = max(ranges, key=lambda k: ranges[k])
