@@ -135,7 +135,8 @@ def _refuse_missing(table: LabelledTable) -> None:
     named = [f"{printable(str(names[j]), 40)} ({counts[j]})" for j in counts.nonzero()[0]]
     raise DataError(
         f"Values must be finite numbers; NaN or infinity is in {len(named)} of {table.n_features} "
-        f"columns (how often): {some_of(named)}. Leave them out with --drop, or fill the gaps first."
+        f"columns (how often): {some_of(named)}. Leave them out with --drop, or fill the gaps "
+        "first."
     )
 
 
