@@ -79,7 +79,7 @@ def test_a_memory_map_is_read_from_its_file(narrow, tmp_path):
 
 
 def test_a_large_memory_map_given_to_fit_is_read_in_blocks(narrow, tmp_path, monkeypatch):
-    monkeypatch.setattr("keepers.data.blocks.as_blocks.LARGE_MAP", 1000)
+    monkeypatch.setattr("keepers.data.in_memory.LARGE_MAP", 1000)
     mapped = np.memmap(tmp_path / "table.raw", dtype=np.float64, mode="w+", shape=narrow.shape)
     mapped[:] = narrow
     mapped.flush()
