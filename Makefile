@@ -66,6 +66,7 @@ $(DOCS_READY): $(READY)
 	@touch $(DOCS_READY)
 
 docs: $(DOCS_READY)  ## Build the site into docs/_build/html; runs every example, warnings are errors
+	rm -rf docs/reference  # pages of names that are gone
 	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -b html docs $(SITE)
 
 docs-check: docs  ## Check every link inside the built site

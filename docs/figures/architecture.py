@@ -71,7 +71,7 @@ def write(folder: Path) -> list[Path]:
 
 def draw_map():
     """One box per package; a package may import those below it, never the other way."""
-    figure, axis = board(1, 1, (8.0, 6.3))
+    figure, axis = board(1, 1, (8.0, 0.68 * len(layers()) + 0.6))
     axis.set_axis_off()
     top = 0.0
     for packages in layers():
@@ -85,7 +85,6 @@ def draw_map():
         axis.plot([left + 0.1], [top + 0.42], "s", color=colour, ms=7)
         axis.text(left + 0.3, top + 0.42, text, va="center", fontsize=8.6)
     _draw_flow(axis)
-    axis.text(WIDTH + 0.3, HEIGHT / 2, "one call of fit", va="center", color=ORANGE, weight="bold")
     axis.set_xlim(-0.85, WIDTH + 2.45)
     axis.set_ylim(top + 0.2, HEIGHT + 0.15)
     return figure
@@ -134,6 +133,8 @@ def _draw_flow(axis) -> None:
     }
     x = WIDTH + 0.3
     axis.plot([x, x], [middles["linalg"], middles["tuning"]], color=ORANGE, lw=1.4)
+    top = middles["tuning"] + HEIGHT
+    axis.text(x, top, "one call of fit", va="center", color=ORANGE, weight="bold")
     for package, text in FLOW.items():
         axis.plot([x], [middles[package]], "o", color=ORANGE, ms=6)
         axis.text(x + 0.2, middles[package], text, va="center", fontsize=8.6, linespacing=1.4)
