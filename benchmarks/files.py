@@ -17,7 +17,7 @@ N_SAMPLES, N_FEATURES = 1000, 20_000
 SELECT = """
 import time, sys
 import keepers
-from keepers.data import open_table
+from keepers.datasets import open_table
 before, began = peak_mb(), time.perf_counter()
 table = open_table(sys.argv[1])
 read = time.perf_counter() - began

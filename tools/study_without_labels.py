@@ -20,8 +20,8 @@ import pandas as pd
 from sklearn.datasets import load_digits
 
 from keepers import MCFS, SPCAFS, LaplacianScore, VarianceScore, select_settings
-from keepers.data import open_table
 from keepers.data.replacing import whole_file
+from keepers.datasets import open_table
 from keepers.exceptions import KeepersWarning
 from keepers.studies.worker import judge_columns
 from keepers.tuning import find_structure

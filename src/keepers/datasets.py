@@ -1,23 +1,19 @@
-"""Data sets and files in, tables out: the public name of `keepers.data`."""
+"""Data sets and files in, tables out."""
 
-from keepers.data import (
-    SCALINGS,
+from keepers._protocols import RowBlock
+from keepers.data.catalogue import (
     CatalogueEntry,
     Dataset,
-    LabelledTable,
-    RowBlock,
     catalogue,
     data_folder,
     find,
     load,
-    load_catalogued,
     names,
-    open_blocks,
-    open_table,
     present,
-    scale_samples,
-    write_table,
 )
+from keepers.data.scaling import SCALINGS, scale_samples
+from keepers.data.table import LabelledTable
+from keepers.data.table_files import load_catalogued, open_blocks, open_table, write_table
 
 __all__ = [
     "SCALINGS",

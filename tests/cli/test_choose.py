@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from keepers import select_settings
-from keepers.data import open_table
+from keepers.datasets import open_table
 
 COLUMNS = ("--id", "sample", "--labels", "class")
 

@@ -9,7 +9,7 @@ import pytest
 from cli.test_malformed_files import options_of
 from data.test_malformed_files import SOUND
 from keepers import SPCAFS, select_settings
-from keepers.data import open_table
+from keepers.datasets import open_table
 
 COLUMNS = ("--id", "sample", "--labels", "class")
 

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from cli.conftest import COMMAND, QUICK
 from keepers import SPCAFS, select_settings
-from keepers.data import open_table
+from keepers.datasets import open_table
 
 COLUMNS = ("--id", "sample", "--labels", "class")
 

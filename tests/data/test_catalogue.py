@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from keepers.data import (
+from keepers.datasets import (
     SCALINGS,
     catalogue,
     data_folder,

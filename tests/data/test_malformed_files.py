@@ -12,7 +12,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from keepers.data import LabelledTable, open_table
+from keepers.datasets import LabelledTable, open_table
 from keepers.exceptions import KeepersError
 
 pa = pytest.importorskip("pyarrow")

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from keepers.data import open_table, write_table
+from keepers.datasets import open_table, write_table
 from keepers.exceptions import MissingDependencyError
 
 INSTALL = r'pip install "keepers\[io\]"'

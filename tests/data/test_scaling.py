@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler, normalize
 
-from keepers.data import SCALINGS, scale_samples
+from keepers.datasets import SCALINGS, scale_samples
 from keepers.exceptions import DataError, ParameterError
 
 

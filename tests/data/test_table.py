@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from keepers.data import LabelledTable
+from keepers.datasets import LabelledTable
 from keepers.exceptions import DataError
 
 NAMES = np.array(["a", "b", "c"], dtype=object)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from keepers import datasets
-from keepers.data import open_table
+from keepers.datasets import open_table
 from keepers.exceptions import DataError, ParameterError
 
 pytest.importorskip("pyarrow")

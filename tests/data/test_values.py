@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from keepers.data import open_table
+from keepers.datasets import open_table
 from keepers.exceptions import DataError
 
 LARGE = np.array([[1, 2**53 + 1], [3, -(2**53) - 3]], dtype=np.int64)

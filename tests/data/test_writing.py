@@ -10,9 +10,9 @@ import scipy.io
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-from keepers.data import open_table, write_table
 from keepers.data.replacing import whole_file
 from keepers.data.table_files import check_writable
+from keepers.datasets import open_table, write_table
 from keepers.exceptions import DataError, KeepersError, ParameterError
 
 h5py = pytest.importorskip("h5py")

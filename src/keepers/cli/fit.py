@@ -14,7 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from keepers.cli.console import as_unicode, in_words, printable, progress_line
-from keepers.data import scale_samples
+from keepers.data.scaling import scale_samples
 from keepers.data.table import LabelledTable
 from keepers.data.wording import closest, some_of
 from keepers.exceptions import DataError, ParameterError, shorten

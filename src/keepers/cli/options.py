@@ -112,7 +112,7 @@ def open_data(
     data: str, roles: dict[str, Any], max_bytes: int | None, *, quiet: bool
 ) -> "LabelledTable":
     """Read a table into memory, with a line that shows it is under way."""
-    from keepers.data import open_table
+    from keepers.data.table_files import open_table
 
     with progress_line(f"reading {data}", quiet=quiet):
         return open_table(data, **roles, max_bytes=max_bytes)

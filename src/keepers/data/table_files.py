@@ -74,7 +74,7 @@ def open_table(
 
     Examples
     --------
-    >>> from keepers.data import open_table
+    >>> from keepers.datasets import open_table
     >>> table = open_table("srbct")
     >>> table.n_samples, table.n_features, sorted(set(table.labels))
     (83, 2308, ['BL', 'EWS', 'NB', 'RMS'])

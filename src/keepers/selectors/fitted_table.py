@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
-from keepers.data import LabelledTable
 from keepers.data.in_memory import canonical_sparse, describe_missing, is_dask, numeric_input
+from keepers.data.table import LabelledTable
 from keepers.data.wording import some_of
 from keepers.exceptions import DataError, DataWarning, shorten, warn_caller
 from keepers.linalg.correlation import ColumnCorrelations, Correlations

@@ -12,9 +12,9 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.data import LabelledTable
 from keepers.data.dask_blocks import selected_columns
 from keepers.data.in_memory import is_dask
+from keepers.data.table import LabelledTable
 from keepers.linalg.correlation import unlike_the_better
 from keepers.linalg.ordering import best_first
 from keepers.selectors.fitted_table import (

@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 
 from keepers._protocols import FloatArray, SymmetricOperator
-from keepers.data import LabelledTable
 from keepers.data.blocks.as_blocks import (
     as_blocks,
     column_labels,
@@ -19,6 +18,7 @@ from keepers.data.blocks.as_blocks import (
 )
 from keepers.data.in_memory import is_dask, is_large_map
 from keepers.data.limits import as_n_bytes
+from keepers.data.table import LabelledTable
 from keepers.exceptions import (
     ConvergenceWarning,
     InactiveRowsWarning,

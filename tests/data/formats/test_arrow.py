@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from keepers.data import open_table
 from keepers.data.table_files import open_blocks
+from keepers.datasets import open_table
 from keepers.exceptions import DataError
 
 pa = pytest.importorskip("pyarrow")

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from keepers.data import open_blocks, open_table
 from keepers.data.formats import arrow
+from keepers.datasets import open_blocks, open_table
 from keepers.exceptions import DataError
 
 pa = pytest.importorskip("pyarrow")

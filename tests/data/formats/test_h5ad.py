@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from keepers.data import open_table, write_table
 from keepers.data.table_files import open_blocks
+from keepers.datasets import open_table, write_table
 from keepers.exceptions import DataError
 
 h5py = pytest.importorskip("h5py")

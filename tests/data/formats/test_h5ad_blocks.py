@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from keepers.data import open_blocks, open_table
 from keepers.data.formats import h5ad, hdf5
+from keepers.datasets import open_blocks, open_table
 from keepers.exceptions import DataError
 
 h5py = pytest.importorskip("h5py")

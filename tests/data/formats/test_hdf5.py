@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from keepers.data import open_table
 from keepers.data.table_files import open_blocks
+from keepers.datasets import open_table
 from keepers.exceptions import DataError, ParameterError
 
 h5py = pytest.importorskip("h5py")

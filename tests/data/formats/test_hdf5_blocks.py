@@ -5,8 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-from keepers.data import open_blocks
 from keepers.data.formats import hdf5
+from keepers.datasets import open_blocks
 from keepers.exceptions import DataError
 
 h5py = pytest.importorskip("h5py")

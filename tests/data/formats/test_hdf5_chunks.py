@@ -5,8 +5,8 @@ import zlib
 import numpy as np
 import pytest
 
-from keepers.data import open_blocks, open_table
 from keepers.data.formats.hdf5 import refuse_short_chunks
+from keepers.datasets import open_blocks, open_table
 from keepers.exceptions import DataError
 
 h5py = pytest.importorskip("h5py")

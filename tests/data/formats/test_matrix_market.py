@@ -7,7 +7,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from keepers.data import open_table
+from keepers.datasets import open_table
 from keepers.exceptions import DataError
 
 SYMMETRIES = {

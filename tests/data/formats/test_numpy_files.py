@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from keepers.data import open_table
 from keepers.data.table_files import open_blocks
+from keepers.datasets import open_table
 from keepers.exceptions import DataError
 
 X = np.random.default_rng(0).normal(size=(12, 5))

@@ -5,9 +5,9 @@ import pickle
 import numpy as np
 import pytest
 
-from keepers.data import open_table
 from keepers.data.formats import numpy_files
 from keepers.data.table_files import open_blocks
+from keepers.datasets import open_table
 from keepers.exceptions import DataError
 
 X = np.random.default_rng(0).normal(size=(100, 6))

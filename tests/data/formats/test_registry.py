@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keepers.data import open_blocks, open_table
 from keepers.data.formats.registry import FORMATS, format_of
 from keepers.data.table_files import check_writable
+from keepers.datasets import open_blocks, open_table
 from keepers.exceptions import DataError, KeepersError, ParameterError
 
 SUFFIXES = [(known, suffix) for known in FORMATS for suffix in known.suffixes]

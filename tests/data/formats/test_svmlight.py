@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from keepers.data import open_table
+from keepers.datasets import open_table
 from keepers.exceptions import DataError
 
 
