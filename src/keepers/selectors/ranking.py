@@ -168,7 +168,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
             delattr(self, name)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Read a pickle; ``n_live_`` is what version 0.1.0 called ``n_active_``."""
+        """Read a pickle; ``n_live_`` is an earlier name of ``n_active_``."""
         super().__setstate__(state)
         n_active = self.__dict__.pop("n_live_", None)
         if n_active is not None:
