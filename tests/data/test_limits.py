@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from keepers.data import limits
 from keepers.data.limits import SizeLimit, as_n_bytes, largest_inexact, refuse_hollow
-from keepers.datasets import limits
 from keepers.exceptions import DataError, ParameterError
 
 
