@@ -35,12 +35,12 @@ def cost(name: str, m: object) -> dict[str, object] | None:
     if X is None:
         return None
     path = spcafs_path(X, n_components=m)
-    middle = int(np.argmin(np.abs(path.n_live - X.shape[1] / 2)))
+    middle = int(np.argmin(np.abs(path.n_active - X.shape[1] / 2)))
     fit = SPCAFS(n_components=m, gamma=path.gammas[middle])
     timed = side_by_side(lambda: spcafs_path(X, n_components=m), lambda: fit.fit(X))
     return {
         "components": path.n_components,
-        "live_at_mid_range": int(path.n_live[middle]),
+        "live_at_mid_range": int(path.n_active[middle]),
         "path_s": timed["ours_s"],
         "fit_s": timed["theirs_s"],
         "times_a_fit": timed["ours_s"] / timed["theirs_s"],

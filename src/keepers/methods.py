@@ -15,6 +15,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
+from keepers.data.wording import closest, first_line
 from keepers.exceptions import KeepersWarning, ParameterError, shorten, warn_caller
 
 if TYPE_CHECKING:
@@ -150,8 +151,6 @@ def find_method(name: str) -> Method:
     for method in known.values():
         if name.lower() in (method.name, method.class_name.lower()):
             return method
-    from keepers.data.wording import closest  # brings NumPy, which the help does not need
-
     raise ParameterError(
         f"There is no method {shorten(name)}.{closest(name, known)} The methods are "
         f"{', '.join(known)}, or MODULE:CLASS for one of your own."
@@ -180,7 +179,6 @@ def all_selectors() -> "dict[str, type[RankingSelector]]":
 
 
 def _load(target: str) -> "type[RankingSelector]":
-    from keepers.data.wording import first_line
     from keepers.selectors.ranking import RankingSelector
 
     if not target.startswith("keepers.") and os.getcwd() not in sys.path:

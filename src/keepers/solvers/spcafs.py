@@ -63,11 +63,6 @@ class SolverProgress:
     n_rows: int
     """Rows in the work; fewer than the number of features once inactive ones were set aside."""
 
-    @property
-    def n_live(self) -> int:
-        """The same as ``n_active``: its former name."""
-        return self.n_active
-
 
 Callback = Callable[[SolverProgress], object]
 Keep = Callable[[SavedRun], object]

@@ -60,11 +60,6 @@ class SPCAFSPath:
     feature_names: np.ndarray
     """Names of the features; x0, x1, ... where the table has none."""
 
-    @property
-    def n_live(self) -> IndexArray:
-        """The same as ``n_active``: its former name."""
-        return self.n_active
-
     def __len__(self) -> int:
         return len(self.gammas)
 
