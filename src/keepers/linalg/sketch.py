@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepers._protocols import FloatArray, IndexArray
+from keepers.linalg.hashing import GOLDEN_RATIO, mix
 from keepers.linalg.moments import ColumnMoments
 
 # Each column has a weight in one vector only, so that a few columns with a huge variance drown the
@@ -23,12 +24,9 @@ def sketch_vectors(columns: IndexArray) -> FloatArray:
     """The fixed vectors on these columns of a table: len(columns) x N_VECTORS.
 
     Weights have sizes from 0.5 to 1.5 and follow from the number of the column by integer
-    arithmetic (the mixing function of SplitMix64), the same on every machine and for ever.
+    arithmetic (`keepers.linalg.hashing`), the same on every machine and for ever.
     """
-    mixed = (columns.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    mixed ^= mixed >> np.uint64(31)
+    mixed = mix((columns.astype(np.uint64) + np.uint64(1)) * GOLDEN_RATIO)
     sizes = 0.5 + (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53
     signs = np.where(mixed & np.uint64(1), -1.0, 1.0)
     vectors = np.zeros((len(columns), N_VECTORS))
