@@ -41,3 +41,16 @@ def test_parts_share_the_memory_of_the_matrix(X, monkeypatch):
     parts = storage._row_parts(X)
     assert sum(part.shape[0] for _, part in parts) == 50
     assert all(np.shares_memory(part.data, X.data) for _, part in parts if part.nnz)
+
+
+def test_stacked_rows_are_as_precise_as_the_most_precise_piece():
+    single, double = np.float32([[0.1]]), np.float64([[0.1]])
+    stacked = storage.stack_rows([single, double])
+    np.testing.assert_array_equal(stacked, [[np.float64(np.float32(0.1))], [0.1]])  # copied
+
+
+def test_stacked_rows_are_sparse_if_a_piece_is():
+    dense = np.arange(6.0).reshape(2, 3)
+    stacked = storage.stack_rows([dense, sp.csr_array(dense)])
+    assert stacked.format == "csr"
+    np.testing.assert_array_equal(stacked.toarray(), np.vstack([dense, dense]))  # copied

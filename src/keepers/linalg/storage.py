@@ -46,13 +46,17 @@ def scale_columns(X: Any, factors: FloatArray) -> Any:
 
 
 def stack_rows(pieces: list[Any]) -> Any:
-    """One matrix of all pieces, which are given up on the way: memory holds one copy."""
-    if sp.issparse(pieces[0]):
+    """One matrix of all pieces, which are given up on the way: memory holds one copy.
+
+    Sparse if one of them is, in double precision if one of them is.
+    """
+    if any(sp.issparse(piece) for piece in pieces):
         whole = sp.vstack(pieces, format="csr")
         pieces.clear()
         return whole
     n_rows = sum(len(piece) for piece in pieces)
-    whole = np.empty((n_rows, pieces[0].shape[1]), dtype=pieces[0].dtype)
+    dtype = np.result_type(*{piece.dtype for piece in pieces})
+    whole = np.empty((n_rows, pieces[0].shape[1]), dtype=dtype)
     pieces.reverse()
     end = 0
     while pieces:
