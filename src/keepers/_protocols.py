@@ -68,6 +68,11 @@ class RowBlock:
     """Classes of the rows as they are stored, where there are any and they were asked for."""
     sample_names: Any = None
     """Identifiers of the rows as they are stored, where there are any and they were asked for."""
+    start: int | None = None
+    """Number of the first row in the table, from 0; None: the block follows the one added before.
+
+    Needed only in sums that are merged, by methods that draw some of the rows.
+    """
 
 
 class BlockSum(Protocol):

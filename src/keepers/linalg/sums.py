@@ -167,6 +167,22 @@ def centre_full_columns(X: Any, mean: FloatArray) -> SparseShiftedRows:
     return SparseShiftedRows(X, shift, sums)
 
 
+def refuse_not_finite(block: RowBlock) -> None:
+    """Raise `NotFiniteError` if a value of the block is NaN or infinite.
+
+    Column sums tell, at the price of one product with a vector; only where they are not finite,
+    which large finite values can do as well, are the values looked at one by one.
+    """
+    values = block.values
+    with np.errstate(all="ignore"):
+        if sp.issparse(values):
+            sums = values.data.sum(dtype=np.float64)
+        else:
+            sums = np.ones(len(values), dtype=values.dtype) @ values
+    if not np.isfinite(sums).all():
+        shift_to_mean(block)
+
+
 def _counts(by_column: Any) -> dict[int, int]:
     return {int(column): int(by_column[column]) for column in np.flatnonzero(by_column)}
 

@@ -32,7 +32,7 @@ from keepers.linalg.sums import (
     ScatterSum,
     SketchSum,
     SumWithSketch,
-    shift_to_mean,
+    refuse_not_finite,
 )
 from keepers.selectors.fitted_table import (
     FittedTable,
@@ -151,7 +151,7 @@ def read_blocks(
             table = _read_by_stream(selector, passes, budget)
     except NotFiniteError as error:
         raise DataError(error.with_names(names)) from error
-    _refuse_undeclared(source, table.n_samples)
+    refuse_undeclared(source, table.n_samples)
     return ReadBlocks(table, route, passes)
 
 
@@ -209,7 +209,8 @@ def _read_by_stream(selector: Any, passes: CountedPasses, budget: Budget) -> Str
     )
 
 
-def _refuse_undeclared(source: BlockTable, n_samples: int) -> None:
+def refuse_undeclared(source: BlockTable, n_samples: int) -> None:
+    """Raise if a table gave another number of rows than it declares."""
     if source.n_samples not in (None, n_samples):
         raise DataError(
             f"{source.name} must hold the rows it declares; it declares {source.n_samples} and "
@@ -300,6 +301,5 @@ class _RowsWithin(RowCollection):
                 f"not ({block.origin}). Raise memory_limit, or pass something that can be read "
                 "again: a file, an array, a list of blocks, or a function that returns an iterator."
             )
-        if not np.isfinite(parts[0].sum(dtype=np.float64)):
-            shift_to_mean(block)  # raises, naming block and columns, if values are not finite
+        refuse_not_finite(block)
         super().add(block)

@@ -1,0 +1,159 @@
+"""At most so many rows of a table, drawn uniformly without replacement in one pass.
+
+Every row has a key: a 64-bit number that follows from the seed and the number of the row in the
+table. The rows with the smallest keys are drawn. So the same rows are drawn from a table in memory,
+from blocks of any size and from sums that are merged in any order. The keys of a seed all differ.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keepers._protocols import BlockSum, IndexArray, RowBlock
+from keepers.exceptions import DataError
+from keepers.linalg import storage
+from keepers.linalg.hashing import GOLDEN_RATIO, mix
+from keepers.linalg.sums import refuse_not_finite
+
+Keys = NDArray[np.uint64]
+
+_LARGEST = int(np.iinfo(np.uint64).max)
+# Keys that are made at once where no rows come with them.
+_STEP = 1 << 18
+
+
+def row_keys(numbers: IndexArray, seed: int) -> Keys:
+    """The keys of the rows with these numbers: entries of the stream of SplitMix64.
+
+    The seed is mixed before it starts the stream, so that the streams of near seeds are far apart.
+    """
+    first = mix(np.array([seed % 2**64], dtype=np.uint64))
+    states = numbers.astype(np.uint64)
+    states += np.uint64(1)
+    states *= GOLDEN_RATIO
+    states += first
+    return mix(states)
+
+
+def drawn_rows(n_samples: int, n_rows: int, seed: int) -> IndexArray:
+    """The rows that are drawn from a table with ``n_samples`` rows, in ascending order."""
+    numbers: IndexArray = np.empty(0, dtype=np.intp)
+    keys: Keys = np.empty(0, dtype=np.uint64)
+    largest = _LARGEST
+    for start in range(0, n_samples, _STEP):
+        next_numbers = np.arange(start, min(start + _STEP, n_samples), dtype=np.intp)
+        next_keys = row_keys(next_numbers, seed)
+        near = np.flatnonzero(next_keys <= largest)
+        numbers = np.concatenate([numbers, next_numbers[near]])
+        keys = np.concatenate([keys, next_keys[near]])
+        if len(keys) > n_rows:
+            kept = _smallest(keys, n_rows)
+            numbers, keys = numbers[kept], keys[kept]
+            largest = int(keys.max())
+    return np.sort(numbers)
+
+
+def largest_drawn_key(n_samples: int, n_rows: int, seed: int) -> int:
+    """The largest key among the rows that are drawn from a table with ``n_samples`` rows."""
+    return int(row_keys(drawn_rows(n_samples, n_rows, seed), seed).max())
+
+
+def _smallest(keys: Keys, count: int) -> IndexArray:
+    """Where the ``count`` smallest keys stand, in ascending order; of fewer, all places."""
+    if len(keys) <= count:
+        return np.arange(len(keys))
+    return np.sort(np.argpartition(keys, count - 1)[:count])
+
+
+class RowReservoir(BlockSum):
+    """At most ``n_rows`` rows, those with the smallest keys; NaN and infinity are refused in all.
+
+    Rows are sorted out when twice as many as wanted are held, hence as often as the rows seen have
+    doubled: of n rows, about ``n_rows`` log2(n / ``n_rows``) are copied.
+
+    Parameters
+    ----------
+    n_rows : int
+        How many rows are drawn.
+    seed : int
+        Of the keys.
+    largest_key : int or None
+        `largest_drawn_key`, where the number of rows is known beforehand: no other row is copied.
+    """
+
+    n_bytes = float("inf")  # blocks that do not say where they start must come in order
+
+    def __init__(self, n_rows: int, seed: int, largest_key: int | None = None) -> None:
+        self.n_rows = n_rows
+        self.seed = seed
+        self.n_samples = 0
+        self._largest_key = _LARGEST if largest_key is None else largest_key
+        self._next = 0
+        self._assumed_first = False
+        self._pieces: list[Any] = []
+        self._numbers: IndexArray = np.empty(0, dtype=np.intp)
+        self._keys: Keys = np.empty(0, dtype=np.uint64)
+
+    def add(self, block: RowBlock) -> None:
+        """Take a block in: the rows of it that may be among those drawn."""
+        refuse_not_finite(block)
+        if block.start is None and self.n_samples == 0:
+            self._assumed_first = True
+        start = self._next if block.start is None else block.start
+        self._next = start + block.values.shape[0]
+        self.n_samples += block.values.shape[0]
+        numbers = np.arange(start, self._next, dtype=np.intp)
+        keys = row_keys(numbers, self.seed)
+        near = np.flatnonzero(keys <= self._largest_key)
+        near = near[_smallest(keys[near], self.n_rows)]
+        if len(near):
+            self._hold([block.values[near]], numbers[near], keys[near])
+
+    def merge(self, other: Self) -> None:
+        """Take in the rows of other blocks."""
+        if other._assumed_first and self.n_samples:
+            raise DataError(
+                "To draw rows, a block table must add its blocks in order to one sum (n_bytes is "
+                "infinite), or tell where they start: RowBlock(values, origin, start=number of "
+                "the first row in the table). This one merged sums of blocks without start."
+            )
+        self.n_samples += other.n_samples
+        self._next = other._next
+        self._assumed_first |= other._assumed_first
+        self._largest_key = min(self._largest_key, other._largest_key)
+        self._hold(other._pieces, other._numbers, other._keys)
+
+    def _hold(self, pieces: list[Any], numbers: IndexArray, keys: Keys) -> None:
+        self._pieces += pieces
+        self._numbers = np.concatenate([self._numbers, numbers])
+        self._keys = np.concatenate([self._keys, keys])
+        if len(self._keys) > 2 * self.n_rows:
+            self._sort_out()
+
+    def _sort_out(self) -> None:
+        """Keep the rows with the smallest keys, in ascending order of their numbers."""
+        if not self._pieces:
+            return
+        kept = _smallest(self._keys, self.n_rows)
+        kept = kept[np.argsort(self._numbers[kept])]
+        self._pieces = [storage.stack_rows(self._pieces)[kept]]
+        self._numbers, self._keys = self._numbers[kept], self._keys[kept]
+        if len(kept) == self.n_rows:
+            self._largest_key = min(self._largest_key, int(self._keys.max()))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels: no more rows than are drawn."""
+        self._sort_out()
+        return vars(self).copy()
+
+    @property
+    def numbers(self) -> IndexArray:
+        """The numbers of the rows drawn from all rows so far, in ascending order."""
+        self._sort_out()
+        return self._numbers
+
+    def rows(self) -> Any:
+        """The rows drawn from all rows so far, in their order in the table: array or CSR matrix."""
+        self._sort_out()
+        return self._pieces[0]
