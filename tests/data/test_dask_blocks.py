@@ -654,3 +654,33 @@ def test_a_worker_that_is_killed_costs_time_only(X):
         survivors = client.run(os.getpid).values()
     assert victim not in survivors
     assert_sums_of(found, X)
+
+
+class Starts:
+    """Where blocks start, and how long they are."""
+
+    def __init__(self):
+        self.found = []
+
+    def add(self, block):
+        self.found.append((block.start, block.values.shape[0]))
+
+    def merge(self, other):
+        self.found += other.found
+
+
+def test_blocks_of_known_chunks_know_where_they_start():
+    X = da.zeros((N_ROWS, N_COLUMNS), chunks=((50, 0, 53), (4, 3)))
+    assert DaskBlocks.of(X).total(Starts).found == [(0, 50), (50, 53)]
+
+
+def test_blocks_of_unknown_chunks_know_where_they_start_once_they_are_counted():
+    frame = pd.DataFrame(np.zeros((N_ROWS, 3)), columns=["a", "b", "c"])
+    table = DaskBlocks.of(dd.from_pandas(frame, npartitions=2))
+    assert [start for start, _ in table.total(Starts).found] == [0, None]
+    counted = table.count_rows()
+    assert counted.n_samples == N_ROWS
+    first, second = counted.total(Starts).found
+    assert first[0] == 0
+    assert second == (first[1], N_ROWS - first[1])
+    assert counted.count_rows() is counted

@@ -8,7 +8,7 @@ whatever the graph needs for them, run again elsewhere.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -33,6 +33,8 @@ class ReadTask(NamedTuple):
 
     read: Callable[..., Iterator[RowBlock]]
     sources: Sequence[Any] = ()
+    n_rows: int | None = None
+    """Where it is known without reading them."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,9 @@ class DaskBlocks:
             name=name or some_of([part.name for part in parts], shown=1),
             n_features=first.n_features,
             dtype=kind.dtype,
-            tasks=lambda columns: [ReadTask(partial(_read_part, kind, part)) for part in parts],
+            tasks=lambda columns: [
+                ReadTask(partial(_read_part, kind, part), n_rows=part.n_samples) for part in parts
+            ],
             n_samples=known_sum(part.n_samples for part in parts),
             n_stored=known_sum(part.n_stored for part in parts),
             is_sparse=kind.is_sparse,
@@ -110,14 +114,35 @@ class DaskBlocks:
         # Nodes of their own: named by every task, stored once. Scattered instead, they would be
         # lost for good with the worker that holds them.
         shared, chosen = delayed(begin), None if columns is None else delayed(columns)
+        tasks = self.tasks(columns)
         sums = [
-            delayed(partial(_sum_of, task.read))(shared, chosen, *task.sources)
-            for task in self.tasks(columns)
+            delayed(partial(_sum_of, task.read, start))(shared, chosen, *task.sources)
+            for task, start in zip(tasks, _starts(tasks), strict=True)
         ]
         result: Sum | None = compute(_merge_all(shared, sums))
         if result is None:
             raise DataError(f"A table needs at least one row; {self.name} has none. Check filters.")
         return result
+
+    def count_rows(self) -> "DaskBlocks":
+        """The same table with the number of rows of every task known, as far as it can be.
+
+        Where one is not, a pass counts them: over the first column alone, which lets a reader of
+        Parquet read no other, unless Dask then reads several partitions as one.
+        """
+        tasks = self.tasks(None)
+        if not self.rereadable or all(task.n_rows is not None for task in tasks):
+            return self
+        first = np.zeros(1, dtype=np.intp)
+        narrow = self.tasks(first)
+        chosen, tasks = (first, narrow) if len(narrow) == len(tasks) else (None, tasks)
+        counts = [delayed(partial(_count, task.read))(chosen, *task.sources) for task in tasks]
+        known: list[int] = compute(delayed(_as_list)(*counts))
+        return replace(
+            self,
+            tasks=lambda columns: _with_counts(self.tasks(columns), known),
+            n_samples=sum(known),
+        )
 
 
 @dataclass(frozen=True)
@@ -161,7 +186,10 @@ def _of_array(X: Any) -> DaskBlocks:
     is_sparse = sp.issparse(X._meta) or compute(delayed(sp.issparse)(grid[0, 0]))
     kind = _Kind(n_features, _float_type([X.dtype]), is_sparse)
     read = partial(_read_chunk, kind, X.chunks[1])
-    tasks = [ReadTask(partial(read, f"chunk {at}"), row) for at, row in enumerate(grid)]
+    tasks = [
+        ReadTask(partial(read, f"chunk {at}"), row, known_sum([n_rows]))
+        for at, (row, n_rows) in enumerate(zip(grid, X.chunks[0], strict=True))
+    ]
     return DaskBlocks(
         name="the Dask array",
         n_features=n_features,
@@ -217,13 +245,46 @@ def _float_type(types: Iterable[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if single else np.float64)
 
 
-def _sum_of(read: Any, begin: Callable[[], Sum], columns: Any, *values: Any) -> Sum | None:
-    """What a worker does: the sum over the blocks of one task, or None if there are none."""
+def _sum_of(
+    read: Any, start: int | None, begin: Callable[[], Sum], columns: Any, *values: Any
+) -> Sum | None:
+    """What a worker does: the sum over the blocks of one task, or None if there are none.
+
+    ``start`` is the number of the first row in the table, where it is known.
+    """
     result: Sum | None = None
     for block in read(columns, *values):
         result = begin() if result is None else result
-        result.add(block)
+        result.add(replace(block, start=start))
+        if start is not None:
+            start += block.values.shape[0]
     return result
+
+
+def _starts(tasks: Sequence[ReadTask]) -> list[int | None]:
+    """The numbers of the first rows of tasks; None from the first unknown number of rows on."""
+    starts: list[int | None] = []
+    start: int | None = 0
+    for task in tasks:
+        starts.append(start)
+        start = None if start is None or task.n_rows is None else start + task.n_rows
+    return starts
+
+
+def _with_counts(tasks: list[ReadTask], counts: list[int]) -> list[ReadTask]:
+    """Tasks with their numbers of rows, unless partitions were read as one."""
+    if len(tasks) != len(counts):
+        return tasks
+    return [task._replace(n_rows=count) for task, count in zip(tasks, counts, strict=True)]
+
+
+def _count(read: Any, columns: IndexArray | None, *values: Any) -> int:
+    """The number of rows of one task."""
+    return sum(block.values.shape[0] for block in read(columns, *values))
+
+
+def _as_list(*numbers: int) -> list[int]:
+    return list(numbers)
 
 
 def _read_chunk(
