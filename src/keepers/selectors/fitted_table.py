@@ -151,13 +151,22 @@ def read_table(selector: Any, X: Any) -> Table:
     ``fit`` calls it. The selector's ``n_features_in_`` and ``feature_names_in_`` are set, and what
     is wrong with X is refused in its name, with the columns at fault.
     """
+    return table_of_values(selector, validate_table(selector, X))
+
+
+def validate_table(selector: Any, X: Any) -> Any:
+    """The values of X as array or CSR/CSC matrix; the names of its columns are set."""
     refuse_dask(X, type(selector).__name__, selector.why_not_dask)
     if selector.why_not_sparse is not None:
         _refuse_sparse(selector, table_values(X))
-    values = validate(selector, X)
+    return validate(selector, X)
+
+
+def table_of_values(selector: Any, values: Any, rows: str = "") -> Table:
+    """The table of valid values without its constant columns; ``rows``: which, in a warning."""
     moments = column_moments(values)
     refuse_unrepresentable(values, moments)
-    usable = usable_columns(selector, moments)
+    usable = usable_columns(selector, moments, rows=rows)
     if len(usable) < values.shape[1]:
         values = values[:, usable]
     kept = moments.subset(usable)
@@ -199,21 +208,26 @@ def refuse_dask(X: Any, what: str, reason: str) -> None:
         )
 
 
-def usable_columns(selector: Any, moments: ColumnMoments, *, quiet: bool = False) -> IndexArray:
+def usable_columns(
+    selector: Any, moments: ColumnMoments, *, quiet: bool = False, rows: str = ""
+) -> IndexArray:
     """Columns that vary; it is an error if none does. Others are named in a warning, or quietly
-    left out.
+    left out. ``rows`` tells which rows were looked at, if not all.
     """
     usable = np.flatnonzero(~moments.constant)
     n_features = len(moments.mean)
     if len(usable) == 0:
         raise DataError(
-            f"At least one column must vary; all {n_features} columns of X are constant over its "
-            f"{moments.n_samples} samples. Check that samples are rows and features are columns."
+            f"At least one column must vary; all {n_features} columns of X are constant over "
+            f"{rows or f'its {moments.n_samples} samples'}. Check that samples are rows and "
+            "features are columns."
         )
     if len(usable) < n_features and not quiet:
         constant = _list_columns(selector, np.flatnonzero(moments.constant))
+        where = f" over {rows}" if rows else ""
         warn_caller(
-            f"Columns that do not vary are set aside and ranked last: {constant}.", DataWarning
+            f"Columns that do not vary{where} are set aside and ranked last: {constant}.",
+            DataWarning,
         )
     return usable
 
