@@ -144,7 +144,10 @@ def test_sums_of_blocks_without_a_start_cannot_be_merged():
 
 def test_a_sum_that_travels_holds_no_more_than_the_rows_drawn():
     found = drawn(blocks_of(X, range(60, N_SAMPLES, 60)))
+    pieces, held = found._pieces, len(found._pieces)
     copy = pickle.loads(pickle.dumps(found))
+    assert found._pieces is pieces  # another thread may be merging them
+    assert len(pieces) == held > 1
     the_same(copy, drawn(blocks_of(X)))
     assert len(pickle.dumps(found)) < 50 * (3 + 2) * 8 + 1500
 

@@ -143,9 +143,14 @@ class RowReservoir(BlockSum):
             self._largest_key = min(self._largest_key, int(self._keys.max()))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What travels: no more rows than are drawn."""
-        self._sort_out()
-        return vars(self).copy()
+        """What travels: no more rows than are drawn.
+
+        The sum itself stays as it is: another thread may be merging it.
+        """
+        twin = RowReservoir(self.n_rows, self.seed)
+        vars(twin).update(vars(self), _pieces=[*self._pieces])
+        twin._sort_out()
+        return vars(twin)
 
     @property
     def numbers(self) -> IndexArray:
