@@ -27,7 +27,6 @@ from keepers.exceptions import (
     warn_caller,
 )
 from keepers.linalg.spectrum import leading_spectrum
-from keepers.linalg.subspace import row_norms
 from keepers.linalg.sums import ScatterSum
 from keepers.selectors.block_tables import (
     add_rows,
@@ -405,7 +404,7 @@ class SPCAFS(RankingSelector):
         result = self._solve(scatter, fit, replace(penalty, gamma=fit.gamma), checkpoint)
         self._store(result, fit, table)
         self.var_ = everything.variances  # float32 may not hold it
-        scores = table.to_all_columns(row_norms(result.W).astype(table.working_dtype, copy=False))
+        scores = table.to_all_columns(result.row_norms.astype(table.working_dtype, copy=False))
         self.scores_ = scores.astype(table.dtype, copy=False)
         self.penalty_weights_ = control.weights
         order = control.order(scores, everything)
