@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keepers import SPCAFS, SPCAFSCV, VarianceScore, datasets
-from keepers.exceptions import InactiveRowsWarning
+from keepers.exceptions import DataWarning, InactiveRowsWarning
 from keepers.selectors.inactive_rows import InactiveRows, find_inactive_rows
 
 
@@ -90,6 +90,15 @@ def test_a_selector_that_chose_its_settings_speaks_for_its_winner():
     found = find_inactive_rows(selector, np.flatnonzero(selector.support_))
     assert (found.n_kept, found.n_active) == (10, 3)
     assert found.gamma == selector.best_params_["gamma"]
+
+
+def test_a_constant_feature_that_must_stay_is_not_said_to_be_inactive():
+    X = np.random.default_rng(0).standard_normal((30, 6))
+    X[:, 4] = 7.0
+    with pytest.warns(DataWarning, match="do not vary"):  # and no other warning
+        selector = SPCAFS(3, gamma=1e-3, must_keep=[4]).fit(X)
+    assert selector.support_[4]
+    assert find_inactive_rows(selector, np.flatnonzero(selector.support_)) is None
 
 
 def test_other_selectors_have_nothing_to_say():

@@ -50,12 +50,13 @@ def find_inactive_rows(selector: Any, kept: IndexArray) -> InactiveRows | None:
     None if every kept feature has an active row, and for selectors without active rows.
     """
     fitted = getattr(selector, "best_estimator_", selector)
-    if not all(hasattr(fitted, name) for name in ("active_", "gamma_", "eps", "p", "groups")):
+    needed = ("active_", "gamma_", "penalty_weights_", "eps", "p", "groups")
+    if not all(hasattr(fitted, name) for name in needed):
         return None
-    active = fitted.active_
-    if np.all(active[kept]):
+    # A constant column that the user wants kept has no row, and nobody ranks it.
+    inactive = kept[~fitted.active_[kept] & (fitted.penalty_weights_[kept] != 0.0)]
+    if len(inactive) == 0:
         return None
-    inactive = kept[~active[kept]]
     small_enough = _gamma_for(fitted, inactive)
     return InactiveRows(len(kept), len(kept) - len(inactive), float(fitted.gamma_), small_enough)
 
