@@ -87,6 +87,7 @@ def test_every_feature_is_either_kept_or_dropped_with_a_reason(table):
     assert selection.count_dropped() == {"ranked below k": 6, "constant": 1, "never_keep": 2}
 
 
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
 @pytest.mark.parametrize("method", [VarianceScore, SPCAFS])
 def test_features_skipped_for_their_correlation_are_named_with_the_one_kept_instead(table, method):
     limit, k = 0.25, 4

@@ -21,6 +21,7 @@ from keepers.exceptions import DataError
 from keepers.linalg.correlation import ROUNDING, ColumnCorrelations
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import as_scatter
+from keepers.selectors.inactive_rows import InactiveRows, find_inactive_rows
 
 __all__ = ["DroppedFeature", "KeptFeature", "Selection", "describe_fit", "describe_selection"]
 
@@ -232,6 +233,11 @@ class Selection:
                     name = str(self.feature_names[kept[at]])
                     found[int(column)] = (name, float(its_r[at]))
         return found
+
+    @cached_property
+    def inactive(self) -> InactiveRows | None:
+        """What is kept past the active rows of W (SPCAFS); None if nothing is."""
+        return find_inactive_rows(self.selector, self.order[: self.k])
 
     def _name_at(self, place: int) -> str | None:
         return None if place < 0 else str(self.feature_names[self.order[place]])

@@ -92,3 +92,28 @@ def test_the_time_includes_the_choice_of_settings(quick_keepers, grouped):
     assert chosen["seconds"] > chosen["seconds_choosing"] > 0
     given = json.loads(quick_keepers("select", grouped, "-k", 2, *COLUMNS, "--json").stdout)
     assert given["seconds_choosing"] == 0
+
+
+@pytest.mark.parametrize("blocks", [(), ("--memory", "1G")])
+@pytest.mark.parametrize("json_wanted", [False, True])
+def test_the_terminal_says_if_more_features_are_kept_than_are_active(
+    quick_keepers, table, blocks, json_wanted
+):
+    settings = ("--set", "n_components=2", "--set", "gamma=1e5", *blocks)
+    columns = ("--drop", "sample", "--drop", "class") if blocks else COLUMNS
+    told = ("--json",) if json_wanted else ()
+    done = quick_keepers("select", table, "-k", 5, *columns, *settings, *told)
+    assert done.returncode == 0, done.stderr
+    note = " ".join(done.stderr.split())
+    assert note.count("active (non-zero)") == 1
+    assert "Only 2 of the 5 kept features have active (non-zero) rows of W with gamma=1e+05" in note
+    assert "or keep at most 2 features (-k 2)." in note
+    gamma = re.search(r"\(--set gamma=(\S+) should be small enough", note).group(1)
+    if json_wanted:
+        result = json.loads(done.stdout)
+        assert (result["n_active"], result["n_kept_inactive"]) == (2, 3)
+    smaller = ("--set", "n_components=2", "--set", f"gamma={gamma}", *blocks)
+    for way_out in (("-k", 5, *smaller), ("-k", 2, *settings)):
+        done = quick_keepers("select", table, *way_out, *columns, "--json")
+        assert "active" not in done.stderr
+        assert json.loads(done.stdout)["n_kept_inactive"] == 0

@@ -125,6 +125,23 @@ def test_the_paragraph_says_what_was_asked_and_found(srbct_report):
     assert "keepers select srbct -k 50" in text
 
 
+def first_paragraph(report):
+    lead = re.search(r'<p class="lead">(.*?)</p>', report.html, re.S).group(1)
+    return " ".join("".join(Outline(lead).texts).replace("\xa0", " ").split())
+
+
+def test_the_first_paragraph_says_if_more_features_are_kept_than_are_active():
+    X, names, _ = datasets.load("srbct")
+    selector = SPCAFS(n_components=3).fit(X)
+    active = np.count_nonzero(np.linalg.norm(selector.components_, axis=0) > 2e-6)
+    text = first_paragraph(make_report(selector, X, feature_names=names, k=60))
+    assert f"Only {active} of the 60 kept features have active (non-zero) rows of W" in text
+    assert f"the other {60 - active} are ranked by how near they are to becoming active." in text
+    assert f"should be small enough), or keep at most {active} features." in text
+    silent = first_paragraph(make_report(selector, X, feature_names=names, k=active))
+    assert "active" not in silent
+
+
 def test_a_saved_page_is_whole_or_absent(srbct_report, tmp_path, monkeypatch):
     target = tmp_path / "report.html"
 

@@ -140,6 +140,7 @@ def test_the_route_follows_from_the_budget_and_does_not_change_the_scores(
     assert routes["400M"] == "memory"
 
 
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
 def test_streaming_with_scaling_weights_and_pruning_gives_the_same(planted):
     settings = {
         "n_components": 4,

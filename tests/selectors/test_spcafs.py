@@ -59,7 +59,11 @@ def test_fitted_attributes_are_consistent(planted):
     W = selector.components_.T
     assert W.shape == (40, 3)
     np.testing.assert_allclose(W.T @ W, np.eye(3), atol=1e-10)
-    np.testing.assert_allclose(selector.scores_, np.linalg.norm(W, axis=1), atol=1e-14)
+    norms = np.linalg.norm(W, axis=1)
+    active = norms > 2e-6
+    assert active.sum() == selector.n_active_
+    np.testing.assert_allclose(selector.scores_[active], norms[active], atol=1e-14)
+    np.testing.assert_allclose(selector.scores_[~active], norms[~active], rtol=1e-3)
     np.testing.assert_allclose(selector.mean_, planted.mean(axis=0), atol=1e-14)
     assert sorted(selector.ranking_) == list(range(1, 41))
     assert selector.ranking_[np.argmax(selector.scores_)] == 1
@@ -483,26 +487,73 @@ def test_more_features_than_active_rows_are_kept_with_a_warning(solver):
     X = np.random.default_rng(0).standard_normal((60, 12)) * np.linspace(1, 3, 12)
     selector = SPCAFS(10, n_components=3, gamma=1e5, solver=solver)
     said = (
-        r"10 features are to be kept, but only 3 rows of W are active .* The rest \(7\) is ranked"
+        r"Only 3 of the 10 kept features have active \(non-zero\) rows of W with gamma=1e\+05; the "
+        r"other 7 are ranked by how near .* Use a smaller gamma \(gamma=.* should be small "
+        r"enough\), or keep at most 3 features\."
     )
     with pytest.warns(InactiveRowsWarning, match=said):
         selector.fit(X)
-    assert selector.n_active_ == 3
+    assert selector.n_active_ == selector.active_.sum() == 3
     np.testing.assert_array_equal(np.sort(selector.scores_)[:-3] < 1e-4, True)
     assert selector.support_.sum() == 10
 
 
-def test_inactive_rows_are_ranked_by_how_near_they_are_to_becoming_active():
+@pytest.mark.parametrize("solver", ["block", "dense"])
+@pytest.mark.parametrize("gamma", [1e5, 400.0])
+def test_inactive_rows_are_ranked_by_how_near_they_are_to_becoming_active(solver, gamma):
     """For p = 1 such a row has the norm sqrt(eps) r / sqrt(1 - r^2) with r = 2 |(SW)_i| / gamma."""
     X = np.random.default_rng(0).standard_normal((60, 8)) * np.linspace(1, 3, 8)
-    selector = SPCAFS(n_components=1, gamma=1e5, eps=1e-12, tol=1e-14, solver="dense").fit(X)
+    selector = SPCAFS(n_components=1, gamma=gamma, eps=1e-12, solver=solver).fit(X)
     centred = X - X.mean(axis=0)
     pull = np.linalg.norm(centred.T @ (centred @ selector.components_.T), axis=1)
     inactive = selector.scores_ < 2e-6
     assert inactive.sum() == 8 - selector.n_active_ == 7
     r = 2 * pull[inactive] / selector.gamma_
     expected = 1e-6 * r / np.sqrt(1 - r**2)
-    np.testing.assert_allclose(selector.scores_[inactive], expected, rtol=1e-2)
+    np.testing.assert_allclose(selector.scores_[inactive], expected, rtol=1e-9)
+    np.testing.assert_array_equal(
+        np.flatnonzero(inactive)[np.argsort(-pull[inactive])], selector.top(8).indices[1:]
+    )
+
+
+def stored(X):
+    """The same samples, stored or listed in other ways."""
+    return {
+        "C order": np.ascontiguousarray(X),
+        "Fortran order": np.asfortranarray(X),
+        "CSR": sp.csr_array(X),
+        "CSC": sp.csc_array(X),
+        "rows reversed": X[::-1],
+        "rows shuffled": X[np.random.default_rng(5).permutation(len(X))],
+        "frame": pd.DataFrame(X).add_prefix("x"),
+    }
+
+
+@pytest.mark.parametrize("solver", ["block", "dense"])
+@pytest.mark.parametrize("scaling", [0.0, 0.5, 1.0])
+def test_with_exactly_m_active_rows_the_whole_order_is_known(solver, scaling):
+    """W is then a rotation of m unit vectors: all norms are 1, and |(SW)_i| = |S_iA|.
+
+    The m active rows go by variance, the others by |S_iA|, whatever the storage.
+    """
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((70, 25)) @ (np.eye(25) + 0.2 * rng.standard_normal((25, 25)))
+    X *= rng.uniform(1, 3, 25)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0) ** scaling
+    S = scaled.T @ scaled
+    orders = set()
+    for name, table in stored(X).items():
+        options = {"n_components": 5, "gamma": 1e4, "scaling": scaling, "solver": solver}
+        selector = SPCAFS(5, **options).fit(table)
+        assert selector.n_active_ == 5, name
+        active = np.flatnonzero(selector.support_)
+        np.testing.assert_allclose(selector.scores_[active], 1.0, rtol=1e-9)
+        pull = np.linalg.norm(S[:, active], axis=1)
+        pull[active] = np.inf
+        expected = np.lexsort((-X.var(axis=0), -pull))
+        np.testing.assert_array_equal(selector.top(25).indices, expected, err_msg=name)
+        orders.add(tuple(expected))
+    assert len(orders) == 1
 
 
 @pytest.mark.parametrize(("k", "gamma"), [(None, 1e5), (3, 1e5), (10, 1e-3)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import approx_fprime
+from scipy.optimize import approx_fprime, brentq
 
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import DenseScatter, as_scatter
@@ -141,6 +141,83 @@ def test_a_penalty_falls_apart_into_its_groups(kind):
         np.testing.assert_allclose(part.weights(squared_norms[rows]), whole)
         at_zero = part.value_at_zero(len(rows))
         assert at_zero == pytest.approx(part.value(np.zeros(len(rows))))
+
+
+# Rows near zero
+
+
+def stationary_norm(pull, gamma, cost, p, eps):
+    """The smallest norm w with pull = gamma cost (p/2) (w^2 + eps)^(p/2 - 1) w, by bisection."""
+
+    def excess(norm):
+        return gamma * cost * p / 2 * (norm**2 + eps) ** (p / 2 - 1) * norm - pull
+
+    top = min(2.0, 1 / np.sqrt(1 - p)) if p < 1 else 2.0  # the weighted norm rises up to here
+    return brentq(excess, 0.0, top * np.sqrt(eps), xtol=1e-30, rtol=1e-14)
+
+
+@pytest.mark.parametrize("p", [1.0, 0.9, 0.5, 0.1])
+def test_the_norm_of_an_inactive_row_solves_its_own_stationarity(p):
+    rng = np.random.default_rng(0)
+    gamma, eps = 7.0, 1e-10
+    costs = rng.uniform(0.5, 4.0, 30)
+    penalty = RowPenalty(gamma, p, eps, costs)
+    largest = 0.8 * gamma * costs * p / 2 * eps ** ((p - 1) / 2)
+    if p < 1:  # the top of u (1 + u^2)^(p/2 - 1)
+        u = min(2.0, 1 / np.sqrt(1 - p))
+        largest *= u * (1 + u**2) ** (p / 2 - 1)
+    pulls = largest * rng.uniform(0, 1, 30)
+    expected = [
+        stationary_norm(pull, gamma, cost, p, eps) for pull, cost in zip(pulls, costs, strict=True)
+    ]
+    found = penalty.norms_near_zero((pulls / gamma) ** 2)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_array_equal(np.argsort(found), np.argsort(pulls / costs))
+
+
+@pytest.mark.parametrize("p", [1.0, 0.5])
+def test_a_row_that_will_not_stay_near_zero_gets_the_largest_norm_of_inactive_rows(p):
+    penalty = RowPenalty(2.0, p, 1e-12)
+    pulls = np.array([0.0, 1e8, np.inf])
+    np.testing.assert_allclose(penalty.norms_near_zero(pulls**2), [0.0, 2e-6, 2e-6])
+
+
+@pytest.mark.parametrize("p", [1.0, 0.5])
+def test_rows_of_an_inactive_group_share_its_norm_as_they_share_its_pull(p):
+    F = np.random.default_rng(1).standard_normal((6, 2)) * 0.1
+    groups = np.array([0, 1, 0, 2, 1, 0])
+    costs = np.array([1.0, 2.0, 3.0])
+    found = RowPenalty(3.0, p, EPS, costs, groups).norms_near_zero(np.sum((F / 3.0) ** 2, axis=1))
+    for number, cost in enumerate(costs):
+        rows = groups == number
+        pull = np.linalg.norm(F[rows])
+        together = stationary_norm(pull, 3.0, cost, p, EPS)
+        expected = np.linalg.norm(F[rows], axis=1) / pull * together
+        np.testing.assert_allclose(found[rows], expected, rtol=1e-9)
+
+
+@SOLVERS
+@pytest.mark.parametrize("p", [1.0, 0.5])
+def test_the_solvers_end_with_that_norm_in_every_inactive_row(solve, p):
+    """It agrees with the rows of W themselves, which the iteration brings there."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((50, 30)) * rng.uniform(0.5, 2.0, 30)
+    S = scatter_of(X)
+    penalty = RowPenalty(0.3 * np.linalg.eigvalsh(S)[-1], p, EPS, rng.uniform(0.8, 1.25, 30))
+    result = solve(S, 3, penalty)
+    inactive = ~result.active
+    assert inactive.sum() >= 20
+    assert result.n_active == 30 - inactive.sum()
+    pulls = np.linalg.norm(S @ result.W, axis=1)
+    expected = [
+        stationary_norm(pulls[i], penalty.gamma, penalty.costs[i], p, EPS)
+        for i in np.flatnonzero(inactive)
+    ]
+    np.testing.assert_allclose(result.row_norms[inactive], expected, rtol=1e-8)
+    np.testing.assert_allclose(np.linalg.norm(result.W[inactive], axis=1), expected, rtol=1e-2)
+    np.testing.assert_allclose(
+        result.row_norms[~inactive], np.linalg.norm(result.W[~inactive], axis=1), rtol=1e-14
+    )
 
 
 # Descent

@@ -298,3 +298,30 @@ def test_squared_norms_and_the_first_ten_are_those_of_the_authors_program(solve,
     first = first[found[first] > 1e-5]
     assert set(first) == set(np.argsort(-found)[: len(first)])
     assert np.all(np.diff(found[first]) <= 4e-5)
+
+
+def test_rows_set_aside_when_the_steps_run_out_are_still_told_apart():
+    """The block solver had left zeros there, which variance alone put in order."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((40, 1500))
+    X[:, :30] += 4 * rng.standard_normal((40, 2)) @ rng.standard_normal((2, 30))
+    operator = as_scatter(X, column_moments(X), 2)
+    start = principal_subspace(operator, 2, np.random.default_rng(0))
+    gamma = 0.1 * float(start.values[0])
+    penalty = RowPenalty(gamma, 1.0, 1e-12)
+    rows_in_work = []
+    result = solve_block(
+        operator,
+        start,
+        penalty,
+        max_iter=9,
+        tol=1e-8,
+        callback=lambda progress: rows_in_work.append(progress.n_rows),
+    )
+    assert rows_in_work[-1] < 1500
+    assert not result.converged
+    set_aside = np.linalg.norm(result.W, axis=1) == 0  # exactly: they were assigned zeros
+    assert set_aside.any()
+    r = 2 * np.linalg.norm(scatter_of(X)[set_aside] @ result.W, axis=1) / gamma
+    expected = np.minimum(1e-6 * r / np.sqrt(1 - np.minimum(r, 0.99) ** 2), 2e-6)
+    np.testing.assert_allclose(result.row_norms[set_aside], expected, rtol=1e-8)

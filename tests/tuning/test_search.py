@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from keepers import SPCAFS, SPCAFSCV, datasets, select_settings
-from keepers.exceptions import DataWarning, KeepersWarning, ParameterError
+from keepers.exceptions import DataWarning, InactiveRowsWarning, KeepersWarning, ParameterError
 from keepers.linalg.moments import column_moments
 
 QUICK = {"n_components": [2, 5], "gamma_shares": [1e-5, 1.0]}
@@ -49,15 +49,18 @@ def test_everything_tried_is_there_best_first(choice):
     rows = choice.rows()
     assert len(choice.at(5).rows()) == 2 * len(rows)  # two limits on correlation
     assert len(rows) == 2 * 2 * 3  # components, gammas, scalings
-    scores = [row["score"] for row in rows]
-    assert scores == sorted(scores, reverse=True)
+    k = choice.n_features_to_select
+    lacks = [row["n_active_kept"] < k for row in rows]
+    assert lacks == sorted(lacks)  # what keeps inactive features comes last
+    for lacking in (False, True):
+        part = [row["score"] for row in rows if (row["n_active_kept"] < k) == lacking]
+        assert part == sorted(part, reverse=True)
     assert len(pd.DataFrame(rows).drop_duplicates(["n_components", "gamma", "scaling"])) == 12
     for row in rows:
         expected = row["fidelity"] * np.sqrt(max(row["clumpiness"], 0.01))
         assert row["score"] == pytest.approx(expected)
 
 
-@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
 def test_the_params_repeat_the_choice(planted, choice):
     again = SPCAFS(**choice.params).fit(planted)
     assert set(again.top().indices) == set(choice.best.columns)
@@ -113,7 +116,7 @@ def test_more_components_than_the_table_has_are_left_out():
 
 def test_a_single_value_is_held_fixed(planted):
     rows = select_settings(
-        planted, 5, n_components=3, gamma_shares=1.0, scaling=0.0, max_correlation=None
+        planted, 3, n_components=3, gamma_shares=1.0, scaling=0.0, max_correlation=None
     ).rows()
     assert [(row["n_components"], row["max_correlation"]) for row in rows] == [(3, None)]
 
@@ -148,7 +151,6 @@ def test_settings_that_cannot_be_tried_are_refused_before_the_table_is_read(sett
 # The estimator
 
 
-@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
 def test_the_estimator_keeps_what_its_winner_keeps(planted):
     selector = SPCAFSCV(random_state=0, **QUICK).fit(planted)
     winner = SPCAFS(**selector.best_params_).fit(planted)
@@ -211,3 +213,48 @@ def test_no_number_of_components_above_a_third_of_the_columns_is_tried():
     # One number is the user's wish, not a candidate.
     choice = select_settings(X, 3, n_components=10, random_state=0)
     assert {trial.params["n_components"] for trial in choice.trials} == {10}
+
+
+@pytest.mark.parametrize(("k", "lacking"), [(2, set()), (5, {2}), (20, {2, 5})])
+def test_no_setting_is_proposed_that_leaves_fewer_rows_active_than_are_kept(
+    planted, choice, k, lacking
+):
+    """At a share of 1 hardly more than n_components rows are active."""
+    found = choice.at(k)
+    n_candidates = len(found.candidates)
+    assert found.candidates == found.trials[:n_candidates]
+    assert all(trial.n_active >= k == trial.n_active_kept for trial in found.candidates)
+    left_out = found.trials[n_candidates:]
+    assert {trial.params["n_components"] for trial in left_out} >= lacking
+    assert all(trial.gamma_share == 1.0 for trial in left_out)
+    winner = SPCAFS(**found.params).fit(planted)  # without a warning
+    assert np.linalg.norm(winner.components_[:, winner.support_], axis=0).min() > 2e-6
+
+
+def test_active_rows_that_are_skipped_as_too_similar_do_not_count(planted):
+    X = np.hstack([planted, planted[:, :12] + 0.01 * planted[:, 12:24]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InactiveRowsWarning)
+        choice = select_settings(
+            X, 16, n_components=[3], gamma_shares=[0.15], max_correlation=[0.9], random_state=0
+        )
+    for trial in choice.trials:
+        params = {**trial.params, "n_features_to_select": 16}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InactiveRowsWarning)
+            fitted = SPCAFS(**params).fit(X)
+        norms = np.linalg.norm(fitted.components_, axis=0)
+        assert trial.n_active_kept == np.sum(norms[trial.columns] > 2e-6)
+    assert any(trial.n_active >= 16 > trial.n_active_kept for trial in choice.trials)
+
+
+def test_it_is_said_if_no_combination_leaves_enough_rows_active(planted):
+    settings = {"n_components": [2, 5], "gamma_shares": [1.0], "random_state": 0}
+    said = "None of the 12 combinations tried leaves 10 features active; the one chosen keeps "
+    with pytest.warns(InactiveRowsWarning, match=said + r"\d with .* smaller gamma_shares"):
+        choice = select_settings(planted, 10, **settings)
+    assert choice.candidates == choice.trials
+    with pytest.warns(InactiveRowsWarning, match="of the 10 kept features") as caught:
+        selector = SPCAFSCV(10, **settings).fit(planted)
+    assert len(caught) == 1
+    assert selector.n_active_ == selector.active_.sum() == selector.best_estimator_.n_active_

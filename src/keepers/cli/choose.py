@@ -65,7 +65,8 @@ def choose(
     if found is not None:
         why += (
             f"; {', '.join(as_settings(_round(params)))} had the strongest evidence of "
-            f"{len(found.trials)} combinations in {found.seconds:.1f} s (`keepers tune` shows it)"
+            f"{len(found.candidates)} combinations in {found.seconds:.1f} s "
+            "(`keepers tune` shows it)"
         )
     return Choice(
         {"n_features_to_select": k, **params},

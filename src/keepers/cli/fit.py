@@ -4,6 +4,7 @@ import ast
 import inspect
 import math
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -17,7 +18,7 @@ from keepers.cli.console import as_unicode, in_words, printable, progress_line
 from keepers.data.scaling import scale_samples
 from keepers.data.table import LabelledTable
 from keepers.data.wording import closest, some_of
-from keepers.exceptions import DataError, ParameterError, shorten
+from keepers.exceptions import DataError, InactiveRowsWarning, ParameterError, shorten
 from keepers.methods import find_method
 from keepers.selection import Selection, describe_fit
 
@@ -172,6 +173,8 @@ def fit_progress(
     """Show the steps of a fit inside the block, then its warnings; yields a way to show others."""
     limits = nullcontext() if threads is None else threadpool_limits(threads)
     with progress_line(beginning, quiet=quiet) as show, limits:
+        # `note_inactive_rows` says it with the options of the command.
+        warnings.simplefilter("ignore", InactiveRowsWarning)
         has_steps = "callback" in selector.get_params()
         if has_steps:
             steps = StepsLeft(selector.tol)

@@ -21,6 +21,7 @@ def print_selection(
 ) -> None:
     """Print the kept features, and what was written; with ``json`` all of it for machines."""
     written = {what: str(path) for what, path in files.items() if path is not None}
+    note_inactive_rows(selection, quiet=quiet)
     if json:
         print_json(as_json(selection, written))
         return
@@ -29,6 +30,15 @@ def print_selection(
         note(line, quiet=quiet)
     for what, path in written.items():
         note(f"{what}: {path}", quiet=quiet)
+
+
+def note_inactive_rows(
+    selection: Selection, *, quiet: bool, set_gamma: str = "--set gamma="
+) -> None:
+    """Say on the error stream that more features are kept than are active, and what helps."""
+    inactive = selection.inactive
+    if inactive is not None:
+        note(f"keepers: note: {inactive} {inactive.way_out(set_gamma, '-k ')}", quiet=quiet)
 
 
 def as_json(selection: Selection, written: dict[str, str]) -> dict[str, Any]:
@@ -44,6 +54,9 @@ def as_json(selection: Selection, written: dict[str, str]) -> dict[str, Any]:
         "k": selection.k,
         "variance_share": selection.variance_share,
         "n_active": selection.n_active,
+        "n_kept_inactive": 0
+        if selection.inactive is None
+        else selection.k - selection.inactive.n_active,
         "seconds": selection.seconds,
         "seconds_choosing": selection.seconds_choosing,
         "versions": selection.versions,

@@ -18,6 +18,7 @@ from keepers.cli.choose import (
 )
 from keepers.cli.console import printable, progress_line, shell_command
 from keepers.cli.fit import explain_missing, fit_and_describe, make_selector, scale_table
+from keepers.cli.output import note_inactive_rows
 from keepers.data.table import LabelledTable
 from keepers.exceptions import KeepersError, KeepersWarning, ParameterError
 from keepers.selection import Selection
@@ -86,9 +87,9 @@ class Recommendation:
 
     @property
     def distinct(self) -> list[Trial]:
-        """The trials, best first, without those that keep the same features as a better one."""
+        """The candidates, best first, without those that keep the same features as a better one."""
         by_kept: dict[frozenset[int], Trial] = {}
-        for trial in self.choice.trials:
+        for trial in self.choice.candidates:
             by_kept.setdefault(frozenset(trial.columns.tolist()), trial)
         return list(by_kept.values())
 
@@ -126,6 +127,7 @@ def recommend(
         return Recommendation(table, scaling, k, choice, None, nothing)
     winner = make_selector("spcafs", choice.n_features_to_select, choice.best.params, seed)
     selection = fit_and_describe(winner, scaled, scaling=scaling, threads=threads, quiet=quiet)
+    note_inactive_rows(selection, quiet=quiet, set_gamma="gamma=")
     halves = _fit_halves(winner, scaled.X, n_resamples, seed=seed, threads=threads, quiet=quiet)
     return Recommendation(table, scaling, k, choice, selection, halves)
 
@@ -232,8 +234,7 @@ def print_recommendation(done: Recommendation, command: str | None) -> None:
     print(_how_many(done))
     print("\nSettings of SPCAFS")
     print(_align(_settings_in_words(done), left=3))
-    n_trials = len(done.choice.trials)
-    print(f"\nWhy: the strongest evidence of {n_trials} combinations, weighed without labels")
+    print(f"\nWhy: the strongest evidence of {_which(done)}, weighed without labels")
     best = done.distinct[:SHOWN_TRIALS]
     print(_align([HEADINGS, *(_trial_cells(trial) for trial in best)], left=0))
     print(LEGEND)
@@ -241,6 +242,15 @@ def print_recommendation(done: Recommendation, command: str | None) -> None:
     print(f"\n{_how_sure(done)}")
     print(_cost(done))
     print(f"\nTo keep these features:\n{printable(command)}")
+
+
+def _which(done: Recommendation) -> str:
+    """The combinations that were compared; the rest would keep features with inactive rows."""
+    n_candidates, n_trials = len(done.choice.candidates), len(done.choice.trials)
+    if n_candidates == n_trials:
+        return f"{n_trials} combinations"
+    active = count_features(done.choice.n_features_to_select)
+    return f"the {n_candidates} of {n_trials} combinations that keep {active} with active rows"
 
 
 def _how_many(done: Recommendation) -> str:
@@ -296,7 +306,7 @@ def _trial_cells(trial: Trial) -> tuple[str, ...]:
 
 
 def _ahead(done: Recommendation) -> str:
-    trials, distinct = done.choice.trials, done.distinct
+    trials, distinct = done.choice.candidates, done.distinct
     kept = set(distinct[0].columns.tolist())
     if len(distinct) == 1:
         return f"All {len(trials)} combinations keep the same features."

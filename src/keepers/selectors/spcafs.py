@@ -27,7 +27,6 @@ from keepers.exceptions import (
     warn_caller,
 )
 from keepers.linalg.spectrum import leading_spectrum
-from keepers.linalg.subspace import row_norms
 from keepers.linalg.sums import ScatterSum
 from keepers.selectors.block_tables import (
     add_rows,
@@ -44,6 +43,7 @@ from keepers.selectors.fitted_table import (
     table_values,
     validate,
 )
+from keepers.selectors.inactive_rows import find_inactive_rows
 from keepers.selectors.memory import memory_budget, refuse_past_memory
 from keepers.selectors.parameters import (
     FeatureCount,
@@ -157,7 +157,10 @@ class SPCAFS(RankingSelector):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Row norms of W; higher is better.
+        Row norms of W; higher is better. Those of inactive rows are what the smoothing leaves in
+        the limit, in closed form: for p = 1, ``sqrt(eps) r / sqrt(1 - r^2)`` with ``r = 2 |(S W)_i|
+        / (gamma c_i)``, at most ``2 sqrt(eps)``. They rise with r, and where r reaches 1 the row
+        becomes active: inactive features are ranked by how near they are to that.
     ranking_ : array of shape (n_features,)
         1 is the best feature. Ties go by variance, then by index; constant columns come last.
         Features always kept come before all others, those never kept after all others, and the
@@ -176,9 +179,10 @@ class SPCAFS(RankingSelector):
     n_active_ : int
         Active rows of W: those whose norm (or that of their group) exceeds 2 sqrt(eps), the size
         that the smoothing leaves to rows that the penalty sends to zero; rows without penalty are
-        always active. If ``n_features_to_select`` asks for more, an `InactiveRowsWarning` says so:
-        the rest is ranked by what is left of their norms, which is larger the nearer a row is to
-        becoming active.
+        always active. If ``n_features_to_select`` asks for more, an `InactiveRowsWarning` gives the
+        numbers and a gamma that is small enough.
+    active_ : boolean array of shape (n_features,)
+        The features whose rows are active; ``n_active_`` of them.
     penalty_weights_ : array of shape (n_features,)
         The factors used; 0 for features always kept, infinity for those never kept.
     gamma_ : float
@@ -405,7 +409,7 @@ class SPCAFS(RankingSelector):
         result = self._solve(scatter, fit, replace(penalty, gamma=fit.gamma), checkpoint)
         self._store(result, fit, table)
         self.var_ = everything.variances  # float32 may not hold it
-        scores = table.to_all_columns(row_norms(result.W).astype(table.working_dtype, copy=False))
+        scores = table.to_all_columns(result.row_norms.astype(table.working_dtype, copy=False))
         self.scores_ = scores.astype(table.dtype, copy=False)
         self.penalty_weights_ = control.weights
         order = control.order(scores, everything)
@@ -470,6 +474,7 @@ class SPCAFS(RankingSelector):
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
+        self.active_ = table.to_all_columns(result.active)
         self.n_active_ = result.n_active
         self.gamma_ = fit.gamma
         self.n_components_ = fit.width
@@ -478,17 +483,11 @@ class SPCAFS(RankingSelector):
         self.n_samples_seen_ = table.n_samples
 
     def _warn_of_inactive_rows(self) -> None:
-        k, n_active = self.n_features_to_select_, self.n_active_
-        if self.n_features_to_select is None or n_active >= k:
+        if self.n_features_to_select is None:
             return  # None keeps half of the features, whatever the penalty does
-        warn_caller(
-            f"{k} features are to be kept, but only {n_active} "
-            f"{'row of W is' if n_active == 1 else 'rows of W are'} active (non-zero) with "
-            f"gamma={self.gamma_:.3g}. The rest ({k - n_active}) is ranked by the norms that the "
-            "smoothing (eps) leaves to inactive rows, larger the nearer a row is to becoming "
-            "active. Use a smaller gamma, or keep fewer features.",
-            InactiveRowsWarning,
-        )
+        inactive = find_inactive_rows(self, np.flatnonzero(self.support_))
+        if inactive is not None:
+            warn_caller(f"{inactive} {inactive.way_out()}", InactiveRowsWarning)
 
     def _open_checkpoint(self, table: FittedTable, control: FeatureControl) -> Checkpoint | None:
         if self.checkpoint is None:

@@ -21,6 +21,8 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 # A group whose norm has sunk to the smoothing is inactive. The optimality condition for p = 1, a
 # share r < 1 of the force that would keep the group active, puts it at sqrt(eps) r / sqrt(1 - r^2).
 _INACTIVE = 4.0
+# Of the fixed point below p = 1. The share is of the size eps^((1 - p)/2), so few are needed.
+_STEPS_BELOW_1 = 60
 
 
 def group_costs(row_costs: FloatArray, groups: IndexArray, p: float) -> FloatArray:
@@ -90,6 +92,34 @@ class RowPenalty:
     def count_active(self, squared_norms: FloatArray) -> int:
         """Rows that are not `inactive`."""
         return int(np.count_nonzero(~self.inactive(squared_norms)))
+
+    def norms_near_zero(self, squared_pulls: FloatArray) -> FloatArray:
+        """The norms that the smoothing leaves to inactive rows, given |F_i / gamma|^2, F = S W.
+
+        An inactive row solves F_i = gamma g_i w_i with its own weight g_i, Eq. (26): the multiplier
+        of W'W = I is nothing beside that weight. With u = |W_G| / sqrt(eps) of its group this says
+        ``u = r (1 + u^2)^(1 - p/2)``, ``r = 2 eps^((1 - p)/2) |F_G| / (gamma c_G p)``; for p = 1,
+        ``u = r / sqrt(1 - r^2)``. It rises with |F_G| / c_G, and for p = 1 the group becomes active
+        at r = 1. u is at most 2, where rows begin to count as active.
+        """
+        pulls = np.sqrt(self.pool(squared_pulls))
+        largest = np.sqrt(_INACTIVE)
+        with np.errstate(divide="ignore", invalid="ignore"):  # rows that cost nothing are active
+            share = 2.0 * self.eps ** ((1.0 - self.p) / 2) / self.p * pulls
+            share = share if self.costs is None else share / self.costs
+            if self.p == 1.0:
+                capped = np.minimum(share, largest / np.sqrt(1.0 + _INACTIVE))
+                size = capped / np.sqrt(1.0 - capped**2)
+            else:
+                size = np.zeros_like(share)
+                for _ in range(_STEPS_BELOW_1):
+                    grown = share * (1.0 + size**2) ** (1.0 - self.p / 2)
+                    size = np.minimum(grown, largest)
+            norms = np.sqrt(self.eps) * size
+            if self.groups is None:
+                return np.asarray(norms)
+            per_pull = np.where(pulls > 0.0, norms / pulls, 0.0)
+            return np.asarray(per_pull[self.groups] * np.sqrt(squared_pulls))
 
     def whole_groups(self, rows: BoolArray) -> BoolArray:
         """These rows and those that must stay with them: their groups' and rows without cost."""

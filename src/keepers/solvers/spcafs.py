@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
+from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers.linalg.ordering import tilt_ties
 from keepers.linalg.subspace import (
     Subspace,
@@ -73,13 +73,44 @@ class SPCAFSResult:
     """Where the iteration ended."""
 
     W: FloatArray
+    row_norms: FloatArray
+    """Of W; those of inactive rows as the smoothing leaves them in the limit, in closed form."""
+    active: BoolArray
+    """Rows of W that the penalty has not sent to zero, up to the smoothing."""
     objective: FloatArray
     """f after every step, the first being PCA."""
     n_iter: int
     converged: bool
-    n_active: int
-    """Rows of W that the penalty has not sent to zero, up to the smoothing."""
     n_products: int
+
+    @classmethod
+    def at(
+        cls,
+        W: FloatArray,
+        images: FloatArray,
+        penalty: RowPenalty,
+        *,
+        objective: list[float],
+        n_iter: int,
+        converged: bool,
+        n_products: int,
+    ) -> "SPCAFSResult":
+        """The result at W, whose images are S W.
+
+        What the iteration left in inactive rows depends on when it stopped and, divided by weights
+        of 1 / sqrt(eps), on rounding; how near each is to becoming active does not.
+        """
+        squared_norms = squared_row_norms(W)
+        inactive = penalty.inactive(squared_norms)
+        near_zero = penalty.norms_near_zero(squared_row_norms(images / penalty.gamma))
+        row_norms = np.where(inactive, near_zero, np.sqrt(squared_norms))
+        history = np.array(objective)
+        return cls(W, row_norms, ~inactive, history, n_iter, converged, n_products)
+
+    @property
+    def n_active(self) -> int:
+        """How many rows are active."""
+        return int(np.count_nonzero(self.active))
 
 
 def dense_is_cheaper(n_samples: int, n_features: int, width: int) -> bool:
@@ -150,8 +181,15 @@ def solve_dense(
         if objective <= history[-1]:
             W = candidate[:, ::-1]
             history.append(objective)
-    n_active = penalty.count_active(squared_norms)
-    return SPCAFSResult(W, np.array(history), n_iter, converged, n_active, 0)
+    return SPCAFSResult.at(
+        W,
+        scatter @ W,
+        penalty,
+        objective=history,
+        n_iter=n_iter,
+        converged=converged,
+        n_products=0,
+    )
 
 
 def solve_block(
@@ -398,13 +436,14 @@ class BlockRun:
 
     def result(self) -> SPCAFSResult:
         """Freeze."""
-        return SPCAFSResult(
+        return SPCAFSResult.at(
             self.space.vectors,
-            np.array(self.history),
-            self.n_iter,
-            self.finished,
-            self.penalty.count_active(self.space.squared_row_norms),
-            self.n_products,
+            self.space.images,
+            self.penalty,
+            objective=self.history,
+            n_iter=self.n_iter,
+            converged=self.finished,
+            n_products=self.n_products,
         )
 
 

@@ -11,13 +11,14 @@ import joblib
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from keepers._protocols import IndexArray
+from keepers._protocols import BoolArray, IndexArray
 from keepers.exceptions import (
     DataWarning,
     InactiveRowsWarning,
     KeepersWarning,
     ParameterError,
     shorten,
+    warn_caller,
 )
 from keepers.linalg.correlation import unlike_the_better
 from keepers.linalg.ordering import levels
@@ -48,8 +49,6 @@ EXPONENTS = (1.0,)
 MAX_CORRELATIONS = (0.8, 0.6)
 FITTED = ("n_components", "p", "scaling")
 TRIED = (*FITTED, "gamma_shares", "max_correlation")
-# Fits that are compared need not be as exact as the one that is kept.
-TRIAL_TOL, TRIAL_STEPS = 1e-6, 200
 
 
 @dataclass(frozen=True)
@@ -62,10 +61,17 @@ class Trial:
     """``gamma`` over the leading eigenvalue."""
     n_active: int
     """Active rows: features that the penalty has not sent to zero."""
+    n_active_kept: int
+    """Kept features with active rows; the others are ranked by how near they are to it."""
     evidence: NeighbourEvidence
     """Fidelity, clumpiness and the score made of them."""
     columns: IndexArray = field(repr=False)
     """The features it keeps, best first."""
+
+    @property
+    def keeps_active_only(self) -> bool:
+        """Whether every kept feature has an active row."""
+        return self.n_active_kept == len(self.columns)
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,7 @@ class SettingsChoice:
     n_features_to_select: int
     """How many features to keep; 0 if no structure was found and no number was given."""
     trials: tuple[Trial, ...] = field(repr=False)
-    """Everything tried, best first."""
+    """Everything tried: first what keeps active features only, then the rest; each best first."""
     structure: Structure = field(repr=False)
     """Which features carry structure: the source of ``n_features_to_select`` if none was given."""
     n_features: int
@@ -88,6 +94,11 @@ class SettingsChoice:
     def best(self) -> Trial:
         """The recommendation."""
         return self.trials[0]
+
+    @property
+    def candidates(self) -> tuple[Trial, ...]:
+        """Trials that keep active features only, best first; all of them if none does."""
+        return tuple(trial for trial in self.trials if trial.keeps_active_only) or self.trials
 
     @property
     def params(self) -> dict[str, Any]:
@@ -105,12 +116,13 @@ class SettingsChoice:
         return self._search.choose(n_features_to_select, self.structure, self.seconds)
 
     def rows(self) -> list[dict[str, Any]]:
-        """The table of everything tried, a dict a row, best first: ready for a data frame."""
+        """The table of everything tried, a dict a row, as in ``trials``: ready for a data frame."""
         return [
             {
                 **trial.params,
                 "gamma_share": trial.gamma_share,
                 "n_active": trial.n_active,
+                "n_active_kept": trial.n_active_kept,
                 "fidelity": trial.evidence.fidelity,
                 "clumpiness": trial.evidence.clumpiness,
                 "score": trial.evidence.score,
@@ -138,7 +150,8 @@ def select_settings(
     knee of their leverages. Then every combination of the settings below is fitted, and the one
     whose kept features have the strongest evidence wins: how far nearest neighbours are those of
     the whole table (fidelity), times the root of how much nearer they are than in Gaussian data of
-    the same covariance (clumpiness).
+    the same covariance (clumpiness). Combinations that would keep features with inactive rows are
+    not recommended, unless there are no others; then a warning says so.
 
     Parameters
     ----------
@@ -206,7 +219,15 @@ def select_settings(
     search = _Search(table, Judge(table.X, rng), int(rng.integers(2**31 - 1)), compared)
     grid = choices.grid(choices.widths_for(*table.X.shape))
     search.fit(grid, choices.max_correlation, n_jobs, callback)
-    return search.choose(wanted, structure, time.perf_counter() - began)
+    choice = search.choose(wanted, structure, time.perf_counter() - began)
+    if wanted and not choice.best.keeps_active_only:
+        warn_caller(
+            f"None of the {len(choice.trials)} combinations tried leaves {wanted} features active; "
+            f"the one chosen keeps {choice.best.n_active_kept} with active rows, and the rest by "
+            "how near they are to becoming active. Try smaller gamma_shares, or keep fewer.",
+            InactiveRowsWarning,
+        )
+    return choice
 
 
 @dataclass(frozen=True)
@@ -269,7 +290,8 @@ def as_choices(name: str, values: Any) -> tuple[Any, ...]:
 class _Fitted:
     params: dict[str, Any]
     gamma_share: float
-    n_active: int
+    active: BoolArray
+    """Of the usable columns, those with active rows."""
     order: IndexArray
     """Usable columns, best first, those skipped left out."""
 
@@ -330,14 +352,16 @@ class _Search:
                 Trial(
                     fitted.params,
                     fitted.gamma_share,
-                    fitted.n_active,
+                    int(np.count_nonzero(fitted.active)),
+                    int(np.count_nonzero(fitted.active[columns])),
                     evidence,
                     self.table.usable[columns],
                 )
             )
         # NeighbourEvidence that differs by rounding is level: then the setting tried first wins.
         strength = levels(np.array([trial.evidence.score for trial in trials]))
-        trials = [trials[at] for at in np.argsort(-strength, kind="stable")]
+        lacking = np.array([not trial.keeps_active_only for trial in trials])
+        trials = [trials[at] for at in np.lexsort((-strength, lacking))]
         return SettingsChoice(
             n_features_to_select=wanted,
             trials=tuple(trials),
@@ -368,15 +392,14 @@ def _fit_one(
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", KeepersWarning)
         params = {**{name: settings[name] for name in FITTED}, "gamma": float(gamma)}
-        selector = SPCAFS(
-            **params, tol=TRIAL_TOL, max_iter=TRIAL_STEPS, random_state=seed % 2**31
-        ).fit(table.X)
+        # As exact as the fit of the winner: at 1e-6, rows on their way to zero counted as active.
+        selector = SPCAFS(**params, random_state=seed % 2**31).fit(table.X)
         order = np.argsort(selector.ranking_)
         return [
             _Fitted(
                 {**params, "max_correlation": limit},
                 float(settings["gamma_share"]),
-                selector.n_active_,
+                selector.active_,
                 _unlike_first(table, order, limit, compared),
             )
             for limit in (None, *max_correlations)
@@ -445,6 +468,10 @@ class SPCAFSCV(RankingSelector):
         The features kept.
     n_features_to_select_ : int
         Their number.
+    n_active_ : int
+        Active rows of W: features that the penalty of the winner has not sent to zero.
+    active_ : boolean array of shape (n_features,)
+        Those features.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : array of shape (n_features,)
@@ -480,7 +507,9 @@ class SPCAFSCV(RankingSelector):
         _Choices.check(**{name: getattr(self, name) for name in TRIED})
 
     def _fit(self, X: Any) -> None:
-        choice = select_settings(X, **self.get_params(deep=False))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InactiveRowsWarning)  # the fit of the winner says it
+            choice = select_settings(X, **self.get_params(deep=False))
         params = choice.params
         if choice.n_features_to_select == 0:
             warnings.warn(
@@ -506,6 +535,7 @@ class SPCAFSCV(RankingSelector):
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(winner, name):
                 setattr(self, name, getattr(winner, name))
+        self.active_, self.n_active_ = winner.active_, winner.n_active_
         self.scores_ = winner.scores_
         self.n_features_to_select_ = winner.n_features_to_select_
         self.support_ = winner.support_
