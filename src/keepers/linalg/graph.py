@@ -7,6 +7,8 @@ import scipy.sparse as sp
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.moments import row_blocks
+from keepers.linalg.ordering import nearest_first
+from keepers.linalg.subspace import squared_row_norms
 
 # Below this, a degree is the sum of weights that underflowed.
 _VANISHED = 1e-200
@@ -15,6 +17,8 @@ RIDGE = 1e-3
 # An eigenvalue of G below this share of the largest is rounding noise. More neighbours than
 # features, duplicate samples and neighbours on a line all lead there.
 SINGULAR_RATIO = 1e-12
+# Squared distances below this share of the largest are rounding.
+_COINCIDENT = 1e-13
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,30 @@ class NeighbourList:
     def n_neighbors(self) -> int:
         """Neighbours per sample, k."""
         return int(self.indices.shape[1])
+
+
+def squared_distances(points: FloatArray) -> FloatArray:
+    """Between all pairs of rows; centre them first if they lie far from the origin."""
+    lengths = squared_row_norms(points)
+    squared = points @ points.T
+    squared *= -2.0
+    squared += lengths[:, np.newaxis]
+    squared += lengths
+    np.maximum(squared, 0.0, out=squared)
+    np.fill_diagonal(squared, 0.0)
+    return np.asarray(squared)
+
+
+def nearest_in_cloud(points: FloatArray, n_neighbors: int) -> NeighbourList:
+    """The nearest others of every point of a small cloud, all distances in memory.
+
+    Points that coincide up to rounding are at distance 0, and ties go to the lowest index.
+    """
+    squared = squared_distances(points)
+    squared[squared <= _COINCIDENT * squared.max(initial=0.0)] = 0.0
+    np.fill_diagonal(squared, np.inf)
+    indices = nearest_first(squared, n_neighbors)
+    return NeighbourList(indices, np.sqrt(np.take_along_axis(squared, indices, axis=1)))
 
 
 def heat_weights(neighbours: NeighbourList, bandwidth: float) -> FloatArray:

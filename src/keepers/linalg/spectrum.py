@@ -20,6 +20,8 @@ _KRYLOV_BLOCKS = 4
 _OVERSAMPLING = 8
 _FIRST_WIDTH = 16
 _CHECKING_PRODUCTS = 2
+# An eigenvalue of a Gram matrix below this share of the largest is rounding.
+_ROUNDING_SHARE = 1e-11
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,21 @@ def principal_subspace(
     if side is not None:
         return _lift(scatter, side, _TridiagonalForm(side.matrix), width)
     return _refine(scatter, _krylov_subspace(scatter, width, rng), width, tol)
+
+
+def pairs_above(
+    matrix: FloatArray, edge: float, *, at_least: int, at_most: int
+) -> tuple[FloatArray, FloatArray]:
+    """Eigenpairs of a positive semi-definite matrix whose values exceed ``edge``, largest first.
+
+    At least and at most so many, but none whose value is rounding beside the largest.
+    """
+    reduced = _TridiagonalForm(matrix)
+    width = int(np.clip(reduced.count_above(edge), at_least, at_most))
+    values, vectors = reduced.leading_pairs(min(width, len(matrix)))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    n_real = max(1, int(np.sum(values > _ROUNDING_SHARE * values[0])))
+    return values[:n_real], vectors[:, :n_real]
 
 
 def null_edge(variances: FloatArray, n_samples: int) -> float:

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers.linalg.graph import squared_distances
 from keepers.linalg.ordering import nearest_first
 from keepers.linalg.storage import as_array, by_columns
-from keepers.linalg.subspace import squared_row_norms
 
 N_NEIGHBORS = 5
 MOST_SAMPLES = 1000
@@ -123,15 +123,3 @@ def _nearest(distances: FloatArray, n_neighbors: int) -> BoolArray:
     near = np.zeros(others.shape, dtype=bool)
     np.put_along_axis(near, nearest, True, axis=1)
     return near
-
-
-def squared_distances(points: FloatArray) -> FloatArray:
-    """Between all pairs of rows; centre them first if they lie far from the origin."""
-    lengths = squared_row_norms(points)
-    squared = points @ points.T
-    squared *= -2.0
-    squared += lengths[:, np.newaxis]
-    squared += lengths
-    np.maximum(squared, 0.0, out=squared)
-    np.fill_diagonal(squared, 0.0)
-    return np.asarray(squared)
