@@ -67,6 +67,8 @@ class Method:
 
 
 METHODS = (
+    Method("auto", "keepers.selectors.auto:AutoSelector"),
+    Method("denoised-laplacian", "keepers.selectors.denoised_laplacian:DenoisedLaplacian"),
     Method(
         "spcafs",
         "keepers.selectors.spcafs:SPCAFS",
@@ -111,7 +113,7 @@ METHODS = (
         selects=False,
     ),
 )
-"""Every method of keepers, SPCAFS first, baselines last."""
+"""Every method of keepers, the front door first, baselines last."""
 
 
 @cache
@@ -158,7 +160,7 @@ def find_method(name: str) -> Method:
 
 
 def all_selectors() -> "dict[str, type[RankingSelector]]":
-    """Every selector by the name of its class: SPCAFS, the methods it is compared with, baselines.
+    """Every selector by the name of its class: the front door, the other methods, baselines.
 
     Those of installed packages (entry points "keepers.methods") come last; one that cannot be
     imported is left out with a warning.
@@ -167,7 +169,7 @@ def all_selectors() -> "dict[str, type[RankingSelector]]":
     --------
     >>> from keepers import all_selectors
     >>> list(all_selectors())[:3]
-    ['SPCAFS', 'LaplacianScore', 'MCFS']
+    ['AutoSelector', 'DenoisedLaplacian', 'SPCAFS']
     """
     selectors: dict[str, type[RankingSelector]] = {}
     for method in all_methods().values():

@@ -1,6 +1,8 @@
 """scikit-learn estimators, one per method, all with the same contract."""
 
+from keepers.selectors.auto import AutoSelector
 from keepers.selectors.baselines import AllFeatures, RandomScore, VarianceScore
+from keepers.selectors.denoised_laplacian import DenoisedLaplacian
 from keepers.selectors.dgufs import DGUFS
 from keepers.selectors.eufs import EUFS
 from keepers.selectors.laplacian_score import LaplacianScore
@@ -21,6 +23,8 @@ __all__ = [
     "SPCAFS",
     "UDFS",
     "AllFeatures",
+    "AutoSelector",
+    "DenoisedLaplacian",
     "LaplacianScore",
     "RandomScore",
     "RankingSelector",

@@ -161,15 +161,15 @@ class DenoisedLaplacian(RankingSelector):
         source = as_blocks(table_values(given))
         if isinstance(given, LabelledTable):
             self.feature_names_in_ = given.feature_names
-        self._read_control(source.n_features).count_to_select(self._wanted())
+        self._check_count(self._read_control(source.n_features))
         self._fit_drawn(draw_from_blocks(self, source, MOST_ROWS, self._seed()))
 
     def _seed(self) -> int:
         return int(self.random_generator().integers(2**63))
 
-    def _wanted(self) -> FeatureCount:
-        """The number of features asked for, as far as it is known before the fit."""
-        return self.n_features_to_select
+    def _check_count(self, control: FeatureControl) -> int:
+        """How many features are asked for at most; an error if that cannot be."""
+        return control.count_to_select(self.n_features_to_select)
 
     def _read_control(self, n_features: int) -> FeatureControl:
         names = getattr(self, "feature_names_in_", None)
@@ -178,7 +178,7 @@ class DenoisedLaplacian(RankingSelector):
     def _fit_drawn(self, drawn: DrawnTable) -> None:
         everything = drawn.table
         control = self._read_control(everything.n_features)
-        n_wanted = control.count_to_select(self._wanted())
+        n_wanted = self._check_count(control)
         table = control.restrict(everything)
         columns = UnitFreeColumns(table.in_double(), table.moments)
         n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
