@@ -68,11 +68,11 @@ def mean_ranks(rows: FloatArray) -> FloatArray:
     order = np.argsort(rows, axis=1)
     ascending = np.take_along_axis(rows, order, axis=1)
     rises = ascending[:, 1:] != ascending[:, :-1]
-    places = np.broadcast_to(np.arange(rows.shape[1], dtype=np.float64), rows.shape)
-    if not rises.all():
-        places = _shared_places(rises)
     ranks = np.empty(rows.shape)
-    np.put_along_axis(ranks, order, places, axis=1)
+    if rises.all():
+        np.put_along_axis(ranks, order, np.arange(rows.shape[1])[np.newaxis], axis=1)
+    else:
+        np.put_along_axis(ranks, order, _shared_places(rises), axis=1)
     return ranks
 
 

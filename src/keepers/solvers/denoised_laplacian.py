@@ -14,8 +14,9 @@
    Benjamini and Hochberg's procedure turns the p-values into a set.
 4. Where few columns carry structure, the components of all columns drown them. Then the graphs are
    built anew, every column weighted by its evidence so far; each column is always scored on graphs
-   of other columns. If the variances of the columns agree up to sampling error, as those of a table
-   in one unit do, a variance in excess is evidence too.
+   of other columns. If step 3 found none, one half of the columns is tested on a graph of the other
+   half, weighted by evidence from that half alone. If the variances of the columns agree up to
+   sampling error, as those of a table in one unit do, a variance in excess is evidence too.
 
 Nothing depends on the units of the columns, except the excess variance of step 4.
 docs/decisions/0014-front-door.md has the measurements behind the constants.
@@ -43,6 +44,7 @@ _SHUFFLED_VALUES, _FEWEST_SHUFFLES, _MOST_SHUFFLES = 50_000, 2, 100
 # Below this share of columns that carry structure, columns are weighted by their evidence.
 FEW = 0.1
 _ROUNDS, _FOLDS = 4, 5
+_LEFT_OUT = -1  # the fold of columns that have no part in a graph
 _LEAST_WEIGHT = 1e-6
 # Variances agree up to sampling error if their logarithms spread less than this many times it.
 _SAME_VARIANCE = 1.5
@@ -137,12 +139,13 @@ class _Graphs:
 
     def of_all(self, grams: _FoldGrams) -> sp.csr_array:
         """From all columns."""
-        return self._graph([total.sum(axis=0) for total in grams.totals], grams.squares)
+        whole = [total.sum(axis=0) for total in grams.totals]
+        return self._graph(whole, grams.squares[grams.folds >= 0])
 
     def without(self, fold: int, grams: _FoldGrams) -> sp.csr_array:
         """From the columns of all other folds."""
         others = [total.sum(axis=0) - total[fold] for total in grams.totals]
-        return self._graph(others, grams.squares[grams.folds != fold])
+        return self._graph(others, grams.squares[(grams.folds != fold) & (grams.folds >= 0)])
 
     def _graph(self, grams: list[FloatArray], squares: FloatArray) -> sp.csr_array:
         """The sum of the graphs of all clouds; ``squares`` are the columns' sums of squares."""
@@ -205,34 +208,38 @@ def _cross_fit(
 ) -> _CrossFit:
     """Score the columns of each fold on a graph of the others; shuffle rows for comparison."""
     folds = grams.folds
-    n_features = len(folds)
+    values = np.zeros(len(folds))
     if folds.max() == 0:  # a single column has no others
-        nothing = np.zeros(n_features)
-        return _CrossFit(nothing, nothing + 1.0, nothing, graphs.of_all(grams))
-    if n_shuffles is None:
-        wanted = _SHUFFLED_VALUES // n_features
-        n_shuffles = int(np.clip(wanted, _FEWEST_SHUFFLES, _MOST_SHUFFLES))
-    values = np.empty(n_features)
-    pool = []
-    used = []
+        return _CrossFit(values, values + 1.0, values, graphs.of_all(grams))
+    pool, used = [], []
     for fold in range(folds.max() + 1):
         graph = graphs.without(fold, grams)
-        used.append(graph)
         held_out = np.flatnonzero(folds == fold)
-        orders = [rng.permutation(graph.shape[0]) for _ in range(n_shuffles)]
+        orders = _orders(graphs.columns, rng, n_shuffles)
         found = smoothness(graphs.columns, held_out, graph, orders)
         values[held_out] = found[0]
         pool.append(found[1:].ravel())
-    shuffled = np.sort(np.concatenate(pool))
-    # Values that agree with a shuffled one up to rounding count as no larger.
-    n_above = len(shuffled) - np.searchsorted(shuffled, values - 1e-9, "left")
-    mean, deviation = float(shuffled.mean()), float(shuffled.std()) or 1.0
-    return _CrossFit(
-        values,
-        (1.0 + n_above) / (1.0 + len(shuffled)),
-        (values - mean) / deviation,
-        sp.csr_array(sum(used[1:], used[0])),
-    )
+        used.append(graph)
+    shuffled = np.concatenate(pool)
+    z = (values - shuffled.mean()) / (float(shuffled.std()) or 1.0)
+    graph = sp.csr_array(sum(used[1:], used[0]))
+    return _CrossFit(values, _p_values(values, shuffled), z, graph)
+
+
+def _orders(
+    columns: UnitFreeColumns, rng: np.random.Generator, n_shuffles: int | None = None
+) -> list[IndexArray]:
+    """Other orders of the samples: enough for p-values, or as many as are asked for."""
+    if n_shuffles is None:
+        wanted = _SHUFFLED_VALUES // columns.n_features
+        n_shuffles = int(np.clip(wanted, _FEWEST_SHUFFLES, _MOST_SHUFFLES))
+    return [rng.permutation(columns.n_samples) for _ in range(n_shuffles)]
+
+
+def _p_values(values: FloatArray, shuffled: FloatArray) -> FloatArray:
+    """How often shuffled columns are as smooth; those that agree up to rounding count."""
+    n_above = len(shuffled) - np.searchsorted(np.sort(shuffled), values - 1e-9, "left")
+    return np.asarray((1.0 + n_above) / (1.0 + len(shuffled)))
 
 
 def _weigh_by_evidence(
@@ -244,24 +251,68 @@ def _weigh_by_evidence(
 ) -> Smoothness:
     """Few columns carry structure: let each of them count as much as there is evidence for it."""
     excess = excess_variance(graphs.columns, variances)
-    evidence = _combine(tested.z, excess)
-    if excess is not None and not carries.any():
-        # Variances say nothing about neighbours: weighting by them leaves a first test valid.
-        tested = _cross_fit(graphs, graphs.grams(_deal(excess, 2), _weights(excess)), rng)
-        carries = discoveries(tested.p_values)
-        evidence = _combine(tested.z, excess)
     found = bool(carries.any())
-    for n_shuffles in (*[_FEWEST_SHUFFLES] * (_ROUNDS - 1), None):
-        grams = graphs.grams(_deal(evidence, _FOLDS), _weights(evidence))
-        tested = _cross_fit(graphs, grams, rng, n_shuffles)
-        evidence = _combine(tested.z, excess)
-    if found:
-        carries = discoveries(tested.p_values)
+    if not found:
+        found = bool(discoveries(_test_halves(graphs, excess, rng)).any())
+    everything = np.arange(graphs.columns.n_features)
+    evidence = _combine(tested.z, excess)
+    evidence = _evidence_within(graphs, everything, evidence, excess, _ROUNDS - 1, rng)
+    tested = _cross_fit(graphs, graphs.grams(_deal(evidence, _FOLDS), _weights(evidence)), rng)
+    evidence = _combine(tested.z, excess)
     values = tested.values
     if excess is not None:
         values = evidence * float(values.max() / max(evidence.max(), _LEAST_WEIGHT))
-    p_values = tested.p_values if found else np.ones(len(values))
-    return Smoothness(values, p_values, carries, tested.graph, weighted=True)
+    nothing = np.ones(len(values))
+    p_values = tested.p_values if found else nothing
+    return Smoothness(values, p_values, discoveries(p_values), tested.graph, weighted=True)
+
+
+def _evidence_within(
+    graphs: _Graphs,
+    members: IndexArray,
+    evidence: FloatArray | None,
+    excess: FloatArray | None,
+    n_rounds: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Evidence for each of the members, from the members alone, in rounds; None begins alike."""
+    for _ in range(n_rounds):
+        start = rng.random(len(members)) if evidence is None else evidence
+        folds = np.full(graphs.columns.n_features, _LEFT_OUT)
+        folds[members] = _deal(start, _FOLDS)
+        weights = np.ones(len(folds))
+        if evidence is not None:
+            weights[members] = _weights(evidence)
+        tested = _cross_fit(graphs, graphs.grams(folds, weights), rng, _FEWEST_SHUFFLES)
+        evidence = _combine(tested.z[members], None if excess is None else excess[members])
+    assert evidence is not None
+    return evidence
+
+
+def _test_halves(
+    graphs: _Graphs, excess: FloatArray | None, rng: np.random.Generator
+) -> FloatArray:
+    """P-values of the columns of each half, over the weighted columns of the other half.
+
+    The weights of a half are found within it, so they know nothing of the columns that are tested.
+    """
+    columns = graphs.columns
+    halves = _deal(_project(columns, rng.standard_normal(columns.n_samples)), 2)
+    values, pool = np.zeros(columns.n_features), []
+    for half in range(halves.max() + 1):
+        members, others = np.flatnonzero(halves == half), np.flatnonzero(halves != half)
+        if len(members) < _FOLDS:
+            return np.ones(columns.n_features)
+        start = None if excess is None else excess[members]
+        evidence = _evidence_within(graphs, members, start, excess, _ROUNDS - 1, rng)
+        folds = np.where(halves == half, 0, _LEFT_OUT)
+        weights = np.ones(columns.n_features)
+        weights[members] = _weights(evidence)
+        graph = graphs.of_all(graphs.grams(folds, weights))
+        found = smoothness(columns, others, graph, _orders(columns, rng))
+        values[others] = found[0]
+        pool.append(found[1:].ravel())
+    return _p_values(values, np.concatenate(pool))
 
 
 def _weights(evidence: FloatArray) -> FloatArray:
