@@ -49,3 +49,8 @@ def test_ranks_are_those_of_scipy(levels):
     rows = np.random.default_rng(levels).integers(0, levels, (20, 33)).astype(float)
     # Exactly: halves of whole numbers.
     np.testing.assert_array_equal(mean_ranks(rows), rankdata(rows, axis=1) - 1.0)
+
+
+def test_rounding_does_not_break_ties():
+    row = np.array([[0.1 + 0.2, 0.5, 0.3, 0.3 * (1 + 1e-15), -4.0]])
+    assert mean_ranks(row).tolist() == [[2.0, 4.0, 2.0, 2.0, 0.0]]
