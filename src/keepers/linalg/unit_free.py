@@ -72,10 +72,12 @@ def mean_ranks(rows: FloatArray) -> FloatArray:
     reach = _TIE * (ascending[:, -1:] - ascending[:, :1])
     rises = ascending[:, 1:] - ascending[:, :-1] > reach
     ranks = np.empty(rows.shape)
-    if rises.all():
-        np.put_along_axis(ranks, order, np.arange(rows.shape[1])[np.newaxis], axis=1)
-    else:
-        np.put_along_axis(ranks, order, _shared_places(rises), axis=1)
+    np.put_along_axis(ranks, order, np.arange(rows.shape[1])[np.newaxis], axis=1)
+    tied = np.flatnonzero(~rises.all(axis=1))
+    if len(tied):
+        shared = np.empty((len(tied), rows.shape[1]))
+        np.put_along_axis(shared, order[tied], _shared_places(rises[tied]), axis=1)
+        ranks[tied] = shared
     return ranks
 
 
