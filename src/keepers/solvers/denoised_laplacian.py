@@ -44,6 +44,8 @@ _SHUFFLED_VALUES, _FEWEST_SHUFFLES, _MOST_SHUFFLES = 50_000, 2, 100
 # Below this share of columns that carry structure, columns are weighted by their evidence.
 FEW = 0.1
 _ROUNDS, _FOLDS = 4, 5
+# There, what is sought is weak: so many times the neighbours are averaged over.
+_NEIGHBOUR_FACTOR = 2
 # The rounds end when the columns that carry structure grow no more than by this factor.
 _STILL_GROWING = 1.1
 _LEFT_OUT = -1  # the fold of columns that have no part in a graph
@@ -78,6 +80,8 @@ def measure_smoothness(
     tested = _cross_fit(graphs, grams, rng)
     carries = discoveries(tested.p_values)
     if carries.mean() < FEW:
+        n_neighbors = min(_NEIGHBOUR_FACTOR * n_neighbors, columns.n_samples - 1)
+        graphs = _Graphs(columns, n_neighbors)
         return _weigh_by_evidence(graphs, variances, tested, carries, rng)
     whole = graphs.of_all(grams)
     values = smoothness(columns, np.arange(columns.n_features), whole)[0]
