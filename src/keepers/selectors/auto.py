@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepers._protocols import IndexArray
-from keepers.exceptions import DataWarning, warn_caller
+from keepers.exceptions import NoStructureWarning, warn_caller
 from keepers.linalg.unit_free import UnitFreeColumns
 from keepers.selectors.control import FeatureControl
 from keepers.selectors.denoised_laplacian import FEWEST_TAKEN, DenoisedLaplacian
@@ -67,8 +67,8 @@ class AutoSelector(DenoisedLaplacian):
         The same for random sets of as many features as are kept.
     scores_, smoothness_, carries_structure_, p_values_, structure_found_ : see `DenoisedLaplacian`
         As there, and so are ``represented_by_``, ``representation_``, ``ranking_``, ``support_``,
-        ``n_features_to_select_``, ``n_samples_seen_``, ``n_rows_used_``, ``n_passes_``,
-        ``n_features_in_`` and ``feature_names_in_``.
+        ``n_features_to_select_``, ``mean_``, ``var_``, ``n_samples_seen_``, ``n_rows_used_``,
+        ``n_passes_``, ``n_features_in_`` and ``feature_names_in_``.
 
     See Also
     --------
@@ -184,4 +184,4 @@ class AutoSelector(DenoisedLaplacian):
             kept = "All features are kept; give n_features_to_select to keep fewer."
             if self.n_features_to_select is not None:
                 kept = "The ranking is about as good as a random one."
-            warn_caller(f"{self.summary_} {kept}", DataWarning)
+            warn_caller(f"{self.summary_} {kept}", NoStructureWarning)
