@@ -67,7 +67,8 @@ class DroppedFeature:
     score: float
     reason: Reason
     neighbour: str | None = None
-    """For "max_correlation" and "redundant": the kept feature it is too much like; None if unknown."""
+    """For "max_correlation" and "redundant": the kept feature that it is too much like; None if
+    unknown."""
     correlation: float = float("nan")
 
 
@@ -429,7 +430,7 @@ def _moments_of(selector: Any, X: Any) -> ColumnMoments:
     """
     stored = all(hasattr(selector, name) for name in ("mean_", "var_", "n_samples_seen_"))
     exact = stored and selector.mean_.dtype == np.float64
-    n_rows = getattr(selector, "n_rows_used_", getattr(selector, "n_samples_seen_", None))
+    n_rows: Any = getattr(selector, "n_rows_used_", getattr(selector, "n_samples_seen_", None))
     if X is None or (exact and n_rows == X.shape[0]):
         return ColumnMoments(n_rows, selector.mean_, n_rows * selector.var_)
     return column_moments(X)
