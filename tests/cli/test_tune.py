@@ -130,7 +130,7 @@ def test_noise_with_a_number_is_tuned_with_a_warning(quick_keepers, tmp_path):
     done = quick_keepers("tune", "noise.csv", "-k", 4, "--resamples", 0)
     assert done.returncode == 0, done.stderr
     assert "Keep 4 features, as asked, but expect little: no structure found" in done.stdout
-    assert "keepers select noise.csv -k 4" in done.stdout
+    assert "keepers select noise.csv --method spcafs -k 4" in done.stdout
 
 
 @pytest.mark.parametrize("n_samples", [2, 3, 4, 5])

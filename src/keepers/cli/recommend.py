@@ -171,7 +171,7 @@ def command_for(
     if done.selection is None:
         return None
     choice = done.choice
-    words = ["keepers", "select", data]
+    words = ["keepers", "select", data, "--method", "spcafs"]
     words += as_options(choice.n_features_to_select, choice.best.params)
     words += [str(part) for pair in options.items() if pair[1] is not None for part in pair]
     words += [part for column in drop for part in ("--drop", column)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepers._protocols import IndexArray
-from keepers.exceptions import DataWarning, warn_caller
+from keepers.exceptions import NoStructureWarning, warn_caller
 from keepers.linalg.unit_free import UnitFreeColumns
 from keepers.selectors.control import FeatureControl
 from keepers.selectors.denoised_laplacian import FEWEST_TAKEN, DenoisedLaplacian
@@ -78,7 +78,7 @@ class AutoSelector(DenoisedLaplacian):
         How often a shuffled feature is as smooth, over neighbours found in other features.
     structure_found_ : bool
         Whether any feature carries structure. If not, all features are kept unless a number was
-        given, and a `DataWarning` says so.
+        given, and a `NoStructureWarning` says so.
     represented_by_ : array of shape (n_features,)
         The better ranked feature that each of the first features resembles most, by index; -1
         where there is none or it was not compared.
@@ -90,6 +90,10 @@ class AutoSelector(DenoisedLaplacian):
         The features kept.
     n_features_to_select_ : int
         How many features are kept.
+    mean_ : array of shape (n_features,)
+        Column means over the rows that were looked at.
+    var_ : array of shape (n_features,)
+        Column variances over these rows, divided by their number; 0 for constant columns.
     n_samples_seen_ : int
         Rows of the table.
     n_rows_used_ : int
@@ -215,4 +219,4 @@ class AutoSelector(DenoisedLaplacian):
             kept = "All features are kept; give n_features_to_select to keep fewer."
             if self.n_features_to_select is not None:
                 kept = "The ranking is about as good as a random one."
-            warn_caller(f"{self.summary_} {kept}", DataWarning)
+            warn_caller(f"{self.summary_} {kept}", NoStructureWarning)

@@ -9,7 +9,7 @@ from keepers._protocols import FloatArray, IndexArray
 from keepers.data.blocks.as_blocks import as_blocks
 from keepers.data.in_memory import is_dask, is_large_map
 from keepers.data.table import LabelledTable
-from keepers.exceptions import DataWarning, warn_caller
+from keepers.exceptions import NoStructureWarning, warn_caller
 from keepers.linalg.unit_free import UnitFreeColumns
 from keepers.selectors.control import FeatureControl, check_control, read_control
 from keepers.selectors.drawn_tables import DrawnTable, draw_from_blocks, draw_from_memory
@@ -78,7 +78,7 @@ class DenoisedLaplacian(RankingSelector):
     p_values_ : array of shape (n_features,)
         How often a shuffled feature is as smooth, over neighbours found in other features.
     structure_found_ : bool
-        Whether any feature carries structure. If not, a `DataWarning` says so.
+        Whether any feature carries structure. If not, a `NoStructureWarning` says so.
     represented_by_ : array of shape (n_features,)
         The better ranked feature that each of the first features resembles most, by index; -1
         where there is none or it was not compared.
@@ -90,6 +90,10 @@ class DenoisedLaplacian(RankingSelector):
         The features kept.
     n_features_to_select_ : int
         How many features are kept.
+    mean_ : array of shape (n_features,)
+        Column means over the rows that were looked at.
+    var_ : array of shape (n_features,)
+        Column variances over these rows, divided by their number; 0 for constant columns.
     n_samples_seen_ : int
         Rows of the table.
     n_rows_used_ : int
@@ -189,6 +193,7 @@ class DenoisedLaplacian(RankingSelector):
         self.p_values_ = table.to_all_columns(found.p_values, fill=1.0)
         self.smoothness_ = table.to_all_columns(found.values, fill=np.nan)
         self.structure_found_ = bool(found.carries.any())
+        self.mean_, self.var_ = everything.mean, everything.variances
         self.n_samples_seen_ = drawn.n_samples
         self.n_rows_used_ = len(drawn.rows)
         self.n_passes_ = drawn.n_passes
@@ -219,7 +224,7 @@ class DenoisedLaplacian(RankingSelector):
             warn_caller(
                 "No structure found: on no feature do neighbouring samples agree by more than "
                 "chance. The ranking is about as good as a random one.",
-                DataWarning,
+                NoStructureWarning,
             )
 
     def _count_top(self, k: Any) -> int:
