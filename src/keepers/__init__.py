@@ -29,7 +29,13 @@ if TYPE_CHECKING:
         VarianceScore,
         prune_redundant,
     )
-    from keepers.tuning import SPCAFSCV, StabilitySelector, select_settings, spcafs_path
+    from keepers.tuning import (
+        SPCAFSCV,
+        StabilitySelector,
+        select_method,
+        select_settings,
+        spcafs_path,
+    )
 
 __version__ = "0.1.0"
 
@@ -58,6 +64,7 @@ __all__ = [
     "metrics",
     "prune_redundant",
     "report",
+    "select_method",
     "select_settings",
     "spcafs_path",
 ]
@@ -72,6 +79,7 @@ _ELSEWHERE = {
     "StabilitySelector": ("keepers.tuning", "StabilitySelector"),
     "Selection": ("keepers.selection", "Selection"),
     "describe_selection": ("keepers.selection", "describe_selection"),
+    "select_method": ("keepers.tuning", "select_method"),
     "select_settings": ("keepers.tuning", "select_settings"),
     "spcafs_path": ("keepers.tuning", "spcafs_path"),
 }

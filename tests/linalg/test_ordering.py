@@ -10,6 +10,7 @@ from keepers.linalg.ordering import (
     first_smallest,
     levels,
     nearest_first,
+    share_of_nearest,
     tilt_ties,
 )
 
@@ -75,3 +76,9 @@ def test_only_rows_of_equal_values_are_tilt_ties():
     assert found[0] == 2.0  # the first of its kind is left as it is: multiplied by exactly 1
     assert found[1] == 1.0
     assert found[3] == 3.0
+
+
+def test_entries_that_tie_at_the_edge_share_what_is_left():
+    distances = np.array([[0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 1.0, 1.0 + 1e-14], [2.0, 2.0, 2.0, 9.0]])
+    expected = [[1, 1, 0, 0], [1, 1 / 3, 1 / 3, 1 / 3], [2 / 3, 2 / 3, 2 / 3, 0]]
+    np.testing.assert_allclose(share_of_nearest(distances, 2), expected)

@@ -19,7 +19,7 @@ def weigh(X):
 def test_neighbours_are_those_of_scikit_learn():
     points = np.random.default_rng(0).standard_normal((80, 6))
     expected = NearestNeighbors(n_neighbors=5).fit(points).kneighbors_graph().toarray() > 0
-    found = evidence_module._nearest(evidence_module.squared_distances(points), 5)
+    found = evidence_module._nearest(evidence_module.squared_distances(points))
     assert np.array_equal(found, expected)
 
 
@@ -107,8 +107,92 @@ def test_tiny_tables_are_weighed_too(shape):
     assert np.isfinite(found.score)
 
 
-def test_identical_samples_do_not_divide_by_zero():
+def test_samples_at_the_same_place_share_the_places_among_the_nearest():
     X = np.repeat(np.eye(3), 10, axis=0)
-    assert weigh(X).clumpiness == 2.0
-    # Which of ten samples at the same place are the nearest five is open, but at least one agrees.
-    assert weigh(X).fidelity > 0.1
+    found = weigh(X)
+    # Each of nine at no distance has 5/9 of a place in the whole table, and so in the columns.
+    assert found.fidelity == pytest.approx(9 * (5 / 9) ** 2 / 5)
+    assert np.isfinite(found.score)
+
+
+def test_repeated_samples_of_continuous_features_do_not_divide_by_zero():
+    X = np.repeat(np.random.default_rng(0).standard_normal((5, 4)), 12, axis=0)
+    assert np.isfinite(weigh(X).score)
+
+
+# Columns of few values
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1, 0.03])
+@pytest.mark.parametrize("n_common", [0, 1, 3])
+def test_gaussian_data_cut_into_yes_and_no_are_not_clumpy(share, n_common):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((300, 30)) + rng.standard_normal((300, n_common)) @ (
+        rng.standard_normal((n_common, 30))
+    )
+    limits = np.quantile(X, 1 - share, axis=0)
+    cut = (limits < X).astype(float)
+    assert abs(weigh(cut).clumpiness) < 0.1
+
+
+@pytest.mark.parametrize("step", [0.1, 0.5, 1.0, 2.0])
+def test_rounding_does_not_make_data_clumpy(step):
+    X = np.random.default_rng(6).standard_normal((300, 20))
+    rounded = weigh(np.round(X / step) * step).clumpiness
+    assert abs(rounded - weigh(X).clumpiness) < 0.05
+
+
+def test_values_that_occur_once_stay_where_they_are():
+    X = np.random.default_rng(7).standard_normal((50, 3))
+    assert evidence_module.spread_ties(X, np.random.default_rng(0)) is X
+    mixed = np.column_stack([X[:, 0], np.repeat([0.0, 1.0], 25)])
+    moved = evidence_module.spread_ties(mixed, np.random.default_rng(0))
+    np.testing.assert_allclose(moved[:, 0] - moved[0, 0], X[:, 0] - X[0, 0], atol=1e-12)
+
+
+def test_a_level_is_spread_as_the_part_of_a_gaussian_that_falls_on_it():
+    """Half of a standard Gaussian has the standard deviation sqrt(1 - 2 / pi)."""
+    coin = np.repeat([0.0, 1.0], 20_000)[:, np.newaxis]
+    moved = evidence_module.spread_ties(coin, np.random.default_rng(0))[:, 0]
+    for level in (moved[:20_000], moved[20_000:]):
+        assert level.std() == pytest.approx(0.5 * np.sqrt(1 - 2 / np.pi), rel=0.02)
+    assert moved[20_000:].mean() - moved[:20_000].mean() == pytest.approx(1.0, abs=0.02)
+
+
+def survey():
+    """120 samples of four kinds: 60 answers from 0 to 4 that depend on the kind, 6 that do not.
+
+    Those six are nearly the same question, with yes or no for an answer: samples coincide in them.
+    """
+    rng = np.random.default_rng(8)
+    kind = np.arange(120) % 4
+    answers = np.clip(np.round(2 + 1.2 * rng.standard_normal((4, 60))[kind]), 0, 4)
+    answers = np.clip(answers + rng.integers(-1, 2, answers.shape), 0, 4)
+    coin = rng.integers(2, size=(120, 1))
+    repeated = np.where(rng.random((120, 6)) < 0.01, 1 - coin, coin)
+    return np.hstack([answers, repeated])
+
+
+def test_questions_that_make_samples_coincide_are_no_clusters():
+    X = survey()
+    judge = Judge(X, np.random.default_rng(0))
+    telling, repeated = judge.weigh(np.arange(6)), judge.weigh(np.arange(60, 66))
+    # They have nothing to do with who is near in the other 60, and one direction is no cluster.
+    assert repeated.fidelity < 0.1 < telling.fidelity
+    assert repeated.clumpiness < 0.3
+    assert telling.score > repeated.score
+
+
+def test_scores_on_halves_vary_about_that_on_half_as_many_samples():
+    rng = np.random.default_rng(9)
+    X = make_blobs(400, 20, centers=4, cluster_std=4.0, random_state=0)[0]
+    X = np.hstack([X, rng.standard_normal((400, 20))])
+    columns = np.arange(10)
+    found = Judge(X, np.random.default_rng(0)).scores_on_halves(columns)
+    assert len(found) == 10
+    half = Judge(X[::2], np.random.default_rng(0)).weigh(columns).score
+    assert abs(found.mean() - half) < 3 * found.std()
+    again = Judge(X, np.random.default_rng(0)).scores_on_halves(columns[::-1])
+    np.testing.assert_allclose(again, found)
+    few = Judge(X[:11], np.random.default_rng(0)).scores_on_halves(columns)
+    assert len(few) == 0

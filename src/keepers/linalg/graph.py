@@ -18,7 +18,7 @@ RIDGE = 1e-3
 # features, duplicate samples and neighbours on a line all lead there.
 SINGULAR_RATIO = 1e-12
 # Squared distances below this share of the largest are rounding.
-_COINCIDENT = 1e-13
+COINCIDENT = 1e-13
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def nearest_in_cloud(points: FloatArray, n_neighbors: int) -> NeighbourList:
     Points that coincide up to rounding are at distance 0, and ties go to the lowest index.
     """
     squared = squared_distances(points)
-    squared[squared <= _COINCIDENT * squared.max(initial=0.0)] = 0.0
+    squared[squared <= COINCIDENT * squared.max(initial=0.0)] = 0.0
     np.fill_diagonal(squared, np.inf)
     indices = nearest_first(squared, n_neighbors)
     return NeighbourList(indices, np.sqrt(np.take_along_axis(squared, indices, axis=1)))

@@ -63,6 +63,16 @@ def nearest_first(distances: FloatArray, count: int) -> IndexArray:
     return np.asarray(np.argsort(zone, axis=1, kind="stable")[:, :count])
 
 
+def share_of_nearest(distances: FloatArray, count: int) -> FloatArray:
+    """For every row, 1 for its ``count`` smallest entries; those that tie at the edge share."""
+    edge = np.partition(distances, count - 1, axis=1)[:, count - 1 : count]
+    reach = _STEP_TOLERANCE * np.abs(edge)
+    within = distances < edge - reach
+    at_edge = ~within & (distances <= edge + reach)
+    left = count - within.sum(axis=1, keepdims=True)
+    return np.asarray(within + at_edge * (left / at_edge.sum(axis=1, keepdims=True)))
+
+
 def tilt_ties(weights: FloatArray, values: FloatArray) -> FloatArray:
     """Penalty weights, raised by up to a billionth by index among rows of equal ``values``.
 

@@ -1,7 +1,8 @@
-"""Choices made from X alone: the path along gamma, stability, settings and the number to keep."""
+"""Choices made from X alone: method, settings and number to keep; stability; the path of gamma."""
 
 from keepers.tuning.false_selections import FalseSelections, bound_false_selections
 from keepers.tuning.gamma_path import SPCAFSPath, spcafs_path
+from keepers.tuning.method_choice import MethodChoice, MethodTrial, select_method
 from keepers.tuning.search import SPCAFSCV, SettingsChoice, Trial, select_settings
 from keepers.tuning.stability import StabilitySelector
 from keepers.tuning.stability_index import Stability, measure_stability
@@ -10,6 +11,8 @@ from keepers.tuning.structure import Structure, find_structure
 __all__ = [
     "SPCAFSCV",
     "FalseSelections",
+    "MethodChoice",
+    "MethodTrial",
     "SPCAFSPath",
     "SettingsChoice",
     "Stability",
@@ -19,6 +22,7 @@ __all__ = [
     "bound_false_selections",
     "find_structure",
     "measure_stability",
+    "select_method",
     "select_settings",
     "spcafs_path",
 ]

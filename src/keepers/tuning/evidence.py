@@ -10,6 +10,12 @@ Two things that clustering, and every other method that looks at neighbours, nee
   distances, each relative to the mean distance of all pairs, minus 1. The covariance is the same,
   so neither a few long directions nor many short ones count as clusters.
 
+Columns that take a few values only (counts, levels, yes and no) make samples coincide, which is no
+sign of clusters. For fidelity, samples at the same distance share a place among the nearest. For
+clumpiness, values that coincide are spread over the part of a Gaussian that falls on them, as in
+randomised quantile residuals (Dunn and Smyth 1996): Gaussian data that were rounded, or cut into
+yes and no, are not clumpy. Values that occur once stay as they are.
+
 The evidence for a set is fidelity times the square root of clumpiness. Any large random set of
 features is faithful, and any few bimodal ones are clumpy; features worth keeping are both.
 docs/without-labels.md shows how well this tracks clustering accuracy, and what else was tried.
@@ -19,18 +25,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
-from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.linalg.graph import squared_distances
-from keepers.linalg.ordering import nearest_first
+from keepers._protocols import FloatArray, IndexArray
+from keepers.linalg.graph import COINCIDENT, squared_distances
+from keepers.linalg.ordering import share_of_nearest
 from keepers.linalg.storage import as_array, by_columns
 
 N_NEIGHBORS = 5
 MOST_SAMPLES = 1000
 N_DRAWS = 3
+N_PAIRS_OF_HALVES = 5
 # Clumpiness below this is noise, and may be negative; its logarithm must not decide.
 LEAST_CLUMPINESS = 0.01
-# Kept columns that take a few values only make samples coincide, which is no sign of clusters.
+# Identical samples have neighbours at no distance: nearer than this is no better.
 MOST_CLUMPINESS = 2.0
 _COLUMNS_AT_ONCE = 1024
 
@@ -59,8 +68,8 @@ class Judge:
         if n_samples > MOST_SAMPLES:
             X = X[np.sort(rng.choice(n_samples, MOST_SAMPLES, replace=False))]
         self._X = by_columns(X)
-        self._n_neighbors = min(N_NEIGHBORS, X.shape[0] - 1)
-        self._near = _nearest(_standardised_distances(self._X), self._n_neighbors)
+        self._whole = _standardised_distances(self._X)
+        self._near = _nearest(self._whole)
         self._seed = int(rng.integers(2**31 - 1))
         self._known: dict[bytes, NeighbourEvidence] = {}
 
@@ -69,14 +78,38 @@ class Judge:
         columns = np.sort(columns)
         key = columns.tobytes()
         if key not in self._known:
-            kept = np.array(as_array(self._X[:, columns]), dtype=np.float64)
-            kept -= kept.mean(axis=0)
-            distances = squared_distances(kept)
-            shared = _nearest(distances, self._n_neighbors) & self._near
-            fidelity = float(shared.sum() / (len(kept) * self._n_neighbors))
             rng = np.random.default_rng(self._seed)
-            self._known[key] = NeighbourEvidence(fidelity, _clumpiness(kept, distances, rng))
+            self._known[key] = _weigh(self._kept(columns), self._near, rng)
         return self._known[key]
+
+    def scores_on_halves(self, columns: IndexArray) -> FloatArray:
+        """The score on halves of the samples: how far it would be another on other samples.
+
+        The halves are the same for every set of columns, and come in complementary pairs. Empty
+        where there are too few samples to halve.
+        """
+        n_samples = len(self._near)
+        half = n_samples // 2
+        if half <= N_NEIGHBORS:
+            return np.empty(0)
+        kept = self._kept(np.sort(columns))
+        rng = np.random.default_rng(self._seed)
+        orders = [rng.permutation(n_samples) for _ in range(N_PAIRS_OF_HALVES)]
+        scores = []
+        for rows in (part for order in orders for part in (order[:half], order[half:])):
+            near = _nearest(self._whole[np.ix_(rows, rows)])
+            scores.append(_weigh(kept[rows], near, rng).score)
+        return np.array(scores)
+
+    def _kept(self, columns: IndexArray) -> FloatArray:
+        return np.array(as_array(self._X[:, columns]), dtype=np.float64)
+
+
+def _weigh(kept: FloatArray, near: FloatArray, rng: np.random.Generator) -> NeighbourEvidence:
+    """The evidence for kept columns, given who is near in the whole table."""
+    kept = kept - kept.mean(axis=0)
+    shared = _nearest(squared_distances(kept)) * near
+    return NeighbourEvidence(float(shared.sum() / near.sum()), _clumpiness(kept, rng))
 
 
 def _standardised_distances(X: Any) -> FloatArray:
@@ -91,7 +124,8 @@ def _standardised_distances(X: Any) -> FloatArray:
     return total
 
 
-def _clumpiness(kept: FloatArray, distances: FloatArray, rng: np.random.Generator) -> float:
+def _clumpiness(kept: FloatArray, rng: np.random.Generator) -> float:
+    kept = spread_ties(kept, rng)
     lengths = np.linalg.svd(kept, compute_uv=False)
     if not lengths[0] > 0.0:
         return 0.0
@@ -99,7 +133,7 @@ def _clumpiness(kept: FloatArray, distances: FloatArray, rng: np.random.Generato
         _nearness(squared_distances(rng.standard_normal((len(kept), len(lengths))) * lengths))
         for _ in range(N_DRAWS)
     ]
-    found = _nearness(distances)
+    found = _nearness(squared_distances(kept))
     ratio = float(np.mean(draws)) / max(found, np.finfo(float).tiny)
     return min(ratio - 1.0, MOST_CLUMPINESS)
 
@@ -115,11 +149,23 @@ def _nearness(distances: FloatArray) -> float:
     return float(nearest.mean()) / typical if typical > 0.0 else 0.0
 
 
-def _nearest(distances: FloatArray, n_neighbors: int) -> BoolArray:
-    """Sample i, sample j: whether j is among the nearest of i."""
-    others = distances.copy()
+def _nearest(distances: FloatArray) -> FloatArray:
+    """Sample i, sample j: whether j is among the nearest of i; a share where others tie with it."""
+    others = np.where(distances <= COINCIDENT * distances.max(), 0.0, distances)
     np.fill_diagonal(others, np.inf)
-    nearest = nearest_first(others, n_neighbors)
-    near = np.zeros(others.shape, dtype=bool)
-    np.put_along_axis(near, nearest, True, axis=1)
-    return near
+    return share_of_nearest(others, min(N_NEIGHBORS, len(others) - 1))
+
+
+def spread_ties(columns: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Values that coincide, moved apart as a Gaussian of the column's deviation would lie there."""
+    n_samples = len(columns)
+    below = (rankdata(columns, method="min", axis=0) - 1.0) / n_samples
+    above = rankdata(columns, method="max", axis=0) / n_samples
+    tied = above - below > 1.5 / n_samples
+    if not tied.any():
+        return columns
+    at = ndtri(below + (above - below) * rng.uniform(size=columns.shape))
+    low, high = (np.exp(-0.5 * ndtri(edge) ** 2) for edge in (below, above))
+    centre = (low - high) / (np.sqrt(2.0 * np.pi) * (above - below))
+    moved = np.where(tied, columns + columns.std(axis=0) * (at - centre), columns)
+    return np.asarray(moved - moved.mean(axis=0))

@@ -11,7 +11,7 @@ import joblib
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from keepers._protocols import BoolArray, IndexArray
+from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.exceptions import (
     DataWarning,
     InactiveRowsWarning,
@@ -114,6 +114,14 @@ class SettingsChoice:
         """The choice for another number of features; nothing is fitted again."""
         check_count("n_features_to_select", n_features_to_select, at_most=self.n_features)
         return self._search.choose(n_features_to_select, self.structure, self.seconds)
+
+    def weigh(self, columns: IndexArray) -> NeighbourEvidence:
+        """The evidence for other features of the table, weighed as the trials were."""
+        return self._search.judge.weigh(self._search.places_of(columns))
+
+    def scores_on_halves(self, columns: IndexArray) -> FloatArray:
+        """The score of some features on halves of the samples; empty if those are too few."""
+        return self._search.judge.scores_on_halves(self._search.places_of(columns))
 
     def rows(self) -> list[dict[str, Any]]:
         """The table of everything tried, a dict a row, as in ``trials``: ready for a data frame."""
@@ -334,6 +342,10 @@ class _Search:
             self.fitted.extend(found[1:])
             if callback is not None:
                 callback(done, len(grid))
+
+    def places_of(self, columns: IndexArray) -> IndexArray:
+        """Columns that the user gave -> places among the usable ones; constant ones are skipped."""
+        return np.flatnonzero(np.isin(self.table.usable, columns))
 
     def choose(self, wanted: int, structure: Structure, seconds: float) -> SettingsChoice:
         """Weigh what every setting keeps; with nothing to keep, weigh ten features."""
