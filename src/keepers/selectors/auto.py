@@ -65,10 +65,45 @@ class AutoSelector(DenoisedLaplacian):
         For each of them, how well their neighbours agree with those of the whole table, up to 1.
     random_agreement_ : array of shape (10,)
         The same for random sets of as many features as are kept.
-    scores_, smoothness_, carries_structure_, p_values_, structure_found_ : see `DenoisedLaplacian`
-        As there, and so are ``represented_by_``, ``representation_``, ``ranking_``, ``support_``,
-        ``n_features_to_select_``, ``mean_``, ``var_``, ``n_samples_seen_``, ``n_rows_used_``,
-        ``n_passes_``, ``n_features_in_`` and ``feature_names_in_``.
+    scores_ : array of shape (n_features,)
+        Features that carry structure: smoothness after the discount, from 0 to 1. Others: minus
+        their Laplacian score, which is 0 or less; -2 for constant columns. Higher is better.
+    smoothness_ : array of shape (n_features,)
+        Before the discount: 1 if neighbours agree exactly, about 0 for noise; NaN for constant
+        columns and those never kept. Where few features carry structure and the table has one
+        unit, it includes what an excess of variance is worth as evidence.
+    carries_structure_ : boolean array of shape (n_features,)
+        Features that neighbours agree on by more than chance; false discovery rate 1 %.
+    p_values_ : array of shape (n_features,)
+        How often a shuffled feature is as smooth, over neighbours found in other features.
+    structure_found_ : bool
+        Whether any feature carries structure. If not, all features are kept unless a number was
+        given, and a `NoStructureWarning` says so.
+    represented_by_ : array of shape (n_features,)
+        The better ranked feature that each of the first features resembles most, by index; -1
+        where there is none or it was not compared.
+    representation_ : array of shape (n_features,)
+        The correlation with it; NaN where there is none.
+    ranking_ : array of shape (n_features,)
+        1 is the best feature. Ties go by variance, then by index; constant columns come last.
+    support_ : boolean array of shape (n_features,)
+        The features kept.
+    n_features_to_select_ : int
+        How many features are kept.
+    mean_ : array of shape (n_features,)
+        Means over the rows that were looked at.
+    var_ : array of shape (n_features,)
+        Population variances over the same rows.
+    n_samples_seen_ : int
+        Rows of the table.
+    n_rows_used_ : int
+        Rows that were looked at.
+    n_passes_ : int
+        How many times the table was read.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : array of shape (n_features,)
+        Column names, if X was a data frame with string columns.
 
     See Also
     --------
