@@ -279,7 +279,7 @@ def _weigh_by_evidence(
                 break
     values = tested.values
     if excess is not None or not found:
-        values = evidence * float(values.max() / max(evidence.max(), np.finfo(float).tiny))
+        values = evidence * _largest(values) / (_largest(evidence) or 1.0)
     p_values = tested.p_values if found else np.ones(len(values))
     return Smoothness(values, p_values, discoveries(p_values), tested.graph, weighted=True)
 
@@ -338,6 +338,10 @@ def _weights(evidence: FloatArray) -> FloatArray:
     if np.sum(evidence > 0.0) < 2 * _FOLDS:
         return np.ones(len(evidence))
     return np.asarray(np.maximum(evidence, 0.0))
+
+
+def _largest(values: FloatArray) -> float:
+    return float(np.abs(values).max())
 
 
 def _combine(z: FloatArray, excess: FloatArray | None) -> FloatArray:
