@@ -93,9 +93,14 @@ class MethodChoice:
 
     @property
     def level(self) -> bool:
-        """Whether another method is ahead of `AutoSelector` by no more than chance."""
-        ahead = self.strongest is not self.front_trial
-        return ahead and self.lead <= ERRORS_AHEAD * self.standard_error
+        """Whether another method is ahead of `AutoSelector`, but by no more than chance.
+
+        That is, within three standard errors, or with a score that random sets reach.
+        """
+        if self.strongest is self.front_trial:
+            return False
+        within_errors = self.lead <= ERRORS_AHEAD * self.standard_error
+        return within_errors or self.strongest.evidence.score <= self.random_limit
 
     @property
     def best(self) -> MethodTrial:
