@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,10 @@ import pytest
 import scipy.sparse as sp
 
 from cli.conftest import COMMAND, QUICK
-from keepers import SPCAFS, select_settings
+from keepers import select_method
 from keepers.datasets import open_table
+from keepers.tuning import method_choice
+from keepers.tuning.evidence import NeighbourEvidence
 
 COLUMNS = ("--id", "sample", "--labels", "class")
 
@@ -38,17 +41,46 @@ def recommended(keepers, *arguments):
     return json.loads(done.stdout)
 
 
-@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
 def test_the_recommendation_is_that_of_the_library(quick_keepers, grouped):
     result = recommended(quick_keepers, grouped, *COLUMNS, "--resamples", 0)
     X = open_table(grouped, identifier="sample", labels="class").X
-    choice = select_settings(X, random_state=0)
+    choice = select_method(X, random_state=0)
     assert result["k"] == choice.n_features_to_select > 0
-    assert result["params"] == choice.best.params
-    assert result["trials"] == choice.rows()
+    assert (result["method"], result["params"]) == (choice.best.method, choice.best.params)
+    assert (result["why"], result["left_out"]) == (choice.why, {})
+    rows = [{key: row[key] for key in row if key != "columns"} for row in result["trials"]]
+    assert rows + result["random"] == choice.rows()
+    assert [row["columns"] for row in result["trials"]] == [
+        trial.columns.tolist() for trial in choice.trials
+    ]
     assert result["structure_found"]
-    kept = SPCAFS(**choice.params, random_state=0).fit(X).top().indices
+    kept = choice.selector().fit(X).top().indices
     assert [feature["column"] for feature in result["features"]] == kept.tolist()
+
+
+@pytest.mark.parametrize("method", ["lapscore", "mcfs", "spcafs"])
+def test_a_method_that_is_clearly_ahead_is_recommended_with_its_command(
+    quick_keepers, grouped, tmp_path, monkeypatch, method
+):
+    """Held ahead here: whatever the table says, no lead is within chance, and the others fail."""
+    everything = method_choice._weigh_all
+
+    def only(settings, kept):
+        trials = everything(settings, kept)
+        wanted = [trial for trial in trials if trial.method == method]
+        front = [trial for trial in trials if trial.method == "auto"]
+        ahead = replace(wanted[0], evidence=NeighbourEvidence(1.0, 2.0))
+        return (ahead, *wanted[1:], *front)
+
+    monkeypatch.setattr(method_choice, "_weigh_all", only)
+    result = recommended(quick_keepers, grouped, *COLUMNS, "-k", 4)
+    assert result["method"] == method
+    assert f"--method {method} -k 4" in result["command"]
+    assert result["stability"]["n_sets"] == 20
+    done = quick_keepers(*shlex.split(result["command"])[1:])
+    assert done.returncode == 0, done.stderr
+    kept = pd.read_csv(tmp_path / "kept.csv").columns.drop(["sample", "class"], errors="ignore")
+    assert sorted(kept) == sorted(feature["name"] for feature in result["features"])
 
 
 def test_the_command_keeps_exactly_the_recommended_features(quick_keepers, tmp_path):
@@ -86,10 +118,13 @@ def test_people_are_told_how_many_why_how_sure_and_what_to_run(keepers, grouped)
     done = keepers("tune", grouped, *COLUMNS)
     assert done.returncode == 0, done.stderr
     text = done.stdout
-    for said in ("of 12 features carry structure", "n_components", "fidelity", "score"):
+    for said in ("12 features, ", "carry structure", "Method: ", "random", "fidelity", "score"):
         assert said in text
     for said in ("halves of the samples, stability", "times one fit of the winner"):
         assert said in text
+    names = text.split("Features, best first\n")[1].splitlines()[0].split(", ")
+    assert set(names) <= {f"g{j}" for j in range(12)}
+    assert text.startswith(f"grouped: 60 samples, 12 features\n\nKeep {len(names)} features. ")
     last = text.splitlines()[-1]
     assert last.startswith("keepers select ")
     assert " -k " in last
@@ -129,8 +164,9 @@ def test_noise_with_a_number_is_tuned_with_a_warning(quick_keepers, tmp_path):
     write_csv(tmp_path / "noise.csv", np.random.default_rng(0).standard_normal((60, 20)))
     done = quick_keepers("tune", "noise.csv", "-k", 4, "--resamples", 0)
     assert done.returncode == 0, done.stderr
-    assert "Keep 4 features, as asked, but expect little: no structure found" in done.stdout
-    assert "keepers select noise.csv --method spcafs -k 4" in done.stdout
+    assert "Keep 4 features, as asked, but expect little. No structure found" in done.stdout
+    assert "keepers select noise.csv --method " in done.stdout
+    assert " -k 4 " in done.stdout
 
 
 @pytest.mark.parametrize("n_samples", [2, 3, 4, 5])

@@ -4,7 +4,8 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,14 @@ from keepers.data.table import LabelledTable
 from keepers.exceptions import DataError, KeepersWarning, ParameterError
 from keepers.selectors import SPCAFS
 from keepers.selectors.fitted_table import read_table
-from keepers.tuning import SettingsChoice, Structure, find_structure, select_settings
+from keepers.tuning import (
+    MethodChoice,
+    SettingsChoice,
+    Structure,
+    find_structure,
+    select_method,
+    select_settings,
+)
 
 SEARCHED = ("n_components", "p", "scaling", "max_correlation")
 WORTH_PROCESSES = 100_000
@@ -87,19 +95,27 @@ def search(
 ) -> SettingsChoice:
     """`select_settings`, with a line that shows the progress."""
     sequences: dict[str, Any] = {name: [value] for name, value in (held or {}).items()}
+    with _trying("trying settings", X, threads, quiet=quiet) as how:
+        return select_settings(X, k, **sequences, random_state=seed, **how)
+
+
+def search_methods(
+    X: Any, k: int | None, *, seed: int, threads: int | None, quiet: bool
+) -> MethodChoice:
+    """`select_method`, with a line that shows the progress."""
+    with _trying("trying methods", X, threads, quiet=quiet) as how:
+        return select_method(X, k, random_state=seed, **how)
+
+
+@contextmanager
+def _trying(text: str, X: Any, threads: int | None, *, quiet: bool) -> Iterator[dict[str, Any]]:
+    """A line that shows the progress; yields the processes and the callback of a search."""
     n_jobs = count_processes(X, threads)
-    with progress_line("trying settings", quiet=quiet) as show, warnings.catch_warnings():
+    with progress_line(text, quiet=quiet) as show, warnings.catch_warnings():
         # The fit of the winner says again what there is to say about the table.
         warnings.simplefilter("ignore", KeepersWarning)
         _start_workers(n_jobs)
-        return select_settings(
-            X,
-            k,
-            **sequences,
-            random_state=seed,
-            n_jobs=n_jobs,
-            callback=lambda done, total: show(None, done, total),
-        )
+        yield {"n_jobs": n_jobs, "callback": lambda done, total: show(None, done, total)}
 
 
 def count_processes(X: Any, threads: int | None) -> int:

@@ -1,4 +1,4 @@
-"""What `keepers tune` does: search, fit the winner, estimate its stability, and print why."""
+"""What `keepers tune` does: compare, fit the winner, estimate its stability, and print why."""
 
 import time
 import warnings
@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
 from keepers.cli.choose import (
     as_options,
+    as_settings,
     count_features,
     count_processes,
-    no_structure,
-    search,
-    why_so_many,
+    search_methods,
 )
 from keepers.cli.console import printable, progress_line, shell_command
 from keepers.cli.fit import explain_missing, fit_and_describe, make_selector, scale_table
@@ -22,28 +22,16 @@ from keepers.cli.output import note_inactive_rows
 from keepers.data.table import LabelledTable
 from keepers.exceptions import KeepersError, KeepersWarning, ParameterError
 from keepers.selection import Selection
-from keepers.tuning import SettingsChoice, Stability, StabilitySelector, Trial
+from keepers.tuning import MethodChoice, MethodTrial, Stability, StabilitySelector
 
 FEWEST_SAMPLES_FOR_HALVES = 4
-SHOWN_TRIALS = 6
-SMALLEST_LEAD = 0.0005
-HEADINGS = (
-    "n_components",
-    "gamma/lambda1",
-    "scaling",
-    "max_corr",
-    "active",
-    "fidelity",
-    "clumpiness",
-    "score",
-)
-TERMS = """\
-(To carry structure: to be predicted by the other features better than chance. Leverage: the share
-of a feature in the leading components.)"""
+SHOWN_TRIALS = 4
+WIDEST_NAME = 40
+HEADINGS = ("method", "settings", "fidelity", "clumpiness", "score")
 LEGEND = """\
-gamma/lambda1: penalty over the leading eigenvalue. active: features with non-zero rows of W.
 fidelity: share of the nearest samples in the whole table that stay so in the kept features.
-clumpiness: how much nearer those are than without clusters. score: fidelity * sqrt(clumpiness)."""
+clumpiness: how much nearer those are than without clusters. score: fidelity * sqrt(clumpiness).
+random: mean of the random sets."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +42,7 @@ class HalfSamples:
     why_not: str | None
     """The reason, where it could not be measured or was not wanted."""
     n_components: int | None
-    """Columns of W on the halves, which allow fewer than the whole table."""
+    """Of SPCAFS: columns of W on the halves, which allow fewer than the whole table."""
     seconds: float
 
 
@@ -65,7 +53,7 @@ class Recommendation:
     table: LabelledTable
     scaling: str
     k_given: int | None
-    choice: SettingsChoice
+    choice: MethodChoice
     selection: Selection | None
     """The winner fitted to the whole table; None if there is nothing to keep."""
     halves: HalfSamples
@@ -86,18 +74,20 @@ class Recommendation:
         return float("nan") if self.selection is None else self.seconds / self.seconds_fitting
 
     @property
-    def distinct(self) -> list[Trial]:
-        """The candidates, best first, without those that keep the same features as a better one."""
-        by_kept: dict[frozenset[int], Trial] = {}
-        for trial in self.choice.candidates:
-            by_kept.setdefault(frozenset(trial.columns.tolist()), trial)
-        return list(by_kept.values())
-
-    @property
-    def lead(self) -> float | None:
-        """By which share the winner's score exceeds that of the best that keeps other features."""
-        scores = [trial.evidence.score for trial in self.distinct[:2]]
-        return scores[0] / scores[1] - 1.0 if len(scores) == 2 and scores[1] > 0.0 else None
+    def shown(self) -> list[MethodTrial]:
+        """The strongest trials, the best of every method, and the recommendation."""
+        trials = self.choice.trials
+        methods = [trial.method for trial in trials]
+        shown = [
+            trial
+            for at, trial in enumerate(trials)
+            if at < SHOWN_TRIALS or trial.method not in methods[:at]
+        ]
+        return (
+            shown
+            if any(trial is self.choice.best for trial in shown)
+            else [*shown, self.choice.best]
+        )
 
 
 def check_resamples(n_resamples: int) -> None:
@@ -121,11 +111,12 @@ def recommend(
     """Choose, fit the winner, and repeat it on halves of the samples."""
     scaled = scale_table(table, scaling)
     with explain_missing(table):
-        choice = search(scaled.X, k, seed=seed, threads=threads, quiet=quiet)
+        choice = search_methods(scaled.X, k, seed=seed, threads=threads, quiet=quiet)
     if not choice.n_features_to_select:
         nothing = HalfSamples(None, "there is nothing to keep", None, 0.0)
         return Recommendation(table, scaling, k, choice, None, nothing)
-    winner = make_selector("spcafs", choice.n_features_to_select, choice.best.params, seed)
+    best = choice.best
+    winner = make_selector(best.method, choice.n_features_to_select, best.params, seed)
     selection = fit_and_describe(winner, scaled, scaling=scaling, threads=threads, quiet=quiet)
     note_inactive_rows(selection, quiet=quiet, set_gamma="gamma=")
     halves = _fit_halves(winner, scaled.X, n_resamples, seed=seed, threads=threads, quiet=quiet)
@@ -142,7 +133,10 @@ def _fit_halves(
     if n_samples < FEWEST_SAMPLES_FOR_HALVES:
         return HalfSamples(None, f"{n_samples} samples are too few to halve", None, 0.0)
     selector = clone(winner)
-    selector.set_params(n_components=min(winner.n_components_, n_samples // 2 - 1))
+    n_components = None
+    if hasattr(winner, "n_components_"):
+        n_components = min(winner.n_components_, n_samples // 2 - 1)
+        selector.set_params(n_components=n_components)
     stability, why_not = None, None
     with progress_line("fitting half-samples", quiet=quiet) as show, warnings.catch_warnings():
         warnings.simplefilter("ignore", KeepersWarning)
@@ -157,7 +151,7 @@ def _fit_halves(
             stability = halves.fit(X).stability_
         except KeepersError as error:
             why_not = str(error).rstrip(".")
-    return HalfSamples(stability, why_not, selector.n_components, time.perf_counter() - began)
+    return HalfSamples(stability, why_not, n_components, time.perf_counter() - began)
 
 
 def command_for(
@@ -171,7 +165,7 @@ def command_for(
     if done.selection is None:
         return None
     choice = done.choice
-    words = ["keepers", "select", data, "--method", "spcafs"]
+    words = ["keepers", "select", data, "--method", choice.best.method]
     words += as_options(choice.n_features_to_select, choice.best.params)
     words += [str(part) for pair in options.items() if pair[1] is not None for part in pair]
     words += [part for column in drop for part in ("--drop", column)]
@@ -181,32 +175,33 @@ def command_for(
 
 def as_json(done: Recommendation, command: str | None) -> dict[str, Any]:
     """The recommendation for machines."""
-    choice, structure, selection = done.choice, done.choice.structure, done.selection
-    stability = done.halves.stability
+    choice, front, selection = done.choice, done.choice.front_door, done.selection
+    stability, fitted = done.halves.stability, selection is not None
     return {
         "data": done.table.name,
         "n_samples": done.table.n_samples,
         "n_features": done.table.n_features,
         "scaling": done.scaling,
         "structure_found": choice.structure_found,
-        "n_carrying_structure": structure.n_carrying,
-        "knee": structure.knee,
+        "n_carrying_structure": int(front.carries_structure_.sum()),
+        "n_enough": front.n_enough_,
+        "summary": front.summary_,
+        "doubts": front.doubts_,
         "k": choice.n_features_to_select,
         "k_was_given": done.k_given is not None,
-        "params": None if selection is None else choice.best.params,
-        "features": [
-            {
-                "column": at,
-                "name": selection.feature_names[at],
-                "score": float(selection.scores[at]),
-            }
-            for at in selection.order[: selection.k].tolist()
-        ]
-        if selection is not None
-        else [],
-        # Without a number to keep, ten features stood in for it; that is no evidence.
-        "trials": [] if selection is None else choice.rows(),
-        "lead": None if selection is None else done.lead,
+        "method": choice.best.method if fitted else None,
+        "params": choice.best.params if fitted else None,
+        "why": choice.why,
+        "interchangeable": choice.interchangeable if fitted else None,
+        "level_with_the_strongest": choice.level if fitted else None,
+        "standard_error": choice.standard_error if fitted else None,
+        "features": [] if selection is None else _kept_features(selection),
+        "trials": [
+            {**row, "columns": trial.columns.tolist()}
+            for row, trial in zip(choice.rows(), choice.trials, strict=False)
+        ],
+        "random": choice.rows()[len(choice.trials) :],
+        "left_out": choice.left_out,
         "stability": None
         if stability is None
         else {**asdict(stability), "verdict": stability.verdict},
@@ -214,7 +209,7 @@ def as_json(done: Recommendation, command: str | None) -> dict[str, Any]:
         "n_components_on_halves": done.halves.n_components,
         "seconds": {
             "search": choice.seconds,
-            "fit": None if selection is None else done.seconds_fitting,
+            "fit": done.seconds_fitting if fitted else None,
             "halves": done.halves.seconds,
             "all": done.seconds,
         },
@@ -223,100 +218,68 @@ def as_json(done: Recommendation, command: str | None) -> dict[str, Any]:
     }
 
 
+def _kept_features(selection: Selection) -> list[dict[str, Any]]:
+    return [
+        {"column": at, "name": selection.feature_names[at], "score": float(selection.scores[at])}
+        for at in selection.order[: selection.k].tolist()
+    ]
+
+
 def print_recommendation(done: Recommendation, command: str | None) -> None:
     """Print it all, the command last."""
-    table = done.table
+    table, choice = done.table, done.choice
     name = printable(table.name)
-    if command is None:
-        print(no_structure(name))
+    if command is None or done.selection is None:
+        nothing = choice.front_door.summary_.replace("found:", f"found in {name}:", 1)
+        print(f"{nothing} Say with -k how many to keep nevertheless.")
         return
     print(f"{name}: {table.n_samples} samples, {count_features(table.n_features)}\n")
     print(_how_many(done))
-    print("\nSettings of SPCAFS")
-    print(_align(_settings_in_words(done), left=3))
-    print(f"\nWhy: the strongest evidence of {_which(done)}, weighed without labels")
-    best = done.distinct[:SHOWN_TRIALS]
-    print(_align([HEADINGS, *(_trial_cells(trial) for trial in best)], left=0))
+    print(f"\nMethod: {_in_words(choice.best)}\n{choice.why}")
+    print("\nEvidence, weighed without labels")
+    print(_align([HEADINGS, *map(_trial_cells, done.shown), _random_cells(choice)], left=2))
     print(LEGEND)
-    print(_ahead(done))
+    for method, reason in choice.left_out.items():
+        print(f"{method} was not tried. {printable(reason)}")
+    print(f"\nFeatures, best first\n{_names(done.selection)}")
     print(f"\n{_how_sure(done)}")
     print(_cost(done))
     print(f"\nTo keep these features:\n{printable(command)}")
 
 
-def _which(done: Recommendation) -> str:
-    """The combinations that were compared; the rest would keep features with inactive rows."""
-    n_candidates, n_trials = len(done.choice.candidates), len(done.choice.trials)
-    if n_candidates == n_trials:
-        return f"{n_trials} combinations"
-    active = count_features(done.choice.n_features_to_select)
-    return f"the {n_candidates} of {n_trials} combinations that keep {active} with active rows"
-
-
 def _how_many(done: Recommendation) -> str:
-    choice = done.choice
+    choice, front = done.choice, done.choice.front_door
     k = count_features(choice.n_features_to_select)
     if not choice.structure_found:
-        return (
-            f"Keep {k}, as asked, but expect little: no structure found. No feature is predicted "
-            "by the others better than chance."
-        )
-    why = why_so_many(choice.structure, done.table.n_features)
-    return f"Keep {k}{': ' if done.k_given is None else ', as asked. '}{why}.\n{TERMS}"
+        return f"Keep {k}, as asked, but expect little. {front.summary_}"
+    asked = "" if done.k_given is None else ", as asked"
+    return "\n".join([f"Keep {k}{asked}. {front.summary_}", *front.doubts_])
 
 
-def _settings_in_words(done: Recommendation) -> list[tuple[str, str, str]]:
-    best = done.choice.best
-    words = {
-        "n_components": "directions that the features span together",
-        "gamma": f"penalty, {best.gamma_share:g} times the leading eigenvalue; leaves "
-        f"{count_features(best.n_active)} active",
-        "p": "exponent of the penalty",
-        "scaling": _scaling_in_words(best.params["scaling"]),
-        "max_correlation": _limit_in_words(best.params["max_correlation"]),
-    }
-    return [(f"  {name}", _short(best.params[name]), text) for name, text in words.items()]
+def _in_words(trial: MethodTrial) -> str:
+    settings = ", ".join(as_settings(trial.params))
+    return f"{trial.class_name} with {settings}" if settings else trial.class_name
 
 
-def _scaling_in_words(power: float) -> str:
-    if power == 0:
-        return "features count with the variances they have"
-    if power == 1:
-        return "all features are given the same variance"
-    return f"features are divided by their standard deviation to the power {power:g}"
+def _trial_cells(trial: MethodTrial) -> tuple[str, ...]:
+    settings = ", ".join(f"{name}={_short(value)}" for name, value in trial.params.items())
+    found = trial.evidence
+    return (trial.method, settings, *_cells(found.fidelity, found.clumpiness, found.score))
 
 
-def _limit_in_words(limit: float | None) -> str:
-    if limit is None:
-        return "skips no feature"
-    return "skips features more correlated than this with a better one"
+def _random_cells(choice: MethodChoice) -> tuple[str, ...]:
+    rows = choice.rows()[len(choice.trials) :]
+    means = [float(np.mean([row[name] for row in rows])) for name in HEADINGS[2:]]
+    return ("random", f"{len(rows)} sets", *_cells(*means))
 
 
-def _trial_cells(trial: Trial) -> tuple[str, ...]:
-    return (
-        _short(trial.params["n_components"]),
-        f"{trial.gamma_share:g}",
-        _short(trial.params["scaling"]),
-        _short(trial.params["max_correlation"]),
-        str(trial.n_active),
-        f"{trial.evidence.fidelity:.3f}",
-        f"{trial.evidence.clumpiness:.3f}",
-        f"{trial.evidence.score:.4f}",
-    )
+def _cells(fidelity: float, clumpiness: float, score: float) -> tuple[str, str, str]:
+    return f"{fidelity:.3f}", f"{clumpiness:.3f}", f"{score:.4f}"
 
 
-def _ahead(done: Recommendation) -> str:
-    trials, distinct = done.choice.candidates, done.distinct
-    kept = set(distinct[0].columns.tolist())
-    if len(distinct) == 1:
-        return f"All {len(trials)} combinations keep the same features."
-    alike = sum(set(trial.columns.tolist()) == kept for trial in trials[1:])
-    words = f"{alike} other combinations keep the same features. " if alike else ""
-    shared = len(kept & set(distinct[1].columns.tolist()))
-    same = f"keeps {shared} of the same {len(kept)} features."
-    if done.lead is None or done.lead < SMALLEST_LEAD:
-        return f"{words}The evidence is as strong for the runner-up, which {same}"
-    return f"{words}The winner is {done.lead:.1%} ahead of the runner-up, which {same}"
+def _names(selection: Selection) -> str:
+    kept = selection.order[: selection.k].tolist()
+    return ", ".join(printable(str(selection.feature_names[at]), WIDEST_NAME) for at in kept)
 
 
 def _how_sure(done: Recommendation) -> str:
@@ -325,7 +288,7 @@ def _how_sure(done: Recommendation) -> str:
         return f"Stability: not measured; {halves.why_not}."
     found = str(halves.stability).rstrip(".")
     sure = f"On halves of the samples, {found}."
-    if halves.n_components != done.choice.best.params["n_components"]:
+    if halves.n_components != done.choice.best.params.get("n_components"):
         sure += f" (Halves allow n_components={halves.n_components} only.)"
     return sure
 

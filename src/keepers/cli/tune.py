@@ -1,4 +1,4 @@
-"""`keepers tune`: how many features, and which settings, from the table alone."""
+"""`keepers tune`: which method, settings and number of features, from the table alone."""
 
 from typing import Annotated
 
@@ -50,9 +50,9 @@ def tune(
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Recommend how many features to keep, and the settings of SPCAFS; labels are never used.
+    """Recommend a method, its settings and how many features to keep; labels are never used.
 
-    Prints the recommendation, its evidence, and the command that applies it.
+    Prints the recommendation, the features, the evidence, and the command that applies it.
     Example: keepers tune genes.csv --id sample --labels type
     """
     # Imported here, so that help and completion need not wait for scikit-learn.

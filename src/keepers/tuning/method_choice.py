@@ -93,9 +93,14 @@ class MethodChoice:
 
     @property
     def level(self) -> bool:
-        """Whether another method is ahead of `AutoSelector` by no more than chance."""
-        ahead = self.strongest is not self.front_trial
-        return ahead and self.lead <= ERRORS_AHEAD * self.standard_error
+        """Whether another method is ahead of `AutoSelector`, but by no more than chance.
+
+        That is, within three standard errors, or with a score that random sets reach.
+        """
+        if self.strongest is self.front_trial:
+            return False
+        within_errors = self.lead <= ERRORS_AHEAD * self.standard_error
+        return within_errors or self.strongest.evidence.score <= self.random_limit
 
     @property
     def best(self) -> MethodTrial:
@@ -246,8 +251,7 @@ def select_method(
     front = AutoSelector(n_features_to_select, random_state=random_state)
     front.check_parameters()
     refuse_dask(X, "Choosing a method", "every choice is weighed by neighbours in the whole table.")
-    is_int = isinstance(random_state, (int, np.integer))
-    seed = int(random_state) if is_int else int(front.random_generator().integers(2**31 - 1))
+    seed = _as_int(front)
     with threadpool_limits(1):
         front.set_params(random_state=seed).fit(X)
     wanted = front.n_features_to_select_
@@ -266,6 +270,13 @@ def select_method(
             error = _standard_error(settings, trials)
     seconds = time.perf_counter() - began
     return MethodChoice(wanted, trials, random, error, left_out, front, seed, seconds)
+
+
+def _as_int(selector: AutoSelector) -> int:
+    """The seed, drawn if it is not an integer: the recommended selector is given the same."""
+    if isinstance(selector.random_state, (int, np.integer)):
+        return int(selector.random_state)
+    return int(selector.random_generator().integers(2**31 - 1))
 
 
 class _FitsDone:
@@ -301,11 +312,11 @@ def _fit_others(
             f"{MOST_SAMPLES_FOR_GRAPHS} samples."
         )
         return kept, {"lapscore": reason, "mcfs": reason}
-    limit = {"max_correlation": MAX_CORRELATION}
+    limit: dict[str, Any] = {"max_correlation": MAX_CORRELATION}
     laplacian: Any = LaplacianScore(k, **limit, random_state=seed).fit(X)
     kept.append(("lapscore", limit, laplacian.top().indices))
     fits.another()
-    clusters = {"n_clusters": N_CLUSTERS}
+    clusters: dict[str, Any] = {"n_clusters": N_CLUSTERS}
     try:
         regressed: Any = MCFS(k, **clusters, random_state=seed).fit(X)
     except DataError as error:  # more memory than there is
