@@ -149,7 +149,7 @@ class AutoSelector(DenoisedLaplacian):
             kept = control.count_to_select(self.n_features_to_select)
         kept = max(kept, n_must)
         self._compare_with_random(columns, found, order[: min(kept, len(order))], n_neighbors)
-        self._say(found, columns.n_features, kept)
+        self._say(found, columns.n_features)
         return kept
 
     def _count_enough(self) -> int:
@@ -177,7 +177,7 @@ class AutoSelector(DenoisedLaplacian):
                 "features are interchangeable."
             )
 
-    def _say(self, found: Smoothness, n_features: int, kept: int) -> None:
+    def _say(self, found: Smoothness, n_features: int) -> None:
         """Put the answer, and what speaks against it, into words."""
         n_carrying = int(found.carries.sum())
         if not n_carrying:
@@ -209,12 +209,12 @@ class AutoSelector(DenoisedLaplacian):
                 f"Whether there is structure is a close call (smallest p-value "
                 f"{found.p_values.min():.2g})."
             )
-        if kept > n_carrying:
-            self.doubts_.append(
-                f"{kept - n_carrying} of the {kept} kept features carry no structure."
-            )
 
-    def _warn_of_no_structure(self) -> None:
+    def _conclude(self) -> None:
+        n_without = int(np.sum(self.support_ & ~self.carries_structure_))
+        if self.structure_found_ and n_without:
+            kept = f"{n_without} of the {self.n_features_to_select_} kept features"
+            self.doubts_.append(f"{kept} carry no structure.")
         if not self.structure_found_:
             kept = "All features are kept; give n_features_to_select to keep fewer."
             if self.n_features_to_select is not None:

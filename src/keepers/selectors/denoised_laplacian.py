@@ -207,7 +207,7 @@ class DenoisedLaplacian(RankingSelector):
         self.representation_ = table.to_all_columns(ranked.correlations, fill=np.nan)
         order = _all_columns(table.usable[ranked.order], everything, control)
         self._store_order(order, everything, control.must, control.never)
-        self._warn_of_no_structure()
+        self._conclude()
 
     def _count_to_keep(
         self,
@@ -219,7 +219,8 @@ class DenoisedLaplacian(RankingSelector):
         """How many features are kept."""
         return control.count_to_select(self.n_features_to_select)
 
-    def _warn_of_no_structure(self) -> None:
+    def _conclude(self) -> None:
+        """Say what the ranking does not show."""
         if not self.structure_found_:
             warn_caller(
                 "No structure found: on no feature do neighbouring samples agree by more than "
