@@ -46,7 +46,7 @@ def test_the_methods_keep_what_they_keep_by_themselves(planted, choice):
 def test_the_recommendation_finds_the_clusters_and_is_ahead_of_chance(choice):
     assert np.all(choice.best.columns < 12)
     assert not choice.interchangeable
-    assert "ahead of all 10 random sets" in choice.why
+    assert "ahead of all 20 random sets" in choice.why
 
 
 def test_the_selector_repeats_the_recommendation(planted, choice):
@@ -55,7 +55,7 @@ def test_the_selector_repeats_the_recommendation(planted, choice):
 
 def test_rows_hold_everything_strongest_first_and_random_sets_last(choice):
     rows = choice.rows()
-    assert len(rows) == len(choice.trials) + 10
+    assert len(rows) == len(choice.trials) + 20
     scores = [row["score"] for row in rows[: len(choice.trials)]]
     np.testing.assert_allclose(scores, sorted(scores, reverse=True))
     assert {row["method"] for row in rows[len(choice.trials) :]} == {"random"}
@@ -82,15 +82,21 @@ def test_noise_has_nothing_to_keep_unless_a_number_is_given():
     assert len(asked.best.columns) == 5
 
 
-@pytest.mark.parametrize("seed", [1, 3, 5])
-def test_features_that_all_say_the_same_are_interchangeable(seed):
-    """One hidden quantity, measured 40 times: any 20 are as good as any other 20."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((120, 1)) + rng.standard_normal((120, 40))
-    found = select_method(X, 20)
-    assert found.interchangeable
-    assert found.best.method == "auto"
-    assert "Any 20 features do about as well." in found.why
+def test_features_that_all_say_the_same_are_interchangeable():
+    """One hidden quantity, measured 40 times: any 20 are as good as any other 20.
+
+    Chance puts one selection in 21 ahead of 20 random sets, so that 3 of 10 are rare (1 %).
+    """
+    found = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        found.append(
+            select_method(rng.standard_normal((120, 1)) + rng.standard_normal((120, 40)), 20)
+        )
+    alike = [choice for choice in found if choice.interchangeable]
+    assert len(alike) >= 8
+    assert all(choice.best.method == "auto" for choice in alike)
+    assert all("Any 20 features do about as well." in choice.why for choice in alike)
 
 
 def test_all_features_are_interchangeable_with_themselves(planted):
@@ -122,14 +128,15 @@ def test_another_method_must_be_ahead_by_three_standard_errors(scores, error, be
     assert said in found.why
 
 
-def test_what_random_sets_reach_is_interchangeable():
-    """Their mean is 0.3, their standard deviation 0.1: three of them above are 0.6."""
-    random = [0.2, 0.3, 0.4]
-    assert make({"auto": 0.55}, random, 0.0).random_limit == pytest.approx(0.6)
-    assert make({"auto": 0.55}, random, 0.0).interchangeable
-    assert make({"auto": 0.55}, random, 0.0).why.startswith("The features are interchangeable")
-    assert not make({"auto": 0.65}, random, 0.0).interchangeable
-    assert make({"auto": 0.5}, [0.5, 0.5], 0.0).interchangeable  # the same set each time
+def test_what_some_random_set_reaches_is_interchangeable():
+    assert make({"auto": 0.5}, [0.2, 0.5], 0.0).interchangeable
+    assert make({"auto": 0.5}, [0.2, 0.5], 0.0).why.startswith("The features are interchangeable")
+    assert not make({"auto": 0.5}, [0.2, 0.49], 0.0).interchangeable
+
+
+def test_what_random_sets_reach_is_not_preferred_to_auto_selector():
+    found = make({"auto": 0.3, "mcfs": 0.5}, [0.2, 0.6], 0.01)
+    assert (found.best.method, found.level, found.interchangeable) == ("auto", True, True)
 
 
 def test_storage_names_and_constant_columns_make_no_difference(planted):

@@ -91,6 +91,10 @@ class SPCAFS(RankingSelector):
     (Li, Nie, Bian and Li), with eigenproblems that cost a few products with X instead of a
     decomposition of S.
 
+    With default settings it beats random features where groups of features move together (text,
+    cells, most gene tables), not where all features are strongly correlated (images, spectra);
+    there ``max_correlation=0.8`` helps. `AutoSelector` is the selector to start with.
+
     What you know beforehand goes into the penalty, ``gamma * sum_G c_G (|W_G|^2 + eps)^(p/2)`` over
     groups G of features: see ``must_keep``, ``never_keep``, ``penalty_weights`` and ``groups``.
 
