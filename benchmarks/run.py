@@ -11,6 +11,7 @@ from pathlib import Path
 
 import compared
 import files
+import front_door
 import path
 import scale
 import spcafs
@@ -30,7 +31,7 @@ def main(wanted: list[str]) -> None:
     """Run every case whose name contains one of ``wanted`` (all of them, if none is given)."""
     warnings.simplefilter("ignore")  # the dense iteration is stopped on purpose
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cases": {}}
-    every_day = spcafs.CASES | path.CASES | compared.CASES | files.CASES
+    every_day = spcafs.CASES | path.CASES | compared.CASES | files.CASES | front_door.CASES
     for name, case in (every_day | scale.CASES).items():
         if not any(part in name for part in wanted or every_day):
             continue

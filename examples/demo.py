@@ -1,5 +1,6 @@
-"""Select 20 of 2308 genes of 83 tumour samples; labels are not used for the selection."""
+"""Select genes of 83 tumour samples, without labels and without settings."""
 
+import textwrap
 import time
 from pathlib import Path
 
@@ -7,13 +8,13 @@ import matplotlib
 import numpy as np
 import pandas as pd
 
-from keepers import SPCAFSCV, datasets
+from keepers import AutoSelector, datasets
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 OUTPUT = Path("demo-output")
-KEPT = 20
+SHOWN = 20
 
 
 def leading_plane(X: np.ndarray) -> np.ndarray:
@@ -23,48 +24,54 @@ def leading_plane(X: np.ndarray) -> np.ndarray:
     return left[:, :2] * singular[:2]
 
 
-def print_table(selector: SPCAFSCV, X: np.ndarray) -> None:
+def print_table(selector: AutoSelector, X: np.ndarray) -> None:
     """Rank, name, score, variance and most correlated kept gene of the best genes."""
-    top = selector.top(KEPT)
-    likeness = np.abs(np.corrcoef(X[:, top.indices].T)) - np.eye(KEPT)
-    print(f"{'rank':>4}  {'gene':<9} {'score':>6}  {'variance':>8}  most correlated of these")
-    for row, index in enumerate(top.indices):
+    top = selector.top()
+    likeness = np.abs(np.corrcoef(X[:, top.indices].T)) - np.eye(len(top))
+    print(f"{'rank':>4}  {'gene':<9} {'score':>6}  {'variance':>8}  most correlated of the kept")
+    for row, index in enumerate(top.indices[:SHOWN]):
         twin = int(np.argmax(likeness[row]))
         print(
             f"{row + 1:>4}  {top.names[row]:<9} {top.scores[row]:>6.3f}  "
             f"{X[:, index].var():>8.2f}  {top.names[twin]} (|r| = {likeness[row, twin]:.2f})"
         )
+    if len(top) > SHOWN:
+        print(f"      and {len(top) - SHOWN} more")
 
 
-def draw(selector: SPCAFSCV, table: pd.DataFrame, y: np.ndarray, path: Path) -> None:
-    """Score curve, the kept genes over the samples, and the samples before and after."""
+def draw(selector: AutoSelector, table: pd.DataFrame, y: np.ndarray, path: Path) -> None:
+    """How many are enough, the best genes over the samples, and the samples before and after."""
     X = table.to_numpy()
-    top = selector.top(KEPT)
+    kept, best = selector.n_features_to_select_, selector.top(SHOWN)
     tumours = sorted(set(y))
     colours = dict(zip(tumours, ("#0072b2", "#d55e00", "#009e73", "#cc79a7"), strict=True))
     figure, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
     curve, heat, before, after = axes.ravel()
 
-    curve.plot(np.arange(1, 201), selector.top(200).scores, color="#0072b2")
-    curve.axvspan(1, KEPT, color="#0072b2", alpha=0.12, label=f"the {KEPT} kept")
-    curve.set(xlabel="rank of the gene", ylabel="score", title="Scores of the best 200 genes")
-    curve.legend(frameon=False)
+    curve.plot(selector.counts_, selector.agreement_, color="#0072b2", label="the best genes")
+    curve.axhline(
+        selector.random_agreement_.mean(), color="grey", ls=":", label=f"{kept} random genes"
+    )
+    curve.axvline(kept, color="#0072b2", alpha=0.4, label=f"the {kept} kept")
+    curve.set(xlabel="number of genes", ylabel="agreement of neighbours", ylim=(0, 1))
+    curve.set_title("Neighbours as in the whole table")
+    curve.legend(frameon=False, loc="lower right")
 
     order = np.argsort(y, kind="stable")
-    centred = (X[:, top.indices] - X[:, top.indices].mean(axis=0))[order].T
+    centred = (X[:, best.indices] - X[:, best.indices].mean(axis=0))[order].T
     image = heat.imshow(centred, aspect="auto", cmap="RdBu_r", vmin=-4, vmax=4)
-    heat.set_yticks(range(KEPT), top.names, fontsize=7)
+    heat.set_yticks(range(SHOWN), best.names, fontsize=7)
     edges = np.flatnonzero(np.diff(np.searchsorted(tumours, y[order]))) + 0.5
     for edge in edges:
         heat.axvline(edge, color="black", linewidth=0.8)
     bounds = np.concatenate([[0], edges + 0.5, [len(y)]])
     heat.set_xticks((bounds[:-1] + bounds[1:]) / 2 - 0.5, tumours)
-    heat.set_title(f"The {KEPT} kept genes; samples grouped by tumour")
+    heat.set_title(f"The best {SHOWN} genes; samples grouped by tumour")
     figure.colorbar(image, ax=heat, label="log2 ratio, centred")
 
     for axis, values, title in (
         (before, X, f"All {X.shape[1]} genes"),
-        (after, selector.transform(table).to_numpy(), f"The {KEPT} kept genes"),
+        (after, selector.transform(table).to_numpy(), f"The {kept} kept genes"),
     ):
         plane = leading_plane(values)
         for tumour in tumours:
@@ -82,14 +89,13 @@ def main() -> None:
     X, names, y = datasets.load("srbct")
     started = time.perf_counter()
     table = pd.DataFrame(np.log2(X), columns=names)  # expression ratios are compared on a log scale
-    selector = SPCAFSCV(KEPT, random_state=0).set_output(transform="pandas").fit(table)
+    selector = AutoSelector().set_output(transform="pandas").fit(table)
     took = time.perf_counter() - started
-    winner = selector.best_estimator_
-    print(
-        f"SPCAFS on {X.shape[0]} samples x {X.shape[1]} genes: the best of "
-        f"{len(selector.choice_.trials)} settings, compared without labels, has "
-        f"{winner.n_components_} components and gamma = {winner.gamma_:.3g}; {took:.1f} s\n"
-    )
+    print(f"AutoSelector on {X.shape[0]} samples x {X.shape[1]} genes, {took:.1f} s\n")
+    print(textwrap.fill(selector.summary_, 90))
+    for doubt in selector.doubts_:
+        print(textwrap.fill(f"- {doubt}", 90, subsequent_indent="  "))
+    print()
     print_table(selector, table.to_numpy())
     OUTPUT.mkdir(exist_ok=True)
     picture = OUTPUT / "srbct.png"

@@ -240,3 +240,62 @@ def test_eufs_came_last_in_the_study_as_its_page_says():
         ranks.setdefault((row["tuning"], row["measure"]), {})[row["method"]] = row["average_rank"]
     for order in ranks.values():
         assert max(order, key=lambda method: float(order[method])) == "EUFS"
+
+
+FRONT_DOOR = ROOT / "experiments" / "results" / "front-door"
+CHOOSING = (ROOT / "docs" / "how-to-choose.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_shows_the_reporting_half_of_the_study_of_the_front_door():
+    head, rows = table_after(README, "## On 46 tables")
+    kept = {
+        row["method"]: row
+        for row in rows_of(FRONT_DOOR / "summary.csv")
+        if row["half"] == "reporting"
+    }
+    assert [row[0] for row in rows] == sorted(kept, key=lambda name: -float(kept[name]["acc"]))
+    assert head[1:] == ["mean ACC", "sets ahead of random", "worst loss", "mean NMI"]
+    for name, acc, ahead, worst, nmi in rows:
+        row = kept[name]
+        assert acc == rounded(row["acc"], acc)
+        assert nmi == rounded(row["nmi"], nmi)
+        if name == "Random":
+            continue
+        assert ahead == f"{row['ahead in acc']} of {row['sets']}"
+        assert worst == f"{float(row['worst loss']):.3f}"
+
+
+def test_the_pages_count_losses_and_noise_as_the_study_found_them():
+    by_set = rows_of(FRONT_DOOR / "by_set.csv")
+    lost = [row for row in by_set if float(row["Front door"]) < float(row["Random"])]
+    reported = [row for row in lost if row["half"] == "reporting"]
+    words = ["none", "one", "two", "three", "four", "five"]
+    said = re.search(
+        r"loses to random columns on (\w+) of these 23 "
+        r"and on (\w+) of all 46 \(by at most ([\d.]+)\)",
+        README.replace("\n", " "),
+    )
+    assert said is not None
+    largest = max(float(row["Random"]) - float(row["Front door"]) for row in lost)
+    assert said.groups() == (words[len(reported)], words[len(lost)], rounded(largest, said[3]))
+    noise = [row for row in rows_of(FRONT_DOOR / "noise.csv") if row["method"] == "Front door"]
+    found = sum(row["structure_found"] == "True" for row in noise)
+    better = sum(float(row["All features"]) > float(row["Front door"]) for row in by_set)
+    assert f"Keeping all columns is better on {better} of the 46." in README
+    assert len(noise) == 300
+    assert f"the front door found structure in {found}." in CHOOSING
+    spcafs = sum(float(row["SPCAFS"]) > float(row["Random"]) for row in by_set)
+    assert f"ahead of random features on {spcafs} of 46 tables" in CHOOSING
+
+
+def test_planted_columns_are_found_as_often_as_by_variance_and_spcafs():
+    """In every cell, less 0.02."""
+    cells = {}
+    for row in rows_of(FRONT_DOOR / "planted.csv"):
+        cell = (row["samples"], row["spread"], row["rescaled"])
+        cells.setdefault(cell, {}).setdefault(row["method"], []).append(float(row["recall"]))
+    assert len(cells) == 16
+    for cell, found in cells.items():
+        recall = {method: statistics.fmean(values) for method, values in found.items()}
+        for rival in ("SPCAFS", "Variance"):
+            assert recall["Front door"] >= recall[rival] - 0.02 - 1e-9, (cell, rival)

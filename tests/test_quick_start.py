@@ -16,7 +16,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 # Reads blocks as lines of JSON; runs each statement by statement, as one types them at the prompt;
 # answers with what was printed. What a notebook would draw is drawn.
-SAID = "ignore:20 features are to be kept, but only 11"  # the page tells of it
+SAID = "ignore:Only 11 of the 20 kept features"  # the page tells of it
 READER = """
 import ast, contextlib, io, json, sys, traceback
 

@@ -5,7 +5,14 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from keepers import SPCAFS, StabilitySelector, VarianceScore, describe_selection
+from keepers import (
+    SPCAFS,
+    AutoSelector,
+    DenoisedLaplacian,
+    StabilitySelector,
+    VarianceScore,
+    describe_selection,
+)
 from keepers.data.table import LabelledTable
 from keepers.exceptions import DataError
 from keepers.linalg.moments import column_moments
@@ -163,3 +170,83 @@ def test_another_table_is_refused(table):
         describe_selection(selector, table[:, 1:])
     with pytest.raises(DataError, match="finite"):
         describe_selection(selector, np.where(table > 1, np.nan, table))
+
+
+@pytest.fixture
+def grouped():
+    """Three groups told by columns 0 to 5, two copies of column 0, and noise."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 20))
+    X[:, :6] += 5 * rng.standard_normal((3, 6))[np.arange(90) % 3]
+    X[:, [6, 7]] = X[:, :1] + 0.01 * rng.standard_normal((90, 2))
+    return X
+
+
+@pytest.mark.parametrize("method", [AutoSelector, DenoisedLaplacian])
+def test_redundant_features_and_those_without_structure_are_told_apart(grouped, method):
+    selector = method(3, never_keep=[19]).fit(grouped)
+    selection = describe_selection(selector, grouped)
+    kept = [feature.column for feature in selection.kept]
+    lowest = selector.scores_[kept].min()
+    r = np.corrcoef(grouped, rowvar=False)
+    seen = set()
+    for feature in selection.dropped:
+        carries = selector.carries_structure_[feature.column]
+        expected = "no structure"
+        if feature.column == 19:
+            expected = "never_keep"
+        elif carries and selector.smoothness_[feature.column] >= lowest:
+            expected = "redundant"
+        elif carries:
+            expected = "ranked below k"
+        assert feature.reason == expected
+        seen.add(expected)
+        if expected == "redundant":
+            nearest = kept[int(np.argmax(np.abs(r[feature.column, kept])))]
+            assert feature.neighbour == f"x{nearest}"
+            assert feature.correlation == pytest.approx(r[feature.column, nearest])
+        else:
+            assert feature.neighbour is None
+    assert {"redundant", "no structure", "never_keep"} <= seen
+    assert selection.n_carrying_structure == selector.carries_structure_.sum()
+
+
+def test_what_the_front_door_says_is_part_of_the_description(grouped):
+    selector = AutoSelector().fit(grouped)
+    selection = describe_selection(selector, grouped)
+    assert (selection.summary, selection.doubts) == (selector.summary_, tuple(selector.doubts_))
+    assert selection.structure_found is True
+    other = describe_selection(VarianceScore(2).fit(grouped), grouped)
+    assert (other.summary, other.doubts, other.structure_found) == (None, (), None)
+
+
+def test_a_feature_that_must_stay_does_not_make_others_redundant(grouped):
+    """Column 15 is noise and scores lowest of all kept, but was not compared with the rest."""
+    free = describe_selection(AutoSelector(3, never_keep=[15]).fit(grouped), grouped)
+    held = describe_selection(AutoSelector(4, must_keep=[15]).fit(grouped), grouped)
+    assert {f.column for f in held.kept} == {15} | {f.column for f in free.kept}
+    assert held.count_dropped()["redundant"] == free.count_dropped()["redundant"]
+
+
+def test_moments_of_drawn_rows_are_used_only_where_the_table_is_gone():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1300, 6))
+    X[:, :3] += 4 * rng.standard_normal((3, 3))[rng.integers(0, 3, 1300)]
+    names = [f"x{j}" for j in range(6)]
+    whole = describe_selection(AutoSelector(2).fit(X), X)
+    np.testing.assert_allclose(whole.variances, X.var(axis=0))
+    assert (whole.n_samples, whole.n_rows_used, whole.moments.n_samples) == (1300, 1000, 1300)
+    selector = AutoSelector(2).fit_blocks([X[:700], X[700:]])
+    blocks = describe_fit(selector, None, names)
+    np.testing.assert_allclose(blocks.variances, selector.var_)
+    assert (blocks.n_samples, blocks.n_rows_used, blocks.moments.n_samples) == (1300, 1000, 1000)
+    assert [f.name for f in blocks.kept] == [f.name for f in whole.kept]
+    assert blocks.count_dropped() == whole.count_dropped()
+
+
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.DataWarning")
+def test_mean_and_variance_of_a_small_table_are_those_of_all_rows(grouped):
+    grouped[:, 3] = 7.0
+    selector = AutoSelector().fit(grouped)
+    np.testing.assert_allclose(selector.mean_, grouped.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(selector.var_, grouped.var(axis=0), atol=1e-12)

@@ -14,7 +14,7 @@ import keepers
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "report.png"
 
 X, names, tumours = keepers.datasets.load("srbct")
-selector = keepers.SPCAFS(50, n_components=3).fit(X)
+selector = keepers.AutoSelector().fit(X)
 page = keepers.report(
     selector,
     X,

@@ -33,7 +33,8 @@ import keepers
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(keepers.__file__).parent
 N_SAMPLES, N_FEATURES, K = 100, 2000, 50
-COMMAND = ("select", "genes.csv", "-k", str(K), "--out", "kept.csv", "--report", "r.html")
+METHOD = ("--method", "spcafs")
+COMMAND = ("select", "genes.csv", "-k", str(K), *METHOD, "--out", "kept.csv", "--report", "r.html")
 
 
 @dataclass(frozen=True)

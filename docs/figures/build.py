@@ -9,12 +9,12 @@ import sys
 import time
 from pathlib import Path
 
-from figures import architecture, choosing, claims, method, redundancy, scaling, tables
+from figures import architecture, choosing, claims, front_door, method, redundancy, scaling, tables
 from figures.drawing import common_look
 
 __all__ = ["build_all"]
 
-PARTS = (tables, claims, choosing, architecture, method, scaling, redundancy)
+PARTS = (tables, claims, choosing, front_door, architecture, method, scaling, redundancy)
 
 
 def build_all(docs_dir: str | os.PathLike[str]) -> list[Path]:

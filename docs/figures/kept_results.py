@@ -17,6 +17,7 @@ class Results:
     def __init__(self, root: Path = ROOT) -> None:
         self.paper = root / "experiments" / "results" / "paper"
         self.without_labels = root / "experiments" / "results" / "without-labels"
+        self.front_door_study = root / "experiments" / "results" / "front-door"
         self.redundancy = root / "experiments" / "results" / "redundancy" / "redundancy.csv"
         self.benchmarks = root / "benchmarks" / "results" / "latest.json"
 
@@ -27,6 +28,10 @@ class Results:
     def choice(self, name: str) -> list[dict[str, str]]:
         """A table of the study of choices made without labels: "regret", "floors", "planted"."""
         return _rows(self.without_labels / f"{name}.csv")
+
+    def front_door(self, name: str) -> list[dict[str, str]]:
+        """A table of the study of the front door: "summary", "by_set", "planted", "noise"."""
+        return _rows(self.front_door_study / f"{name}.csv")
 
     def redundant(self) -> list[dict[str, str]]:
         """What top, pruned and random features of each data set are like."""

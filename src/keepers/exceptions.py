@@ -9,6 +9,7 @@
     └── MissingDependencyError (also ImportError) an extra is not installed
     KeepersWarning            (also UserWarning)
     ├── DataWarning           usable, but something in the table was set aside
+    │   └── NoStructureWarning  nothing in the table says which features to keep
     ├── ConvergenceWarning    the answer may not be final
     └── InactiveRowsWarning   more features were asked for than the penalty left active
 
@@ -29,6 +30,7 @@ __all__ = [
     "KeepersError",
     "KeepersWarning",
     "MissingDependencyError",
+    "NoStructureWarning",
     "ParameterError",
     "shorten",
     "warn_caller",
@@ -68,6 +70,10 @@ class KeepersWarning(UserWarning):
 
 class DataWarning(KeepersWarning):
     """The table is usable, but part of it was set aside."""
+
+
+class NoStructureWarning(DataWarning):
+    """On no feature do neighbouring samples agree by more than chance."""
 
 
 class ConvergenceWarning(KeepersWarning):

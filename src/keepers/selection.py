@@ -4,7 +4,7 @@ The terminal, ``--json``, the recipe and the report all read one `Selection`, so
 disagree.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -21,7 +21,8 @@ from keepers.exceptions import DataError
 from keepers.linalg.correlation import ROUNDING, ColumnCorrelations
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import as_scatter
-from keepers.selectors.inactive_rows import InactiveRows, find_inactive_rows
+from keepers.selectors.control import read_control
+from keepers.solvers.penalty import InactiveRows, find_inactive_rows
 
 __all__ = ["DroppedFeature", "KeptFeature", "Selection", "describe_fit", "describe_selection"]
 
@@ -33,8 +34,12 @@ NOT_OF_THE_RESULT = ("callback", "checkpoint")
 _AT_ONCE = 256
 _TIE = 1e-7
 
-Reason = Literal["ranked below k", "max_correlation", "constant", "never_keep"]
+Reason = Literal[
+    "ranked below k", "max_correlation", "redundant", "no structure", "constant", "never_keep"
+]
 REASONS: tuple[Reason, ...] = get_args(Reason)
+SIMILAR: tuple[Reason, ...] = ("max_correlation", "redundant")
+"""Reasons that a kept feature stands for the dropped one."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,8 @@ class DroppedFeature:
     score: float
     reason: Reason
     neighbour: str | None = None
-    """For "max_correlation": the kept feature that it is too much like; None if unknown."""
+    """For "max_correlation" and "redundant": the kept feature that it is too much like; None if
+    unknown."""
     correlation: float = float("nan")
 
 
@@ -79,12 +85,17 @@ class Selection:
     """Parameters of the selector that the result depends on."""
     k: int
     """Number of kept features."""
+    n_samples: int
+    """Rows of the table."""
     feature_names: np.ndarray
     scores: FloatArray
     order: IndexArray
     """All columns, best first."""
     moments: ColumnMoments
-    """Mean and centred sum of squares, as the fit measured them where it did."""
+    """Mean and centred sum of squares, as the fit measured them where it did: over all rows, or
+    over those it drew from a table that was read in blocks."""
+    always: BoolArray
+    """Features that the settings keep."""
     never: BoolArray
     """Features that the settings rule out."""
     n_active: int | None
@@ -109,9 +120,30 @@ class Selection:
         )
 
     @property
-    def n_samples(self) -> int:
-        """Rows of the table."""
-        return self.moments.n_samples
+    def n_rows_used(self) -> int:
+        """Rows that the fit looked at, where it draws some of them; else all."""
+        return int(getattr(self.selector, "n_rows_used_", self.n_samples))
+
+    @property
+    def summary(self) -> str | None:
+        """What the selector says it found (`AutoSelector`); None for others."""
+        return getattr(self.selector, "summary_", None)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What the selector is unsure of (`AutoSelector`), a sentence each."""
+        return tuple(getattr(self.selector, "doubts_", ()))
+
+    @property
+    def structure_found(self) -> bool | None:
+        """Whether any feature carries structure; None for methods that do not ask."""
+        return getattr(self.selector, "structure_found_", None)
+
+    @property
+    def n_carrying_structure(self) -> int | None:
+        """How many features carry structure; None for methods that do not ask."""
+        carries = getattr(self.selector, "carries_structure_", None)
+        return None if carries is None else int(np.sum(carries))
 
     @property
     def n_features(self) -> int:
@@ -172,7 +204,7 @@ class Selection:
     @cached_property
     def dropped(self) -> tuple[DroppedFeature, ...]:
         """The other features, best first, each with the reason."""
-        alike = self._too_similar
+        alike = {**self._too_similar, **self._compare_redundant()}
         unknown = (None, float("nan"))
         return tuple(
             DroppedFeature(
@@ -180,7 +212,7 @@ class Selection:
                 str(self.feature_names[column]),
                 float(self.scores[column]),
                 REASONS[reason],
-                *(alike[column] if REASONS[reason] == "max_correlation" else unknown),
+                *(alike[column] if REASONS[reason] in SIMILAR else unknown),
             )
             for column, reason in zip(
                 self.order[self.k :].tolist(), self._reasons.tolist(), strict=True
@@ -196,8 +228,12 @@ class Selection:
     def _reasons(self) -> IndexArray:
         """For each of the other features, best first, the place of its reason in REASONS."""
         others = self.order[self.k :]
-        alike = np.isin(others, np.array(list(self._too_similar), dtype=np.intp))
-        reasons = np.where(alike, REASONS.index("max_correlation"), REASONS.index("ranked below k"))
+        carries = getattr(self.selector, "carries_structure_", np.ones(self.n_features, dtype=bool))
+        too_similar = np.array(list(self._too_similar), dtype=np.intp)
+        reasons = np.full(len(others), REASONS.index("ranked below k"))
+        reasons[~carries[others]] = REASONS.index("no structure")
+        reasons[np.isin(others, self._redundant)] = REASONS.index("redundant")
+        reasons[np.isin(others, too_similar)] = REASONS.index("max_correlation")
         reasons[self.variances[others] == 0.0] = REASONS.index("constant")
         reasons[self.never[others]] = REASONS.index("never_keep")
         return reasons
@@ -212,27 +248,66 @@ class Selection:
         limit = self.settings.get("max_correlation")
         if limit is None:
             return {}
-        kept, others = self.order[: self.k], self.order[self.k :]
+        others = self.order[self.k :]
         skipped = others[~self.never[others] & (self.variances[others] > 0.0)]
         if self.settings.get("groups") is None:  # groups are ranked as a whole
-            weights = getattr(self.selector, "penalty_weights_", np.ones(self.n_features))
-            lowest = float(self.scores[kept[weights[kept] != 0.0]].min(initial=np.inf))
-            skipped = skipped[self.scores[skipped] >= lowest - _TIE * abs(lowest)]
+            skipped = skipped[self.scores[skipped] >= self._lowest_kept]
         if self.X is None:
             known = self.settings.get("groups") is None
             return {int(column): (None, float("nan")) for column in skipped} if known else {}
+        nearest = self._most_similar_kept(skipped)
+        return {column: (name, r) for column, name, r in nearest if abs(r) > limit + ROUNDING}
+
+    @cached_property
+    def _lowest_kept(self) -> float:
+        """The lowest score of a kept feature that had to earn its place."""
+        kept = self.order[: self.k]
+        lowest = float(self.scores[kept[~self.always[kept]]].min(initial=np.inf))
+        return lowest - _TIE * abs(lowest)
+
+    @cached_property
+    def _redundant(self) -> IndexArray:
+        """Columns that only the discount for what better features say left out.
+
+        They carry structure, and are by themselves as good as some kept feature is after its own
+        discount (`DenoisedLaplacian`, `AutoSelector`).
+        """
+        others = self.order[self.k :]
+        if not hasattr(self.selector, "smoothness_"):
+            return others[:0]
+        carrying = others[self.selector.carries_structure_[others]]
+        return carrying[self.selector.smoothness_[carrying] >= self._lowest_kept]
+
+    def _compare_redundant(self) -> dict[int, tuple[str | None, float]]:
+        """The redundant columns, with the kept feature they resemble most.
+
+        In blocks it is the better feature that the fit compared them with, if that one is kept.
+        """
+        if self.X is not None:
+            nearest = self._most_similar_kept(self._redundant)
+            return {column: (name, r) for column, name, r in nearest}
+        kept = set(self.order[: self.k].tolist())
+        found: dict[int, tuple[str | None, float]] = {}
+        for column in self._redundant.tolist():
+            at, r = self.selector.represented_by_[column], self.selector.representation_[column]
+            known = at in kept
+            found[column] = (
+                str(self.feature_names[at]) if known else None,
+                float(r) if known else float("nan"),
+            )
+        return found
+
+    def _most_similar_kept(self, columns: IndexArray) -> Iterator[tuple[int, str, float]]:
+        """Each of the columns with the kept feature of the largest absolute correlation, and r."""
+        kept = self.order[: self.k]
         kept = kept[self.variances[kept] > 0.0]
         correlations = ColumnCorrelations(self.X, self.moments)
-        found: dict[int, tuple[str | None, float]] = {}
-        for start in range(0, len(skipped), _AT_ONCE):
-            block = skipped[start : start + _AT_ONCE]
+        for start in range(0, len(columns), _AT_ONCE):
+            block = columns[start : start + _AT_ONCE]
             r = correlations.between(block, kept)
             nearest = np.argmax(np.abs(r), axis=1)
             for column, at, its_r in zip(block, nearest, r, strict=True):
-                if abs(its_r[at]) > limit + ROUNDING:
-                    name = str(self.feature_names[kept[at]])
-                    found[int(column)] = (name, float(its_r[at]))
-        return found
+                yield int(column), str(self.feature_names[kept[at]]), float(its_r[at])
 
     @cached_property
     def inactive(self) -> InactiveRows | None:
@@ -310,7 +385,7 @@ def describe_fit(
 ) -> Selection:
     """The same for values that the fit has just checked; X is None if it read them in blocks."""
     names = np.array([str(name) for name in feature_names], dtype=object)
-    weights = getattr(selector, "penalty_weights_", None)
+    weights = _control_weights(selector)
     active = getattr(selector, "n_active_", None)
     return Selection(
         method=type(selector).__name__,
@@ -320,11 +395,13 @@ def describe_fit(
             if name not in NOT_OF_THE_RESULT
         },
         k=len(selector.top(k)),
+        n_samples=int(selector.n_samples_seen_ if X is None else X.shape[0]),
         feature_names=names,
         scores=np.asarray(selector.scores_, dtype=np.float64),
         order=np.argsort(selector.ranking_),  # all: `top` refuses features never to be kept
         moments=_moments_of(selector, X),
-        never=np.zeros(len(names), dtype=bool) if weights is None else np.isinf(weights),
+        always=weights == 0.0,
+        never=np.isinf(weights),
         n_active=None if active is None else int(active),
         source=source,
         scaling=scaling,
@@ -336,13 +413,26 @@ def describe_fit(
     )
 
 
+def _control_weights(selector: Any) -> FloatArray:
+    """0 for features that are always kept, infinite for those that never are, else above 0."""
+    weights = getattr(selector, "penalty_weights_", None)
+    if weights is not None:
+        return np.asarray(weights)
+    given = selector.get_params(deep=False)
+    chosen = {name: given[name] for name in ("must_keep", "never_keep") if name in given}
+    names = getattr(selector, "feature_names_in_", None)
+    return read_control(len(selector.scores_), names, **chosen).weights
+
+
 def _moments_of(selector: Any, X: Any) -> ColumnMoments:
-    """As the fit stored them; measured here for methods that do not, or in single precision."""
+    """As the fit stored them; measured here for methods that do not, or in single precision, or
+    that drew some of the rows.
+    """
     stored = all(hasattr(selector, name) for name in ("mean_", "var_", "n_samples_seen_"))
     exact = stored and selector.mean_.dtype == np.float64
-    if X is None or (exact and selector.n_samples_seen_ == X.shape[0]):
-        n_samples = selector.n_samples_seen_
-        return ColumnMoments(n_samples, selector.mean_, n_samples * selector.var_)
+    n_rows: Any = getattr(selector, "n_rows_used_", getattr(selector, "n_samples_seen_", None))
+    if X is None or (exact and n_rows == X.shape[0]):
+        return ColumnMoments(n_rows, selector.mean_, n_rows * selector.var_)
     return column_moments(X)
 
 

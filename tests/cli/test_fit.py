@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from keepers import SPCAFS, VarianceScore
+from keepers import SPCAFS, AutoSelector, DenoisedLaplacian, VarianceScore
 from keepers.cli.fit import HAS_AN_OPTION, NOT_FOR_A_COMMAND, StepsLeft
 from keepers.cli.options import METHOD_NAMES
 from keepers.methods import find_method
 
 COLUMNS = ("--id", "sample", "--labels", "class")
+BY_SPCAFS = (*COLUMNS, "--method", "spcafs")
 
 
 def test_other_methods_and_their_settings_can_be_named(quick_keepers, table):
@@ -25,7 +26,7 @@ def test_other_methods_and_their_settings_can_be_named(quick_keepers, table):
         table,
         "-k",
         2,
-        *COLUMNS,
+        *BY_SPCAFS,
         "--set",
         "gamma=2.5",
         "--set",
@@ -36,18 +37,27 @@ def test_other_methods_and_their_settings_can_be_named(quick_keepers, table):
     assert (params["gamma"], params["n_components"]) == (2.5, 2)
 
 
-def test_features_stay_and_go_by_name(quick_keepers, table):
-    chosen = ("--keep", "g7", "--never", "g0", "--never", "g1")
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.NoStructureWarning")
+@pytest.mark.parametrize("method", [AutoSelector, DenoisedLaplacian, SPCAFS])
+def test_features_stay_and_go_by_name(quick_keepers, table, method):
+    chosen = ("--keep", "g7", "--never", "g0", "--never", "g1", "--method", method.__name__)
     done = quick_keepers("select", table, "-k", 3, *COLUMNS, *chosen, "--json")
     assert done.returncode == 0, done.stderr
     frame = pd.read_csv(table).iloc[:, 2:]
-    by_hand = SPCAFS(3, must_keep=["g7"], never_keep=["g0", "g1"], random_state=0).fit(frame)
+    by_hand = method(3, must_keep=["g7"], never_keep=["g0", "g1"], random_state=0).fit(frame)
     names = [feature["name"] for feature in json.loads(done.stdout)["features"]]
     assert names == by_hand.top().names.tolist()
     assert names[0] == "g7"
+    assert json.loads(done.stdout)["dropped"]["never_keep"] == 2
 
 
-@pytest.mark.parametrize("method", ["spcafs", "variance", "mcfs"])
+def test_a_method_that_cannot_be_told_what_to_keep_names_those_that_can(quick_keepers, table):
+    done = quick_keepers("select", table, "-k", 3, *COLUMNS, "--keep", "g1", "--method", "mcfs")
+    assert done.returncode == 2
+    assert "one of the methods auto, denoised-laplacian, spcafs; MCFS takes neither" in done.stderr
+
+
+@pytest.mark.parametrize("method", ["auto", "spcafs", "variance", "mcfs"])
 def test_kept_features_can_be_held_apart_with_every_method(quick_keepers, table, method):
     done = quick_keepers(
         *("select", table, "-k", 2, *COLUMNS, "--method", method),
@@ -83,13 +93,20 @@ def test_settings_outside_their_rules_are_refused_before_the_data_are_read(quick
 
 def test_tol_of_zero_is_no_error(quick_keepers, table):
     settings = ("--set", "tol=0", "--set", "max_iter=20")
-    done = quick_keepers("select", table, "-k", 2, *COLUMNS, *settings)
+    done = quick_keepers("select", table, "-k", 2, *BY_SPCAFS, *settings)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(
     ("method", "memory"),
-    [("spcafs", ()), ("variance", ()), ("lapscore", ()), ("spcafs", ("--memory", "1G"))],
+    [
+        ("auto", ()),
+        ("spcafs", ()),
+        ("variance", ()),
+        ("lapscore", ()),
+        ("auto", ("--memory", "1G")),
+        ("spcafs", ("--memory", "1G")),
+    ],
 )
 def test_columns_set_aside_are_called_by_their_names(quick_keepers, tmp_path, method, memory):
     frame = pd.DataFrame(np.random.default_rng(0).standard_normal((30, 3)), columns=list("abc"))
@@ -102,21 +119,21 @@ def test_columns_set_aside_are_called_by_their_names(quick_keepers, tmp_path, me
 
 def test_settings_call_columns_by_their_names(quick_keepers, table):
     groups = ("--set", "groups=[['g0','g5']]")
-    done = quick_keepers("select", table, "-k", 2, *COLUMNS, *groups, "--json")
+    done = quick_keepers("select", table, "-k", 2, *BY_SPCAFS, *groups, "--json")
     assert done.returncode == 0, done.stderr
     frame = pd.read_csv(table).iloc[:, 2:]
     by_hand = SPCAFS(2, groups=[["g0", "g5"]], random_state=0).fit(frame).top().names.tolist()
     assert [feature["name"] for feature in json.loads(done.stdout)["features"]] == by_hand
-    done = quick_keepers("select", table, "-k", 2, *COLUMNS, "--set", "groups=[['g0'],['g0']]")
+    done = quick_keepers("select", table, "-k", 2, *BY_SPCAFS, "--set", "groups=[['g0'],['g0']]")
     assert "Groups must not overlap; 'g0'" in done.stderr
 
 
 def test_fewer_active_rows_than_features_asked_for_are_said_once(quick_keepers, table):
-    done = quick_keepers("select", table, "-k", 5, *COLUMNS, "--set", "gamma=1e6")
+    done = quick_keepers("select", table, "-k", 5, *BY_SPCAFS, "--set", "gamma=1e6")
     assert done.returncode == 0, done.stderr
     said = "Only 1 of the 5 kept features has an active (non-zero) row of W"
     assert " ".join(done.stderr.split()).count(said) == 1
-    quiet = quick_keepers("select", table, "-k", 5, *COLUMNS, "--set", "gamma=1e6", "--quiet")
+    quiet = quick_keepers("select", table, "-k", 5, *BY_SPCAFS, "--set", "gamma=1e6", "--quiet")
     assert quiet.stderr == ""
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from keepers import SPCAFS
+from keepers import SPCAFS, AutoSelector
 from keepers.data import dask_cluster
 from keepers.recipe import Recipe
 
@@ -42,18 +42,21 @@ def kept(done):
 
 
 @pytest.mark.parametrize("data", ["parts", "parts/part-*.parquet"])
-def test_a_folder_and_a_pattern_give_what_the_whole_table_gives(quick_keepers, parts, data):
-    done = quick_keepers("select", data, "-k", 5, "--id", "sample")
+@pytest.mark.parametrize("method", [AutoSelector, SPCAFS])
+def test_a_folder_and_a_pattern_give_what_the_whole_table_gives(quick_keepers, parts, data, method):
+    named = ("--id", "sample", "--method", method.__name__)
+    done = quick_keepers("select", data, "-k", 5, *named)
     assert done.returncode == 0, done.stderr
-    assert kept(done) == list(SPCAFS().fit(parts).top(5).names)
+    assert kept(done) == list(method().fit(parts).top(5).names)
     assert "900 samples" in done.stderr
 
 
-def test_a_single_file_is_read_in_blocks_if_a_memory_is_given(quick_keepers, parts):
+@pytest.mark.parametrize("options", [(), ("--method", "spcafs", "--checkpoint", "fit.state")])
+def test_a_single_file_is_read_in_blocks_if_a_memory_is_given(quick_keepers, parts, options):
     where = ("parts/part-1.parquet", "-k", 3, "--drop", "sample")
     in_memory, in_blocks = (
-        quick_keepers("select", *where),
-        quick_keepers("select", *where, "--memory", "200M", "--checkpoint", "fit.state"),
+        quick_keepers("select", *where, *options[:2]),
+        quick_keepers("select", *where, *options, "--memory", "200M"),
     )
     assert in_blocks.returncode == 0, in_blocks.stderr
     assert kept(in_memory) == kept(in_blocks)
@@ -74,19 +77,64 @@ def test_features_stay_and_go_and_the_recipe_is_applied(quick_keepers, parts, tm
     assert set(pd.read_csv(tmp_path / "kept.csv").columns) == {"sample", *names}
 
 
-def test_workers_give_the_same(keepers, parts):
+@pytest.mark.parametrize("method", [AutoSelector, SPCAFS])
+def test_workers_give_the_same(keepers, parts, method):
     pytest.importorskip("distributed")
-    done = keepers("select", "parts", "-k", 5, "--drop", "sample", "--workers", 2)
+    options = ("-k", 5, "--drop", "sample", "--workers", 2, "--method", method.__name__)
+    done = keepers("select", "parts", *options)
     assert done.returncode == 0, done.stderr
-    assert kept(done) == list(SPCAFS().fit(parts).top(5).names)
+    assert kept(done) == list(method().fit(parts).top(5).names)
+
+
+def test_in_blocks_the_front_door_chooses_the_number_too(quick_keepers, parts, tmp_path):
+    options = ("--drop", "sample", "--json", "--save", "r.json")
+    done = quick_keepers("select", "parts", *options)
+    assert done.returncode == 0, done.stderr
+    by_hand = AutoSelector().fit(parts)
+    found = json.loads(done.stdout)
+    assert [feature["name"] for feature in found["features"]] == by_hand.top().names.tolist()
+    assert (found["k"], found["summary"]) == (by_hand.n_enough_, by_hand.summary_)
+    assert Recipe.load(tmp_path / "r.json").features == tuple(by_hand.top().names)
+
+
+def test_what_is_known_of_drawn_rows_only_is_said_so(quick_keepers, tmp_path):
+    random = np.random.default_rng(0)
+    X = random.standard_normal((1500, 6))
+    X[:, :3] += 4 * random.standard_normal((3, 3))[random.integers(0, 3, 1500)]
+    pd.DataFrame(X).add_prefix("g").to_csv("tall.csv", index=False)
+    whole, blocks = (
+        quick_keepers("select", "tall.csv", "-k", 2, *options)
+        for options in ((), ("--memory", "1G"))
+    )
+    assert kept(whole) == kept(blocks)
+    drawn = "(1500 samples, 1000 of them drawn at random)"
+    assert drawn in whole.stderr
+    assert drawn in blocks.stderr
+    assert "of the variance." in whole.stderr
+    assert "of the variance of the rows drawn." in blocks.stderr
+    by_hand = AutoSelector(2).fit(X)
+    found = json.loads(quick_keepers("select", "tall.csv", "-k", 2, "--json").stdout)
+    for feature in found["features"]:  # in memory, of all rows
+        assert feature["variance"] == pytest.approx(X[:, feature["column"]].var())
+    blocks = quick_keepers("select", "tall.csv", "-k", 2, "--json", "--memory", "1G")
+    found = json.loads(blocks.stdout)
+    assert (found["n_samples"], found["n_rows_used"]) == (1500, 1000)
+    for feature in found["features"]:
+        assert feature["variance"] == pytest.approx(by_hand.var_[feature["column"]])
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "needs -k"),
-        (("-k", 3, "--method", "lapscore"), "Only --method spcafs reads a table in blocks"),
-        (("-k", 3, "--scale", "unit-features"), "--set scaling=1"),
+        (("--method", "spcafs"), "needs -k with SPCAFS"),
+        (("--method", "denoised-laplacian"), "needs -k with DenoisedLaplacian"),
+        (("-k", 3, "--method", "lapscore"), "in blocks are auto, denoised-laplacian, spcafs;"),
+        (("-k", 3, "--scale", "unit-features"), "scale the files first"),
+        (("-k", 3, "--scale", "unit-features", "--method", "spcafs"), "--set scaling=1"),
+        (
+            ("--checkpoint", "fit.state"),
+            "AutoSelector reads it once, so there is nothing to resume",
+        ),
         (("-k", 3, "--out", "kept.csv"), "--out needs the table in memory"),
         (("-k", 3, "--report", "r.html"), "--report needs the table in memory"),
         (("-k", 3, "--memory", "lots"), "takes a size like 500M"),
@@ -265,7 +313,7 @@ def test_a_checkpoint_of_another_table_with_the_same_moments_is_refused(quick_ke
     rows = (parts - parts.mean()) / parts.std()
     rows.to_parquet("a.parquet", index=False)
     rows[rows.columns[::-1]].set_axis(rows.columns, axis=1).to_parquet("b.parquet", index=False)
-    options = ("-k", 3, "--checkpoint", "fit.state", "--set", "tol=0.01")
+    options = ("-k", 3, "--checkpoint", "fit.state", "--method", "spcafs", "--set", "tol=0.01")
     first, other, again = (
         quick_keepers("select", f"{name}.parquet", *options) for name in ("a", "b", "a")
     )

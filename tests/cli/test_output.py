@@ -10,6 +10,7 @@ import pytest
 from keepers import SPCAFS
 
 COLUMNS = ("--id", "sample", "--labels", "class")
+BY_SPCAFS = (*COLUMNS, "--method", "spcafs")
 
 
 def kept_by_hand(table, k=3):
@@ -18,11 +19,12 @@ def kept_by_hand(table, k=3):
 
 
 def test_json_is_for_machines(quick_keepers, table):
-    done = quick_keepers("select", table, "-k", 3, *COLUMNS, "--json")
+    done = quick_keepers("select", table, "-k", 3, *BY_SPCAFS, "--json")
     result = json.loads(done.stdout)
     assert {feature["name"] for feature in result["features"]} == kept_by_hand(table)
     assert [feature["rank"] for feature in result["features"]] == [1, 2, 3]
     assert result["method"] == "SPCAFS"
+    assert (result["summary"], result["doubts"], result["structure_found"]) == (None, [], None)
     frame = pd.read_csv(table)
     for feature in result["features"]:
         assert feature["variance"] == pytest.approx(frame[feature["name"]].var(ddof=0))
@@ -73,7 +75,7 @@ def test_json_and_report_name_the_same_neighbours(quick_keepers, tmp_path, k):
 
 
 def test_it_is_said_why_features_were_dropped(quick_keepers, table):
-    options = ("--never", "g7", "--set", "max_correlation=0.8")
+    options = ("--never", "g7", "--set", "max_correlation=0.8", "--method", "spcafs")
     done = quick_keepers("select", table, "-k", 3, *COLUMNS, *options, "--json")
     result = json.loads(done.stdout)
     dropped = {feature["name"]: feature for feature in result["dropped_features"]}
@@ -87,10 +89,33 @@ def test_it_is_said_why_features_were_dropped(quick_keepers, table):
     assert "1 excluded by --never" in said
 
 
+@pytest.mark.parametrize("blocks", [(), ("--memory", "1G")])
+def test_copies_and_noise_are_told_apart(quick_keepers, tmp_path, blocks):
+    random = np.random.default_rng(0)
+    X = random.standard_normal((120, 9))
+    centres = np.array([[-8, 0, -8, 0], [0, 0, 8, -8], [8, 0, 0, 8]])  # any two tell all groups
+    X[:, :4] += centres[np.arange(120) % 3]
+    X[:, 4] = X[:, 0] + 0.001 * random.standard_normal(120)
+    pd.DataFrame(X).add_prefix("g").to_csv("copies.csv", index=False)
+    options = ("-k", 3, *blocks, "--never", "g1")
+    done = quick_keepers("select", "copies.csv", *options, "--json")
+    result = json.loads(done.stdout)
+    assert {feature["name"] for feature in result["features"]} - {"g0", "g4"} == {"g2", "g3"}
+    dropped = {feature["name"]: feature for feature in result["dropped_features"]}
+    assert result["dropped"] == {"redundant": 1, "no structure": 4, "never_keep": 1}
+    (copy,) = {"g0", "g4"} & dropped.keys()
+    assert dropped[copy]["reason"] == "redundant"
+    assert dropped[copy]["neighbour"] == ({"g0", "g4"} - {copy}).pop()
+    assert dropped[copy]["correlation"] > 0.999
+    said = quick_keepers("select", "copies.csv", *options).stderr
+    words = "1 redundant with a kept one, 4 without structure, 1 excluded by --never."
+    assert f"Not kept: {words}" in said
+
+
 def test_the_time_includes_the_choice_of_settings(quick_keepers, grouped):
-    chosen = json.loads(quick_keepers("select", grouped, *COLUMNS, "--json").stdout)
+    chosen = json.loads(quick_keepers("select", grouped, *BY_SPCAFS, "--json").stdout)
     assert chosen["seconds"] > chosen["seconds_choosing"] > 0
-    given = json.loads(quick_keepers("select", grouped, "-k", 2, *COLUMNS, "--json").stdout)
+    given = json.loads(quick_keepers("select", grouped, "-k", 2, *BY_SPCAFS, "--json").stdout)
     assert given["seconds_choosing"] == 0
 
 
@@ -99,7 +124,8 @@ def test_the_time_includes_the_choice_of_settings(quick_keepers, grouped):
 def test_the_terminal_says_if_more_features_are_kept_than_are_active(
     quick_keepers, table, blocks, json_wanted
 ):
-    settings = ("--set", "n_components=2", "--set", "gamma=1e5", *blocks)
+    method = ("--method", "spcafs", "--set", "n_components=2")
+    settings = (*method, "--set", "gamma=1e5", *blocks)
     columns = ("--drop", "sample", "--drop", "class") if blocks else COLUMNS
     told = ("--json",) if json_wanted else ()
     done = quick_keepers("select", table, "-k", 5, *columns, *settings, *told)
@@ -112,7 +138,7 @@ def test_the_terminal_says_if_more_features_are_kept_than_are_active(
     if json_wanted:
         result = json.loads(done.stdout)
         assert (result["n_active"], result["n_kept_inactive"]) == (2, 3)
-    smaller = ("--set", "n_components=2", "--set", f"gamma={gamma}", *blocks)
+    smaller = (*method, "--set", f"gamma={gamma}", *blocks)
     for way_out in (("-k", 5, *smaller), ("-k", 2, *settings)):
         done = quick_keepers("select", table, *way_out, *columns, "--json")
         assert "active" not in done.stderr

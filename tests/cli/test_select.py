@@ -8,20 +8,15 @@ import pytest
 
 from cli.test_malformed_files import options_of
 from data.test_malformed_files import SOUND
-from keepers import SPCAFS, select_settings
-from keepers.datasets import open_table
+from keepers import AutoSelector
 
 COLUMNS = ("--id", "sample", "--labels", "class")
+BY_SPCAFS = (*COLUMNS, "--method", "spcafs")
 
 
 def kept_by_hand(table, k=3):
     frame = pd.read_csv(table, index_col="sample").drop(columns="class")
-    return set(SPCAFS(k).fit(frame).get_feature_names_out())
-
-
-def chosen_by_hand(grouped):
-    X = open_table(grouped, identifier="sample", labels="class").X
-    return select_settings(X, random_state=0)
+    return set(AutoSelector(k).fit(frame).get_feature_names_out())
 
 
 def test_a_csv_becomes_a_smaller_csv_with_rows_and_classes_kept(keepers, table, tmp_path):
@@ -88,8 +83,10 @@ def test_existing_files_are_left_alone_without_force(quick_keepers, table, tmp_p
     ("arguments", "code", "said"),
     [
         ([], 2, "DATA"),
-        (["table.csv", *COLUMNS, "--set", "gamma=2"], 2, "Give -k too, or leave gamma out"),
-        (["table.csv", *COLUMNS, "--set", "scaling=big"], 2, "scaling must lie in [0, 1]"),
+        (["table.csv", *COLUMNS, "--set", "gamma=2"], 2, "a setting of auto (n_neighbors,"),
+        (["table.csv", *BY_SPCAFS, "--set", "gamma=2"], 2, "Give -k too, or leave gamma out"),
+        (["table.csv", *BY_SPCAFS, "--set", "scaling=big"], 2, "scaling must lie in [0, 1]"),
+        (["table.csv", *COLUMNS, "--set", "n_neighbors=0"], 2, "n_neighbors must be"),
         (["table.csv", "-k", "3", *COLUMNS, "--set", "must_keep=[1]"], 2, "--keep"),
         (["table.csv", "-k", "3", *COLUMNS, "--keep", "G1"], 1, "Did you mean 'g1'?"),
         (["table.csv", "-k", "3", *COLUMNS, "--never", "class"], 1, "--never must name features"),
@@ -101,8 +98,8 @@ def test_existing_files_are_left_alone_without_force(quick_keepers, table, tmp_p
         (["table.csv", "-k", "3"], 1, "--labels"),
         (["table.csv", "-k", "3", "--id", "sampel"], 1, "sampel"),
         (["table.csv", "-k", "3", *COLUMNS, "--method", "spca"], 2, "Did you mean 'spcafs'"),
-        (["table.csv", "-k", "3", *COLUMNS, "--set", "gama=1"], 2, "gamma"),
-        (["table.csv", "-k", "3", *COLUMNS, "--set", "gamma=-1"], 2, "gamma"),
+        (["table.csv", "-k", "3", *BY_SPCAFS, "--set", "gama=1"], 2, "gamma"),
+        (["table.csv", "-k", "3", *BY_SPCAFS, "--set", "gamma=-1"], 2, "gamma"),
         (["table.csv", "-k", "3", *COLUMNS, "--image", "3x3", "--report", "p.html"], 2, "3x3"),
         (["table.csv", "-k", "3", *COLUMNS, "--image", "big"], 2, "32x32"),
         (["table.csv", "-k", "3", *COLUMNS, "--out", "kept.docx"], 2, ".csv"),

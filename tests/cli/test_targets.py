@@ -49,7 +49,7 @@ def test_a_read_only_file_is_noticed_before_the_fit_also_with_force(
 
 def test_a_checkpoint_that_exists_is_no_obstacle(quick_keepers, table, tmp_path):
     for _ in range(2):
-        arguments = ("-k", 2, "--checkpoint", "a.npz", "--labels", "class")
+        arguments = ("-k", 2, "--checkpoint", "a.npz", "--labels", "class", "--method", "spcafs")
         done = quick_keepers("select", table, "--id", "sample", *arguments)
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "a.npz").exists()

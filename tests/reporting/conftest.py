@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from keepers import SPCAFS, StabilitySelector, VarianceScore, datasets, spcafs_path
+from keepers import (
+    SPCAFS,
+    AutoSelector,
+    StabilitySelector,
+    VarianceScore,
+    datasets,
+    spcafs_path,
+)
 from keepers.exceptions import InactiveRowsWarning
 from keepers.reporting.selection_report import make_report
 
@@ -102,3 +109,9 @@ def stable_selector():
 def stability_report(stable_selector):
     X, names, _ = datasets.load("srbct")
     return make_report(stable_selector, X, feature_names=names, source="srbct")
+
+
+@pytest.fixture(scope="session")
+def auto_report():
+    X, names, labels = datasets.load("srbct")
+    return make_report(AutoSelector().fit(X), X, feature_names=names, labels=labels, source="srbct")

@@ -1,4 +1,4 @@
-"""The two optional panels: the path of SPCAFS, and how stable a selection is."""
+"""Optional panels: the path of SPCAFS, how stable a selection is, how many features are enough."""
 
 import json
 import re
@@ -7,7 +7,14 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from keepers import SPCAFS, StabilitySelector, VarianceScore, datasets, spcafs_path
+from keepers import (
+    SPCAFS,
+    AutoSelector,
+    StabilitySelector,
+    VarianceScore,
+    datasets,
+    spcafs_path,
+)
 from keepers.exceptions import DataError
 from keepers.reporting.selection_report import make_report
 
@@ -160,3 +167,45 @@ def test_the_page_stays_small_and_asks_nobody(path_report, stability_report):
         assert len(report.html.encode()) < 300_000
         assert "http://" not in report.html
         assert "https://" not in report.html
+
+
+def test_the_front_door_speaks_in_the_first_paragraph(auto_report):
+    selector = auto_report.summary.selection.selector
+    text = text_of(auto_report)
+    assert f"83 samples. {selector.summary_} {' '.join(selector.doubts_)} It keeps " in text
+    assert "Asked for" not in text
+    dropped = auto_report.summary.selection.count_dropped()
+    assert f"{dropped['redundant']:,} redundant with a kept one" in text
+    assert f"{dropped['no structure']:,} without structure" in text
+
+
+def test_a_number_that_was_asked_for_is_said_to_be():
+    X = datasets.load("srbct").X
+    text = text_of(make_report(AutoSelector(10).fit(X), X))
+    assert "Asked for 10, it keeps" in text
+    assert "are enough" in text
+
+
+def test_how_many_are_enough_is_drawn_with_the_level_of_random_sets(auto_report):
+    selector = auto_report.summary.selection.selector
+    found = auto_report.summary.agreement
+    np.testing.assert_array_equal(found.counts, selector.counts_)
+    np.testing.assert_array_equal(found.agreement, selector.agreement_)  # copied
+    figure = re.search(r'<figure id="agreement">.*?</figure>', auto_report.html, re.S).group()
+    assert f"enough: {selector.n_enough_}" in figure
+    assert f"random sets of {selector.n_features_to_select_} features" in figure
+
+
+def test_other_selectors_have_no_such_figure(srbct_report):
+    assert srbct_report.summary.agreement is None
+    assert "How many are enough" not in text_of(srbct_report)
+
+
+def test_hostile_names_stay_text_beside_the_front_door(hostile_names):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, len(hostile_names)))
+    X[:, :8] += 5 * rng.standard_normal((3, 8))[np.arange(60) % 3]
+    X[:, 8] = X[:, 0] + 0.01 * rng.standard_normal(60)
+    report = make_report(AutoSelector(3).fit(X), X, feature_names=hostile_names)
+    assert report.summary.similar
+    assert not {"img", "b", "iframe", "object", "a"} & set(Texts(report.html).tags)

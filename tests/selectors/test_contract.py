@@ -24,6 +24,8 @@ FLOORS = {"RandomScore", "VarianceScore", "AllFeatures"}
 # (1e-14, 3e-9, 6e-5 ... of the scores), so it is compared after two. RNE starts from a random
 # block and RandomScore is random: neither can be equivariant, their own tests say what holds.
 EQUIVARIANT = {
+    "AutoSelector": ({}, 1e-9),
+    "DenoisedLaplacian": ({}, 1e-9),
     "SPCAFS": ({}, 1e-6),
     "LaplacianScore": ({}, 1e-10),
     "MCFS": ({}, 1e-6),

@@ -18,9 +18,16 @@ from keepers.cli.console import as_unicode, in_words, printable, progress_line
 from keepers.data.scaling import scale_samples
 from keepers.data.table import LabelledTable
 from keepers.data.wording import closest, some_of
-from keepers.exceptions import DataError, InactiveRowsWarning, ParameterError, shorten
-from keepers.methods import find_method
+from keepers.exceptions import (
+    DataError,
+    InactiveRowsWarning,
+    NoStructureWarning,
+    ParameterError,
+    shorten,
+)
+from keepers.methods import METHODS, find_method
 from keepers.selection import Selection, describe_fit
+from keepers.selectors import AutoSelector
 
 HAS_AN_OPTION = {
     "n_features_to_select": "-k",
@@ -77,9 +84,10 @@ def keep_and_never(
     if not (keep or never):
         return
     if "must_keep" not in selector.get_params():
+        able = methods_that(lambda method: "must_keep" in inspect.signature(method).parameters)
         raise ParameterError(
-            f"--keep and --never need --method spcafs; {type(selector).__name__} takes neither. "
-            "Columns can be left out with --drop."
+            f"--keep and --never need one of the methods {able}; {type(selector).__name__} takes "
+            "neither. Columns can be left out with --drop."
         )
     both = [repr(name) for name in keep if name in never]
     if both:
@@ -99,6 +107,11 @@ def _find_columns(option: str, names: Sequence[str], places: dict[str, int]) -> 
             f"{closest(absent[0], places)} They are {some_of([repr(name) for name in places])}."
         )
     return sorted({places[name] for name in names}) or None
+
+
+def methods_that(can: Callable[[Any], bool]) -> str:
+    """The names of the methods of keepers whose class is able to do something."""
+    return ", ".join(method.name for method in METHODS if method.selects and can(method.load()))
 
 
 def scale_table(table: LabelledTable, scaling: str) -> LabelledTable:
@@ -155,6 +168,7 @@ def fit_and_describe(
     began = time.perf_counter()
     with fit_progress(selector, beginning, threads=threads, quiet=quiet):
         selector.fit(table)
+    refuse_noise(selector, table.name)
     return describe_fit(
         selector,
         table.X,
@@ -166,6 +180,15 @@ def fit_and_describe(
     )
 
 
+def refuse_noise(selector: Any, name: str) -> None:
+    """End where nothing was found, and the number to keep was left to the selector."""
+    if not isinstance(selector, AutoSelector) or selector.n_features_to_select is not None:
+        return
+    if not selector.structure_found_:
+        found = selector.summary_.replace("No structure found", f"No structure found in {name}", 1)
+        raise DataError(f"{found} Say with -k how many to keep nevertheless.")
+
+
 @contextmanager
 def fit_progress(
     selector: Any, beginning: str, *, threads: int | None, quiet: bool
@@ -173,8 +196,10 @@ def fit_progress(
     """Show the steps of a fit inside the block, then its warnings; yields a way to show others."""
     limits = nullcontext() if threads is None else threadpool_limits(threads)
     with progress_line(beginning, quiet=quiet) as show, limits:
-        # `note_inactive_rows` says it with the options of the command.
+        # Said with the options of the command, after the fit.
         warnings.simplefilter("ignore", InactiveRowsWarning)
+        if isinstance(selector, AutoSelector):
+            warnings.simplefilter("ignore", NoStructureWarning)
         has_steps = "callback" in selector.get_params()
         if has_steps:
             steps = StepsLeft(selector.tol)

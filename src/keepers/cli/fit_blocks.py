@@ -11,14 +11,16 @@ from typing import Any
 
 from keepers._protocols import BlockTable, IndexArray, RowBlock
 from keepers.cli.console import as_unicode, progress_line
-from keepers.cli.fit import fit_progress
+from keepers.cli.fit import fit_progress, methods_that, refuse_noise
 from keepers.data.blocks.as_blocks import ArrayBlocks
 from keepers.data.blocks.local import LocalBlocks
 from keepers.data.dask_blocks import DaskBlocks
 from keepers.data.dask_cluster import dask_client
+from keepers.data.limits import as_n_bytes
 from keepers.data.table_files import open_blocks, open_table
 from keepers.exceptions import ParameterError
 from keepers.selection import Selection, describe_fit
+from keepers.selectors import AutoSelector
 
 PARTS_PER_WORKER = 4
 SECONDS_BETWEEN = 0.2
@@ -34,24 +36,33 @@ class BlockRequest:
     checkpoint: Path | None
 
 
-def refuse_in_memory(selector: Any, k: int | None, scaling: str, files: dict[str, Any]) -> None:
-    """Refuse what only a table in memory can give."""
+def refuse_in_memory(
+    selector: Any, request: BlockRequest, scaling: str, files: dict[str, Any]
+) -> None:
+    """Refuse what only a table in memory, or only another method, can give."""
+    name, settings = type(selector).__name__, selector.get_params()
     if not hasattr(selector, "fit_blocks"):
+        able = methods_that(lambda method: hasattr(method, "fit_blocks"))
         raise ParameterError(
-            f"Only --method spcafs reads a table in blocks; "
-            f"{type(selector).__name__} has to hold it in memory. "
+            f"The methods that read a table in blocks are {able}; {name} has to hold it in memory. "
             "Name a single file, without --memory, --workers, --scheduler or --checkpoint."
         )
-    if k is None:
+    if request.checkpoint is not None and "checkpoint" not in settings:
         raise ParameterError(
-            "A table read in blocks needs -k: choosing the number of features takes many fits "
-            "in memory. `keepers tune` on a sample of the rows gives one."
+            f"--checkpoint is for a fit that reads the table many times; {name} reads it once, so "
+            "there is nothing to resume. Leave it out, or use --method spcafs."
+        )
+    if selector.n_features_to_select is None and not isinstance(selector, AutoSelector):
+        raise ParameterError(
+            f"A table read in blocks needs -k with {name}: choosing the number of features takes "
+            "many fits in memory. `keepers tune` on a sample of the rows gives one, and --method "
+            "auto chooses it."
         )
     if scaling != "raw":
-        raise ParameterError(
-            f"--scale {scaling} needs the table in memory. For features of equal variance use "
-            "--set scaling=1."
-        )
+        way_out = "Leave it out, or scale the files first."
+        if "scaling" in settings:
+            way_out = "For features of equal variance use --set scaling=1."
+        raise ParameterError(f"--scale {scaling} needs the table in memory. {way_out}")
     for option, path in files.items():
         if path is not None:
             raise ParameterError(
@@ -78,7 +89,11 @@ def fit_in_blocks(
     if local.feature_names is not None:
         names = [str(name) for name in local.feature_names]
     decide(names)
-    selector.set_params(memory_limit=request.memory, checkpoint=request.checkpoint)
+    if request.memory is not None:
+        as_n_bytes(request.memory, "--memory")  # refused where it is no size, whoever takes it
+    limits = {"memory_limit": request.memory, "checkpoint": request.checkpoint}
+    taken = selector.get_params()
+    selector.set_params(**{name: limits[name] for name in limits if name in taken})
     on_cluster = request.workers is not None or request.scheduler is not None
     cluster = (
         dask_client(request.scheduler, request.workers, show_log=debug)
@@ -96,6 +111,7 @@ def fit_in_blocks(
             source = DaskBlocks.of_parts(local.parts(PARTS_PER_WORKER * n_workers), local.name)
         selector.fit_blocks(source)
     seconds = time.perf_counter() - began
+    refuse_noise(selector, local.name)
     return describe_fit(selector, None, names, source=as_unicode(local.name), seconds=seconds)
 
 

@@ -22,6 +22,7 @@ def print_selection(
     """Print the kept features, and what was written; with ``json`` all of it for machines."""
     written = {what: str(path) for what, path in files.items() if path is not None}
     note_inactive_rows(selection, quiet=quiet)
+    _note_findings(selection, quiet=quiet)
     if json:
         print_json(as_json(selection, written))
         return
@@ -41,17 +42,34 @@ def note_inactive_rows(
         note(f"keepers: note: {inactive} {inactive.way_out(set_gamma, '-k ')}", quiet=quiet)
 
 
+def _note_findings(selection: Selection, *, quiet: bool) -> None:
+    """Say on the error stream what the selector found, and what it is unsure of."""
+    if selection.summary is None:
+        return
+    note(selection.summary, quiet=quiet)
+    doubts = list(selection.doubts)
+    if not selection.structure_found:
+        doubts.append("The ranking is about as good as a random one.")
+    for doubt in doubts:
+        note(f"keepers: note: {doubt}", quiet=quiet)
+
+
 def as_json(selection: Selection, written: dict[str, str]) -> dict[str, Any]:
     """The result for machines."""
     others = [feature for feature in selection.dropped if feature.reason != "ranked below k"]
     return {
         "data": selection.source,
         "n_samples": selection.n_samples,
+        "n_rows_used": selection.n_rows_used,
         "n_features": selection.n_features,
         "method": selection.method,
         "params": selection.settings,
         "scaling": selection.scaling,
         "k": selection.k,
+        "summary": selection.summary,
+        "doubts": selection.doubts,
+        "structure_found": selection.structure_found,
+        "n_carrying_structure": selection.n_carrying_structure,
         "variance_share": selection.variance_share,
         "n_active": selection.n_active,
         "n_kept_inactive": 0
@@ -74,10 +92,15 @@ def _sentences(selection: Selection) -> list[str]:
     choosing = ""
     if selection.seconds_choosing:
         choosing = f" ({selection.seconds_choosing:.1f} s of it to choose the settings)"
+    drawn, of_drawn = "", ""
+    if selection.n_rows_used < selection.n_samples:
+        drawn = f", {selection.n_rows_used} of them drawn at random"
+    if selection.moments.n_samples < selection.n_samples:
+        of_drawn = " of the rows drawn"
     lines = [
         f"{selection.method} kept {selection.k} of {selection.n_features} features of "
-        f"{selection.source} ({selection.n_samples} samples) in {selection.seconds:.1f} s"
-        f"{choosing}; they hold {selection.variance_share:.1%} of the variance."
+        f"{selection.source} ({selection.n_samples} samples{drawn}) in {selection.seconds:.1f} s"
+        f"{choosing}; they hold {selection.variance_share:.1%} of the variance{of_drawn}."
     ]
     dropped = selection.count_dropped()
     if dropped.keys() - {"ranked below k"}:
@@ -85,6 +108,8 @@ def _sentences(selection: Selection) -> list[str]:
             "ranked below k": f"ranked below {selection.k}",
             "constant": "constant",
             "never_keep": "excluded by --never",
+            "no structure": "without structure",
+            "redundant": "redundant with a kept one",
             "max_correlation": "too similar to a kept one "
             f"(max_correlation={selection.settings.get('max_correlation')})",
         }

@@ -52,7 +52,7 @@ def select(
             metavar="NAME",
             help=f"One of: {', '.join(METHOD_NAMES)}; or MODULE:CLASS for one of your own.",
         ),
-    ] = "spcafs",
+    ] = "auto",
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -119,9 +119,9 @@ def select(
 ) -> None:
     """Select the features of a table that are worth keeping; labels are never used.
 
-    Without -k, the number of features and the settings are those that `keepers tune` recommends.
+    Says whether there is structure, how many features are enough and why; -k keeps another number.
     A folder, a pattern such as 'part-*.parquet' and tables larger than memory are read in blocks.
-    Example: keepers select genes.csv -k 50 --id sample --out kept.csv --report report.html
+    Example: keepers select genes.csv --id sample --out kept.csv --report report.html
     """
     # Imported here, so that help and completion need not wait for scikit-learn.
     from keepers.cli.fit import keep_and_never, make_selector, read_settings
@@ -147,8 +147,9 @@ def select(
     if reads_in_blocks(data, (memory, workers, scheduler, checkpoint)):
         from keepers.cli.fit_blocks import BlockRequest, fit_in_blocks, refuse_in_memory
 
-        refuse_in_memory(selector, k, scaling, {"--out": out, "--report": report, "--image": image})
         request = BlockRequest(memory, workers, scheduler, checkpoint)
+        files = {"--out": out, "--report": report, "--image": image}
+        refuse_in_memory(selector, request, scaling, files)
         selection = fit_in_blocks(data, selector, request, roles, decide, debug=debug, **shared)
     else:
         table = open_data(data, roles, limit, quiet=quiet)
@@ -164,8 +165,8 @@ def select(
             _write_report(selection, table, report, picture, order, command, force)
     if save is not None:
         _save_recipe(selection, table, save, force)
-    files = {"out": out, "report": report, "recipe": save}
-    print_selection(selection, files, json=json, quiet=quiet)
+    written = {"out": out, "report": report, "recipe": save}
+    print_selection(selection, written, json=json, quiet=quiet)
 
 
 def _check_picture(picture: tuple[int, int] | None, n_features: int) -> None:
@@ -188,12 +189,13 @@ def _fit_table(
 ) -> tuple["Selection", tuple[str, ...]]:
     """The selection, and as options what the user left open."""
     from keepers.cli.fit import explain_missing, fit_and_describe, scale_table
+    from keepers.selectors import AutoSelector
 
     options: tuple[str, ...] = ()
     seconds_choosing = 0.0
     scaled = scale_table(table, scaling)
     with explain_missing(table):
-        if selector.n_features_to_select is None:
+        if selector.n_features_to_select is None and not isinstance(selector, AutoSelector):
             from keepers.cli.choose import choose
 
             choice = choose(selector, settings, scaled, seed=seed, threads=threads, quiet=quiet)

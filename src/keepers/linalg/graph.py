@@ -53,7 +53,7 @@ def squared_distances(points: FloatArray) -> FloatArray:
 
 
 def nearest_in_cloud(points: FloatArray, n_neighbors: int) -> NeighbourList:
-    """The nearest others of every point of a small cloud, all distances in memory.
+    """The nearest others of every point of a small cloud, in no order, all distances in memory.
 
     Points that coincide up to rounding are at distance 0, and ties go to the lowest index.
     """

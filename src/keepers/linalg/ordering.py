@@ -52,9 +52,12 @@ def first_largest(values: FloatArray) -> int:
 
 
 def nearest_first(distances: FloatArray, count: int) -> IndexArray:
-    """For every row the ``count`` smallest entries; at the edge, ties go to the lowest index."""
+    """For every row the ``count`` smallest entries, in no order; ties go to the lowest index."""
     edge = np.partition(distances, count - 1, axis=1)[:, count - 1 : count]
     reach = _STEP_TOLERANCE * np.abs(edge)
+    within = distances <= edge + reach
+    if np.count_nonzero(within) == count * len(distances):  # no ties at the edge
+        return np.nonzero(within)[1].reshape(-1, count)
     # Surely within the edge, at it, beyond it; a stable sort leaves each in the order of indices.
     zone = (distances >= edge - reach).astype(np.int8) + (distances > edge + reach)
     return np.asarray(np.argsort(zone, axis=1, kind="stable")[:, :count])

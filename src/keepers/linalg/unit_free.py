@@ -16,6 +16,7 @@ from keepers.linalg.moments import ColumnMoments
 _VALUES_AT_ONCE = 1 << 20
 # A dense table of at most so many values is standardised once and held.
 _MOST_HELD = 1 << 25
+_TIE = 1e-9
 
 
 class UnitFreeColumns:
@@ -63,16 +64,20 @@ class UnitFreeColumns:
 def mean_ranks(rows: FloatArray) -> FloatArray:
     """Ranks within every row, from 0; equal values share the mean of their places.
 
-    What `scipy.stats.rankdata` gives, less 1, in a fraction of the time.
+    Values that differ by a billionth of the range of the row, as rounding may do, are equal.
+    Otherwise what `scipy.stats.rankdata` gives, less 1, in a fraction of the time.
     """
     order = np.argsort(rows, axis=1)
     ascending = np.take_along_axis(rows, order, axis=1)
-    rises = ascending[:, 1:] != ascending[:, :-1]
-    places = np.broadcast_to(np.arange(rows.shape[1], dtype=np.float64), rows.shape)
-    if not rises.all():
-        places = _shared_places(rises)
+    reach = _TIE * (ascending[:, -1:] - ascending[:, :1])
+    rises = ascending[:, 1:] - ascending[:, :-1] > reach
     ranks = np.empty(rows.shape)
-    np.put_along_axis(ranks, order, places, axis=1)
+    np.put_along_axis(ranks, order, np.arange(rows.shape[1])[np.newaxis], axis=1)
+    tied = np.flatnonzero(~rises.all(axis=1))
+    if len(tied):
+        shared = np.empty((len(tied), rows.shape[1]))
+        np.put_along_axis(shared, order[tied], _shared_places(rises[tied]), axis=1)
+        ranks[tied] = shared
     return ranks
 
 

@@ -24,6 +24,7 @@ from keepers.reporting.report_parts import (
 from keepers.reporting.selection_summary import (
     Classes,
     Convergence,
+    NeighbourAgreement,
     Plane,
     Planes,
     Redundancy,
@@ -60,6 +61,7 @@ class Figures:
 
     scores: Figure
     convergence: Figure | None
+    agreement: Figure | None
     redundancy: Figure | None
     before: Figure | None
     after: Figure | None
@@ -77,6 +79,7 @@ def draw(summary: SelectionSummary) -> Figures:
         return Figures(
             scores=_scores(summary),
             convergence=None if summary.convergence is None else _convergence(summary.convergence),
+            agreement=None if summary.agreement is None else _agreement(summary.agreement),
             redundancy=None if summary.redundancy is None else _map(summary.redundancy, names),
             before=before,
             after=after,
@@ -100,7 +103,7 @@ def _scores(summary: SelectionSummary) -> Figure:
         _error_bars(axes, ranks, summary.stability.intervals[ranks - 1])
         _mark_threshold(axes, summary.stability.bound.threshold)
     if summary.knee is not None:
-        _mark_knee(axes, summary.knee, float(scores[summary.knee - 1]))
+        _mark(axes, "knee", summary.knee, float(scores[summary.knee - 1]))
     axes.set_xlim(1, max(shown, 2))
     axes.set_xlabel("rank")
     axes.set_ylabel("score" if summary.stability is None else "selection frequency")
@@ -139,12 +142,13 @@ def _mark_threshold(axes: Any, threshold: float) -> None:
     )
 
 
-def _mark_knee(axes: Any, knee: int, score: float) -> None:
-    axes.plot([knee], [score], "o", markersize=7, markerfacecolor="none", color=INK, zorder=5)
+def _mark(axes: Any, what: str, number: int, height: float, offset: int = 12) -> None:
+    """A circle on a curve at a number of features, with its name and the number."""
+    axes.plot([number], [height], "o", markersize=7, markerfacecolor="none", color=INK, zorder=5)
     axes.annotate(
-        f"knee: {count(knee)}",
-        (knee, score),
-        xytext=(10, 12),
+        f"{what}: {count(number)}",
+        (number, height),
+        xytext=(10, offset),
         textcoords="offset points",
         color=INK,
     )
@@ -161,6 +165,23 @@ def _convergence(convergence: Convergence) -> Figure:
     _few_ticks(axes)
     svg = inline_svg(board, "Objective after every step")
     return Figure(svg, _frame(board, axes))
+
+
+def _agreement(found: NeighbourAgreement) -> Figure:
+    board = new_figure("agreement", 340, 200)
+    axes = board.add_subplot()
+    axes.plot(found.counts, found.agreement, color=ACCENT, linewidth=1.8)
+    if len(found.drawn):
+        axes.axhline(float(found.drawn.mean()), color=MUTED, linewidth=1.0, linestyle=":")
+    _mark(axes, "enough", found.n_enough, found.enough, offset=-18)
+    axes.set_xlim(0, float(found.counts[-1]) * 1.04)
+    axes.set_ylim(0.0, max(1.0, float(found.agreement.max())) * 1.04)
+    axes.set_xlabel("number of features")
+    axes.set_ylabel("agreement of neighbours")
+    axes.grid(axis="y")
+    _few_ticks(axes)
+    svg = inline_svg(board, "Agreement of neighbours by number of features")
+    return Figure(svg, _frame(board, axes), axes.get_xlim())
 
 
 def _map(redundancy: Redundancy, names: tuple[str, ...]) -> Figure:

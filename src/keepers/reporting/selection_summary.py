@@ -19,7 +19,8 @@ from keepers.linalg.ordering import knee_of
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import principal_subspace
 from keepers.reporting.report_parts import display_name, significant
-from keepers.selection import DroppedFeature, Reason, Selection, as_texts
+from keepers.selection import SIMILAR, DroppedFeature, Reason, Selection, as_texts
+from keepers.selectors import AutoSelector
 from keepers.tuning.false_selections import FalseSelections
 from keepers.tuning.gamma_path import SPCAFSPath
 from keepers.tuning.stability import StabilitySelector, wilson_intervals
@@ -94,6 +95,24 @@ class Convergence:
 
     objective: FloatArray
     converged: bool | None
+
+
+@dataclass(frozen=True)
+class NeighbourAgreement:
+    """How well the neighbours in the best features agree with those of the whole table."""
+
+    counts: IndexArray
+    """Numbers of features that were tried."""
+    agreement: FloatArray
+    """For each of them."""
+    n_enough: int
+    """The smallest number that is almost as good as any."""
+    enough: float
+    """Its agreement."""
+    n_drawn: int
+    """Features in each of the random sets."""
+    drawn: FloatArray
+    """The agreement of random sets of features; empty if none were drawn."""
 
 
 @dataclass(frozen=True)
@@ -177,9 +196,10 @@ class SelectionSummary:
     dropped: Mapping[Reason, int]
     """How many features were dropped, by reason."""
     similar: tuple[DroppedFeature, ...]
-    """The best of those dropped because they are too much like a kept one."""
+    """The best of those dropped because a kept one stands for them."""
     method: Provenance
     convergence: Convergence | None
+    agreement: NeighbourAgreement | None
     redundancy: Redundancy | None
     planes: Planes | None
     classes: Classes | None
@@ -210,7 +230,7 @@ def summarise(
         called = tuple(as_texts("sample_names", sample_names, n_samples, "sample"))
     ranked = _rank(selection)
     along = _reported_path(path, selection)
-    similar = [feature for feature in selection.dropped if feature.reason == "max_correlation"]
+    similar = [feature for feature in selection.dropped if feature.reason in SIMILAR]
     return SelectionSummary(
         selection=selection,
         title=title or "Features worth keeping",
@@ -220,6 +240,7 @@ def summarise(
         similar=tuple(similar[:MOST_SIMILAR_LISTED]),
         method=_method(selection, image_shape, along, command),
         convergence=_convergence(selector),
+        agreement=_agreement(selector),
         redundancy=redundancy_of(selection.correlation[:k, :k]),
         planes=planes_of(selection.X, selection.moments, order[:k]),
         classes=None if tagged is None else classes_of(list(tagged)),
@@ -317,6 +338,21 @@ def _convergence(selector: Any) -> Convergence | None:
         return None
     converged = getattr(selector, "converged_", None)
     return Convergence(objective, None if converged is None else bool(converged))
+
+
+def _agreement(selector: Any) -> NeighbourAgreement | None:
+    """What `AutoSelector` measured to choose the number; None for others, and for one point."""
+    counts = getattr(selector, "counts_", ())
+    if len(counts) < 2 or not isinstance(selector, AutoSelector):
+        return None
+    return NeighbourAgreement(
+        counts=selector.counts_,
+        agreement=selector.agreement_,
+        n_enough=selector.n_enough_,
+        enough=float(selector.agreement_[list(counts).index(selector.n_enough_)]),
+        n_drawn=selector.n_features_to_select_,
+        drawn=selector.random_agreement_,
+    )
 
 
 def _mean_image(

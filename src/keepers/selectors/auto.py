@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepers._protocols import IndexArray
-from keepers.exceptions import DataWarning, warn_caller
+from keepers.exceptions import NoStructureWarning, warn_caller
 from keepers.linalg.unit_free import UnitFreeColumns
 from keepers.selectors.control import FeatureControl
 from keepers.selectors.denoised_laplacian import FEWEST_TAKEN, DenoisedLaplacian
@@ -65,10 +65,45 @@ class AutoSelector(DenoisedLaplacian):
         For each of them, how well their neighbours agree with those of the whole table, up to 1.
     random_agreement_ : array of shape (10,)
         The same for random sets of as many features as are kept.
-    scores_, smoothness_, carries_structure_, p_values_, structure_found_ : see `DenoisedLaplacian`
-        As there, and so are ``represented_by_``, ``representation_``, ``ranking_``, ``support_``,
-        ``n_features_to_select_``, ``n_samples_seen_``, ``n_rows_used_``, ``n_passes_``,
-        ``n_features_in_`` and ``feature_names_in_``.
+    scores_ : array of shape (n_features,)
+        Features that carry structure: smoothness after the discount, from 0 to 1. Others: minus
+        their Laplacian score, which is 0 or less; -2 for constant columns. Higher is better.
+    smoothness_ : array of shape (n_features,)
+        Before the discount: 1 if neighbours agree exactly, about 0 for noise; NaN for constant
+        columns and those never kept. Where few features carry structure and the table has one
+        unit, it includes what an excess of variance is worth as evidence.
+    carries_structure_ : boolean array of shape (n_features,)
+        Features that neighbours agree on by more than chance; false discovery rate 1 %.
+    p_values_ : array of shape (n_features,)
+        How often a shuffled feature is as smooth, over neighbours found in other features.
+    structure_found_ : bool
+        Whether any feature carries structure. If not, all features are kept unless a number was
+        given, and a `NoStructureWarning` says so.
+    represented_by_ : array of shape (n_features,)
+        The better ranked feature that each of the first features resembles most, by index; -1
+        where there is none or it was not compared.
+    representation_ : array of shape (n_features,)
+        The correlation with it; NaN where there is none.
+    ranking_ : array of shape (n_features,)
+        1 is the best feature. Ties go by variance, then by index; constant columns come last.
+    support_ : boolean array of shape (n_features,)
+        The features kept.
+    n_features_to_select_ : int
+        How many features are kept.
+    mean_ : array of shape (n_features,)
+        Column means over the rows that were looked at.
+    var_ : array of shape (n_features,)
+        Column variances over these rows, divided by their number; 0 for constant columns.
+    n_samples_seen_ : int
+        Rows of the table.
+    n_rows_used_ : int
+        Rows that were looked at.
+    n_passes_ : int
+        How many times the table was read.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : array of shape (n_features,)
+        Column names, if X was a data frame with string columns.
 
     See Also
     --------
@@ -114,7 +149,7 @@ class AutoSelector(DenoisedLaplacian):
             kept = control.count_to_select(self.n_features_to_select)
         kept = max(kept, n_must)
         self._compare_with_random(columns, found, order[: min(kept, len(order))], n_neighbors)
-        self._say(found, columns.n_features, kept)
+        self._say(found, columns.n_features)
         return kept
 
     def _count_enough(self) -> int:
@@ -142,7 +177,7 @@ class AutoSelector(DenoisedLaplacian):
                 "features are interchangeable."
             )
 
-    def _say(self, found: Smoothness, n_features: int, kept: int) -> None:
+    def _say(self, found: Smoothness, n_features: int) -> None:
         """Put the answer, and what speaks against it, into words."""
         n_carrying = int(found.carries.sum())
         if not n_carrying:
@@ -174,14 +209,14 @@ class AutoSelector(DenoisedLaplacian):
                 f"Whether there is structure is a close call (smallest p-value "
                 f"{found.p_values.min():.2g})."
             )
-        if kept > n_carrying:
-            self.doubts_.append(
-                f"{kept - n_carrying} of the {kept} kept features carry no structure."
-            )
 
-    def _warn_of_no_structure(self) -> None:
+    def _conclude(self) -> None:
+        n_without = int(np.sum(self.support_ & ~self.carries_structure_))
+        if self.structure_found_ and n_without:
+            kept = f"{n_without} of the {self.n_features_to_select_} kept features"
+            self.doubts_.append(f"{kept} carry no structure.")
         if not self.structure_found_:
             kept = "All features are kept; give n_features_to_select to keep fewer."
             if self.n_features_to_select is not None:
                 kept = "The ranking is about as good as a random one."
-            warn_caller(f"{self.summary_} {kept}", DataWarning)
+            warn_caller(f"{self.summary_} {kept}", NoStructureWarning)

@@ -7,7 +7,7 @@ those two arrays, a `FeatureControl`, which orders and counts features according
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from keepers.solvers.penalty import RowPenalty, group_costs
 
 # Past this the eigenproblems of the dense solver lose the digits that tell the other rows apart.
 LARGEST_WEIGHT = 1e6
+
+AnyTable = TypeVar("AnyTable", bound=FittedTable)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class FeatureControl:
         """Columns that are never kept."""
         return np.isinf(self.weights)
 
-    def restrict(self, table: FittedTable) -> FittedTable:
+    def restrict(self, table: AnyTable) -> AnyTable:
         """The table without the columns that are never kept."""
         never = self.never
         if not never.any():

@@ -9,7 +9,7 @@ from keepers._protocols import FloatArray, IndexArray
 from keepers.data.blocks.as_blocks import as_blocks
 from keepers.data.in_memory import is_dask, is_large_map
 from keepers.data.table import LabelledTable
-from keepers.exceptions import DataWarning, warn_caller
+from keepers.exceptions import NoStructureWarning, warn_caller
 from keepers.linalg.unit_free import UnitFreeColumns
 from keepers.selectors.control import FeatureControl, check_control, read_control
 from keepers.selectors.drawn_tables import DrawnTable, draw_from_blocks, draw_from_memory
@@ -78,7 +78,7 @@ class DenoisedLaplacian(RankingSelector):
     p_values_ : array of shape (n_features,)
         How often a shuffled feature is as smooth, over neighbours found in other features.
     structure_found_ : bool
-        Whether any feature carries structure. If not, a `DataWarning` says so.
+        Whether any feature carries structure. If not, a `NoStructureWarning` says so.
     represented_by_ : array of shape (n_features,)
         The better ranked feature that each of the first features resembles most, by index; -1
         where there is none or it was not compared.
@@ -90,6 +90,10 @@ class DenoisedLaplacian(RankingSelector):
         The features kept.
     n_features_to_select_ : int
         How many features are kept.
+    mean_ : array of shape (n_features,)
+        Column means over the rows that were looked at.
+    var_ : array of shape (n_features,)
+        Column variances over these rows, divided by their number; 0 for constant columns.
     n_samples_seen_ : int
         Rows of the table.
     n_rows_used_ : int
@@ -189,52 +193,21 @@ class DenoisedLaplacian(RankingSelector):
         self.p_values_ = table.to_all_columns(found.p_values, fill=1.0)
         self.smoothness_ = table.to_all_columns(found.values, fill=np.nan)
         self.structure_found_ = bool(found.carries.any())
+        self.mean_, self.var_ = everything.mean, everything.variances
         self.n_samples_seen_ = drawn.n_samples
         self.n_rows_used_ = len(drawn.rows)
         self.n_passes_ = drawn.n_passes
         must = np.flatnonzero(control.must[table.usable])
-        order = self._order(columns, found, must, n_wanted)
-        self.n_features_to_select_ = self._count_to_keep(columns, found, order, control)
-        self.scores_ = table.to_all_columns(self._final_scores, fill=WORST)
-        del self._final_scores
-        self.represented_by_ = everything_index(table, self.represented_by_)
-        self.representation_ = table.to_all_columns(self.representation_, fill=np.nan)
-        self._store_order(
-            self._all_columns(table.usable[order], everything, control),
-            everything,
-            control.must,
-            control.never,
+        ranked = _rank(columns, found, must, max(n_wanted, FEWEST_TAKEN))
+        self.n_features_to_select_ = self._count_to_keep(columns, found, ranked.order, control)
+        self.scores_ = table.to_all_columns(ranked.scores, fill=WORST)
+        self.represented_by_ = table.to_all_columns(
+            np.where(ranked.nearest >= 0, table.usable[ranked.nearest], -1), fill=-1
         )
-        self._warn_of_no_structure()
-
-    def _order(
-        self, columns: UnitFreeColumns, found: Smoothness, must: IndexArray, n_wanted: int
-    ) -> IndexArray:
-        """Usable columns from best to worst; sets their scores and whom they resemble."""
-        n_features = columns.n_features
-        values = found.values
-        candidates = np.union1d(np.flatnonzero(found.carries), must)
-        depth = max(n_wanted, FEWEST_TAKEN) if len(candidates) else 0
-        place = np.searchsorted(candidates, must)
-        taken = take_greedily(
-            values[candidates], lambda part: columns.standardised(candidates[part]), depth, place
-        )
-        first = candidates[taken.order]
-        self.represented_by_ = np.full(n_features, -1)
-        near = taken.nearest >= 0
-        self.represented_by_[first[near]] = candidates[taken.nearest[near]]
-        self.representation_ = np.full(n_features, np.nan)
-        self.representation_[first[near]] = taken.correlations[near]
-        scores = np.minimum(values, 1.0) - 1.0
-        rest = np.setdiff1d(candidates, first)
-        # Not compared with all the better ones: below the last that was, by smoothness.
-        last = float(taken.scores[-1]) if len(taken.scores) else 0.0
-        highest = float(values[rest].max(initial=0.0)) or 1.0
-        scores[rest] = last * np.maximum(values[rest], 0.0) / highest
-        scores[first] = taken.scores
-        self._final_scores = scores
-        others = np.setdiff1d(np.arange(n_features), candidates)
-        return np.concatenate([first, *(_by_value(values, part) for part in (rest, others))])
+        self.representation_ = table.to_all_columns(ranked.correlations, fill=np.nan)
+        order = _all_columns(table.usable[ranked.order], everything, control)
+        self._store_order(order, everything, control.must, control.never)
+        self._conclude()
 
     def _count_to_keep(
         self,
@@ -246,35 +219,65 @@ class DenoisedLaplacian(RankingSelector):
         """How many features are kept."""
         return control.count_to_select(self.n_features_to_select)
 
-    def _all_columns(
-        self, order: IndexArray, everything: FittedTable, control: FeatureControl
-    ) -> IndexArray:
-        """The order of all columns: always kept, ranked, constant, never kept."""
-        never = np.flatnonzero(control.never)
-        ranked = order[~control.must[order]]
-        must = np.flatnonzero(control.must)
-        must = np.concatenate([order[control.must[order]], must[everything.unusable[must]]])
-        seen = np.concatenate([must, ranked, never])
-        constant = np.setdiff1d(np.arange(everything.n_features), seen)
-        return np.concatenate([must, ranked, constant, never]).astype(np.intp)
-
-    def _warn_of_no_structure(self) -> None:
+    def _conclude(self) -> None:
+        """Say what the ranking does not show."""
         if not self.structure_found_:
             warn_caller(
                 "No structure found: on no feature do neighbouring samples agree by more than "
                 "chance. The ranking is about as good as a random one.",
-                DataWarning,
+                NoStructureWarning,
             )
 
     def _count_top(self, k: Any) -> int:
         return self._read_control(len(self.scores_)).count(k, "k")
 
 
-def everything_index(table: FittedTable, places: IndexArray) -> IndexArray:
-    """Places among the usable columns -> columns the user gave; -1 stays."""
-    named = np.where(places >= 0, table.usable[np.maximum(places, 0)], -1)
-    return np.asarray(table.to_all_columns(named, fill=-1))
+@dataclass(frozen=True)
+class _Ranked:
+    """The usable columns in order, with what there is to say about each of them."""
+
+    order: IndexArray
+    scores: FloatArray
+    nearest: IndexArray
+    """The better column that each resembles most; -1 if there is none or it was not compared."""
+    correlations: FloatArray
 
 
-def _by_value(values: FloatArray, part: IndexArray) -> IndexArray:
-    return part[np.argsort(-np.round(values[part], 9), kind="stable")]
+def _rank(columns: UnitFreeColumns, found: Smoothness, must: IndexArray, depth: int) -> _Ranked:
+    """Columns that must stay and those that carry structure, greedily; then the others."""
+    values = found.values
+    candidates = np.union1d(np.flatnonzero(found.carries), must)
+    taken = take_greedily(
+        values[candidates],
+        lambda part: columns.standardised(candidates[part]),
+        depth,
+        np.searchsorted(candidates, must),
+    )
+    first = candidates[taken.order]
+    nearest = np.full(len(values), -1)
+    correlations = np.full(len(values), np.nan)
+    near = taken.nearest >= 0
+    nearest[first[near]] = candidates[taken.nearest[near]]
+    correlations[first[near]] = taken.correlations[near]
+    scores = np.minimum(values, 1.0) - 1.0
+    scores[first] = taken.scores
+    rest = np.setdiff1d(candidates, first)
+    if len(rest):  # not compared with all the better ones: below the last that was, by smoothness
+        highest = max(float(values[rest].max()), np.finfo(float).tiny)
+        scores[rest] = float(taken.scores[-1]) * np.maximum(values[rest], 0.0) / highest
+    others = np.setdiff1d(np.arange(len(values)), candidates)
+    by_value = [
+        part[np.argsort(-np.round(values[part], 9), kind="stable")] for part in (rest, others)
+    ]
+    return _Ranked(np.concatenate([first, *by_value]), scores, nearest, correlations)
+
+
+def _all_columns(
+    ranked: IndexArray, everything: FittedTable, control: FeatureControl
+) -> IndexArray:
+    """The order of all columns: always kept, ranked, constant, never kept."""
+    must = control.must[ranked]
+    constant = everything.unusable & ~control.never
+    rest = [np.flatnonzero(constant & control.must), ranked[~must]]
+    last = [np.flatnonzero(constant & ~control.must), np.flatnonzero(control.never)]
+    return np.concatenate([ranked[must], *rest, *last])

@@ -43,7 +43,6 @@ from keepers.selectors.fitted_table import (
     table_values,
     validate,
 )
-from keepers.selectors.inactive_rows import find_inactive_rows
 from keepers.selectors.memory import memory_budget, refuse_past_memory
 from keepers.selectors.parameters import (
     FeatureCount,
@@ -58,7 +57,7 @@ from keepers.selectors.parameters import (
     is_whole,
 )
 from keepers.selectors.ranking import RankingSelector
-from keepers.solvers.penalty import RowPenalty
+from keepers.solvers.penalty import RowPenalty, find_inactive_rows
 from keepers.solvers.spcafs import (
     Callback,
     SolverProgress,

@@ -14,8 +14,9 @@
    Benjamini and Hochberg's procedure turns the p-values into a set.
 4. Where few columns carry structure, the components of all columns drown them. Then the graphs are
    built anew, every column weighted by its evidence so far; each column is always scored on graphs
-   of other columns. If the variances of the columns agree up to sampling error, as those of a table
-   in one unit do, a variance in excess is evidence too.
+   of other columns. If step 3 found none, one half of the columns is tested on a graph of the other
+   half, weighted by evidence from that half alone. If the variances of the columns agree up to
+   sampling error, as those of a table in one unit do, a variance in excess is evidence too.
 
 Nothing depends on the units of the columns, except the excess variance of step 4.
 docs/decisions/0014-front-door.md has the measurements behind the constants.
@@ -43,7 +44,11 @@ _SHUFFLED_VALUES, _FEWEST_SHUFFLES, _MOST_SHUFFLES = 50_000, 2, 100
 # Below this share of columns that carry structure, columns are weighted by their evidence.
 FEW = 0.1
 _ROUNDS, _FOLDS = 4, 5
-_LEAST_WEIGHT = 1e-6
+# There, what is sought is weak: so many times the neighbours are averaged over.
+_NEIGHBOUR_FACTOR = 2
+# The rounds end when the columns that carry structure grow no more than by this factor.
+_STILL_GROWING = 1.1
+_LEFT_OUT = -1  # the fold of columns that have no part in a graph
 # Variances agree up to sampling error if their logarithms spread less than this many times it.
 _SAME_VARIANCE = 1.5
 
@@ -75,6 +80,8 @@ def measure_smoothness(
     tested = _cross_fit(graphs, grams, rng)
     carries = discoveries(tested.p_values)
     if carries.mean() < FEW:
+        n_neighbors = min(_NEIGHBOUR_FACTOR * n_neighbors, columns.n_samples - 1)
+        graphs = _Graphs(columns, n_neighbors)
         return _weigh_by_evidence(graphs, variances, tested, carries, rng)
     whole = graphs.of_all(grams)
     values = smoothness(columns, np.arange(columns.n_features), whole)[0]
@@ -112,6 +119,11 @@ class _FoldGrams:
     totals: tuple[FloatArray, ...]
     """For each view of the columns: one n x n sum per fold."""
 
+    @property
+    def used(self) -> BoolArray:
+        """Columns that have a part in the sums."""
+        return np.asarray((self.folds != _LEFT_OUT) & (self.squares > 0.0))
+
 
 class _Graphs:
     """Neighbour graphs of one table from all its columns, or from all but one fold."""
@@ -125,8 +137,9 @@ class _Graphs:
         """One pass over the columns."""
         n_samples = self.columns.n_samples
         totals = tuple(np.zeros((folds.max() + 1, n_samples, n_samples)) for _ in self._views)
+        counts = np.ones(len(folds), dtype=bool) if weights is None else weights > 0.0
         for fold in range(folds.max() + 1):
-            for part in self.columns.blocks(np.flatnonzero(folds == fold)):
+            for part in self.columns.blocks(np.flatnonzero((folds == fold) & counts)):
                 for total, view in zip(totals, self._views, strict=True):
                     block = view(part)
                     if weights is not None:
@@ -137,12 +150,13 @@ class _Graphs:
 
     def of_all(self, grams: _FoldGrams) -> sp.csr_array:
         """From all columns."""
-        return self._graph([total.sum(axis=0) for total in grams.totals], grams.squares)
+        whole = [total.sum(axis=0) for total in grams.totals]
+        return self._graph(whole, grams.squares[grams.used])
 
     def without(self, fold: int, grams: _FoldGrams) -> sp.csr_array:
         """From the columns of all other folds."""
         others = [total.sum(axis=0) - total[fold] for total in grams.totals]
-        return self._graph(others, grams.squares[grams.folds != fold])
+        return self._graph(others, grams.squares[(grams.folds != fold) & grams.used])
 
     def _graph(self, grams: list[FloatArray], squares: FloatArray) -> sp.csr_array:
         """The sum of the graphs of all clouds; ``squares`` are the columns' sums of squares."""
@@ -205,34 +219,38 @@ def _cross_fit(
 ) -> _CrossFit:
     """Score the columns of each fold on a graph of the others; shuffle rows for comparison."""
     folds = grams.folds
-    n_features = len(folds)
+    values = np.zeros(len(folds))
     if folds.max() == 0:  # a single column has no others
-        nothing = np.zeros(n_features)
-        return _CrossFit(nothing, nothing + 1.0, nothing, graphs.of_all(grams))
-    if n_shuffles is None:
-        wanted = _SHUFFLED_VALUES // n_features
-        n_shuffles = int(np.clip(wanted, _FEWEST_SHUFFLES, _MOST_SHUFFLES))
-    values = np.empty(n_features)
-    pool = []
-    used = []
+        return _CrossFit(values, values + 1.0, values, graphs.of_all(grams))
+    pool, used = [], []
     for fold in range(folds.max() + 1):
         graph = graphs.without(fold, grams)
-        used.append(graph)
         held_out = np.flatnonzero(folds == fold)
-        orders = [rng.permutation(graph.shape[0]) for _ in range(n_shuffles)]
+        orders = _orders(graphs.columns, rng, n_shuffles)
         found = smoothness(graphs.columns, held_out, graph, orders)
         values[held_out] = found[0]
         pool.append(found[1:].ravel())
-    shuffled = np.sort(np.concatenate(pool))
-    # Values that agree with a shuffled one up to rounding count as no larger.
-    n_above = len(shuffled) - np.searchsorted(shuffled, values - 1e-9, "left")
-    mean, deviation = float(shuffled.mean()), float(shuffled.std()) or 1.0
-    return _CrossFit(
-        values,
-        (1.0 + n_above) / (1.0 + len(shuffled)),
-        (values - mean) / deviation,
-        sp.csr_array(sum(used[1:], used[0])),
-    )
+        used.append(graph)
+    shuffled = np.concatenate(pool)
+    z = (values - shuffled.mean()) / (float(shuffled.std()) or 1.0)
+    graph = sp.csr_array(sum(used[1:], used[0]))
+    return _CrossFit(values, _p_values(values, shuffled), z, graph)
+
+
+def _orders(
+    columns: UnitFreeColumns, rng: np.random.Generator, n_shuffles: int | None = None
+) -> list[IndexArray]:
+    """Other orders of the samples: enough for p-values, or as many as are asked for."""
+    if n_shuffles is None:
+        wanted = _SHUFFLED_VALUES // columns.n_features
+        n_shuffles = int(np.clip(wanted, _FEWEST_SHUFFLES, _MOST_SHUFFLES))
+    return [rng.permutation(columns.n_samples) for _ in range(n_shuffles)]
+
+
+def _p_values(values: FloatArray, shuffled: FloatArray) -> FloatArray:
+    """How often shuffled columns are as smooth; those that agree up to rounding count."""
+    n_above = len(shuffled) - np.searchsorted(np.sort(shuffled), values - 1e-9, "left")
+    return np.asarray((1.0 + n_above) / (1.0 + len(shuffled)))
 
 
 def _weigh_by_evidence(
@@ -245,27 +263,85 @@ def _weigh_by_evidence(
     """Few columns carry structure: let each of them count as much as there is evidence for it."""
     excess = excess_variance(graphs.columns, variances)
     evidence = _combine(tested.z, excess)
-    if excess is not None and not carries.any():
-        # Variances say nothing about neighbours: weighting by them leaves a first test valid.
-        tested = _cross_fit(graphs, graphs.grams(_deal(excess, 2), _weights(excess)), rng)
-        carries = discoveries(tested.p_values)
-        evidence = _combine(tested.z, excess)
+    if not carries.any():
+        halves = _test_halves(graphs, excess, rng)
+        evidence = halves.evidence
+        carries = discoveries(halves.p_values)
     found = bool(carries.any())
-    for n_shuffles in (*[_FEWEST_SHUFFLES] * (_ROUNDS - 1), None):
-        grams = graphs.grams(_deal(evidence, _FOLDS), _weights(evidence))
-        tested = _cross_fit(graphs, grams, rng, n_shuffles)
-        evidence = _combine(tested.z, excess)
-    if found:
-        carries = discoveries(tested.p_values)
+    everything = np.arange(graphs.columns.n_features)
+    if found or excess is not None:
+        for _ in range(_ROUNDS):
+            n_before = int(carries.sum())
+            tested = _cross_fit(graphs, _weighted_grams(graphs, everything, evidence), rng)
+            evidence = _combine(tested.z, excess)
+            carries = discoveries(tested.p_values)
+            if n_before and carries.sum() <= _STILL_GROWING * n_before:
+                break
     values = tested.values
-    if excess is not None:
-        values = evidence * float(values.max() / max(evidence.max(), _LEAST_WEIGHT))
+    if excess is not None or not found:
+        values = evidence * _largest(values) / (_largest(evidence) or 1.0)
     p_values = tested.p_values if found else np.ones(len(values))
-    return Smoothness(values, p_values, carries, tested.graph, weighted=True)
+    return Smoothness(values, p_values, discoveries(p_values), tested.graph, weighted=True)
+
+
+def _weighted_grams(
+    graphs: _Graphs, members: IndexArray, evidence: FloatArray | None, n_folds: int = _FOLDS
+) -> _FoldGrams:
+    """Sums over folds of the members, weighted by evidence for them; None: all alike."""
+    folds = np.full(graphs.columns.n_features, _LEFT_OUT)
+    weights = np.zeros(len(folds))
+    folds[members] = (
+        np.arange(len(members)) % n_folds if evidence is None else _deal(evidence, n_folds)
+    )
+    weights[members] = 1.0 if evidence is None else _weights(evidence)
+    return graphs.grams(folds, weights)
+
+
+@dataclass(frozen=True)
+class _Halves:
+    """Every column over the weighted columns of the other half."""
+
+    p_values: FloatArray
+    evidence: FloatArray
+
+
+def _test_halves(graphs: _Graphs, excess: FloatArray | None, rng: np.random.Generator) -> _Halves:
+    """Find weights within each half of the columns, and test the other half over them.
+
+    So the weights know nothing of the columns that are tested.
+    """
+    columns = graphs.columns
+    projected = _project(columns, rng.standard_normal(columns.n_samples))
+    halves = _deal(projected, 2)
+    values, z, pool = np.zeros(len(halves)), np.zeros(len(halves)), []
+    for half in range(2):
+        members, others = np.flatnonzero(halves == half), np.flatnonzero(halves != half)
+        if min(len(members), len(others)) < _FOLDS:
+            return _Halves(np.ones(len(halves)), values)
+        # In an order that depends on the columns, not on their places.
+        members = members[np.argsort(np.round(projected[members], 9), kind="stable")]
+        evidence = None if excess is None else excess[members]
+        for _ in range(_ROUNDS - 1):
+            grams = _weighted_grams(graphs, members, evidence)
+            within = _cross_fit(graphs, grams, rng, _FEWEST_SHUFFLES)
+            evidence = _combine(within.z[members], None if excess is None else excess[members])
+        graph = graphs.of_all(_weighted_grams(graphs, members, evidence, n_folds=1))
+        found = smoothness(columns, others, graph, _orders(columns, rng))
+        values[others] = found[0]
+        z[others] = (found[0] - found[1:].mean()) / (float(found[1:].std()) or 1.0)
+        pool.append(found[1:].ravel())
+    return _Halves(_p_values(values, np.concatenate(pool)), _combine(z, excess))
 
 
 def _weights(evidence: FloatArray) -> FloatArray:
-    return np.asarray(np.maximum(evidence, 0.0) + _LEAST_WEIGHT)
+    """The evidence where it is above 0; if it is so for too few columns to build graphs, alike."""
+    if np.sum(evidence > 0.0) < 2 * _FOLDS:
+        return np.ones(len(evidence))
+    return np.asarray(np.maximum(evidence, 0.0))
+
+
+def _largest(values: FloatArray) -> float:
+    return float(np.abs(values).max())
 
 
 def _combine(z: FloatArray, excess: FloatArray | None) -> FloatArray:
@@ -280,12 +356,13 @@ def excess_variance(columns: UnitFreeColumns, variances: FloatArray) -> FloatArr
     """
     kurtosis = np.empty(len(variances))
     for part in columns.blocks(np.arange(len(variances))):
-        kurtosis[part] = columns.n_samples * np.sum(columns.standardised(part) ** 4, axis=1)
+        squares = columns.standardised(part) ** 2
+        kurtosis[part] = columns.n_samples * np.einsum("ij,ij->i", squares, squares)
     error = np.sqrt(max(float(np.median(kurtosis)) - 1.0, 0.0) / columns.n_samples)
     logarithms = np.log(variances)
     above = logarithms - np.median(logarithms)
     spread = 1.4826 * float(np.median(np.abs(above)))
-    if not _LEAST_WEIGHT < spread <= _SAME_VARIANCE * error:
+    if not 1e-6 < spread <= _SAME_VARIANCE * error:
         return None
     return np.asarray(above / error)
 

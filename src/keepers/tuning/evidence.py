@@ -159,8 +159,11 @@ def _nearest(distances: FloatArray) -> FloatArray:
 def spread_ties(columns: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Values that coincide, moved apart as a Gaussian of the column's deviation would lie there."""
     n_samples = len(columns)
-    below = (rankdata(columns, method="min", axis=0) - 1.0) / n_samples
-    above = rankdata(columns, method="max", axis=0) / n_samples
+    # Values that differ by rounding coincide.
+    largest = np.abs(columns).max(axis=0)
+    rounded = np.round(columns / np.where(largest > 0.0, largest, 1.0), 9)
+    below = (rankdata(rounded, method="min", axis=0) - 1.0) / n_samples
+    above = rankdata(rounded, method="max", axis=0) / n_samples
     tied = above - below > 1.5 / n_samples
     if not tied.any():
         return columns

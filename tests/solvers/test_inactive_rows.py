@@ -7,7 +7,7 @@ import pytest
 
 from keepers import SPCAFS, SPCAFSCV, VarianceScore, datasets
 from keepers.exceptions import DataWarning, InactiveRowsWarning
-from keepers.selectors.inactive_rows import InactiveRows, find_inactive_rows
+from keepers.solvers.penalty import InactiveRows, find_inactive_rows
 
 
 @pytest.mark.parametrize(
