@@ -300,3 +300,17 @@ def test_planted_columns_are_found_as_often_as_by_variance_and_spcafs():
         recall = {method: statistics.fmean(values) for method, values in found.items()}
         for rival in ("SPCAFS", "Variance"):
             assert recall["Front door"] >= recall[rival] - 0.02 - 1e-9, (cell, rival)
+
+
+def test_the_page_shows_the_study_of_the_choice_between_methods():
+    kept = rows_of(CHOICE / "methods.csv")
+    _, shown = table_after(PAGE, "Is it worth it?")
+    assert [row[:4] for row in shown[:-1]] == [
+        [row[name] for name in ("data", "k", "chosen", "strongest")] for row in kept
+    ]
+    columns = [f"acc {name}" for name in ("chosen", "AutoSelector", "strongest", "random")]
+    for row, found in zip(shown, kept, strict=False):
+        assert row[4:8] == [rounded(found[name], "0.000") for name in columns]
+        assert (row[8] == "yes") == (found["interchangeable"] == "True")
+    means = [statistics.fmean(float(found[name]) for found in kept) for name in columns]
+    assert shown[-1][4:8] == [rounded(mean, "0.000") for mean in means]
