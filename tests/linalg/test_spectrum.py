@@ -7,7 +7,7 @@ from scipy.linalg import eigh
 from keepers.linalg import spectrum
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import DenseScatter, as_scatter
-from keepers.linalg.spectrum import leading_spectrum, null_edge, principal_subspace
+from keepers.linalg.spectrum import leading_spectrum, null_edge, pairs_above, principal_subspace
 
 ROUTES = pytest.mark.parametrize("exact", [True, False], ids=["small side", "krylov"])
 
@@ -157,3 +157,22 @@ def test_a_small_side_is_formed_and_reduced_once(monkeypatch):
         calls.clear()
         spectrum_of(scatter(5, n=200, d=60), n_components, n_samples=200)
         assert calls == ["formed", "reduced"]
+
+
+@pytest.mark.parametrize("rank", [10, 40, 90])
+def test_pairs_above_an_edge_are_those_of_numpy(rank):
+    rng = np.random.default_rng(rank)
+    factors = rng.standard_normal((rank, 150)) * np.geomspace(1.0, 20.0, rank)[:, np.newaxis]
+    matrix = factors.T @ factors
+    expected, directions = np.linalg.eigh(matrix)
+    edge = float((expected[-6] + expected[-5]) / 2)
+    values, vectors = pairs_above(matrix, edge, rank=rank, at_least=2, at_most=100)
+    np.testing.assert_allclose(values, expected[:-6:-1], rtol=1e-10)
+    overlaps = np.abs(np.einsum("ij,ij->j", vectors, directions[:, :-6:-1]))
+    np.testing.assert_allclose(overlaps, 1.0, atol=1e-8)
+
+
+def test_pairs_above_an_edge_leave_rounding_out():
+    matrix = np.outer(np.arange(50.0), np.arange(50.0))
+    values, _ = pairs_above(matrix, 1e-9, rank=1, at_least=2, at_most=100)
+    np.testing.assert_allclose(values, [np.sum(np.arange(50.0) ** 2)])

@@ -22,6 +22,8 @@ _FIRST_WIDTH = 16
 _CHECKING_PRODUCTS = 2
 # An eigenvalue of a Gram matrix below this share of the largest is rounding.
 _ROUNDING_SHARE = 1e-11
+# A matrix of a rank below its size over this is first restricted to its range.
+_LOW_RANK = 3
 
 
 @dataclass(frozen=True)
@@ -85,18 +87,26 @@ def principal_subspace(
 
 
 def pairs_above(
-    matrix: FloatArray, edge: float, *, at_least: int, at_most: int
+    matrix: FloatArray, edge: float, *, rank: int, at_least: int, at_most: int
 ) -> tuple[FloatArray, FloatArray]:
     """Eigenpairs of a positive semi-definite matrix whose values exceed ``edge``, largest first.
 
-    At least and at most so many, but none whose value is rounding beside the largest.
+    At least and at most so many, but none whose value is rounding beside the largest. ``rank`` is
+    that of the matrix, or more: if it is small, the matrix is looked at within its range only.
     """
+    basis = None
+    if (rank + _OVERSAMPLING) * _LOW_RANK < len(matrix):
+        # Any start will do, the range being met exactly; always the same one gives the same digits.
+        start = np.random.default_rng(0).standard_normal((len(matrix), rank + _OVERSAMPLING))
+        basis = np.linalg.qr(matrix @ np.linalg.qr(matrix @ start)[0])[0]
+        matrix = basis.T @ matrix @ basis
     reduced = _TridiagonalForm(matrix)
     width = int(np.clip(reduced.count_above(edge), at_least, at_most))
     values, vectors = reduced.leading_pairs(min(width, len(matrix)))
     values, vectors = values[::-1], vectors[:, ::-1]
     n_real = max(1, int(np.sum(values > _ROUNDING_SHARE * values[0])))
-    return values[:n_real], vectors[:, :n_real]
+    values, vectors = values[:n_real], vectors[:, :n_real]
+    return values, vectors if basis is None else basis @ vectors
 
 
 def null_edge(variances: FloatArray, n_samples: int) -> float:

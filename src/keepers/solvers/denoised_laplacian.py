@@ -167,6 +167,7 @@ class _Graphs:
             values, vectors = pairs_above(
                 gram,
                 edge,
+                rank=len(squares),
                 at_least=min(FEWEST_COMPONENTS, n_samples - 1),
                 at_most=min(MOST_COMPONENTS, n_samples - 1),
             )
