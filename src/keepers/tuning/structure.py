@@ -24,6 +24,7 @@ from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.ordering import knee_of
 from keepers.linalg.spectrum import edge_of_scatter
 from keepers.linalg.storage import as_array, by_columns
+from keepers.solvers.denoised_laplacian import discoveries
 
 LEVEL = 0.01
 FOLDS = 10
@@ -79,7 +80,7 @@ def find_structure(X: Any, rng: np.random.Generator, level: float = LEVEL) -> St
     folds = rng.permutation(n_features) % min(FOLDS, n_features)
     p_values = 2.0 * np.minimum(_p_values(plain, folds), _p_values(alike, folds))
     p_values = np.minimum(p_values, 1.0)
-    return Structure(p_values, _discoveries(p_values, level), plain.n_components, plain.leverages())
+    return Structure(p_values, discoveries(p_values, level), plain.n_components, plain.leverages())
 
 
 class _Features:
@@ -155,12 +156,3 @@ def _ranks(block: FloatArray) -> FloatArray:
     ranks -= ranks.mean(axis=0)
     lengths = np.sqrt(np.einsum("ij,ij->j", ranks, ranks))
     return np.asarray(ranks / np.where(lengths > 0.0, lengths, 1.0))
-
-
-def _discoveries(p_values: FloatArray, level: float) -> BoolArray:
-    """Benjamini and Hochberg's step-up procedure."""
-    ordered = np.sort(p_values)
-    below = np.flatnonzero(ordered <= level * np.arange(1, len(ordered) + 1) / len(ordered))
-    if not len(below):
-        return np.zeros(len(p_values), dtype=bool)
-    return np.asarray(p_values <= ordered[below[-1]])
