@@ -61,6 +61,7 @@ def test_discoveries_are_those_of_benjamini_and_hochberg(seed):
     p_values = np.random.default_rng(seed).random(200) ** 3
     expected = false_discovery_control(p_values) <= 0.01
     np.testing.assert_array_equal(discoveries(p_values, 0.01), expected)
+    assert not discoveries(np.ones(10), 0.05).any()
 
 
 def test_planted_features_carry_structure_and_noise_does_not():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.stats import false_discovery_control, kstest
+from scipy.stats import kstest
 from sklearn.decomposition import PCA
 
 from keepers.linalg.moments import column_moments
@@ -76,14 +76,6 @@ def test_a_weak_signal_gives_fewer_features_not_false_ones():
     structure = find_structure(planted(0, 1.0), np.random.default_rng(0))
     assert 0 < structure.n_carrying < 50
     assert structure.carries[50:].sum() <= 1
-
-
-def test_discoveries_are_those_of_scipy():
-    rng = np.random.default_rng(4)
-    p_values = np.concatenate([rng.uniform(size=300), rng.uniform(0, 1e-3, 40)])
-    expected = false_discovery_control(p_values) <= 0.05
-    assert np.array_equal(structure_module._discoveries(p_values, 0.05), expected)
-    assert not structure_module._discoveries(np.ones(10), 0.05).any()
 
 
 def test_leverages_are_those_of_the_components_of_scikit_learn():
