@@ -59,9 +59,9 @@ class AutoSelector(DenoisedLaplacian):
         What it is unsure of, a sentence each; empty if nothing.
     n_enough_ : int
         The number of features that are enough; 0 if no structure was found.
-    counts_ : array of int
+    counts_ : array of int of shape (n_counts,)
         Numbers of features that were tried.
-    agreement_ : array of shape (len(counts_),)
+    agreement_ : array of shape (n_counts,)
         For each of them, how well their neighbours agree with those of the whole table, up to 1.
     random_agreement_ : array of shape (10,)
         The same for random sets of as many features as are kept.
