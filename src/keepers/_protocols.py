@@ -73,6 +73,8 @@ class RowBlock:
 
     Needed only in sums that are merged, by methods that draw some of the rows.
     """
+    others: tuple[Any, ...] = ()
+    """Columns of text and dates (`OtherColumn`), if they were asked for."""
 
 
 class BlockSum(Protocol):

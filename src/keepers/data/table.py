@@ -1,13 +1,15 @@
 """Tables that are read and written, and the roles of columns: features, labels, sample names."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from keepers.data.columns import OtherColumn
 from keepers.data.limits import SizeLimit, refuse_columns
 from keepers.data.values import as_floats, as_labels, as_matrix, as_names
 from keepers.data.wording import closest, duplicates, some_of
@@ -32,6 +34,10 @@ class LabelledTable:
         Classes, for judging a selection; no method looks at them.
     name : str
         Short name for display.
+    others : tuple of OtherColumn
+        Columns that hold text or dates, which a `TablePreparer` turns into numbers or sets aside.
+    types : mapping of str to str
+        How the source stored the features that are no plain float64: Arrow's names of types.
     """
 
     X: Any
@@ -39,6 +45,8 @@ class LabelledTable:
     sample_names: Names | None = None
     labels: NDArray[Any] | None = None
     name: str = "table"
+    others: tuple[OtherColumn, ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse a table whose parts do not fit together."""
@@ -137,6 +145,22 @@ class ReadRequest:
     """Whether the first line of a text table holds names; None: told by what it holds."""
     whole: bool = False
     """Whether all rows will be collected: what has no rows to seek may then be one block."""
+    mixed: bool = False
+    """Whether text and dates are handed over as `LabelledTable.others`, not refused."""
+    make_unique: bool = False
+    """Whether repeated column names are made unique (a, a.1, a.2), not refused."""
+    format: str | None = None
+    """The format, where the name of the file does not tell it."""
+    delimiter: str | None = None
+    """What separates the cells of a text table."""
+    decimal: str | None = None
+    """The decimal mark of a text table, "." or ","."""
+    comment: str | None = None
+    """Lines of a text table that begin with this are left out."""
+    encoding: str | None = None
+    """The encoding of a text table."""
+    sheet: str | None = None
+    """The sheet of a workbook, by name or by its number from 1."""
 
 
 _ROWS_AT_A_TIME = 64
@@ -166,16 +190,39 @@ def numbered_names(count: int) -> list[str]:
     return [f"x{position}" for position in range(count)]
 
 
-def unique_names(names: Sequence[str]) -> list[str]:
-    """Column names as they will be used: empty ones numbered from 1, repeated ones refused."""
+def unique_names(names: Sequence[str], *, make_unique: bool = False) -> list[str]:
+    """Column names as they will be used: empty ones numbered from 1, repeated ones refused.
+
+    Examples
+    --------
+    >>> unique_names(["a", "", "b", "a"], make_unique=True)
+    ['a', 'column 2', 'b', 'a.1']
+    """
     refuse_columns(len(names), "its header")
     used = [str(name).strip() or f"column {at}" for at, name in enumerate(names, 1)]
-    if len(set(used)) < len(used):
+    if len(set(used)) == len(used):
+        return used
+    if not make_unique:
         raise DataError(
             f"Column names must differ; there are duplicates: {some_of(duplicates(used))}. Rename "
-            "all but one of each in the file."
+            "all but one of each in the file, or let them be numbered (make_unique=True, "
+            "--make-unique)."
         )
-    return used
+    return number_repeated(used)
+
+
+def number_repeated(names: Sequence[str]) -> list[str]:
+    """Names of which repeated ones get a number: a, a.1, a.2."""
+    taken, counts = set(names), dict.fromkeys(names, -1)
+    unique = []
+    for name in names:
+        counts[name] += 1
+        new = name
+        while counts[name] and (new := f"{name}.{counts[name]}") in taken:
+            counts[name] += 1
+        taken.add(new)
+        unique.append(new)
+    return unique
 
 
 def plan_columns(
@@ -192,6 +239,7 @@ def plan_columns(
     ``index``, they are no features.
     """
     position = {name: at for at, name in enumerate(names)}
+    request = replace(request, drop=tuple(matching_names(request.drop, names)))
     asked = [request.labels, request.identifier, *request.drop]
     absent = [name for name in asked if name is not None and name not in position]
     if absent:
@@ -225,6 +273,27 @@ def plan_columns(
     )
 
 
+def matching_names(asked: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Columns by name, by several names with commas between, or by a pattern such as "meta_*".
+
+    What matches nothing is returned as it was written.
+
+    Examples
+    --------
+    >>> matching_names(["b", "meta_*", "c,d"], ["a", "b", "c", "d", "meta_x"])
+    ['b', 'meta_x', 'c', 'd']
+    """
+    known = set(names)
+    found: dict[str, None] = {}
+    for word in asked:
+        parts = [word] if word in known else [part.strip() for part in word.split(",")]
+        for part in parts:
+            pattern = part not in known and any(mark in part for mark in "*?[")
+            matches = [name for name in names if fnmatchcase(name, part)] if pattern else []
+            found.update(dict.fromkeys(matches or [part]))
+    return list(found)
+
+
 def refuse_text(names: Sequence[str]) -> None:
     """Raise for columns that were to be features but hold something else than numbers."""
     if names:
@@ -243,7 +312,9 @@ def to_table(matrix: Matrix, request: ReadRequest, name: str) -> LabelledTable:
     names = (
         numbered_names(n_columns)
         if matrix.feature_names is None
-        else unique_names(list(as_names(matrix.feature_names, "feature names")))
+        else unique_names(
+            list(as_names(matrix.feature_names, "feature names")), make_unique=request.make_unique
+        )
     )
     sample_names, labels = matrix.sample_names, matrix.labels
     # A role that the file itself fills (an array named y, say) is no column.

@@ -39,6 +39,15 @@ def open_table(
     max_bytes: int | None = None,
     dataset: str | None = None,
     header: bool | None = None,
+    mixed: bool = False,
+    make_unique: bool = False,
+    transpose: bool = False,
+    format: str | None = None,
+    sep: str | None = None,
+    decimal: str | None = None,
+    comment: str | None = None,
+    encoding: str | None = None,
+    sheet: str | int | None = None,
 ) -> LabelledTable:
     """Read a table from a file, or a data set by its name.
 
@@ -61,6 +70,21 @@ def open_table(
     header : bool or None
         Whether the first line of a text table holds column names. None: it does unless it holds
         numbers only, other than 0, 1, 2, ...; a `DataWarning` says where that is doubtful.
+    mixed : bool
+        Hand over columns of text and dates as ``others`` of the table, for a `TablePreparer`;
+        otherwise they are refused.
+    make_unique : bool
+        Number repeated column names (a, a.1, a.2); otherwise they are refused.
+    transpose : bool
+        Features are rows: the first column, or ``identifier``, names them, and the header names
+        the samples.
+    format : str or None
+        "csv", "tsv", "parquet", ... where the name of the file does not tell it.
+    sep, decimal, comment, encoding : str or None
+        Of a text table: what separates cells, the decimal mark, how lines begin that are left
+        out, and the encoding; told by what the file holds if None.
+    sheet : str, int or None
+        Sheet of a workbook, by its name or its number from 1; the first if None.
 
     Returns
     -------
@@ -87,6 +111,14 @@ def open_table(
         dataset=dataset,
         header=header,
         whole=True,
+        mixed=mixed,
+        make_unique=make_unique,
+        format=format,
+        delimiter=sep,
+        decimal=decimal,
+        comment=comment,
+        encoding=encoding,
+        sheet=None if sheet is None else str(sheet),
     )
     path = Path(source)
     if os.path.isfile(path):  # unlike Path.is_file, False for any name that cannot be one
@@ -164,6 +196,14 @@ def open_blocks(
     drop: Sequence[str] = (),
     dataset: str | None = None,
     header: bool | None = None,
+    mixed: bool = False,
+    make_unique: bool = False,
+    format: str | None = None,
+    sep: str | None = None,
+    decimal: str | None = None,
+    comment: str | None = None,
+    encoding: str | None = None,
+    sheet: str | int | None = None,
 ) -> FileBlocks | FileSequence:
     """Open a table that may be larger than memory, to be read in blocks of rows.
 
@@ -183,6 +223,8 @@ def open_blocks(
         Which array of an HDF5 file holds the values, if there are several.
     header : bool or None
         Whether the first line of a text file holds column names, as in `open_table`.
+    mixed, make_unique, format, sep, decimal, comment, encoding, sheet
+        As in `open_table`.
 
     Returns
     -------
@@ -211,7 +253,22 @@ def open_blocks(
     >>> table.n_samples, list(table.feature_names)
     (5, ['x0', 'x2'])
     """
-    request = ReadRequest(labels, identifier, tuple(drop), _ANY_SIZE, dataset, header)
+    request = ReadRequest(
+        labels,
+        identifier,
+        tuple(drop),
+        _ANY_SIZE,
+        dataset,
+        header,
+        mixed=mixed,
+        make_unique=make_unique,
+        format=format,
+        delimiter=sep,
+        decimal=decimal,
+        comment=comment,
+        encoding=encoding,
+        sheet=None if sheet is None else str(sheet),
+    )
     if not isinstance(source, (str, os.PathLike)):
         files, name = _all_there([_absolute(path) for path in source]), "the list of files"
     elif os.path.isfile(source):

@@ -2,10 +2,11 @@
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from keepers._protocols import IndexArray, RowBlock
 from keepers.data.blocks.local import LocalBlocks, even_ranges, known_sum, shares
+from keepers.data.columns import OtherColumn, join_columns
 from keepers.data.limits import SizeLimit
 from keepers.data.table import ColumnPlan, LabelledTable, ReadRequest, plan_columns
 from keepers.data.values import as_labels, as_names, as_values
@@ -33,6 +35,8 @@ class Rows(NamedTuple):
     labels: Any = None
     """One entry a row, as stored; None unless asked for and there. Names likewise."""
     sample_names: Any = None
+    others: tuple[OtherColumn, ...] = ()
+    """Columns of text and dates, if the request was for a mixed table."""
 
 
 class FileBlocks(LocalBlocks):
@@ -44,6 +48,8 @@ class FileBlocks(LocalBlocks):
     title: str
     order: Literal["C", "F"] = "C"
     """How a matrix of all rows is best laid out."""
+    types: Mapping[str, str] = MappingProxyType({})
+    """How features are stored that are no plain float64: Arrow's names of types."""
     _layout: Any = None
     """What the format knows of the columns; equal for files that are laid out alike."""
 
@@ -92,11 +98,13 @@ class FileBlocks(LocalBlocks):
         """
         with reading(self.path, self.title) as progress:
             progress.rows = before = 0 if self.rows is None else self.rows.start
-            for values, labels, sample_names in self._read(columns, annotated):
+            for rows in self._read(columns, annotated):
                 first = progress.rows + 1
-                progress.rows += values.shape[0]
+                progress.rows += rows.values.shape[0]
                 origin = f"{self.name}, rows {first} to {progress.rows}"
-                yield RowBlock(values, origin, labels, sample_names)
+                yield RowBlock(
+                    rows.values, origin, rows.labels, rows.sample_names, others=rows.others
+                )
             self._refuse_incomplete(progress.rows - before)
 
     def _refuse_incomplete(self, n_rows: int) -> None:
@@ -218,7 +226,7 @@ class MatrixBlocks(FileBlocks):
                 ]
                 raw = raw[:, : len(names)]
             values = as_values(raw, self.name, names).astype(self.dtype, copy=False)
-            yield Rows(values, *notes)
+            yield Rows(values, notes[0], notes[1])
             start = stop
 
     def _refuse_wrong_length(self, what: str, vector: Any) -> None:
@@ -277,18 +285,23 @@ def collect(table: FileBlocks, limit: SizeLimit, name: str) -> LabelledTable:
     X = GrowingSparse(limit) if table.is_sparse else GrowingMatrix(table, limit)
     labels: list[Any] = []
     sample_names: list[Any] = []
+    others: list[tuple[OtherColumn, ...]] = []
     for block in table.blocks(annotated=True):
         X.append(block.values)
         if block.labels is not None:
             labels.append(block.labels)
         if block.sample_names is not None:
             sample_names.append(block.sample_names)
+        if block.others:
+            others.append(block.others)
     return LabelledTable(
         X.finish(),
         table.feature_names,
         table.row_names(sample_names) if sample_names else None,
         table.class_labels(labels) if labels else None,
         name,
+        join_columns(others),
+        table.types,
     )
 
 

@@ -141,7 +141,7 @@ class ColumnBlocks(FileBlocks):
                 )
                 for at in roles
             ]
-            yield Rows(_stack(values, order), *notes)
+            yield Rows(_stack(values, order), notes[0], notes[1])
 
     def class_labels(self, pieces: Sequence[Any]) -> NDArray[Any]:
         """Integers and other numbers stay numbers, everything else becomes text."""

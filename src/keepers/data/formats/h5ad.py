@@ -51,7 +51,10 @@ def open_h5ad(path: Path, request: ReadRequest) -> "DatasetBlocks | SparseCellBl
         for name in (request.labels, request.identifier):
             if name is not None:
                 _refuse_absent(obs, name)
-        names = unique_names(list(as_names(_column_of(var, _index_name(var), request), "var")))
+        names = unique_names(
+            list(as_names(_column_of(var, _index_name(var), request), "var")),
+            make_unique=request.make_unique,
+        )
         columns = replace(request, labels=None, identifier=None)
         table: DatasetBlocks | SparseCellBlocks
         if _is_stored_sparse(node):

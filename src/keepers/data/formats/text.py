@@ -79,13 +79,20 @@ class TextStart:
 
     @classmethod
     def of(
-        cls, stream: IO[bytes], delimiters: tuple[str, ...], header: bool | None = None
+        cls,
+        stream: IO[bytes],
+        delimiters: tuple[str, ...],
+        header: bool | None = None,
+        *,
+        make_unique: bool = False,
     ) -> "TextStart":
         """Read names and delimiter; ``header`` says whether the first line holds names."""
-        return _read_start(stream, delimiters, header)
+        return _read_start(stream, delimiters, header, make_unique)
 
 
-def _read_start(stream: IO[bytes], delimiters: tuple[str, ...], header: bool | None) -> TextStart:
+def _read_start(
+    stream: IO[bytes], delimiters: tuple[str, ...], header: bool | None, make_unique: bool
+) -> TextStart:
     opening = _read_opening(stream, delimiters)
     delimiter, n_above, waiting = opening.delimiter, opening.n_above, opening.lines[1:]
     header = header if header is not None else opening.header
@@ -122,7 +129,7 @@ def _read_start(stream: IO[bytes], delimiters: tuple[str, ...], header: bool | N
     # R's write.table leaves the row names without a column name; pandas and write.csv write "".
     unnamed = _has_one_more(second, first)
     index = 0 if unnamed or not first[0].strip() else None
-    names = unique_names(["", *first] if unnamed else first)
+    names = unique_names(["", *first] if unnamed else first, make_unique=make_unique)
     return TextStart(names, delimiter, index, pending, n_above + n_lines + 1, doubt)
 
 
@@ -268,17 +275,23 @@ class TextBlocks(FileBlocks):
         self, path: Path, title: str, delimiters: tuple[str, ...], request: ReadRequest
     ) -> None:
         optional("pyarrow", "Text tables")  # said at once, not when blocks are read
+        self._delimiters = delimiters
+        self._request = request
         with open_text(path, request.limit) as stream:
-            start = TextStart.of(stream, delimiters, request.header)
+            start = self._read_start(stream)
         plan = plan_columns(start.names, request, index=start.index)
         if start.doubt is not None:
             warn_caller(f"{path.name}: {start.doubt}", DataWarning)
         super().__init__(path, [start.names[at] for at in plan.features], np.float64, None)
         self.title = title
         self._layout = (start.names, plan)
-        self._delimiters = delimiters
         self._has_decimal_commas = start.delimiter != ","
-        self._request = request
+
+    def _read_start(self, stream: IO[bytes]) -> TextStart:
+        request = self._request
+        return TextStart.of(
+            stream, self._delimiters, request.header, make_unique=request.make_unique
+        )
 
     def _read(self, columns: IndexArray | None, annotated: bool) -> Iterator[Rows]:
         names, plan = self._layout
@@ -286,7 +299,7 @@ class TextBlocks(FileBlocks):
         n_rows = 1 if self._request.whole else rows_at_once(n_columns)
         roles = plan if annotated else ColumnPlan(plan.features, None, None)
         with open_text(self.path, self._request.limit) as stream:
-            start = TextStart.of(stream, self._delimiters, self._request.header)
+            start = self._read_start(stream)
             if start.names != names:
                 raise DataError("It was changed since it was opened. Open it again.")
             pieces: list[tuple[NDArray[Any], CellBlock]] = []

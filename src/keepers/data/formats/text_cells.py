@@ -20,6 +20,7 @@ import numpy as np
 
 from keepers._packages import optional
 from keepers._protocols import FloatArray
+from keepers.data.columns import GAP_WORDS
 from keepers.data.limits import LARGEST_EXACT_INTEGER, MOST_COLUMNS, refuse_columns
 from keepers.data.table import ColumnPlan, refuse_text
 from keepers.data.values import refuse_rounded_integers
@@ -369,13 +370,6 @@ class CellReader:
             refuse_rounded_integers([repr(name) for name in names])
 
 
-# fmt: off
-_MISSING = {
-    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
-    "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
-}
-# fmt: on
-"""What pandas takes for a missing value."""
 _TRUTH = {"true": 1.0, "false": 0.0}
 
 # Python's own int and float also read 1_000 and the digits of every script.
@@ -402,7 +396,7 @@ def is_value(word: str) -> bool:
     """Whether a cell of a feature column may hold it."""
     return (
         is_number(word)
-        or word in _MISSING
+        or word in GAP_WORDS
         or word.lower() in _TRUTH
         or _INFINITE.fullmatch(word) is not None
     )
@@ -410,7 +404,7 @@ def is_value(word: str) -> bool:
 
 def as_float(word: str) -> float:
     """The value that a word is, NaN if it stands for a missing one."""
-    if word in _MISSING:
+    if word in GAP_WORDS:
         return float("nan")
     truth = _TRUTH.get(word.lower())
     return float(word) if truth is None else truth
