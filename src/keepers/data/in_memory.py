@@ -55,7 +55,7 @@ def numeric_input(X: Any) -> Any:
     if isinstance(X, np.ma.MaskedArray):
         X = _refuse_masked(X)
     _refuse_unread(X)
-    columns = _frame_columns(X)
+    columns = frame_columns(X)
     if columns is None:
         if not isinstance(X, np.ndarray) or X.ndim != 2:
             return X
@@ -185,7 +185,7 @@ def _array_columns(X: NDArray[Any]) -> list[_Column]:
     ]
 
 
-def _frame_columns(X: Any) -> list[_Column] | None:
+def frame_columns(X: Any) -> list[_Column] | None:
     """The columns of a data frame (pandas, polars, or one like them) or an Arrow table."""
     if hasattr(X, "schema") and hasattr(X, "column_names"):
         names, dtypes, take = X.column_names, X.schema.types, X.column
@@ -207,7 +207,7 @@ def _quote(name: Any) -> str:
 def _refuse_other_than_numbers(columns: list[_Column], *, is_frame: bool) -> None:
     others = []
     for column in columns:
-        found = _other_than_numbers(column, is_frame)
+        found = other_than_numbers(column, is_frame)
         if found is not None:
             others.append(f"{column.label} ({found})")
     if others:
@@ -218,7 +218,7 @@ def _refuse_other_than_numbers(columns: list[_Column], *, is_frame: bool) -> Non
         )
 
 
-def _other_than_numbers(column: _Column, is_frame: bool) -> str | None:
+def other_than_numbers(column: _Column, is_frame: bool) -> str | None:
     """What a column holds if it holds no real numbers."""
     kind, name = getattr(column.dtype, "kind", None), str(column.dtype)
     if kind == "c":
@@ -280,13 +280,13 @@ def _missing_counts(X: Any) -> NDArray[np.intp]:
         return np.asarray(
             sp.csc_array((~np.isfinite(bad.data), bad.indices, bad.indptr), bad.shape).sum(axis=0)
         ).ravel()
-    columns = _frame_columns(X)
+    columns = frame_columns(X)
     if columns is None:
         return np.asarray((~np.isfinite(np.asarray(X, dtype=np.float64))).sum(axis=0))
-    return np.array([int((~np.isfinite(_as_floats(c.values()))).sum()) for c in columns])
+    return np.array([int((~np.isfinite(column_as_floats(c.values()))).sum()) for c in columns])
 
 
-def _as_floats(column: Any) -> NDArray[np.float64]:
+def column_as_floats(column: Any) -> NDArray[np.float64]:
     """A column of a data frame; what is missing as NaN."""
     if hasattr(column, "isna"):  # pandas, whose NA is no float
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -296,7 +296,7 @@ def _as_floats(column: Any) -> NDArray[np.float64]:
 def _missing_sentence(
     X: Any, counts: NDArray[Any], what: str = "NaN or infinity", names: Any = None
 ) -> str:
-    columns = _frame_columns(X)
+    columns = frame_columns(X)
     if names is not None:
         labels = [_quote(name) for name in names]
     else:

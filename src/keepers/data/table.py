@@ -1,6 +1,6 @@
 """Tables that are read and written, and the roles of columns: features, labels, sample names."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -36,8 +36,8 @@ class LabelledTable:
         Short name for display.
     others : tuple of OtherColumn
         Columns that hold text or dates, which a `TablePreparer` turns into numbers or sets aside.
-    types : mapping of str to str
-        How the source stored the features that are no plain float64: Arrow's names of types.
+    types : mapping of str to Arrow type
+        How the source stored the columns that are no plain float64, where it has types.
     """
 
     X: Any
@@ -46,11 +46,11 @@ class LabelledTable:
     labels: NDArray[Any] | None = None
     name: str = "table"
     others: tuple[OtherColumn, ...] = ()
-    types: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse a table whose parts do not fit together."""
-        if self.X.ndim != 2 or 0 in self.X.shape:
+        if self.X.ndim != 2 or 0 in self.X.shape[: 1 if self.others else 2]:
             shape = " x ".join(str(length) for length in self.X.shape)
             raise DataError(
                 f"A table needs at least one row and one feature column; {shorten(self.name)} "
@@ -147,6 +147,8 @@ class ReadRequest:
     """Whether all rows will be collected: what has no rows to seek may then be one block."""
     mixed: bool = False
     """Whether text and dates are handed over as `LabelledTable.others`, not refused."""
+    texts: tuple[str, ...] = ()
+    """Columns of a mixed text table that are known to hold more than numbers."""
     make_unique: bool = False
     """Whether repeated column names are made unique (a, a.1, a.2), not refused."""
     format: str | None = None
@@ -173,6 +175,13 @@ class ColumnPlan:
     features: list[int]
     labels: int | None
     identifier: int | None
+    others: tuple[int, ...] = ()
+    """Columns of text and dates that are handed over beside the numbers."""
+
+    @property
+    def texts(self) -> list[int]:
+        """Columns that are read as text."""
+        return [at for at in (self.labels, self.identifier, *self.others) if at is not None]
 
 
 @dataclass(frozen=True)
@@ -231,12 +240,14 @@ def plan_columns(
     *,
     index: int | None = None,
     levels: Sequence[int] = (),
+    other_names: Collection[str] = (),
 ) -> ColumnPlan:
     """Give every column its role; refuse names that are not there or have two roles.
 
     ``index`` is a column that the writer of the file marked as row names: it names the samples
     unless the request says otherwise. ``levels`` are columns that name rows only together; like
-    ``index``, they are no features.
+    ``index``, they are no features. ``other_names`` are columns that hold no numbers, which a
+    request for a mixed table takes as they are.
     """
     position = {name: at for at, name in enumerate(names)}
     request = replace(request, drop=tuple(matching_names(request.drop, names)))
@@ -260,8 +271,11 @@ def plan_columns(
         )
     marked = [*levels] if index is None else [index, *levels]
     set_aside = {*taken, *request.drop, *(names[at] for at in marked)}
-    features = [at for at, name in enumerate(names) if name not in set_aside]
-    if not features:
+    left = [at for at, name in enumerate(names) if name not in set_aside]
+    texts = {*request.texts, *other_names} if request.mixed else set()
+    features = [at for at in left if names[at] not in texts]
+    others = tuple(at for at in left if names[at] in texts)
+    if not left:
         raise DataError(
             f"At least one feature column must remain; all {len(names)} columns are labels, "
             "identifier or dropped. Name fewer of them."
@@ -270,6 +284,7 @@ def plan_columns(
         features,
         None if request.labels is None else position[request.labels],
         None if identifier is None else position[identifier],
+        others,
     )
 
 
@@ -294,15 +309,23 @@ def matching_names(asked: Iterable[str], names: Sequence[str]) -> list[str]:
     return list(found)
 
 
+class TextColumnsError(DataError):
+    """Columns that were to be features hold something else than numbers."""
+
+    names: tuple[str, ...] = ()
+
+
 def refuse_text(names: Sequence[str]) -> None:
     """Raise for columns that were to be features but hold something else than numbers."""
     if names:
-        raise DataError(
+        error = TextColumnsError(
             "Feature columns must hold numbers; these do not: "
             f"{some_of([repr(name) for name in names])}. Say what they are: the classes "
             "(labels=, --labels), the sample names (identifier=, --id), or columns to leave out "
             "(drop=, --drop)."
         )
+        error.names = tuple(names)
+        raise error
 
 
 def to_table(matrix: Matrix, request: ReadRequest, name: str) -> LabelledTable:

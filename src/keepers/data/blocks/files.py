@@ -48,8 +48,8 @@ class FileBlocks(LocalBlocks):
     title: str
     order: Literal["C", "F"] = "C"
     """How a matrix of all rows is best laid out."""
-    types: Mapping[str, str] = MappingProxyType({})
-    """How features are stored that are no plain float64: Arrow's names of types."""
+    types: Mapping[str, Any] = MappingProxyType({})
+    """How columns are stored that are no plain float64: types of Arrow."""
     _layout: Any = None
     """What the format knows of the columns; equal for files that are laid out alike."""
 
@@ -482,7 +482,9 @@ def reading(path: Path, title: str) -> Iterator[RowsRead]:
     except KeepersError as error:
         if str(error).startswith(str(path)):  # a reader inside this one has named it
             raise
-        raise type(error)(f"{path}{progress}: {error}") from error
+        named = type(error)(f"{path}{progress}: {error}")
+        named.__dict__.update(error.__dict__)  # which columns, for those that can go on
+        raise named from error
     except MemoryError as error:
         raise DataError(
             f"{path} does not fit in memory. Read a part of the table, or use a larger machine."

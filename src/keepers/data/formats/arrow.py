@@ -3,7 +3,7 @@
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -17,6 +17,7 @@ from keepers._packages import optional
 from keepers._protocols import IndexArray
 from keepers.data.blocks.files import FileBlocks, Rows, reading
 from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once, shares
+from keepers.data.columns import OtherColumn, as_texts
 from keepers.data.table import (
     ColumnPlan,
     ReadRequest,
@@ -52,6 +53,8 @@ class ArrowColumns:
     names: list[str]
     plan: ColumnPlan
     dtype: type
+    types: Mapping[str, Any]
+    """Of the columns that are stored otherwise than as float64."""
 
     @classmethod
     def of(cls, schema: Any, request: ReadRequest) -> "ArrowColumns":
@@ -59,13 +62,22 @@ class ArrowColumns:
         names = unique_names(schema.names)
         levels = _index_levels(schema)
         index = levels[0] if len(levels) == 1 else None
-        plan = plan_columns(names, request, index=index, levels=levels)
         stored = schema.types  # made anew at every access: slow in a wide table
         types = _pyarrow("pyarrow.types")
-        kinds = {at: _value_type(stored[at], types) for at in plan.features}
-        refuse_text([names[at] for at, kind in kinds.items() if not _is_numeric(kind, types)])
-        single = all(str(kind) in ("float", "halffloat") for kind in kinds.values())
-        return cls(list(schema.names), names, plan, np.float32 if single else np.float64)
+        values = [_value_type(kind, types) for kind in stored]
+        others = {
+            name for name, kind in zip(names, values, strict=True) if not _is_numeric(kind, types)
+        }
+        plan = plan_columns(names, request, index=index, levels=levels, other_names=others)
+        refuse_text([names[at] for at in plan.features if names[at] in others])
+        kinds = [str(values[at]) for at in plan.features]
+        single = bool(kinds) and all(kind in ("float", "halffloat") for kind in kinds)
+        given = {
+            names[at]: stored[at]
+            for at in (*plan.features, *plan.others)
+            if str(stored[at]) != "double"
+        }
+        return cls(list(schema.names), names, plan, np.float32 if single else np.float64, given)
 
 
 def _is_numeric(kind: Any, types: Any) -> bool:
@@ -112,6 +124,7 @@ class ColumnBlocks(FileBlocks):
     def __init__(self, path: Path, layout: ArrowColumns, n_rows: int, request: ReadRequest) -> None:
         names = [layout.names[at] for at in layout.plan.features]
         super().__init__(path, names, layout.dtype, range(n_rows))
+        self.types = layout.types
         self._layout: ArrowColumns = layout
         self._label_name = str(request.labels)
         self._whole = request.whole
@@ -124,7 +137,8 @@ class ColumnBlocks(FileBlocks):
         plan, stored = self._layout.plan, self._layout.stored
         features = plan.features if columns is None else [plan.features[at] for at in columns]
         roles = [plan.labels, plan.identifier] if annotated else [None, None]
-        wanted = [*features, *(at for at in roles if at is not None)]
+        beside = plan.others if annotated else ()
+        wanted = [*features, *(at for at in roles if at is not None), *beside]
         feature_names = [stored[at] for at in features]
         n_rows = rows_at_once(len(features), self.dtype.itemsize)
         order: Order = "F"
@@ -141,7 +155,14 @@ class ColumnBlocks(FileBlocks):
                 )
                 for at in roles
             ]
-            yield Rows(_stack(values, order), notes[0], notes[1])
+            others = tuple(self._other(at, pieces) for at in beside)
+            yield Rows(_stack(values, order), notes[0], notes[1], others)
+
+    def _other(self, at: int, pieces: list[Any]) -> OtherColumn:
+        """A column that holds text or dates."""
+        pa, layout = _pyarrow(), self._layout
+        column = pa.chunked_array([piece.column(layout.stored[at]) for piece in pieces])
+        return other_column(layout.names[at], column, at)
 
     def class_labels(self, pieces: Sequence[Any]) -> NDArray[Any]:
         """Integers and other numbers stay numbers, everything else becomes text."""
@@ -154,6 +175,24 @@ class ColumnBlocks(FileBlocks):
     def row_names(self, pieces: Sequence[Any]) -> NDArray[np.object_]:
         """The sample names of all blocks as text."""
         return as_names(_objects(list(chain.from_iterable(pieces))), "identifier")
+
+
+def other_column(name: str, column: Any, position: int) -> OtherColumn:
+    """A column of Arrow that holds no numbers; what is neither text nor date as text."""
+    pa = _pyarrow()
+    types, kind = pa.types, column.type
+    levels: tuple[str, ...] = ()
+    if types.is_dictionary(kind):
+        if kind.ordered and column.num_chunks:
+            levels = tuple(str(level) for level in column.chunk(0).dictionary.to_pylist())
+        column = column.cast(kind.value_type)
+        kind = kind.value_type
+    if types.is_timestamp(kind) or types.is_date(kind):
+        times = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
+        values = times.cast(pa.int64()).fill_null(np.iinfo(np.int64).min).to_numpy()
+        return OtherColumn(name, "date", values.view("datetime64[us]"), position)
+    words = as_texts(column.to_pylist())
+    return OtherColumn(name, "ordered" if levels else "text", words, position, levels)
 
 
 def _cut(batches: Iterable[Any], n_rows: int) -> Iterator[list[Any]]:

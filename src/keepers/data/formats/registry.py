@@ -14,7 +14,7 @@ Any exception of a library may pass: it becomes a `DataError` that names the fil
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from keepers.data.blocks.files import FileBlocks, collect, reading
@@ -27,7 +27,13 @@ from keepers.data.formats.matrix_market import read_mtx, write_mtx
 from keepers.data.formats.numpy_files import open_numpy, read_npz, write_npy, write_npz
 from keepers.data.formats.svmlight import read_svmlight, write_svmlight
 from keepers.data.formats.text import open_csv, open_tsv, write_csv, write_tsv
-from keepers.data.table import LabelledTable, ReadRequest, WrittenTable, refuse_empty_columns
+from keepers.data.table import (
+    LabelledTable,
+    ReadRequest,
+    TextColumnsError,
+    WrittenTable,
+    refuse_empty_columns,
+)
 from keepers.data.wording import unknown_suffix
 from keepers.exceptions import DataError, ParameterError
 
@@ -122,9 +128,21 @@ def read_table(path: Path, request: ReadRequest) -> LabelledTable:
         if known.read_whole is not None:
             table = known.read_whole(path, request)
         else:
-            table = collect(open_in_blocks(path, request), request.limit, known.name_of(path))
-        refuse_empty_columns(table)
+            table = _collect(path, request, known)
+        if not request.mixed:
+            refuse_empty_columns(table)
         return table
+
+
+def _collect(path: Path, request: ReadRequest, known: Format) -> LabelledTable:
+    """All rows; read again if a column of a mixed table holds text only further down."""
+    while True:
+        try:
+            return collect(open_in_blocks(path, request), request.limit, known.name_of(path))
+        except TextColumnsError as error:
+            if not request.mixed or set(error.names) <= set(request.texts):
+                raise
+            request = replace(request, texts=(*request.texts, *error.names))
 
 
 def _refuse_dataset(path: Path, known: Format, request: ReadRequest) -> None:

@@ -8,7 +8,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import IO, Any
@@ -20,6 +20,7 @@ from keepers._packages import optional
 from keepers._protocols import FloatArray, IndexArray
 from keepers.data.blocks.files import FileBlocks, Rows
 from keepers.data.blocks.local import rows_at_once
+from keepers.data.columns import OtherColumn, as_texts
 from keepers.data.formats.compression import open_compressing, open_expanded
 from keepers.data.formats.text_cells import (
     LONGEST_CELL,
@@ -41,6 +42,7 @@ from keepers.data.limits import SizeLimit
 from keepers.data.table import (
     ColumnPlan,
     ReadRequest,
+    TextColumnsError,
     WrittenTable,
     numbered_names,
     plan_columns,
@@ -59,6 +61,8 @@ _COMMENT = b"# "
 """What `numpy.savetxt` puts before every line of a header."""
 _LOOKED_AHEAD = 2**18
 """Bytes of a record with line breaks in its cells, while the delimiter is sought."""
+_FIRST_BYTES = 2**20
+"""How much is looked at to tell columns of text from numbers."""
 _LONG_ENOUGH = 5
 """So many values of a sample are rarely in order; names that are numbers always are."""
 
@@ -279,13 +283,35 @@ class TextBlocks(FileBlocks):
         self._request = request
         with open_text(path, request.limit) as stream:
             start = self._read_start(stream)
-        plan = plan_columns(start.names, request, index=start.index)
+            plan = self._find_texts(stream, start) if request.mixed else None
+        plan = plan or plan_columns(start.names, request, index=start.index)
         if start.doubt is not None:
             warn_caller(f"{path.name}: {start.doubt}", DataWarning)
         super().__init__(path, [start.names[at] for at in plan.features], np.float64, None)
         self.title = title
         self._layout = (start.names, plan)
         self._has_decimal_commas = start.delimiter != ","
+
+    def _find_texts(self, stream: IO[bytes], start: TextStart) -> ColumnPlan:
+        """The roles of columns; those that hold text in the first lines are no numbers.
+
+        Each try finds all such columns of one block, so there are few.
+        """
+        head = stream.read(_FIRST_BYTES)
+        head = head[: head.rfind(b"\n") + 1] or head
+        texts = dict.fromkeys(self._request.texts)
+        while True:
+            request = replace(self._request, texts=tuple(texts))
+            plan = plan_columns(start.names, request, index=start.index)
+            roles = ColumnPlan(plan.features, None, None, plan.others)
+            try:
+                for _ in number_blocks(io.BytesIO(head), start, roles, mixed=True):
+                    pass
+                return plan
+            except TextColumnsError as error:
+                if set(error.names) <= texts.keys():
+                    raise
+                texts.update(dict.fromkeys(error.names))
 
     def _read_start(self, stream: IO[bytes]) -> TextStart:
         request = self._request
@@ -298,21 +324,22 @@ class TextBlocks(FileBlocks):
         n_columns = self.n_features if columns is None else len(columns)
         n_rows = 1 if self._request.whole else rows_at_once(n_columns)
         roles = plan if annotated else ColumnPlan(plan.features, None, None)
+        mixed = self._request.mixed
         with open_text(self.path, self._request.limit) as stream:
             start = self._read_start(stream)
             if start.names != names:
                 raise DataError("It was changed since it was opened. Open it again.")
             pieces: list[tuple[NDArray[Any], CellBlock]] = []
             count = 0
-            for values, cells in number_blocks(stream, start, roles):
+            for values, cells in number_blocks(stream, start, roles, mixed=mixed):
                 if len(values):
                     pieces.append((values if columns is None else values[:, columns], cells))
                     count += len(values)
                 if count >= n_rows:
-                    yield _join(pieces, roles)
+                    yield _join(pieces, roles, names)
                     pieces, count = [], 0
             if pieces:
-                yield _join(pieces, roles)
+                yield _join(pieces, roles, names)
 
     def class_labels(self, pieces: Sequence[Any]) -> NDArray[Any]:
         """Classes written as numbers become numbers, unless two of them become one."""
@@ -335,14 +362,19 @@ def open_tsv(path: Path, request: ReadRequest) -> TextBlocks:
     return TextBlocks(path, "TSV", TSV_DELIMITERS, request)
 
 
-def _join(pieces: list[tuple[NDArray[Any], CellBlock]], plan: ColumnPlan) -> Rows:
+def _join(pieces: list[tuple[NDArray[Any], CellBlock]], plan: ColumnPlan, names: list[str]) -> Rows:
     """Small pieces put together to one block."""
     values = [values for values, _ in pieces]
+
+    def words(at: int) -> list[str]:
+        return list(chain.from_iterable(cells.texts[at] for _, cells in pieces))
+
     labels, sample_names = (
-        None if at is None else list(chain.from_iterable(cells.texts[at] for _, cells in pieces))
-        for at in (plan.labels, plan.identifier)
+        None if at is None else words(at) for at in (plan.labels, plan.identifier)
     )
-    return Rows(values[0] if len(values) == 1 else np.concatenate(values), labels, sample_names)
+    others = tuple(OtherColumn(names[at], "text", as_texts(words(at)), at) for at in plan.others)
+    together = values[0] if len(values) == 1 else np.concatenate(values)
+    return Rows(together, labels, sample_names, others)
 
 
 BLOCK_BYTES = 4 * 2**20
@@ -386,10 +418,10 @@ def _split(blocks: Iterable[bytes], start: TextStart, plan: ColumnPlan) -> Itera
 
 
 def number_blocks(
-    stream: IO[bytes], start: TextStart, plan: ColumnPlan
+    stream: IO[bytes], start: TextStart, plan: ColumnPlan, *, mixed: bool = False
 ) -> Iterator[tuple[FloatArray, CellBlock]]:
     """Rows x features of each block of lines, and the cells that they were."""
-    reader = CellReader(start.names, start.delimiter)
+    reader = CellReader(start.names, start.delimiter, mixed=mixed)
     everything = len(plan.features) == len(start.names)
     for block in _split(_whole_lines(stream, start), start, plan):
         values = reader.numbers(block)

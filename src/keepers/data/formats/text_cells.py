@@ -157,7 +157,7 @@ class CellBlock:
     """One cell a line, row after row; columns that are no features hold zeros."""
     n_rows: int
     texts: dict[int | None, list[str]] = field(default_factory=dict)
-    """Cells of the label and identifier columns, by column."""
+    """Cells of the columns that are read as text, by column."""
 
 
 def plain_block(
@@ -202,9 +202,10 @@ def _blank_texts(
     """Move label and identifier cells to ``texts``; put zeros where no feature stands."""
     codes = np.frombuffer(bytearray(cells), dtype=np.uint8)
     row_starts = np.concatenate([[-1], breaks[:-1, -1]])
+    wanted = set(plan.texts)
     for at in sorted(set(range(breaks.shape[1])) - set(plan.features)):
         starts = (breaks[:, at - 1] if at else row_starts) + 1
-        if at in (plan.labels, plan.identifier):
+        if at in wanted:
             texts[at] = _decode_cells(block, starts, breaks[:, at])
         _blank(codes, starts, breaks[:, at])
     return codes.tobytes()
@@ -227,7 +228,7 @@ def quoted_blocks(
 ) -> Iterator[CellBlock]:
     """Cells where quotation marks may enclose delimiters and line breaks."""
     n_columns = len(names)
-    texts_at = [at for at in (plan.labels, plan.identifier) if at is not None]
+    texts_at = plan.texts
     blanked = sorted(set(range(n_columns)) - set(plan.features))
     rows: list[str] = []
     texts: dict[int | None, list[str]] = {at: [] for at in texts_at}
@@ -288,8 +289,9 @@ def parse_cells(cells: bytes, *, decimal: str = ".", skip_empty: bool = False) -
 class CellReader:
     """Turns blocks of cells into rows of numbers."""
 
-    def __init__(self, names: list[str], delimiter: str) -> None:
+    def __init__(self, names: list[str], delimiter: str, *, mixed: bool = False) -> None:
         self._names = names
+        self._mixed = mixed
         # Where no commas separate cells, a comma in a number may be a decimal comma; the first
         # number with a comma or a point tells which of the two the file has. Semicolons are
         # written where the comma is one; between tabs it may also separate thousands.
@@ -367,6 +369,8 @@ class CellReader:
             words = cells.split(b"\n")
             rounded = [at for at in large.tolist() if is_rounded_integer(words[at].decode())]
             names = dict.fromkeys(self._names[at % len(self._names)] for at in rounded)
+            if self._mixed:  # digits that are no number, but name something
+                refuse_text(list(names))
             refuse_rounded_integers([repr(name) for name in names])
 
 
