@@ -22,6 +22,7 @@ from keepers.linalg.correlation import ROUNDING, ColumnCorrelations
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import as_scatter
 from keepers.selectors.control import read_control
+from keepers.selectors.fitted_table import fill_gaps
 from keepers.solvers.penalty import InactiveRows, find_inactive_rows
 
 __all__ = ["DroppedFeature", "KeptFeature", "Selection", "describe_fit", "describe_selection"]
@@ -362,7 +363,8 @@ def describe_selection(
     {'ranked below k': 2263, 'max_correlation': 5}
     """
     check_is_fitted(selector)
-    values = as_matrix(X.X if isinstance(X, LabelledTable) else X)
+    missing = getattr(selector, "missing", "error")
+    values = as_matrix(X.X if isinstance(X, LabelledTable) else X, missing)
     if values.shape[1] != len(selector.scores_):
         raise DataError(
             f"X must have the {len(selector.scores_)} columns that the selector was fitted on; got "
@@ -462,16 +464,22 @@ def nearest_kept(correlation: FloatArray, n_kept: int) -> tuple[IndexArray, Floa
     return np.where(none, -1, place), np.where(none, np.nan, correlation[rows, place])
 
 
-def as_matrix(X: Any) -> Any:
-    """X as a float array or CSR matrix of finite numbers; a sparse one is never densified."""
+def as_matrix(X: Any, missing: str = "error") -> Any:
+    """X as a float array or CSR matrix of finite numbers; a sparse one is never densified.
+
+    Gaps are refused, or filled in the way of the selector.
+    """
     X = numeric_input(X)
+    finite = True if missing == "error" else "allow-nan"
+    rules: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
     try:
-        return check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
+        values = check_array(X, ensure_all_finite=finite, **rules)
     except (TypeError, ValueError) as error:
         raise DataError(
             "X must be the table of the fit, samples x features of finite, numeric values; "
             f"{first_line(error).rstrip('.:')}."
         ) from error
+    return values if missing == "error" else fill_gaps(values, missing)
 
 
 def _names_of(feature_names: Any, selector: Any, X: Any, n_features: int) -> list[str]:

@@ -114,17 +114,18 @@ def check_indices(X: Any) -> Any:
     return X
 
 
-def describe_missing(X: Any, names: Any = None) -> str | None:
+def describe_missing(X: Any, names: Any = None, *, allow_nan: bool = False) -> str | None:
     """A sentence about where NaN, infinity or nothing stands in X; None if it cannot be told.
 
-    ``names`` of the columns, where X does not carry them.
+    ``names`` of the columns, where X does not carry them. ``allow_nan``: about infinity alone.
     """
     try:
-        counts = _missing_counts(X)
+        counts = _missing_counts(X, np.isinf if allow_nan else lambda values: ~np.isfinite(values))
     except (TypeError, ValueError):
         return None
     told = counts.ndim == 1 and counts.any()
-    return _missing_sentence(X, counts, names=names) if told else None
+    what = "infinity" if allow_nan else "NaN or infinity"
+    return _missing_sentence(X, counts, what, names) if told else None
 
 
 @dataclass(frozen=True)
@@ -273,17 +274,17 @@ def _refuse_inexact_integers(columns: list[_Column]) -> None:
             )
 
 
-def _missing_counts(X: Any) -> NDArray[np.intp]:
-    """How many values of each column are no finite numbers."""
+def _missing_counts(X: Any, is_bad: Callable[[Any], Any]) -> NDArray[np.intp]:
+    """How many values of each column are bad."""
     if sp.issparse(X):
         bad = sp.csc_array(X)
         return np.asarray(
-            sp.csc_array((~np.isfinite(bad.data), bad.indices, bad.indptr), bad.shape).sum(axis=0)
+            sp.csc_array((is_bad(bad.data), bad.indices, bad.indptr), bad.shape).sum(axis=0)
         ).ravel()
     columns = frame_columns(X)
     if columns is None:
-        return np.asarray((~np.isfinite(np.asarray(X, dtype=np.float64))).sum(axis=0))
-    return np.array([int((~np.isfinite(column_as_floats(c.values()))).sum()) for c in columns])
+        return np.asarray(is_bad(np.asarray(X, dtype=np.float64)).sum(axis=0))
+    return np.array([int(is_bad(column_as_floats(c.values())).sum()) for c in columns])
 
 
 def column_as_floats(column: Any) -> NDArray[np.float64]:

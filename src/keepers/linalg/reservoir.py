@@ -67,7 +67,7 @@ def _smallest(keys: Keys, count: int) -> IndexArray:
 
 
 class RowReservoir(BlockSum):
-    """At most ``n_rows`` rows, those with the smallest keys; NaN and infinity are refused in all.
+    """At most ``n_rows`` rows, those with the smallest keys; infinity is refused in all of them.
 
     Rows are sorted out when twice as many as wanted are held, hence as often as the rows seen have
     doubled: of n rows, about ``n_rows`` log2(n / ``n_rows``) are copied.
@@ -80,13 +80,18 @@ class RowReservoir(BlockSum):
         Of the keys.
     largest_key : int or None
         `largest_drawn_key`, where the number of rows is known beforehand: no other row is copied.
+    allow_nan : bool
+        Whether rows may have gaps; otherwise NaN is refused in all rows as well.
     """
 
     n_bytes = float("inf")  # blocks that do not say where they start must come in order
 
-    def __init__(self, n_rows: int, seed: int, largest_key: int | None = None) -> None:
+    def __init__(
+        self, n_rows: int, seed: int, largest_key: int | None = None, *, allow_nan: bool = False
+    ) -> None:
         self.n_rows = n_rows
         self.seed = seed
+        self.allow_nan = allow_nan
         self.n_samples = 0
         self._largest_key = _LARGEST if largest_key is None else largest_key
         self._next = 0
@@ -97,7 +102,7 @@ class RowReservoir(BlockSum):
 
     def add(self, block: RowBlock) -> None:
         """Take a block in: the rows of it that may be among those drawn."""
-        refuse_not_finite(block)
+        refuse_not_finite(block, allow_nan=self.allow_nan)
         if block.start is None and self.n_samples == 0:
             self._assumed_first = True
         start = self._next if block.start is None else block.start

@@ -167,13 +167,19 @@ def centre_full_columns(X: Any, mean: FloatArray) -> SparseShiftedRows:
     return SparseShiftedRows(X, shift, sums)
 
 
-def refuse_not_finite(block: RowBlock) -> None:
-    """Raise `NotFiniteError` if a value of the block is NaN or infinite.
+def refuse_not_finite(block: RowBlock, *, allow_nan: bool = False) -> None:
+    """Raise `NotFiniteError` if a value of the block is NaN (unless allowed) or infinite.
 
     Column sums tell, at the price of one product with a vector; only where they are not finite,
     which large finite values can do as well, are the values looked at one by one.
     """
     values = block.values
+    if allow_nan:
+        infinite = np.isinf(values.data if sp.issparse(values) else values)
+        columns = values.indices[infinite] if sp.issparse(values) else np.nonzero(infinite)[1]
+        if len(columns):
+            raise NotFiniteError(block.origin, _counts(np.bincount(columns)))
+        return
     with np.errstate(all="ignore"):
         if sp.issparse(values):
             sums = values.data.sum(dtype=np.float64)

@@ -47,6 +47,12 @@ class AutoSelector(DenoisedLaplacian):
     max_correlation : float in (0, 1] or None, default=None
         Features whose correlation with a better one exceeds this, in size, are ranked behind all
         others. None leaves it to the discount.
+    missing : {"error", "mean", "median", "model"}, default="error"
+        What to do about NaN: refuse it, or fill the gaps of the rows that are looked at, with the
+        mean or the median of the column, or from the other columns ("model", the best of them on
+        average: a few components fitted to the values that are there; see the page "Missing
+        values"). Columns without any value are set aside like constant ones. ``transform`` leaves
+        gaps as they are.
     random_state : int, RandomState or None, default=0
         Draws the rows of large tables, shuffles them for the p-values, and draws the random sets of
         features for comparison. The default gives the same answer every time.

@@ -36,6 +36,8 @@ from keepers.linalg.sums import (
 )
 from keepers.selectors.fitted_table import (
     FittedTable,
+    fill_gaps,
+    fills_gaps,
     read_table,
     refuse_unrepresentable,
     usable_columns,
@@ -170,7 +172,10 @@ def read_by_scatter(
 
 def read_tall_array(selector: Any, X: Any, *, sketched: bool) -> ScatterTable:
     """A large tall array by its scatter, from a single pass with all threads."""
-    source = ArrayBlocks(validate(selector, X), "X")
+    values = validate(selector, X)
+    if fills_gaps(selector):
+        values = fill_gaps(values, selector.missing)
+    source = ArrayBlocks(values, "X")
     return read_by_scatter(selector, source, source.total, sketched=sketched)
 
 

@@ -17,7 +17,7 @@ from keepers.linalg.reservoir import RowReservoir, drawn_rows, largest_drawn_key
 from keepers.linalg.storage import by_rows, stack_rows
 from keepers.linalg.sums import NotFiniteError
 from keepers.selectors.block_tables import refuse_undeclared
-from keepers.selectors.fitted_table import Table, table_of_values, validate_table
+from keepers.selectors.fitted_table import Table, fills_gaps, table_of_values, validate_table
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def draw_from_blocks(selector: Any, source: BlockTable, n_rows: int, seed: int) 
 
     One pass; a Dask collection with partitions of unknown length is counted first. Sets
     ``n_features_in_`` and, if the table names its columns, ``feature_names_in_``. A value that is
-    not finite is refused in any row, drawn or not.
+    not finite is refused in any row, drawn or not; where the selector fills gaps, only infinity.
     """
     selector.n_features_in_ = source.n_features
     if source.feature_names is not None:
@@ -61,7 +61,10 @@ def draw_from_blocks(selector: Any, source: BlockTable, n_rows: int, seed: int) 
     if numbered.n_samples:
         largest_key = largest_drawn_key(numbered.n_samples, n_rows, seed)
     try:
-        found = numbered.total(partial(RowReservoir, n_rows, seed, largest_key))
+        allow_nan = fills_gaps(selector)
+        found = numbered.total(
+            partial(RowReservoir, n_rows, seed, largest_key, allow_nan=allow_nan)
+        )
     except NotFiniteError as error:
         raise DataError(error.with_names(names)) from error
     refuse_undeclared(numbered, found.n_samples)

@@ -15,6 +15,7 @@ from keepers.data.table import LabelledTable
 from keepers.data.wording import some_of
 from keepers.exceptions import DataError, DataWarning, shorten, warn_caller
 from keepers.linalg.correlation import ColumnCorrelations, Correlations
+from keepers.linalg.gaps import column_medians, fill_by_model, observed_columns
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import SMALL_SIDE, as_scatter
 from keepers.linalg.sketch import TableSketch
@@ -163,7 +164,12 @@ def validate_table(selector: Any, X: Any) -> Any:
 
 
 def table_of_values(selector: Any, values: Any, rows: str = "") -> Table:
-    """The table of valid values without its constant columns; ``rows``: which, in a warning."""
+    """The table of valid values without its constant columns; ``rows``: which, in a warning.
+
+    Gaps are filled in the way that the selector was told (``missing``).
+    """
+    if fills_gaps(selector):
+        values = fill_gaps(values, selector.missing)
     moments = column_moments(values)
     refuse_unrepresentable(values, moments)
     usable = usable_columns(selector, moments, rows=rows)
@@ -174,6 +180,42 @@ def table_of_values(selector: Any, values: Any, rows: str = "") -> Table:
     small = _stored(values).size <= MOST_IN_DOUBLE
     values = values.astype(np.float64 if small else given, copy=False)
     return Table(kept, usable, moments.mean, given, values)
+
+
+def fills_gaps(selector: Any) -> bool:
+    """Whether a selector takes a table with gaps."""
+    return getattr(selector, "missing", "error") != "error"
+
+
+def fill_gaps(values: Any, way: str) -> Any:
+    """Valid values without NaN; ``way`` is "mean", "median" or "model".
+
+    Columns without any value become zero: they do not vary, and are set aside as such.
+    """
+    gaps = np.isnan(_stored(values))
+    if not gaps.any():
+        return values
+    if sp.issparse(values):
+        raise DataError(
+            f"missing='{way}' fills gaps of dense tables only; this sparse matrix stores NaN, "
+            f"{int(gaps.sum())} in all. Set them to zero if that is what they mean, or pass "
+            "X.toarray() if it fits in memory."
+        )
+    filled = values.astype(np.float64)
+    filled[:, gaps.all(axis=0)] = 0.0
+    if way == "model":
+        filled = fill_by_model(filled).X
+    else:
+        of_columns = observed_columns(filled).means if way == "mean" else column_medians(filled)
+        np.copyto(filled, of_columns, where=np.isnan(filled))
+    return filled.astype(values.dtype, copy=False)
+
+
+def refuse_infinity(X: Any) -> None:
+    """Raise if X holds infinity; NaN is let through."""
+    explanation = describe_missing(X, allow_nan=True)
+    if explanation is not None:
+        raise DataError(explanation)
 
 
 def _stored(values: Any) -> Any:
@@ -248,6 +290,7 @@ def validate(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> A
         "accept_sparse": ("csr", "csc"),
         "dtype": (np.float64, np.float32),
         "ensure_min_samples": fewest,
+        "ensure_all_finite": "allow-nan" if fills_gaps(selector) else True,
     }
     try:
         with np.errstate(all="ignore"):
@@ -255,9 +298,11 @@ def validate(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> A
                 return check_array(X, **rules)  # names were compared, and scikit-learn sees none
             values = validate_data(selector, X, reset=reset, **rules)
     except (ValueError, TypeError) as error:
-        explanation = describe_missing(X, names)
+        explanation = describe_missing(X, names, allow_nan=fills_gaps(selector))
         if explanation is None:
             raise
+        if not fills_gaps(selector) and "missing" in selector.get_params(deep=False):
+            explanation += " missing='model' fills them in the fit."
         raise DataError(explanation) from error
     if names is not None:
         selector.feature_names_in_ = names

@@ -103,6 +103,11 @@ def check_max_correlation(value: Any) -> None:
         check_positive("max_correlation", value, at_most=1.0, hint=hint)
 
 
+def check_missing(value: Any) -> None:
+    """How gaps are filled, or that there must be none."""
+    check_choice("missing", value, ("error", "mean", "median", "model"))
+
+
 def check_seed(value: Any, name: str = "random_state") -> None:
     """None, an integer that NumPy can start from, or a RandomState."""
     if value is None or value is np.random or isinstance(value, np.random.RandomState):

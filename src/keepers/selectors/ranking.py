@@ -20,7 +20,9 @@ from keepers.linalg.ordering import best_first
 from keepers.selectors.fitted_table import (
     FittedTable,
     Table,
+    fills_gaps,
     read_table,
+    refuse_infinity,
     refuse_other_columns,
     sound_indices,
     validate,
@@ -29,6 +31,7 @@ from keepers.selectors.parameters import (
     FeatureCount,
     check_feature_count,
     check_max_correlation,
+    check_missing,
     check_seed,
     count_features,
 )
@@ -90,9 +93,13 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     max_correlation: float | None = None
     """A parameter of every selector but `AllFeatures`."""
 
+    missing: str = "error"
+    """A parameter of selectors that can fill gaps."""
+
     def __sklearn_tags__(self) -> Tags:
-        """CSR and CSC are welcome, unless the method says why not."""
+        """CSR and CSC are welcome, unless the method says why not; NaN if it was told to fill."""
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = fills_gaps(self)
         tags.input_tags.sparse = self.why_not_sparse is None
         return tags
 
@@ -160,6 +167,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         """
         check_feature_count(self.n_features_to_select)
         check_max_correlation(self.max_correlation)
+        check_missing(self.missing)
         check_seed(getattr(self, "random_state", None))
 
     def _forget(self) -> None:
@@ -250,7 +258,9 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         Returns
         -------
         array, data frame, sparse matrix or Dask collection
-            The kept columns, in the order of X; of a Dask collection lazily.
+            The kept columns, in the order of X, with their values as they are: where a selector was
+            told to fill gaps (``missing``), X may have gaps, and they stay. Of a Dask collection
+            lazily.
         """
         columns = self.get_support(indices=True)
         if isinstance(X, LabelledTable):
@@ -258,6 +268,8 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         if is_dask(X):
             refuse_other_columns(self, X.shape[1], getattr(X, "columns", None))
             return selected_columns(X, columns)
+        if fills_gaps(self):
+            refuse_infinity(X)
         return super().transform(sound_indices(X))
 
     def _get_support_mask(self) -> BoolArray:

@@ -38,6 +38,7 @@ from keepers.selectors.checkpoint import Checkpoint, SavedFit, check_checkpoint
 from keepers.selectors.control import FeatureControl, check_control, read_control
 from keepers.selectors.fitted_table import (
     FittedTable,
+    fills_gaps,
     is_tall_array,
     read_table,
     table_values,
@@ -140,6 +141,12 @@ class SPCAFS(RankingSelector):
     max_correlation : float in (0, 1] or None, default=None
         Features whose correlation with a better one exceeds this, in size, are ranked behind all
         others. None ranks by score alone.
+    missing : {"error", "mean", "median", "model"}, default="error"
+        What to do about NaN: refuse it, or fill the gaps for the fit, with the mean or the median
+        of the column, or from the other columns ("model", the best of them on average: a few
+        components fitted to the values that are there; see the page "Missing values"). Columns
+        without any value are set aside like constant ones. ``transform`` leaves gaps as they are.
+        Tables that are read in blocks must have none.
     memory_limit : int, str or None, default=None
         Memory that ``fit_blocks``, ``partial_fit`` and Dask collections may take, in bytes or as
         "500MB", "4GB"; None is a quarter of the machine's. The route follows from it.
@@ -247,6 +254,7 @@ class SPCAFS(RankingSelector):
     must_keep: Any = None
     never_keep: Any = None
     max_correlation: float | None = None
+    missing: str = "error"
     memory_limit: int | float | str | None = None
     checkpoint: str | os.PathLike[str] | None = None
     random_state: Seed = None
@@ -340,6 +348,7 @@ class SPCAFS(RankingSelector):
                 "partial_fit keeps no checkpoint, each call being a fit of its own; got "
                 f"checkpoint={shorten(str(self.checkpoint))}. Leave it out, or use fit_blocks."
             )
+        self._refuse_filling("by partial_fit")
         so_far = self._add_rows(X)
         fewest = self.n_components if is_whole(self.n_components) else 1
         n_varying = int((~so_far.moments.constant).sum())
@@ -360,6 +369,7 @@ class SPCAFS(RankingSelector):
             self._fit_table(read_table(self, X))
 
     def _fit_blocks(self, given: Any) -> None:
+        self._refuse_filling("in blocks")
         source = as_blocks(table_values(given))
         names = given.feature_names if isinstance(given, LabelledTable) else source.feature_names
         self.n_features_in_ = source.n_features
@@ -376,6 +386,15 @@ class SPCAFS(RankingSelector):
         self._fit_table(read.table)
         self.n_passes_ = read.passes.n_passes
         self.route_ = read.route
+
+    def _refuse_filling(self, how: str) -> None:
+        """Gaps are filled from what all rows have in common, so the rows must be there."""
+        if fills_gaps(self):
+            raise ParameterError(
+                f"SPCAFS fills gaps of tables in memory only; got missing={self.missing!r} for "
+                f"one that is read {how}. Fill the gaps beforehand, or use AutoSelector, which "
+                "fills those of the rows it draws."
+            )
 
     def _add_rows(self, X: Any) -> ScatterSum:
         """Add rows to the sums of ``partial_fit``; nothing is added if X is refused."""

@@ -1,0 +1,408 @@
+"""Gaps (NaN) in a table, filled by a model of a few components that is fitted to what is there.
+
+Every column is standardised by the mean and deviation of its observed values, and modelled as ::
+
+    z_ij = c_j + w_j' t_i + noise,   t_i ~ N(0, I),   w_jk ~ N(0, 1 / a_k),   c_j ~ N(0, 1),
+
+with the same noise variance v in all columns: probabilistic PCA whose loadings have a prior of
+their own (Bishop 1999; with missing values Ilin and Raiko, JMLR 2010). The posteriors of t and of
+(w, c) are taken to be independent; each is Gaussian in closed form given the other. Updating them
+in turn, with v and a at their best values, never lowers the bound on the likelihood. Loadings of
+columns with few observed values are shrunk more, and components without support vanish.
+
+At most 2,000 rows, drawn always in the same way from more, are used for the fit. Then every row is
+filled by a ridge regression of what is observed of it on the loadings. Means, scales, loadings and
+two further numbers per column suffice for that, so new rows are filled as those of the fit were.
+Nothing is random.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers.exceptions import DataError
+from keepers.linalg.moments import CONSTANT_RATIO, ColumnMoments
+from keepers.linalg.reservoir import drawn_rows
+from keepers.linalg.scatter import as_scatter
+from keepers.linalg.spectrum import edge_of_scatter, leading_spectrum, principal_subspace
+
+MOST_ROWS_FITTED = 2000
+"""Rows that the model is fitted to; larger tables are represented by so many of them."""
+MOST_COMPONENTS = 40
+MAX_ITER = 60
+TOLERANCE = 3e-4
+# Below this share of the variance of the columns, noise is rounding.
+_LEAST_NOISE = 1e-9
+# Components whose squared loadings are below this on average have vanished.
+_VANISHED = 1e-12
+_COLUMNS_AT_ONCE = 256
+_ROWS_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class ObservedColumns:
+    """Number, mean and standard deviation of the observed values of every column."""
+
+    counts: IndexArray
+    means: FloatArray
+    scales: FloatArray
+    """Divided by the number of values; 0 for columns that do not vary."""
+
+    def merge(self, other: "ObservedColumns") -> "ObservedColumns":
+        """Of the rows of both."""
+        counts = self.counts + other.counts
+        share = other.counts / np.maximum(counts, 1)
+        change = np.where(other.counts > 0, other.means - self.means, 0.0)
+        change = np.where(self.counts > 0, change, 0.0)
+        means = np.where(self.counts > 0, self.means, other.means) + change * share
+        variances = (
+            (1.0 - share) * self.scales**2
+            + share * other.scales**2
+            + share * (1.0 - share) * change**2
+        )
+        return ObservedColumns(counts, means, _deviations(variances, means))
+
+
+@dataclass(frozen=True)
+class GapModel:
+    """What gaps are filled from: `fill_rows` needs nothing else."""
+
+    means: FloatArray
+    """Of the columns, as the model sees them; shape (n_features,)."""
+    scales: FloatArray
+    """Standard deviations of the observed values; 0 for columns that do not vary."""
+    loadings: FloatArray
+    """Of the standardised columns; shape (n_features, rank)."""
+    uncertainty: FloatArray
+    """Variance of the loadings of each column."""
+    noise: float
+    """Variance of what the components do not explain of a standardised column."""
+    n_iter: int = 0
+    converged: bool = True
+    objective: tuple[float, ...] = ()
+    """The bound on the log-likelihood after every step; it never falls."""
+
+    @property
+    def rank(self) -> int:
+        """The number of components; 0 fills with means."""
+        return self.loadings.shape[1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists, for JSON."""
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> "GapModel":
+        """The model of which `to_dict` was stored."""
+        arrays = {
+            name: np.asarray(stored[name], dtype=np.float64)
+            for name in ("means", "scales", "loadings", "uncertainty")
+        }
+        arrays["loadings"] = arrays["loadings"].reshape(len(arrays["means"]), -1)
+        objective = tuple(float(value) for value in stored["objective"])
+        n_iter, converged = int(stored["n_iter"]), bool(stored["converged"])
+        return cls(**arrays, noise=float(stored["noise"]), n_iter=n_iter, converged=converged,
+                   objective=objective)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FilledTable:
+    """A table without gaps, and the model that they were filled from."""
+
+    X: FloatArray
+    model: GapModel
+
+
+def fill_by_model(X: FloatArray) -> FilledTable:
+    """Fill the NaN of a float64 array of shape (n_samples, n_features); X is not changed.
+
+    Every column needs at least one value. Where no component stands out from noise, as in tables
+    too small to tell, gaps are filled with the means of the columns.
+    """
+    model = fit_gap_model(X)
+    return FilledTable(fill_rows(model, X), model)
+
+
+def fit_gap_model(
+    X: FloatArray, observed: ObservedColumns | None = None, *, max_iter: int = MAX_ITER
+) -> GapModel:
+    """The model of a table with gaps, or of a sample of its rows.
+
+    ``observed`` is given if X is a sample: what is known of the columns of the whole table.
+    """
+    observed = observed_columns(X) if observed is None else observed
+    _refuse_empty(observed)
+    varying = np.flatnonzero(observed.scales > 0)
+    X = X[drawn_rows(len(X), MOST_ROWS_FITTED, seed=0)]
+    varying = varying[np.any(~np.isnan(X[:, varying]), axis=0)]
+    n_features = len(observed.means)
+    uncertainty = np.zeros(n_features)
+    flat = GapModel(observed.means, observed.scales, np.empty((n_features, 0)), uncertainty, 1.0)
+    Z, is_observed = _standardise(X[:, varying], observed.means[varying], observed.scales[varying])
+    start = _principal_loadings(Z)
+    if start is None:
+        return flat
+    found = _VariationalPCA(Z, is_observed, start)
+    converged = found.iterate(max_iter)
+    kept = np.flatnonzero(np.mean(found.loadings**2, axis=0) > _VANISHED)
+    means, loadings = observed.means.copy(), np.zeros((n_features, len(kept)))
+    means[varying] += observed.scales[varying] * found.offsets
+    loadings[varying] = found.loadings[:, kept]
+    uncertainty[varying] = found.uncertainty
+    return GapModel(
+        means,
+        observed.scales,
+        loadings,
+        uncertainty,
+        found.noise,
+        len(found.objective),
+        converged,
+        tuple(found.objective),
+    )
+
+
+def fill_rows(model: GapModel, X: FloatArray) -> FloatArray:
+    """A copy of X with its gaps filled: each row from what is observed of it."""
+    filled = X.copy()
+    with_gaps = np.flatnonzero(np.isnan(X).any(axis=1))
+    for start in range(0, len(with_gaps), _ROWS_AT_ONCE):
+        rows = with_gaps[start : start + _ROWS_AT_ONCE]
+        block = X[rows]
+        gaps = np.isnan(block)
+        estimate = model.means + model.scales * (_components(model, block) @ model.loadings.T)
+        filled[rows] = np.where(gaps, estimate, block)
+    return filled
+
+
+def observed_columns(X: FloatArray) -> ObservedColumns:
+    """Number, mean and standard deviation of the values of every column that are not NaN."""
+    counts, means, variances = (np.zeros(X.shape[1]) for _ in range(3))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for columns in _column_blocks(X.shape[1]):
+            block = X[:, columns]
+            there = ~np.isnan(block)
+            n = np.maximum(there.sum(axis=0), 1)
+            mean = np.where(there, block, 0.0).sum(axis=0) / n
+            centred = np.where(there, block - mean, 0.0)
+            residue = centred.sum(axis=0) / n  # what rounding left in the mean
+            counts[columns], means[columns] = there.sum(axis=0), mean + residue
+            # Lengths rather than squares, which may leave the range of float64.
+            largest = np.maximum(np.abs(centred).max(axis=0, initial=0.0), np.finfo(float).tiny)
+            centred = np.where(there, centred - residue, 0.0) / largest
+            variances[columns] = np.einsum("ij,ij->j", centred, centred) / n * largest**2
+    return ObservedColumns(counts.astype(np.intp), means, _deviations(variances, means))
+
+
+def column_medians(X: FloatArray) -> FloatArray:
+    """The median of the values of every column that are not NaN; every column has at least one."""
+    found = np.empty(X.shape[1])
+    for columns in _column_blocks(X.shape[1]):
+        ascending = np.sort(X[:, columns], axis=0)  # NaN comes last
+        n = (~np.isnan(ascending)).sum(axis=0)
+        places = np.arange(len(n))
+        found[columns] = (ascending[(n - 1) // 2, places] + ascending[n // 2, places]) / 2.0
+    return found
+
+
+def _deviations(variances: FloatArray, means: FloatArray) -> FloatArray:
+    """Standard deviations; 0 where they are rounding beside the mean."""
+    scales = np.sqrt(variances)
+    return np.where(scales <= CONSTANT_RATIO * np.abs(means), 0.0, scales)
+
+
+def _refuse_empty(observed: ObservedColumns) -> None:
+    if not np.all(observed.counts):
+        raise DataError(
+            "A model of the gaps needs at least one value in every column; "
+            f"{int(np.sum(observed.counts == 0))} of {len(observed.counts)} columns are empty. "
+            "Leave them out first."
+        )
+    if not np.all(np.isfinite(observed.means) & np.isfinite(observed.scales)):
+        raise DataError(
+            "A model of the gaps needs finite values whose squares float64 can hold; some columns "
+            "have none. Drop infinite values, or rescale X."
+        )
+
+
+def _standardise(
+    X: FloatArray, means: FloatArray, scales: FloatArray
+) -> tuple[FloatArray, BoolArray]:
+    """Columns in standard units with 0 in the gaps, and where there are values."""
+    there = ~np.isnan(X)
+    return np.where(there, (X - means) / scales, 0.0), there
+
+
+def _principal_loadings(Z: FloatArray) -> FloatArray | None:
+    """Where the iteration starts: twice as many components as stand out from noise.
+
+    The loadings of those beyond are shrunk by their prior; None if no component stands out.
+    """
+    n_samples, n_features = Z.shape
+    if n_samples < 3 or n_features < 2:
+        return None
+    mean = Z.mean(axis=0)
+    squares = np.einsum("ij,ij->j", Z, Z) - n_samples * mean**2
+    moments = ColumnMoments(n_samples, mean, squares)
+    scatter = as_scatter(Z, moments, MOST_COMPONENTS)
+    # Needed where both sides are large; always the same numbers.
+    rng = np.random.default_rng(0)
+    standing_out = leading_spectrum(
+        scatter, "auto", n_samples=n_samples, sum_of_squares=squares, rng=rng
+    )
+    if standing_out.values[0] <= edge_of_scatter(squares, n_samples):
+        return None
+    width = min(2 * standing_out.width + 2, MOST_COMPONENTS, n_samples - 1, n_features)
+    found = principal_subspace(scatter, width, rng)
+    deviations = np.sqrt(np.maximum(found.values, 0.0) / n_samples)
+    return np.asarray(found.vectors * np.maximum(deviations, np.finfo(float).eps))
+
+
+class _VariationalPCA:
+    """Posterior means and covariances of components and loadings, updated in turn.
+
+    Second moments of all rows are kept as one matrix, a row each, with the upper triangle only:
+    sums of them over what is observed are then products with the matrix of zeros and ones. Those
+    of the columns are made a few columns at a time, and never held for all.
+    """
+
+    def __init__(self, Z: FloatArray, observed: BoolArray, loadings: FloatArray) -> None:
+        self._Z, self._observed = Z, observed
+        self._n, (self._d, self._rank) = len(Z), loadings.shape
+        self._triangle = _Triangle(self._rank + 1)
+        self._count = float(observed.sum())
+        self._squares = float(np.vdot(Z, Z))
+        self.loadings, self.offsets = loadings, np.zeros(self._d)
+        self.uncertainty = np.zeros(self._d)
+        self.objective: list[float] = []
+        share = self._count / observed.size
+        of_loadings = np.einsum("ij,ij->j", loadings, loadings)
+        explained = float(of_loadings.sum()) / (share * self._d)
+        self.noise = float(np.clip(1.0 - explained, 0.1, 1.0))
+        # Of loadings, then of the offset. Zeros in the gaps make loadings smaller by the share.
+        self._precisions = np.append(self._d * share**2 / of_loadings, 1.0)
+        self._update_components(*self._moments_of_start(loadings / share))
+
+    def iterate(self, max_iter: int) -> bool:
+        """Until the bound rises by no more than the tolerance per value; whether it came to it."""
+        for _ in range(max_iter):
+            self._step()
+            if len(self.objective) > 1:
+                rise = self.objective[-1] - self.objective[-2]
+                if rise <= TOLERANCE * self._count:
+                    return True
+        return False
+
+    def _moments_of_start(self, loadings: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What the rows sum over the loadings of the start, which are taken to be certain."""
+        W = np.hstack([loadings, np.zeros((self._d, 1))])
+        second = np.zeros((self._n, self._triangle.n_entries))
+        for columns in _column_blocks(self._d):
+            second += self._observed[:, columns] @ self._triangle.products(W[columns])
+        return second, self._Z @ W
+
+    def _step(self) -> None:
+        n, d, rank = self._n, self._d, self._rank
+        second = np.zeros((n, self._triangle.n_entries))
+        first = np.zeros((n, rank + 1))
+        squared_loadings = np.zeros(rank + 1)
+        error, log_volume = self._squares, 0.0
+        for columns in _column_blocks(d):
+            observed = self._observed[:, columns].astype(np.float64)
+            Z = self._Z[:, columns]
+            A = self._triangle.unpack(observed.T @ self._second_moments)
+            B = Z.T @ self._extended
+            covariances, logs = _inverses(A / self.noise + np.diag(self._precisions))
+            W = np.einsum("jkl,jl->jk", covariances, B) / self.noise
+            self.loadings[columns], self.offsets[columns] = W[:, :rank], W[:, rank]
+            variances = np.einsum("jkk->jk", covariances)
+            self.uncertainty[columns] = variances[:, :rank].mean(axis=1)
+            log_volume += logs
+            covariances += W[:, :, np.newaxis] * W[:, np.newaxis, :]  # now second moments
+            error += float(np.vdot(A, covariances)) - 2.0 * float(np.vdot(W, B))
+            squared_loadings += np.einsum("jkk->k", covariances)
+            second += observed @ self._triangle.pack(covariances)
+            first += Z @ W
+        self.noise = max(error / self._count, _LEAST_NOISE)
+        self._precisions[:rank] = d / squared_loadings[:rank]
+        prior = d * (rank + 1 + float(np.log(self._precisions).sum()))
+        prior -= float(self._precisions @ squared_loadings)
+        of_rows = self._update_components(second, first)
+        self.objective.append(of_rows + 0.5 * (prior + log_volume))
+
+    def _update_components(self, second: FloatArray, first: FloatArray) -> float:
+        """Posteriors of the rows; their part of the bound, with that of the errors."""
+        n, rank = self._n, self._rank
+        P = self._triangle.unpack(second)
+        covariances, log_volume = _inverses(P[:, :rank, :rank] / self.noise + np.eye(rank))
+        wanted = (first[:, :rank] - P[:, :rank, rank]) / self.noise
+        T = np.einsum("ikl,il->ik", covariances, wanted)
+        extended = np.ones((n, rank + 1))
+        extended[:, :rank] = T
+        moments = extended[:, :, np.newaxis] * extended[:, np.newaxis, :]
+        moments[:, :rank, :rank] += covariances
+        self._extended, self._second_moments = extended, self._triangle.pack(moments)
+        error = self._squares - 2.0 * float(np.vdot(extended, first)) + float(np.vdot(P, moments))
+        size = float(np.einsum("ikk->", moments[:, :rank, :rank]))
+        fit = self._count * np.log(2.0 * np.pi * self.noise) + error / self.noise
+        return 0.5 * (n * rank + log_volume - size - fit)
+
+
+class _Triangle:
+    """Symmetric matrices of one size, many at once, as rows with their upper triangle."""
+
+    def __init__(self, size: int) -> None:
+        self._above = np.triu_indices(size)
+        self.n_entries = len(self._above[0])
+        self._places = np.empty((size, size), dtype=np.intp)
+        self._places[self._above] = self._places.T[self._above] = np.arange(self.n_entries)
+
+    def pack(self, matrices: FloatArray) -> FloatArray:
+        """Matrices -> rows."""
+        return matrices[:, self._above[0], self._above[1]]
+
+    def unpack(self, rows: FloatArray) -> FloatArray:
+        """Rows -> matrices."""
+        return rows[:, self._places]
+
+    def products(self, vectors: FloatArray) -> FloatArray:
+        """The rows of vv' for every v."""
+        return vectors[:, self._above[0]] * vectors[:, self._above[1]]
+
+
+def _inverses(matrices: FloatArray) -> tuple[FloatArray, float]:
+    """Inverses of positive definite matrices, and the sum of their log-determinants."""
+    factors = np.linalg.cholesky(matrices)
+    diagonals = np.einsum("ikk->ik", factors)
+    inverse_factors = np.linalg.inv(factors)
+    inverses = inverse_factors.transpose(0, 2, 1) @ inverse_factors
+    return inverses, -2.0 * float(np.log(diagonals).sum())
+
+
+def _components(model: GapModel, X: FloatArray) -> FloatArray:
+    """The components of rows with gaps: ridge regression of what is observed on the loadings."""
+    rank = model.rank
+    triangle = _Triangle(rank)
+    gram = np.zeros((len(X), triangle.n_entries))
+    wanted, uncertain = np.zeros((len(X), rank)), np.zeros(len(X))
+    varying = np.flatnonzero(model.scales > 0)
+    for places in _column_blocks(len(varying) if rank else 0):
+        columns = varying[places]
+        Z, there = _standardise(X[:, columns], model.means[columns], model.scales[columns])
+        observed = there.astype(np.float64)
+        gram += observed @ triangle.products(model.loadings[columns])
+        wanted += Z @ model.loadings[columns]
+        uncertain += observed @ model.uncertainty[columns]
+    ridge = (model.noise + uncertain)[:, np.newaxis, np.newaxis] * np.eye(rank)
+    found = np.linalg.solve(triangle.unpack(gram) + ridge, wanted[:, :, np.newaxis])
+    return np.asarray(found[:, :, 0])
+
+
+def _column_blocks(n_columns: int) -> Iterator[slice]:
+    for start in range(0, n_columns, _COLUMNS_AT_ONCE):
+        yield slice(start, min(start + _COLUMNS_AT_ONCE, n_columns))
