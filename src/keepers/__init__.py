@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from keepers import datasets, extending, metrics
     from keepers.methods import all_selectors
+    from keepers.preparation.table_check import check_table
+    from keepers.preparation.table_preparer import TablePreparer
     from keepers.reporting.selection_report import make_report as report
     from keepers.selection import Selection, describe_selection
     from keepers.selectors import (
@@ -55,9 +57,11 @@ __all__ = [
     "RandomScore",
     "Selection",
     "StabilitySelector",
+    "TablePreparer",
     "TopFeatures",
     "VarianceScore",
     "all_selectors",
+    "check_table",
     "datasets",
     "describe_selection",
     "extending",
@@ -74,6 +78,8 @@ _ELSEWHERE = {
     "extending": ("keepers.extending", None),
     "metrics": ("keepers.metrics", None),
     "report": ("keepers.reporting.selection_report", "make_report"),
+    "TablePreparer": ("keepers.preparation.table_preparer", "TablePreparer"),
+    "check_table": ("keepers.preparation.table_check", "check_table"),
     "all_selectors": ("keepers.methods", "all_selectors"),
     "SPCAFSCV": ("keepers.tuning", "SPCAFSCV"),
     "StabilitySelector": ("keepers.tuning", "StabilitySelector"),

@@ -71,8 +71,8 @@ GAP_WORDS = frozenset({
 
 def join_columns(pieces: Sequence[Sequence[OtherColumn]]) -> tuple[OtherColumn, ...]:
     """The columns of consecutive rows, put together."""
-    if not pieces:
-        return ()
+    if len(pieces) < 2:
+        return tuple(pieces[0]) if pieces else ()
     names = [column.name for column in pieces[0]]
     if any([column.name for column in piece] != names for piece in pieces):
         raise DataError("All blocks must have the same columns that hold text or dates.")

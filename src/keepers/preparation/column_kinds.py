@@ -1,0 +1,224 @@
+"""What the columns of a table are: measurements, categories, dates, identifiers, free text.
+
+A rule here decides what is set aside unless the user says otherwise, so each is narrow: a column
+of measurements that is taken for an identifier is lost. Whole numbers that all differ are therefore
+not enough (counts of a gene do in few samples): they must count the rows, or be called an id.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from keepers._protocols import FloatArray
+from keepers.preparation.facts import TableFacts, TextFacts
+
+Kind = Literal[
+    "number", "boolean", "category", "ordered", "date", "identifier", "text", "empty", "drop"
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+SET_ASIDE: tuple[Kind, ...] = ("date", "identifier", "text", "empty", "drop")
+"""Kinds that are no features."""
+
+FEW_VALUES = 30
+"""A text column with more different values is no category."""
+FEWEST_ROWS = 10
+"""Below this, values differ and rise by chance."""
+_MOSTLY = 0.95
+_FEW_WORDS = 3
+# Whole seconds from 2000 to 2035; of columns whose name speaks of time from 1980 to 2050.
+_SECONDS = (946_684_800, 2_051_222_400)
+_NAMED_SECONDS = (315_532_800, 2_524_608_000)
+_UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+_ID_NAME = re.compile(
+    r"(?:^|[\W_]|(?<=[a-z])(?=I))(?:id|ids|uuid|guid|key|barcode|rowid|row[ _]?number|rownames?|"
+    r"unnamed: ?0|index|instant|nr)$",
+    re.IGNORECASE,
+)
+_TIME_NAME = re.compile(r"time|date|stamp|epoch|(?:^|_)(?:ts|at|on)$", re.IGNORECASE)
+_TRUE = frozenset({"true", "yes", "y", "t", "1"})
+_FALSE = frozenset({"false", "no", "n", "f", "0"})
+_NOTHING = frozenset({"?", "-", "--", ".", "*", "missing", "unknown", "n.a.", "na", "none", "nil"})
+_NUMBER_WORD = re.compile(
+    r"[$€£¥]?\s*(?P<sign>[+-]?)\s*[$€£¥]?\s*"
+    r"(?P<body>[0-9]{1,3}(?:[, ' ][0-9]{3})+(?:\.[0-9]+)?|(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+    r"(?:[eE][+-]?[0-9]+)?)\s*(?P<percent>%?)\s*[€£¥$]?"
+)
+_DATE_WORD = re.compile(
+    r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))"
+    r"(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?\s*(?:[AaPp][Mm])?\s*(?:Z|UTC|[+-]\d{2}:?\d{2})?)?"
+)
+
+
+@dataclass(frozen=True)
+class ColumnKind:
+    """What a column is, and why it was taken for that."""
+
+    name: str
+    kind: Kind
+    why: str = ""
+    """What tells, as a clause: "whole numbers that count the rows"."""
+    asked: bool = False
+    """Whether the user said so."""
+    words_as_gaps: tuple[str, ...] = ()
+    """Words among the numbers of a text column that stand for nothing."""
+
+    @property
+    def is_feature(self) -> bool:
+        """Whether it can be selected."""
+        return self.kind not in SET_ASIDE
+
+
+def find_kinds(facts: TableFacts, asked: Mapping[str, Kind] | None = None) -> list[ColumnKind]:
+    """The kinds of all columns, those of numbers first, then the others; ``asked`` overrules."""
+    asked = asked or {}
+    kinds = number_kinds(facts)
+    for name, text in facts.texts.items():
+        kinds.append(text_kind(name, text, facts.n_rows))
+    return [
+        _as_asked(kind, asked[kind.name], facts) if kind.name in asked else kind for kind in kinds
+    ]
+
+
+def _as_asked(found: ColumnKind, kind: Kind, facts: TableFacts) -> ColumnKind:
+    words: tuple[str, ...] = ()
+    if kind == "number" and found.name in facts.texts:
+        counts = facts.texts[found.name].counts
+        words = tuple(w for w in counts if as_number(w) is None and as_seconds(w) is None)
+    return ColumnKind(found.name, kind, "as asked for", asked=True, words_as_gaps=words)
+
+
+def number_kinds(facts: TableFacts) -> list[ColumnKind]:
+    """The kinds of the columns that hold numbers."""
+    kinds: list[ColumnKind] = []
+    n = facts.n_rows
+    empty = facts.n_present == 0
+    suspicious = facts.whole & ~empty & (facts.maximum > facts.minimum)
+    evenly = (facts.rising | facts.falling) & ~empty & ~suspicious
+    sample = facts.sample
+    is_dense = isinstance(sample, np.ndarray)
+    for at, name in enumerate(facts.feature_names):
+        if empty[at]:
+            why = "no values"
+            kinds.append(ColumnKind(name, "empty", why))
+        elif is_dense and n >= FEWEST_ROWS and (suspicious[at] or evenly[at]):
+            low, high = float(facts.minimum[at]), float(facts.maximum[at])
+            order = bool(facts.rising[at] or facts.falling[at])
+            kinds.append(_kind_of_whole(name, sample[:, at], low, high, order, n))
+        else:
+            kinds.append(ColumnKind(name, "number"))
+    return kinds
+
+
+def _kind_of_whole(
+    name: str, values: FloatArray, low: float, high: float, in_order: bool, n_rows: int
+) -> ColumnKind:
+    """The kind of a column of whole numbers, or of any that rise or fall from row to row."""
+    why = _time_unit(name, values, low, high)
+    if why is not None:
+        return ColumnKind(name, "date", why)
+    present = values[~np.isnan(values)]
+    if bool(np.any(np.rint(present) != present)):  # in order, but not whole
+        steps = np.diff(present)
+        even = len(present) == n_rows and np.ptp(steps) <= 1e-6 * np.abs(steps).max()
+        why = "it counts the rows in even steps"
+        return ColumnKind(name, "identifier", why) if even else ColumnKind(name, "number")
+    n_distinct = len(np.unique(present))
+    all_differ = n_distinct == len(present) == len(values)
+    if all_differ and in_order:
+        return ColumnKind(
+            name, "identifier", f"distinct integers in order, {low:.0f} to {high:.0f}"
+        )
+    if all_differ and high - low < 1.05 * n_rows and n_rows >= 20:
+        why = f"distinct integers, {low:.0f} to {high:.0f}, for {n_rows} rows"
+        return ColumnKind(name, "identifier", why)
+    if _ID_NAME.search(name) and n_distinct >= max(FEWEST_ROWS, 0.5 * len(present)):
+        many = "distinct" if all_differ else f"{n_distinct} different"
+        return ColumnKind(name, "identifier", f"{many} integers, and its name says so")
+    return ColumnKind(name, "number")
+
+
+def _time_unit(name: str, values: FloatArray, low: float, high: float) -> str | None:
+    """Why numbers are moments: seconds since 1970 in some unit, or digits of dates."""
+    first, last = _NAMED_SECONDS if _TIME_NAME.search(name) else _SECONDS
+    for unit, factor in _UNITS.items():
+        if first * factor <= low and high <= last * factor:
+            days = (np.datetime64(int(edge / factor), "s").astype("M8[D]") for edge in (low, high))
+            return f"Unix time in {unit}, {' to '.join(str(day) for day in days)}"
+    if low >= 19_000_101 and high <= 21_001_231:
+        digits = values[~np.isnan(values)].astype(np.int64)
+        month, day = digits // 100 % 100, digits % 100
+        if bool(np.all((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31))):
+            return "dates written as digits, YYYYMMDD"
+    return None
+
+
+def text_kind(name: str, text: TextFacts, n_rows: int) -> ColumnKind:
+    """The kind of a column that holds text or dates."""
+    n_present = n_rows - text.n_missing
+    n_levels = len(text.counts)
+    if n_present == 0:
+        return ColumnKind(name, "empty", "no values")
+    if text.kind == "date":
+        return ColumnKind(name, "date", "dates")
+    if text.kind == "ordered":
+        return ColumnKind(name, "ordered", f"{len(text.levels)} ordered values")
+    shown = sum(text.counts.values())
+    folded = {word.strip().casefold() for word in text.counts}
+    if folded <= _TRUE | _FALSE and folded & _TRUE and folded & _FALSE:
+        return ColumnKind(name, "boolean", f"{' or '.join(sorted(text.counts))}")
+    words = {word: count for word, count in text.counts.items() if as_number(word) is None}
+    nothing = all(word.strip().casefold() in _NOTHING for word in words)
+    few_words = len(words) <= _FEW_WORDS and sum(words.values()) <= (1 - _MOSTLY) * shown
+    if len(words) < n_levels and (nothing or few_words):
+        return ColumnKind(name, "number", "numbers as text", words_as_gaps=tuple(words))
+    dates = sum(n for word, n in text.counts.items() if _DATE_WORD.fullmatch(word.strip()))
+    if dates >= _MOSTLY * shown:
+        return ColumnKind(name, "date", "dates as text")
+    many = f"more than {n_levels - 1}" if text.is_full else str(n_levels)
+    if not text.is_full and n_levels <= FEW_VALUES and n_levels <= max(2, n_present // 2):
+        why = f"text with {n_levels} values" if n_levels > 1 else "text with one value"
+        return ColumnKind(name, "category", why)
+    if text.is_full or (n_levels == n_present and n_present >= FEWEST_ROWS):
+        top = text.counts.most_common(1)[0][1]
+        if top == 1:
+            return ColumnKind(name, "identifier", "distinct text")
+    return ColumnKind(name, "text", f"text with {many} different values")
+
+
+def as_number(word: str) -> float | None:
+    """The number that a word spells: thousands separators, currency signs and per cent allowed.
+
+    Examples
+    --------
+    >>> as_number("$1,234.50"), as_number("12 %"), as_number("about 3")
+    (1234.5, 12.0, None)
+    """
+    match = _NUMBER_WORD.fullmatch(word.strip())
+    if match is None:
+        return None
+    number = float(re.sub(r"[, ' ]", "", match["body"]))
+    return -number if match["sign"] == "-" and not math.isnan(number) else number
+
+
+def as_truth(word: str) -> float:
+    """1 for words that mean yes, 0 for those that mean no."""
+    return 1.0 if word.strip().casefold() in _TRUE else 0.0
+
+
+def as_seconds(word: str) -> float | None:
+    """The moment that a date with the year first spells, in seconds since 1970.
+
+    Examples
+    --------
+    >>> as_seconds("1970-01-02 00:00:01"), as_seconds("2/1/1970")
+    (86401.0, None)
+    """
+    try:
+        moment = np.datetime64(word.strip().replace("/", "-"), "us")
+    except ValueError:
+        return None
+    return None if np.isnat(moment) else float(moment.astype(np.int64)) / 1e6

@@ -1,0 +1,244 @@
+"""What one pass over the rows of a table tells of its columns, in memory or in blocks.
+
+Sums and extremes are of all rows. What needs the values themselves, such as how many differ, is
+told by at most 2,000 rows that are drawn as everywhere in keepers (`linalg.reservoir`): the same
+ones from a table in memory and from blocks.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers.data.columns import OtherColumn, join_columns
+from keepers.data.table import LabelledTable
+from keepers.linalg.reservoir import drawn_rows, row_keys
+from keepers.linalg.storage import stack_rows
+
+MOST_ROWS = 2000
+MOST_LEVELS = 1000
+"""Different values of a text column that are counted; more are "many"."""
+_CHUNK_BYTES = 2**22
+_SEED = 0
+
+
+class TextFacts:
+    """What is known of a column of text: its values and how often each occurs, up to a limit."""
+
+    def __init__(self, column: OtherColumn) -> None:
+        self.kind = column.kind
+        self.levels = column.levels
+        self.position = column.position
+        self.n_missing = 0
+        self.counts: Counter[str] = Counter()
+        self.is_full = False
+        """Whether there are more different values than are counted."""
+
+    def add(self, column: OtherColumn) -> None:
+        """Take further rows in."""
+        missing = column.missing
+        self.n_missing += int(missing.sum())
+        if self.kind == "date" or self.is_full:
+            return
+        self.counts.update(column.values[~missing].tolist())
+        self.is_full = len(self.counts) > MOST_LEVELS
+
+
+class TableFacts:
+    """Counts, extremes, sums and a sample of the rows of a table.
+
+    Parameters
+    ----------
+    feature_names : sequence of str
+        Names of the columns of numbers.
+    """
+
+    def __init__(self, feature_names: Sequence[str]) -> None:
+        self.feature_names = [str(name) for name in feature_names]
+        d = len(self.feature_names)
+        self.n_rows = 0
+        self.n_missing: IndexArray = np.zeros(d, dtype=np.intp)
+        self.n_infinite: IndexArray = np.zeros(d, dtype=np.intp)
+        self.n_zero_rows = 0
+        """Rows all of whose numbers are zero."""
+        self.n_rows_with_gaps = 0
+        self.minimum: FloatArray = np.full(d, np.inf)
+        self.maximum: FloatArray = np.full(d, -np.inf)
+        self.whole: BoolArray = np.ones(d, dtype=bool)
+        """Columns that hold whole numbers only, gaps apart."""
+        self.rising: BoolArray = np.ones(d, dtype=bool)
+        self.falling: BoolArray = np.ones(d, dtype=bool)
+        self.texts: dict[str, TextFacts] = {}
+        self._pivot: FloatArray | None = None
+        self._sum: FloatArray = np.zeros(d)
+        self._squares: FloatArray = np.zeros(d)
+        self._last: FloatArray | None = None
+        self._rows: list[Any] = []
+        self._others: list[tuple[OtherColumn, ...]] = []
+        self._numbers: IndexArray = np.empty(0, dtype=np.intp)
+
+    @classmethod
+    def of(cls, table: LabelledTable) -> "TableFacts":
+        """The facts of a table in memory."""
+        facts = cls(list(table.feature_names))
+        facts.add(table.X, table.others)
+        return facts
+
+    def add(self, X: Any, others: Sequence[OtherColumn] = ()) -> None:
+        """Take consecutive rows in: an array or CSR matrix, and the columns beside it."""
+        start, count = self.n_rows, X.shape[0]
+        self._draw(X, others, start)
+        if sp.issparse(X):
+            self._add_sparse(X)
+        else:
+            step = max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))
+            for at in range(0, count, step):
+                self._add_dense(np.asarray(X[at : at + step], dtype=np.float64))
+        self.n_rows += count
+        for column in others:
+            self.texts.setdefault(column.name, TextFacts(column)).add(column)
+        # A row without a gap among the numbers may have one beside them.
+        if others and not sp.issparse(X):
+            beside = np.any([column.missing for column in others], axis=0)
+            self.n_rows_with_gaps += int(np.sum(beside & ~np.isnan(X).any(axis=1)))
+
+    def _add_dense(self, X: FloatArray) -> None:
+        missing = np.isnan(X)
+        has_gaps = bool(missing.any())
+        if has_gaps:
+            self.n_missing += missing.sum(axis=0)
+            self.n_rows_with_gaps += int(missing.any(axis=1).sum())
+        low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+        self.minimum, self.maximum = np.fmin(self.minimum, low), np.fmax(self.maximum, high)
+        infinite = np.isinf(low) | np.isinf(high)
+        if infinite.any():
+            self.n_infinite += np.isinf(X).sum(axis=0)
+            X = np.where(np.isinf(X), np.nan, X)
+            missing, has_gaps = np.isnan(X), True
+        if X.shape[1] and bool(np.all((low <= 0.0) | np.isnan(low))):
+            self.n_zero_rows += int(np.sum(~X.any(axis=1)))
+        if self.whole.any():
+            with np.errstate(invalid="ignore"):
+                self.whole &= np.all((np.rint(X) == X) | missing, axis=0)
+        self._follow_order(X)
+        if self._pivot is None:
+            self._pivot = np.zeros(X.shape[1])
+            first = ~missing.all(axis=0)
+            at = np.argmin(missing, axis=0)
+            self._pivot[first] = X[at[first], np.flatnonzero(first)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            shifted = X - self._pivot
+            if has_gaps:
+                shifted[missing] = 0.0
+            self._sum += shifted.sum(axis=0)
+            self._squares += np.einsum("ij,ij->j", shifted, shifted)
+
+    def _follow_order(self, X: FloatArray) -> None:
+        """Whether columns still rise, or fall, from row to row."""
+        if not (self.rising.any() or self.falling.any()):
+            return
+        before = X if self._last is None else np.concatenate([self._last[None], X])
+        self._last = X[-1].copy()
+        # Most columns are neither after a few rows; only the others are looked at further.
+        for mask, compare in ((self.rising, np.greater), (self.falling, np.less)):
+            for rows in (before[:16], before):
+                at = np.flatnonzero(mask)
+                mask[at] = np.all(compare(rows[1:, at], rows[:-1, at]), axis=0)
+
+    def _add_sparse(self, X: Any) -> None:
+        columns = X.indices
+        missing = np.isnan(X.data)
+        self.n_missing += np.bincount(columns[missing], minlength=X.shape[1])
+        infinite = np.isinf(X.data)
+        self.n_infinite += np.bincount(columns[infinite], minlength=X.shape[1])
+        data = np.where(missing | infinite, 0.0, X.data).astype(np.float64)
+        if missing.any():
+            rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+            self.n_rows_with_gaps += len(np.unique(rows[missing]))
+        stored_rows = np.add.reduceat(
+            np.append(data != 0, False), np.minimum(X.indptr[:-1], len(data))
+        )
+        empty = np.diff(X.indptr) == 0
+        self.n_zero_rows += int(np.sum(empty | (stored_rows == 0)))
+        finite = sp.csc_matrix((data, X.indices, X.indptr), shape=X.shape[::-1]).T
+        self.minimum = np.minimum(self.minimum, finite.min(axis=0).toarray().ravel())
+        self.maximum = np.maximum(self.maximum, finite.max(axis=0).toarray().ravel())
+        fractional = np.rint(data) != data
+        self.whole[columns[fractional]] = False
+        self.rising[:] = self.falling[:] = False
+        self._pivot = np.zeros(X.shape[1])
+        self._sum += np.bincount(columns, data, minlength=X.shape[1])
+        self._squares += np.bincount(columns, data**2, minlength=X.shape[1])
+
+    def _draw(self, X: Any, others: Sequence[OtherColumn], start: int) -> None:
+        """Hold the rows with the smallest keys."""
+        if start == 0:  # the common case: the whole table at once
+            new = drawn_rows(X.shape[0], MOST_ROWS, _SEED)
+        else:
+            numbers = np.arange(start, start + X.shape[0], dtype=np.intp)
+            keys = row_keys(numbers, _SEED)
+            new = np.sort(np.argsort(keys, kind="stable")[:MOST_ROWS])
+        if len(new) == X.shape[0]:
+            self._rows.append(X)
+            self._others.append(tuple(others))
+        else:
+            self._rows.append(X[new])
+            self._others.append(tuple(_take(column, new) for column in others))
+        self._numbers = np.concatenate([self._numbers, new + start])
+        if len(self._numbers) > 2 * MOST_ROWS:
+            self._sort_out()
+
+    def _sort_out(self) -> None:
+        keys = row_keys(self._numbers, _SEED)
+        kept = np.argsort(keys, kind="stable")[:MOST_ROWS]
+        kept = kept[np.argsort(self._numbers[kept])]
+        everything = self._rows[0] if len(self._rows) == 1 else stack_rows(self._rows)
+        whole = len(kept) == len(self._numbers)
+        self._rows = [everything if whole else everything[kept]]
+        joined = join_columns(self._others)
+        self._others = [joined if whole else tuple(_take(column, kept) for column in joined)]
+        self._numbers = self._numbers[kept]
+
+    @property
+    def sample(self) -> Any:
+        """The numbers of the drawn rows, in their order: array or CSR matrix."""
+        self._sort_out()
+        return self._rows[0]
+
+    @property
+    def sample_rows(self) -> IndexArray:
+        """The numbers of the drawn rows in the table, from 0."""
+        self._sort_out()
+        return self._numbers
+
+    @property
+    def sample_others(self) -> tuple[OtherColumn, ...]:
+        """The other columns of the drawn rows."""
+        self._sort_out()
+        return self._others[0]
+
+    @property
+    def n_present(self) -> IndexArray:
+        """Finite values of every column."""
+        return self.n_rows - self.n_missing - self.n_infinite
+
+    @property
+    def means(self) -> FloatArray:
+        """Means of what is there; 0 for empty columns."""
+        pivot = 0.0 if self._pivot is None else self._pivot
+        return pivot + self._sum / np.maximum(self.n_present, 1)
+
+    @property
+    def variances(self) -> FloatArray:
+        """Variances of what is there (divided by their number)."""
+        n = np.maximum(self.n_present, 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.maximum(self._squares / n - (self._sum / n) ** 2, 0.0)
+
+
+def _take(column: OtherColumn, rows: IndexArray) -> OtherColumn:
+    values = column.values[rows]
+    return OtherColumn(column.name, column.kind, values, column.position, column.levels)
