@@ -17,7 +17,15 @@ Names = NDArray[np.object_]
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledTable:
+class NamedValues:
+    """Values of whatever kind, not looked at yet, with the names of their columns."""
+
+    X: Any
+    feature_names: Names
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTable(NamedValues):
     """A numeric table with the names of its columns and, where known, of its rows and classes.
 
     Parameters
@@ -34,8 +42,6 @@ class LabelledTable:
         Short name for display.
     """
 
-    X: Any
-    feature_names: Names
     sample_names: Names | None = None
     labels: NDArray[Any] | None = None
     name: str = "table"
