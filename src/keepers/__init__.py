@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keepers import datasets, extending, metrics
+    from keepers import anndata, datasets, extending, metrics
     from keepers.methods import all_selectors
     from keepers.reporting.selection_report import make_report as report
     from keepers.selection import Selection, describe_selection
@@ -58,6 +58,7 @@ __all__ = [
     "TopFeatures",
     "VarianceScore",
     "all_selectors",
+    "anndata",
     "datasets",
     "describe_selection",
     "extending",
@@ -70,6 +71,7 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "anndata": ("keepers.anndata", None),
     "datasets": ("keepers.datasets", None),
     "extending": ("keepers.extending", None),
     "metrics": ("keepers.metrics", None),
