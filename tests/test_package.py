@@ -77,7 +77,7 @@ def test_everything_imported_is_declared_and_everything_required_is_imported():
     assert core | optional == used
 
 
-@pytest.mark.parametrize("name", ["datasets", "extending", "metrics"])
+@pytest.mark.parametrize("name", ["anndata", "datasets", "extending", "metrics"])
 def test_public_modules_can_be_imported_from(name):
     module = importlib.import_module(f"keepers.{name}")
     assert getattr(keepers, name) is module

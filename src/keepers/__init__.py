@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keepers import datasets, extending, metrics
+    from keepers import anndata, datasets, extending, metrics
     from keepers.methods import all_selectors
     from keepers.preparation.table_check import check_table
     from keepers.preparation.table_preparer import TablePreparer
@@ -61,6 +61,7 @@ __all__ = [
     "TopFeatures",
     "VarianceScore",
     "all_selectors",
+    "anndata",
     "check_table",
     "datasets",
     "describe_selection",
@@ -74,6 +75,7 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "anndata": ("keepers.anndata", None),
     "datasets": ("keepers.datasets", None),
     "extending": ("keepers.extending", None),
     "metrics": ("keepers.metrics", None),

@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from keepers._packages import package_versions
 from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers.data.annotated import named_table
 from keepers.data.in_memory import flat_name, numeric_input
-from keepers.data.table import LabelledTable
+from keepers.data.table import NamedValues
 from keepers.data.wording import first_line
 from keepers.exceptions import DataError
 from keepers.linalg.correlation import ROUNDING, ColumnCorrelations
@@ -334,8 +335,9 @@ def describe_selection(
     ----------
     selector : fitted selector
         Any selector of keepers after ``fit``.
-    X : array, data frame, sparse matrix or LabelledTable of shape (n_samples, n_features)
-        The table it was fitted on.
+    X : table of shape (n_samples, n_features)
+        The table it was fitted on: an array, data frame, sparse matrix, LabelledTable or AnnData
+        object.
     feature_names : sequence of str, optional
         Names of the features; by default those the selector saw, else x0, x1, ...
     k : int, float in (0, 1] or None
@@ -364,7 +366,8 @@ def describe_selection(
     """
     check_is_fitted(selector)
     missing = getattr(selector, "missing", "error")
-    values = as_matrix(X.X if isinstance(X, LabelledTable) else X, missing)
+    X = named_table(X)
+    values = as_matrix(X.X if isinstance(X, NamedValues) else X, missing)
     if values.shape[1] != len(selector.scores_):
         raise DataError(
             f"X must have the {len(selector.scores_)} columns that the selector was fitted on; got "

@@ -45,7 +45,7 @@ def apply(
     Example: keepers apply recipe.json new-samples.csv --id sample --out kept.csv
     """
     # Imported here, so that help and completion need not wait for NumPy.
-    from keepers.data.table_files import check_writable, write_columns
+    from keepers.data.table_files import check_writable, write_selected
     from keepers.recipe import Recipe
 
     check_writable(out, force=force)
@@ -54,7 +54,7 @@ def apply(
     table = open_data(data, read_roles(id, labels, drop, header), limit, quiet=quiet)
     columns = kept.columns_of(table.feature_names)
     names = {"identifier_name": id or "sample", "label_name": labels or "label"}
-    write_columns(out, table, columns, force=force, **names)
+    write_selected(out, data, table, columns, force=force, **names)
     note(
         f"Kept {len(columns)} of {table.n_features} features of {table.name}; wrote {out}",
         quiet=quiet,

@@ -126,7 +126,7 @@ def select(
     # Imported here, so that help and completion need not wait for scikit-learn.
     from keepers.cli.fit import keep_and_never, make_selector, read_settings
     from keepers.cli.output import print_selection
-    from keepers.data.table_files import check_writable, write_columns
+    from keepers.data.table_files import check_writable, write_selected
 
     refuse_existing([report, save], force)
     refuse_existing([checkpoint], force=True)  # one that exists is resumed
@@ -158,7 +158,7 @@ def select(
         selection, options = _fit_table(selector, settings, table, scaling, seed=seed, **shared)
         if out is not None:
             names = {"identifier_name": id or "sample", "label_name": labels or "label"}
-            write_columns(out, table, selection.columns, force=force, **names)
+            write_selected(out, data, table, selection.columns, force=force, **names)
         if report is not None:
             command = shell_command(["keepers", *sys.argv[1:2], *options, *sys.argv[2:]])
             order: Literal["C", "F"] = "F" if image_columns_first else "C"

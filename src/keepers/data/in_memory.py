@@ -39,12 +39,39 @@ def is_large_map(X: Any) -> bool:
     return isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes >= LARGE_MAP
 
 
+def is_anndata(X: Any) -> bool:
+    """Whether X is an AnnData object; anndata is not imported to tell."""
+    # Of the type: a data frame has its columns as attributes, whatever they are called.
+    return all(hasattr(type(X), name) for name in ("X", "obs_names", "var_names"))
+
+
+def is_stored(X: Any) -> bool:
+    """Whether X lies in an HDF5 file: the values of an AnnData object in backed mode."""
+    if is_anndata(X):
+        return False
+    from_h5py = any(kind.__module__.startswith("h5py") for kind in type(X).__mro__)
+    return (from_h5py and hasattr(X, "chunks")) or hasattr(type(X), "to_memory")
+
+
+def from_store(X: Any) -> Any:
+    """All values of something that `is_stored`; anything else as it is."""
+    if not is_stored(X):
+        return X
+    return X.to_memory() if hasattr(X, "to_memory") else X[()]
+
+
+def comes_in_blocks(X: Any) -> bool:
+    """Whether X should be read in blocks by methods that can: it is not in memory, or need not."""
+    return is_dask(X) or is_large_map(X) or is_stored(X)
+
+
 def numeric_input(X: Any) -> Any:
     """X, refused if some of it is no real number; sparse as CSR or CSC without duplicates.
 
     Missing values in an array or a data frame are left for whoever reads it; masked ones are not,
     because a conversion would forget the mask. The user's object is never changed.
     """
+    X = from_store(X)
     if sp.issparse(X):
         _refuse_complex(X.dtype)
         X = canonical_sparse(X)
@@ -161,6 +188,11 @@ def _refuse_unread(X: Any) -> None:
             "A table is an array of two dimensions; this is a structured array with the fields "
             f"{some_of([repr(name) for name in X.dtype.names])}. Pass "
             "numpy.lib.recfunctions.structured_to_unstructured(X)."
+        )
+    if is_anndata(X):
+        raise DataError(
+            "A table is an array, a data frame or a sparse matrix here; got an AnnData object. "
+            "Pass adata.X, or use keepers.anndata.select."
         )
     if type(X).__name__ == "LazyFrame":
         raise DataError("A lazy frame holds no values yet. Pass X.collect().")

@@ -19,7 +19,15 @@ Names = NDArray[np.object_]
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledTable:
+class NamedValues:
+    """Values of whatever kind, not looked at yet, with the names of their columns."""
+
+    X: Any
+    feature_names: Names
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTable(NamedValues):
     """A numeric table with the names of its columns and, where known, of its rows and classes.
 
     Parameters
@@ -40,8 +48,6 @@ class LabelledTable:
         How the source stored the columns that are no plain float64, where it has types.
     """
 
-    X: Any
-    feature_names: Names
     sample_names: Names | None = None
     labels: NDArray[Any] | None = None
     name: str = "table"

@@ -456,6 +456,40 @@ def write_columns(
     )
 
 
+def write_selected(
+    path: str | Path,
+    source: str | Path,
+    table: LabelledTable,
+    columns: IndexArray,
+    *,
+    force: bool = False,
+    **names: str,
+) -> Path:
+    """Write some columns of a table that was read from ``source``.
+
+    If the source is a file of the same format, and files of that format hold more than a table
+    (.h5ad), all of it is kept. ``names`` are those of `write_table`.
+    """
+    path, source = Path(path), Path(source)
+    known = format_of(path)
+    copies = known is not None and known is format_of(source) and os.path.isfile(source)
+    if known is None or known.copy_columns is None or not copies:
+        return write_columns(path, table, columns, force=force, **names)
+    with whole_file(path, force=force) as temporary:
+        try:
+            known.copy_columns(source, temporary, list(table.feature_names[columns]))
+        except KeepersError as error:
+            raise type(error)(f"{source}: {error}") from error
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the system: a full disk, say; a damaged file gives errors without number
+            raise DataError(
+                f"{source} could not be copied to {path.name}: {first_line(error)}. Check that it "
+                "is complete, or choose another format than that of the source."
+            ) from error
+    return path
+
+
 def check_writable(path: str | Path, *, force: bool = True) -> None:
     """Raise if `write_table` could not write to ``path`` now: before long work, not after it.
 

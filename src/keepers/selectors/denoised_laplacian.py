@@ -7,8 +7,8 @@ import numpy as np
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.data.blocks.as_blocks import as_blocks
-from keepers.data.in_memory import is_dask, is_large_map
-from keepers.data.table import LabelledTable
+from keepers.data.in_memory import comes_in_blocks
+from keepers.data.table import NamedValues
 from keepers.exceptions import NoStructureWarning, warn_caller
 from keepers.linalg.unit_free import UnitFreeColumns
 from keepers.selectors.control import FeatureControl, check_control, read_control
@@ -162,15 +162,14 @@ class DenoisedLaplacian(RankingSelector):
         return self
 
     def _fit(self, X: Any) -> None:
-        values = table_values(X)
-        if is_dask(values) or is_large_map(values):
+        if comes_in_blocks(table_values(X)):
             self._fit_blocks(X)
         else:
             self._fit_drawn(draw_from_memory(self, X, MOST_ROWS, self._seed()))
 
     def _fit_blocks(self, given: Any) -> None:
         source = as_blocks(table_values(given))
-        if isinstance(given, LabelledTable):
+        if isinstance(given, NamedValues):
             self.feature_names_in_ = given.feature_names
         self._check_count(self._read_control(source.n_features))
         self._fit_drawn(draw_from_blocks(self, source, MOST_ROWS, self._seed()))

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
+from keepers.data.annotated import named_table
 from keepers.data.in_memory import canonical_sparse, describe_missing, is_dask, numeric_input
-from keepers.data.table import LabelledTable
+from keepers.data.table import NamedValues
 from keepers.data.wording import some_of
 from keepers.exceptions import DataError, DataWarning, shorten, warn_caller
 from keepers.linalg.correlation import ColumnCorrelations, Correlations
@@ -152,12 +153,12 @@ def read_table(selector: Any, X: Any) -> Table:
     ``fit`` calls it. The selector's ``n_features_in_`` and ``feature_names_in_`` are set, and what
     is wrong with X is refused in its name, with the columns at fault.
     """
-    return table_of_values(selector, validate_table(selector, X))
+    return table_of_values(selector, validate_table(selector, named_table(X)))
 
 
 def validate_table(selector: Any, X: Any) -> Any:
     """The values of X as array or CSR/CSC matrix; the names of its columns are set."""
-    refuse_dask(X, type(selector).__name__, selector.why_not_dask)
+    refuse_dask(table_values(X), type(selector).__name__, selector.why_not_dask)
     if selector.why_not_sparse is not None:
         _refuse_sparse(selector, table_values(X))
     return validate(selector, X)
@@ -277,11 +278,11 @@ def usable_columns(
 def validate(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> Any:
     """scikit-learn's checks and our own, with messages that name the columns at fault.
 
-    The names of a `LabelledTable` are those of a data frame: a fit (``reset``) keeps them, and
-    later tables are compared with them.
+    The names of `NamedValues` are those of a data frame: a fit (``reset``) keeps them, and later
+    tables are compared with them.
     """
     names = None
-    if isinstance(X, LabelledTable):
+    if isinstance(X, NamedValues):
         X, names = X.X, X.feature_names
         if not reset:
             refuse_other_columns(selector, X.shape[1], names)
@@ -320,8 +321,8 @@ def is_tall_array(values: Any) -> bool:
 
 
 def table_values(X: Any) -> Any:
-    """The values of a `LabelledTable`; anything else as it is."""
-    return X.X if isinstance(X, LabelledTable) else X
+    """The values of `NamedValues`, such as a `LabelledTable`; anything else as it is."""
+    return X.X if isinstance(X, NamedValues) else X
 
 
 def refuse_other_columns(selector: Any, n_columns: int, names: Any = None) -> None:

@@ -12,8 +12,9 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers.data.annotated import named_table
 from keepers.data.dask_blocks import selected_columns
-from keepers.data.in_memory import is_dask
+from keepers.data.in_memory import is_anndata, is_dask
 from keepers.data.table import LabelledTable
 from keepers.linalg.correlation import unlike_the_better
 from keepers.linalg.ordering import best_first
@@ -108,9 +109,10 @@ class RankingSelector(SelectorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, data frame, sparse matrix or LabelledTable of shape (n_samples, n_features)
-            The table: one row a sample, one column a feature. A `LabelledTable` is what
-            `keepers.datasets.open_table` returns; its labels are not looked at.
+        X : table of shape (n_samples, n_features)
+            An array, data frame, sparse matrix, LabelledTable or AnnData object: one row a sample,
+            one column a feature. A `LabelledTable` is what `keepers.datasets.open_table` returns;
+            its labels are not looked at. Of an AnnData object, X is.
         y : ignored
             Present for API consistency; no method here looks at labels.
 
@@ -120,7 +122,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
             The fitted selector.
         """
         with self._fitting():
-            self._fit(X)
+            self._fit(named_table(X))
         return self
 
     def _fit(self, X: Any) -> None:
@@ -252,19 +254,22 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
-            An array, data frame, sparse matrix, LabelledTable or Dask collection with the columns
-            of the table fitted.
+            An array, data frame, sparse matrix, LabelledTable, AnnData object or Dask collection
+            with the columns of the table fitted.
 
         Returns
         -------
-        array, data frame, sparse matrix or Dask collection
+        array, data frame, sparse matrix, AnnData object or Dask collection
             The kept columns, in the order of X, with their values as they are: where a selector was
             told to fill gaps (``missing``), X may have gaps, and they stay. Of a Dask collection
-            lazily.
+            lazily, of an AnnData object as a view of it.
         """
         columns = self.get_support(indices=True)
         if isinstance(X, LabelledTable):
             return validate(self, X, reset=False, fewest=1)[:, columns]
+        if is_anndata(X):
+            refuse_other_columns(self, X.n_vars, X.var_names)
+            return X[:, columns]
         if is_dask(X):
             refuse_other_columns(self, X.shape[1], getattr(X, "columns", None))
             return selected_columns(X, columns)

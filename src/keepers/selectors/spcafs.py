@@ -10,15 +10,16 @@ from typing import Any, Self
 import numpy as np
 
 from keepers._protocols import FloatArray, SymmetricOperator
+from keepers.data.annotated import named_table
 from keepers.data.blocks.as_blocks import (
     as_blocks,
     column_labels,
     in_order,
     refuse_repeated,
 )
-from keepers.data.in_memory import is_dask, is_large_map
+from keepers.data.in_memory import comes_in_blocks
 from keepers.data.limits import as_n_bytes
-from keepers.data.table import LabelledTable
+from keepers.data.table import NamedValues
 from keepers.exceptions import (
     ConvergenceWarning,
     InactiveRowsWarning,
@@ -359,7 +360,7 @@ class SPCAFS(RankingSelector):
 
     def _fit(self, X: Any) -> None:
         values = table_values(X)
-        if is_dask(values) or is_large_map(values):
+        if comes_in_blocks(values):
             self._fit_blocks(X)
             return
         if is_tall_array(values):
@@ -371,7 +372,7 @@ class SPCAFS(RankingSelector):
     def _fit_blocks(self, given: Any) -> None:
         self._refuse_filling("in blocks")
         source = as_blocks(table_values(given))
-        names = given.feature_names if isinstance(given, LabelledTable) else source.feature_names
+        names = given.feature_names if isinstance(given, NamedValues) else source.feature_names
         self.n_features_in_ = source.n_features
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
@@ -404,7 +405,7 @@ class SPCAFS(RankingSelector):
             refuse_repeated(column_labels(X) or [], "X")
         else:
             X = in_order(X, self._column_labels_, "X", first="the first X")
-        values = validate(self, X, reset=so_far is None, fewest=1)
+        values = validate(self, named_table(X), reset=so_far is None, fewest=1)
         self._check_columns(values.shape[1])
         summed = add_rows(so_far, values, memory_budget(self.memory_limit))
         if so_far is None:

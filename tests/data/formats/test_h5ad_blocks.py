@@ -56,7 +56,7 @@ def path(request, tmp_path, layout):
 def small_blocks(monkeypatch):
     monkeypatch.setattr(hdf5, "rows_at_once", lambda *_: 30)
     monkeypatch.setattr(h5ad, "BLOCK_BYTES", 8 * 100)
-    monkeypatch.setattr(h5ad, "_STARTS_AT_ONCE", 64)
+    monkeypatch.setattr(h5ad, "STARTS_AT_ONCE", 64)
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -3,6 +3,7 @@
 import mmap
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers._protocols import BlockTable, IndexArray, RowBlock, Sum
+from keepers.data.annotated import values_of
 from keepers.data.blocks.local import LocalBlocks, refuse_misshapen, rows_at_once
 from keepers.data.dask_blocks import DaskBlocks
-from keepers.data.in_memory import canonical_sparse, is_dask, numeric_input
+from keepers.data.in_memory import canonical_sparse, is_anndata, is_dask, numeric_input
 from keepers.data.table_files import open_blocks
 from keepers.data.values import as_values
 from keepers.data.wording import duplicates, some_of
@@ -48,10 +50,11 @@ def as_blocks(source: Any) -> BlockTable:
         return open_blocks(source)
     if isinstance(source, np.memmap):
         return MappedBlocks(source, "X" if source.filename is None else Path(source.filename).name)
-    if hasattr(source, "var_names") and hasattr(source, "X"):  # AnnData, backed or not
-        return ArrayBlocks(
-            source.X, "X", np.array([str(n) for n in source.var_names], dtype=object)
-        )
+    if is_anndata(source):
+        table = values_of(source)
+        if is_dask(table.X):
+            return replace(DaskBlocks.of(table.X), feature_names=table.feature_names)
+        return ArrayBlocks(table.X, "X", table.feature_names)
     if hasattr(source, "columns") and hasattr(source, "to_numpy"):
         return GivenBlocks(lambda: [source], "the data frame")
     if sp.issparse(source) or (hasattr(source, "shape") and hasattr(source, "__getitem__")):
@@ -335,8 +338,8 @@ def _cut(
 
 
 def _values(block: Any, origin: str) -> Any:
-    if hasattr(block, "var_names") and hasattr(block, "X"):  # AnnData
-        block = block.X
+    if is_anndata(block):
+        block = values_of(block).X
     block = numeric_input(block)
     if sp.issparse(block):
         return as_values(block, origin)

@@ -30,8 +30,8 @@ from keepers.exceptions import DataError, ParameterError, shorten
 
 _TITLE = "AnnData"
 _USUAL_INDEX = "_index"
-_OLD_CATEGORIES = "__categories"
-_STARTS_AT_ONCE = 2**18
+OLD_CATEGORIES = "__categories"
+STARTS_AT_ONCE = 2**18
 _PARTS = ("data", "indices", "indptr")
 _UNSOUND = (
     "The row pointers of X ('indptr') must rise from 0 to the number of its entries; here they do "
@@ -47,18 +47,15 @@ def open_h5ad(path: Path, request: ReadRequest) -> "DatasetBlocks | SparseCellBl
             raise DataError(
                 f"An AnnData file holds X, obs and var; this one has no {shorten(absent[0])}."
             )
-        obs, var, node = (own_member(file, part) for part in ("obs", "var", "X"))
+        obs, node = own_member(file, "obs"), own_member(file, "X")
         for name in (request.labels, request.identifier):
             if name is not None:
                 _refuse_absent(obs, name)
-        names = unique_names(
-            list(as_names(_column_of(var, _index_name(var), request), "var")),
-            make_unique=request.make_unique,
-        )
+        names = variable_names(file, request)
         columns = replace(request, labels=None, identifier=None)
         table: DatasetBlocks | SparseCellBlocks
-        if _is_stored_sparse(node):
-            shape, by_rows = _sparse_layout(node)
+        if is_stored_sparse(node):
+            shape, by_rows = sparse_layout(node)
             _refuse_other_count(names, shape[1])
             table = SparseCellBlocks(path, node, names, columns, by_rows)
         else:
@@ -71,6 +68,13 @@ def open_h5ad(path: Path, request: ReadRequest) -> "DatasetBlocks | SparseCellBl
             table = DatasetBlocks(path, node, names, columns, _TITLE)
         table.annotate(partial(_read_obs, path, request), request.labels)
         return table
+
+
+def variable_names(file: Any, request: ReadRequest) -> list[str]:
+    """The names of the columns of X."""
+    var = own_member(file, "var")
+    names = as_names(_column_of(var, _index_name(var), request), "var")
+    return unique_names(list(names), make_unique=request.make_unique)
 
 
 def _refuse_other_count(names: list[str], n_columns: int) -> None:
@@ -108,8 +112,8 @@ class SparseCellBlocks(MatrixBlocks):
                 "columns (CSC). Convert it once where it fits in memory: adata.X = "
                 "adata.X.tocsr(), then adata.write_h5ad(...)."
             )
-        parts = _checked_parts(node, request, by_rows)
-        n_rows = _sparse_layout(node)[0][0]
+        parts = checked_parts(node, request, by_rows)
+        n_rows = sparse_layout(node)[0][0]
         n_entries = int(parts["data"].shape[0])
         super().__init__(path, names, request, n_rows, parts["data"].dtype, n_entries)
         self._request = request
@@ -117,7 +121,7 @@ class SparseCellBlocks(MatrixBlocks):
 
     def _raw(self, chosen: IndexArray | None) -> Iterator[Any]:
         with open_hdf5_numbers(self.path) as file:
-            parts = _checked_parts(own_member(file, "X"), self._request, self._by_rows)
+            parts = checked_parts(own_member(file, "X"), self._request, self._by_rows)
             for rows in self._blocks_of(parts):
                 yield rows if chosen is None else rows[:, chosen]
 
@@ -130,10 +134,10 @@ class SparseCellBlocks(MatrixBlocks):
         self._prove(parts)
         entry_bytes = parts["data"].dtype.itemsize + parts["indices"].dtype.itemsize
         most = max(1, BLOCK_BYTES // entry_bytes)
-        for first in range(self._here.start, self._here.stop, _STARTS_AT_ONCE):
-            last = min(first + _STARTS_AT_ONCE, self._here.stop)
-            starts = _sound_starts(parts, first, last)
-            for top, bottom in _row_cuts(starts, most):
+        for first in range(self._here.start, self._here.stop, STARTS_AT_ONCE):
+            last = min(first + STARTS_AT_ONCE, self._here.stop)
+            starts = sound_starts(parts, first, last)
+            for top, bottom in row_cuts(starts, most):
                 yield self._rows(parts, starts[top : bottom + 1])
 
     def _prove(self, parts: dict[str, Any]) -> None:
@@ -156,7 +160,7 @@ class SparseCellBlocks(MatrixBlocks):
         """The same rows as ``n_parts`` ranges of them."""
         ranges = even_ranges(self._here, n_parts)
         with reading(self.path, self.title), open_hdf5_numbers(self.path) as file:
-            starts = _checked_parts(own_member(file, "X"), self._request, True)["indptr"]
+            starts = checked_parts(own_member(file, "X"), self._request, True)["indptr"]
             refuse_short_chunks(starts)
             bounds = [int(starts[at]) for at in (*(rows.start for rows in ranges), self._here.stop)]
         if bounds[0] < 0 or bounds != sorted(bounds):
@@ -167,11 +171,11 @@ class SparseCellBlocks(MatrixBlocks):
         return tables
 
 
-def _checked_parts(node: Any, request: ReadRequest, by_rows: bool) -> dict[str, Any]:
+def checked_parts(node: Any, request: ReadRequest, by_rows: bool) -> dict[str, Any]:
     """The stored parts of a sparse matrix, proven to fit together in number."""
-    if not _is_stored_sparse(node) or _sparse_layout(node)[1] != by_rows:
+    if not is_stored_sparse(node) or sparse_layout(node)[1] != by_rows:
         raise DataError("It was changed since it was opened. Open it again.")
-    n_major = _sparse_layout(node)[0][0 if by_rows else 1]
+    n_major = sparse_layout(node)[0][0 if by_rows else 1]
     parts = {name: own_member(node, name) for name in _PARTS}
     for part in parts.values():
         refuse_unsound(part, request.limit)
@@ -190,7 +194,7 @@ def _checked_parts(node: Any, request: ReadRequest, by_rows: bool) -> dict[str, 
     return parts
 
 
-def _sound_starts(parts: dict[str, Any], first: int, last: int) -> Any:
+def sound_starts(parts: dict[str, Any], first: int, last: int) -> Any:
     """Where the rows from ``first`` to ``last`` begin and the last one ends, proven to rise."""
     n_rows, n_entries = parts["indptr"].shape[0] - 1, parts["data"].shape[0]
     starts = parts["indptr"][first : last + 1]
@@ -206,7 +210,7 @@ def _sound_starts(parts: dict[str, Any], first: int, last: int) -> Any:
     return starts.astype(np.int64)
 
 
-def _row_cuts(starts: Any, most: int) -> Iterator[tuple[int, int]]:
+def row_cuts(starts: Any, most: int) -> Iterator[tuple[int, int]]:
     """Ranges of rows that hold at most so many entries, or one row."""
     top, n_rows = 0, len(starts) - 1
     while top < n_rows:
@@ -216,12 +220,12 @@ def _row_cuts(starts: Any, most: int) -> Iterator[tuple[int, int]]:
         top = bottom
 
 
-def _is_stored_sparse(node: Any) -> bool:
+def is_stored_sparse(node: Any) -> bool:
     """Whether a matrix is stored as the parts of a sparse one."""
-    return _is_group(node) and "indptr" in node
+    return is_group(node) and "indptr" in node
 
 
-def _sparse_layout(node: Any) -> tuple[tuple[int, int], bool]:
+def sparse_layout(node: Any) -> tuple[tuple[int, int], bool]:
     """The shape of a stored sparse matrix, and whether it is stored row by row."""
     shape = node.attrs.get("shape", node.attrs.get("h5sparse_shape"))
     n_rows, n_columns = (int(length) for length in np.asarray(shape).ravel())
@@ -238,8 +242,13 @@ def _sparse_layout(node: Any) -> tuple[tuple[int, int], bool]:
     return (n_rows, n_columns), by_rows
 
 
-def _is_group(node: Any) -> bool:
+def is_group(node: Any) -> bool:
     return hasattr(node, "keys")
+
+
+def is_frame(node: Any) -> bool:
+    """Whether a group holds the columns of a data frame."""
+    return is_group(node) and (_USUAL_INDEX in node or _USUAL_INDEX in node.attrs)
 
 
 def _index_name(frame: Any) -> str:
@@ -247,10 +256,10 @@ def _index_name(frame: Any) -> str:
     fields = _fields(frame)
     if fields is not None:  # anndata before 0.7: a table of records, row names first
         return fields[0]
-    if _is_group(frame) and _USUAL_INDEX in frame:
+    if is_group(frame) and _USUAL_INDEX in frame:
         return _USUAL_INDEX
     # Asked last: the HDF5 library believes any length that a damaged text attribute claims.
-    if not _is_group(frame) or "_index" not in frame.attrs:
+    if not is_group(frame) or "_index" not in frame.attrs:
         raise DataError(
             f"{shorten(frame.name)} must be a data frame as anndata stores it; it names no "
             "column as its index. Read the file with anndata and write it again."
@@ -261,9 +270,9 @@ def _index_name(frame: Any) -> str:
 def _refuse_absent(frame: Any, name: str) -> None:
     """Raise unless obs or var has a column of this name."""
     fields = _fields(frame)
-    if fields is None and not _is_group(frame):
+    if fields is None and not is_group(frame):
         raise DataError(f"{shorten(frame.name)} must be a data frame; it is a plain array.")
-    known = fields or [key for key in frame if key != _OLD_CATEGORIES]
+    known = fields or [key for key in frame if key != OLD_CATEGORIES]
     if name not in known:
         raise DataError(
             f"There is no column {shorten(name)} in {shorten(frame.name)}."
@@ -281,14 +290,14 @@ def _column_of(frame: Any, name: str, request: ReadRequest) -> Any:
     if fields is not None:
         return _with_categories_of_uns(frame, name, read_dataset(frame, request, name), request)
     node = own_member(frame, name)
-    if not _is_group(node):
+    if not is_group(node):
         values = read_dataset(node, request)
         if values.dtype.names is not None:
             raise DataError(
                 f"Column {shorten(name)} of {shorten(frame.name)} is not a plain column."
             )
-        if _OLD_CATEGORIES in frame and name in frame[_OLD_CATEGORIES]:  # anndata 0.7
-            return _categorical(values, frame[_OLD_CATEGORIES], name, name, request)
+        if OLD_CATEGORIES in frame and name in frame[OLD_CATEGORIES]:  # anndata 0.7
+            return _categorical(values, frame[OLD_CATEGORIES], name, name, request)
         return _with_categories_of_uns(frame, name, values, request)
     if "codes" in node:
         codes = read_dataset(own_member(node, "codes"), request)
@@ -330,10 +339,10 @@ def _with_categories_of_uns(frame: Any, name: str, values: Any, request: ReadReq
     """Codes as the categories that anndata before 0.7 kept in uns, if it did; else as they are."""
     key = f"{name}_categories"
     uns = frame.parent.get("uns")
-    if values.dtype.kind not in "iu" or not _is_group(uns) or key not in uns:
+    if values.dtype.kind not in "iu" or not is_group(uns) or key not in uns:
         return values
     node = own_member(uns, key)
-    if _is_group(node):
+    if is_group(node):
         return values
     categories = as_names(np.atleast_1d(read_dataset(node, request)), key)
     # obs and var shared the name of the list: it may be the other's.

@@ -123,17 +123,21 @@ def refuse_unsound(dataset: Any, limit: SizeLimit) -> None:
     """Raise for what is no array, lies elsewhere, or is larger than the limit or the file says."""
     if not isinstance(dataset, _h5py().Dataset) or dataset.shape is None:
         raise DataError(f"{shorten(dataset.name)} must be an array; it is a group, or empty.")
-    if dataset.external or dataset.is_virtual:
-        raise DataError(
-            f"{shorten(dataset.name)} must lie in the file itself; it points to other files, "
-            "which are not read. Store the values in the file."
-        )
+    _refuse_elsewhere(dataset)
     what = f"array {shorten(dataset.name)}"
     limit.refuse_shape(dataset.shape, max(dataset.dtype.itemsize, 8), what)
     # Chunks that were never written take no space and stand for zeros; that is no table either.
     ratio = 1 if dataset.chunks is None else DEFLATE_RATIO
     declared = dataset.dtype.itemsize * int(np.prod(dataset.shape, dtype=object))
     refuse_declared(declared, ratio * dataset.id.get_storage_size(), what)
+
+
+def _refuse_elsewhere(dataset: Any) -> None:
+    if dataset.external or dataset.is_virtual:
+        raise DataError(
+            f"{shorten(dataset.name)} must lie in the file itself; it points to other files, "
+            "which are not read. Store the values in the file."
+        )
 
 
 def read_dataset(dataset: Any, request: ReadRequest, field: str | None = None) -> Any:
@@ -193,6 +197,28 @@ def _refuse_false_lengths(dataset: Any, record: int, offset: int) -> None:
         lengths = np.ascontiguousarray(usable[:, offset : offset + 4]).view("<u4")
         total += int(lengths.sum(dtype=np.int64))
         refuse_declared(total, file_size, f"the text of array {shorten(dataset.name)}")
+
+
+def refuse_false_text(file: Any) -> None:
+    """Raise if some text of a file claims to be longer than the file, or lies elsewhere.
+
+    To be called before arrays are copied by libhdf5, which looks at them on its own.
+    """
+
+    def look(_: str, node: Any) -> None:
+        if not isinstance(node, _h5py().Dataset) or node.shape is None:
+            return
+        _refuse_elsewhere(node)
+        kind = node.id.get_type()
+        if _is_text(kind):
+            _refuse_false_lengths(node, _STORED_TEXT, 0)
+        elif kind.get_class() == _COMPOUND:
+            for at in range(kind.get_nmembers()):
+                if _is_text(kind.get_member_type(at)):
+                    field = kind.get_member_name(at).decode("utf-8")
+                    _refuse_false_lengths(node, _stored_size(kind), _stored_offset(kind, field))
+
+    file.visititems(look)  # follows no link to another file, and no circle
 
 
 def _stored_blocks(dataset: Any, file_size: int, record: int) -> Iterator[bytes]:
@@ -301,7 +327,7 @@ class DatasetBlocks(MatrixBlocks):
             if not self._proven:
                 refuse_short_chunks(node, self._here.start, self._here.stop)
                 self._proven = True
-            for start, stop in _bands(self._here, node):
+            for start, stop in bands(self._here, node):
                 rows = node[start:stop]
                 yield rows if chosen is None else rows[:, chosen]
 
@@ -338,7 +364,7 @@ def _read_vectors(path: Path, names: Sequence[str | None], request: ReadRequest)
     return labels, identifier
 
 
-def _bands(rows: range, node: Any) -> Iterator[tuple[int, int]]:
+def bands(rows: range, node: Any) -> Iterator[tuple[int, int]]:
     """Stretches of rows; they end where chunks end, so that no chunk is expanded twice."""
     n_columns, itemsize = node.shape[1], node.dtype.itemsize
     step = rows_at_once(n_columns, itemsize)

@@ -8,12 +8,13 @@ A new format is one module here and one line in `FORMATS`. The module provides
   `open_table` collects the same blocks, ``annotated``, into a `LabelledTable`.
 - or, if it cannot, ``read_x(path, request) -> LabelledTable``, which usually ends with
   `keepers.data.table.to_table`. `open_blocks` then says that the format is read whole only.
-- and ``write_x(path, table, name)`` if it is written.
+- and ``write_x(path, table, name)`` if it is written, and ``copy_x_columns(source, target, names)``
+  if its files hold more than a table, which is to be kept with some of the columns.
 
 Any exception of a library may pass: it becomes a `DataError` that names the file.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from keepers.data.blocks.files import FileBlocks, collect, reading
 from keepers.data.formats.arrow import open_arrow, open_parquet, write_feather, write_parquet
 from keepers.data.formats.compression import with_compressions
 from keepers.data.formats.h5ad import open_h5ad, write_h5ad
+from keepers.data.formats.h5ad_columns import copy_h5ad_columns
 from keepers.data.formats.hdf5 import open_hdf5_file
 from keepers.data.formats.matlab import read_mat
 from keepers.data.formats.matrix_market import read_mtx, write_mtx
@@ -52,6 +54,9 @@ class Format:
     """For a format that cannot be read in blocks."""
     write: Callable[[Path, WrittenTable, str], None] | None = None
     """(where to write, what, the final name of the file); None if it is only read."""
+    copy_columns: Callable[[Path, Path, Sequence[str]], None] | None = None
+    """(file, where to write, names of columns) for a format that holds more than a table, all of
+    which is to go along; None if it does not."""
 
     def name_of(self, path: Path) -> str:
         """What a table is called: its file without the suffix of the format."""
@@ -74,7 +79,7 @@ FORMATS = (
         read_whole=read_svmlight,
         write=write_svmlight,
     ),
-    Format("AnnData", (".h5ad",), open_h5ad, write=write_h5ad),
+    Format("AnnData", (".h5ad",), open_h5ad, write=write_h5ad, copy_columns=copy_h5ad_columns),
     Format(_HDF5, (".h5", ".hdf5"), open_hdf5_file),
 )
 
