@@ -20,6 +20,7 @@ from keepers.linalg.correlation import (
     UnitColumnCorrelations,
     walk_ranking,
 )
+from keepers.linalg.gaps import observed_columns
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.ordering import best_first
 from keepers.selectors.fitted_table import refuse_dask, refuse_unrepresentable, validate
@@ -226,13 +227,8 @@ def _moments_without_gaps(X: Any) -> tuple[ColumnMoments, IndexArray]:
 
 def _moments_with_gaps(X: FloatArray) -> tuple[ColumnMoments, IndexArray]:
     """Mean and variance of the values that are there, as if all rows had them; their number."""
-    present = ~np.isnan(X)
-    n_values = present.sum(axis=0)
-    n = np.maximum(n_values, 1)
-    mean = np.where(present, X, 0.0).sum(axis=0, dtype=np.float64) / n
-    centred = np.where(present, X - mean, 0.0)
-    variance = np.einsum("ij,ij->j", centred, centred) / n
-    return ColumnMoments(len(X), mean, len(X) * variance), n_values
+    seen = observed_columns(X.astype(np.float64, copy=False))
+    return ColumnMoments(len(X), seen.means, len(X) * seen.scales**2), seen.counts
 
 
 def _within_one(r: float) -> float:
