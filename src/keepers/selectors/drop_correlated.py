@@ -152,7 +152,8 @@ class DropCorrelated(ColumnSelector):
         order = self._best_first(moments.variance, n_values)
         order = order[~moments.constant[order] & (n_values[order] >= self.min_rows)]
         columns = np.sort(order)  # only these are compared, by their place among them
-        correlations = self._correlations(X[:, columns], moments.subset(columns), has_gaps)
+        compared = X[:, columns] if len(columns) < X.shape[1] else X
+        correlations = self._correlations(compared, moments.subset(columns), has_gaps)
         places = np.searchsorted(columns, order)
         walk = walk_ranking(correlations, places, float(self.threshold), most=len(order))
         self.support_ = np.ones(X.shape[1], dtype=bool)
