@@ -14,6 +14,7 @@ EXTRAS = {
     "distributed": "dask",
     "matplotlib": "plot",
     "jinja2": "plot",
+    "pandas": "frames",
 }
 """Package -> the extra that installs it."""
 

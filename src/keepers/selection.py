@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from keepers._packages import package_versions
 from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers._tables import AsTable
 from keepers.data.annotated import named_table
 from keepers.data.in_memory import flat_name, numeric_input
 from keepers.data.table import NamedValues
@@ -75,7 +76,7 @@ class DroppedFeature:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Selection:
+class Selection(AsTable):
     """A fitted selection.
 
     Arrays have one entry per column of the table, unless they say otherwise.
@@ -120,6 +121,30 @@ class Selection:
             f"<Selection: {self.k} of {self.n_features} features by {self.method}, with "
             f"{self.variance_share:.1%} of the variance>"
         )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The kept features, best first, a dict each; ``dropped`` has the others.
+
+        Returns
+        -------
+        list of dict
+            ``rank``, ``feature``, ``score``, ``variance``, ``neighbour`` and ``correlation``: those
+            of `KeptFeature`.
+        """
+        return [
+            {
+                "rank": rank,
+                "feature": kept.name,
+                "score": kept.score,
+                "variance": kept.variance,
+                "neighbour": kept.neighbour,
+                "correlation": kept.correlation,
+            }
+            for rank, kept in enumerate(self.kept, 1)
+        ]
+
+    def _caption(self) -> str:
+        return repr(self).strip("<>")
 
     @property
     def n_rows_used(self) -> int:

@@ -77,20 +77,26 @@ def numeric_input(X: Any) -> Any:
         X = canonical_sparse(X)
         _refuse_inexact_integers([_Column("", X.dtype, lambda: X.data)])
         return X
-    if isinstance(X, (list, tuple)):
-        X = _array_of_rows(X)
-    if isinstance(X, np.ma.MaskedArray):
-        X = _refuse_masked(X)
-    _refuse_unread(X)
+    X = array_or_frame(X)
     columns = frame_columns(X)
     if columns is None:
         if not isinstance(X, np.ndarray) or X.ndim != 2:
             return X
         columns = _array_columns(X)
     else:
-        _refuse_duplicate_names(columns)
+        refuse_duplicate_names(columns)
     _refuse_other_than_numbers(columns, is_frame=not isinstance(X, np.ndarray))
     _refuse_inexact_integers(columns)
+    return X
+
+
+def array_or_frame(X: Any) -> Any:
+    """X with rows in a list as an array; masked entries and what holds no table are refused."""
+    if isinstance(X, (list, tuple)):
+        X = _array_of_rows(X)
+    if isinstance(X, np.ma.MaskedArray):
+        X = _refuse_masked(X)
+    _refuse_unread(X)
     return X
 
 
@@ -198,7 +204,8 @@ def _refuse_unread(X: Any) -> None:
         raise DataError("A lazy frame holds no values yet. Pass X.collect().")
 
 
-def _refuse_duplicate_names(columns: list[_Column]) -> None:
+def refuse_duplicate_names(columns: list[_Column]) -> None:
+    """Raise if two columns have the same name."""
     twice = [label for label, count in Counter(c.label for c in columns).items() if count > 1]
     if twice:
         raise DataError(

@@ -4,12 +4,15 @@ from keepers.selectors.auto import AutoSelector
 from keepers.selectors.baselines import AllFeatures, RandomScore, VarianceScore
 from keepers.selectors.denoised_laplacian import DenoisedLaplacian
 from keepers.selectors.dgufs import DGUFS
+from keepers.selectors.drop_correlated import DropCorrelated
+from keepers.selectors.drop_uninformative import DropUninformative
 from keepers.selectors.eufs import EUFS
 from keepers.selectors.laplacian_score import LaplacianScore
 from keepers.selectors.mcfs import MCFS
 from keepers.selectors.prune import prune_redundant
 from keepers.selectors.ranking import RankingSelector, TopFeatures
 from keepers.selectors.rne import RNE
+from keepers.selectors.score_function import as_score_function
 from keepers.selectors.sogfs import SOGFS
 from keepers.selectors.spcafs import SPCAFS
 from keepers.selectors.udfs import UDFS
@@ -25,10 +28,13 @@ __all__ = [
     "AllFeatures",
     "AutoSelector",
     "DenoisedLaplacian",
+    "DropCorrelated",
+    "DropUninformative",
     "LaplacianScore",
     "RandomScore",
     "RankingSelector",
     "TopFeatures",
     "VarianceScore",
+    "as_score_function",
     "prune_redundant",
 ]

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, validate_data
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
@@ -279,8 +280,9 @@ def validate(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> A
     """scikit-learn's checks and our own, with messages that name the columns at fault.
 
     The names of `NamedValues` are those of a data frame: a fit (``reset``) keeps them, and later
-    tables are compared with them.
+    tables are compared with them. NaN passes where the selector's tags allow it.
     """
+    gaps_allowed = get_tags(selector).input_tags.allow_nan
     names = None
     if isinstance(X, NamedValues):
         X, names = X.X, X.feature_names
@@ -291,7 +293,7 @@ def validate(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> A
         "accept_sparse": ("csr", "csc"),
         "dtype": (np.float64, np.float32),
         "ensure_min_samples": fewest,
-        "ensure_all_finite": "allow-nan" if fills_gaps(selector) else True,
+        "ensure_all_finite": "allow-nan" if gaps_allowed else True,
     }
     try:
         with np.errstate(all="ignore"):
@@ -299,10 +301,10 @@ def validate(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> A
                 return check_array(X, **rules)  # names were compared, and scikit-learn sees none
             values = validate_data(selector, X, reset=reset, **rules)
     except (ValueError, TypeError) as error:
-        explanation = describe_missing(X, names, allow_nan=fills_gaps(selector))
+        explanation = describe_missing(X, names, allow_nan=gaps_allowed)
         if explanation is None:
             raise
-        if not fills_gaps(selector) and "missing" in selector.get_params(deep=False):
+        if not gaps_allowed and "missing" in selector.get_params(deep=False):
             explanation += " missing='model' fills them in the fit."
         raise DataError(explanation) from error
     if names is not None:

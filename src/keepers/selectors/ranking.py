@@ -1,4 +1,4 @@
-"""What every selector shares: a ranking of the features, and the first k of it."""
+"""What every selector shares: the columns it keeps, a ranking of them, and the first k of it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +12,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers._tables import AsTable
 from keepers.data.annotated import named_table
 from keepers.data.dask_blocks import selected_columns
 from keepers.data.in_memory import is_anndata, is_dask
@@ -43,7 +44,7 @@ FEWEST_COMPARED = 2000
 
 
 @dataclass(frozen=True)
-class TopFeatures:
+class TopFeatures(AsTable):
     """The best features of a fitted selector, best first."""
 
     indices: IndexArray
@@ -56,17 +57,110 @@ class TopFeatures:
     def __len__(self) -> int:
         return len(self.indices)
 
+    def rows(self) -> list[dict[str, Any]]:
+        """The table, a dict a feature.
+
+        Returns
+        -------
+        list of dict
+            ``rank``, ``feature`` and ``score``.
+        """
+        return [
+            {"rank": rank, "feature": str(name), "score": float(score)}
+            for rank, (name, score) in enumerate(zip(self.names, self.scores, strict=True), 1)
+        ]
+
     def __str__(self) -> str:
         width = max([7, *(len(str(name)) for name in self.names)])
         rows = [f"rank  {'feature':<{width}}  score"]
         rows += [
-            f"{rank:>4}  {name!s:<{width}}  {score:.4g}"
-            for rank, (name, score) in enumerate(zip(self.names, self.scores, strict=True), 1)
+            "{rank:>4}  {feature:<{width}}  {score:.4g}".format(**row, width=width)
+            for row in self.rows()
         ]
         return "\n".join(rows)
 
 
-class RankingSelector(SelectorMixin, BaseEstimator):
+class ColumnSelector(SelectorMixin, BaseEstimator):
+    """A transformer that keeps some of the columns.
+
+    A subclass fits inside ``_fitting`` and sets ``support_``.
+    """
+
+    support_: BoolArray
+
+    @contextmanager
+    def _fitting(self) -> Iterator[None]:
+        """Check the parameters first; nothing fitted before or half fitted stays behind."""
+        self._forget()
+        try:
+            self.check_parameters()
+            yield
+        except BaseException:
+            self._forget()
+            raise
+
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data.
+
+        ``fit`` calls it first. A subclass extends it by the rules of its own parameters.
+
+        Raises
+        ------
+        ParameterError
+            Names the rule, the value and what to give instead.
+        """
+
+    def _forget(self) -> None:
+        """Drop everything learned from data."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether it is known which columns are kept."""
+        return hasattr(self, "support_")
+
+    def transform(self, X: Any) -> Any:
+        """The columns kept of X.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, data frame, sparse matrix, LabelledTable, AnnData object or Dask collection
+            with the columns of the table fitted.
+
+        Returns
+        -------
+        array, data frame, sparse matrix, AnnData object or Dask collection
+            The kept columns, in the order of X, with their values as they are: where a selector was
+            told to fill gaps (``missing``), X may have gaps, and they stay. Of a Dask collection
+            lazily, of an AnnData object as a view of it.
+        """
+        columns = self.get_support(indices=True)
+        if isinstance(X, LabelledTable):
+            return validate(self, X, reset=False, fewest=1)[:, columns]
+        if is_anndata(X):
+            refuse_other_columns(self, X.n_vars, X.var_names)
+            return X[:, columns]
+        if is_dask(X):
+            refuse_other_columns(self, X.shape[1], getattr(X, "columns", None))
+            return selected_columns(X, columns)
+        if fills_gaps(self):
+            refuse_infinity(X)
+        return super().transform(sound_indices(X))
+
+    def _get_support_mask(self) -> BoolArray:
+        check_is_fitted(self)
+        return self.support_
+
+    def _names_of_columns(self) -> np.ndarray:
+        """Names of all columns of the fit; x0, x1, ... where the table had none."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = np.array([f"x{i}" for i in range(len(self.support_))], dtype=object)
+        return np.asarray(names)
+
+
+class RankingSelector(ColumnSelector):
     """A selector that scores every feature and keeps the best.
 
     A method is a subclass that implements `score_features`, and extends `check_parameters` by the
@@ -146,17 +240,6 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         """
         raise NotImplementedError
 
-    @contextmanager
-    def _fitting(self) -> Iterator[None]:
-        """Check the parameters first; nothing fitted before or half fitted stays behind."""
-        self._forget()
-        try:
-            self.check_parameters()
-            yield
-        except BaseException:
-            self._forget()
-            raise
-
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data.
 
@@ -171,11 +254,6 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         check_max_correlation(self.max_correlation)
         check_missing(self.missing)
         check_seed(getattr(self, "random_state", None))
-
-    def _forget(self) -> None:
-        """Drop everything learned from data."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Read a pickle; ``n_live_`` is an earlier name of ``n_active_``."""
@@ -248,39 +326,6 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         """
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def transform(self, X: Any) -> Any:
-        """The columns kept of X.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            An array, data frame, sparse matrix, LabelledTable, AnnData object or Dask collection
-            with the columns of the table fitted.
-
-        Returns
-        -------
-        array, data frame, sparse matrix, AnnData object or Dask collection
-            The kept columns, in the order of X, with their values as they are: where a selector was
-            told to fill gaps (``missing``), X may have gaps, and they stay. Of a Dask collection
-            lazily, of an AnnData object as a view of it.
-        """
-        columns = self.get_support(indices=True)
-        if isinstance(X, LabelledTable):
-            return validate(self, X, reset=False, fewest=1)[:, columns]
-        if is_anndata(X):
-            refuse_other_columns(self, X.n_vars, X.var_names)
-            return X[:, columns]
-        if is_dask(X):
-            refuse_other_columns(self, X.shape[1], getattr(X, "columns", None))
-            return selected_columns(X, columns)
-        if fills_gaps(self):
-            refuse_infinity(X)
-        return super().transform(sound_indices(X))
-
-    def _get_support_mask(self) -> BoolArray:
-        check_is_fitted(self)
-        return self.support_
-
     def top(self, k: int | float | None = None) -> TopFeatures:
         """The k best features, whatever number the selector was made with; nothing is refitted.
 
@@ -297,13 +342,9 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_feature_count(k, name="k")
-        n_features = len(self.scores_)
         count = self.n_features_to_select_ if k is None else self._count_top(k)
         indices = np.argsort(self.ranking_)[:count]
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = np.array([f"x{i}" for i in range(n_features)], dtype=object)
-        return TopFeatures(indices, names[indices], self.scores_[indices])
+        return TopFeatures(indices, self._names_of_columns()[indices], self.scores_[indices])
 
     def _count_top(self, k: Any) -> int:
         return count_features(k, len(self.scores_), name="k")

@@ -8,6 +8,7 @@ import numpy as np
 
 from keepers._packages import optional
 from keepers._protocols import FloatArray, IndexArray
+from keepers._tables import AsTable
 from keepers.exceptions import ParameterError, shorten
 from keepers.linalg.ordering import levels
 from keepers.linalg.scatter import as_scatter
@@ -31,7 +32,7 @@ GREY, ACTIVE, HELD = "#c9cdd3", "#1f6f8b", "#b4531a"
 
 
 @dataclass(frozen=True)
-class SPCAFSPath:
+class SPCAFSPath(AsTable):
     """SPCAFS along gamma, weakest penalty first."""
 
     gammas: FloatArray
@@ -73,6 +74,31 @@ class SPCAFSPath:
             f"eigenvalue, {self.n_active[0]} to {self.n_active[-1]} active rows of "
             f"{self.scores.shape[1]}; .plot() draws it>"
         )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The points, weakest penalty first, a dict each.
+
+        Returns
+        -------
+        list of dict
+            ``gamma``, ``gamma_share`` (of the largest eigenvalue), ``n_active``, ``objective``,
+            ``explained_variance``, ``n_iter`` and ``converged``.
+        """
+        return [
+            {
+                "gamma": float(self.gammas[at]),
+                "gamma_share": float(self.gammas[at] / self.largest_eigenvalue),
+                "n_active": int(self.n_active[at]),
+                "objective": float(self.objective[at]),
+                "explained_variance": float(self.explained_variance[at]),
+                "n_iter": int(self.n_iter[at]),
+                "converged": bool(self.converged[at]),
+            }
+            for at in range(len(self))
+        ]
+
+    def _caption(self) -> str:
+        return repr(self).strip("<>")
 
     def plot(self, axes: Any = None, n_named: int = 8, feature_names: Any = None) -> Any:
         """Draw scores, active rows and explained variance along gamma.

@@ -11,6 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from keepers._protocols import IndexArray
+from keepers._tables import AsTable
 from keepers.exceptions import DataError, KeepersWarning
 from keepers.linalg.ordering import levels
 from keepers.methods import find_method
@@ -56,7 +57,7 @@ class MethodTrial:
 
 
 @dataclass(frozen=True)
-class MethodChoice:
+class MethodChoice(AsTable):
     """What `select_method` recommends, and why."""
 
     n_features_to_select: int
@@ -161,6 +162,9 @@ class MethodChoice:
             }
             for method, params, found in named
         ]
+
+    def _caption(self) -> str:
+        return self.why
 
     def _against_random(self) -> str:
         score = self.best.evidence.score

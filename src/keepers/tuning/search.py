@@ -12,6 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers._tables import AsTable
 from keepers.exceptions import (
     DataWarning,
     InactiveRowsWarning,
@@ -75,7 +76,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class SettingsChoice:
+class SettingsChoice(AsTable):
     """What `select_settings` recommends, and why."""
 
     n_features_to_select: int

@@ -14,10 +14,11 @@ import joblib
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.utils.validation import check_memory
+from sklearn.utils.validation import check_is_fitted, check_memory
 from threadpoolctl import ThreadpoolController
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers._tables import as_frame
 from keepers.exceptions import (
     DataError,
     DataWarning,
@@ -233,6 +234,31 @@ class StabilitySelector(RankingSelector):
         self.scores_ = self.frequencies_
         self.support_ = ranking <= self.n_features_to_select_
         self.ranking_ = ranking
+
+    def to_frame(self) -> Any:
+        """The features as a pandas data frame, best first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``feature``, ``frequency``, ``lower`` and ``upper`` of its interval, ``mean_rank`` and
+            ``stable``; one row a feature.
+        """
+        check_is_fitted(self)
+        order = np.argsort(self.ranking_)
+        return as_frame(
+            [
+                {
+                    "feature": str(name),
+                    "frequency": float(self.frequencies_[column]),
+                    "lower": float(self.frequency_intervals_[column, 0]),
+                    "upper": float(self.frequency_intervals_[column, 1]),
+                    "mean_rank": float(self.mean_ranks_[column]),
+                    "stable": bool(self.stable_[column]),
+                }
+                for column, name in zip(order, self._names_of_columns()[order], strict=True)
+            ]
+        )
 
 
 def draw_halves(

@@ -10,11 +10,13 @@ It is 1 when all sets are the same and 0 on average when sets are drawn at rando
 
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from keepers._protocols import BoolArray
+from keepers._tables import AsTable
 from keepers.exceptions import DataError
 
 EXCELLENT, POOR = 0.75, 0.4
@@ -22,7 +24,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Stability:
+class Stability(AsTable):
     """Nogueira's index of some selections, with its 95 % interval; ``float(...)`` is the index."""
 
     index: float
@@ -45,6 +47,25 @@ class Stability:
         if self.index > EXCELLENT:
             return "excellent"
         return "poor" if self.index < POOR else "intermediate to good"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The table: one row, a dict.
+
+        Returns
+        -------
+        list of dict
+            ``index``, ``lower`` and ``upper`` of its interval, ``n_sets`` and ``verdict``.
+        """
+        lower, upper = self.interval
+        return [
+            {
+                "index": self.index,
+                "lower": lower,
+                "upper": upper,
+                "n_sets": self.n_sets,
+                "verdict": self.verdict,
+            }
+        ]
 
     def __float__(self) -> float:
         return self.index
