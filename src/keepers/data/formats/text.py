@@ -204,18 +204,18 @@ def _read_commented(
     if not line:
         return _read_head(stream, above, delimiters, n_above)
     lines = [line, read_line(stream, delimiters)]
-    delimiter, is_header = _hash_line(*map(decode, [above[at], *lines]), delimiters)
-    cells = _words(decode(line), delimiter)
+    below, after = map(decode, lines)
+    delimiter, is_header = _hash_line(decode(above[at]), below, after, delimiters)
+    cells = _words(below, delimiter)
     are_values = all(map(is_value, cells)) and any(map(is_number, cells))
     n_above += at if is_header else len(above)
     if not is_header and are_values:
         doubt = "Lines that begin with '#' are skipped as comments; there are no column names."
         return _Opening(lines, delimiter, n_above, False, doubt)
     if not is_header:
-        return _read_head(stream, lines, delimiters, n_above, _skipped(n_above))
+        return _read_head(stream, lines, delimiters, n_above, _skipped(len(above)))
     if not (are_values and above[at].startswith(_COMMENT)):
-        doubt = _skipped(at) if at else None
-        return _read_head(stream, above[at:] + lines, delimiters, n_above, doubt)
+        return _read_head(stream, above[at:] + lines, delimiters, n_above, _skipped(at))
     doubt = (
         "Lines that begin with '# ' are read as comments, as numpy.savetxt writes them, the last "
         "of which holds the column names. If '#' belongs to the first name, quote that name."
@@ -224,7 +224,9 @@ def _read_commented(
     return _Opening([names, *above[at + 1 :], *lines], delimiter, n_above, True, doubt)
 
 
-def _skipped(count: int) -> str:
+def _skipped(count: int) -> str | None:
+    if not count:
+        return None
     lines = "line, which begins" if count == 1 else f"{count} lines, which begin"
     return (
         f"The first {lines} with '#', {'is' if count == 1 else 'are'} skipped as comments. Say so "
@@ -472,6 +474,7 @@ def _join(pieces: list[tuple[NDArray[Any], CellBlock]], plan: ColumnPlan) -> Row
 
 
 BLOCK_BYTES = 4 * 2**20
+_BLANK_LINES = re.compile(rb"[\r\n]*")
 
 
 def _whole_lines(stream: IO[bytes], start: TextStart) -> Iterator[bytes]:
@@ -511,6 +514,9 @@ def _split(blocks: Iterable[bytes], start: TextStart, plan: ColumnPlan) -> Itera
     line = start.first_data_line
     stream = iter(blocks)
     for block in stream:
+        if _BLANK_LINES.fullmatch(block):
+            line += block.count(b"\n")
+            continue
         if b'"' in block:
             rest = chain([block], stream)
             yield from quoted_blocks(rest, start.names, start.delimiter, plan, line)
@@ -611,7 +617,7 @@ def _write(path: Path, table: WrittenTable, name: str, delimiter: str) -> None:
         for start in range(0, n_samples, step):
             rows = table.X[start : start + step]
             rows = rows.toarray() if table.is_sparse else np.ascontiguousarray(rows)
-            lines = _number_lines(rows, delimiter)
+            lines = number_lines(rows, delimiter)
             if leading:
                 before = leading[start : start + step]
                 lines = [f"{a}{delimiter}{b}" for a, b in zip(before, lines, strict=True)]
@@ -637,7 +643,7 @@ def text_line(cells: Iterable[Any], delimiter: str) -> str:
     return text.getvalue().removesuffix("\r\n")
 
 
-def _number_lines(rows: Any, delimiter: str) -> list[str]:
+def number_lines(rows: Any, delimiter: str) -> list[str]:
     """Every row joined by the delimiter, in the shortest digits that read back the same."""
     pa = optional("pyarrow", "Text tables")
     pc = optional("pyarrow.compute", "Text tables")

@@ -52,7 +52,7 @@ def unified_line_ends(stream: IO[bytes]) -> IO[bytes]:
 def comments_blanked(stream: IO[bytes], mark: str) -> IO[bytes]:
     """Empty lines for those that begin with the mark, so that lines keep their numbers."""
     comment = re.compile(rb"^%b.*" % re.escape(mark.encode()), re.MULTILINE)
-    return _in_whole_lines(stream, lambda lines: comment.sub(b"", lines))
+    return in_whole_lines(stream, lambda lines: comment.sub(b"", lines))
 
 
 def runs_of_blanks_as_tabs(stream: IO[bytes]) -> IO[bytes]:
@@ -65,10 +65,11 @@ def runs_of_blanks_as_tabs(stream: IO[bytes]) -> IO[bytes]:
         split = _CELL.findall if b'"' in lines else bytes.split
         return b"\n".join([b"\t".join(split(line)) for line in lines.split(b"\n")])
 
-    return _in_whole_lines(stream, change)
+    return in_whole_lines(stream, change)
 
 
-def _in_whole_lines(stream: IO[bytes], change: Callable[[bytes], bytes]) -> IO[bytes]:
+def in_whole_lines(stream: IO[bytes], change: Callable[[bytes], bytes]) -> IO[bytes]:
+    """The stream with some lines at a time changed; the last may have no end."""
     held: list[bytes] = []
 
     def change_lines(block: bytes) -> bytes:
