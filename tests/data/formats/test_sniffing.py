@@ -119,9 +119,7 @@ def test_a_file_that_is_none_is_refused_with_what_was_tried(tmp_path, content):
     path = tmp_path / "a.unknown"
     path.write_bytes(content)
     for read in (open_table, open_blocks):
-        with pytest.raises(
-            DataError, match=r"one of \.csv.*got 'a\.unknown'.* It holds no"
-        ) as told:
+        with pytest.raises(DataError, match=r"one of \.csv.*got 'a\.unknown'.* It holds ") as told:
             read(path)
         assert "format=, --format" in str(told.value)
         assert str(told.value).startswith(str(path))

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from keepers.data.formats import text
 from keepers.data.table_files import open_blocks
 from keepers.datasets import open_table
 from keepers.exceptions import DataError, DataWarning, ParameterError
@@ -94,6 +95,15 @@ def test_lines_keep_their_numbers_beside_comments(tmp_path):
     path.write_text("# one\na,b\n1,2\n# two\n3\n")
     with pytest.raises(DataError, match="in line 5 there are 1"):
         open_table(path, comment="#")
+
+
+@BOTH_WAYS
+def test_more_comments_than_are_read_at_once_are_left_out(tmp_path, monkeypatch, read):
+    monkeypatch.setattr(text, "BLOCK_BYTES", 50)
+    path = tmp_path / "a.csv"
+    path.write_text("a,b,c\nx,1,2\n" + "#\n" * 500 + "y,3,4\n" + "# end\n" * 50)
+    values, _ = read(path, comment="#", identifier="a")
+    np.testing.assert_array_equal(values, [[1, 2], [3, 4]])
 
 
 @BOTH_WAYS
