@@ -151,6 +151,36 @@ def _svmlight(rng):
     return ("\n".join(rows) + "\n").encode()
 
 
+def _gct(rng, version=3):
+    X, y = _table(rng)
+    told = "7\t12\t1\t1" if version == 3 else "7\t12"
+    lines = [f"#1.{version}", told, "\t".join(["id", "text", *(f"s{i}" for i in range(12))])]
+    lines += ["\t".join(["kind", "na", *(f"c{i}" for i in y)])] * (version == 3)
+    lines += ["\t".join([f"g{j}", "na", *map(repr, X[:, j].tolist())]) for j in range(7)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _geo(rng):
+    X, y = _table(rng)
+    lines = ['!Series_title\t"made up"', "", "\t".join(["!Sample_kind", *(f'"c{i}"' for i in y)])]
+    lines += [
+        "!series_matrix_table_begin",
+        "\t".join(['"ID_REF"', *(f'"s{i}"' for i in range(12))]),
+    ]
+    lines += ["\t".join([f'"g{j}"', *map(repr, X[:, j].tolist())]) for j in range(7)]
+    return ("\n".join([*lines, "!series_matrix_table_end"]) + "\n").encode()
+
+
+def _commented(rng):
+    return b"# made up\n# by nobody, in 2020\n" + _csv(rng, "|")
+
+
+def _blanks(rng):
+    X = _table(rng)[0]
+    rows = [f'"s {i}" ' + "  ".join(map(repr, x)) for i, x in enumerate(X.tolist())]
+    return ("\n".join([" ".join(f'"g{j}"' for j in range(7)), *rows]) + "\n").encode()
+
+
 SOUND = {
     "plain.csv": (_csv, {"labels": "kind", "identifier": "sample"}),
     "quoted.csv": (_quoted_csv, {}),
@@ -171,6 +201,15 @@ SOUND = {
     "dense.mtx": (_dense_mtx, {}),
     "packed.mtx.gz": (lambda rng: gzip.compress(_mtx(rng)), {}),
     "rows.svmlight": (_svmlight, {}),
+    "two.gct": (lambda rng: _gct(rng, 2), {}),
+    "three.gct": (_gct, {"labels": "kind"}),
+    "a_series_matrix.txt": (_geo, {"labels": "!Sample_kind"}),
+    "packed_series_matrix.txt.gz": (lambda rng: gzip.compress(_geo(rng)), {}),
+    "commented.txt": (_commented, {"labels": "kind", "identifier": "sample"}),
+    "blanks.dat": (_blanks, {}),
+    "unnamed": (_csv, {"drop": ["kind", "sample"]}),
+    "latin1.csv": (_csv, {"drop": ["kind", "sample"], "encoding": "latin-1"}),
+    "sixteen.txt": (lambda rng: _blanks(rng).decode().encode("utf-16"), {"encoding": "utf-16"}),
 }
 
 OTHER_STARTS = (
@@ -354,6 +393,33 @@ REFUSED = {
     "zeros.mat": bytes(400),
     "zeros.h5ad": bytes(400),
     "script.mat": b"function x = f()\n",
+    "prose.txt": b"Nothing here\nbut words, in lines\n",
+    "zeros.txt": bytes(400),
+    "nothing.dat": b"",
+    "page": b"<html>\n<body>no table</body>\n</html>\n",
+    "pickle.pkl": b"\x80\x04\x95\x0b\0\0\0\0\0\0\0]",
+    "long_line.txt.gz": gzip.compress(b"1" * 80_000_000, 1),
+    "unpacked.txt.gz": b"a b\n1 2\n",
+    "huge.gct": b"#1.2\n100000000000\t1\nName\tDescription\ts\n",
+    "wide.gct": b"#1.2\n1\t100000000000\nName\tDescription\ts\n",
+    "short.gct": b"#1.2\n2\t1\nName\tDescription\ts\ng\tx\t1\n",
+    "long.gct": b"#1.2\n1\t1\nName\tDescription\ts\ng\tx\t1\nh\tx\t1\n",
+    "no_sizes.gct": b"#1.3\n2\t1\nid\ts\ng\t1\n",
+    "no_samples.gct": b"#1.2\n1\t0\nName\tDescription\ng\tx\n",
+    "no_rows.gct": b"#1.2\n0\t1\nName\tDescription\ts\n",
+    "much_told.gct": b"#1.3\n1\t1\t0\t999999999999\nid\ts\ng\t1\n",
+    "version.gct": b"#1.1\n1\t1\n",
+    "empty.gct": b"",
+    "words.gct": b"#1.2\n1\t1\nName\tDescription\ts\ng\tx\tone\n",
+    "same_names.gct": b"#1.2\n2\t1\nName\tDescription\ts\ng\tx\t1\ng\tx\t2\n",
+    "no_table_series_matrix.txt": b"!Series_title\t1\n" * 1000,
+    "no_values_series_matrix.txt": (
+        b'!series_matrix_table_begin\n"ID_REF"\t"a"\n!series_matrix_table_end\n'
+    ),
+    "no_end_series_matrix.txt": b'!series_matrix_table_begin\n"ID_REF"\t"a"\n"g"\t1\n',
+    "ragged_series_matrix.txt": (
+        b"!series_matrix_table_begin\nID_REF\ta\ng\t1\t2\n!series_matrix_table_end\n"
+    ),
 }
 
 

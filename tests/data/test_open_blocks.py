@@ -68,9 +68,26 @@ def test_an_empty_folder_is_refused(tmp_path):
 
 
 def test_a_folder_of_other_files_is_refused_with_their_names(tmp_path):
-    (tmp_path / "notes.txt").write_text("")
-    with pytest.raises(DataError, match=r"holds notes\.txt"):
+    (tmp_path / "notes.md").write_text("")
+    with pytest.raises(DataError, match=r"holds notes\.md"):
         open_blocks(tmp_path)
+
+
+def test_plain_text_beside_files_of_another_format_is_taken_for_notes(tmp_path):
+    np.save(tmp_path / "a.npy", X)
+    (tmp_path / "notes.txt").write_text("a\tb\n1\t2\n")
+    assert open_blocks(tmp_path).n_features == X.shape[1]
+    (tmp_path / "a.npy").unlink()
+    assert list(open_blocks(tmp_path).feature_names) == ["a", "b"]
+
+
+def test_a_format_that_is_given_counts_for_every_file_of_a_folder(tmp_path):
+    for name in ("part-00000", "part-00001"):
+        (tmp_path / name).write_text("a;b\n1,5;2\n")
+    for source in (tmp_path, str(tmp_path / "part*"), sorted(tmp_path.iterdir())):
+        blocks = open_blocks(source, format="csv", decimal=",")
+        rows = np.concatenate([block.values for block in blocks.blocks()])
+        np.testing.assert_array_equal(rows, [[1.5, 2], [1.5, 2]])
 
 
 def test_a_pattern_that_matches_nothing_is_refused(tmp_path):

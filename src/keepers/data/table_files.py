@@ -19,6 +19,7 @@ from keepers.data.formats.registry import (
     block_suffixes,
     format_of,
     has_blocks,
+    is_plain_text,
     open_in_blocks,
     read_table,
 )
@@ -54,10 +55,12 @@ def open_table(
     Parameters
     ----------
     source : str or Path
-        A file, read by its suffix; else the name of a bundled data set ("srbct", "digits") or of
+        A file, read by its suffix, or by what it holds where that is none that is known, or .txt,
+        .dat or .data; else the name of a bundled data set ("srbct", "digits") or of
         a catalogued one (see `catalogue`), whose labels come with it.
     labels : str or None
-        Column (or array of a .npz or .h5, variable of a .mat) that holds the classes.
+        Column (or array of a .npz or .h5, variable of a .mat, what a .gct or a series matrix of GEO
+        tells of its samples) that holds the classes.
     identifier : str or None
         Column that names the samples.
     drop : sequence of str
@@ -81,8 +84,9 @@ def open_table(
     format : str or None
         "csv", "tsv", "parquet", ... where the name of the file does not tell it.
     sep, decimal, comment, encoding : str or None
-        Of a text table: what separates cells, the decimal mark, how lines begin that are left
-        out, and the encoding; told by what the file holds if None.
+        Of a text table: what separates cells (one character, "tab", "space", or "whitespace" for
+        runs of blanks), the decimal mark ("." or ","), how lines begin that are left out ("#"),
+        and the encoding ("latin-1", "cp1252", ...); told by what the file holds if None.
     sheet : str, int or None
         Sheet of a workbook, by its name or its number from 1; the first if None.
 
@@ -270,35 +274,43 @@ def open_blocks(
         sheet=None if sheet is None else str(sheet),
     )
     if not isinstance(source, (str, os.PathLike)):
-        files, name = _all_there([_absolute(path) for path in source]), "the list of files"
+        paths = [_absolute(path) for path in source]
+        files, name = _all_there(paths, request), "the list of files"
     elif os.path.isfile(source):
         return open_in_blocks(_absolute(source), request)
     elif os.path.isdir(source):
         folder = _absolute(source)
-        files = _of_one_format(_block_files(files_below(folder), str(folder)), str(folder))
+        files = _block_files(files_below(folder), str(folder), request)
         members = [open_in_blocks(path, request) for path in files]
         named = [member.with_name(member.path.relative_to(folder).as_posix()) for member in members]
         return FileSequence(folder.name, named)
     elif glob.has_magic(os.fspath(source)):
-        files, name = _files_matching(str(source)), str(source)
+        files, name = _files_matching(str(source), request), str(source)
     else:
         raise DataError(_absent(Path(source)))
     return FileSequence(name, [open_in_blocks(path, request) for path in files])
 
 
-def _all_there(paths: list[Path]) -> list[Path]:
+def _all_there(paths: list[Path], request: ReadRequest) -> list[Path]:
     if not paths:
         raise DataError("A table needs at least one file; the list of files is empty. Name one.")
     for path in paths:
         if not os.path.isfile(path):
             raise DataError(_absent(path))
-        block_format(path)
+        block_format(path, request)
     return _of_one_format(paths, "the list")
 
 
-def _block_files(paths: Sequence[Path], where: str) -> list[Path]:
-    """The files whose suffix tells a format that is read in blocks; there may be others."""
+def _block_files(paths: Sequence[Path], where: str, request: ReadRequest) -> list[Path]:
+    """The files whose suffix tells a format that is read in blocks; there may be others.
+
+    All of them if the request tells the format. Files of plain text count only where there are
+    no others: they may be notes.
+    """
+    if request.format is not None and paths:
+        return list(paths)
     known = [path for path in paths if has_blocks(path)]
+    known = [path for path in known if not is_plain_text(path)] or known
     if not known:
         found = some_of([path.name for path in paths]) or "nothing"
         raise DataError(
@@ -306,7 +318,7 @@ def _block_files(paths: Sequence[Path], where: str) -> list[Path]:
             f"{', '.join(block_suffixes())}; {where} holds {found}. Name another folder, or "
             "convert the files."
         )
-    return known
+    return _of_one_format(known, where)
 
 
 def _of_one_format(paths: list[Path], where: str) -> list[Path]:
@@ -323,7 +335,7 @@ def _of_one_format(paths: list[Path], where: str) -> list[Path]:
     return paths
 
 
-def _files_matching(pattern: str) -> list[Path]:
+def _files_matching(pattern: str, request: ReadRequest) -> list[Path]:
     """The files that a pattern matches, and those in folders that it matches."""
     found: list[Path] = []
     for match in sorted(glob.glob(pattern, recursive=True)):
@@ -338,7 +350,7 @@ def _files_matching(pattern: str) -> list[Path]:
         )
     where = f"the pattern {shorten(pattern)}"
     paths = in_natural_order(list(dict.fromkeys(found)))
-    return _of_one_format(_block_files(paths, where), where)
+    return _block_files(paths, where, request)
 
 
 def files_below(folder: Path) -> list[Path]:
@@ -399,16 +411,17 @@ def write_table(
     """Write a table to a file whose suffix tells the format.
 
     Nothing is seen under ``path`` before all of it is written; if writing fails, what was there
-    stays. In CSV and TSV, text that a spreadsheet could take for a formula (names and text labels
-    that begin with ``= + - @``, tab or carriage return, and are no numbers) gets an apostrophe in
-    front. Numbers are written with as many digits as it takes to read back the same number.
+    stays. In CSV, TSV and GCT, text that a spreadsheet could take for a formula (names and text
+    labels that begin with ``= + - @``, tab or carriage return, and are no numbers) gets an
+    apostrophe in front. Numbers are written with as many digits as it takes to read back the same
+    number.
 
     Parameters
     ----------
     path : str or Path
-        .csv, .tsv, .parquet, .feather, .npz and .h5ad hold everything; .svmlight holds values and
-        numeric labels; .npy and .mtx hold the values alone. Text formats may end in .gz, .bz2,
-        .xz or .zst as well.
+        .csv, .tsv, .parquet, .feather, .npz, .h5ad and .gct (features as rows) hold everything;
+        .svmlight holds values and numeric labels; .npy and .mtx hold the values alone. Text
+        formats may end in .gz, .bz2, .xz or .zst as well.
     X : array or sparse matrix of shape (n_samples, n_features)
         Values.
     feature_names, sample_names, labels : sequences or None

@@ -61,5 +61,5 @@ def unknown_suffix(name: str, known: Iterable[str]) -> str:
     """What to say of a file whose name does not tell its format."""
     return (
         f"A file's format is told by its suffix, one of {', '.join(known)}; got "
-        f"{shorten(name)}. Rename or convert it."
+        f"{shorten(name)}. Rename or convert it, or name its format (format=, --format)."
     )

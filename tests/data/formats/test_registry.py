@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keepers.data.formats.registry import FORMATS, format_of
+from keepers.data.formats.registry import FORMATS, format_named, format_of
 from keepers.data.table_files import check_writable
 from keepers.datasets import open_blocks, open_table
 from keepers.exceptions import DataError, KeepersError, ParameterError
@@ -45,6 +45,43 @@ def test_a_format_is_writable_if_it_has_a_writer(tmp_path, known):
             check_writable(path)
     else:
         check_writable(path)
+
+
+def test_a_format_has_a_name_of_its_own_and_answers_to_its_suffixes():
+    assert len({known.name for known in FORMATS}) == len(FORMATS)
+    for known, suffix in SUFFIXES:
+        for name in (known.name, known.title.upper(), suffix, suffix.removeprefix(".").upper()):
+            assert format_named(name) is known
+
+
+def test_an_unknown_format_is_met_with_the_known_ones(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n1,2\n")
+    for read in (open_table, open_blocks):
+        with pytest.raises(
+            ParameterError, match=r"one of csv, tsv, parquet.*got 'parket'.*Did you"
+        ):
+            read(path, format="parket")
+
+
+@pytest.mark.parametrize("name", ["csv", "CSV", ".csv", "csv.gz"])
+def test_a_format_that_is_given_counts_more_than_the_suffix(tmp_path, name):
+    path = tmp_path / "a.npy"
+    path.write_text("a,b\n1,2\n")
+    assert list(open_table(path, format=name).feature_names) == ["a", "b"]
+    assert list(open_blocks(path, format=name).feature_names) == ["a", "b"]
+    with pytest.raises(DataError, match=r"a\.npy"):
+        open_table(path)
+
+
+@pytest.mark.parametrize("option", ["sep", "decimal", "comment", "encoding", "dataset"])
+def test_an_option_of_another_format_is_refused(tmp_path, option):
+    path = tmp_path / "a.npy"
+    np.save(path, np.eye(2))
+    for read in (open_table, open_blocks):
+        for name in (None, "npy"):
+            with pytest.raises(ParameterError, match=f"{option}= .*is NumPy array. Leave it out"):
+                read(path, format=name, **{option: ","})
 
 
 @pytest.mark.parametrize(

@@ -371,9 +371,34 @@ def test_row_names_after_a_blank_or_a_broken_line_are_found(tmp_path):
 
 
 @BOTH_WAYS
-def test_a_trailing_delimiter_does_not_make_row_names_of_values(tmp_path, read):
+@pytest.mark.parametrize("head", ["a,b\n", "a,b,\n"])
+def test_a_delimiter_at_the_end_of_every_line_makes_no_column(tmp_path, read, head):
+    path = _written(tmp_path, head + "1,2,\n3,4,\n")
+    with pytest.warns(DataWarning, match="empty column behind it is left out"):
+        np.testing.assert_array_equal(read(path), [[1, 2], [3, 4]])
+    with pytest.warns(DataWarning):
+        assert list(open_table(path).feature_names) == ["a", "b"]
+
+
+@BOTH_WAYS
+def test_a_delimiter_at_the_end_of_the_header_alone_makes_no_column(tmp_path, read):
+    np.testing.assert_array_equal(read(_written(tmp_path, "a,b,\n1,2\n3,4\n")), [[1, 2], [3, 4]])
+
+
+@BOTH_WAYS
+def test_an_empty_last_cell_of_some_lines_does_not_make_row_names_of_values(tmp_path, read):
     with pytest.raises(DataError, match=r"columns \(2\); in line 2 there are 3"):
-        read(_written(tmp_path, "a,b\n1,2,\n3,4,\n"))
+        read(_written(tmp_path, "a,b\n1,2,\n3,4,5\n"))
+    values = read(_written(tmp_path, "a,b,\n1,2,\n3,4,5\n"))
+    np.testing.assert_array_equal(values, [[1, 2, np.nan], [3, 4, 5]])
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("n_rows", [1, 500])
+def test_a_last_line_that_was_cut_off_is_told(tmp_path, read, n_rows):
+    told = rf"columns \(3\); the last one, line {n_rows + 2}, has 2 .* cut off"
+    with pytest.raises(DataError, match=told):
+        read(_written(tmp_path, "a,b,c\n" + "1,2,3\n" * n_rows + "4,5"))
 
 
 @BOTH_WAYS

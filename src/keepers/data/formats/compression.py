@@ -14,6 +14,13 @@ from keepers.data.limits import SizeLimit
 
 _MODULES: dict[str, Any] = {".gz": gzip, ".bz2": bz2, ".xz": lzma}
 COMPRESSIONS = (*_MODULES, ".zst")
+_MAGIC = {
+    b"\x1f\x8b\x08": ".gz",
+    b"\xfd7zXZ\0": ".xz",
+    b"\x28\xb5\x2f\xfd": ".zst",
+    **{b"BZh%d1AY&SY" % level: ".bz2" for level in range(1, 10)},
+}
+"""How a compressed file begins."""
 _BUFFER = 2**20
 
 
@@ -22,16 +29,32 @@ def with_compressions(*suffixes: str) -> tuple[str, ...]:
     return tuple(suffix + packed for suffix in suffixes for packed in ("", *COMPRESSIONS))
 
 
+def is_packed(name: str) -> bool:
+    """Whether a name ends in the suffix of a kind of compression."""
+    return name.casefold().endswith(COMPRESSIONS)
+
+
 def is_compressed(path: Path) -> bool:
-    """Whether the file's name says that it is compressed."""
-    return path.suffix.casefold() in COMPRESSIONS
+    """Whether the file's name or its first bytes say that it is compressed."""
+    return _compression(path) is not None
+
+
+def _compression(path: Path) -> str | None:
+    """The suffix of the kind of compression; the name counts more than what the file holds."""
+    kind = path.suffix.casefold()
+    if kind in COMPRESSIONS:
+        return kind
+    with path.open("rb") as stream:
+        start = stream.read(max(map(len, _MAGIC)))
+    return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
 
 
 def open_expanded(path: Path, limit: SizeLimit) -> io.BufferedReader:
     """The file's bytes, expanded; reading past the limit raises `DataError`."""
-    if not is_compressed(path):
+    kind = _compression(path)
+    if kind is None:
         return io.BufferedReader(io.FileIO(path), _BUFFER)
-    return io.BufferedReader(_Watched(_expander(path), path, limit), _BUFFER)
+    return io.BufferedReader(_Watched(_expander(path, kind), path, limit), _BUFFER)
 
 
 @contextmanager
@@ -53,8 +76,7 @@ def open_compressing(path: Path, name: str) -> Iterator[Any]:
             yield plain
 
 
-def _expander(path: Path) -> Any:
-    kind = path.suffix.casefold()
+def _expander(path: Path, kind: str) -> Any:
     if kind != ".zst":
         return _MODULES[kind].open(path, "rb")
     pa = optional("pyarrow", ".zst files")

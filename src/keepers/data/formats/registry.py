@@ -20,13 +20,17 @@ from pathlib import Path
 
 from keepers.data.blocks.files import FileBlocks, collect, reading
 from keepers.data.formats.arrow import open_arrow, open_parquet, write_feather, write_parquet
-from keepers.data.formats.compression import with_compressions
+from keepers.data.formats.compression import is_packed, with_compressions
+from keepers.data.formats.gct import read_gct, write_gct
+from keepers.data.formats.geo import read_geo
 from keepers.data.formats.h5ad import open_h5ad, write_h5ad
 from keepers.data.formats.h5ad_columns import copy_h5ad_columns
 from keepers.data.formats.hdf5 import open_hdf5_file
 from keepers.data.formats.matlab import read_mat
 from keepers.data.formats.matrix_market import read_mtx, write_mtx
 from keepers.data.formats.numpy_files import open_numpy, read_npz, write_npy, write_npz
+from keepers.data.formats.plain_text import PLAIN_TEXT_SUFFIXES, open_plain_text
+from keepers.data.formats.sniffing import sniff
 from keepers.data.formats.svmlight import read_svmlight, write_svmlight
 from keepers.data.formats.text import open_csv, open_tsv, write_csv, write_tsv
 from keepers.data.table import (
@@ -36,10 +40,18 @@ from keepers.data.table import (
     WrittenTable,
     refuse_empty_columns,
 )
-from keepers.data.wording import unknown_suffix
-from keepers.exceptions import DataError, ParameterError
+from keepers.data.wording import closest, unknown_suffix
+from keepers.exceptions import DataError, ParameterError, shorten
 
-_HDF5 = "HDF5"
+_OPTIONS = {
+    "dataset": "dataset= names an array in an HDF5 file",
+    "delimiter": "sep= tells what separates the cells of a text table",
+    "decimal": "decimal= is the decimal mark of a text table",
+    "comment": "comment= is for lines of a text table",
+    "encoding": "encoding= is that of a text table",
+}
+"""What a request may say of some formats only, by its field."""
+_TEXT_OPTIONS = ("delimiter", "decimal", "comment", "encoding")
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,14 @@ class Format:
     copy_columns: Callable[[Path, Path, Sequence[str]], None] | None = None
     """(file, where to write, names of columns) for a format that holds more than a table, all of
     which is to go along; None if it does not."""
+    options: tuple[str, ...] = ()
+    """Fields of a request, of those in `_OPTIONS`, that it understands."""
+
+    @property
+    def name(self) -> str:
+        """What `open_table` calls it: format="csv"."""
+        suffix = self.suffixes[0]
+        return suffix[1:] if suffix.startswith(".") else self.title.casefold()
 
     def name_of(self, path: Path) -> str:
         """What a table is called: its file without the suffix of the format."""
@@ -65,8 +85,14 @@ class Format:
 
 
 FORMATS = (
-    Format("CSV", with_compressions(".csv"), open_csv, write=write_csv),
-    Format("TSV", with_compressions(".tsv", ".tab"), open_tsv, write=write_tsv),
+    Format("CSV", with_compressions(".csv"), open_csv, write=write_csv, options=_TEXT_OPTIONS),
+    Format(
+        "TSV",
+        with_compressions(".tsv", ".tab"),
+        open_tsv,
+        write=write_tsv,
+        options=_TEXT_OPTIONS,
+    ),
     Format("Parquet", (".parquet", ".pq"), open_parquet, write=write_parquet),
     Format("Arrow", (".feather", ".arrow", ".ipc"), open_arrow, write=write_feather),
     Format("NumPy array", (".npy",), open_numpy, write=write_npy),
@@ -80,7 +106,27 @@ FORMATS = (
         write=write_svmlight,
     ),
     Format("AnnData", (".h5ad",), open_h5ad, write=write_h5ad, copy_columns=copy_h5ad_columns),
-    Format(_HDF5, (".h5", ".hdf5"), open_hdf5_file),
+    Format("HDF5", (".h5", ".hdf5"), open_hdf5_file, options=("dataset",)),
+    Format(
+        "GCT",
+        with_compressions(".gct"),
+        read_whole=read_gct,
+        write=write_gct,
+        options=("encoding",),
+    ),
+    Format(
+        "GEO",
+        with_compressions("_series_matrix.txt"),
+        read_whole=read_geo,
+        options=("encoding",),
+    ),
+    # Last: another format may have a longer suffix that ends in one of these.
+    Format(
+        "text",
+        with_compressions(*PLAIN_TEXT_SUFFIXES),
+        open_plain_text,
+        options=_TEXT_OPTIONS,
+    ),
 )
 
 
@@ -88,6 +134,52 @@ def format_of(path: Path) -> Format | None:
     """The format that the end of a file's name says; None if it says none."""
     name = path.name.casefold()
     return next((known for known in FORMATS if name.endswith(known.suffixes)), None)
+
+
+def format_named(name: str) -> Format:
+    """The format that a name or a suffix stands for; an error with the names if there is none."""
+    asked = name.strip().casefold().removeprefix(".")
+    for known in FORMATS:
+        if asked in (known.title.casefold(), *(end.removeprefix(".") for end in known.suffixes)):
+            return known
+    names = [known.name for known in FORMATS]
+    raise ParameterError(
+        f"format= is one of {', '.join(names)}, or a suffix of theirs; got {shorten(name)}."
+        f"{closest(name, names)}"
+    )
+
+
+def format_to_read(path: Path, request: ReadRequest) -> Format:
+    """The format that the request names, or the suffix of the file, or what the file holds."""
+    if request.format is not None:
+        known = format_named(request.format)
+    else:
+        told = format_of(path)
+        is_clear = told is not None and not is_plain_text(path)
+        known = told if told is not None and is_clear else _format_found(path, request, told)
+    for option, purpose in _OPTIONS.items():
+        if getattr(request, option) is not None and option not in known.options:
+            raise ParameterError(f"{purpose}; {path} is {known.title}. Leave it out.")
+    return known
+
+
+def _format_found(path: Path, request: ReadRequest, told: Format | None) -> Format:
+    """The format of a file whose suffix is unknown, or says no more than that it is text."""
+    try:
+        with reading(path, "table"):
+            return format_named(sniff(path, request))
+    except (DataError, OSError) as error:
+        if told is not None:
+            raise
+        suffixes = [end for kind in FORMATS for end in kind.suffixes if not is_packed(end)]
+        reason = str(error).removeprefix(f"{path}: ")
+        raise DataError(f"{path}: {unknown_suffix(path.name, suffixes)} {reason}") from error
+
+
+def is_plain_text(path: Path) -> bool:
+    """Whether the end of a file's name says no more than that it is text."""
+    known = format_of(path)
+    return known is not None and known.open_blocks is open_plain_text
 
 
 def has_blocks(path: Path) -> bool:
@@ -100,11 +192,9 @@ def block_suffixes() -> list[str]:
     return [suffix for known in FORMATS if known.open_blocks for suffix in known.suffixes]
 
 
-def block_format(path: Path) -> Format:
+def block_format(path: Path, request: ReadRequest) -> Format:
     """The format of a file; an error if it is unknown, or cannot be read in blocks."""
-    known = format_of(path)
-    if known is None:
-        raise DataError(f"{path}: {unknown_suffix(path.name, block_suffixes())}")
+    known = format_to_read(path, request)
     if known.open_blocks is None:
         raise DataError(
             f"{path} cannot be read in blocks: {known.title} files are read whole only "
@@ -115,25 +205,21 @@ def block_format(path: Path) -> Format:
 
 def open_in_blocks(path: Path, request: ReadRequest) -> FileBlocks:
     """Open a file to be read in blocks; nothing but names and sizes is read."""
-    known = block_format(path)
+    known = block_format(path, request)
     assert known.open_blocks is not None
-    _refuse_dataset(path, known, request)
     with reading(path, known.title):
         return known.open_blocks(path, request)
 
 
 def read_table(path: Path, request: ReadRequest) -> LabelledTable:
     """Read a whole file: its blocks collected, where it can be read in blocks."""
-    known = format_of(path)
-    if known is None:
-        suffixes = [suffix for known in FORMATS for suffix in known.suffixes]
-        raise DataError(unknown_suffix(path.name, suffixes))
-    _refuse_dataset(path, known, request)
+    known = format_to_read(path, request)
     with reading(path, known.title):
-        if known.read_whole is not None:
-            table = known.read_whole(path, request)
-        else:
+        if known.open_blocks is not None:
             table = _collect(path, request, known)
+        else:
+            assert known.read_whole is not None
+            table = known.read_whole(path, request)
         if not request.mixed:
             refuse_empty_columns(table)
         return table
@@ -141,17 +227,11 @@ def read_table(path: Path, request: ReadRequest) -> LabelledTable:
 
 def _collect(path: Path, request: ReadRequest, known: Format) -> LabelledTable:
     """All rows; read again if a column of a mixed table holds text only further down."""
+    assert known.open_blocks is not None
     while True:
         try:
-            return collect(open_in_blocks(path, request), request.limit, known.name_of(path))
+            return collect(known.open_blocks(path, request), request.limit, known.name_of(path))
         except TextColumnsError as error:
             if not request.mixed or set(error.names) <= set(request.texts):
                 raise
             request = replace(request, texts=(*request.texts, *error.names))
-
-
-def _refuse_dataset(path: Path, known: Format, request: ReadRequest) -> None:
-    if request.dataset is not None and known.title != _HDF5:
-        raise ParameterError(
-            f"dataset= names an array in an HDF5 file; {path} is {known.title}. Leave it out."
-        )

@@ -7,9 +7,9 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import IO, Any
 
@@ -38,7 +38,12 @@ from keepers.data.formats.text_cells import (
     refuse_long_line,
     refuse_ragged,
 )
-from keepers.data.limits import SizeLimit
+from keepers.data.formats.text_filters import (
+    comments_blanked,
+    decoded,
+    runs_of_blanks_as_tabs,
+    unified_line_ends,
+)
 from keepers.data.table import (
     ColumnPlan,
     ReadRequest,
@@ -49,16 +54,23 @@ from keepers.data.table import (
     unique_names,
 )
 from keepers.data.values import as_labels, as_names
-from keepers.exceptions import DataError, DataWarning, shorten, warn_caller
+from keepers.exceptions import DataError, DataWarning, ParameterError, shorten, warn_caller
 
 CSV_DELIMITERS = (",", ";", "\t")
 """The first of these that the first line holds separates cells."""
 TSV_DELIMITERS = ("\t",)
+WHITESPACE = "whitespace"
+"""The delimiter that stands for runs of blanks."""
+_DELIMITER_WORDS = {"tab": "\t", "\\t": "\t", "space": " ", WHITESPACE: "\t"}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_DECLARED_DELIMITER = re.compile(rb'"?sep=([,;\t|])"?\s*')
+DECLARED_DELIMITER = re.compile(rb'"?sep=([,;\t|])"?\s*')
 """The first line that Excel writes and reads to say what separates cells."""
+_HASH = b"#"
+"""How a comment at the top begins, or the name of the first column."""
 _COMMENT = b"# "
 """What `numpy.savetxt` puts before every line of a header."""
+_LINES_COMPARED = 20
+"""Lines that must end in a delimiter before the cell behind it counts as none."""
 _LOOKED_AHEAD = 2**18
 """Bytes of a record with line breaks in its cells, while the delimiter is sought."""
 _FIRST_BYTES = 2**20
@@ -80,26 +92,23 @@ class TextStart:
     first_data_line: int
     doubt: str | None
     """What to warn of: the first line may be meant otherwise."""
+    decimal: str | None = None
+    """The decimal mark, if it was given."""
+    left_out: tuple[int, ...] = ()
+    """Position of a column that is there only because lines end in a delimiter."""
 
     @classmethod
     def of(
-        cls,
-        stream: IO[bytes],
-        delimiters: tuple[str, ...],
-        header: bool | None = None,
-        *,
-        make_unique: bool = False,
+        cls, stream: IO[bytes], delimiters: tuple[str, ...], request: ReadRequest
     ) -> "TextStart":
-        """Read names and delimiter; ``header`` says whether the first line holds names."""
-        return _read_start(stream, delimiters, header, make_unique)
+        """Read names and delimiter, unless the request says whether the first line holds names."""
+        return _read_start(stream, delimiters, request)
 
 
-def _read_start(
-    stream: IO[bytes], delimiters: tuple[str, ...], header: bool | None, make_unique: bool
-) -> TextStart:
-    opening = _read_opening(stream, delimiters)
+def _read_start(stream: IO[bytes], delimiters: tuple[str, ...], request: ReadRequest) -> TextStart:
+    opening = _read_opening(stream, delimiters, blank_above=request.comment is not None)
     delimiter, n_above, waiting = opening.delimiter, opening.n_above, opening.lines[1:]
-    header = header if header is not None else opening.header
+    header = request.header if request.header is not None else opening.header
     lines = opening.lines[:1]
     head = decode(lines[0])
 
@@ -117,24 +126,49 @@ def _read_start(
             "stands above the names."
         )
     below = read_records(further_lines(), delimiter, n_above + n_lines + 1, len(first) + 1)
-    second = next((row for _, row in below if row), [])
+    rows = (row for _, row in below if row)
+    second = next(rows, [])
     has_names, doubt = (header, None) if header is not None else _has_names(first, second)
-    doubt = opening.doubt or doubt
-    if not has_names:
-        names = numbered_names(len(first))
-        return TextStart(names, delimiter, None, b"".join(lines + waiting), n_above + 1, doubt)
-    if '"' not in head and len(first) == 1 and _is_decimal_comma(second, delimiter):
+    doubts = [opening.doubt or doubt]
+    if '"' not in head and len(first) == 1 and has_names and _is_decimal_comma(second, delimiter):
         raise DataError(
             "The first line names one column and the next line reads "
             f"{shorten(','.join(second))}: a "
             "decimal comma, or a row name and a value. Write decimal points, or name both columns."
         )
-    pending = b"".join(lines[n_lines:] + waiting)
+    trailing = (has_names or len(second) == len(first)) and _end_in_delimiters(first, second, rows)
+    if trailing:
+        doubts.append("Lines end in a delimiter; the empty column behind it is left out.")
+    if has_names and trailing:
+        first = [*first[: len(second) - 1], ""]
+    elif has_names and len(second) == len(first) - 1 and not first[-1].strip():
+        first = first[:-1]  # the first line alone ends in a delimiter
     # R's write.table leaves the row names without a column name; pandas and write.csv write "".
-    unnamed = _has_one_more(second, first)
-    index = 0 if unnamed or not first[0].strip() else None
-    names = unique_names(["", *first] if unnamed else first, make_unique=make_unique)
-    return TextStart(names, delimiter, index, pending, n_above + n_lines + 1, doubt)
+    unnamed = has_names and _has_one_more(second, first)
+    names = numbered_names(len(first))
+    if has_names:
+        names = unique_names(["", *first] if unnamed else first, make_unique=request.make_unique)
+    return TextStart(
+        names,
+        delimiter,
+        0 if has_names and (unnamed or not first[0].strip()) else None,
+        pending=b"".join(lines[n_lines if has_names else 0 :] + waiting),
+        first_data_line=n_above + 1 + (n_lines if has_names else 0),
+        doubt=" ".join(filter(None, doubts)) or None,
+        decimal=request.decimal,
+        left_out=(len(names) - 1,) if trailing else (),
+    )
+
+
+def _end_in_delimiters(
+    first: Sequence[str], second: Sequence[str], further: Iterable[Sequence[str]]
+) -> bool:
+    """Whether the lines below the first end in a delimiter, and it does as well or has no name."""
+    n_more = len(second) - len(first)
+    if len(second) < 2 or n_more not in (0, 1) or (n_more == 0 and first[-1].strip()):
+        return False
+    rows = chain([second], islice(further, _LINES_COMPARED))
+    return all(len(row) == len(second) and not row[-1].strip() for row in rows)
 
 
 @dataclass(frozen=True)
@@ -149,31 +183,98 @@ class _Opening:
     doubt: str | None = None
 
 
-def _read_opening(stream: IO[bytes], delimiters: tuple[str, ...]) -> _Opening:
-    line = read_line(stream, delimiters).removeprefix(_BYTE_ORDER_MARK)
-    if declared := _DECLARED_DELIMITER.fullmatch(line):
+def _read_opening(stream: IO[bytes], delimiters: tuple[str, ...], *, blank_above: bool) -> _Opening:
+    line = read_line(stream, delimiters)
+    n_above = 0
+    while blank_above and line and not line.strip():  # comments that were left out
+        line = read_line(stream, delimiters)
+        n_above += 1
+    if declared := DECLARED_DELIMITER.fullmatch(line):
         delimiter = declared[1].decode()
-        return _Opening([read_line(stream, (delimiter,))], delimiter, 1)
-    lines = [line]
-    while lines[-1].startswith(_COMMENT):
-        lines.append(read_line(stream, delimiters))
-    below = decode(lines[-1])
-    delimiter = _delimiter_of(below, below, delimiters)
-    cells = [cell.strip().replace(",", ".", 1) for cell in below.split(delimiter)]
-    if len(lines) == 1 or not (all(map(is_value, cells)) and any(map(is_number, cells))):
-        return _read_head(stream, lines, delimiters)
-    names = lines[-2].removeprefix(_COMMENT)
-    if decode(names).count(delimiter) != len(cells) - 1:
-        doubt = "Lines that begin with '# ' are skipped as comments; there are no column names."
-        return _Opening(lines[-1:], delimiter, len(lines) - 1, False, doubt)
+        return _Opening([read_line(stream, (delimiter,))], delimiter, n_above + 1)
+    if line.startswith(_HASH):
+        return _read_commented(stream, [line], delimiters, n_above)
+    return _read_head(stream, [line], delimiters, n_above)
+
+
+def _read_commented(
+    stream: IO[bytes], above: list[bytes], delimiters: tuple[str, ...], n_above: int
+) -> _Opening:
+    """Tell comments from a line of names that begins with "#"."""
+    at = 0  # of the last line that begins so
+    while (line := read_line(stream, delimiters)) and (line.startswith(_HASH) or not line.strip()):
+        at = len(above) if line.startswith(_HASH) else at
+        above.append(line)
+    if not line:
+        return _read_head(stream, above, delimiters, n_above)
+    lines = [line, read_line(stream, delimiters)]
+    below, after = map(decode, lines)
+    delimiter, is_header = _hash_line(decode(above[at]), below, after, delimiters)
+    cells = _words(below, delimiter)
+    are_values = all(map(is_value, cells)) and any(map(is_number, cells))
+    n_above += at if is_header else len(above)
+    if not is_header and are_values:
+        doubt = "Lines that begin with '#' are skipped as comments; there are no column names."
+        return _Opening(lines, delimiter, n_above, False, doubt)
+    if not is_header:
+        return _read_head(stream, lines, delimiters, n_above, _skipped(len(above)))
+    if not (are_values and above[at].startswith(_COMMENT)):
+        return _read_head(stream, above[at:] + lines, delimiters, n_above, _skipped(at))
     doubt = (
         "Lines that begin with '# ' are read as comments, as numpy.savetxt writes them, the last "
         "of which holds the column names. If '#' belongs to the first name, quote that name."
     )
-    return _Opening([names, lines[-1]], delimiter, len(lines) - 2, True, doubt)
+    names = above[at].removeprefix(_COMMENT)
+    return _Opening([names, *above[at + 1 :], *lines], delimiter, n_above, True, doubt)
 
 
-def _read_head(stream: IO[bytes], lines: list[bytes], delimiters: tuple[str, ...]) -> _Opening:
+def _skipped(count: int) -> str | None:
+    if not count:
+        return None
+    lines = "line, which begins" if count == 1 else f"{count} lines, which begin"
+    return (
+        f"The first {lines} with '#', {'is' if count == 1 else 'are'} skipped as comments. Say so "
+        "to read the file without this note: comment='#' (--comment '#')."
+    )
+
+
+def _hash_line(line: str, below: str, after: str, delimiters: tuple[str, ...]) -> tuple[str, bool]:
+    """The delimiter of the lines below one that begins with "#", and whether it names columns.
+
+    It does if it has as many cells, or all but a row name, and the next line does not look more
+    like a line of names: words above numbers.
+    """
+    shown, lower = (_unquoted(text) for text in (line, below))
+    fitting = [mark for mark in delimiters if 0 < shown.count(mark) == lower.count(mark)]
+    delimiter = (
+        max(fitting, key=shown.count) if fitting else _delimiter_of(below, after, delimiters)
+    )
+    head, second, third = (_words(text, delimiter) for text in (line, below, after))
+    words_above_numbers = not any(map(is_number, second)) and any(map(is_number, third))
+    if words_above_numbers and len(third) in (len(second), len(second) + 1):
+        return delimiter, False
+    has_row_name = not is_number(second[0]) and all(map(is_value, second[1:]))
+    return delimiter, len(second) == len(head) + (1 if has_row_name and not fitting else 0)
+
+
+def _words(line: str, delimiter: str) -> list[str]:
+    """The cells of a line for a first look: decimal points, no quotation marks."""
+    cells = re.sub(rf'"([^"{re.escape(delimiter)}]*)"', r"\1", line).split(delimiter)
+    return [cell.strip().replace(",", ".", 1) for cell in cells]
+
+
+def _unquoted(text: str) -> str:
+    """The text without what stands between quotation marks."""
+    return re.sub(r'"[^"]*"?', "", text)
+
+
+def _read_head(
+    stream: IO[bytes],
+    lines: list[bytes],
+    delimiters: tuple[str, ...],
+    n_above: int,
+    doubt: str | None = None,
+) -> _Opening:
     """The first two records, and what separates their cells."""
 
     def record(begun: int) -> int:
@@ -195,12 +296,12 @@ def _read_head(stream: IO[bytes], lines: list[bytes], delimiters: tuple[str, ...
     middle = record(0)
     end = record(middle)
     head, below = (decode(b"".join(part)) for part in (lines[:middle], lines[middle:end]))
-    return _Opening(lines, _delimiter_of(head, below, delimiters), 0)
+    return _Opening(lines, _delimiter_of(head, below, delimiters), n_above, doubt=doubt)
 
 
 def _delimiter_of(head: str, below: str, delimiters: tuple[str, ...]) -> str:
     """The first delimiter in the first record; of several, one that the line below has as often."""
-    head, below = (re.sub(r'"[^"]*"?', "", text) for text in (head, below))
+    head, below = _unquoted(head), _unquoted(below)
     between = [cell.strip().replace(",", ".", 1) for cell in head.split(";")]
     if ";" in delimiters and len(between) > 1 and all(map(is_number, between)):
         return ";"  # decimal commas are no delimiters
@@ -279,18 +380,18 @@ class TextBlocks(FileBlocks):
         self, path: Path, title: str, delimiters: tuple[str, ...], request: ReadRequest
     ) -> None:
         optional("pyarrow", "Text tables")  # said at once, not when blocks are read
-        self._delimiters = delimiters
+        self._delimiters = _checked_delimiters(request, delimiters)
         self._request = request
-        with open_text(path, request.limit) as stream:
+        with open_text(path, request) as stream:
             start = self._read_start(stream)
             plan = self._find_texts(stream, start) if request.mixed else None
-        plan = plan or plan_columns(start.names, request, index=start.index)
+        plan = plan or self._plan(start, request)
         if start.doubt is not None:
             warn_caller(f"{path.name}: {start.doubt}", DataWarning)
         super().__init__(path, [start.names[at] for at in plan.features], np.float64, None)
         self.title = title
         self._layout = (start.names, plan)
-        self._has_decimal_commas = start.delimiter != ","
+        self._has_decimal_commas = start.delimiter != "," and request.decimal != "."
 
     def _find_texts(self, stream: IO[bytes], start: TextStart) -> ColumnPlan:
         """The roles of columns; those that hold text in the first lines are no numbers.
@@ -302,7 +403,7 @@ class TextBlocks(FileBlocks):
         texts = dict.fromkeys(self._request.texts)
         while True:
             request = replace(self._request, texts=tuple(texts))
-            plan = plan_columns(start.names, request, index=start.index)
+            plan = self._plan(start, request)
             roles = ColumnPlan(plan.features, None, None, plan.others)
             try:
                 for _ in number_blocks(io.BytesIO(head), start, roles, mixed=True):
@@ -313,11 +414,11 @@ class TextBlocks(FileBlocks):
                     raise
                 texts.update(dict.fromkeys(error.names))
 
+    def _plan(self, start: TextStart, request: ReadRequest) -> ColumnPlan:
+        return plan_columns(start.names, request, index=start.index, levels=start.left_out)
+
     def _read_start(self, stream: IO[bytes]) -> TextStart:
-        request = self._request
-        return TextStart.of(
-            stream, self._delimiters, request.header, make_unique=request.make_unique
-        )
+        return TextStart.of(stream, self._delimiters, self._request)
 
     def _read(self, columns: IndexArray | None, annotated: bool) -> Iterator[Rows]:
         names, plan = self._layout
@@ -325,7 +426,7 @@ class TextBlocks(FileBlocks):
         n_rows = 1 if self._request.whole else rows_at_once(n_columns)
         roles = plan if annotated else ColumnPlan(plan.features, None, None)
         mixed = self._request.mixed
-        with open_text(self.path, self._request.limit) as stream:
+        with open_text(self.path, self._request) as stream:
             start = self._read_start(stream)
             if start.names != names:
                 raise DataError("It was changed since it was opened. Open it again.")
@@ -350,6 +451,36 @@ class TextBlocks(FileBlocks):
     def row_names(self, pieces: Sequence[Any]) -> NDArray[np.object_]:
         """The cells of the identifier column."""
         return as_names(list(chain.from_iterable(pieces)), "identifier")
+
+
+def _checked_delimiters(request: ReadRequest, usual: tuple[str, ...]) -> tuple[str, ...]:
+    """What may separate cells; raise for options that no text table can have."""
+    asked, decimal, comment = request.delimiter, request.decimal, request.comment
+    if decimal not in (None, ".", ","):
+        raise ParameterError(f"decimal= is '.' or ','; got {shorten(decimal)}.")
+    if comment is not None and (not comment.strip() or "\n" in comment or '"' in comment):
+        raise ParameterError(
+            "comment= is what lines begin with that are left out, such as '#', without blanks "
+            f"alone, line breaks or quotation marks; got {shorten(comment)}."
+        )
+    if asked is None:
+        return tuple(mark for mark in usual if mark != decimal) or usual
+    delimiter = _DELIMITER_WORDS.get(asked.casefold(), asked)
+    if (
+        len(delimiter) != 1
+        or not delimiter.isascii()
+        or delimiter.isalnum()
+        or delimiter in '"\r\n'
+    ):
+        raise ParameterError(
+            "sep= is one ASCII character that is no letter, digit, quotation mark or line end, or "
+            f"'tab', 'space' or '{WHITESPACE}' (runs of blanks); got {shorten(asked)}."
+        )
+    if delimiter == decimal:
+        raise ParameterError(
+            f"sep= and decimal= must differ; both are {shorten(decimal)}. Give another of them."
+        )
+    return (delimiter,)
 
 
 def open_csv(path: Path, request: ReadRequest) -> TextBlocks:
@@ -378,6 +509,7 @@ def _join(pieces: list[tuple[NDArray[Any], CellBlock]], plan: ColumnPlan, names:
 
 
 BLOCK_BYTES = 4 * 2**20
+_BLANK_LINES = re.compile(rb"[\r\n]*")
 
 
 def _whole_lines(stream: IO[bytes], start: TextStart) -> Iterator[bytes]:
@@ -399,8 +531,17 @@ def _whole_lines(stream: IO[bytes], start: TextStart) -> Iterator[bytes]:
         if n_marks > n_columns + LONGEST_CELL:  # a quoted cell may hold delimiters
             refuse_ragged(line, n_marks + 1, n_columns)
     rest = b"".join(held)
+    if rest and not rest.endswith(b"\n"):
+        last = rest[rest.rfind(b"\n") + 1 :]
+        if b'"' not in rest and last.count(mark) < n_columns - 1 and last.strip():
+            raise DataError(
+                f"Every line must have as many cells as there are columns ({n_columns}); the last "
+                f"one, line {line}, has {last.count(mark) + 1} and no line end: the file seems to "
+                "be cut off. Obtain or write it again."
+            )
+        rest += b"\n"
     if rest:
-        yield rest if rest.endswith(b"\n") else rest + b"\n"
+        yield rest
 
 
 def _split(blocks: Iterable[bytes], start: TextStart, plan: ColumnPlan) -> Iterator[CellBlock]:
@@ -408,6 +549,9 @@ def _split(blocks: Iterable[bytes], start: TextStart, plan: ColumnPlan) -> Itera
     line = start.first_data_line
     stream = iter(blocks)
     for block in stream:
+        if _BLANK_LINES.fullmatch(block):
+            line += block.count(b"\n")
+            continue
         if b'"' in block:
             rest = chain([block], stream)
             yield from quoted_blocks(rest, start.names, start.delimiter, plan, line)
@@ -421,64 +565,49 @@ def number_blocks(
     stream: IO[bytes], start: TextStart, plan: ColumnPlan, *, mixed: bool = False
 ) -> Iterator[tuple[FloatArray, CellBlock]]:
     """Rows x features of each block of lines, and the cells that they were."""
-    reader = CellReader(start.names, start.delimiter, mixed=mixed)
+    reader = CellReader(start.names, start.delimiter, start.decimal, mixed=mixed)
     everything = len(plan.features) == len(start.names)
     for block in _split(_whole_lines(stream, start), start, plan):
         values = reader.numbers(block)
         yield values if everything else values[:, plan.features], block
 
 
-_BUFFER = 2**20
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def open_text(path: Path, limit: SizeLimit) -> IO[bytes]:
-    """The file, expanded; UTF-16 with a byte order mark as UTF-8, CR-only line ends as newlines."""
-    stream = open_expanded(path, limit)
+def open_text(path: Path, request: ReadRequest) -> IO[bytes]:
+    """The file, expanded, as the rest of the reader takes text.
+
+    As UTF-8 without a byte order mark, with newlines where lines end in CR alone, with empty lines
+    for comments, and with tabs for runs of blanks if these separate cells.
+    """
+    stream: IO[bytes] = open_expanded(path, request.limit)
     try:
-        if stream.peek().startswith(_UTF_16):
-            decoder = codecs.getincrementaldecoder("utf-16")()
-            stream = _filter(stream, lambda block: decoder.decode(block, not block).encode())
-        if _has_bare_returns(stream.peek()):
-            stream = _filter(stream, lambda block: block.replace(b"\r", b"\n"))
+        if request.encoding is not None:
+            stream = decoded(stream, request.encoding)
+        elif _peek(stream).startswith(_UTF_16):
+            stream = decoded(stream, "utf-16")
+        if _peek(stream).startswith(_BYTE_ORDER_MARK):
+            stream.read(len(_BYTE_ORDER_MARK))
+        if _has_bare_returns(_peek(stream)):
+            stream = unified_line_ends(stream)
+        if request.comment is not None:
+            stream = comments_blanked(stream, request.comment)
+        if request.delimiter is not None and request.delimiter.casefold() == WHITESPACE:
+            stream = runs_of_blanks_as_tabs(stream)
     except BaseException:
         stream.close()
         raise
     return stream
 
 
+def _peek(stream: Any) -> bytes:
+    return bytes(stream.peek())
+
+
 def _has_bare_returns(start: bytes) -> bool:
     """Whether lines end in CR alone, as spreadsheets on old Macs save them."""
     return b"\r" in start and b"\n" not in re.sub(rb'"[^"]*"', b"", start)
-
-
-def _filter(stream: IO[bytes], change: Callable[[bytes], bytes]) -> io.BufferedReader:
-    return io.BufferedReader(_Filter(stream, change), _BUFFER)
-
-
-class _Filter(io.RawIOBase):
-    """A stream each of whose blocks is changed; the last, empty one is handed over as well."""
-
-    def __init__(self, inner: IO[bytes], change: Callable[[bytes], bytes]) -> None:
-        self._inner, self._change = inner, change
-        self._ready = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        more = b"more"
-        while not self._ready and more:
-            more = self._inner.read(_BUFFER)
-            self._ready = memoryview(self._change(more))
-        count = min(len(buffer), len(self._ready))
-        buffer[:count] = self._ready[:count]
-        self._ready = self._ready[count:]
-        return count
-
-    def close(self) -> None:
-        self._inner.close()
-        super().close()
 
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -523,7 +652,7 @@ def _write(path: Path, table: WrittenTable, name: str, delimiter: str) -> None:
         for start in range(0, n_samples, step):
             rows = table.X[start : start + step]
             rows = rows.toarray() if table.is_sparse else np.ascontiguousarray(rows)
-            lines = _number_lines(rows, delimiter)
+            lines = number_lines(rows, delimiter)
             if leading:
                 before = leading[start : start + step]
                 lines = [f"{a}{delimiter}{b}" for a, b in zip(before, lines, strict=True)]
@@ -549,7 +678,7 @@ def text_line(cells: Iterable[Any], delimiter: str) -> str:
     return text.getvalue().removesuffix("\r\n")
 
 
-def _number_lines(rows: Any, delimiter: str) -> list[str]:
+def number_lines(rows: Any, delimiter: str) -> list[str]:
     """Every row joined by the delimiter, in the shortest digits that read back the same."""
     pa = optional("pyarrow", "Text tables")
     pc = optional("pyarrow.compute", "Text tables")

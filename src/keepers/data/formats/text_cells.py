@@ -65,7 +65,8 @@ def decode(text: bytes) -> str:
         found = error.object[error.start]
         raise DataError(
             f"Text must be UTF-8, or UTF-16 with a byte order mark; the byte 0x{found:02x} is not "
-            "UTF-8: the file may be in Latin-1 or Windows-1252. Save it as UTF-8."
+            "UTF-8: the file may be in Latin-1 or Windows-1252. Name the encoding, as in "
+            'encoding="latin-1" (--encoding latin-1), or save it as UTF-8.'
         ) from error
 
 
@@ -106,7 +107,8 @@ def read_records(
             yield line
 
     # A space may stand before a quoted cell; around others it does not count anyway.
-    reader = csv.reader(watched(), delimiter=delimiter, strict=True, skipinitialspace=True)
+    spaced = delimiter != " "
+    reader = csv.reader(watched(), delimiter=delimiter, strict=True, skipinitialspace=spaced)
     while True:
         begun = first_line + reader.line_num
         try:
@@ -127,7 +129,7 @@ def _explain(error: str, record: str, delimiter: str, begun: int) -> str:
             "alone. Save the file with one of these line ends."
         )
     # A quotation mark opens a cell only where the cell begins.
-    openings = list(re.finditer(rf'(?:\A|{delimiter}) *"[^"]*(?:""[^"]*)*"?', record))
+    openings = list(re.finditer(rf'(?:\A|{re.escape(delimiter)}) *"[^"]*(?:""[^"]*)*"?', record))
     if not openings:
         return (
             f"A cell must be shorter than {csv.field_size_limit()} characters; in line {begun} "
@@ -289,15 +291,22 @@ def parse_cells(cells: bytes, *, decimal: str = ".", skip_empty: bool = False) -
 class CellReader:
     """Turns blocks of cells into rows of numbers."""
 
-    def __init__(self, names: list[str], delimiter: str, *, mixed: bool = False) -> None:
+    def __init__(
+        self,
+        names: list[str],
+        delimiter: str,
+        decimal: str | None = None,
+        *,
+        mixed: bool = False,
+    ) -> None:
         self._names = names
         self._mixed = mixed
         # Where no commas separate cells, a comma in a number may be a decimal comma; the first
         # number with a comma or a point tells which of the two the file has. Semicolons are
         # written where the comma is one; between tabs it may also separate thousands.
         self._may_be_comma = delimiter != ","
-        self._may_be_thousands = delimiter != ";"
-        self._decimal: str | None = None if self._may_be_comma else "."
+        self._may_be_thousands = delimiter != ";" and decimal is None
+        self._decimal = decimal if self._may_be_comma else "."
 
     def numbers(self, block: CellBlock) -> FloatArray:
         """Rows x columns; missing cells are NaN, true and false are 1 and 0."""
