@@ -329,6 +329,7 @@ WRONG = {
     "tol": -1.0,
     "penalty_weights": {"p0": -1.0},
     "groups": 3,
+    "missing": "drop",
     "must_keep": "p0",
     "never_keep": [-1],
     "max_correlation": 2.0,

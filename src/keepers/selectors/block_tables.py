@@ -152,9 +152,19 @@ def read_blocks(
         else:
             table = _read_by_stream(selector, passes, budget)
     except NotFiniteError as error:
-        raise DataError(error.with_names(names)) from error
+        raise gaps_in_blocks(selector, error.with_names(names)) from error
     refuse_undeclared(source, table.n_samples)
     return ReadBlocks(table, route, passes)
+
+
+def gaps_in_blocks(selector: Any, explanation: str) -> DataError:
+    """The error about gaps in blocks; a selector that fills gaps says why not these."""
+    if fills_gaps(selector):
+        explanation += (
+            f" missing='{selector.missing}' fills those of a table in memory only; AutoSelector "
+            "also fills those of the rows that it draws from blocks."
+        )
+    return DataError(explanation)
 
 
 def read_by_scatter(

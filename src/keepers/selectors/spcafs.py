@@ -17,7 +17,7 @@ from keepers.data.blocks.as_blocks import (
     in_order,
     refuse_repeated,
 )
-from keepers.data.in_memory import comes_in_blocks
+from keepers.data.in_memory import comes_in_blocks, describe_missing
 from keepers.data.limits import as_n_bytes
 from keepers.data.table import NamedValues
 from keepers.exceptions import (
@@ -31,6 +31,7 @@ from keepers.linalg.spectrum import leading_spectrum
 from keepers.linalg.sums import ScatterSum
 from keepers.selectors.block_tables import (
     add_rows,
+    gaps_in_blocks,
     read_blocks,
     read_tall_array,
     table_of_scatter,
@@ -349,7 +350,6 @@ class SPCAFS(RankingSelector):
                 "partial_fit keeps no checkpoint, each call being a fit of its own; got "
                 f"checkpoint={shorten(str(self.checkpoint))}. Leave it out, or use fit_blocks."
             )
-        self._refuse_filling("by partial_fit")
         so_far = self._add_rows(X)
         fewest = self.n_components if is_whole(self.n_components) else 1
         n_varying = int((~so_far.moments.constant).sum())
@@ -370,7 +370,6 @@ class SPCAFS(RankingSelector):
             self._fit_table(read_table(self, X))
 
     def _fit_blocks(self, given: Any) -> None:
-        self._refuse_filling("in blocks")
         source = as_blocks(table_values(given))
         names = given.feature_names if isinstance(given, NamedValues) else source.feature_names
         self.n_features_in_ = source.n_features
@@ -388,15 +387,6 @@ class SPCAFS(RankingSelector):
         self.n_passes_ = read.passes.n_passes
         self.route_ = read.route
 
-    def _refuse_filling(self, how: str) -> None:
-        """Gaps are filled from what all rows have in common, so the rows must be there."""
-        if fills_gaps(self):
-            raise ParameterError(
-                f"SPCAFS fills gaps of tables in memory only; got missing={self.missing!r} for "
-                f"one that is read {how}. Fill the gaps beforehand, or use AutoSelector, which "
-                "fills those of the rows it draws."
-            )
-
     def _add_rows(self, X: Any) -> ScatterSum:
         """Add rows to the sums of ``partial_fit``; nothing is added if X is refused."""
         so_far: ScatterSum | None = getattr(self, "scatter_sum_", None)
@@ -406,6 +396,10 @@ class SPCAFS(RankingSelector):
         else:
             X = in_order(X, self._column_labels_, "X", first="the first X")
         values = validate(self, named_table(X), reset=so_far is None, fewest=1)
+        names = getattr(self, "feature_names_in_", None)
+        explanation = describe_missing(values, names) if fills_gaps(self) else None
+        if explanation is not None:
+            raise gaps_in_blocks(self, explanation)
         self._check_columns(values.shape[1])
         summed = add_rows(so_far, values, memory_budget(self.memory_limit))
         if so_far is None:
