@@ -4,6 +4,7 @@ import glob
 import os
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,25 @@ from keepers.data.formats.registry import (
 )
 from keepers.data.limits import SizeLimit
 from keepers.data.replacing import check_target, leads_to_itself, whole_file
-from keepers.data.table import LabelledTable, Matrix, ReadRequest, WrittenTable, to_table
+from keepers.data.table import (
+    LabelledTable,
+    Matrix,
+    ReadRequest,
+    WrittenTable,
+    numbered_names,
+    to_table,
+    unique_names,
+)
 from keepers.data.values import as_labels
 from keepers.data.wording import closest, first_line, some_of
-from keepers.exceptions import DataError, KeepersError, ParameterError, shorten
+from keepers.exceptions import (
+    DataError,
+    DataWarning,
+    KeepersError,
+    ParameterError,
+    shorten,
+    warn_caller,
+)
 
 
 def open_table(
@@ -125,6 +141,8 @@ def open_table(
         sheet=None if sheet is None else str(sheet),
     )
     path = Path(source)
+    if transpose:
+        return _read_transposed(path, request)
     if os.path.isfile(path):  # unlike Path.is_file, False for any name that cannot be one
         return read_table(path, request)
     name = str(source)
@@ -133,6 +151,37 @@ def open_table(
     if name.casefold() in {entry.name.casefold() for entry in catalogue()}:
         return _with_roles(load_catalogued(name), request)
     raise DataError(_unknown(name, path))
+
+
+def _read_transposed(path: Path, request: ReadRequest) -> LabelledTable:
+    """A file in which features are rows."""
+    if not os.path.isfile(path):
+        raise DataError(f"A table to be transposed is read from a file; there is no {path}.")
+    if request.labels is not None:
+        raise ParameterError(
+            "labels= (--labels) names a column, and the columns of a table to be transposed are "
+            "samples. Leave it out."
+        )
+    table = read_table(path, replace(request, mixed=True))
+    names, others = table.sample_names, list(table.others)
+    if names is None and others:
+        first = min(others, key=lambda column: column.position)
+        others.remove(first)
+        names = np.array(["" if word is None else word for word in first.values], dtype=object)
+    if others:
+        told = some_of([repr(column.name) for column in others])
+        warn_caller(
+            f"{path.name}: columns that hold text are no samples and are left out: {told}.",
+            DataWarning,
+        )
+    features = (
+        numbered_names(table.n_samples)
+        if names is None
+        else unique_names(list(names), make_unique=request.make_unique)
+    )
+    X = table.X.T.tocsr() if table.is_sparse else np.ascontiguousarray(table.X.T)
+    samples = np.array([str(name) for name in table.feature_names], dtype=object)
+    return LabelledTable(X, np.array(features, dtype=object), samples, None, table.name)
 
 
 def load_catalogued(name: str, *, verify: bool = True) -> LabelledTable:
@@ -208,6 +257,7 @@ def open_blocks(
     comment: str | None = None,
     encoding: str | None = None,
     sheet: str | int | None = None,
+    texts: Sequence[str] = (),
 ) -> FileBlocks | FileSequence:
     """Open a table that may be larger than memory, to be read in blocks of rows.
 
@@ -229,6 +279,8 @@ def open_blocks(
         Whether the first line of a text file holds column names, as in `open_table`.
     mixed, make_unique, format, sep, decimal, comment, encoding, sheet
         As in `open_table`.
+    texts : sequence of str
+        Columns of a mixed text table that hold text further down than is looked at.
 
     Returns
     -------
@@ -265,6 +317,7 @@ def open_blocks(
         dataset,
         header,
         mixed=mixed,
+        texts=tuple(texts),
         make_unique=make_unique,
         format=format,
         delimiter=sep,
@@ -281,14 +334,24 @@ def open_blocks(
     elif os.path.isdir(source):
         folder = _absolute(source)
         files = _block_files(files_below(folder), str(folder), request)
-        members = [open_in_blocks(path, request) for path in files]
+        members = _open_alike(files, request)
         named = [member.with_name(member.path.relative_to(folder).as_posix()) for member in members]
         return FileSequence(folder.name, named)
     elif glob.has_magic(os.fspath(source)):
         files, name = _files_matching(str(source), request), str(source)
     else:
         raise DataError(_absent(Path(source)))
-    return FileSequence(name, [open_in_blocks(path, request) for path in files])
+    return FileSequence(name, _open_alike(files, request))
+
+
+def _open_alike(files: Sequence[Path], request: ReadRequest) -> list[FileBlocks]:
+    """The files of a table; what is text in one of them is text in all."""
+    members = [open_in_blocks(path, request) for path in files]
+    texts = {name for member in members for name in member.text_columns}
+    if all(texts == set(member.text_columns) for member in members):
+        return members
+    request = replace(request, texts=tuple(sorted({*texts, *request.texts})))
+    return [open_in_blocks(path, request) for path in files]
 
 
 def _all_there(paths: list[Path], request: ReadRequest) -> list[Path]:

@@ -13,16 +13,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.data.columns import OtherColumn, join_columns
+from keepers.data.columns import OtherColumn
 from keepers.data.table import LabelledTable
-from keepers.linalg.reservoir import drawn_rows, row_keys
-from keepers.linalg.storage import stack_rows
+from keepers.preparation.row_sample import RowSample
 
 MOST_ROWS = 2000
 MOST_LEVELS = 1000
 """Different values of a text column that are counted; more are "many"."""
 _CHUNK_BYTES = 2**22
-_SEED = 0
 
 
 class TextFacts:
@@ -76,9 +74,7 @@ class TableFacts:
         self._sum: FloatArray = np.zeros(d)
         self._squares: FloatArray = np.zeros(d)
         self._last: FloatArray | None = None
-        self._rows: list[Any] = []
-        self._others: list[tuple[OtherColumn, ...]] = []
-        self._numbers: IndexArray = np.empty(0, dtype=np.intp)
+        self.drawn = RowSample(MOST_ROWS)
 
     @classmethod
     def of(cls, table: LabelledTable) -> "TableFacts":
@@ -87,10 +83,13 @@ class TableFacts:
         facts.add(table.X, table.others)
         return facts
 
-    def add(self, X: Any, others: Sequence[OtherColumn] = ()) -> None:
-        """Take consecutive rows in: an array or CSR matrix, and the columns beside it."""
-        start, count = self.n_rows, X.shape[0]
-        self._draw(X, others, start)
+    def add(self, X: Any, others: Sequence[OtherColumn] = (), *beside: Any) -> None:
+        """Take consecutive rows in: an array or CSR matrix, and the columns beside it.
+
+        ``beside`` are labels and sample names, which go with the drawn rows.
+        """
+        count = X.shape[0]
+        self.drawn.add(X, others, *beside)
         if sp.issparse(X):
             self._add_sparse(X)
         else:
@@ -173,52 +172,21 @@ class TableFacts:
         self._sum += np.bincount(columns, data, minlength=X.shape[1])
         self._squares += np.bincount(columns, data**2, minlength=X.shape[1])
 
-    def _draw(self, X: Any, others: Sequence[OtherColumn], start: int) -> None:
-        """Hold the rows with the smallest keys."""
-        if start == 0:  # the common case: the whole table at once
-            new = drawn_rows(X.shape[0], MOST_ROWS, _SEED)
-        else:
-            numbers = np.arange(start, start + X.shape[0], dtype=np.intp)
-            keys = row_keys(numbers, _SEED)
-            new = np.sort(np.argsort(keys, kind="stable")[:MOST_ROWS])
-        if len(new) == X.shape[0]:
-            self._rows.append(X)
-            self._others.append(tuple(others))
-        else:
-            self._rows.append(X[new])
-            self._others.append(tuple(_take(column, new) for column in others))
-        self._numbers = np.concatenate([self._numbers, new + start])
-        if len(self._numbers) > 2 * MOST_ROWS:
-            self._sort_out()
-
-    def _sort_out(self) -> None:
-        keys = row_keys(self._numbers, _SEED)
-        kept = np.argsort(keys, kind="stable")[:MOST_ROWS]
-        kept = kept[np.argsort(self._numbers[kept])]
-        everything = self._rows[0] if len(self._rows) == 1 else stack_rows(self._rows)
-        whole = len(kept) == len(self._numbers)
-        self._rows = [everything if whole else everything[kept]]
-        joined = join_columns(self._others)
-        self._others = [joined if whole else tuple(_take(column, kept) for column in joined)]
-        self._numbers = self._numbers[kept]
-
     @property
     def sample(self) -> Any:
         """The numbers of the drawn rows, in their order: array or CSR matrix."""
-        self._sort_out()
-        return self._rows[0]
+        return self.drawn.values
 
     @property
     def sample_rows(self) -> IndexArray:
         """The numbers of the drawn rows in the table, from 0."""
-        self._sort_out()
-        return self._numbers
+        self.drawn.sort_out()
+        return self.drawn.numbers
 
     @property
     def sample_others(self) -> tuple[OtherColumn, ...]:
         """The other columns of the drawn rows."""
-        self._sort_out()
-        return self._others[0]
+        return self.drawn.others
 
     @property
     def n_present(self) -> IndexArray:
@@ -237,8 +205,3 @@ class TableFacts:
         n = np.maximum(self.n_present, 1)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.maximum(self._squares / n - (self._sum / n) ** 2, 0.0)
-
-
-def _take(column: OtherColumn, rows: IndexArray) -> OtherColumn:
-    values = column.values[rows]
-    return OtherColumn(column.name, column.kind, values, column.position, column.levels)

@@ -435,7 +435,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             With ``missing="drop-rows"``, without the rows that have gaps.
         """
         check_is_fitted(self)
-        X = self._encode(table, self.columns_, first_row=first_row)
+        X = self.encode(table, first_row=first_row)
         names = np.array([column.name for column in self.columns_], dtype=object)
         kept: Any = slice(None)
         if self.missing == "drop-rows":
@@ -451,13 +451,20 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             table.name,
         )
 
-    def complete_rows(self, X: Any) -> BoolArray:
-        """Which rows have no gap; it is an error if none is left."""
+    def encode(self, table: LabelledTable, *, first_row: int | None = None) -> Any:
+        """The features of a table as numbers; gaps are NaN. ``first_row`` is as in `prepare`."""
+        return self._encode(table, self.columns_, first_row=first_row)
+
+    def find_complete(self, X: Any) -> BoolArray:
+        """Which rows have no gap."""
         if sp.issparse(X):
             gaps = sp.csr_matrix((np.isnan(X.data), X.indices, X.indptr), shape=X.shape)
-            complete = np.asarray(gaps.sum(axis=1)).ravel() == 0
-        else:
-            complete = ~np.isnan(X).any(axis=1)
+            return np.asarray(gaps.sum(axis=1)).ravel() == 0
+        return ~np.isnan(X).any(axis=1)
+
+    def complete_rows(self, X: Any) -> BoolArray:
+        """Which rows have no gap; it is an error if none is left."""
+        complete = self.find_complete(X)
         if not complete.any():
             raise DataError(
                 f"Leaving out rows with gaps leaves none of {X.shape[0]}. Fill the gaps "
@@ -475,6 +482,22 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         if self.gap_model_ is not None:
             return fill_rows(self.gap_model_, np.asarray(X, dtype=np.float64))
         return np.where(gaps, self.fill_values_, X)
+
+    def fill_source(self, table: LabelledTable) -> LabelledTable:
+        """The table as it was, but with the gaps of its numbers filled; text stays as it is."""
+        places = {str(name): at for at, name in enumerate(table.feature_names)}
+        numbers = [(j, places[c.name]) for j, c in enumerate(self.columns_) if c.name in places]
+        if table.is_sparse or self.fill_values_ is None:
+            return table
+        gaps = np.isnan(table.X)
+        if not gaps.any():
+            return table
+        filled = self.fill(self.encode(table))
+        X = table.X.copy()
+        for j, place in numbers:
+            new = np.expm1(filled[:, j]) if self.log else filled[:, j]
+            X[:, place] = np.where(gaps[:, place], new, X[:, place])
+        return replace(table, X=X)
 
     def transform(self, X: Any) -> Any:
         """The features of X as numbers.

@@ -120,6 +120,16 @@ class FileBlocks(LocalBlocks):
         """The same rows as tables of their own, about ``n_parts``, for workers to share."""
         return [self]
 
+    @property
+    def first_file(self) -> "FileBlocks":
+        """The file that tells kinds of columns: itself."""
+        return self
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """Columns that are handed over as text or dates."""
+        return ()
+
     def with_name(self, name: str) -> Self:
         """The same table by another name in messages."""
         return self._with(name=name)
@@ -396,6 +406,11 @@ class FileSequence(LocalBlocks):
             else:
                 chosen = order if columns is None else order[columns]
                 yield from member.blocks(chosen, annotated=annotated)
+
+    @property
+    def first_file(self) -> FileBlocks:
+        """The file that tells kinds and order of the columns."""
+        return self._members[0]
 
     def parts(self, n_parts: int) -> list["FileSequence"]:
         """The same rows as about ``n_parts`` tables: groups of files, or parts of each file."""

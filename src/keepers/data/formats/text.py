@@ -393,6 +393,12 @@ class TextBlocks(FileBlocks):
         self._layout = (start.names, plan)
         self._has_decimal_commas = start.delimiter != "," and request.decimal != "."
 
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """Columns that are handed over as text."""
+        names, plan = self._layout
+        return tuple(names[at] for at in plan.others)
+
     def _find_texts(self, stream: IO[bytes], start: TextStart) -> ColumnPlan:
         """The roles of columns; those that hold text in the first lines are no numbers.
 

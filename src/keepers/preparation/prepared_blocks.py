@@ -1,0 +1,136 @@
+"""A table in blocks, prepared on the way: one pass to learn, then blocks of numbers without gaps."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from keepers._protocols import IndexArray, RowBlock
+from keepers.data.blocks.files import FileBlocks, FileSequence
+from keepers.data.blocks.local import LocalBlocks
+from keepers.data.table import LabelledTable, TextColumnsError
+from keepers.preparation.facts import TableFacts
+from keepers.preparation.table_preparer import TablePreparer
+
+Source = FileBlocks | FileSequence
+
+
+@dataclass(frozen=True)
+class LearnedBlocks:
+    """A table in blocks, and what one pass over it told."""
+
+    source: Source
+    facts: TableFacts
+
+    @property
+    def sample(self) -> LabelledTable:
+        """The drawn rows."""
+        return self.facts.drawn.as_table(self.source)
+
+
+def learn_from_blocks(
+    open_source: Callable[[Sequence[str]], Source],
+    watch: Callable[[int], None] = lambda n_rows: None,
+) -> LearnedBlocks:
+    """Read a table once; again if a column proves to hold text after having held numbers.
+
+    ``open_source`` gets the columns that are known to hold text; ``watch`` the rows read so far.
+    """
+    texts: list[str] = []
+    while True:
+        source = open_source(texts)
+        facts = TableFacts([str(name) for name in _names(source)])
+        try:
+            for block in source.blocks(annotated=True):
+                facts.add(block.values, block.others, block.labels, block.sample_names)
+                watch(facts.n_rows)
+            return LearnedBlocks(source, facts)
+        except TextColumnsError as error:
+            if set(error.names) <= set(texts):
+                raise
+            texts += error.names
+
+
+def _names(source: Any) -> Any:
+    return source.feature_names
+
+
+class PreparedBlocks(LocalBlocks):
+    """The features of a table as a preparer makes them, in blocks.
+
+    Parameters
+    ----------
+    source : FileBlocks or FileSequence
+        Opened with ``mixed=True``.
+    preparer : TablePreparer
+        Fitted.
+    is_fitted_table : bool
+        Whether these are all the rows of the fit, in their order.
+    """
+
+    def __init__(
+        self, source: Source, preparer: TablePreparer, *, is_fitted_table: bool = False
+    ) -> None:
+        self._source, self._preparer = source, preparer
+        self._is_fitted_table = is_fitted_table
+        self.name = source.name
+        names = preparer.get_feature_names_out()
+        self.feature_names = names
+        self.n_features = len(names)
+        self.dtype = np.dtype(np.float64)
+        self.is_sparse = source.is_sparse
+        self._drops_rows = preparer.missing == "drop-rows"
+        self.n_samples = None if self._drops_rows else source.n_samples
+        if self.n_samples is not None:
+            self.n_stored = self.n_samples * self.n_features
+        places = {str(name): at for at, name in enumerate(_names(source))}
+        plain = all(c.name in places and c.kind != "category" for c in preparer.columns_)
+        self._places = (
+            np.array([places[c.name] for c in preparer.columns_], dtype=np.intp) if plain else None
+        )
+
+    def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
+        """The rows, block after block, as numbers without gaps."""
+        row = 0
+        for block in self._read(columns):
+            table = LabelledTable(block.values, block.names, others=block.others)
+            first_row = row if self._is_fitted_table else None
+            row += table.n_samples
+            values = self._prepare(table, columns, first_row)
+            if values.shape[0]:
+                yield RowBlock(values, block.origin)
+
+    def _prepare(
+        self, table: LabelledTable, columns: IndexArray | None, first_row: int | None
+    ) -> Any:
+        preparer = self._preparer
+        X = preparer.encode(table, first_row=first_row)
+        if self._drops_rows:
+            X = X[preparer.find_complete(X)]
+        else:
+            X = preparer.fill(X)
+        return X if columns is None else X[:, columns]
+
+    def _read(self, columns: IndexArray | None) -> Iterator["_Block"]:
+        """Blocks of the source, without what is not needed."""
+        if self._places is None:
+            names = _names(self._source)
+            for block in self._source.blocks(annotated=True):
+                yield _Block(block.values, names, block.others, block.origin)
+            return
+        names = _names(self._source)[self._places]
+        for block in self._source.blocks(self._places):
+            yield _Block(block.values, names, (), block.origin)
+
+    def parts(self, n_parts: int) -> list["PreparedBlocks"]:
+        """The same rows as tables of their own, for workers to share."""
+        return [PreparedBlocks(part, self._preparer) for part in self._source.parts(n_parts)]  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class _Block:
+    values: Any
+    names: Any
+    others: tuple[Any, ...]
+    origin: str
