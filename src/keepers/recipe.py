@@ -39,9 +39,16 @@ class Recipe:
     checksum: str
     """Of the values and names of that table, or of its moments if it was read in blocks."""
     versions: Mapping[str, str]
+    preparation: Mapping[str, Any] | None = None
+    """How the table was read and prepared; None if it was used as it is."""
 
     @classmethod
-    def of(cls, selection: "Selection", checksum: str) -> "Recipe":
+    def of(
+        cls,
+        selection: "Selection",
+        checksum: str,
+        preparation: Mapping[str, Any] | None = None,
+    ) -> "Recipe":
         """The recipe of a selection; ``checksum`` identifies the table it was made on."""
         return cls(
             features=tuple(feature.name for feature in selection.kept),
@@ -53,6 +60,7 @@ class Recipe:
             shape=(selection.n_samples, selection.n_features),
             checksum=checksum,
             versions=selection.versions,
+            preparation=preparation,
         )
 
     def columns_of(self, feature_names: Iterable[str]) -> IndexArray:
@@ -116,6 +124,9 @@ class Recipe:
         if not features or not all(isinstance(name, str) for name in features):
             raise DataError(f"{path} is a damaged recipe: 'features' must be names, at least one.")
         values = {name: content[name] for name in expected}
+        values["preparation"] = content.get("preparation")
+        if not isinstance(values["preparation"], dict | None):
+            raise DataError(f"{path} is a damaged recipe: 'preparation' is not valid.")
         for name in ("features", "scores", "shape"):
             values[name] = tuple(values[name])
         return cls(**values)

@@ -74,6 +74,15 @@ class DroppedFeature:
     unknown."""
     correlation: float = float("nan")
 
+    @property
+    def why(self) -> str:
+        """The reason in words."""
+        if self.reason in SIMILAR and self.neighbour is not None:
+            return f"copy of {self.neighbour}, r = {self.correlation:.2f}"
+        return {"redundant": "redundant", "max_correlation": "too similar to a kept one"}.get(
+            self.reason, self.reason
+        )
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection(AsTable):
@@ -412,8 +421,13 @@ def describe_fit(
     scaling: str = "raw",
     seconds: float | None = None,
     seconds_choosing: float = 0.0,
+    n_samples: int | None = None,
 ) -> Selection:
-    """The same for values that the fit has just checked; X is None if it read them in blocks."""
+    """The same for values that the fit has just checked.
+
+    If it read them in blocks, X is None, or some of the rows; ``n_samples`` is then the number of
+    all.
+    """
     names = np.array([str(name) for name in feature_names], dtype=object)
     weights = _control_weights(selector)
     active = getattr(selector, "n_active_", None)
@@ -425,7 +439,7 @@ def describe_fit(
             if name not in NOT_OF_THE_RESULT
         },
         k=len(selector.top(k)),
-        n_samples=int(selector.n_samples_seen_ if X is None else X.shape[0]),
+        n_samples=n_samples or int(selector.n_samples_seen_ if X is None else X.shape[0]),
         feature_names=names,
         scores=np.asarray(selector.scores_, dtype=np.float64),
         order=np.argsort(selector.ranking_),  # all: `top` refuses features never to be kept

@@ -9,20 +9,17 @@ from keepers.cli.console import errors_in_one_sentence, note
 from keepers.cli.options import (
     DataArgument,
     DebugOption,
-    DropOption,
     ForceOption,
-    HeaderOption,
-    IdOption,
-    LabelsOption,
     MaxSizeOption,
     QuietOption,
     as_bytes,
-    open_data,
-    read_roles,
+    reads_in_blocks,
 )
+from keepers.cli.reading import ReadingOptions, takes_reading_options
 
 
 @errors_in_one_sentence
+@takes_reading_options
 def apply(
     recipe: Annotated[
         Path, typer.Argument(metavar="RECIPE", help="Recipe written by `keepers select --save`.")
@@ -31,10 +28,7 @@ def apply(
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="Write the columns; the suffix sets the format.")
     ],
-    id: IdOption = None,
-    labels: LabelsOption = None,
-    drop: DropOption = None,
-    header: HeaderOption = None,
+    reading: ReadingOptions,
     force: ForceOption = False,
     max_size: MaxSizeOption = None,
     quiet: QuietOption = False,
@@ -42,20 +36,20 @@ def apply(
 ) -> None:
     """Keep the features of a recipe in another table with the same column names.
 
-    Example: keepers apply recipe.json new-samples.csv --id sample --out kept.csv
+    Gaps are filled, and columns of sample names and classes taken along, as in the selection; the
+    table need not have the columns that were dropped. A folder is read in blocks.
+    Example: keepers apply recipe.json new-samples.csv --out kept.csv
     """
     # Imported here, so that help and completion need not wait for NumPy.
-    from keepers.data.table_files import check_writable, write_selected
+    from keepers.cli.application import apply_to_blocks, apply_to_table
+    from keepers.data.table_files import check_writable
     from keepers.recipe import Recipe
 
     check_writable(out, force=force)
     kept = Recipe.load(recipe)
-    limit = as_bytes(max_size)
-    table = open_data(data, read_roles(id, labels, drop, header), limit, quiet=quiet)
-    columns = kept.columns_of(table.feature_names)
-    names = {"identifier_name": id or "sample", "label_name": labels or "label"}
-    write_selected(out, data, table, columns, force=force, **names)
-    note(
-        f"Kept {len(columns)} of {table.n_features} features of {table.name}; wrote {out}",
-        quiet=quiet,
-    )
+    if reading.sample is None and reads_in_blocks(data, ()):
+        told = apply_to_blocks(kept, data, out, reading, force=force, quiet=quiet)
+    else:
+        limit = as_bytes(max_size)
+        told = apply_to_table(kept, data, out, reading, limit, force=force, quiet=quiet)
+    note(told, quiet=quiet)

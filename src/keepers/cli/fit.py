@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from keepers.cli.console import as_unicode, in_words, printable, progress_line
+from keepers.cli.console import as_unicode, in_words, note, progress_line
+from keepers.cli.fitted import FittedData, FittedInMemory
+from keepers.cli.prepared import PreparedData
 from keepers.data.scaling import scale_samples
 from keepers.data.table import LabelledTable
 from keepers.data.wording import closest, some_of
@@ -63,7 +65,7 @@ def _read_setting(text: str, known: list[str], method: str) -> tuple[str, Any]:
         return name, value  # a word, as in gamma=scale
 
 
-def make_selector(method: str, k: int | None, settings: dict[str, Any], seed: int) -> Any:
+def make_selector(method: str, k: int | float | None, settings: dict[str, Any], seed: int) -> Any:
     """A selector of that name with these settings, checked before any data are read."""
     found = find_method(method)
     if not found.selects:
@@ -127,33 +129,6 @@ def scale_table(table: LabelledTable, scaling: str) -> LabelledTable:
         return replace(table, X=scale_samples(table.X, scaling))
 
 
-@contextmanager
-def explain_missing(table: LabelledTable) -> Iterator[None]:
-    """If the work inside fails on missing values, say in which columns and which options help."""
-    try:
-        yield
-    except DataError:
-        _refuse_missing(table)
-        raise
-
-
-def _refuse_missing(table: LabelledTable) -> None:
-    if table.is_sparse:
-        absent = table.X.indices[~np.isfinite(table.X.data)]
-        counts = np.bincount(absent, minlength=table.n_features)
-    else:
-        counts = (~np.isfinite(table.X)).sum(axis=0)
-    if not counts.any():
-        return
-    names = table.feature_names
-    named = [f"{printable(str(names[j]), 40)} ({counts[j]})" for j in counts.nonzero()[0]]
-    raise DataError(
-        f"Values must be finite numbers; NaN or infinity is in {len(named)} of {table.n_features} "
-        f"columns (how often): {some_of(named)}. Leave them out with --drop, or fill the gaps "
-        "first."
-    )
-
-
 def fit_and_describe(
     selector: Any,
     table: LabelledTable,
@@ -178,6 +153,48 @@ def fit_and_describe(
         seconds=seconds_choosing + time.perf_counter() - began,
         seconds_choosing=seconds_choosing,
     )
+
+
+def fit_prepared(
+    selector: Any,
+    settings: dict[str, Any],
+    prepared: PreparedData,
+    scaling: str,
+    *,
+    seed: int,
+    threads: int | None,
+    quiet: bool,
+) -> FittedData:
+    """Fit a selector to a prepared table; what the user left open is chosen first."""
+    scaled = scale_table(prepared.table, scaling)
+    options, seconds = choose_open(
+        selector, settings, scaled, seed=seed, threads=threads, quiet=quiet
+    )
+    selection = fit_and_describe(
+        selector, scaled, scaling=scaling, threads=threads, quiet=quiet, seconds_choosing=seconds
+    )
+    notes = prepared.notes(type(selector).__name__)
+    return FittedInMemory(selection, prepared.preparer, options, notes, prepared)
+
+
+def choose_open(
+    selector: Any,
+    settings: dict[str, Any],
+    table: LabelledTable,
+    *,
+    seed: int,
+    threads: int | None,
+    quiet: bool,
+) -> tuple[tuple[str, ...], float]:
+    """Set what the user left open; the same as options of the command, and the time it took."""
+    if selector.n_features_to_select is not None or isinstance(selector, AutoSelector):
+        return (), 0.0
+    from keepers.cli.choose import choose
+
+    choice = choose(selector, settings, table, seed=seed, threads=threads, quiet=quiet)
+    note(choice.why, quiet=quiet)
+    selector.set_params(**choice.params)
+    return choice.options, choice.seconds
 
 
 def refuse_noise(selector: Any, name: str) -> None:

@@ -11,16 +11,26 @@ from typing import Any
 
 from keepers._protocols import BlockTable, IndexArray, RowBlock
 from keepers.cli.console import as_unicode, progress_line
-from keepers.cli.fit import fit_progress, methods_that, refuse_noise
-from keepers.data.blocks.as_blocks import ArrayBlocks
+from keepers.cli.fit import choose_open, fit_progress, methods_that, refuse_noise
+from keepers.cli.fitted import FittedInBlocks
+from keepers.cli.prepared import refuse_transposed_blocks, say_notes
+from keepers.cli.reading import ReadingOptions
+from keepers.data.blocks.files import FileBlocks, FileSequence
 from keepers.data.blocks.local import LocalBlocks
 from keepers.data.dask_blocks import DaskBlocks
 from keepers.data.dask_cluster import dask_client
 from keepers.data.limits import as_n_bytes
 from keepers.data.table_files import open_blocks, open_table
 from keepers.exceptions import ParameterError
-from keepers.selection import Selection, describe_fit
-from keepers.selectors import AutoSelector
+from keepers.preparation.prepared_blocks import (
+    LearnedBlocks,
+    PreparedBlocks,
+    learn_from_blocks,
+    learn_from_table,
+)
+from keepers.preparation.table_check import check_facts
+from keepers.preparation.table_preparer import TablePreparer
+from keepers.selection import describe_fit
 
 PARTS_PER_WORKER = 4
 SECONDS_BETWEEN = 0.2
@@ -37,7 +47,7 @@ class BlockRequest:
 
 
 def refuse_in_memory(
-    selector: Any, request: BlockRequest, scaling: str, files: dict[str, Any]
+    selector: Any, request: BlockRequest, scaling: str, reading: ReadingOptions
 ) -> None:
     """Refuse what only a table in memory, or only another method, can give."""
     name, settings = type(selector).__name__, selector.get_params()
@@ -45,50 +55,57 @@ def refuse_in_memory(
         able = methods_that(lambda method: hasattr(method, "fit_blocks"))
         raise ParameterError(
             f"The methods that read a table in blocks are {able}; {name} has to hold it in memory. "
-            "Name a single file, without --memory, --workers, --scheduler or --checkpoint."
+            "Use rows of it (--sample 5000), or name a single file, without --memory, --workers, "
+            "--scheduler or --checkpoint."
         )
     if request.checkpoint is not None and "checkpoint" not in settings:
         raise ParameterError(
             f"--checkpoint is for a fit that reads the table many times; {name} reads it once, so "
             "there is nothing to resume. Leave it out, or use --method spcafs."
         )
-    if selector.n_features_to_select is None and not isinstance(selector, AutoSelector):
-        raise ParameterError(
-            f"A table read in blocks needs -k with {name}: choosing the number of features takes "
-            "many fits in memory. `keepers tune` on a sample of the rows gives one, and --method "
-            "auto chooses it."
-        )
     if scaling != "raw":
-        way_out = "Leave it out, or scale the files first."
+        way_out = "Use rows of it (--sample 5000), or scale the files first."
         if "scaling" in settings:
             way_out = "For features of equal variance use --set scaling=1."
         raise ParameterError(f"--scale {scaling} needs the table in memory. {way_out}")
-    for option, path in files.items():
-        if path is not None:
-            raise ParameterError(
-                f"{option} needs the table in memory, and this one is read in blocks. Use "
-                "--save, and `keepers apply` on each file, or on a sample."
-            )
+    refuse_transposed_blocks(reading.transpose)
+    if reading.drop_samples or reading.drop_zero_rows:
+        raise ParameterError(
+            "--drop-samples and --drop-zero-rows need the table in memory. Use rows of it "
+            "(--sample 5000), or leave them out of the files."
+        )
 
 
 def fit_in_blocks(
     data: str,
     selector: Any,
+    settings: dict[str, Any],
     request: BlockRequest,
-    roles: dict[str, Any],
+    reading: ReadingOptions,
     decide: Callable[[Sequence[str]], None],
     *,
+    seed: int,
     threads: int | None,
     quiet: bool,
     debug: bool,
-) -> Selection:
-    """Open, fit and describe. ``decide`` gets the names of the features."""
-    with progress_line(f"opening {data}", quiet=quiet):
-        local = _open(data, roles)
-    names = [f"x{column}" for column in range(local.n_features)]
-    if local.feature_names is not None:
-        names = [str(name) for name in local.feature_names]
+) -> FittedInBlocks:
+    """Learn, prepare, fit and describe. ``decide`` gets the names of the features."""
+    learned = _learn(data, reading, quiet=quiet)
+    preparer = TablePreparer(
+        missing=reading.missing,  # type: ignore[arg-type]
+        kinds=reading.asked_kinds,  # type: ignore[arg-type]
+        log=reading.log,
+    ).fit_facts(learned.facts)
+    check = check_facts(learned.facts, learned.sample, preparer.kinds)
+    notes = [*check.to_say(type(selector).__name__), *preparer.notes_]
+    say_notes(notes, quiet=quiet)
+    local = PreparedBlocks(learned.source, preparer, is_fitted_table=True)
+    names = [str(name) for name in preparer.get_feature_names_out()]
     decide(names)
+    drawn = preparer.prepare(learned.sample)
+    options, seconds_choosing = choose_open(
+        selector, settings, drawn, seed=seed, threads=threads, quiet=quiet
+    )
     if request.memory is not None:
         as_n_bytes(request.memory, "--memory")  # refused where it is no size, whoever takes it
     limits = {"memory_limit": request.memory, "checkpoint": request.checkpoint}
@@ -112,14 +129,29 @@ def fit_in_blocks(
         selector.fit_blocks(source)
     seconds = time.perf_counter() - began
     refuse_noise(selector, local.name)
-    return describe_fit(selector, None, names, source=as_unicode(local.name), seconds=seconds)
+    selection = describe_fit(
+        selector,
+        drawn.X,
+        names,
+        source=as_unicode(local.name),
+        seconds=seconds + seconds_choosing,
+        seconds_choosing=seconds_choosing,
+        n_samples=int(selector.n_samples_seen_),
+    )
+    return FittedInBlocks(selection, preparer, options, notes, learned, drawn)
 
 
-def _open(data: str, roles: dict[str, Any]) -> LocalBlocks:
-    if os.path.exists(data) or glob.has_magic(data) or Path(data).suffix:
-        return open_blocks(data, **roles)
-    table = open_table(data, **roles)  # a bundled or catalogued set, by its name
-    return ArrayBlocks(table.X, table.name, table.feature_names)
+def _learn(data: str, reading: ReadingOptions, *, quiet: bool) -> LearnedBlocks:
+    """One pass over a table: what its columns are, and some of its rows."""
+
+    def open_source(texts: Sequence[str]) -> FileBlocks | FileSequence:
+        return open_blocks(data, **reading.roles(), mixed=True, texts=texts)
+
+    with progress_line(f"looking at {data}", quiet=quiet) as show:
+        if os.path.exists(data) or glob.has_magic(data) or Path(data).suffix:
+            return learn_from_blocks(open_source, lambda n: show(f"looking at {data}: {n:,} rows"))
+        table = open_table(data, **reading.roles())  # a bundled or catalogued set, by its name
+        return learn_from_table(table)
 
 
 class WatchedBlocks(LocalBlocks):

@@ -5,16 +5,12 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from keepers.cli.console import progress_line
 from keepers.exceptions import ParameterError, shorten
 from keepers.methods import METHODS
-
-if TYPE_CHECKING:
-    from keepers.data.table import LabelledTable
 
 # Named here as well as where they are defined, so that help and completion do not import NumPy; a
 # test holds the two together.
@@ -31,6 +27,15 @@ DataArgument = Annotated[
         show_default=False,
     ),
 ]
+CountOption = Annotated[
+    str | None,
+    typer.Option(
+        "-k",
+        "--features",
+        metavar="N",
+        help="Number of features to keep, or a share such as 10%; chosen if not given.",
+    ),
+]
 IdOption = Annotated[
     str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the samples.")
 ]
@@ -40,14 +45,11 @@ LabelsOption = Annotated[
 ]
 DropOption = Annotated[
     list[str] | None,
-    typer.Option("--drop", metavar="COLUMN", help="Column to leave out; may be repeated."),
-]
-HeaderOption = Annotated[
-    bool | None,
     typer.Option(
-        "--header/--no-header",
-        help="Whether the first line of a text table holds column names; guessed if not given.",
-        show_default=False,
+        "--drop",
+        metavar="COLUMNS",
+        help="Columns to leave out: names with commas between, or a pattern ('meta_*'); may be "
+        "repeated.",
     ),
 ]
 ScaleOption = Annotated[
@@ -101,21 +103,21 @@ def reads_in_blocks(data: str, asked: Sequence[Any]) -> bool:
     return os.path.isdir(data) or (not os.path.exists(data) and glob.has_magic(data))
 
 
-def read_roles(
-    identifier: str | None, labels: str | None, drop: Sequence[str] | None, header: bool | None
-) -> dict[str, Any]:
-    """What the columns of a table are, as the readers take it."""
-    return {"identifier": identifier, "labels": labels, "drop": drop or (), "header": header}
-
-
-def open_data(
-    data: str, roles: dict[str, Any], max_bytes: int | None, *, quiet: bool
-) -> "LabelledTable":
-    """Read a table into memory, with a line that shows it is under way."""
-    from keepers.data.table_files import open_table
-
-    with progress_line(f"reading {data}", quiet=quiet):
-        return open_table(data, **roles, max_bytes=max_bytes)
+def as_count(text: str | None) -> int | float | None:
+    """Read "50" as a number of features and "10%" as a share of them."""
+    if text is None:
+        return None
+    word = text.strip()
+    if word.endswith("%"):
+        try:
+            share = float(word[:-1]) / 100
+        except ValueError:
+            share = 0.0
+        if 0 < share <= 1:
+            return share
+    elif word.isdigit() and int(word) >= 1:
+        return int(word)
+    raise ParameterError(f"-k must be an integer >= 1, or a share like 10%; got {shorten(text)}.")
 
 
 def as_bytes(text: str | None) -> int | None:

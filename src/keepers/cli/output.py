@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,19 @@ LONGEST_NAME = 48
 
 
 def print_selection(
-    selection: Selection, files: dict[str, Path | None], *, json: bool, quiet: bool
+    selection: Selection,
+    files: dict[str, Path | None],
+    *,
+    set_aside: Mapping[str, str],
+    json: bool,
+    quiet: bool,
 ) -> None:
     """Print the kept features, and what was written; with ``json`` all of it for machines."""
     written = {what: str(path) for what, path in files.items() if path is not None}
     note_inactive_rows(selection, quiet=quiet)
     _note_findings(selection, quiet=quiet)
     if json:
-        print_json(as_json(selection, written))
+        print_json(as_json(selection, written, set_aside))
         return
     _print_kept(selection)
     for line in _sentences(selection):
@@ -54,7 +60,9 @@ def _note_findings(selection: Selection, *, quiet: bool) -> None:
         note(f"keepers: note: {doubt}", quiet=quiet)
 
 
-def as_json(selection: Selection, written: dict[str, str]) -> dict[str, Any]:
+def as_json(
+    selection: Selection, written: dict[str, str], set_aside: Mapping[str, str]
+) -> dict[str, Any]:
     """The result for machines."""
     others = [feature for feature in selection.dropped if feature.reason != "ranked below k"]
     return {
@@ -83,6 +91,7 @@ def as_json(selection: Selection, written: dict[str, str]) -> dict[str, Any]:
         ],
         "dropped": selection.count_dropped(),
         "dropped_features": [vars(feature) for feature in others],
+        "set_aside": dict(set_aside),
         "written": written,
     }
 

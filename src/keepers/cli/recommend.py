@@ -17,7 +17,7 @@ from keepers.cli.choose import (
     search_methods,
 )
 from keepers.cli.console import printable, progress_line, shell_command
-from keepers.cli.fit import explain_missing, fit_and_describe, make_selector, scale_table
+from keepers.cli.fit import fit_and_describe, make_selector, scale_table
 from keepers.cli.output import note_inactive_rows
 from keepers.data.table import LabelledTable
 from keepers.exceptions import KeepersError, KeepersWarning, ParameterError
@@ -110,8 +110,7 @@ def recommend(
 ) -> Recommendation:
     """Choose, fit the winner, and repeat it on halves of the samples."""
     scaled = scale_table(table, scaling)
-    with explain_missing(table):
-        choice = search_methods(scaled.X, k, seed=seed, threads=threads, quiet=quiet)
+    choice = search_methods(scaled.X, k, seed=seed, threads=threads, quiet=quiet)
     if not choice.n_features_to_select:
         nothing = HalfSamples(None, "there is nothing to keep", None, 0.0)
         return Recommendation(table, scaling, k, choice, None, nothing)
@@ -158,8 +157,7 @@ def command_for(
     done: Recommendation,
     data: str,
     options: dict[str, Any],
-    drop: Sequence[str],
-    header: bool | None,
+    reading: Sequence[str],
 ) -> str | None:
     """The shell command that keeps the recommended features; None if there are none."""
     if done.selection is None:
@@ -168,8 +166,7 @@ def command_for(
     words = ["keepers", "select", data, "--method", choice.best.method]
     words += as_options(choice.n_features_to_select, choice.best.params)
     words += [str(part) for pair in options.items() if pair[1] is not None for part in pair]
-    words += [part for column in drop for part in ("--drop", column)]
-    words += [] if header is None else ["--header" if header else "--no-header"]
+    words += reading
     return shell_command([*words, "--out", "kept.csv"])
 
 

@@ -6,35 +6,27 @@ import typer
 
 from keepers.cli.console import errors_in_one_sentence
 from keepers.cli.options import (
+    CountOption,
     DataArgument,
     DebugOption,
-    DropOption,
-    HeaderOption,
-    IdOption,
-    LabelsOption,
     MaxSizeOption,
     QuietOption,
     ScaleOption,
     SeedOption,
     ThreadsOption,
     as_bytes,
+    as_count,
     check_scaling,
-    open_data,
-    read_roles,
 )
+from keepers.cli.reading import ReadingOptions, takes_reading_options
 
 
 @errors_in_one_sentence
+@takes_reading_options
 def tune(
     data: DataArgument,
-    k: Annotated[
-        int | None,
-        typer.Option("-k", "--features", min=1, help="Number to keep; chosen if not given."),
-    ] = None,
-    id: IdOption = None,
-    labels: LabelsOption = None,
-    drop: DropOption = None,
-    header: HeaderOption = None,
+    reading: ReadingOptions,
+    k: CountOption = None,
     scale: ScaleOption = "raw",
     resamples: Annotated[
         int,
@@ -52,11 +44,13 @@ def tune(
 ) -> None:
     """Recommend a method, its settings and how many features to keep; labels are never used.
 
-    Prints the recommendation, the features, the evidence, and the command that applies it.
+    Prints the recommendation, the features, the evidence, and the command that applies it. Of a
+    folder 5,000 rows are used, or as many as --sample says.
     Example: keepers tune genes.csv --id sample --labels type
     """
     # Imported here, so that help and completion need not wait for scikit-learn.
     from keepers.cli.output import print_json
+    from keepers.cli.prepared import prepare_data, say_notes
     from keepers.cli.recommend import (
         as_json,
         check_resamples,
@@ -67,20 +61,21 @@ def tune(
 
     check_resamples(resamples)
     scaling = check_scaling(scale)
-    limit = as_bytes(max_size)
-    table = open_data(data, read_roles(id, labels, drop, header), limit, quiet=quiet)
+    asked = as_count(k)
+    prepared = prepare_data(data, reading, as_bytes(max_size), quiet=quiet)
+    say_notes(prepared.notes(), quiet=quiet)
+    table = prepared.table
+    count = max(1, round(asked * table.n_features)) if isinstance(asked, float) else asked
     done = recommend(
-        table, scaling, k, n_resamples=resamples, seed=seed, threads=threads, quiet=quiet
+        table, scaling, count, n_resamples=resamples, seed=seed, threads=threads, quiet=quiet
     )
     options = {
-        "--id": id,
-        "--labels": labels,
         "--scale": None if scaling == "raw" else scaling,
         "--seed": seed or None,
         "--threads": threads,
         "--max-size": max_size,
     }
-    command = command_for(done, data, options, drop or [], header)
+    command = command_for(done, data, options, reading.words())
     if json:
         print_json(as_json(done, command))
     else:

@@ -1,13 +1,14 @@
-"""A table in blocks, prepared on the way: one pass to learn, then blocks of numbers without gaps."""
+"""A table in blocks, prepared on the way: one pass to learn, then blocks of numbers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from keepers._protocols import IndexArray, RowBlock
-from keepers.data.blocks.files import FileBlocks, FileSequence
+from keepers.data.blocks.files import FileBlocks, FileSequence, Rows
 from keepers.data.blocks.local import LocalBlocks
 from keepers.data.table import LabelledTable, TextColumnsError
 from keepers.preparation.facts import TableFacts
@@ -50,6 +51,31 @@ def learn_from_blocks(
             if set(error.names) <= set(texts):
                 raise
             texts += error.names
+
+
+def learn_from_table(table: LabelledTable) -> LearnedBlocks:
+    """The same for a table in memory that is to be treated as one in blocks."""
+    source = TableInBlocks(table)
+    facts = TableFacts([str(name) for name in table.feature_names])
+    facts.add(table.X, table.others, table.labels, table.sample_names)
+    return LearnedBlocks(source, facts)
+
+
+class TableInBlocks(FileBlocks):
+    """A table in memory as one block."""
+
+    title = "table"
+
+    def __init__(self, table: LabelledTable) -> None:
+        names = [str(name) for name in table.feature_names]
+        super().__init__(Path(table.name), names, table.X.dtype, range(table.n_samples))
+        self.is_sparse = table.is_sparse
+        self._table = table
+
+    def _read(self, columns: IndexArray | None, annotated: bool) -> Iterator[Rows]:
+        table = self._table
+        values = table.X if columns is None else table.X[:, columns]
+        yield Rows(values, table.labels, table.sample_names, table.others)
 
 
 def _names(source: Any) -> Any:
@@ -106,10 +132,7 @@ class PreparedBlocks(LocalBlocks):
     ) -> Any:
         preparer = self._preparer
         X = preparer.encode(table, first_row=first_row)
-        if self._drops_rows:
-            X = X[preparer.find_complete(X)]
-        else:
-            X = preparer.fill(X)
+        X = X[preparer.find_complete(X)] if self._drops_rows else preparer.fill(X)
         return X if columns is None else X[:, columns]
 
     def _read(self, columns: IndexArray | None) -> Iterator["_Block"]:
@@ -125,7 +148,7 @@ class PreparedBlocks(LocalBlocks):
 
     def parts(self, n_parts: int) -> list["PreparedBlocks"]:
         """The same rows as tables of their own, for workers to share."""
-        return [PreparedBlocks(part, self._preparer) for part in self._source.parts(n_parts)]  # type: ignore[arg-type]
+        return [PreparedBlocks(part, self._preparer) for part in self._source.parts(n_parts)]
 
 
 @dataclass(frozen=True)

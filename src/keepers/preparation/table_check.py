@@ -19,6 +19,9 @@ from keepers.preparation.facts import TableFacts
 SPAN_OF_VARIANCES = 1e4
 """Past this ratio of the largest to the smallest variance, columns have different units."""
 NEARLY_ONE = 0.99
+UNIT_FREE = ("AutoSelector", "DenoisedLaplacian")
+"""Methods that do not depend on the units of columns."""
+_SAID = ("orientation", "zero rows", "outliers", "counts", "infinite values")
 _FEWEST_ROWS = 20
 _MOST_COLUMNS = 2000
 _LARGEST_SHARE = 0.5
@@ -66,10 +69,17 @@ class TableCheck:
         """The options of all findings, as they are given to the command."""
         return [finding.option for finding in self.findings if finding.option]
 
+    def to_say(self, method: str = "") -> list[str]:
+        """Findings that matter to a selection by the class of this name, beside what was done."""
+        said = [finding for finding in self.findings if finding.about in _SAID]
+        if method and method not in UNIT_FREE:
+            said += [finding for finding in self.findings if finding.about == "units"]
+        return [str(finding) for finding in said]
+
     def command(self, data: str, command: str = "keepers select") -> str:
-        """The command line that acts on the findings."""
+        """The command line that acts on the findings; ``data`` as the shell takes it."""
         needed = [f.option for f in self.findings if f.option and f.matters]
-        return " ".join([command, shlex.quote(data), *needed])
+        return " ".join([command, data, *needed])
 
     def __str__(self) -> str:
         lines = [self.summary]

@@ -16,6 +16,8 @@ import numpy as np
 from keepers._packages import optional
 from keepers._protocols import FloatArray
 from keepers.data.replacing import whole_file
+from keepers.data.table import LabelledTable
+from keepers.preparation.table_check import check_table
 from keepers.reporting import report_parts
 from keepers.reporting.selection_figures import COLOURS, Figure, Figures, draw
 from keepers.reporting.selection_summary import Planes, SelectionSummary, summarise
@@ -148,6 +150,7 @@ def make_report(
     selection = describe_selection(
         selector, X, feature_names=feature_names, k=k, source=source, seconds=seconds
     )
+    table = LabelledTable(selection.X, selection.feature_names, name=source or "table")
     return SelectionReport.of(
         selection,
         sample_names=sample_names,
@@ -157,6 +160,7 @@ def make_report(
         title=title,
         command=command,
         path=path,
+        notes=check_table(table).to_say(selection.method),
     )
 
 

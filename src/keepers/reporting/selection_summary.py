@@ -1,6 +1,6 @@
 """What the report shows beside the selection itself, as plain numbers and strings."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Literal
@@ -208,6 +208,8 @@ class SelectionSummary:
     image: MeanImage | None
     stability: SelectionStability | None
     path: ReportedPath | None
+    notes: tuple[str, ...] = ()
+    """What there is to know of the table, a sentence each."""
 
 
 def summarise(
@@ -220,10 +222,11 @@ def summarise(
     title: str | None = None,
     command: str | None = None,
     path: Any = None,
+    notes: Sequence[str] = (),
 ) -> SelectionSummary:
     """Measure what `make_report` shows; its parameters are explained there."""
     selector, k, order = selection.selector, selection.k, selection.order
-    n_samples = selection.n_samples
+    n_samples = selection.n_samples if selection.X is None else selection.X.shape[0]
     tagged = None if labels is None else tuple(as_texts("labels", labels, n_samples, "sample"))
     called = None
     if sample_names is not None:
@@ -249,6 +252,7 @@ def summarise(
         image=_mean_image(image_shape, image_order, selection.moments.mean),
         stability=_stability(selector, order),
         path=along,
+        notes=tuple(notes),
     )
 
 
