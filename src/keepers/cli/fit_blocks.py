@@ -13,7 +13,7 @@ from keepers._protocols import BlockTable, IndexArray, RowBlock
 from keepers.cli.console import as_unicode, progress_line
 from keepers.cli.fit import choose_open, fit_progress, methods_that, refuse_noise
 from keepers.cli.fitted import FittedInBlocks
-from keepers.cli.prepared import refuse_transposed_blocks, say_notes
+from keepers.cli.prepared import all_findings, refuse_transposed_blocks, say_notes
 from keepers.cli.reading import ReadingOptions
 from keepers.data.blocks.files import FileBlocks, FileSequence
 from keepers.data.blocks.local import LocalBlocks
@@ -91,12 +91,11 @@ def fit_in_blocks(
 ) -> FittedInBlocks:
     """Learn, prepare, fit and describe. ``decide`` gets the names of the features."""
     learned = _learn(data, reading, quiet=quiet)
-    preparer = TablePreparer(
-        missing=reading.missing,  # type: ignore[arg-type]
-        kinds=reading.asked_kinds,  # type: ignore[arg-type]
-        log=reading.log,
-    ).fit_facts(learned.facts)
-    check = check_facts(learned.facts, learned.sample, preparer.kinds)
+    kinds: Any = reading.asked_kinds
+    preparer = TablePreparer(missing=reading.missing, kinds=kinds, log=reading.log)  # type: ignore[arg-type]
+    check = check_facts(learned.facts, learned.sample, kinds)
+    with all_findings(check, data, reading):
+        preparer.fit_facts(learned.facts)
     notes = [*check.to_say(type(selector).__name__), *preparer.notes_]
     say_notes(notes, quiet=quiet)
     local = PreparedBlocks(learned.source, preparer, is_fitted_table=True)

@@ -1,13 +1,14 @@
 """From a file to a table that a selector takes, with notes on what was found and done."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from keepers.cli.console import note, progress_line
+from keepers.cli.console import note, progress_line, shell_command
 from keepers.cli.options import reads_in_blocks
 from keepers.cli.reading import ReadingOptions
 from keepers.data.columns import OtherColumn
@@ -47,7 +48,7 @@ def prepare_data(
     """Read a table into memory and prepare it; rows of a folder are drawn."""
     source = read_source(data, reading, max_bytes, quiet=quiet)
     with progress_line(f"looking at {source.name}", quiet=quiet):
-        return prepare_table(source, reading)
+        return prepare_table(source, reading, data)
 
 
 def check_data(
@@ -67,18 +68,31 @@ def check_data(
     return check_facts(TableFacts.of(source), source, asked)
 
 
-def prepare_table(source: LabelledTable, reading: ReadingOptions) -> PreparedData:
-    """Prepare a table that was read."""
+def prepare_table(source: LabelledTable, reading: ReadingOptions, data: str) -> PreparedData:
+    """Prepare a table that was read from ``data``."""
     source = leave_out_rows(source, reading)
     facts = TableFacts.of(source)
     asked: Any = reading.asked_kinds
     check = check_facts(facts, source, {n: k for n, k in asked.items() if n in _names(source)})
     preparer = TablePreparer(missing=reading.missing, kinds=asked, log=reading.log)  # type: ignore[arg-type]
-    preparer.fit_facts(facts)
+    with all_findings(check, data, reading):
+        preparer.fit_facts(facts)
     table = preparer.prepare(source, first_row=0)
     if preparer.missing == "drop-rows":
         source = take_rows(source, preparer.find_complete(preparer.encode(source)))
     return PreparedData(source, table, preparer, check)
+
+
+@contextmanager
+def all_findings(check: TableCheck, data: str, reading: ReadingOptions) -> Iterator[None]:
+    """If a table cannot be prepared, say why, what else was found, and the command that helps."""
+    try:
+        yield
+    except DataError as error:
+        others = [f"- {finding}" for finding in check.findings if finding.about != "gaps"]
+        words = ["keepers", "select", data, *reading.words()]
+        command = " ".join([shell_command(words), *check.needed(reading.words())])
+        raise DataError(str(error), *others, command) from error
 
 
 def _names(table: LabelledTable) -> set[str]:

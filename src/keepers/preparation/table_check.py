@@ -78,8 +78,12 @@ class TableCheck:
 
     def command(self, data: str, command: str = "keepers select") -> str:
         """The command line that acts on the findings; ``data`` as the shell takes it."""
-        needed = [f.option for f in self.findings if f.option and f.matters]
-        return " ".join([command, data, *needed])
+        return " ".join([command, data, *self.needed()])
+
+    def needed(self, given: Sequence[str] = ()) -> list[str]:
+        """The options that act on what matters, but for those that were given."""
+        options = [f.option for f in self.findings if f.option and f.matters]
+        return [option for option in options if option.split()[0] not in given]
 
     def __str__(self) -> str:
         lines = [self.summary]
