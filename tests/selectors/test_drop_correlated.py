@@ -200,7 +200,7 @@ def test_what_the_mathematics_does_not_allow_is_refused_in_a_sentence():
     X = frame_of(10, 20, 4, 0.2).to_numpy()
     with pytest.raises(DataError, match="NaN or infinity found in these columns"):
         DropCorrelated(method="spearman").fit(X)
-    with pytest.raises(DataError, match="X is a sparse matrix"):
+    with pytest.raises(DataError, match=r"does not accept a sparse matrix: .*spearman"):
         DropCorrelated(method="spearman").fit(sp.csr_array(np.nan_to_num(X)))
     with pytest.raises(DataError, match="may hold no NaN"):
         DropCorrelated().fit(sp.csr_array(X))

@@ -82,3 +82,14 @@ def test_a_dask_collection_is_refused_by_fit_and_transformed_lazily(step):
         step.fit(lazy)
     step.fit(X)
     np.testing.assert_array_equal(step.transform(lazy).compute(), X[:, step.support_])
+
+
+@STEPS
+def test_an_anndata_object_is_fitted_by_its_names_and_gives_a_view(step):
+    anndata = pytest.importorskip("anndata")
+    X = table()
+    cells = anndata.AnnData(X)
+    cells.var_names = ["a", "b", "c", "d"]
+    out = step.fit(cells).transform(cells)
+    assert list(out.var_names) == list(step.get_feature_names_out())
+    np.testing.assert_array_equal(out.X, X[:, step.support_])

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers._tables import as_frame
+from keepers.data.annotated import named_table
 from keepers.exceptions import DataError, ParameterError, shorten
 from keepers.linalg.correlation import (
     ColumnCorrelations,
@@ -23,7 +24,7 @@ from keepers.linalg.correlation import (
 from keepers.linalg.gaps import observed_columns
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.ordering import best_first
-from keepers.selectors.fitted_table import refuse_dask, refuse_unrepresentable, validate
+from keepers.selectors.fitted_table import refuse_unrepresentable, validate_table
 from keepers.selectors.parameters import check_choice, check_count, check_positive
 from keepers.selectors.ranking import ColumnSelector
 
@@ -104,6 +105,15 @@ class DropCorrelated(ColumnSelector):
     method: Literal["pearson", "spearman"] = "pearson"
     min_rows: int = 3
 
+    why_not_dask = "it compares columns of a table in memory."
+
+    @property
+    def why_not_sparse(self) -> str | None:
+        """Ranks of a sparse matrix are not sparse."""
+        if self.method == "pearson":
+            return None
+        return "method='spearman' ranks all rows, and only method='pearson' leaves zeros out."
+
     def __sklearn_tags__(self) -> Tags:
         """Gaps and sparse matrices are welcome for Pearson's correlation."""
         tags = super().__sklearn_tags__()
@@ -128,8 +138,9 @@ class DropCorrelated(ColumnSelector):
 
         Parameters
         ----------
-        X : array, data frame, sparse matrix or LabelledTable of shape (n_samples, n_features)
-            The table, numbers only; NaN is a gap.
+        X : table of shape (n_samples, n_features)
+            An array, data frame, sparse matrix, LabelledTable or AnnData object of numbers; NaN is
+            a gap.
         y : ignored
             Present for API consistency.
 
@@ -139,13 +150,17 @@ class DropCorrelated(ColumnSelector):
             The fitted transformer.
         """
         with self._fitting():
-            refuse_dask(X, type(self).__name__, "it compares columns of a table in memory.")
-            self._fit(validate(self, X))
+            self._fit(validate_table(self, named_table(X)))
         return self
 
     def _fit(self, X: Any) -> None:
         has_gaps = bool(np.isnan(X.data if sp.issparse(X) else X).any())
-        self._refuse_combinations(sp.issparse(X), has_gaps)
+        if has_gaps and sp.issparse(X):
+            raise DataError(
+                "A sparse matrix may hold no NaN here: the rows that two columns have in common "
+                "are found in an array only. Pass X.toarray() if it fits in memory, or fill the "
+                "gaps."
+            )
         with np.errstate(over="ignore", invalid="ignore"):  # refused with a sentence
             moments, n_values = _moments_with_gaps(X) if has_gaps else _moments_without_gaps(X)
         refuse_unrepresentable(None if has_gaps else X, moments)
@@ -163,19 +178,6 @@ class DropCorrelated(ColumnSelector):
             str(names[order[at]]): (str(names[columns[walk.instead[at]]]), _within_one(walk.r[at]))
             for at in np.flatnonzero(~walk.keeps)
         }
-
-    def _refuse_combinations(self, is_sparse: bool, has_gaps: bool) -> None:
-        if has_gaps and is_sparse:
-            raise DataError(
-                "A sparse matrix may hold no NaN here: the rows that two columns have in common "
-                "are found in an array only. Pass X.toarray() if it fits in memory, or fill the "
-                "gaps."
-            )
-        if is_sparse and self.method == "spearman":
-            raise DataError(
-                "method='spearman' ranks the rows of an array; X is a sparse matrix. Use "
-                "method='pearson', or pass X.toarray() if it fits in memory."
-            )
 
     def _best_first(self, variances: FloatArray, n_values: IndexArray) -> IndexArray:
         if self.representative == "variance":

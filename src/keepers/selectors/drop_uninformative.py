@@ -13,19 +13,21 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from keepers.data.annotated import named_table
 from keepers.data.columns import is_gap
 from keepers.data.in_memory import (
     array_or_frame,
     canonical_sparse,
     frame_columns,
+    is_anndata,
     is_dask,
     refuse_duplicate_names,
 )
-from keepers.data.table import LabelledTable
+from keepers.data.table import LabelledTable, NamedValues
 from keepers.data.wording import some_of
 from keepers.exceptions import DataError, shorten
 from keepers.linalg.moments import CONSTANT_RATIO
-from keepers.selectors.fitted_table import refuse_dask
+from keepers.selectors.fitted_table import refuse_dask, table_values
 from keepers.selectors.parameters import check_flag, check_positive
 from keepers.selectors.ranking import ColumnSelector
 
@@ -113,8 +115,8 @@ class DropUninformative(ColumnSelector):
 
         Parameters
         ----------
-        X : array, data frame, sparse matrix or LabelledTable of shape (n_samples, n_features)
-            The table.
+        X : table of shape (n_samples, n_features)
+            An array, data frame, sparse matrix, LabelledTable or AnnData object.
         y : ignored
             Present for API consistency.
 
@@ -124,7 +126,9 @@ class DropUninformative(ColumnSelector):
             The fitted transformer.
         """
         with self._fitting():
-            refuse_dask(X, type(self).__name__, "it looks at columns of a table in memory.")
+            X = named_table(X)
+            reason = "it looks at columns of a table in memory."
+            refuse_dask(table_values(X), type(self).__name__, reason)
             n_rows, columns = self._read(X)
             reasons = self._reasons(n_rows, columns)
             if len(reasons) == self.n_features_in_:
@@ -141,8 +145,8 @@ class DropUninformative(ColumnSelector):
 
     def _read(self, X: Any) -> tuple[int, Iterator[NDArray[Any]]]:
         """The number of rows, and the values of one column after the other without its gaps."""
-        names = X.feature_names if isinstance(X, LabelledTable) else None
-        X = array_or_frame(X.X if isinstance(X, LabelledTable) else X)
+        names = X.feature_names if isinstance(X, NamedValues) else None
+        X = array_or_frame(table_values(X))
         frame = frame_columns(X)
         if frame is not None:
             refuse_duplicate_names(frame)
@@ -206,12 +210,12 @@ class DropUninformative(ColumnSelector):
 
         Returns
         -------
-        array, data frame, sparse matrix or Dask collection
+        array, data frame, sparse matrix, AnnData object or Dask collection
             The kept columns, in the order of X. A data frame in gives a data frame out, without
             ``set_output``.
         """
         check_is_fitted(self)
-        if isinstance(X, LabelledTable) or is_dask(X):
+        if isinstance(X, LabelledTable) or is_anndata(X) or is_dask(X):
             return super().transform(X)
         X = array_or_frame(X)
         if frame_columns(X) is None:
