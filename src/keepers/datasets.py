@@ -13,7 +13,16 @@ from keepers.data.catalogue import (
 )
 from keepers.data.scaling import SCALINGS, scale_samples
 from keepers.data.table import LabelledTable
-from keepers.data.table_files import load_catalogued, open_blocks, open_table, write_table
+from keepers.data.table_files import (
+    TableWriter,
+    copy_features,
+    load_catalogued,
+    open_blocks,
+    open_table,
+    open_writer,
+    write_features,
+    write_table,
+)
 
 __all__ = [
     "SCALINGS",
@@ -21,7 +30,9 @@ __all__ = [
     "Dataset",
     "LabelledTable",
     "RowBlock",
+    "TableWriter",
     "catalogue",
+    "copy_features",
     "data_folder",
     "find",
     "load",
@@ -29,7 +40,9 @@ __all__ = [
     "names",
     "open_blocks",
     "open_table",
+    "open_writer",
     "present",
     "scale_samples",
+    "write_features",
     "write_table",
 ]

@@ -25,7 +25,7 @@ class OtherColumn:
     values : array of length n_samples
         Text as an object array of str, None for a gap; dates as datetime64, NaT for a gap.
     position : int
-        Its place among all columns of the source, numbers included.
+        Its place among the features of the source, numbers included.
     levels : tuple of str
         The values of an ordered column, lowest first.
     """

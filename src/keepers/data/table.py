@@ -1,9 +1,10 @@
 """Tables that are read and written, and the roles of columns: features, labels, sample names."""
 
+from bisect import bisect
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +14,7 @@ from keepers.data.columns import OtherColumn
 from keepers.data.limits import SizeLimit, refuse_columns
 from keepers.data.values import as_floats, as_labels, as_matrix, as_names
 from keepers.data.wording import closest, duplicates, some_of
-from keepers.exceptions import DataError, shorten
+from keepers.exceptions import DataError, ParameterError, shorten
 
 Names = NDArray[np.object_]
 
@@ -103,15 +104,120 @@ class WrittenTable:
 
     X: Any
     feature_names: list[str]
+    """Of the columns of X."""
     sample_names: list[str] | None
     labels: NDArray[Any] | None
     identifier_name: str
     label_name: str
+    others: tuple[OtherColumn, ...] = ()
+    """Columns of text and dates, each at its position among all features."""
+    types: Mapping[str, Any] = field(default_factory=dict)
+    """How the source stored columns, as in `LabelledTable`."""
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        feature_names: Any,
+        sample_names: Any = None,
+        labels: Any = None,
+        *,
+        identifier_name: str,
+        label_name: str,
+        others: Sequence[OtherColumn] = (),
+        types: Mapping[str, Any] | None = None,
+    ) -> "WrittenTable":
+        """Refuse parts that do not fit together, or names that occur twice."""
+        X = sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X)
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            raise DataError(
+                f"A written table has two dimensions and real numbers; got {X.ndim} and {X.dtype}."
+            )
+        names = [str(name) for name in feature_names]
+        samples = None if sample_names is None else [str(name) for name in sample_names]
+        classes = None if labels is None else np.asarray(labels)
+        for what, values, expected in (
+            ("feature_names", names, X.shape[1]),
+            ("sample_names", samples, X.shape[0]),
+            ("labels", classes, X.shape[0]),
+        ):
+            if values is not None and len(values) != expected:
+                raise DataError(f"{what} must have {expected} entries; got {len(values)}.")
+        table = cls(
+            X, names, samples, classes, identifier_name, label_name, tuple(others), types or {}
+        )
+        added, columns = table.leading_names, table.column_names
+        if len(set(columns)) < len(columns):
+            raise ParameterError(
+                f"Column names must differ; with {', '.join(map(shorten, added)) or 'the features'}"
+                " some are duplicates. Choose another identifier_name or label_name, or rename "
+                "features."
+            )
+        return table
+
+    @classmethod
+    def of_features(
+        cls,
+        table: LabelledTable,
+        names: Iterable[str],
+        *,
+        identifier_name: str,
+        label_name: str,
+    ) -> "WrittenTable":
+        """The named features of a table, numbers or others, in the order of the source."""
+        wanted = {str(name) for name in names}
+        places = range(table.n_features)
+        ordered = in_source_order([*places], [(other.position, other) for other in table.others])
+        known = {_name_in(table, column): column for column in ordered}
+        absent = [name for name in wanted if name not in known]
+        if absent:
+            raise DataError(
+                f"There is no column {shorten(absent[0])}.{closest(absent[0], known)} The columns "
+                f"are {some_of([repr(name) for name in known])}."
+            )
+        kept = {name: column for name, column in known.items() if name in wanted}
+        numbers = [column for column in kept.values() if isinstance(column, int)]
+        return cls.of(
+            table.X if len(numbers) == table.n_features else table.X[:, numbers],
+            table.feature_names[numbers],
+            table.sample_names,
+            table.labels,
+            identifier_name=identifier_name,
+            label_name=label_name,
+            others=[
+                replace(column, position=at)
+                for at, column in enumerate(kept.values())
+                if not isinstance(column, int)
+            ],
+            types={name: table.types[name] for name in kept if name in table.types},
+        )
 
     @property
     def is_sparse(self) -> bool:
         """Whether X is a CSR matrix."""
         return bool(sp.issparse(self.X))
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def columns(self) -> list[int | OtherColumn]:
+        """All features in order: a column of X by its position there, or one of the others."""
+        places: list[int | OtherColumn] = [*range(len(self.feature_names))]
+        return in_source_order(places, [(other.position, other) for other in self.others])
+
+    @property
+    def leading_names(self) -> list[str]:
+        """Names of the columns before the features: of sample names and labels, if there."""
+        names = [self.identifier_name] * (self.sample_names is not None)
+        return names + [self.label_name] * (self.labels is not None)
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of all columns as they stand in a file."""
+        return [*self.leading_names, *(_name_in(self, column) for column in self.columns)]
 
     @property
     def has_numeric_labels(self) -> bool:
@@ -129,6 +235,32 @@ class WrittenTable:
         shape = (int(self.X.shape[0]), int(self.X.shape[1]))
         SizeLimit.of(None).refuse_shape(shape, self.X.dtype.itemsize, "The table as dense columns")
         return np.asarray(self.X.toarray())
+
+
+def _name_in(table: LabelledTable | WrittenTable, column: int | OtherColumn) -> str:
+    """The name of a feature: a column of X, or one of the others."""
+    return column.name if isinstance(column, OtherColumn) else str(table.feature_names[column])
+
+
+Item = TypeVar("Item")
+
+
+def in_source_order(numbers: Sequence[Item], others: Iterable[tuple[int, Item]]) -> list[Item]:
+    """Columns in the order of the source: numbers fill the places that the others leave.
+
+    Examples
+    --------
+    >>> in_source_order(["a", "b", "c"], [(1, "town"), (3, "date")])
+    ['a', 'town', 'b', 'date', 'c']
+    """
+    ordered: list[Item] = []
+    taken = 0
+    for position, other in sorted(others, key=lambda pair: pair[0]):
+        free = max(position - len(ordered), 0)
+        ordered += numbers[taken : taken + free]
+        taken += free
+        ordered.append(other)
+    return [*ordered, *numbers[taken:]]
 
 
 def row_entries(X: Any, at: int) -> Iterator[tuple[int, float]]:
@@ -188,6 +320,11 @@ class ColumnPlan:
     def texts(self) -> list[int]:
         """Columns that are read as text."""
         return [at for at in (self.labels, self.identifier, *self.others) if at is not None]
+
+    @property
+    def other_places(self) -> list[int]:
+        """Of every one of the others, how many features and others stand before it."""
+        return [at + bisect(self.features, place) for at, place in enumerate(self.others)]
 
 
 @dataclass(frozen=True)
@@ -319,6 +456,24 @@ class TextColumnsError(DataError):
     """Columns that were to be features hold something else than numbers."""
 
     names: tuple[str, ...] = ()
+
+
+class ChangedTypeError(DataError):
+    """Rows do not fit the types that the rows written before them have."""
+
+    names: tuple[str, ...] = ()
+
+
+def refuse_changed_types(names: Sequence[str]) -> None:
+    """Raise for columns of rows that are to follow others, which are of another type."""
+    if names:
+        error = ChangedTypeError(
+            "The rows of a column are of one type; further rows of these hold numbers that are not "
+            f"of the type of the first: {some_of([repr(name) for name in names])}. Write the table "
+            "whole, or leave their types out (LabelledTable.types)."
+        )
+        error.names = tuple(names)
+        raise error
 
 
 def refuse_text(names: Sequence[str]) -> None:

@@ -3,15 +3,14 @@
 import glob
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from keepers._protocols import IndexArray
 from keepers.data.blocks.files import FileBlocks, FileSequence
 from keepers.data.catalogue import catalogue, entry_named, find, load, names, refuse_wrong_checksum
 from keepers.data.formats.registry import (
@@ -19,6 +18,7 @@ from keepers.data.formats.registry import (
     block_format,
     block_suffixes,
     format_of,
+    format_to_write,
     has_blocks,
     is_plain_text,
     open_in_blocks,
@@ -27,10 +27,12 @@ from keepers.data.formats.registry import (
 from keepers.data.limits import SizeLimit
 from keepers.data.replacing import check_target, leads_to_itself, whole_file
 from keepers.data.table import (
+    ChangedTypeError,
     LabelledTable,
     Matrix,
     ReadRequest,
     WrittenTable,
+    in_source_order,
     numbered_names,
     to_table,
     unique_names,
@@ -506,54 +508,138 @@ def write_table(
     KeepersError
         Writing failed: the disk is full, or the folder is read-only.
     """
-    path = Path(path)
-    title, write = _writer(path)
-    table = _check_table(X, feature_names, sample_names, labels, identifier_name, label_name)
-    with whole_file(path, force=force) as temporary:
-        try:
-            write(temporary, table, path.name)
-        except (KeepersError, OSError):
-            raise
-        except Exception as error:
-            raise DataError(
-                f"{path.name} could not be written as {title}: {first_line(error)}. "
-                "Choose another format."
-            ) from error
+    table = WrittenTable.of(
+        X,
+        feature_names,
+        sample_names,
+        labels,
+        identifier_name=identifier_name,
+        label_name=label_name,
+    )
+    return _write(Path(path), table, force)
+
+
+def write_features(
+    path: str | Path,
+    table: LabelledTable,
+    names: Iterable[str],
+    *,
+    identifier_name: str = "sample",
+    label_name: str = "label",
+    force: bool = False,
+) -> Path:
+    r"""Write some features of a table, of numbers, text or dates, in the order of the source.
+
+    Columns keep their types. In .parquet and .feather integers, booleans, dates, time stamps and
+    categories stay what they were, gaps are null, and numbers that no longer fit their type (a mean
+    that fills a gap between integers) are written as float64. In .csv and .tsv whole numbers have
+    no decimal point, booleans are true and false, dates and times are written as in ISO 8601, with
+    "Z" for universal time if they have a zone, and gaps are empty cells.
+
+    Parameters
+    ----------
+    path : str or Path
+        As in `write_table`. Text and dates are written to .csv, .tsv, .parquet and .feather.
+    table : LabelledTable
+        What `open_table` returns, with or without ``mixed=True``.
+    names : iterable of str
+        Names of features, in any order.
+    identifier_name, label_name : str
+        What the columns of sample names and labels are called.
+    force : bool
+        Replace the file if it exists.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ParameterError
+        As of `write_table`; or the format holds numbers only, and some columns hold text or dates.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from keepers.datasets import open_table, write_features
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     source = Path(folder) / "towns.csv"
+    ...     _ = source.write_text("town,people,height\nOslo,717710,23\nRome,2746984,21\n")
+    ...     table = open_table(source, mixed=True)
+    ...     kept = write_features(Path(folder) / "kept.csv", table, ["people", "town"])
+    ...     print(kept.read_text())
+    town,people
+    Oslo,717710
+    Rome,2746984
+    <BLANKLINE>
+    """
+    chosen = WrittenTable.of_features(
+        table, names, identifier_name=identifier_name, label_name=label_name
+    )
+    return _write(Path(path), chosen, force)
+
+
+def _write(path: Path, table: WrittenTable, force: bool) -> Path:
+    known = format_to_write(path)
+    assert known.write is not None
+    if table.others and not known.holds_text:
+        able = ", ".join(kind.suffixes[0] for kind in FORMATS if kind.holds_text)
+        named = some_of([repr(column.name) for column in table.others])
+        raise ParameterError(
+            f"{known.title} files hold numbers only; these columns hold text or dates: {named}. "
+            f"Choose a format that holds both, one of {able}, or leave the columns out."
+        )
+    with whole_file(path, force=force) as temporary, writing(path, known.title):
+        known.write(temporary, table, path.name)
     return path
 
 
-def write_columns(
-    path: str | Path, table: LabelledTable, columns: IndexArray, **settings: Any
-) -> Path:
-    """Write some columns of a table with its names and labels; settings are as of `write_table`."""
-    names = table.feature_names[columns]
-    return write_table(
-        path, table.X[:, columns], names, table.sample_names, table.labels, **settings
-    )
+@contextmanager
+def writing(path: Path, title: str) -> Iterator[None]:
+    """Make a `DataError` of what a library says while a file is written."""
+    try:
+        yield
+    except (KeepersError, OSError):
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{path.name} could not be written as {title}: {first_line(error)}. "
+            "Choose another format."
+        ) from error
 
 
 def write_selected(
     path: str | Path,
     source: str | Path,
     table: LabelledTable,
-    columns: IndexArray,
+    names: Iterable[str],
     *,
+    identifier_name: str = "sample",
+    label_name: str = "label",
     force: bool = False,
-    **names: str,
 ) -> Path:
-    """Write some columns of a table that was read from ``source``.
+    """Write some features, by their names, of a table that was read from ``source``.
 
     If the source is a file of the same format, and files of that format hold more than a table
-    (.h5ad), all of it is kept. ``names`` are those of `write_table`.
+    (.h5ad), all of it is kept; otherwise this is `write_features`.
     """
     path, source = Path(path), Path(source)
     known = format_of(path)
     copies = known is not None and known is format_of(source) and os.path.isfile(source)
     if known is None or known.copy_columns is None or not copies:
-        return write_columns(path, table, columns, force=force, **names)
+        return write_features(
+            path,
+            table,
+            names,
+            identifier_name=identifier_name,
+            label_name=label_name,
+            force=force,
+        )
     with whole_file(path, force=force) as temporary:
         try:
-            known.copy_columns(source, temporary, list(table.feature_names[columns]))
+            known.copy_columns(source, temporary, [str(name) for name in names])
         except KeepersError as error:
             raise type(error)(f"{source}: {error}") from error
         except Exception as error:
@@ -566,55 +652,220 @@ def write_selected(
     return path
 
 
+class TableWriter:
+    """Appends rows to a file; `open_writer` gives one."""
+
+    def __init__(self, append: Callable[[WrittenTable], None], **settings: str) -> None:
+        self._append = append
+        self._settings = settings
+        self._names: list[str] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was appended yet."""
+        return self._names is None
+
+    def append(self, table: LabelledTable, names: Iterable[str]) -> None:
+        """Append the named features of further rows, in the order of the first rows.
+
+        Raises `ChangedTypeError` if numbers do not fit the types that those have, and `DataError`
+        if there are other columns.
+        """
+        rows = WrittenTable.of_features(table, names, **self._settings)
+        if self._names is not None and rows.column_names != self._names:
+            raise DataError(
+                f"All rows of a table have the same columns; the first have {some_of(self._names)},"
+                f" and others {some_of(rows.column_names)}."
+            )
+        self._append(rows)
+        self._names = rows.column_names
+
+
+@contextmanager
+def open_writer(
+    path: str | Path,
+    *,
+    identifier_name: str = "sample",
+    label_name: str = "label",
+    force: bool = False,
+) -> Iterator[TableWriter]:
+    """Open a file to which rows are appended, for tables that are never in memory as a whole.
+
+    Nothing is seen under ``path`` before the block ends well. Columns are written as by
+    `write_features`, in the types that the first rows have.
+
+    Parameters
+    ----------
+    path : str or Path
+        .parquet, .feather, .csv or .tsv; text may end in .gz, .bz2, .xz or .zst as well.
+    identifier_name, label_name, force
+        As in `write_features`.
+
+    Yields
+    ------
+    TableWriter
+        ``append(table, names)`` takes rows: a `LabelledTable`, and the features to be written.
+
+    Raises
+    ------
+    ParameterError
+        As of `write_table`; or files of this format are written whole only.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from keepers.datasets import LabelledTable, open_writer
+    >>> rows = LabelledTable(np.eye(2), np.array(["a", "b"], dtype=object))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open_writer(Path(folder) / "kept.csv") as writer:
+    ...         writer.append(rows, ["b"])
+    ...         writer.append(rows, ["b"])
+    ...     print((Path(folder) / "kept.csv").read_text().split())
+    ['b', '0', '1', '0', '1']
+    """
+    path = Path(path)
+    known = format_to_write(path)
+    if known.append is None:
+        able = ", ".join(kind.suffixes[0] for kind in FORMATS if kind.append is not None)
+        raise ParameterError(
+            f"A table in blocks is written to one of {able}; {path.name} is written whole only "
+            f"({known.title}). Choose another suffix."
+        )
+    with whole_file(path, force=force) as temporary, ExitStack() as stack:
+        with writing(path, known.title):
+            append = stack.enter_context(known.append(temporary, path.name))
+
+        def write(rows: WrittenTable) -> None:
+            with writing(path, known.title):
+                append(rows)
+
+        writer = TableWriter(write, identifier_name=identifier_name, label_name=label_name)
+        yield writer
+        if writer.is_empty:
+            raise DataError(f"A table needs at least one row; none was written to {path.name}.")
+        with writing(path, known.title):
+            stack.close()
+
+
+def copy_features(
+    source: FileBlocks | FileSequence,
+    path: str | Path,
+    names: Iterable[str],
+    *,
+    change: Callable[[LabelledTable], LabelledTable | None] | None = None,
+    identifier_name: str = "sample",
+    label_name: str = "label",
+    force: bool = False,
+) -> Path:
+    """Write some features of a table in blocks, with its sample names and labels.
+
+    One block of rows is in memory at a time. Labels are read once before: which classes there are
+    tells whether they are numbers.
+
+    Parameters
+    ----------
+    source : FileBlocks or FileSequence
+        What `open_blocks` returns, with ``mixed=True`` if text and dates are to be written.
+    path : str or Path
+        As in `open_writer`.
+    names : iterable of str
+        Names of features, in any order; they are written in the order of the source.
+    change : callable or None
+        Gets the rows of every block, all columns, and returns what is to be written instead; None
+        for nothing. If it makes numbers that do not fit the type of a column, the source is read
+        again, and that column is written as float64.
+    identifier_name, label_name, force
+        As in `write_features`.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    wanted = [str(name) for name in names]
+    types = source.types
+    labels = _label_classes(source)
+    settings = {"identifier_name": identifier_name, "label_name": label_name}
+    while True:
+        try:
+            with open_writer(path, force=force, **settings) as writer:
+                for block in _tables(source, None if change else wanted, types, labels):
+                    rows = block if change is None else change(block)
+                    if rows is not None:
+                        writer.append(rows, wanted)
+            return Path(path)
+        except ChangedTypeError as error:
+            # Rows further up are in a type that these do not fit: begin again without it.
+            types = {name: kind for name, kind in types.items() if name not in error.names}
+
+
+def _label_classes(source: FileBlocks | FileSequence) -> dict[Any, Any] | None:
+    """Every label as it is stored, and the class it is among all of them; None without labels."""
+    first = np.arange(min(1, source.n_features))  # there may be text only
+    found: dict[Any, None] = {}
+    for block in source.blocks(first, annotated=True):
+        if block.labels is None:
+            return None
+        found.update(dict.fromkeys(_listed(block.labels)))
+    stored = list(found)
+    return dict(zip(stored, source.first_file.class_labels([stored]), strict=True))
+
+
+def _listed(values: Any) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def _tables(
+    source: FileBlocks | FileSequence,
+    wanted: Sequence[str] | None,
+    types: Mapping[str, Any],
+    classes: Mapping[Any, Any] | None,
+) -> Iterator[LabelledTable]:
+    """The blocks as tables, of some columns if ``wanted`` is given."""
+    assert source.feature_names is not None  # files tell them
+    feature_names = source.feature_names
+    columns: Any = None
+    if wanted is not None:
+        columns = np.flatnonzero(np.isin(feature_names, wanted))
+    places: dict[str, int] | None = None
+    for block in source.blocks(columns, annotated=True):
+        others = block.others
+        if wanted is not None:
+            if places is None:
+                places = _places(feature_names, others, wanted)
+            others = tuple(
+                replace(each, position=places[each.name]) for each in others if each.name in places
+            )
+        yield LabelledTable(
+            block.values,
+            feature_names if columns is None else feature_names[columns],
+            None
+            if block.sample_names is None
+            else source.first_file.row_names([block.sample_names]),
+            None
+            if block.labels is None or classes is None
+            else np.array([classes[label] for label in _listed(block.labels)]),
+            source.name,
+            others,
+            types,
+        )
+
+
+def _places(feature_names: Any, others: Sequence[Any], wanted: Sequence[str]) -> dict[str, int]:
+    """Where wanted columns stand among each other."""
+    ordered = in_source_order(
+        feature_names.tolist(), [(each.position, each.name) for each in others]
+    )
+    chosen = set(wanted)
+    return {name: at for at, name in enumerate(name for name in ordered if name in chosen)}
+
+
 def check_writable(path: str | Path, *, force: bool = True) -> None:
     """Raise if `write_table` could not write to ``path`` now: before long work, not after it.
 
     An existing file is no obstacle unless ``force`` is False.
     """
-    _writer(Path(path))
+    format_to_write(Path(path))
     check_target(path, force=force)
-
-
-def _writer(path: Path) -> tuple[str, Callable[[Path, WrittenTable, str], None]]:
-    """What the format of ``path`` is called, and the function that writes it."""
-    file_format = format_of(path)
-    if file_format is None or file_format.write is None:
-        known = ", ".join(kind.suffixes[0] for kind in FORMATS if kind.write is not None)
-        raise ParameterError(
-            f"The suffix of a written table tells its format, one of {known}; got "
-            f"{shorten(path.name)}."
-        )
-    return file_format.title, file_format.write
-
-
-def _check_table(
-    X: Any,
-    feature_names: Any,
-    sample_names: Any,
-    labels: Any,
-    identifier_name: str,
-    label_name: str,
-) -> WrittenTable:
-    X = sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X)
-    if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise DataError(
-            f"A written table has two dimensions and real numbers; got {X.ndim} and {X.dtype}."
-        )
-    names = [str(name) for name in feature_names]
-    samples = None if sample_names is None else [str(name) for name in sample_names]
-    classes = None if labels is None else np.asarray(labels)
-    for what, values, expected in (
-        ("feature_names", names, X.shape[1]),
-        ("sample_names", samples, X.shape[0]),
-        ("labels", classes, X.shape[0]),
-    ):
-        if values is not None and len(values) != expected:
-            raise DataError(f"{what} must have {expected} entries; got {len(values)}.")
-    added = [identifier_name] * (samples is not None) + [label_name] * (classes is not None)
-    columns = [*added, *names]
-    if len(set(columns)) < len(columns):
-        raise ParameterError(
-            f"Column names must differ; with {', '.join(map(shorten, added)) or 'the features'} "
-            "some are duplicates. Choose another identifier_name or label_name, or rename features."
-        )
-    return WrittenTable(X, names, samples, classes, identifier_name, label_name)

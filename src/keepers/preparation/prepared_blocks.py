@@ -70,6 +70,7 @@ class TableInBlocks(FileBlocks):
         names = [str(name) for name in table.feature_names]
         super().__init__(Path(table.name), names, table.X.dtype, range(table.n_samples))
         self.is_sparse = table.is_sparse
+        self.types = table.types
         self._table = table
 
     def _read(self, columns: IndexArray | None, annotated: bool) -> Iterator[Rows]:

@@ -13,7 +13,7 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.data.columns import OtherColumn
 from keepers.data.in_memory import frame_columns
 from keepers.data.mixed import as_mixed_table
-from keepers.data.table import LabelledTable
+from keepers.data.table import LabelledTable, in_source_order
 from keepers.data.wording import closest, some_of
 from keepers.exceptions import DataError, ParameterError, shorten
 from keepers.linalg.gaps import GapModel, ObservedColumns, column_medians, fill_rows, fit_gap_model
@@ -631,16 +631,10 @@ _CALLED: dict[str, str] = {
 
 
 def _in_order(kinds: Sequence[ColumnKind], positions: Mapping[str, int]) -> dict[str, ColumnKind]:
-    """Columns in the order of the source: numbers fill the places that the others leave."""
-    others = sorted((k for k in kinds if k.name in positions), key=lambda k: positions[k.name])
+    """Columns in the order of the source."""
+    others = [(positions[kind.name], kind) for kind in kinds if kind.name in positions]
     numbers = [kind for kind in kinds if kind.name not in positions]
-    ordered: list[ColumnKind] = []
-    for other in others:
-        free = positions[other.name] - len(ordered)
-        ordered += numbers[: max(free, 0)]
-        numbers = numbers[max(free, 0) :]
-        ordered.append(other)
-    return {kind.name: kind for kind in (*ordered, *numbers)}
+    return {kind.name: kind for kind in in_source_order(numbers, others)}
 
 
 def _values_of(sample: Any, at: int) -> FloatArray:

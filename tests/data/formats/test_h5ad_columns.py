@@ -220,7 +220,7 @@ def test_arrays_of_another_length_are_refused(tmp_path, arrays, message):
     path = _plain(tmp_path / "a.h5ad", **arrays)
     table = open_table(path)
     with pytest.raises(DataError, match=rf"a\.h5ad: .*{message}"):
-        write_selected(tmp_path / "b.h5ad", path, table, np.array([1]))
+        write_selected(tmp_path / "b.h5ad", path, table, table.feature_names[[1]])
     assert not (tmp_path / "b.h5ad").exists()
 
 
@@ -265,7 +265,7 @@ def test_a_damaged_group_ends_in_a_sentence(tmp_path):
         node = file.create_dataset("layers/packed", data=values, compression="gzip")
         node.id.write_direct_chunk((0, 0), b"no such stream")
     with pytest.raises(DataError, match=r"a\.h5ad"):
-        write_selected(tmp_path / "b.h5ad", path, table, np.array([1]))
+        write_selected(tmp_path / "b.h5ad", path, table, table.feature_names[[1]])
     assert not (tmp_path / "b.h5ad").exists()
 
 
@@ -278,9 +278,9 @@ def test_a_file_that_changed_is_refused(tmp_path):
 def test_other_formats_get_the_table_as_before(tmp_path):
     path = _plain(tmp_path / "a.h5ad", layers__held=np.zeros((3, 4)))
     table = open_table(path, drop=["w"])
-    write_selected(tmp_path / "b.csv", path, table, np.array([1]))
+    write_selected(tmp_path / "b.csv", path, table, table.feature_names[[1]])
     assert open_table(tmp_path / "b.csv", identifier="sample").X.ravel().tolist() == [2, 6, 10]
-    write_selected(tmp_path / "b.h5ad", path, table, np.array([1]))
+    write_selected(tmp_path / "b.h5ad", path, table, table.feature_names[[1]])
     kept = open_table(tmp_path / "b.h5ad")
     assert list(kept.feature_names) == ["y"]
     assert kept.X.ravel().tolist() == [2, 6, 10]

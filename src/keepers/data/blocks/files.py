@@ -412,6 +412,16 @@ class FileSequence(LocalBlocks):
         """The file that tells kinds and order of the columns."""
         return self._members[0]
 
+    @property
+    def types(self) -> Mapping[str, Any]:
+        """How columns are stored that are no plain float64, where all files agree."""
+        found = [member.types for member in self._members]
+        return {
+            name: kind
+            for name, kind in found[0].items()
+            if all(types.get(name) == kind for types in found[1:])
+        }
+
     def parts(self, n_parts: int) -> list["FileSequence"]:
         """The same rows as about ``n_parts`` tables: groups of files, or parts of each file."""
         weights = [member.n_samples or 1 for member in self._members]

@@ -1,4 +1,4 @@
-"""Columnar files: Parquet, and Arrow IPC as .feather, .arrow or .ipc."""
+"""Columnar files, read: Parquet, and Arrow IPC as .feather, .arrow or .ipc."""
 
 import json
 import re
@@ -21,7 +21,6 @@ from keepers.data.columns import OtherColumn, as_texts
 from keepers.data.table import (
     ColumnPlan,
     ReadRequest,
-    WrittenTable,
     plan_columns,
     refuse_text,
     unique_names,
@@ -155,14 +154,17 @@ class ColumnBlocks(FileBlocks):
                 )
                 for at in roles
             ]
-            others = tuple(self._other(at, pieces) for at in beside)
+            others = tuple(
+                self._other(at, place, pieces)
+                for at, place in zip(beside, plan.other_places, strict=False)
+            )
             yield Rows(_stack(values, order), notes[0], notes[1], others)
 
-    def _other(self, at: int, pieces: list[Any]) -> OtherColumn:
+    def _other(self, at: int, place: int, pieces: list[Any]) -> OtherColumn:
         """A column that holds text or dates."""
         pa, layout = _pyarrow(), self._layout
         column = pa.chunked_array([piece.column(layout.stored[at]) for piece in pieces])
-        return other_column(layout.names[at], column, at)
+        return other_column(layout.names[at], column, place)
 
     def class_labels(self, pieces: Sequence[Any]) -> NDArray[Any]:
         """Integers and other numbers stay numbers, everything else becomes text."""
@@ -188,9 +190,10 @@ def other_column(name: str, column: Any, position: int) -> OtherColumn:
         column = column.cast(kind.value_type)
         kind = kind.value_type
     if types.is_timestamp(kind) or types.is_date(kind):
-        times = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
+        unit = kind.unit if types.is_timestamp(kind) else "s"
+        times = column.cast(pa.timestamp(unit, getattr(kind, "tz", None)), safe=False)
         values = times.cast(pa.int64()).fill_null(np.iinfo(np.int64).min).to_numpy()
-        return OtherColumn(name, "date", values.view("datetime64[us]"), position)
+        return OtherColumn(name, "date", values.view(f"datetime64[{unit}]"), position)
     words = as_texts(column.to_pylist())
     return OtherColumn(name, "ordered" if levels else "text", words, position, levels)
 
@@ -412,37 +415,3 @@ def _record_batches(reader: Any) -> Iterator[Any]:
     """The record batches of a file or stream."""
     count = getattr(reader, "num_record_batches", None)
     return iter(reader) if count is None else map(reader.get_batch, range(count))
-
-
-def write_parquet(path: Path, table: WrittenTable, name: str) -> None:
-    """Write sample names, labels and features as columns."""
-    _pyarrow("pyarrow.parquet").write_table(_arrow_table(table), path)
-
-
-def write_feather(path: Path, table: WrittenTable, name: str) -> None:
-    """Write the same columns as an Arrow IPC file."""
-    pa = _pyarrow()
-    content = _arrow_table(table)
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
-    with (
-        pa.OSFile(str(path), "wb") as sink,
-        pa.ipc.new_file(sink, content.schema, options=options) as writer,
-    ):
-        writer.write_table(content)
-
-
-def _arrow_table(table: WrittenTable) -> Any:
-    pa = _pyarrow()
-    columns: dict[str, Any] = {}
-    if table.sample_names is not None:
-        columns[table.identifier_name] = pa.array(table.sample_names, pa.string())
-    if table.labels is not None:
-        columns[table.label_name] = (
-            pa.array(table.labels)
-            if table.has_numeric_labels
-            else pa.array(table.text_labels(), pa.string())
-        )
-    X = np.asfortranarray(table.dense())  # so that columns are handed over as they lie
-    for at, feature in enumerate(table.feature_names):
-        columns[feature] = pa.array(X[:, at])
-    return pa.table(columns)

@@ -8,18 +8,27 @@ A new format is one module here and one line in `FORMATS`. The module provides
   `open_table` collects the same blocks, ``annotated``, into a `LabelledTable`.
 - or, if it cannot, ``read_x(path, request) -> LabelledTable``, which usually ends with
   `keepers.data.table.to_table`. `open_blocks` then says that the format is read whole only.
-- and ``write_x(path, table, name)`` if it is written, and ``copy_x_columns(source, target, names)``
-  if its files hold more than a table, which is to be kept with some of the columns.
+- and ``write_x(path, table, name)`` if it is written, with ``holds_text`` if that goes for
+  ``table.others`` too; ``append_x(path, name)`` if rows can be written piece after piece; and
+  ``copy_x_columns(source, target, names)`` if its files hold more than a table, which is to be kept
+  with some of the columns.
 
 Any exception of a library may pass: it becomes a `DataError` that names the file.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from keepers.data.blocks.files import FileBlocks, collect, reading
-from keepers.data.formats.arrow import open_arrow, open_parquet, write_feather, write_parquet
+from keepers.data.formats.arrow import open_arrow, open_parquet
+from keepers.data.formats.arrow_writing import (
+    append_feather,
+    append_parquet,
+    write_feather,
+    write_parquet,
+)
 from keepers.data.formats.compression import is_packed, with_compressions
 from keepers.data.formats.gct import read_gct, write_gct
 from keepers.data.formats.geo import read_geo
@@ -32,7 +41,14 @@ from keepers.data.formats.numpy_files import open_numpy, read_npz, write_npy, wr
 from keepers.data.formats.plain_text import PLAIN_TEXT_SUFFIXES, open_plain_text
 from keepers.data.formats.sniffing import sniff
 from keepers.data.formats.svmlight import read_svmlight, write_svmlight
-from keepers.data.formats.text import open_csv, open_tsv, write_csv, write_tsv
+from keepers.data.formats.text import (
+    append_csv,
+    append_tsv,
+    open_csv,
+    open_tsv,
+    write_csv,
+    write_tsv,
+)
 from keepers.data.table import (
     LabelledTable,
     ReadRequest,
@@ -66,6 +82,12 @@ class Format:
     """For a format that cannot be read in blocks."""
     write: Callable[[Path, WrittenTable, str], None] | None = None
     """(where to write, what, the final name of the file); None if it is only read."""
+    append: Callable[[Path, str], AbstractContextManager[Callable[[WrittenTable], None]]] | None = (
+        None
+    )
+    """Gives a function to which rows are handed piece after piece; None if it is written whole."""
+    holds_text: bool = False
+    """Whether columns of text and dates are written beside numbers."""
     copy_columns: Callable[[Path, Path, Sequence[str]], None] | None = None
     """(file, where to write, names of columns) for a format that holds more than a table, all of
     which is to go along; None if it does not."""
@@ -85,16 +107,40 @@ class Format:
 
 
 FORMATS = (
-    Format("CSV", with_compressions(".csv"), open_csv, write=write_csv, options=_TEXT_OPTIONS),
+    Format(
+        "CSV",
+        with_compressions(".csv"),
+        open_csv,
+        write=write_csv,
+        append=append_csv,
+        holds_text=True,
+        options=_TEXT_OPTIONS,
+    ),
     Format(
         "TSV",
         with_compressions(".tsv", ".tab"),
         open_tsv,
         write=write_tsv,
+        append=append_tsv,
+        holds_text=True,
         options=_TEXT_OPTIONS,
     ),
-    Format("Parquet", (".parquet", ".pq"), open_parquet, write=write_parquet),
-    Format("Arrow", (".feather", ".arrow", ".ipc"), open_arrow, write=write_feather),
+    Format(
+        "Parquet",
+        (".parquet", ".pq"),
+        open_parquet,
+        write=write_parquet,
+        append=append_parquet,
+        holds_text=True,
+    ),
+    Format(
+        "Arrow",
+        (".feather", ".arrow", ".ipc"),
+        open_arrow,
+        write=write_feather,
+        append=append_feather,
+        holds_text=True,
+    ),
     Format("NumPy array", (".npy",), open_numpy, write=write_npy),
     Format("NumPy archive", (".npz",), read_whole=read_npz, write=write_npz),
     Format("MATLAB", (".mat",), read_whole=read_mat),
@@ -180,6 +226,18 @@ def is_plain_text(path: Path) -> bool:
     """Whether the end of a file's name says no more than that it is text."""
     known = format_of(path)
     return known is not None and known.open_blocks is open_plain_text
+
+
+def format_to_write(path: Path) -> Format:
+    """The format that the end of a file's name says; an error if it is not written."""
+    known = format_of(path)
+    if known is None or known.write is None:
+        written = ", ".join(kind.suffixes[0] for kind in FORMATS if kind.write is not None)
+        raise ParameterError(
+            f"The suffix of a written table tells its format, one of {written}; got "
+            f"{shorten(path.name)}."
+        )
+    return known
 
 
 def has_blocks(path: Path) -> bool:

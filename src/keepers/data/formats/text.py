@@ -7,9 +7,10 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain, islice, pairwise
+from itertools import chain, groupby, islice, pairwise
 from pathlib import Path
 from typing import IO, Any
 
@@ -44,6 +45,7 @@ from keepers.data.formats.text_filters import (
     runs_of_blanks_as_tabs,
     unified_line_ends,
 )
+from keepers.data.limits import LARGEST_EXACT_INTEGER
 from keepers.data.table import (
     ColumnPlan,
     ReadRequest,
@@ -51,6 +53,7 @@ from keepers.data.table import (
     WrittenTable,
     numbered_names,
     plan_columns,
+    refuse_changed_types,
     unique_names,
 )
 from keepers.data.values import as_labels, as_names
@@ -509,7 +512,10 @@ def _join(pieces: list[tuple[NDArray[Any], CellBlock]], plan: ColumnPlan, names:
     labels, sample_names = (
         None if at is None else words(at) for at in (plan.labels, plan.identifier)
     )
-    others = tuple(OtherColumn(names[at], "text", as_texts(words(at)), at) for at in plan.others)
+    others = tuple(
+        OtherColumn(names[at], "text", as_texts(words(at)), place)
+        for at, place in zip(plan.others, plan.other_places, strict=True)
+    )
     together = values[0] if len(values) == 1 else np.concatenate(values)
     return Rows(together, labels, sample_names, others)
 
@@ -618,16 +624,36 @@ def _has_bare_returns(start: bytes) -> bool:
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 _CELLS_PER_BLOCK = 500_000
+_FIRST_EXPONENT = 1e10
+"""From here on Arrow writes whole numbers with an exponent."""
 
 
 def write_csv(path: Path, table: WrittenTable, name: str) -> None:
     """Write comma-separated text, compressed if ``name`` says so."""
-    _write(path, table, name, ",")
+    with append_csv(path, name) as append:
+        append(table)
 
 
 def write_tsv(path: Path, table: WrittenTable, name: str) -> None:
     """Write tab-separated text, compressed if ``name`` says so."""
-    _write(path, table, name, "\t")
+    with append_tsv(path, name) as append:
+        append(table)
+
+
+def append_csv(path: Path, name: str) -> AbstractContextManager[Callable[[WrittenTable], None]]:
+    """A function that appends rows as comma-separated text."""
+    return _appending(path, name, ",")
+
+
+def append_tsv(path: Path, name: str) -> AbstractContextManager[Callable[[WrittenTable], None]]:
+    """A function that appends rows as tab-separated text."""
+    return _appending(path, name, "\t")
+
+
+@contextmanager
+def _appending(path: Path, name: str, delimiter: str) -> Iterator[Callable[[WrittenTable], None]]:
+    with open_compressing(path, name) as stream:
+        yield _TextRows(stream, delimiter).append
 
 
 def harmless(text: str) -> str:
@@ -647,45 +673,117 @@ def harmless(text: str) -> str:
     return text if text[0] in "+-" else "'" + text
 
 
-def _write(path: Path, table: WrittenTable, name: str, delimiter: str) -> None:
-    n_samples, n_features = table.X.shape
-    leading = _leading_cells(table, delimiter)
-    titles = [table.identifier_name] * (table.sample_names is not None)
-    titles += [table.label_name] * (table.labels is not None)
-    with open_compressing(path, name) as stream:
-        stream.write(text_line([*titles, *table.feature_names], delimiter).encode() + b"\n")
-        step = max(1, _CELLS_PER_BLOCK // max(1, n_features))
-        for start in range(0, n_samples, step):
-            rows = table.X[start : start + step]
-            rows = rows.toarray() if table.is_sparse else np.ascontiguousarray(rows)
-            lines = number_lines(rows, delimiter)
-            if leading:
-                before = leading[start : start + step]
-                lines = [f"{a}{delimiter}{b}" for a, b in zip(before, lines, strict=True)]
-            stream.write("\n".join(lines).encode() + b"\n")
+class _TextRows:
+    """Rows on their way to a text file; the first of them tell which columns hold true and false.
+
+    Neighbouring columns of a kind are put into words together: in a wide table that is far faster
+    than column by column.
+    """
+
+    def __init__(self, stream: Any, delimiter: str) -> None:
+        self._stream = stream
+        self._delimiter = delimiter
+        self._truths: set[str] | None = None
+
+    def append(self, table: WrittenTable) -> None:
+        """Write rows, after the names of columns if they are the first."""
+        truths = {name for name, kind in table.types.items() if str(kind) == "bool"}
+        at_fault = [
+            name
+            for at, name in enumerate(table.feature_names)
+            if name in truths and not _are_truths(table.X[:, at])
+        ]
+        if self._truths is None:
+            self._truths = truths.difference(at_fault)
+            self._write([text_line(table.column_names, self._delimiter)])
+        else:
+            refuse_changed_types([name for name in at_fault if name in self._truths])
+        columns = table.columns
+        step = max(1, _CELLS_PER_BLOCK // max(1, len(columns)))
+        for start in range(0, table.n_samples, step):
+            self._write(self._lines(table, columns, slice(start, start + step)))
+
+    def _write(self, lines: list[str]) -> None:
+        # A line with nothing on it would count as no row.
+        self._stream.write("\n".join([line or '""' for line in lines]).encode() + b"\n")
+
+    def _lines(
+        self, table: WrittenTable, columns: Sequence[int | OtherColumn], rows: slice
+    ) -> list[str]:
+        mark = self._delimiter
+        pieces: list[list[str]] = []
+        if table.leading_names:
+            vectors = [table.sample_names, None if table.labels is None else table.text_labels()]
+            pieces.append(text_lines([v[rows] for v in vectors if v is not None], mark))
+        for kind, group in groupby(columns, lambda column: self._kind(table, column)):
+            run = list(group)
+            if kind == "other":
+                others = [column for column in run if isinstance(column, OtherColumn)]
+                pieces.append(text_lines([_cells(c, table.types, rows) for c in others], mark))
+                continue
+            places = [column for column in run if isinstance(column, int)]
+            values = table.X[rows, places[0] : places[-1] + 1]
+            values = values.toarray() if table.is_sparse else np.ascontiguousarray(values)
+            if kind == "number":
+                pieces.append(number_lines(values, mark))
+            else:
+                cells = np.where(np.isnan(values), "", np.where(values == 1, "true", "false"))
+                pieces.append([mark.join(row) for row in cells.tolist()])
+        return [mark.join(parts) for parts in zip(*pieces, strict=True)]
+
+    def _kind(self, table: WrittenTable, column: int | OtherColumn) -> str:
+        if isinstance(column, OtherColumn):
+            return "other"
+        return "truth" if table.feature_names[column] in (self._truths or ()) else "number"
 
 
-def _leading_cells(table: WrittenTable, delimiter: str) -> list[str]:
-    """Sample names and labels of each row, as they will stand in the file."""
-    columns: list[Sequence[str]] = []
-    if table.sample_names is not None:
-        columns.append(table.sample_names)
-    if table.labels is not None:
-        columns.append(table.text_labels())
-    return [text_line(cells, delimiter) for cells in zip(*columns, strict=True)]
+def _are_truths(values: NDArray[Any]) -> bool:
+    return bool(np.all((values == 0) | (values == 1) | np.isnan(values)))
 
 
-def text_line(cells: Iterable[Any], delimiter: str) -> str:
+def _cells(column: OtherColumn, types: Mapping[str, Any], rows: slice) -> list[str | None]:
+    """A column of text or dates as cells; dates as in ISO 8601, with Z where they have a zone."""
+    values = column.values[rows]
+    if column.kind != "date":
+        return list(values.tolist())
+    kind = types.get(column.name)
+    only_days = str(kind).startswith("date")
+    words = np.datetime_as_string(values.astype("datetime64[D]") if only_days else values)
+    zone = "Z" if getattr(kind, "tz", None) else ""
+    return [None if word == "NaT" else word + zone for word in words.tolist()]
+
+
+def text_line(cells: Sequence[str | None], delimiter: str) -> str:
     """Cells of one row as they stand in a file, without the line end; None is an empty cell."""
-    text = io.StringIO()
+    return text_lines([[cell] for cell in cells], delimiter)[0]
+
+
+def text_lines(columns: Sequence[Sequence[str | None]], delimiter: str) -> list[str]:
+    """Every row of some columns as it stands in a file, without the line end."""
     # The line end is also what tells the writer which characters to quote.
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
-    writer.writerow([harmless(cell) if isinstance(cell, str) else cell for cell in cells])
-    return text.getvalue().removesuffix("\r\n")
+    writer = csv.writer(_Echo(), delimiter=delimiter, lineterminator="\r\n")
+    # With another cell behind, an empty one is written as it is, also if it stands alone.
+    end = f"{delimiter}\r\n"
+    return [
+        str(writer.writerow([*(cell and harmless(cell) for cell in row), ""])).removesuffix(end)
+        for row in zip(*columns, strict=True)
+    ]
+
+
+class _Echo:
+    """A file that hands back what is written to it."""
+
+    def write(self, text: str) -> str:
+        """The text."""
+        return text
 
 
 def number_lines(rows: Any, delimiter: str) -> list[str]:
-    """Every row joined by the delimiter, in the shortest digits that read back the same."""
+    """Every row joined by the delimiter, in the shortest digits that read back the same.
+
+    Gaps are empty; whole numbers are written without a decimal point, and without an exponent as
+    far as floating-point numbers tell integers apart.
+    """
     pa = optional("pyarrow", "Text tables")
     pc = optional("pyarrow.compute", "Text tables")
     if rows.dtype.kind == "b":
@@ -693,7 +791,24 @@ def number_lines(rows: Any, delimiter: str) -> list[str]:
     elif rows.dtype == np.float16 or rows.dtype.itemsize > 8:
         rows = rows.astype(np.float64)
     n_rows, n_columns = rows.shape
-    cells = pa.array(rows.ravel()).cast(pa.string())
+    values = rows.ravel()
+    cells = pa.array(values, from_pandas=True).cast(pa.string())
+    if values.dtype.kind == "f":
+        with_exponent = _are_large_and_whole(values)
+        if with_exponent.any():
+            digits = pa.array(values[with_exponent].astype(np.int64)).cast(pa.string())
+            cells = pc.replace_with_mask(cells, pa.array(with_exponent), digits)
+    if cells.null_count:
+        cells = cells.fill_null("")
     offsets = pa.array(np.arange(0, (n_rows + 1) * n_columns, n_columns, dtype=np.int32))
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, cells), delimiter)
     return list(joined.to_pylist())
+
+
+def _are_large_and_whole(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whole numbers that Arrow would write with an exponent, though they are exact."""
+    size = np.abs(values)
+    large: NDArray[np.bool_] = (size >= _FIRST_EXPONENT) & (size <= LARGEST_EXACT_INTEGER)
+    if large.any():
+        large[large] = np.rint(values[large]) == values[large]
+    return large
