@@ -10,6 +10,9 @@ from keepers.exceptions import MissingDependencyError
 EXTRAS = {
     "pyarrow": "io",
     "h5py": "io",
+    "python_calamine": "excel",
+    "xlsxwriter": "excel",
+    "zarr": "zarr",
     "dask": "dask",
     "distributed": "dask",
     "matplotlib": "plot",

@@ -69,9 +69,9 @@ def test_a_folder_is_no_table(tmp_path):
 
 
 def test_an_unknown_suffix_is_met_with_the_known_ones(tmp_path):
-    path = tmp_path / "table.xlsx"
+    path = tmp_path / "table.docx"
     path.write_bytes(b"PK")
-    with pytest.raises(DataError, match=r"one of \.csv.*got 'table\.xlsx'"):
+    with pytest.raises(DataError, match=r"one of \.csv.*got 'table\.docx'"):
         open_table(path)
 
 

@@ -190,7 +190,7 @@ def test_a_written_file_has_ordinary_permissions(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("a.xlsx", "suffix of a written table"),
+        ("a.docx", "suffix of a written table"),
         ("a.mat", "suffix of a written table"),
         ("a", "suffix of a written table"),
         ("nowhere/a.csv", "no folder"),

@@ -100,7 +100,11 @@ def reads_in_blocks(data: str, asked: Sequence[Any]) -> bool:
     """
     if any(setting is not None for setting in asked):
         return True
-    return os.path.isdir(data) or (not os.path.exists(data) and glob.has_magic(data))
+    if os.path.isdir(data):
+        from keepers.data.table_files import is_table_folder  # brings NumPy, as above
+
+        return not is_table_folder(data)
+    return not os.path.exists(data) and glob.has_magic(data)
 
 
 def as_count(text: str | None) -> int | float | None:

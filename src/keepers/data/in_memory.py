@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from keepers.data.foreign_frames import as_frame
 from keepers.data.limits import LARGEST_EXACT_INTEGER, largest_inexact
 from keepers.data.wording import some_of
 from keepers.exceptions import DataError
@@ -68,10 +69,11 @@ def comes_in_blocks(X: Any) -> bool:
 def numeric_input(X: Any) -> Any:
     """X, refused if some of it is no real number; sparse as CSR or CSC without duplicates.
 
-    Missing values in an array or a data frame are left for whoever reads it; masked ones are not,
+    Lazy and foreign tables become frames with values (`as_frame`). Missing values in an array or a
+    data frame are left for whoever reads it; masked ones are not,
     because a conversion would forget the mask. The user's object is never changed.
     """
-    X = from_store(X)
+    X = as_frame(from_store(X))
     if sp.issparse(X):
         _refuse_complex(X.dtype)
         X = canonical_sparse(X)
@@ -90,8 +92,18 @@ def numeric_input(X: Any) -> Any:
     return X
 
 
+def named_once(X: Any) -> Any:
+    """X `as_frame`, refused if two of its columns have the same name."""
+    X = as_frame(X)
+    columns = None if sp.issparse(X) else frame_columns(X)
+    if columns is not None:
+        refuse_duplicate_names(columns)
+    return X
+
+
 def array_or_frame(X: Any) -> Any:
     """X with rows in a list as an array; masked entries and what holds no table are refused."""
+    X = as_frame(X)
     if isinstance(X, (list, tuple)):
         X = _array_of_rows(X)
     if isinstance(X, np.ma.MaskedArray):
@@ -200,8 +212,6 @@ def _refuse_unread(X: Any) -> None:
             "A table is an array, a data frame or a sparse matrix here; got an AnnData object. "
             "Pass adata.X, or use keepers.anndata.select."
         )
-    if type(X).__name__ == "LazyFrame":
-        raise DataError("A lazy frame holds no values yet. Pass X.collect().")
 
 
 def refuse_duplicate_names(columns: list[_Column]) -> None:
@@ -327,7 +337,7 @@ def _missing_counts(X: Any, is_bad: Callable[[Any], Any]) -> NDArray[np.intp]:
 
 
 def column_as_floats(column: Any) -> NDArray[np.float64]:
-    """A column of a data frame; what is missing as NaN."""
+    """A column of a data frame, or a frame of pandas; what is missing as NaN."""
     if hasattr(column, "isna"):  # pandas, whose NA is no float
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.asarray(np.asarray(column), dtype=np.float64)

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers.data.columns import OtherColumn, as_texts
+from keepers.data.foreign_frames import as_frame
 from keepers.data.in_memory import (
     canonical_sparse,
     column_as_floats,
@@ -34,6 +35,7 @@ def as_mixed_table(X: Any, *, name: str = "table", make_unique: bool = False) ->
     """
     if isinstance(X, LabelledTable):
         return X
+    X = as_frame(X)
     if sp.issparse(X):
         values = canonical_sparse(X).tocsr()
         return LabelledTable(_as_floats(values), _numbered(values.shape[1]), name=name)

@@ -363,14 +363,14 @@ def unique_names(names: Sequence[str], *, make_unique: bool = False) -> list[str
     return number_repeated(used)
 
 
-def number_repeated(names: Sequence[str]) -> list[str]:
-    """Names of which repeated ones get a number: a, a.1, a.2."""
+def number_repeated(names: Sequence[str], mark: str = ".") -> list[str]:
+    """Names of which repeated ones get a number: a, a.1, a.2; ``mark`` stands before it."""
     taken, counts = set(names), dict.fromkeys(names, -1)
     unique = []
     for name in names:
         counts[name] += 1
         new = name
-        while counts[name] and (new := f"{name}.{counts[name]}") in taken:
+        while counts[name] and (new := f"{name}{mark}{counts[name]}") in taken:
             counts[name] += 1
         taken.add(new)
         unique.append(new)

@@ -17,6 +17,7 @@ from keepers.data.formats.registry import (
     FORMATS,
     block_format,
     block_suffixes,
+    folder_format,
     format_of,
     format_to_write,
     has_blocks,
@@ -74,8 +75,10 @@ def open_table(
     ----------
     source : str or Path
         A file, read by its suffix, or by what it holds where that is none that is known, or .txt,
-        .dat or .data; else the name of a bundled data set ("srbct", "digits") or of
-        a catalogued one (see `catalogue`), whose labels come with it.
+        .dat or .data; a folder of Cell Ranger (matrix.mtx, features.tsv or genes.tsv,
+        barcodes.tsv, compressed or not) or a folder .zarr of AnnData; else the name of a bundled
+        data set ("srbct", "digits") or of a catalogued one (see `catalogue`), whose labels come
+        with it.
     labels : str or None
         Column (or array of a .npz or .h5, variable of a .mat, what a .gct or a series matrix of GEO
         tells of its samples) that holds the classes.
@@ -145,7 +148,8 @@ def open_table(
     path = Path(source)
     if transpose:
         return _read_transposed(path, request)
-    if os.path.isfile(path):  # unlike Path.is_file, False for any name that cannot be one
+    # Unlike Path.is_file, os.path.isfile is False for any name that cannot be one.
+    if os.path.isfile(path) or is_table_folder(path):
         return read_table(path, request)
     name = str(source)
     if name.casefold() in names():
@@ -153,6 +157,14 @@ def open_table(
     if name.casefold() in {entry.name.casefold() for entry in catalogue()}:
         return _with_roles(load_catalogued(name), request)
     raise DataError(_unknown(name, path))
+
+
+def is_table_folder(path: str | os.PathLike[str]) -> bool:
+    """Whether a folder is one table, read whole: of Cell Ranger (10x), or Zarr.
+
+    Any other folder is a table if its files are blocks of rows (`open_blocks`).
+    """
+    return os.path.isdir(path) and folder_format(Path(path)) is not None
 
 
 def _read_transposed(path: Path, request: ReadRequest) -> LabelledTable:
@@ -225,7 +237,10 @@ def _unknown(name: str, path: Path) -> str:
     known = [*names(), *(entry.name for entry in catalogue())]
     shown = shorten(name)
     if os.path.isdir(path):
-        return f"A table is read from a file; {shown} is a folder. Name a file in it."
+        return (
+            f"A table is read from a file, a 10x folder or a folder .zarr; {shown} is a folder of "
+            "another kind. Name a file in it."
+        )
     if leads_to_itself(path):
         return f"{shown} is a symbolic link that leads back to itself. Name another file."
     if path.suffix or len(path.parts) > 1:
@@ -331,7 +346,7 @@ def open_blocks(
     if not isinstance(source, (str, os.PathLike)):
         paths = [_absolute(path) for path in source]
         files, name = _all_there(paths, request), "the list of files"
-    elif os.path.isfile(source):
+    elif os.path.isfile(source) or is_table_folder(source):
         return open_in_blocks(_absolute(source), request)
     elif os.path.isdir(source):
         folder = _absolute(source)
@@ -478,13 +493,13 @@ def write_table(
     Nothing is seen under ``path`` before all of it is written; if writing fails, what was there
     stays. In CSV, TSV and GCT, text that a spreadsheet could take for a formula (names and text
     labels that begin with ``= + - @``, tab or carriage return, and are no numbers) gets an
-    apostrophe in front. Numbers are written with as many digits as it takes to read back the same
-    number.
+    apostrophe in front; in .xlsx every text is a text cell. Numbers are written with as many digits
+    as it takes to read back the same number, in .xlsx with 16.
 
     Parameters
     ----------
     path : str or Path
-        .csv, .tsv, .parquet, .feather, .npz, .h5ad and .gct (features as rows) hold everything;
+        .csv, .tsv, .parquet, .feather, .npz, .h5ad, .xlsx and .gct (features as rows) hold all;
         .svmlight holds values and numeric labels; .npy and .mtx hold the values alone. Text
         formats may end in .gz, .bz2, .xz or .zst as well.
     X : array or sparse matrix of shape (n_samples, n_features)

@@ -1,6 +1,8 @@
 """From whatever the user hands in to a checked table: values, moments, usable columns."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -12,7 +14,13 @@ from sklearn.utils.validation import check_array, validate_data
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers.data.annotated import named_table
-from keepers.data.in_memory import canonical_sparse, describe_missing, is_dask, numeric_input
+from keepers.data.in_memory import (
+    canonical_sparse,
+    describe_missing,
+    is_dask,
+    named_once,
+    numeric_input,
+)
 from keepers.data.table import NamedValues
 from keepers.data.wording import some_of
 from keepers.exceptions import DataError, DataWarning, shorten, warn_caller
@@ -226,8 +234,11 @@ def _stored(values: Any) -> Any:
 
 
 def sound_indices(X: Any) -> Any:
-    """X; a sparse matrix only with indices that lie inside, which SciPy would follow anywhere."""
-    return canonical_sparse(X) if sp.issparse(X) else X
+    """X; a sparse matrix only with indices that lie inside, which SciPy would follow anywhere.
+
+    A frame only with columns that are named once; a lazy or foreign one becomes one with values.
+    """
+    return canonical_sparse(X) if sp.issparse(X) else named_once(X)
 
 
 def _refuse_sparse(selector: Any, X: Any) -> None:
@@ -295,11 +306,21 @@ def validate(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> A
         "ensure_min_samples": fewest,
         "ensure_all_finite": "allow-nan" if gaps_allowed else True,
     }
+    with naming_gaps(selector, X, names), np.errstate(all="ignore"):
+        if names is not None and not reset:
+            return check_array(X, **rules)  # names were compared, and scikit-learn sees none
+        values = validate_data(selector, X, reset=reset, **rules)
+    if names is not None:
+        selector.feature_names_in_ = names
+    return values
+
+
+@contextmanager
+def naming_gaps(selector: Any, X: Any, names: Any = None) -> Iterator[None]:
+    """Say in which columns values are missing, where scikit-learn says that some are."""
+    gaps_allowed = get_tags(selector).input_tags.allow_nan
     try:
-        with np.errstate(all="ignore"):
-            if names is not None and not reset:
-                return check_array(X, **rules)  # names were compared, and scikit-learn sees none
-            values = validate_data(selector, X, reset=reset, **rules)
+        yield
     except (ValueError, TypeError) as error:
         explanation = describe_missing(X, names, allow_nan=gaps_allowed)
         if explanation is None:
@@ -307,9 +328,6 @@ def validate(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> A
         if not gaps_allowed and "missing" in selector.get_params(deep=False):
             explanation += " missing='model' fills them in the fit."
         raise DataError(explanation) from error
-    if names is not None:
-        selector.feature_names_in_ = names
-    return values
 
 
 def is_tall_array(values: Any) -> bool:

@@ -15,6 +15,7 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._tables import AsTable
 from keepers.data.annotated import named_table
 from keepers.data.dask_blocks import selected_columns
+from keepers.data.foreign_frames import as_frame
 from keepers.data.in_memory import is_anndata, is_dask
 from keepers.data.table import LabelledTable
 from keepers.linalg.correlation import unlike_the_better
@@ -23,6 +24,7 @@ from keepers.selectors.fitted_table import (
     FittedTable,
     Table,
     fills_gaps,
+    naming_gaps,
     read_table,
     refuse_infinity,
     refuse_other_columns,
@@ -126,14 +128,16 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
         ----------
         X : table of shape (n_samples, n_features)
             An array, data frame, sparse matrix, LabelledTable, AnnData object or Dask collection
-            with the columns of the table fitted.
+            with the columns of the table fitted; also a lazy frame of polars, a relation of
+            DuckDB, a table, reader or dataset of pyarrow.
 
         Returns
         -------
         array, data frame, sparse matrix, AnnData object or Dask collection
             The kept columns, in the order of X, with their values as they are: where a selector was
             told to fill gaps (``missing``), X may have gaps, and they stay. Of a Dask collection
-            lazily, of an AnnData object as a view of it.
+            lazily, of an AnnData object as a view of it; of any frame, lazy or not, as an array
+            unless `set_output` asks for frames.
         """
         columns = self.get_support(indices=True)
         if isinstance(X, LabelledTable):
@@ -144,9 +148,45 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
         if is_dask(X):
             refuse_other_columns(self, X.shape[1], getattr(X, "columns", None))
             return selected_columns(X, columns)
+        X = sound_indices(X)
         if fills_gaps(self):
             refuse_infinity(X)
-        return super().transform(sound_indices(X))
+        with naming_gaps(self, X):
+            return super().transform(X)
+
+    def fit_transform(self, X: Any, y: Any = None, **settings: Any) -> Any:
+        """Fit, and return the columns kept of X.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            As in ``fit``. What can be read only once, such as a reader of pyarrow, is read once.
+        y : None
+            Ignored.
+        **settings
+            Those of ``fit``.
+
+        Returns
+        -------
+        array, data frame, sparse matrix, AnnData object or Dask collection
+            As of `transform`.
+        """
+        return super().fit_transform(as_frame(X), y, **settings)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """The kept columns back in their places, and zeros in the others.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_selected)
+            What `transform` returned, or a table of the same columns.
+
+        Returns
+        -------
+        array or sparse matrix of shape (n_samples, n_features)
+            Of any frame an array.
+        """
+        return super().inverse_transform(sound_indices(X))
 
     def _get_support_mask(self) -> BoolArray:
         check_is_fitted(self)

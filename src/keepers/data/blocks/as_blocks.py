@@ -17,7 +17,14 @@ from keepers._protocols import BlockTable, IndexArray, RowBlock, Sum
 from keepers.data.annotated import values_of
 from keepers.data.blocks.local import LocalBlocks, refuse_misshapen, rows_at_once
 from keepers.data.dask_blocks import DaskBlocks
-from keepers.data.in_memory import canonical_sparse, is_anndata, is_dask, numeric_input
+from keepers.data.foreign_frames import frame_batches
+from keepers.data.in_memory import (
+    canonical_sparse,
+    column_as_floats,
+    is_anndata,
+    is_dask,
+    numeric_input,
+)
 from keepers.data.table_files import open_blocks
 from keepers.data.values import as_values
 from keepers.data.wording import duplicates, some_of
@@ -55,8 +62,9 @@ def as_blocks(source: Any) -> BlockTable:
         if is_dask(table.X):
             return replace(DaskBlocks.of(table.X), feature_names=table.feature_names)
         return ArrayBlocks(table.X, "X", table.feature_names)
-    if hasattr(source, "columns") and hasattr(source, "to_numpy"):
-        return GivenBlocks(lambda: [source], "the data frame")
+    batches = frame_batches(source)
+    if batches is not None:
+        return GivenBlocks(batches, "the data frame")
     if sp.issparse(source) or (hasattr(source, "shape") and hasattr(source, "__getitem__")):
         return ArrayBlocks(source, "X")
     if callable(source):
@@ -348,6 +356,7 @@ def _values(block: Any, origin: str) -> Any:
             f"A block is an array, a sparse matrix or a data frame; {origin} is a "
             f"{type(block).__name__}."
         )
+    frame = block
     if hasattr(block, "column_names"):  # Arrow: column by column, whatever its version can do
         block = np.column_stack([np.asarray(column) for column in block.columns])
     elif hasattr(block, "to_numpy") and hasattr(block, "columns"):
@@ -355,7 +364,7 @@ def _values(block: Any, origin: str) -> Any:
     values = np.asarray(block)
     if values.dtype.kind == "O":
         try:
-            values = values.astype(np.float64)
+            values = column_as_floats(frame if hasattr(frame, "isna") else values)
         except (TypeError, ValueError) as error:
             raise DataError(
                 f"Every column must be numeric; {origin} holds something else. Drop or encode it."

@@ -1,7 +1,7 @@
 """AnnData files (.h5ad), read with h5py: the layout is HDF5 with a few conventions."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -12,6 +12,14 @@ from keepers._packages import optional
 from keepers._protocols import IndexArray
 from keepers.data.blocks.files import MatrixBlocks, reading
 from keepers.data.blocks.local import BLOCK_BYTES, even_ranges
+from keepers.data.formats.anndata_frame import (
+    SPARSE_PARTS,
+    StoredFrame,
+    is_stored_sparse,
+    refuse_absent_parts,
+    refuse_other_count,
+    sparse_layout,
+)
 from keepers.data.formats.hdf5 import (
     DatasetBlocks,
     open_hdf5,
@@ -22,17 +30,13 @@ from keepers.data.formats.hdf5 import (
     refuse_unsound,
 )
 from keepers.data.formats.stored_sparse import build_compressed
-from keepers.data.limits import refuse_columns
 from keepers.data.table import ReadRequest, WrittenTable, unique_names
 from keepers.data.values import as_names
-from keepers.data.wording import closest, some_of
 from keepers.exceptions import DataError, ParameterError, shorten
 
 _TITLE = "AnnData"
-_USUAL_INDEX = "_index"
-OLD_CATEGORIES = "__categories"
 STARTS_AT_ONCE = 2**18
-_PARTS = ("data", "indices", "indptr")
+_CHANGED = "It was changed since it was opened. Open it again."
 _UNSOUND = (
     "The row pointers of X ('indptr') must rise from 0 to the number of its entries; here they do "
     "not: the file is damaged. Obtain or write it again."
@@ -42,29 +46,24 @@ _UNSOUND = (
 def open_h5ad(path: Path, request: ReadRequest) -> "DatasetBlocks | SparseCellBlocks":
     """Find names, shape and kind of numbers; labels and sample names are columns of obs."""
     with reading(path, _TITLE), open_hdf5(path) as file:
-        absent = [part for part in ("X", "obs", "var") if part not in file]
-        if absent:
-            raise DataError(
-                f"An AnnData file holds X, obs and var; this one has no {shorten(absent[0])}."
-            )
+        refuse_absent_parts(file)
         obs, node = own_member(file, "obs"), own_member(file, "X")
         for name in (request.labels, request.identifier):
             if name is not None:
-                _refuse_absent(obs, name)
+                _frame(obs, request).refuse_absent(name)
         names = variable_names(file, request)
         columns = replace(request, labels=None, identifier=None)
         table: DatasetBlocks | SparseCellBlocks
         if is_stored_sparse(node):
-            shape, by_rows = sparse_layout(node)
-            _refuse_other_count(names, shape[1])
-            table = SparseCellBlocks(path, node, names, columns, by_rows)
+            refuse_other_count(names, anndata_layout(node).shape[1])
+            table = SparseCellBlocks(path, "X", node, names, columns, anndata_layout)
         else:
             refuse_unsound(node, request.limit)
             if node.ndim != 2:
                 raise DataError(
                     f"X has two dimensions (samples, features); here it has {node.ndim}."
                 )
-            _refuse_other_count(names, node.shape[1])
+            refuse_other_count(names, node.shape[1])
             table = DatasetBlocks(path, node, names, columns, _TITLE)
         table.annotate(partial(_read_obs, path, request), request.labels)
         return table
@@ -72,27 +71,42 @@ def open_h5ad(path: Path, request: ReadRequest) -> "DatasetBlocks | SparseCellBl
 
 def variable_names(file: Any, request: ReadRequest) -> list[str]:
     """The names of the columns of X."""
-    var = own_member(file, "var")
-    names = as_names(_column_of(var, _index_name(var), request), "var")
+    var = _frame(own_member(file, "var"), request)
+    names = as_names(var.column(var.index_name), "var")
     return unique_names(list(names), make_unique=request.make_unique)
-
-
-def _refuse_other_count(names: list[str], n_columns: int) -> None:
-    refuse_columns(n_columns, "X")
-    if len(names) != n_columns:
-        raise DataError(
-            f"var must name every column of X; it has {len(names)} names and X has {n_columns} "
-            "columns: the file is damaged. Obtain or write it again."
-        )
 
 
 def _read_obs(path: Path, request: ReadRequest) -> tuple[Any, Any]:
     """Labels and sample names of a file whose text was proven when it was opened."""
     with open_hdf5_numbers(path) as file:
-        obs = own_member(file, "obs")
-        names = _column_of(obs, request.identifier or _index_name(obs), request)
-        labels = None if request.labels is None else _column_of(obs, request.labels, request)
+        obs = _frame(own_member(file, "obs"), request)
+        names = obs.column(request.identifier or obs.index_name)
+        labels = None if request.labels is None else obs.column(request.labels)
     return labels, names
+
+
+def _frame(node: Any, request: ReadRequest) -> StoredFrame:
+    def read(dataset: Any, field: str | None = None) -> Any:
+        return read_dataset(dataset, request, field)
+
+    return StoredFrame(node, own_member, read)
+
+
+@dataclass(frozen=True)
+class SparseLayout:
+    """How a sparse matrix lies in a group."""
+
+    shape: tuple[int, int]
+    """Samples x features."""
+    by_rows: bool
+    """Whether the values of a sample lie together."""
+
+
+def anndata_layout(node: Any) -> SparseLayout:
+    """The layout that the attributes of a group tell."""
+    if not is_stored_sparse(node):
+        raise DataError(_CHANGED)
+    return SparseLayout(*sparse_layout(node, own_member(node, "indptr")))
 
 
 class SparseCellBlocks(MatrixBlocks):
@@ -104,32 +118,47 @@ class SparseCellBlocks(MatrixBlocks):
     """Whether the chunks were seen to be whole, which costs as much as reading them."""
 
     def __init__(
-        self, path: Path, node: Any, names: list[str], request: ReadRequest, by_rows: bool
+        self,
+        path: Path,
+        group: str,
+        node: Any,
+        names: list[str],
+        request: ReadRequest,
+        layout_of: Callable[[Any], SparseLayout],
     ) -> None:
-        if not by_rows and not request.whole:
+        layout = layout_of(node)
+        if not layout.by_rows and not request.whole:
             raise DataError(
                 "X must be stored by rows to be read in blocks of rows; here it is stored by "
                 "columns (CSC). Convert it once where it fits in memory: adata.X = "
                 "adata.X.tocsr(), then adata.write_h5ad(...)."
             )
-        parts = checked_parts(node, request, by_rows)
-        n_rows = sparse_layout(node)[0][0]
+        parts = checked_parts(node, request, layout)
         n_entries = int(parts["data"].shape[0])
-        super().__init__(path, names, request, n_rows, parts["data"].dtype, n_entries)
+        super().__init__(path, names, request, layout.shape[0], parts["data"].dtype, n_entries)
         self._request = request
-        self._by_rows = by_rows
+        self._sparse, self._group, self._layout_of = layout, group, layout_of
 
     def _raw(self, chosen: IndexArray | None) -> Iterator[Any]:
         with open_hdf5_numbers(self.path) as file:
-            parts = checked_parts(own_member(file, "X"), self._request, self._by_rows)
-            for rows in self._blocks_of(parts):
+            for rows in self._blocks_of(self._parts_of(file)):
                 yield rows if chosen is None else rows[:, chosen]
+
+    def _parts_of(self, file: Any) -> dict[str, Any]:
+        node = own_member(file, self._group)
+        if self._layout_of(node) != self._sparse:
+            raise DataError(_CHANGED)
+        return checked_parts(node, self._request, self._sparse)
 
     def _blocks_of(self, parts: dict[str, Any]) -> Iterator[Any]:
         if self._request.whole:
-            data, indices, starts = (read_dataset(parts[name], self._request) for name in _PARTS)
+            data, indices, starts = (
+                read_dataset(parts[name], self._request) for name in SPARSE_PARTS
+            )
             shape = (len(self._here), self._width)
-            yield build_compressed(data, indices, starts, shape, by_rows=self._by_rows, what="X")
+            yield build_compressed(
+                data, indices, starts, shape, by_rows=self._sparse.by_rows, what="X"
+            )
             return
         self._prove(parts)
         entry_bytes = parts["data"].dtype.itemsize + parts["indices"].dtype.itemsize
@@ -160,7 +189,7 @@ class SparseCellBlocks(MatrixBlocks):
         """The same rows as ``n_parts`` ranges of them."""
         ranges = even_ranges(self._here, n_parts)
         with reading(self.path, self.title), open_hdf5_numbers(self.path) as file:
-            starts = checked_parts(own_member(file, "X"), self._request, True)["indptr"]
+            starts = self._parts_of(file)["indptr"]
             refuse_short_chunks(starts)
             bounds = [int(starts[at]) for at in (*(rows.start for rows in ranges), self._here.stop)]
         if bounds[0] < 0 or bounds != sorted(bounds):
@@ -171,19 +200,18 @@ class SparseCellBlocks(MatrixBlocks):
         return tables
 
 
-def checked_parts(node: Any, request: ReadRequest, by_rows: bool) -> dict[str, Any]:
+def checked_parts(node: Any, request: ReadRequest, layout: SparseLayout) -> dict[str, Any]:
     """The stored parts of a sparse matrix, proven to fit together in number."""
-    if not is_stored_sparse(node) or sparse_layout(node)[1] != by_rows:
-        raise DataError("It was changed since it was opened. Open it again.")
-    n_major = sparse_layout(node)[0][0 if by_rows else 1]
-    parts = {name: own_member(node, name) for name in _PARTS}
+    n_major = layout.shape[0 if layout.by_rows else 1]
+    parts = {name: own_member(node, name) for name in SPARSE_PARTS}
     for part in parts.values():
         refuse_unsound(part, request.limit)
     shapes = {name: part.shape for name, part in parts.items()}
     if shapes["data"] != shapes["indices"] or shapes["indptr"] != (n_major + 1,):
         raise DataError(
             f"The parts of X must fit together; here they have shapes {shapes} for {n_major} "
-            f"{'rows' if by_rows else 'columns'}: the file is damaged. Obtain or write it again."
+            f"{'rows' if layout.by_rows else 'columns'}: the file is damaged. Obtain or write it "
+            "again."
         )
     for name in ("indices", "indptr"):
         if parts[name].dtype.kind not in "iu":
@@ -220,149 +248,6 @@ def row_cuts(starts: Any, most: int) -> Iterator[tuple[int, int]]:
         top = bottom
 
 
-def is_stored_sparse(node: Any) -> bool:
-    """Whether a matrix is stored as the parts of a sparse one."""
-    return is_group(node) and "indptr" in node
-
-
-def sparse_layout(node: Any) -> tuple[tuple[int, int], bool]:
-    """The shape of a stored sparse matrix, and whether it is stored row by row."""
-    shape = node.attrs.get("shape", node.attrs.get("h5sparse_shape"))
-    n_rows, n_columns = (int(length) for length in np.asarray(shape).ravel())
-    by_rows = own_member(node, "indptr").shape == (n_rows + 1,)
-    if n_rows == n_columns:
-        kind = _text(node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", "")))
-        if not kind.startswith(("csr", "csc")):
-            raise DataError(
-                "A square sparse X must say whether it is stored by rows (csr_matrix) or columns "
-                f"(csc_matrix) in its attribute 'encoding-type'; here that is {shorten(kind)}. "
-                "Write the file again with anndata."
-            )
-        by_rows = kind.startswith("csr")
-    return (n_rows, n_columns), by_rows
-
-
-def is_group(node: Any) -> bool:
-    return hasattr(node, "keys")
-
-
-def is_frame(node: Any) -> bool:
-    """Whether a group holds the columns of a data frame."""
-    return is_group(node) and (_USUAL_INDEX in node or _USUAL_INDEX in node.attrs)
-
-
-def _index_name(frame: Any) -> str:
-    """The column that holds the row names of obs or var."""
-    fields = _fields(frame)
-    if fields is not None:  # anndata before 0.7: a table of records, row names first
-        return fields[0]
-    if is_group(frame) and _USUAL_INDEX in frame:
-        return _USUAL_INDEX
-    # Asked last: the HDF5 library believes any length that a damaged text attribute claims.
-    if not is_group(frame) or "_index" not in frame.attrs:
-        raise DataError(
-            f"{shorten(frame.name)} must be a data frame as anndata stores it; it names no "
-            "column as its index. Read the file with anndata and write it again."
-        )
-    return _text(frame.attrs["_index"])
-
-
-def _refuse_absent(frame: Any, name: str) -> None:
-    """Raise unless obs or var has a column of this name."""
-    fields = _fields(frame)
-    if fields is None and not is_group(frame):
-        raise DataError(f"{shorten(frame.name)} must be a data frame; it is a plain array.")
-    known = fields or [key for key in frame if key != OLD_CATEGORIES]
-    if name not in known:
-        raise DataError(
-            f"There is no column {shorten(name)} in {shorten(frame.name)}."
-            f"{closest(name, known)} It holds {some_of([repr(key) for key in known])}."
-        )
-
-
-def _column_of(frame: Any, name: str, request: ReadRequest) -> Any:
-    """A column of obs or var: plain, categorical, or nullable, in the layouts of all versions.
-
-    A missing entry is None.
-    """
-    _refuse_absent(frame, name)
-    fields = _fields(frame)
-    if fields is not None:
-        return _with_categories_of_uns(frame, name, read_dataset(frame, request, name), request)
-    node = own_member(frame, name)
-    if not is_group(node):
-        values = read_dataset(node, request)
-        if values.dtype.names is not None:
-            raise DataError(
-                f"Column {shorten(name)} of {shorten(frame.name)} is not a plain column."
-            )
-        if OLD_CATEGORIES in frame and name in frame[OLD_CATEGORIES]:  # anndata 0.7
-            return _categorical(values, frame[OLD_CATEGORIES], name, name, request)
-        return _with_categories_of_uns(frame, name, values, request)
-    if "codes" in node:
-        codes = read_dataset(own_member(node, "codes"), request)
-        return _categorical(codes, node, "categories", name, request)
-    values = read_dataset(own_member(node, "values"), request)
-    mask = read_dataset(own_member(node, "mask"), request).astype(bool)
-    if mask.shape != values.shape:
-        raise DataError(
-            f"Column {shorten(name)} of {shorten(frame.name)} is damaged: its mask does not fit."
-        )
-    return _missing_where(mask, values)
-
-
-def _fields(frame: Any) -> list[str] | None:
-    """Names of the columns if a frame is stored as one array of records."""
-    names = getattr(getattr(frame, "dtype", None), "names", None)
-    return None if names is None else list(names)
-
-
-def _categorical(codes: Any, holder: Any, part: str, name: str, request: ReadRequest) -> Any:
-    categories = read_dataset(own_member(holder, part), request)
-    return _categories_by_code(codes, as_names(np.atleast_1d(categories), name), name)
-
-
-def _categories_by_code(codes: Any, categories: Any, name: str) -> Any:
-    fits = codes.dtype.kind in "biu" and codes.ndim == 1
-    if not fits or (codes.size and int(codes.max()) >= len(categories)):
-        raise DataError(
-            f"The codes of column {shorten(name)} must be integers below its {len(categories)} "
-            "categories; they are not: the file is damaged. Obtain or write it again."
-        )
-    missing = codes < 0
-    if missing.all():
-        return np.full(len(codes), None, dtype=object)
-    return _missing_where(missing, categories[np.where(missing, 0, codes).astype(np.intp)])
-
-
-def _with_categories_of_uns(frame: Any, name: str, values: Any, request: ReadRequest) -> Any:
-    """Codes as the categories that anndata before 0.7 kept in uns, if it did; else as they are."""
-    key = f"{name}_categories"
-    uns = frame.parent.get("uns")
-    if values.dtype.kind not in "iu" or not is_group(uns) or key not in uns:
-        return values
-    node = own_member(uns, key)
-    if is_group(node):
-        return values
-    categories = as_names(np.atleast_1d(read_dataset(node, request)), key)
-    # obs and var shared the name of the list: it may be the other's.
-    if values.size and int(values.max()) >= len(categories):
-        return values
-    return _categories_by_code(values, categories, name)
-
-
-def _missing_where(mask: Any, values: Any) -> Any:
-    if not mask.any():
-        return values
-    holed = values.astype(object)
-    holed[mask] = None
-    return holed
-
-
-def _text(value: Any) -> str:
-    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
-
-
 def write_h5ad(path: Path, table: WrittenTable, name: str) -> None:
     """Write the layout of anndata: X, obs with names and labels, var with names."""
     h5py = optional("h5py", ".h5ad files")
@@ -392,7 +277,7 @@ def _write_values(file: Any, table: WrittenTable) -> None:
     group = file.create_group("X")
     group.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0"})
     group.attrs["shape"] = np.array(table.X.shape, dtype=np.int64)
-    for part in _PARTS:
+    for part in SPARSE_PARTS:
         group[part] = getattr(table.X, part)
 
 

@@ -15,16 +15,18 @@ import numpy as np
 from keepers._packages import optional
 from keepers._protocols import IndexArray
 from keepers.data.blocks.local import BLOCK_BYTES
-from keepers.data.formats.h5ad import (
+from keepers.data.formats.anndata_frame import (
     OLD_CATEGORIES,
-    STARTS_AT_ONCE,
-    checked_parts,
     is_frame,
     is_group,
     is_stored_sparse,
+)
+from keepers.data.formats.h5ad import (
+    STARTS_AT_ONCE,
+    anndata_layout,
+    checked_parts,
     row_cuts,
     sound_starts,
-    sparse_layout,
     variable_names,
 )
 from keepers.data.formats.hdf5 import (
@@ -130,9 +132,10 @@ class _Cutter:
             made[start:stop] = node[start:stop][:, self.columns]
 
     def _cut_sparse(self, node: Any, parent: Any, name: str, axes: tuple[int, ...]) -> None:
-        shape, by_rows = sparse_layout(node)
+        layout = anndata_layout(node)
+        shape, by_rows = layout.shape, layout.by_rows
         self._refuse_other_length(node.name, shape, axes)
-        parts = checked_parts(node, ReadRequest(limit=SizeLimit(2**62)), by_rows)
+        parts = checked_parts(node, ReadRequest(limit=SizeLimit(2**62)), layout)
         for part in parts.values():
             refuse_short_chunks(part)
         major, minor = (0, 1) if by_rows else (1, 0)

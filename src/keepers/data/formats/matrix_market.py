@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import scipy.io
 
 from keepers.data.formats.compression import is_compressed, open_compressing, open_expanded
-from keepers.data.limits import refuse_columns, refuse_declared, refuse_hollow
+from keepers.data.limits import SizeLimit, refuse_columns, refuse_declared, refuse_hollow
 from keepers.data.table import (
     LabelledTable,
     Matrix,
@@ -46,7 +46,12 @@ _PLUS = re.compile(rb"(?<!\S)\+(?=[0-9.iIn])")
 
 def read_mtx(path: Path, request: ReadRequest) -> LabelledTable:
     """Read a matrix whose rows are samples; sparse stays sparse."""
-    with open_expanded(path, request.limit) as stream:
+    return to_table(Matrix(read_matrix(path, request.limit)), request, path.name.split(".")[0])
+
+
+def read_matrix(path: Path, limit: SizeLimit) -> Any:
+    """The matrix of a file, as array or COO matrix."""
+    with open_expanded(path, limit) as stream:
         head = _read_head(stream)
         n_rows, n_columns, n_entries, layout, field, symmetry = scipy.io.mminfo(io.BytesIO(head))
         if (layout, field) not in _LINES:
@@ -62,17 +67,16 @@ def read_mtx(path: Path, request: ReadRequest) -> LabelledTable:
         refuse_columns(n_columns, "the file")
         if layout == "coordinate":
             refuse_hollow(n_rows, n_entries, "the file")
-            request.limit.refuse_shape((3 * n_entries,), 8, "The sparse matrix")
+            limit.refuse_shape((3 * n_entries,), 8, "The sparse matrix")
         else:
-            request.limit.refuse_shape((n_rows, n_columns), 8, "The matrix")
+            limit.refuse_shape((n_rows, n_columns), 8, "The matrix")
         if not is_compressed(path) and layout == "coordinate":  # a line takes at least 4 bytes
             refuse_declared(4 * n_entries, path.stat().st_size + 1, "the file")
         n_lines = n_entries
         if layout == "array" and symmetry != "general":  # one triangle, with the diagonal or not
             n_lines = n_rows * (n_rows + (-1 if symmetry == "skew-symmetric" else 1)) // 2
         body = _checked_lines(stream, what, line, n_lines, n_before=head.count(b"\n"))
-        X = scipy.io.mmread(_Pieces(chain([head], body)))
-    return to_table(Matrix(X), request, path.name.split(".")[0])
+        return scipy.io.mmread(_Pieces(chain([head], body)))
 
 
 def _read_head(stream: IO[bytes]) -> bytes:

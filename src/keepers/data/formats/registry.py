@@ -30,17 +30,18 @@ from keepers.data.formats.arrow_writing import (
     write_parquet,
 )
 from keepers.data.formats.compression import is_packed, with_compressions
+from keepers.data.formats.excel import read_excel, write_excel
 from keepers.data.formats.gct import read_gct, write_gct
 from keepers.data.formats.geo import read_geo
 from keepers.data.formats.h5ad import open_h5ad, write_h5ad
 from keepers.data.formats.h5ad_columns import copy_h5ad_columns
-from keepers.data.formats.hdf5 import open_hdf5_file
 from keepers.data.formats.matlab import read_mat
 from keepers.data.formats.matrix_market import read_mtx, write_mtx
 from keepers.data.formats.numpy_files import open_numpy, read_npz, write_npy, write_npz
 from keepers.data.formats.plain_text import PLAIN_TEXT_SUFFIXES, open_plain_text
 from keepers.data.formats.sniffing import sniff
 from keepers.data.formats.svmlight import read_svmlight, write_svmlight
+from keepers.data.formats.tenx import is_10x_folder, open_hdf5_table, read_10x
 from keepers.data.formats.text import (
     append_csv,
     append_tsv,
@@ -49,6 +50,7 @@ from keepers.data.formats.text import (
     write_csv,
     write_tsv,
 )
+from keepers.data.formats.zarr_anndata import read_zarr
 from keepers.data.table import (
     LabelledTable,
     ReadRequest,
@@ -65,6 +67,7 @@ _OPTIONS = {
     "decimal": "decimal= is the decimal mark of a text table",
     "comment": "comment= is for lines of a text table",
     "encoding": "encoding= is that of a text table",
+    "sheet": "sheet= names a sheet of a workbook",
 }
 """What a request may say of some formats only, by its field."""
 _TEXT_OPTIONS = ("delimiter", "decimal", "comment", "encoding")
@@ -152,7 +155,10 @@ FORMATS = (
         write=write_svmlight,
     ),
     Format("AnnData", (".h5ad",), open_h5ad, write=write_h5ad, copy_columns=copy_h5ad_columns),
-    Format("HDF5", (".h5", ".hdf5"), open_hdf5_file, options=("dataset",)),
+    Format("AnnData in Zarr", (".zarr",), read_whole=read_zarr),
+    Format("HDF5", (".h5", ".hdf5"), open_hdf5_table, options=("dataset",)),
+    Format("Excel", (".xlsx",), read_whole=read_excel, write=write_excel, options=("sheet",)),
+    Format("Excel with macros", (".xlsm",), read_whole=read_excel, options=("sheet",)),
     Format(
         "GCT",
         with_compressions(".gct"),
@@ -174,6 +180,16 @@ FORMATS = (
         options=_TEXT_OPTIONS,
     ),
 )
+_TENX = Format("10x", (), read_whole=read_10x)
+
+
+def folder_format(path: Path) -> Format | None:
+    """The format of a folder that is one table: 10x, or Zarr; None for a folder of tables."""
+    if not path.is_dir():
+        return None
+    if path.name.casefold().endswith(".zarr"):
+        return format_of(path)
+    return _TENX if is_10x_folder(path) else None
 
 
 def format_of(path: Path) -> Format | None:
@@ -200,7 +216,7 @@ def format_to_read(path: Path, request: ReadRequest) -> Format:
     if request.format is not None:
         known = format_named(request.format)
     else:
-        told = format_of(path)
+        told = folder_format(path) or format_of(path)
         is_clear = told is not None and not is_plain_text(path)
         known = told if told is not None and is_clear else _format_found(path, request, told)
     for option, purpose in _OPTIONS.items():

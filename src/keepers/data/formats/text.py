@@ -131,7 +131,7 @@ def _read_start(stream: IO[bytes], delimiters: tuple[str, ...], request: ReadReq
     below = read_records(further_lines(), delimiter, n_above + n_lines + 1, len(first) + 1)
     rows = (row for _, row in below if row)
     second = next(rows, [])
-    has_names, doubt = (header, None) if header is not None else _has_names(first, second)
+    has_names, doubt = (header, None) if header is not None else is_header(first, second)
     doubts = [opening.doubt or doubt]
     if '"' not in head and len(first) == 1 and has_names and _is_decimal_comma(second, delimiter):
         raise DataError(
@@ -325,8 +325,11 @@ def _is_decimal_comma(second: Sequence[str], delimiter: str) -> bool:
     return delimiter == "," and len(second) == 2 and all(is_number(c.strip()) for c in second)
 
 
-def _has_names(first: Sequence[str], second: Sequence[str]) -> tuple[bool, str | None]:
-    """Whether the first line holds names, and what to say where it may be meant otherwise."""
+def is_header(first: Sequence[str], second: Sequence[str]) -> tuple[bool, str | None]:
+    """Whether the first line holds names, and what to say where it may be meant otherwise.
+
+    ``second`` is the line below it.
+    """
     words = [cell.strip().replace(",", ".", 1) for cell in first]
     below = [cell.strip().replace(",", ".", 1) for cell in second]
     shown = ", ".join(words[:3]) + (", ..." if len(words) > 3 else "")
