@@ -12,7 +12,6 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.data.annotated import named_table
 from keepers.data.dask_blocks import selected_columns
 from keepers.data.in_memory import is_anndata, is_dask
 from keepers.data.table import LabelledTable
@@ -21,6 +20,7 @@ from keepers.linalg.ordering import best_first
 from keepers.selectors.fitted_table import (
     FittedTable,
     Table,
+    named_table,
     read_table,
     refuse_other_columns,
     sound_indices,
