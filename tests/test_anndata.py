@@ -129,7 +129,9 @@ def test_the_parent_of_a_view_is_left_alone():
     assert view.var["keepers_selected"].sum() == 10
 
 
-@pytest.mark.parametrize("storage", ["csr", "csc", "float32", "int64", "dask", "sparse dask"])
+@pytest.mark.parametrize(
+    "storage", ["csr", "csc", "float32", "int64", "dask", "sparse dask", "coo dask"]
+)
 @pytest.mark.parametrize("batch_key", [None, "donor"])
 def test_every_kind_of_values_gives_the_same(storage, batch_key):
     counts = np.rint(np.exp(_values())).clip(0, 1000)
@@ -138,8 +140,8 @@ def test_every_kind_of_values_gives_the_same(storage, batch_key):
         values = sp.csr_matrix(counts).asformat(storage)
     elif "dask" in storage:
         values = pytest.importorskip("dask.array").from_array(counts, chunks=(25, N_GENES))
-        if storage == "sparse dask":
-            values = values.map_blocks(sp.csr_matrix)
+        if storage != "dask":
+            values = values.map_blocks(sp.csr_matrix if "sparse" in storage else sp.coo_matrix)
     else:
         values = counts.astype(storage)
     found = keepers.anndata.select(_cells(values), batch_key=batch_key, inplace=False)

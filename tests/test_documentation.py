@@ -79,7 +79,9 @@ def toctrees(page: Path) -> list[tuple[Path, str]]:
     return found
 
 
-@pytest.mark.parametrize("module", ["keepers", "keepers.datasets", "keepers.metrics"])
+@pytest.mark.parametrize(
+    "module", ["keepers", "keepers.anndata", "keepers.datasets", "keepers.metrics"]
+)
 def test_every_public_name_is_in_the_reference_once(module):
     home = importlib.import_module(module)
     # A public module has a section of its own.

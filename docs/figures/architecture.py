@@ -20,6 +20,7 @@ DESCRIPTIONS = {
     "selection": "one description of a fitted selection",
     "tuning": "path, stability, choices without labels",
     "extending": "for new methods",
+    "anndata": "AnnData objects",
     "methods": "the registry of methods",
     "selectors": "scikit-learn estimators: check, read, solve, store",
     "solvers": "the mathematics of each method",

@@ -18,6 +18,7 @@ from keepers._packages import package_versions
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.data.annotated import values_of
 from keepers.data.blocks.as_blocks import as_blocks
+from keepers.data.dask_blocks import selected_rows
 from keepers.data.in_memory import comes_in_blocks, from_store, is_anndata, is_dask
 from keepers.data.table import NamedValues
 from keepers.data.wording import closest, some_of
@@ -234,16 +235,24 @@ def _batches(adata: Any, key: str) -> dict[str, BoolArray]:
 
 def _fit_batch(selector: Any, table: NamedValues, rows: BoolArray, name: str) -> Any:
     """The selector, fitted to the rows of one batch."""
-    values, names = table.X, table.feature_names
+    chosen = _rows_of(table.X, rows)
+    fit = selector.fit_blocks if callable(chosen) else selector.fit
     with warnings.catch_warnings():
         # Many variables are constant in some batch; missing structure is told of all batches.
         warnings.simplefilter("ignore", DataWarning)
         try:
-            if comes_in_blocks(values) and not is_dask(values):
-                return selector.fit_blocks(NamedValues(partial(_blocks_of, values, rows), names))
-            return selector.fit(NamedValues(values[np.flatnonzero(rows)], names))
+            return fit(NamedValues(chosen, table.feature_names))
         except DataError as error:
             raise DataError(f"In batch {shorten(name)}: {error}") from error
+
+
+def _rows_of(values: Any, rows: BoolArray) -> Any:
+    """Some rows: of the same kind, or a function that gives them in blocks."""
+    if is_dask(values):
+        return selected_rows(values, rows)
+    if comes_in_blocks(values):
+        return partial(_blocks_of, values, rows)
+    return values[np.flatnonzero(rows)]
 
 
 def _blocks_of(values: Any, rows: BoolArray) -> Iterator[Any]:

@@ -15,16 +15,14 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from keepers._packages import package_versions
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._tables import AsTable
-from keepers.data.annotated import named_table
 from keepers.data.in_memory import flat_name, numeric_input
-from keepers.data.table import NamedValues
 from keepers.data.wording import first_line
 from keepers.exceptions import DataError
 from keepers.linalg.correlation import ROUNDING, ColumnCorrelations
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import as_scatter
 from keepers.selectors.control import read_control
-from keepers.selectors.fitted_table import fill_gaps
+from keepers.selectors.fitted_table import fill_gaps, named_table, table_values
 from keepers.solvers.penalty import InactiveRows, find_inactive_rows
 
 __all__ = ["DroppedFeature", "KeptFeature", "Selection", "describe_fit", "describe_selection"]
@@ -401,7 +399,7 @@ def describe_selection(
     check_is_fitted(selector)
     missing = getattr(selector, "missing", "error")
     X = named_table(X)
-    values = as_matrix(X.X if isinstance(X, NamedValues) else X, missing)
+    values = as_matrix(table_values(X), missing)
     if values.shape[1] != len(selector.scores_):
         raise DataError(
             f"X must have the {len(selector.scores_)} columns that the selector was fitted on; got "

@@ -16,9 +16,10 @@ from keepers import (
     describe_selection,
     select_settings,
 )
-from keepers.data.annotated import named_table, values_of
+from keepers.data.annotated import values_of
 from keepers.data.in_memory import is_anndata, is_stored
 from keepers.exceptions import DataError
+from keepers.selectors.fitted_table import named_table
 
 GENES = [f"gene{at}" for at in range(20)]
 RNG = np.random.default_rng(0)

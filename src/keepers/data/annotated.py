@@ -5,15 +5,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from keepers.data.in_memory import is_anndata, is_stored
+from keepers.data.in_memory import is_stored
 from keepers.data.table import NamedValues
 from keepers.data.wording import closest, duplicates, some_of
 from keepers.exceptions import DataError, shorten
-
-
-def named_table(X: Any) -> Any:
-    """The values of an AnnData object with the names of its columns; anything else as it is."""
-    return values_of(X) if is_anndata(X) else X
 
 
 def values_of(adata: Any, layer: str | None = None) -> NamedValues:

@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from keepers._protocols import BlockSum, IndexArray, RowBlock, Sum
+from keepers._protocols import BlockSum, BoolArray, IndexArray, RowBlock, Sum
 from keepers.data.blocks.local import LocalBlocks, known_sum, refuse_misshapen
 from keepers.data.dask_cluster import compute, delayed
 from keepers.data.limits import LARGEST_EXACT_INTEGER, largest_inexact, refuse_columns
@@ -422,6 +423,25 @@ def selected_columns(X: Any, columns: IndexArray) -> Any:
     return X.map_blocks(_columns_of, columns, chunks=chunks, dtype=X.dtype, meta=X._meta)
 
 
+def selected_rows(X: Any, rows: BoolArray) -> Any:
+    """Some rows of a Dask array whose chunks are of known length, lazily, in the same chunks."""
+    bounds = np.cumsum((0, *X.chunks[0]))
+    counts = tuple(int(rows[start:stop].sum()) for start, stop in pairwise(bounds))
+    # Not by indexing the collection: that joins chunks, which NumPy cannot do to sparse ones.
+    return X.map_blocks(
+        _rows_of, rows, bounds, chunks=(counts, X.chunks[1]), dtype=X.dtype, meta=X._meta
+    )
+
+
+def _rows_of(chunk: Any, rows: BoolArray, bounds: Any, block_id: Any = None) -> Any:
+    at = block_id[0]
+    return _indexable(chunk)[rows[bounds[at] : bounds[at + 1]]]
+
+
 def _columns_of(chunk: Any, columns: IndexArray) -> Any:
+    return _indexable(chunk)[:, columns]
+
+
+def _indexable(chunk: Any) -> Any:
     lacks_indexing = sp.issparse(chunk) and chunk.format not in ("csr", "csc")
-    return (chunk.tocsr() if lacks_indexing else chunk)[:, columns]
+    return chunk.tocsr() if lacks_indexing else chunk

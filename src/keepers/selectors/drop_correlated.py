@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers._tables import as_frame
-from keepers.data.annotated import named_table
 from keepers.exceptions import DataError, ParameterError, shorten
 from keepers.linalg.correlation import (
     ColumnCorrelations,
@@ -24,7 +23,7 @@ from keepers.linalg.correlation import (
 from keepers.linalg.gaps import observed_columns
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.ordering import best_first
-from keepers.selectors.fitted_table import refuse_unrepresentable, validate_table
+from keepers.selectors.fitted_table import named_table, refuse_unrepresentable, validate_table
 from keepers.selectors.parameters import check_choice, check_count, check_positive
 from keepers.selectors.ranking import ColumnSelector
 

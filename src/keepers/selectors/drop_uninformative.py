@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from keepers.data.annotated import named_table
 from keepers.data.columns import is_gap
 from keepers.data.in_memory import (
     array_or_frame,
@@ -27,7 +26,7 @@ from keepers.data.table import LabelledTable, NamedValues
 from keepers.data.wording import some_of
 from keepers.exceptions import DataError, shorten
 from keepers.linalg.moments import CONSTANT_RATIO
-from keepers.selectors.fitted_table import refuse_dask, table_values
+from keepers.selectors.fitted_table import named_table, refuse_dask, table_values
 from keepers.selectors.parameters import check_flag, check_positive
 from keepers.selectors.ranking import ColumnSelector
 

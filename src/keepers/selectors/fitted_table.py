@@ -13,10 +13,11 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, validate_data
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
-from keepers.data.annotated import named_table
+from keepers.data.annotated import values_of
 from keepers.data.in_memory import (
     canonical_sparse,
     describe_missing,
+    is_anndata,
     is_dask,
     named_once,
     numeric_input,
@@ -338,6 +339,11 @@ def is_tall_array(values: Any) -> bool:
         return False
     n_samples, n_features = values.shape
     return n_features <= min(SMALL_SIDE, n_samples // 2)
+
+
+def named_table(X: Any) -> Any:
+    """The values of an AnnData object with the names of its columns; anything else as it is."""
+    return values_of(X) if is_anndata(X) else X
 
 
 def table_values(X: Any) -> Any:

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._tables import AsTable
-from keepers.data.annotated import named_table
 from keepers.data.dask_blocks import selected_columns
 from keepers.data.foreign_frames import as_frame
 from keepers.data.in_memory import is_anndata, is_dask
@@ -24,6 +23,7 @@ from keepers.selectors.fitted_table import (
     FittedTable,
     Table,
     fills_gaps,
+    named_table,
     naming_gaps,
     read_table,
     refuse_infinity,

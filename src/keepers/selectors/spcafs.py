@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 
 from keepers._protocols import FloatArray, SymmetricOperator
-from keepers.data.annotated import named_table
 from keepers.data.blocks.as_blocks import (
     as_blocks,
     column_labels,
@@ -42,6 +41,7 @@ from keepers.selectors.fitted_table import (
     FittedTable,
     fills_gaps,
     is_tall_array,
+    named_table,
     read_table,
     table_values,
     validate,
