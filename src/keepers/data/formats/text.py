@@ -215,9 +215,12 @@ def _read_commented(
     lines.append(line)
     for at in (0, last) if last else (0,):
         names = _read_head(stream, lines[at:], delimiters, n_above + at, _skipped(at))
-        rows = _first_rows(stream, names, 3)
+        try:
+            rows = _first_rows(stream, names, 3)
+        except DataError:  # a comment need not be sound
+            rows = []
         lines[at:] = names.lines
-        if not _is_header(rows, names.lines[1].startswith(_HASH)):
+        if not rows or not _is_header(rows, names.lines[1].startswith(_HASH)):
             continue
         if not (lines[at].startswith(_COMMENT) and _are_values(rows[1])):
             return names

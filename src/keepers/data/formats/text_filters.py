@@ -12,6 +12,7 @@ from keepers.exceptions import DataError, ParameterError, shorten
 
 _BUFFER = 2**20
 _CELL = re.compile(rb'"(?:[^"]|"")*"|[^ \t\r]+')
+_COMMENT_MARK = re.compile(rb"^#\t", re.MULTILINE)
 _USUAL_ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252", "cp1250", "cp1251", "shift_jis", "gbk")
 
 
@@ -58,12 +59,13 @@ def comments_blanked(stream: IO[bytes], mark: str) -> IO[bytes]:
 def runs_of_blanks_as_tabs(stream: IO[bytes]) -> IO[bytes]:
     """One tab for blanks between cells, none at the ends of lines; what is quoted stays.
 
-    A quoted cell ends in the line where it begins.
+    A quoted cell ends in the line where it begins. The "#" of a comment is no cell.
     """
 
     def change(lines: bytes) -> bytes:
         split = _CELL.findall if b'"' in lines else bytes.split
-        return b"\n".join([b"\t".join(split(line)) for line in lines.split(b"\n")])
+        changed = b"\n".join([b"\t".join(split(line)) for line in lines.split(b"\n")])
+        return _COMMENT_MARK.sub(b"# ", changed) if b"#\t" in changed else changed
 
     return in_whole_lines(stream, change)
 
