@@ -52,8 +52,15 @@ def unified_line_ends(stream: IO[bytes]) -> IO[bytes]:
 
 def comments_blanked(stream: IO[bytes], mark: str) -> IO[bytes]:
     """Empty lines for those that begin with the mark, so that lines keep their numbers."""
-    comment = re.compile(rb"^%b.*" % re.escape(mark.encode()), re.MULTILINE)
-    return in_whole_lines(stream, lambda lines: comment.sub(b"", lines))
+    start = mark.encode()
+
+    def change(lines: bytes) -> bytes:
+        if not lines.startswith(start) and b"\n" + start not in lines:
+            return lines
+        split = lines.split(b"\n")
+        return b"\n".join([b"" if line.startswith(start) else line for line in split])
+
+    return in_whole_lines(stream, change)
 
 
 def runs_of_blanks_as_tabs(stream: IO[bytes]) -> IO[bytes]:
