@@ -68,6 +68,16 @@ def test_metadata_of_columns_may_be_labels_or_names_and_that_of_rows_is_left_out
     assert open_table(path, labels=GENES[1]).n_features == 5
 
 
+def test_rows_that_are_numbered_are_named_by_their_names(tmp_path):
+    path = tmp_path / "a.gct"
+    first, second, header, *rows = _gct_2().splitlines()
+    numbered = [first, second, f"id\t{header}", *(f"{j}\t{row}" for j, row in enumerate(rows))]
+    path.write_text("\n".join(numbered).replace('"', ""))
+    table = open_table(path)
+    assert list(table.feature_names) == GENES
+    np.testing.assert_array_equal(table.X, X)
+
+
 def test_a_missing_value_stays_a_gap(tmp_path):
     path = tmp_path / "a.gct"
     path.write_text(_gct_3().replace(repr(X[1, 2].item()), "NA"))

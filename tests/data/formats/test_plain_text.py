@@ -9,7 +9,7 @@ import pytest
 from keepers.data.formats.plain_text import find_delimiter
 from keepers.data.table_files import open_blocks
 from keepers.datasets import open_table
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, DataWarning
 
 pytest.importorskip("pyarrow")
 
@@ -65,6 +65,15 @@ def test_what_numpy_writes(tmp_path, delimiter):
     np.testing.assert_array_equal(
         open_table(path).X, np.loadtxt(path, delimiter=delimiter.strip(" ") or None)
     )
+
+
+def test_the_names_that_numpy_writes_between_blanks_are_found(tmp_path):
+    path = tmp_path / "a.txt"
+    np.savetxt(path, X, header="made up\na b c")
+    with pytest.warns(DataWarning, match=r"as numpy\.savetxt writes them"):
+        table = open_table(path)
+    assert list(table.feature_names) == ["a", "b", "c"]
+    np.testing.assert_array_equal(table.X, X)
 
 
 def test_a_fixed_width_table_is_read(tmp_path):

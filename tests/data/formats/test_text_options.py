@@ -159,6 +159,7 @@ def test_an_option_that_cannot_be_is_refused(tmp_path, options, told):
         "#created by a program\n",
         "# created by a program, version 2, in 2020\n#\n# second\n\n",
         "## a\n## b, c, d, e\n",
+        '# one, "two\n',
     ],
 )
 @pytest.mark.parametrize("sep", [",", ";", "\t"])
@@ -196,6 +197,16 @@ def test_row_names_below_a_header_that_begins_with_a_hash(tmp_path, read):
     values, names = read(path)
     assert names == ["#s1", "s2"]
     np.testing.assert_array_equal(values, [[1, 2], [3, 4]])
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("text", ["#x,a\n#1,2\n#3,4\n", "#x,a\n#1,2\nz,4\n", "#x,a\nz,2\n#3,4\n"])
+def test_rows_that_begin_with_a_hash_below_such_a_header_are_no_comments(tmp_path, read, text):
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    values, names = read(path, identifier="#x")
+    assert names == ["a"]
+    np.testing.assert_array_equal(values, [[2], [4]])
 
 
 @BOTH_WAYS

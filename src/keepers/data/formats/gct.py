@@ -14,6 +14,8 @@ from keepers.exceptions import DataError, shorten
 
 _SIZES = {"#1.2": 2, "#1.3": 4}
 """Numbers in the second line: rows, columns, and in 1.3 what is told of each."""
+_NUMBERED = ["id", "name", "description"]
+"""How some files of version 1.2 begin their header, whose rows are numbered besides."""
 _MISSING = "na"
 _CELLS_PER_BLOCK = 500_000
 
@@ -29,7 +31,9 @@ def read_gct(path: Path, request: ReadRequest) -> LabelledTable:
         n_rows, n_columns, *n_metadata = _sizes(stream, version)
         n_row_metadata, n_column_metadata = n_metadata or (1, 0)
         header = read_cells(stream, 3)
-        n_before = 1 + n_row_metadata
+        n_before, names_at = 1 + n_row_metadata, 0
+        if [cell.casefold() for cell in header[:3]] == _NUMBERED:
+            n_before, names_at = 3, 1
         if len(header) != n_before + n_columns:
             raise DataError(
                 f"Line 3 must hold {n_before + n_columns} names, {n_columns} of them of samples, "
@@ -54,7 +58,7 @@ def read_gct(path: Path, request: ReadRequest) -> LabelledTable:
                     "Obtain or write it again."
                 )
 
-        rows = GeneRows(header, n_before, 4 + n_column_metadata, metadata)
+        rows = GeneRows(header, n_before, 4 + n_column_metadata, metadata, names_at)
         return rows.read(stream, request, path.name.split(".")[0], check)
 
 

@@ -37,10 +37,12 @@ class GeneRows:
     columns: list[str]
     """Names of all columns: of the features, of what else is told of them, of the samples."""
     n_before: int
-    """Columns before the first sample, the first of which names the features."""
+    """Columns before the first sample."""
     first_line: int
     metadata: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What is told of every sample, by name."""
+    names_at: int = 0
+    """The column that names the features."""
 
     def read(
         self,
@@ -57,11 +59,11 @@ class GeneRows:
                 "write it again."
             )
         start = TextStart(self.columns, DELIMITER, 0, b"", self.first_line, None, decimal=".")
-        plan = ColumnPlan(list(range(self.n_before, len(self.columns))), None, 0)
+        plan = ColumnPlan(list(range(self.n_before, len(self.columns))), None, self.names_at)
         values, names = [], []
         for block, cells in number_blocks(stream, start, plan):
             values.append(block)
-            names += cells.texts[0]
+            names += cells.texts[self.names_at]
             request.limit.refuse_shape((len(samples), len(names)), 8, "The table")
         check(len(names))
         labels = self._metadata_of(request.labels, "labels", names)

@@ -15,8 +15,6 @@ from keepers.exceptions import DataError
 _MARK, _SAMPLE = "!", "!Sample_"
 _BEGIN, _END = "!series_matrix_table_begin", "!series_matrix_table_end"
 _CHARACTERISTICS = re.compile(r"characteristics_ch[0-9]+")
-_FIRST_QUOTED = re.compile(rb'^"([^"\t\n]*)"', re.MULTILINE)
-_MARKED = re.compile(rb"^!.*", re.MULTILINE)
 
 
 def read_geo(path: Path, request: ReadRequest) -> LabelledTable:
@@ -85,8 +83,14 @@ class _Body:
 
     def change(self, lines: bytes) -> bytes:
         """Empty the lines of metadata; names without quotation marks are faster to read."""
-        self._has_ended |= _END.encode() in lines.lower()
-        return _FIRST_QUOTED.sub(rb"\1", _MARKED.sub(b"", lines))
+        return b"\n".join(map(self._change_line, lines.split(b"\n")))
+
+    def _change_line(self, line: bytes) -> bytes:
+        if line.startswith(_MARK.encode()):
+            self._has_ended |= line.strip().lower() == _END.encode()
+            return b""
+        name, mark, values = line[1:].partition(b'"')
+        return name + values if mark and line.startswith(b'"') and b"\t" not in name else line
 
     def check(self, n_features: int) -> None:
         """Raise for a table that is cut off, or empty."""

@@ -6,6 +6,7 @@ Numbers are written exactly, and no text so that a spreadsheet takes it for a fo
 import codecs
 import csv
 import io
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -201,34 +202,83 @@ def _read_opening(stream: IO[bytes], delimiters: tuple[str, ...], *, blank_above
 
 
 def _read_commented(
-    stream: IO[bytes], above: list[bytes], delimiters: tuple[str, ...], n_above: int
+    stream: IO[bytes], lines: list[bytes], delimiters: tuple[str, ...], n_above: int
 ) -> _Opening:
-    """Tell comments from a line of names that begins with "#"."""
-    at = 0  # of the last line that begins so
+    """Tell comments at the top from a line of names that begins with "#"."""
+    last = 0  # of the lines at the top that begin so
     while (line := read_line(stream, delimiters)) and (line.startswith(_HASH) or not line.strip()):
-        at = len(above) if line.startswith(_HASH) else at
-        above.append(line)
+        last = len(lines) if line.startswith(_HASH) else last
+        lines.append(line)
+    n_skipped = len(lines)
     if not line:
-        return _read_head(stream, above, delimiters, n_above)
-    lines = [line, read_line(stream, delimiters)]
-    below, after = map(decode, lines)
-    delimiter, is_header = _hash_line(decode(above[at]), below, after, delimiters)
-    cells = _words(below, delimiter)
-    are_values = all(map(is_value, cells)) and any(map(is_number, cells))
-    n_above += at if is_header else len(above)
-    if not is_header and are_values:
-        doubt = "Lines that begin with '#' are skipped as comments; there are no column names."
-        return _Opening(lines, delimiter, n_above, False, doubt)
-    if not is_header:
-        return _read_head(stream, lines, delimiters, n_above, _skipped(len(above)))
-    if not (are_values and above[at].startswith(_COMMENT)):
-        return _read_head(stream, above[at:] + lines, delimiters, n_above, _skipped(at))
-    doubt = (
-        "Lines that begin with '# ' are read as comments, as numpy.savetxt writes them, the last "
-        "of which holds the column names. If '#' belongs to the first name, quote that name."
+        return _read_head(stream, lines, delimiters, n_above)
+    lines.append(line)
+    for at in (0, last) if last else (0,):
+        names = _read_head(stream, lines[at:], delimiters, n_above + at, _skipped(at))
+        try:
+            rows = _first_rows(stream, names, 3)
+        except DataError:  # a comment need not be sound
+            rows = []
+        lines[at:] = names.lines
+        if not rows or not _is_header(rows, names.lines[1].startswith(_HASH)):
+            continue
+        if not (lines[at].startswith(_COMMENT) and _are_values(rows[1])):
+            return names
+        doubt = (
+            "Lines that begin with '# ' are read as comments, as numpy.savetxt writes them, the "
+            "last of which holds the column names. If '#' belongs to the first name, quote that "
+            "name."
+        )
+        lines = [lines[at].removeprefix(_COMMENT), *lines[at + 1 :]]
+        return _Opening(lines, names.delimiter, names.n_above, True, doubt)
+    below = _read_head(
+        stream, lines[n_skipped:], delimiters, n_above + n_skipped, _skipped(n_skipped)
     )
-    names = above[at].removeprefix(_COMMENT)
-    return _Opening([names, *above[at + 1 :], *lines], delimiter, n_above, True, doubt)
+    if not _are_values(_first_rows(stream, below, 1)[0]):
+        return below
+    doubt = "Lines that begin with '#' are skipped as comments; there are no column names."
+    return replace(below, header=False, doubt=doubt)
+
+
+def _first_rows(stream: IO[bytes], opening: _Opening, count: int) -> list[list[str]]:
+    """The first records, with decimal points; lines that are read for them are kept."""
+    lines = opening.lines
+
+    def all_lines() -> Iterator[str]:
+        for at in itertools.count():
+            if at == len(lines):
+                lines.append(read_line(stream, (opening.delimiter,)))
+            if not lines[at]:
+                return
+            yield decode(lines[at])
+
+    records = read_records(all_lines(), opening.delimiter, opening.n_above + 1)
+    rows = islice((row for _, row in records if row), count)
+    return [[cell.strip().replace(",", ".", 1) for cell in row] for row in rows]
+
+
+def _is_header(rows: list[list[str]], below_hash: bool) -> bool:
+    """Whether the first row, which begins with "#", names columns.
+
+    It does if the next has as many cells, or a row name more, and does not look more like the
+    header itself: words above numbers. Rows that begin with "#" as well must be clearly data.
+    """
+    first, *below = rows
+    if not below or (len(first) == 1 and not _are_values(below[0])):
+        return False
+    has_values = [any(cell and is_value(cell) for cell in row) for row in below]
+    same_length = [len(row) == len(first) for row in below]
+    if below_hash:
+        return len(first) > 1 and len(below) > 1 and all(has_values) and all(same_length)
+    if same_length[0]:
+        return has_values[0] or not (
+            len(below) > 1 and has_values[1] and len(below[1]) >= len(first)
+        )
+    return len(first) > 1 and _has_one_more(below[0], first) and _are_values(below[0][1:])
+
+
+def _are_values(cells: Sequence[str]) -> bool:
+    return all(map(is_value, cells)) and any(cells)
 
 
 def _skipped(count: int) -> str | None:
@@ -239,31 +289,6 @@ def _skipped(count: int) -> str | None:
         f"The first {lines} with '#', {'is' if count == 1 else 'are'} skipped as comments. Say so "
         "to read the file without this note: comment='#' (--comment '#')."
     )
-
-
-def _hash_line(line: str, below: str, after: str, delimiters: tuple[str, ...]) -> tuple[str, bool]:
-    """The delimiter of the lines below one that begins with "#", and whether it names columns.
-
-    It does if it has as many cells, or all but a row name, and the next line does not look more
-    like a line of names: words above numbers.
-    """
-    shown, lower = (_unquoted(text) for text in (line, below))
-    fitting = [mark for mark in delimiters if 0 < shown.count(mark) == lower.count(mark)]
-    delimiter = (
-        max(fitting, key=shown.count) if fitting else _delimiter_of(below, after, delimiters)
-    )
-    head, second, third = (_words(text, delimiter) for text in (line, below, after))
-    words_above_numbers = not any(map(is_number, second)) and any(map(is_number, third))
-    if words_above_numbers and len(third) in (len(second), len(second) + 1):
-        return delimiter, False
-    has_row_name = not is_number(second[0]) and all(map(is_value, second[1:]))
-    return delimiter, len(second) == len(head) + (1 if has_row_name and not fitting else 0)
-
-
-def _words(line: str, delimiter: str) -> list[str]:
-    """The cells of a line for a first look: decimal points, no quotation marks."""
-    cells = re.sub(rf'"([^"{re.escape(delimiter)}]*)"', r"\1", line).split(delimiter)
-    return [cell.strip().replace(",", ".", 1) for cell in cells]
 
 
 def _unquoted(text: str) -> str:

@@ -12,6 +12,7 @@ from keepers.exceptions import DataError, ParameterError, shorten
 
 _BUFFER = 2**20
 _CELL = re.compile(rb'"(?:[^"]|"")*"|[^ \t\r]+')
+_COMMENT_MARK = re.compile(rb"^#\t", re.MULTILINE)
 _USUAL_ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252", "cp1250", "cp1251", "shift_jis", "gbk")
 
 
@@ -51,19 +52,27 @@ def unified_line_ends(stream: IO[bytes]) -> IO[bytes]:
 
 def comments_blanked(stream: IO[bytes], mark: str) -> IO[bytes]:
     """Empty lines for those that begin with the mark, so that lines keep their numbers."""
-    comment = re.compile(rb"^%b.*" % re.escape(mark.encode()), re.MULTILINE)
-    return in_whole_lines(stream, lambda lines: comment.sub(b"", lines))
+    start = mark.encode()
+
+    def change(lines: bytes) -> bytes:
+        if not lines.startswith(start) and b"\n" + start not in lines:
+            return lines
+        split = lines.split(b"\n")
+        return b"\n".join([b"" if line.startswith(start) else line for line in split])
+
+    return in_whole_lines(stream, change)
 
 
 def runs_of_blanks_as_tabs(stream: IO[bytes]) -> IO[bytes]:
     """One tab for blanks between cells, none at the ends of lines; what is quoted stays.
 
-    A quoted cell ends in the line where it begins.
+    A quoted cell ends in the line where it begins. The "#" of a comment is no cell.
     """
 
     def change(lines: bytes) -> bytes:
         split = _CELL.findall if b'"' in lines else bytes.split
-        return b"\n".join([b"\t".join(split(line)) for line in lines.split(b"\n")])
+        changed = b"\n".join([b"\t".join(split(line)) for line in lines.split(b"\n")])
+        return _COMMENT_MARK.sub(b"# ", changed) if b"#\t" in changed else changed
 
     return in_whole_lines(stream, change)
 
