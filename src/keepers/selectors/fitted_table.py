@@ -301,8 +301,8 @@ def validate(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> A
         explanation = describe_missing(X, names, allow_nan=fills_gaps(selector))
         if explanation is None:
             raise
-        if not fills_gaps(selector) and "missing" in selector.get_params(deep=False):
-            explanation += " missing='model' fills them in the fit."
+        if reset and not fills_gaps(selector) and "missing" in selector.get_params(deep=False):
+            explanation += " missing='model' fills NaN."
         raise DataError(explanation) from error
     if names is not None:
         selector.feature_names_in_ = names
