@@ -288,9 +288,11 @@ def write_tables(folder: Path) -> None:
     order = ["complete", *WAYS, *CANDIDATES, AVAILABLE, "random columns"]
     for half in ("reporting", "choosing"):
         for measure, title in titles.items():
-            table = means.loc[half][measure].unstack("way")
-            table = table[[way for way in order if way in table]].dropna(axis=1, how="all")
-            table = table.reset_index()
+            of_half = means[means.index.get_level_values("half") == half].droplevel("half")
+            table = of_half[measure].unstack("way").dropna(axis=1, how="all")
+            if table.empty:
+                continue
+            table = table[[way for way in order if way in table]].reset_index()
             table["share"] = table["share"].map("{:.0%}".format)
             if measure == "error":
                 table = table[table["selector"] == "SPCAFS"].drop(columns="selector")

@@ -119,10 +119,13 @@ class GapModel:
             for name in ("means", "scales", "loadings", "uncertainty", "weights")
         }
         arrays["loadings"] = arrays["loadings"].reshape(len(arrays["means"]), -1)
-        objective = tuple(float(value) for value in stored["objective"])
-        n_iter, converged = int(stored["n_iter"]), bool(stored["converged"])
-        return cls(**arrays, noise=float(stored["noise"]), n_iter=n_iter, converged=converged,
-                   objective=objective)  # fmt: skip
+        return cls(
+            **arrays,
+            noise=float(stored["noise"]),
+            n_iter=int(stored["n_iter"]),
+            converged=bool(stored["converged"]),
+            objective=tuple(float(value) for value in stored["objective"]),
+        )
 
 
 @dataclass(frozen=True)
