@@ -22,7 +22,7 @@ Everything goes to experiments/results/missing. Tables that are there are not co
 import argparse
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
@@ -155,11 +155,17 @@ def iterative_pca(X: np.ndarray, max_iter: int = 60) -> np.ndarray:
     return np.where(gaps, Z * scales + observed.means, X)
 
 
-def model_with_noise(X: np.ndarray) -> np.ndarray:
-    """The model, and noise of the size that it does not explain."""
+def full_weight(X: np.ndarray) -> np.ndarray:
+    """The estimates of the model as they are."""
+    model = fill_by_model(X).model
+    return fill_rows(replace(model, weights=np.ones(X.shape[1])), X)
+
+
+def with_noise(X: np.ndarray) -> np.ndarray:
+    """The estimates of the model, and noise of the size that it does not explain."""
     model = fill_by_model(X).model
     noise = np.sqrt(model.noise) * np.random.default_rng(0).standard_normal(X.shape)
-    return np.where(np.isnan(X), fill_rows(model, X) + model.scales * noise, X)
+    return np.where(np.isnan(X), full_weight(X) + model.scales * noise, X)
 
 
 def available_scatter(X: np.ndarray) -> ScatterTable:
@@ -184,7 +190,8 @@ WAYS: dict[str, Callable[[np.ndarray], np.ndarray | None]] = {
 }
 CANDIDATES: dict[str, Callable[[np.ndarray], np.ndarray | None]] = {
     "iterative PCA": iterative_pca,
-    "model with noise": model_with_noise,
+    "model, full weight": full_weight,
+    "model, with noise": with_noise,
 }
 AVAILABLE = "available scatter"
 
@@ -209,9 +216,9 @@ def rows_of(name: str) -> Iterator[dict[str, object]]:
     for draw in range(DRAWS):
         table = open_complete(name, draw)
         d = table.X.shape[1]
-        floor = [np.random.default_rng(seed).permutation(d)[: table.k] for seed in range(10)]
+        baseline = [np.random.default_rng(seed).permutation(d)[: table.k] for seed in range(10)]
         whole = {name: kept_by(name, table.X, table.k) for name in ("SPCAFS", "AutoSelector")}
-        of_random = np.mean([list(score(table, kept, kept).values()) for kept in floor], axis=0)
+        of_random = np.mean([list(score(table, kept, kept).values()) for kept in baseline], axis=0)
         for pattern, share in [(pattern, share) for pattern in PATTERNS for share in SHARES]:
             case = {"table": name, "half": half, "draw": draw, "pattern": pattern, "share": share}
             gaps = take_out(table.X, share, pattern, draw)
@@ -281,9 +288,11 @@ def write_tables(folder: Path) -> None:
     order = ["complete", *WAYS, *CANDIDATES, AVAILABLE, "random columns"]
     for half in ("reporting", "choosing"):
         for measure, title in titles.items():
-            table = means.loc[half][measure].unstack("way")
-            table = table[[way for way in order if way in table]].dropna(axis=1, how="all")
-            table = table.reset_index()
+            of_half = means[means.index.get_level_values("half") == half].droplevel("half")
+            table = of_half[measure].unstack("way").dropna(axis=1, how="all")
+            if table.empty:
+                continue
+            table = table[[way for way in order if way in table]].reset_index()
             table["share"] = table["share"].map("{:.0%}".format)
             if measure == "error":
                 table = table[table["selector"] == "SPCAFS"].drop(columns="selector")

@@ -1,6 +1,7 @@
 """Gaps filled from a few components: recovery, bounds, symmetries, tables with little in them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,13 +54,14 @@ def test_the_bound_on_the_likelihood_never_falls(n, d, share):
     assert np.all(np.diff(bound) >= -1e-9 * np.abs(bound[1:]))
 
 
-def test_filled_values_are_nearly_as_close_as_the_regression_on_the_true_components():
+def test_estimates_are_nearly_as_close_as_the_regression_on_the_true_components():
     rng = np.random.default_rng(0)
     T, W = rng.standard_normal((200, 3)), rng.standard_normal((60, 3))
     X = T @ W.T + 0.5 * rng.standard_normal((200, 60))
     G = with_gaps(X, 0.3)
     gaps = np.isnan(G)
-    found = fill_by_model(G).X
+    model = fit_gap_model(G)
+    found = fill_rows(replace(model, weights=np.ones(60)), G)
     error = np.sqrt(np.mean((found - X)[gaps] ** 2))
     best = np.sqrt(np.mean((T @ W.T - X)[gaps] ** 2))
     of_means = np.sqrt(np.mean((SimpleImputer().fit_transform(G) - X)[gaps] ** 2))
@@ -152,10 +154,31 @@ def test_new_rows_are_filled_by_a_ridge_regression_on_the_loadings():
     z = (row[0, there] - model.means[there]) / model.scales[there]
     ridge = (model.noise + model.uncertainty[there].sum()) * np.eye(model.rank)
     t = np.linalg.solve(W.T @ W + ridge, W.T @ z)
-    expected = model.means + model.scales * (model.loadings @ t)
+    expected = model.means + model.scales * model.weights * (model.loadings @ t)
     np.testing.assert_allclose(fill_rows(model, row)[0, ~there], expected[~there], rtol=1e-9)
     # One row, or many of them at once.
     np.testing.assert_allclose(fill_rows(model, G)[[3]], fill_rows(model, G[[3]]), rtol=1e-9)
+
+
+def test_filled_columns_agree_with_the_components_about_as_complete_ones_do():
+    rng = np.random.default_rng(0)
+    T, W = rng.standard_normal((2000, 2)), rng.standard_normal((100, 2)) / 2
+    X = T @ W.T + rng.standard_normal((2000, 100))
+    G = with_gaps(X, 0.5)
+    model = fit_gap_model(G)
+    basis = np.linalg.qr(np.hstack([np.ones((2000, 1)), T]))[0][:, 1:]
+
+    def agreement(table):
+        centred = table - table.mean(axis=0)
+        return np.mean(np.sum((basis.T @ centred) ** 2, axis=0) / np.sum(centred**2, axis=0))
+
+    by_weight = [
+        agreement(fill_rows(replace(model, weights=model.weights**power), G)) for power in (0, 1, 2)
+    ]
+    expected = agreement(X)
+    assert by_weight[0] > by_weight[1] > by_weight[2]
+    np.testing.assert_allclose(by_weight[2], expected, rtol=0.1)  # t is known from 50 columns
+    assert by_weight[0] > 1.25 * expected
 
 
 def test_a_model_survives_json():

@@ -81,7 +81,7 @@ def test_without_gaps_nothing_changes(cls, way, complete):
 
 @EVERY
 def test_by_default_gaps_are_refused_with_the_way_out(cls, table):
-    with pytest.raises(DataError, match="missing='model' fills them"):
+    with pytest.raises(DataError, match="missing='model' fills NaN"):
         cls().fit(table)
     with pytest.raises(DataError, match=r"NaN or infinity found(?!.*missing=)"):
         VarianceScore().fit(table)

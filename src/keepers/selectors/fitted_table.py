@@ -307,7 +307,7 @@ def validate(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> A
         "ensure_min_samples": fewest,
         "ensure_all_finite": "allow-nan" if gaps_allowed else True,
     }
-    with naming_gaps(selector, X, names), np.errstate(all="ignore"):
+    with naming_gaps(selector, X, names, fits=reset), np.errstate(all="ignore"):
         if names is not None and not reset:
             return check_array(X, **rules)  # names were compared, and scikit-learn sees none
         values = validate_data(selector, X, reset=reset, **rules)
@@ -317,7 +317,7 @@ def validate(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> A
 
 
 @contextmanager
-def naming_gaps(selector: Any, X: Any, names: Any = None) -> Iterator[None]:
+def naming_gaps(selector: Any, X: Any, names: Any = None, *, fits: bool = False) -> Iterator[None]:
     """Say in which columns values are missing, where scikit-learn says that some are."""
     gaps_allowed = get_tags(selector).input_tags.allow_nan
     try:
@@ -326,8 +326,8 @@ def naming_gaps(selector: Any, X: Any, names: Any = None) -> Iterator[None]:
         explanation = describe_missing(X, names, allow_nan=gaps_allowed)
         if explanation is None:
             raise
-        if not gaps_allowed and "missing" in selector.get_params(deep=False):
-            explanation += " missing='model' fills them in the fit."
+        if fits and not gaps_allowed and "missing" in selector.get_params(deep=False):
+            explanation += " missing='model' fills NaN."
         raise DataError(explanation) from error
 
 
