@@ -26,8 +26,8 @@ R (p + (1 - p) s)^2 / (p + (1 - p) s^2 R). It is R, as in the complete column, f
 Gaps are filled with sqrt(s) z, between the two.
 """
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,14 @@ class GapModel:
     def rank(self) -> int:
         """The number of components; 0 fills with means."""
         return self.loadings.shape[1]
+
+    def restrict(self, columns: Sequence[int]) -> "GapModel":
+        """What is known of some of the columns; without the course of the fit."""
+        parts = {
+            name: getattr(self, name)[columns]
+            for name in ("means", "scales", "loadings", "uncertainty", "weights")
+        }
+        return replace(self, **parts, objective=())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""

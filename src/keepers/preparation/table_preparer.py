@@ -16,7 +16,7 @@ from keepers.data.mixed import as_mixed_table
 from keepers.data.table import LabelledTable, in_source_order
 from keepers.data.wording import closest, some_of
 from keepers.exceptions import DataError, ParameterError, shorten
-from keepers.linalg.gaps import GapModel, ObservedColumns, column_medians, fill_rows, fit_gap_model
+from keepers.linalg.gaps import GapModel, column_medians, fill_rows, fit_gap_model
 from keepers.preparation.categories import LevelNumbers, quantify
 from keepers.preparation.column_kinds import (
     KINDS,
@@ -400,11 +400,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         X = X.copy()
         empty = np.isnan(X).all(axis=0)
         X[:, empty] = means[empty]  # no value among the drawn rows
-        counts = (~np.isnan(X)).sum(axis=0)
-        with np.errstate(invalid="ignore"):
-            deviations = np.sqrt(np.nanmean((X - means) ** 2, axis=0))
-        deviations[deviations <= 1e-12 * np.abs(means)] = 0.0
-        return fit_gap_model(X, ObservedColumns(counts, means, deviations))
+        return fit_gap_model(X)
 
     def _refuse_gaps(self, facts: TableFacts) -> None:
         if self.missing != "error" or not self.n_filled_.any():
@@ -586,15 +582,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         at = [j for j, column in enumerate(self.columns_) if column.name in chosen]
         model = None
         if self.gap_model_ is not None:
-            found = self.gap_model_
-            model = replace(
-                found,
-                means=found.means[at],
-                scales=found.scales[at],
-                loadings=found.loadings[at],
-                uncertainty=found.uncertainty[at],
-                objective=(),
-            ).to_dict()
+            model = self.gap_model_.restrict(at).to_dict()
         return {
             "missing": self.missing,
             "log": bool(self.log),
