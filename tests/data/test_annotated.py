@@ -66,6 +66,15 @@ def test_transform_compares_the_names(cells):
         selector.transform(cells[:, 1:])
 
 
+def test_raw_is_a_table_too(cells):
+    cells.raw = cells.copy()
+    cells.X[:] = 0
+    selector = VarianceScore(3).fit(cells.raw)
+    assert list(selector.feature_names_in_) == GENES
+    np.testing.assert_allclose(selector.scores_, X.var(axis=0))
+    assert selector.transform(cells.raw).shape == (60, 3)
+
+
 def test_views_and_integers_are_taken_as_they_are(anndata):
     counts = np.rint(np.exp(X)).astype(np.int64)
     for values in (counts, sp.csr_matrix(counts), sp.csc_matrix(counts)):

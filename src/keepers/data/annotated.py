@@ -23,7 +23,7 @@ def values_of(adata: Any, layer: str | None = None) -> NamedValues:
 
 
 def _matrix(adata: Any, layer: str | None) -> Any:
-    layers = [str(name) for name in adata.layers]
+    layers = [str(name) for name in getattr(adata, "layers", ())]  # adata.raw has none
     told = some_of([repr(name) for name in layers]) or "none"
     if layer is None:
         if adata.X is None:
