@@ -76,6 +76,10 @@ class NoStructureWarning(DataWarning):
     """On no feature do neighbouring samples agree by more than chance."""
 
 
+class UnitsWarning(DataWarning):
+    """The columns have different units, and those with large numbers decide the result."""
+
+
 class ConvergenceWarning(KeepersWarning):
     """An iteration stopped before it converged."""
 

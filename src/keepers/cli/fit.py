@@ -25,6 +25,7 @@ from keepers.exceptions import (
     InactiveRowsWarning,
     NoStructureWarning,
     ParameterError,
+    UnitsWarning,
     shorten,
 )
 from keepers.methods import METHODS, find_method
@@ -215,6 +216,7 @@ def fit_progress(
     with progress_line(beginning, quiet=quiet) as show, limits:
         # Said with the options of the command, after the fit.
         warnings.simplefilter("ignore", InactiveRowsWarning)
+        warnings.simplefilter("ignore", UnitsWarning)  # said before the fit
         if isinstance(selector, AutoSelector):
             warnings.simplefilter("ignore", NoStructureWarning)
         has_steps = "callback" in selector.get_params()

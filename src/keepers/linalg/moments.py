@@ -61,6 +61,36 @@ def row_blocks(n_samples: int, n_features: int, n_bytes: int = _BLOCK_BYTES) -> 
     return [slice(start, min(start + step, n_samples)) for start in range(0, n_samples, step)]
 
 
+SPAN_OF_UNITS = 1e4
+"""Past this ratio of variances, columns have different units."""
+
+
+@dataclass(frozen=True)
+class VarianceSpan:
+    """How far the variances of columns are apart."""
+
+    ratio: float
+    """The largest over the lower quartile, so that some quiet columns do not count."""
+    low: int
+    """The column at the lower quartile."""
+    high: int
+
+    @property
+    def has_mixed_units(self) -> bool:
+        """Whether it is so large that the columns must have different units."""
+        return SPAN_OF_UNITS < self.ratio < np.inf
+
+
+def variance_span(variances: FloatArray) -> VarianceSpan | None:
+    """The span of the variances above 0; None if there are fewer than two."""
+    varies = np.flatnonzero(variances > 0.0)
+    if len(varies) < 2:
+        return None
+    order = varies[np.argsort(variances[varies], kind="stable")]
+    low, high = int(order[(len(order) - 1) // 4]), int(order[-1])
+    return VarianceSpan(float(variances[high] / variances[low]), low, high)
+
+
 def column_moments(X: Any) -> ColumnMoments:
     """Moments of the columns of an array or a CSR/CSC matrix."""
     return _sparse_moments(X) if sp.issparse(X) else _dense_moments(X)

@@ -12,12 +12,11 @@ from keepers._protocols import FloatArray
 from keepers.data.mixed import as_mixed_table
 from keepers.data.table import LabelledTable
 from keepers.data.wording import some_of
+from keepers.linalg.moments import variance_span
 from keepers.linalg.near_duplicates import similar_columns
 from keepers.preparation.column_kinds import ColumnKind, Kind, find_kinds
 from keepers.preparation.facts import TableFacts
 
-SPAN_OF_VARIANCES = 1e4
-"""Past this ratio of the largest to the smallest variance, columns have different units."""
 NEARLY_ONE = 0.99
 UNIT_FREE = ("AutoSelector", "DenoisedLaplacian")
 """Methods that do not depend on the units of columns."""
@@ -328,20 +327,16 @@ def _similar(X: FloatArray, names: Sequence[str]) -> list[Finding]:
 
 
 def _units(facts: TableFacts, features: list[int], names: Sequence[str]) -> list[Finding]:
-    variances = facts.variances[features]
-    varies = np.flatnonzero(variances > 0.0)
-    if len(varies) < 2:
-        return []
-    low, high = (varies[at] for at in (variances[varies].argmin(), variances[varies].argmax()))
-    span = float(variances[high] / variances[low])
-    if span <= SPAN_OF_VARIANCES or not np.isfinite(span):
+    span = variance_span(facts.variances[features])
+    if span is None or not span.has_mixed_units:
         return []
     sentence = (
-        f"Variances span a factor of {span:.2g} ({names[low]!r} to {names[high]!r}): the columns "
+        f"Variances span a factor of {span.ratio:.2g} ({names[span.low]!r} to "
+        f"{names[span.high]!r}): the columns "
         "have different units. The default method does not mind; for others:"
     )
     option = "--scale standardize-features"
-    return [Finding("units", sentence, option, (names[low], names[high]), matters=False)]
+    return [Finding("units", sentence, option, (names[span.low], names[span.high]), matters=False)]
 
 
 def _zero_rows(facts: TableFacts) -> list[Finding]:

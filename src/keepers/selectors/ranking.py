@@ -196,7 +196,7 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
         """Names of all columns of the fit; x0, x1, ... where the table had none."""
         names = getattr(self, "feature_names_in_", None)
         if names is None:
-            names = np.array([f"x{i}" for i in range(len(self.support_))], dtype=object)
+            names = np.array([f"x{i}" for i in range(self.n_features_in_)], dtype=object)
         return np.asarray(names)
 
 

@@ -23,9 +23,11 @@ from keepers.exceptions import (
     ConvergenceWarning,
     InactiveRowsWarning,
     ParameterError,
+    UnitsWarning,
     shorten,
     warn_caller,
 )
+from keepers.linalg.moments import variance_span
 from keepers.linalg.spectrum import leading_spectrum
 from keepers.linalg.sums import ScatterSum
 from keepers.selectors.block_tables import (
@@ -369,6 +371,20 @@ class SPCAFS(RankingSelector):
         else:
             self._fit_table(read_table(self, X))
 
+    def _warn_of_units(self, table: FittedTable) -> None:
+        """Say that some columns will be kept for the size of their numbers alone."""
+        span = variance_span(table.variances)
+        if span is None or not span.has_mixed_units or self.scaling > 0.0:
+            return
+        names = self._names_of_columns()
+        warn_caller(
+            f"Variances span a factor of {span.ratio:.1g} ({shorten(str(names[span.low]))} to "
+            f"{shorten(str(names[span.high]))}): SPCAFS keeps what has large numbers. If the "
+            "columns have different units, use scaling=1, or AutoSelector, which does not depend "
+            "on units.",
+            UnitsWarning,
+        )
+
     def _fit_blocks(self, given: Any) -> None:
         source = as_blocks(table_values(given))
         names = given.feature_names if isinstance(given, NamedValues) else source.feature_names
@@ -416,6 +432,7 @@ class SPCAFS(RankingSelector):
 
     def _fit_table(self, everything: FittedTable) -> None:
         control = self._read_control(everything.n_features)
+        self._warn_of_units(everything)
         table = control.restrict(everything).scale(float(self.scaling))
         self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)
         scatter = table.scatter(self._expected_components())

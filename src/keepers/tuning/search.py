@@ -18,6 +18,7 @@ from keepers.exceptions import (
     InactiveRowsWarning,
     KeepersWarning,
     ParameterError,
+    UnitsWarning,
     shorten,
     warn_caller,
 )
@@ -521,7 +522,9 @@ class SPCAFSCV(RankingSelector):
 
     def _fit(self, X: Any) -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InactiveRowsWarning)  # the fit of the winner says it
+            # The fit of the winner says it.
+            warnings.simplefilter("ignore", InactiveRowsWarning)
+            warnings.simplefilter("ignore", UnitsWarning)
             choice = select_settings(X, **self.get_params(deep=False))
         params = choice.params
         if choice.n_features_to_select == 0:
@@ -540,6 +543,7 @@ class SPCAFSCV(RankingSelector):
             if choice.n_features_to_select == 0:
                 # All features are kept, as was just said: nobody asked for so many.
                 warnings.simplefilter("ignore", InactiveRowsWarning)
+                warnings.simplefilter("ignore", UnitsWarning)
             winner.fit(X)
         self.best_params_ = params
         self.best_estimator_ = winner
