@@ -41,7 +41,8 @@ test-oldest: pyproject.toml  ## Run the tests on the oldest supported versions
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" \
 		"scikit-learn==1.6.0" "numpy==1.26.4" "scipy==1.12.0" "pandas<3" "polars<1.30" "pytest<9" \
-		"pyarrow==16.0.0" "h5py==3.11.0" "dask==2024.8.0" "distributed==2024.8.0"
+		"pyarrow==16.0.0" "h5py==3.11.0" "dask==2024.8.0" "distributed==2024.8.0" \
+		"python-calamine==0.5.0" "xlsxwriter==3.1.0" "openpyxl==3.1.0" "zarr==3.1.0" "duckdb==1.3.0"
 	$(ONE_THREAD) $(OLDEST)/bin/python $(PYTEST) -m "not slow"
 
 lint: $(READY)  ## Style, types and the direction of imports

@@ -43,3 +43,13 @@ def test_names_are_shown_without_what_steers_a_terminal():
 )
 def test_time_left_is_told_without_false_precision(seconds, words):
     assert in_words(seconds) == f"{words} left"
+
+
+def test_a_folder_is_read_in_blocks_unless_it_is_one_table(tmp_path):
+    assert options.reads_in_blocks(str(tmp_path), ())
+    for name in ("matrix.mtx", "genes.tsv", "barcodes.tsv"):
+        (tmp_path / name).write_bytes(b"")
+    assert not options.reads_in_blocks(str(tmp_path), ())
+    (tmp_path / "a.zarr").mkdir()
+    assert not options.reads_in_blocks(str(tmp_path / "a.zarr"), (None,))
+    assert options.reads_in_blocks(str(tmp_path / "a.zarr"), (None, "4G"))

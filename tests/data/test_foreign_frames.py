@@ -107,15 +107,16 @@ def test_a_lazy_frame_of_several_kinds_is_taken_apart(parquet):
 
 
 @pytest.mark.parametrize(
-    "X",
+    "make",
     [
-        pl.LazyFrame({"a": [1, 2], "t": ["x", "y"]}),
-        duckdb.sql("select 1 as a, 'x' as t union all select 2, 'y'"),
-        pa.table({"a": [1, 2], "t": ["x", "y"]}).to_reader(),
+        lambda: pl.LazyFrame({"a": [1, 2], "t": ["x", "y"]}),
+        lambda: duckdb.sql("select 1 as a, 'x' as t union all select 2, 'y'"),
+        lambda: pa.table({"a": [1, 2], "t": ["x", "y"]}).to_reader(),
     ],
     ids=["polars", "DuckDB", "Arrow"],
 )
-def test_columns_that_hold_no_numbers_are_named(X):
+def test_columns_that_hold_no_numbers_are_named(make):
+    X = make()
     with pytest.raises(DataError, match=r"must be numeric; these are not: 't' \([sS]tring\)"):
         SPCAFS(1).fit(X)
 

@@ -47,6 +47,24 @@ def test_writing_names_the_command_and_leaves_nothing(tmp_path, without, name):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "package", "extra"),
+    [("a.xlsx", "python_calamine", "excel"), ("a.zarr", "zarr", "zarr")],
+)
+def test_extras_of_their_own_are_named(tmp_path, without, name, package, extra):
+    without(package)
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(MissingDependencyError, match=rf'pip install "keepers\[{extra}\]"'):
+        open_table(tmp_path / name)
+
+
+def test_writing_a_workbook_names_the_command_and_leaves_nothing(tmp_path, without):
+    without("xlsxwriter")
+    with pytest.raises(MissingDependencyError, match=r'pip install "keepers\[excel\]"'):
+        write_table(tmp_path / "a.xlsx", np.ones((2, 2)), ["a", "b"])
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.mtx", "a.mtx.gz", "a.svmlight"])
 def test_the_core_install_reads_and_writes_its_formats(tmp_path, without, name):
     without("pyarrow", "h5py", "pandas")

@@ -352,10 +352,9 @@ def test_whole_numbers_too_large_to_be_exact_are_refused_in_a_frame_by_name():
     ("table", "rule"),
     [
         (pd.DataFrame(X, columns=list("aabcde")), "names must be unique; these are not: 'a'"),
-        (pl.DataFrame(X).lazy(), "Pass X.collect"),
         (np.zeros(5, dtype=[("a", float), ("b", float)]), "structured_to_unstructured"),
     ],
-    ids=["duplicate names", "lazy frame", "structured array"],
+    ids=["duplicate names", "structured array"],
 )
 def test_objects_that_are_no_table_yet_are_refused_with_the_way_out(table, rule):
     with pytest.raises(DataError, match=rule):

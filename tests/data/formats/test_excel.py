@@ -266,3 +266,9 @@ def test_a_workbook_of_an_older_kind_is_told_what_to_do(tmp_path):
 
 def test_a_workbook_with_macros_is_read(workbook):
     assert open_table(workbook(NAMES, [1, 2, 3], name="a.xlsm")).n_features == 3
+
+
+def test_a_sheet_is_asked_of_workbooks_only(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ParameterError, match="sheet= names a sheet of a workbook"):
+        open_table(tmp_path / "a.csv", sheet=1)

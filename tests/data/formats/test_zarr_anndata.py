@@ -18,11 +18,16 @@ KINDS = {"dense": np.asarray, "csr": sp.csr_matrix, "csc": sp.csc_matrix}
 FORMATS = pytest.mark.parametrize("version", [2, 3])
 
 
+def array(group, name, values, **settings):
+    values = np.asarray(values)
+    group.create_array(name, shape=values.shape, dtype=values.dtype, **settings)[...] = values
+
+
 def frame(store, name, index, columns):
     group = store.create_group(name)
     group.attrs.update({"encoding-type": "dataframe", "_index": "_index", "column-order": []})
     for key, values in {"_index": index, **columns}.items():
-        group.create_array(key, data=np.asarray(values))
+        array(group, key, values)
 
 
 @pytest.fixture
@@ -33,12 +38,12 @@ def stored(tmp_path):
         store = zarr.create_group(str(tmp_path / name), zarr_format=version)
         matrix = KINDS[kind](X)
         if kind == "dense":
-            store.create_array("X", data=matrix, chunks=(2, 2))
+            array(store, "X", matrix, chunks=(2, 2))
         else:
             group = store.create_group("X")
             group.attrs.update({"encoding-type": f"{kind}_matrix", "shape": list(X.shape)})
             for part in ("data", "indices", "indptr"):
-                group.create_array(part, data=getattr(matrix, part))
+                array(group, part, getattr(matrix, part))
         # Text of fixed length, which every version of zarr stores.
         frame(store, "obs", np.array(CELLS, "S2"), {"y": np.array([0, 1, 0, 1])})
         frame(store, "var", np.array(GENES, "S2"), {})
