@@ -192,6 +192,15 @@ def test_a_model_survives_json():
     assert GapModel.from_dict(flat.to_dict()).loadings.shape == (4, 0)
 
 
+def test_a_model_of_some_columns_fills_tables_of_these():
+    G = with_gaps(low_rank(60, 20, 2, noise=0.5))
+    model = fit_gap_model(G)
+    order = np.random.default_rng(0).permutation(20)
+    found = fill_rows(model.restrict(order), G[:, order])
+    np.testing.assert_allclose(found, fill_rows(model, G)[:, order], rtol=1e-9)
+    assert np.all(np.isfinite(fill_rows(model.restrict(order[:5]), G[:, order[:5]])))
+
+
 def test_noise_is_filled_with_means():
     G = with_gaps(np.random.default_rng(0).standard_normal((50, 200)))
     filled = fill_by_model(G)
