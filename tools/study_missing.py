@@ -206,6 +206,7 @@ def kept_by(selector: str, X: np.ndarray, k: int) -> np.ndarray:
 def kept_by_scatter(X: np.ndarray, k: int) -> np.ndarray:
     """The columns that SPCAFS keeps, from the scatter of what is there."""
     selector = SPCAFS(k, random_state=0)
+    selector.n_features_in_ = X.shape[1]
     selector._fit_table(available_scatter(X))
     return np.asarray(selector.top(k).indices)
 
