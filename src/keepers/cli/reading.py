@@ -139,14 +139,14 @@ class ReadingOptions:
         words: list[str] = []
         for each in _options():
             value = getattr(self, each.name)
-            names = _metadata(each).param_decls
+            name = _metadata(each).default  # where typer holds the first name of an option
             if value is None or value == each.default:
                 continue
             if isinstance(value, bool):
-                words.append(names[0].split("/")[0 if value else 1])
+                words.append(name.split("/")[0 if value else -1])
             else:
                 for item in value if isinstance(value, list) else [value]:
-                    words += [names[0], str(item)]
+                    words += [name, str(item)]
         return words
 
 

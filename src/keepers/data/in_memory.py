@@ -159,15 +159,20 @@ def check_indices(X: Any) -> Any:
     return X
 
 
-def describe_missing(X: Any, names: Any = None, *, allow_nan: bool = False) -> str | None:
+def describe_missing(
+    X: Any, names: Any = None, *, allow_nan: bool = False, among: NDArray[Any] | None = None
+) -> str | None:
     """A sentence about where NaN, infinity or nothing stands in X; None if it cannot be told.
 
     ``names`` of the columns, where X does not carry them. ``allow_nan``: about infinity alone.
+    ``among``: a mask of the columns that count.
     """
     try:
         counts = _missing_counts(X, np.isinf if allow_nan else lambda values: ~np.isfinite(values))
     except (TypeError, ValueError):
         return None
+    if among is not None and counts.ndim == 1:
+        counts = np.where(among, counts, 0)
     told = counts.ndim == 1 and counts.any()
     what = "infinity" if allow_nan else "NaN or infinity"
     return _missing_sentence(X, counts, what, names) if told else None

@@ -1,5 +1,6 @@
 """What every selector shares: the columns it keeps, a ranking of them, and the first k of it."""
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,15 +9,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._tables import AsTable
 from keepers.data.dask_blocks import selected_columns
 from keepers.data.foreign_frames import as_frame
-from keepers.data.in_memory import is_anndata, is_dask
+from keepers.data.in_memory import describe_missing, frame_columns, is_anndata, is_dask
 from keepers.data.table import LabelledTable
+from keepers.exceptions import DataError
 from keepers.linalg.correlation import unlike_the_better
 from keepers.linalg.ordering import best_first
 from keepers.selectors.fitted_table import (
@@ -89,6 +91,7 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
     """
 
     support_: BoolArray
+    _gaps_may_pass: bool = False
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:
@@ -135,7 +138,8 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
         -------
         array, data frame, sparse matrix, AnnData object or Dask collection
             The kept columns, in the order of X, with their values as they are: where a selector was
-            told to fill gaps (``missing``), X may have gaps, and they stay. Of a Dask collection
+            told to fill gaps (``missing``), X may have gaps, and they stay. Dropped columns of a
+            frame may have gaps in any case. Of a Dask collection
             lazily, of an AnnData object as a view of it; of any frame, lazy or not, as an array
             unless `set_output` asks for frames.
         """
@@ -151,8 +155,24 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
         X = sound_indices(X)
         if fills_gaps(self):
             refuse_infinity(X)
-        with naming_gaps(self, X):
-            return super().transform(X)
+        selector: Any = self
+        if frame_columns(X) is not None and not get_tags(self).input_tags.allow_nan:
+            selector = self._letting_gaps_pass(X)
+        with naming_gaps(selector, X):
+            return SelectorMixin.transform(selector, X)
+
+    def _letting_gaps_pass(self, X: Any) -> Self:
+        """The selector for a frame whose dropped columns may have gaps, once the kept are checked.
+
+        Of arrays scikit-learn wants every value checked.
+        """
+        if X.shape[1] == self.n_features_in_:
+            explanation = describe_missing(X, among=self.get_support())
+            if explanation is not None:
+                raise DataError(explanation)
+        twin = copy.copy(self)
+        twin._gaps_may_pass = True
+        return twin
 
     def fit_transform(self, X: Any, y: Any = None, **settings: Any) -> Any:
         """Fit, and return the columns kept of X.
@@ -234,7 +254,7 @@ class RankingSelector(ColumnSelector):
     def __sklearn_tags__(self) -> Tags:
         """CSR and CSC are welcome, unless the method says why not; NaN if it was told to fill."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = fills_gaps(self)
+        tags.input_tags.allow_nan = fills_gaps(self) or self._gaps_may_pass
         tags.input_tags.sparse = self.why_not_sparse is None
         return tags
 
