@@ -16,6 +16,8 @@ import pytest
 
 from keepers import SPCAFS, AutoSelector
 from keepers.data import dask_cluster
+from keepers.linalg.reservoir import drawn_rows
+from keepers.preparation.facts import MOST_ROWS
 from keepers.recipe import Recipe
 
 pytest.importorskip("pyarrow")
@@ -99,35 +101,33 @@ def test_in_blocks_the_front_door_chooses_the_number_too(quick_keepers, parts, t
 
 def test_what_is_known_of_drawn_rows_only_is_said_so(quick_keepers, tmp_path):
     random = np.random.default_rng(0)
-    X = random.standard_normal((1500, 6))
-    X[:, :3] += 4 * random.standard_normal((3, 3))[random.integers(0, 3, 1500)]
+    X = random.standard_normal((2500, 6))
+    X[:, :3] += 4 * random.standard_normal((3, 3))[random.integers(0, 3, 2500)]
     pd.DataFrame(X).add_prefix("g").to_csv("tall.csv", index=False)
     whole, blocks = (
         quick_keepers("select", "tall.csv", "-k", 2, *options)
         for options in ((), ("--memory", "1G"))
     )
     assert kept(whole) == kept(blocks)
-    drawn = "(1500 samples, 1000 of them drawn at random)"
+    drawn = "(2500 samples, 1000 of them drawn at random)"
     assert drawn in whole.stderr
     assert drawn in blocks.stderr
     assert "of the variance." in whole.stderr
     assert "of the variance of the rows drawn." in blocks.stderr
-    by_hand = AutoSelector(2).fit(X)
     found = json.loads(quick_keepers("select", "tall.csv", "-k", 2, "--json").stdout)
     for feature in found["features"]:  # in memory, of all rows
         assert feature["variance"] == pytest.approx(X[:, feature["column"]].var())
     blocks = quick_keepers("select", "tall.csv", "-k", 2, "--json", "--memory", "1G")
     found = json.loads(blocks.stdout)
-    assert (found["n_samples"], found["n_rows_used"]) == (1500, 1000)
+    assert (found["n_samples"], found["n_rows_used"]) == (2500, 1000)
+    looked_at = X[drawn_rows(2500, MOST_ROWS, 0)]
     for feature in found["features"]:
-        assert feature["variance"] == pytest.approx(by_hand.var_[feature["column"]])
+        assert feature["variance"] == pytest.approx(looked_at[:, feature["column"]].var())
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--method", "spcafs"), "needs -k with SPCAFS"),
-        (("--method", "denoised-laplacian"), "needs -k with DenoisedLaplacian"),
         (("-k", 3, "--method", "lapscore"), "in blocks are auto, denoised-laplacian, spcafs;"),
         (("-k", 3, "--scale", "unit-features"), "scale the files first"),
         (("-k", 3, "--scale", "unit-features", "--method", "spcafs"), "--set scaling=1"),
@@ -135,8 +135,9 @@ def test_what_is_known_of_drawn_rows_only_is_said_so(quick_keepers, tmp_path):
             ("--checkpoint", "fit.state"),
             "AutoSelector reads it once, so there is nothing to resume",
         ),
-        (("-k", 3, "--out", "kept.csv"), "--out needs the table in memory"),
-        (("-k", 3, "--report", "r.html"), "--report needs the table in memory"),
+        (("-k", 3, "--transpose"), "--transpose needs the table in memory"),
+        (("-k", 3, "--drop-samples", "a"), "--drop-samples and --drop-zero-rows need the table"),
+        (("-k", 3, "--out", "kept.npz"), "whole"),
         (("-k", 3, "--memory", "lots"), "takes a size like 500M"),
         (("-k", 3, "--set", "memory_limit=3"), "has an option of its own, --memory"),
         (("-k", 3, "--workers", 2, "--scheduler", "tcp://127.0.0.1:1"), "workers"),
@@ -158,15 +159,17 @@ def test_a_damaged_file_is_named(quick_keepers, parts, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_a_gap_is_named_with_file_rows_and_column(quick_keepers, parts, tmp_path):
+def test_a_gap_is_named_with_the_command_that_fills_it(
+    quick_keepers, parts, tmp_path
+):
     path = tmp_path / "parts" / "part-2.parquet"
     rows = pd.read_parquet(path)
     rows.loc[7, "g3"] = np.nan
     rows.to_parquet(path, index=False)
     done = quick_keepers("select", "parts", "-k", 3, "--drop", "sample")
     assert done.returncode == 1
-    assert "part-2.parquet, rows 1 to 300 holds NaN or infinity" in done.stderr
     assert "'g3' (1)" in done.stderr
+    assert done.stderr.splitlines()[-1].endswith("--missing model")
 
 
 def test_a_pattern_that_matches_nothing_says_so(quick_keepers, parts):
@@ -175,7 +178,7 @@ def test_a_pattern_that_matches_nothing_says_so(quick_keepers, parts):
     assert "matches none" in done.stderr
 
 
-def test_a_gap_found_by_a_worker_is_one_sentence_and_no_log(keepers, parts, tmp_path):
+def test_gaps_are_filled_by_workers_too(keepers, parts, tmp_path):
     pytest.importorskip("distributed")
     path = tmp_path / "parts" / "part-2.parquet"
     rows = pd.read_parquet(path)
@@ -183,8 +186,14 @@ def test_a_gap_found_by_a_worker_is_one_sentence_and_no_log(keepers, parts, tmp_
     rows.to_parquet(path, index=False)
     done = keepers("select", "parts", "-k", 3, "--drop", "sample", "--workers", 1)
     assert done.returncode == 1
-    assert done.stderr.startswith("keepers: Values must be finite numbers; part-2.parquet")
-    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert done.stderr.startswith("keepers: 1 of ")
+    assert "Traceback" not in done.stderr
+    filled = keepers(
+        *("select", "parts", "-k", 3, "--drop", "sample", "--workers", 1, "--missing", "mean")
+    )
+    assert filled.returncode == 0, filled.stderr
+    alone = keepers("select", "parts", "-k", 3, "--drop", "sample", "--missing", "mean")
+    assert kept(filled) == kept(alone)
 
 
 @pytest.fixture

@@ -55,8 +55,12 @@ def test_a_mutated_file_never_gives_a_traceback_or_a_partial_file(name, tmp_path
     assert 1 in codes
 
 
+# Text, dates, empty columns and gaps, which the command sets aside or fills.
+PREPARED = ("text.csv", "dates.csv", "empty_column.csv", "nulls.csv")
+
+
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", [name for name in REFUSED if name not in PREPARED])
 def test_a_hopeless_file_is_refused_by_the_command_too(name, tmp_path):
     path = tmp_path / name
     path.write_bytes(REFUSED[name])

@@ -95,7 +95,6 @@ def test_existing_files_are_left_alone_without_force(quick_keepers, table, tmp_p
         (["table.csv", "-k", "1", *COLUMNS, "--keep", "g1", "--keep", "g2"], 2, "at least 2"),
         (["table.csv", "-k", "0", *COLUMNS], 2, "-k"),
         (["table.csv", "-k", "99", *COLUMNS], 2, "8"),
-        (["table.csv", "-k", "3"], 1, "--labels"),
         (["table.csv", "-k", "3", "--id", "sampel"], 1, "sampel"),
         (["table.csv", "-k", "3", *COLUMNS, "--method", "spca"], 2, "Did you mean 'spcafs'"),
         (["table.csv", "-k", "3", *BY_SPCAFS, "--set", "gama=1"], 2, "gamma"),

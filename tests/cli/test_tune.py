@@ -197,7 +197,7 @@ def test_sparse_tables_and_constant_columns_are_welcome(quick_keepers, tmp_path)
         (["table.csv", *COLUMNS, "-k", "99"], 2, "8"),
         (["table.csv", *COLUMNS, "--scale", "up"], 2, "unit-samples"),
         (["table.csv", "--id", "sampel"], 1, "sampel"),
-        (["gaps.csv"], 1, "b (1)"),
+        (["gaps.csv"], 1, "'b' (1)"),
         (["single.csv"], 1, "at least 2 samples"),
         (["constant.csv"], 1, "must vary"),
         (["absent.csv"], 1, "absent.csv"),

@@ -555,10 +555,14 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 continue
             told = [f"{c.name!r} ({c.why})" if c.why else repr(c.name) for c in named]
             notes.append(f"Set aside as {_CALLED[kind]}: {some_of(told)}.")
-        for kind, called in (("category", "categories"), ("boolean", "yes or no")):
+        classes = "; if one holds classes, name it as labels (labels=, --labels)"
+        for kind, called, hint in (
+            ("category", "categories", classes),
+            ("boolean", "yes or no", ""),
+        ):
             named = [c for c in self.kinds_.values() if c.kind == kind]
             if named:
-                notes.append(f"Taken as {called}: {some_of([repr(c.name) for c in named])}.")
+                notes.append(f"Taken as {called}: {some_of([repr(c.name) for c in named])}{hint}.")
         spelled = [c for c in self.kinds_.values() if c.why == "numbers as text"]
         if spelled:
             told = [
