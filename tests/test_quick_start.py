@@ -1,4 +1,4 @@
-"""The reader's test: Quick start, followed line by line in an empty folder."""
+"""The reader's test: pages that are followed line by line in an empty folder."""
 
 import json
 import os
@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parent.parent / "docs" / "quick-start.md"
+DOCS = Path(__file__).parent.parent / "docs"
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 # Reads blocks as lines of JSON; runs each statement by statement, as one types them at the prompt;
 # answers with what was printed. What a notebook would draw is drawn.
-SAID = "ignore:Only 11 of the 20 kept features"  # the page tells of it
+SAID = "ignore:Only 11 of the 20 kept features"  # Quick start tells of it
 READER = """
 import ast, contextlib, io, json, sys, traceback
 
@@ -105,16 +105,27 @@ def reader(tmp_path):
         python.stdin.close()
 
 
+def follow(page: str, reader) -> None:
+    steps = steps_of((DOCS / page).read_text(encoding="utf-8"))
+    assert {step.language for step in steps} - {""} == {"python", "bash"}
+    for step in steps:
+        if step.language:  # others are commands for the reader's own table
+            printed = reader(step)
+            if step.shown is not None:
+                assert trimmed(printed) == trimmed(step.shown), f"docs/{page}, line {step.line}"
+
+
 @pytest.mark.slow
 def test_quick_start_works_line_by_line_in_an_empty_folder(reader, tmp_path):
-    steps = steps_of(PAGE.read_text(encoding="utf-8"))
-    assert {step.language for step in steps} == {"python", "bash"}
-    for step in steps:
-        printed = reader(step)
-        if step.shown is not None:
-            assert trimmed(printed) == trimmed(step.shown), f"docs/quick-start.md, line {step.line}"
+    follow("quick-start.md", reader)
     assert (tmp_path / "report.html").stat().st_size > 10_000
     assert len((tmp_path / "later-kept.csv").read_text().splitlines()) == 6
+
+
+@pytest.mark.slow
+def test_prepare_your_table_works_line_by_line_in_an_empty_folder(reader, tmp_path):
+    follow("prepare-your-table.md", reader)
+    assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
 def test_what_the_page_shows_is_found_after_the_block_that_prints_it():

@@ -75,7 +75,10 @@ def of_one_path(arguments: dict[str, Any]) -> str:
 QUESTIONS = (
     Question(
         "column moments of the whole table",
-        ("keepers.linalg.moments:column_moments",),
+        (
+            "keepers.linalg.moments:column_moments",
+            "keepers.preparation.facts:TableFacts._add_dense",
+        ),
         of_the_whole_table,
     ),
     Question(
@@ -86,7 +89,7 @@ QUESTIONS = (
     Question(
         "finiteness of the values",
         (
-            "keepers.cli.fit:_refuse_missing",
+            "keepers.preparation.facts:TableFacts._add_dense",
             "keepers.selection:as_matrix",
             "sklearn.utils.validation:_assert_all_finite",
         ),
@@ -109,14 +112,14 @@ class Walk:
     questions: Sequence[Question] = ()
     files: list[str] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
-    _asked: dict[CodeType, Question] = field(default_factory=dict)
+    _asked: dict[CodeType, list[Question]] = field(default_factory=dict)
     _counters: dict[str, Counter[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for question in self.questions:
             self._counters[question.label] = Counter()
             for name in question.functions:
-                self._asked[code_of(name)] = question
+                self._asked.setdefault(code_of(name), []).append(question)
 
     @property
     def times(self) -> dict[str, int]:
@@ -141,7 +144,7 @@ class Walk:
         if event != "call":
             return
         code = frame.f_code
-        if (question := self._asked.get(code)) is not None:
+        for question in self._asked.get(code, ()):
             about = question.counts(frame.f_locals)
             if about is not None:
                 self._counters[question.label][about] += 1
