@@ -159,9 +159,7 @@ def test_a_damaged_file_is_named(quick_keepers, parts, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_a_gap_is_named_with_the_command_that_fills_it(
-    quick_keepers, parts, tmp_path
-):
+def test_a_gap_is_named_with_the_command_that_fills_it(quick_keepers, parts, tmp_path):
     path = tmp_path / "parts" / "part-2.parquet"
     rows = pd.read_parquet(path)
     rows.loc[7, "g3"] = np.nan
