@@ -13,6 +13,7 @@ import numpy as np
 
 from keepers.data.blocks.files import FileBlocks, FileSequence
 from keepers.data.catalogue import catalogue, entry_named, find, load, names, refuse_wrong_checksum
+from keepers.data.columns import OtherColumn
 from keepers.data.formats.registry import (
     FORMATS,
     block_format,
@@ -35,6 +36,7 @@ from keepers.data.table import (
     WrittenTable,
     in_source_order,
     numbered_names,
+    refuse_absent,
     to_table,
     unique_names,
 )
@@ -549,12 +551,13 @@ def write_features(
     categories stay what they were, gaps are null, and numbers that no longer fit their type (a mean
     that fills a gap between integers) are written as float64. In .csv and .tsv whole numbers have
     no decimal point, booleans are true and false, dates and times are written as in ISO 8601, with
-    "Z" for universal time if they have a zone, and gaps are empty cells.
+    "Z" for universal time if they have a zone, and gaps are empty cells. In .xlsx cells are of
+    their kind; times with a zone are written in universal time.
 
     Parameters
     ----------
     path : str or Path
-        As in `write_table`. Text and dates are written to .csv, .tsv, .parquet and .feather.
+        As in `write_table`. Text and dates are written to .csv, .tsv, .parquet, .feather and .xlsx.
     table : LabelledTable
         What `open_table` returns, with or without ``mixed=True``.
     names : iterable of str
@@ -843,7 +846,8 @@ def _tables(
     feature_names = source.feature_names
     columns: Any = None
     if wanted is not None:
-        columns = np.flatnonzero(np.isin(feature_names, wanted))
+        chosen = set(wanted)
+        columns = np.flatnonzero([name in chosen for name in feature_names])
     places: dict[str, int] | None = None
     for block in source.blocks(columns, annotated=True):
         others = block.others
@@ -868,11 +872,13 @@ def _tables(
         )
 
 
-def _places(feature_names: Any, others: Sequence[Any], wanted: Sequence[str]) -> dict[str, int]:
+def _places(
+    feature_names: Any, others: Sequence[OtherColumn], wanted: Sequence[str]
+) -> dict[str, int]:
     """Where wanted columns stand among each other."""
-    ordered = in_source_order(
-        feature_names.tolist(), [(each.position, each.name) for each in others]
-    )
+    beside = [(other.position, other.name) for other in others]
+    ordered = in_source_order([str(name) for name in feature_names], beside)
+    refuse_absent(wanted, dict.fromkeys(ordered))
     chosen = set(wanted)
     return {name: at for at, name in enumerate(name for name in ordered if name in chosen)}
 

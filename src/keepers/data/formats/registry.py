@@ -157,7 +157,14 @@ FORMATS = (
     Format("AnnData", (".h5ad",), open_h5ad, write=write_h5ad, copy_columns=copy_h5ad_columns),
     Format("AnnData in Zarr", (".zarr",), read_whole=read_zarr),
     Format("HDF5", (".h5", ".hdf5"), open_hdf5_table, options=("dataset",)),
-    Format("Excel", (".xlsx",), read_whole=read_excel, write=write_excel, options=("sheet",)),
+    Format(
+        "Excel",
+        (".xlsx",),
+        read_whole=read_excel,
+        write=write_excel,
+        holds_text=True,
+        options=("sheet",),
+    ),
     Format("Excel with macros", (".xlsm",), read_whole=read_excel, options=("sheet",)),
     Format(
         "GCT",
