@@ -163,6 +163,24 @@ def test_columns_of_text_alone_are_copied(tmp_path, sources, small_blocks, sourc
     assert found.tolist() == frame()["town"].fillna("").tolist()
 
 
+def test_text_that_comes_late_makes_a_column_of_text(tmp_path, small_blocks, monkeypatch):
+    monkeypatch.setattr("keepers.data.formats.text._FIRST_BYTES", 2**10)
+    (tmp_path / "parts").mkdir()
+    for at in (1, 2):
+        lines = [f"{row},{row % 3},r{row}" for row in range(2000)]
+        lines[1800] = "1800,none of them,r" if at == 2 else lines[1800]
+        (tmp_path / "parts" / f"{at}.csv").write_text("\n".join(["a,b,who", *lines, ""]))
+    blocks = open_blocks(tmp_path / "parts", mixed=True, identifier="who")
+    assert list(blocks.feature_names) == ["a", "b"]
+    path = copy_features(blocks, tmp_path / "b.csv", ["a", "b"])
+    found = pd.read_csv(path, dtype=str)
+    assert found["b"][3800] == "none of them"
+    assert found["b"][:3].tolist() == ["0", "1", "2"]
+    numbers = open_blocks(tmp_path / "parts", identifier="who")
+    with pytest.raises(DataError, match="Feature columns must hold numbers; these do not: 'b'"):
+        copy_features(numbers, tmp_path / "c.csv", ["a", "b"])
+
+
 def test_memory_does_not_grow_with_the_rows(tmp_path):
     peaks = []
     for n_rows in (100_000, 400_000):

@@ -33,6 +33,7 @@ from keepers.data.table import (
     LabelledTable,
     Matrix,
     ReadRequest,
+    TextColumnsError,
     WrittenTable,
     in_source_order,
     numbered_names,
@@ -793,7 +794,8 @@ def copy_features(
     change : callable or None
         Gets the rows of every block, all columns, and returns what is to be written instead; None
         for nothing. If it makes numbers that do not fit the type of a column, the source is read
-        again, and that column is written as float64.
+        again, and that column is written as float64; so it is if a column of a text table proves to
+        hold more than numbers.
     identifier_name, label_name, force
         As in `write_features`.
 
@@ -804,10 +806,10 @@ def copy_features(
     """
     wanted = [str(name) for name in names]
     types = source.types
-    labels = _label_classes(source)
     settings = {"identifier_name": identifier_name, "label_name": label_name}
     while True:
         try:
+            labels = _label_classes(source)
             with open_writer(path, force=force, **settings) as writer:
                 for block in _tables(source, None if change else wanted, types, labels):
                     rows = block if change is None else change(block)
@@ -817,6 +819,11 @@ def copy_features(
         except ChangedTypeError as error:
             # Rows further up are in a type that these do not fit: begin again without it.
             types = {name: kind for name, kind in types.items() if name not in error.names}
+        except TextColumnsError as error:
+            opened = source
+            source = source.with_texts(error.names)
+            if source.n_features == opened.n_features:
+                raise
 
 
 def _label_classes(source: FileBlocks | FileSequence) -> dict[Any, Any] | None:

@@ -430,6 +430,20 @@ class TextBlocks(FileBlocks):
         names, plan = self._layout
         return tuple(names[at] for at in plan.others)
 
+    def with_texts(self, names: Sequence[str]) -> "TextBlocks":
+        """The same table, of which some columns proved to hold text further down."""
+        titles, plan = self._layout
+        found = [at for at in plan.features if titles[at] in set(names)]
+        if not self._request.mixed or not found:
+            return self
+        features = sorted(set(plan.features).difference(found))
+        others = tuple(sorted((*plan.others, *found)))
+        return self._with(
+            _layout=(titles, replace(plan, features=features, others=others)),
+            feature_names=np.array([titles[at] for at in features], dtype=object),
+            n_features=len(features),
+        )
+
     def _find_texts(self, stream: IO[bytes], start: TextStart) -> ColumnPlan:
         """The roles of columns; those that hold text in the first lines are no numbers.
 
