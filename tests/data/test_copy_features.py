@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from keepers.data.table_files import check_writable
 from keepers.datasets import (
     copy_features,
     open_blocks,
@@ -202,6 +203,9 @@ def test_other_formats_are_written_whole_only(tmp_path, suffix):
         open_writer(tmp_path / f"a.{suffix}"),
     ):
         pass
+    with pytest.raises(ParameterError, match="is written whole only"):
+        check_writable(tmp_path / f"a.{suffix}", in_blocks=True)
+    check_writable(tmp_path / f"a.{suffix}")
     assert os.listdir(tmp_path) == []
 
 

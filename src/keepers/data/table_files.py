@@ -16,6 +16,7 @@ from keepers.data.catalogue import catalogue, entry_named, find, load, names, re
 from keepers.data.columns import OtherColumn
 from keepers.data.formats.registry import (
     FORMATS,
+    RowWriter,
     block_format,
     block_suffixes,
     folder_format,
@@ -745,6 +746,25 @@ def open_writer(
     ['b', '0', '1', '0', '1']
     """
     path = Path(path)
+    title, open_rows = _row_writer(path)
+    with whole_file(path, force=force) as temporary, ExitStack() as stack:
+        with writing(path, title):
+            append = stack.enter_context(open_rows(temporary, path.name))
+
+        def write(rows: WrittenTable) -> None:
+            with writing(path, title):
+                append(rows)
+
+        writer = TableWriter(write, identifier_name=identifier_name, label_name=label_name)
+        yield writer
+        if writer.is_empty:
+            raise DataError(f"A table needs at least one row; none was written to {path.name}.")
+        with writing(path, title):
+            stack.close()
+
+
+def _row_writer(path: Path) -> tuple[str, RowWriter]:
+    """What the format of ``path`` is called, and what opens a file for rows to be appended."""
     known = format_to_write(path)
     if known.append is None:
         able = ", ".join(kind.suffixes[0] for kind in FORMATS if kind.append is not None)
@@ -752,20 +772,7 @@ def open_writer(
             f"A table in blocks is written to one of {able}; {path.name} is written whole only "
             f"({known.title}). Choose another suffix."
         )
-    with whole_file(path, force=force) as temporary, ExitStack() as stack:
-        with writing(path, known.title):
-            append = stack.enter_context(known.append(temporary, path.name))
-
-        def write(rows: WrittenTable) -> None:
-            with writing(path, known.title):
-                append(rows)
-
-        writer = TableWriter(write, identifier_name=identifier_name, label_name=label_name)
-        yield writer
-        if writer.is_empty:
-            raise DataError(f"A table needs at least one row; none was written to {path.name}.")
-        with writing(path, known.title):
-            stack.close()
+    return known.title, known.append
 
 
 def copy_features(
@@ -890,10 +897,13 @@ def _places(
     return {name: at for at, name in enumerate(name for name in ordered if name in chosen)}
 
 
-def check_writable(path: str | Path, *, force: bool = True) -> None:
+def check_writable(path: str | Path, *, force: bool = True, in_blocks: bool = False) -> None:
     """Raise if `write_table` could not write to ``path`` now: before long work, not after it.
 
-    An existing file is no obstacle unless ``force`` is False.
+    An existing file is no obstacle unless ``force`` is False. ``in_blocks`` asks the same of
+    `open_writer`.
     """
+    if in_blocks:
+        _row_writer(Path(path))
     format_to_write(Path(path))
     check_target(path, force=force)

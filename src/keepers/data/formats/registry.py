@@ -73,6 +73,10 @@ _OPTIONS = {
 _TEXT_OPTIONS = ("delimiter", "decimal", "comment", "encoding")
 
 
+RowWriter = Callable[[Path, str], AbstractContextManager[Callable[[WrittenTable], None]]]
+"""(where to write, the final name of the file) gives a function that appends rows."""
+
+
 @dataclass(frozen=True)
 class Format:
     """How a kind of file is called, recognised, read and written."""
@@ -85,10 +89,8 @@ class Format:
     """For a format that cannot be read in blocks."""
     write: Callable[[Path, WrittenTable, str], None] | None = None
     """(where to write, what, the final name of the file); None if it is only read."""
-    append: Callable[[Path, str], AbstractContextManager[Callable[[WrittenTable], None]]] | None = (
-        None
-    )
-    """Gives a function to which rows are handed piece after piece; None if it is written whole."""
+    append: RowWriter | None = None
+    """For a format that can be written piece after piece; None if it is written whole."""
     holds_text: bool = False
     """Whether columns of text and dates are written beside numbers."""
     copy_columns: Callable[[Path, Path, Sequence[str]], None] | None = None
