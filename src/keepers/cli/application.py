@@ -1,5 +1,6 @@
 """A recipe on a new table: the kept columns, prepared as in the selection."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,14 @@ from typing import Any
 import numpy as np
 
 from keepers.cli.console import progress_line
-from keepers.cli.prepared import leave_out_rows, read_source, refuse_transposed_blocks, take_rows
+from keepers.cli.prepared import (
+    complete_part,
+    leave_out_rows,
+    read_source,
+    refuse_transposed_blocks,
+)
 from keepers.cli.reading import ReadingOptions
-from keepers.data.columns import as_texts
+from keepers.data.columns import OtherColumn, as_texts
 from keepers.data.table import LabelledTable
 from keepers.data.table_files import copy_features, open_blocks, write_selected
 from keepers.data.values import as_labels
@@ -38,7 +44,9 @@ def apply_to_table(
     read = read_source(data, reading, max_bytes, quiet=quiet)
     table = leave_out_rows(with_roles(read, recipe), reading)
     refuse_absent(recipe, table)
-    filled = _fill(recipe, table, reading)
+    filled = _fill(recipe, table)
+    if filled is None:
+        raise DataError(f"Leaving out rows with gaps leaves none of {table.n_samples}.")
     same = filled is read
     write_selected(
         out,
@@ -61,10 +69,10 @@ def apply_to_blocks(
     refuse_transposed_blocks(bool(stored.get("transpose")) or reading.transpose)
     source = open_blocks(data, **reading.roles(), mixed=True)
 
-    def change(table: LabelledTable) -> LabelledTable:
+    def change(table: LabelledTable) -> LabelledTable | None:
         table = with_roles(table, recipe)
         refuse_absent(recipe, table)
-        return _fill(recipe, table, reading)
+        return _fill(recipe, table)
 
     with progress_line(f"writing {out}", quiet=quiet):
         copy_features(
@@ -98,18 +106,30 @@ def _take_column(table: LabelledTable, name: Any) -> tuple[LabelledTable, Any]:
     """The table without a column, and that column; None if there is none of this name."""
     for column in table.others:
         if column.name == name:
-            left = tuple(each for each in table.others if each is not column)
-            return replace(table, others=left), column.values
+            left = [each for each in table.others if each is not column]
+            return replace(table, others=_moved_up(left, column.position)), column.values
     places = np.flatnonzero(table.feature_names == name)
     if not len(places) or table.is_sparse:
         return table, None
     at = int(places[0])
     values = table.X[:, at]
     words = values.astype(np.int64) if np.all(np.rint(values) == values) else values
+    place = at + sum(each.position <= at for each in table.others)
     left_over = replace(
-        table, X=np.delete(table.X, at, axis=1), feature_names=np.delete(table.feature_names, at)
+        table,
+        X=np.delete(table.X, at, axis=1),
+        feature_names=np.delete(table.feature_names, at),
+        others=_moved_up(table.others, place),
     )
     return left_over, as_texts(words.tolist())
+
+
+def _moved_up(columns: Sequence[OtherColumn], place: int) -> tuple[OtherColumn, ...]:
+    """Columns, of which those behind a place that is gone move up by one."""
+    return tuple(
+        replace(each, position=each.position - 1) if each.position > place else each
+        for each in columns
+    )
 
 
 def refuse_absent(recipe: Recipe, table: LabelledTable) -> None:
@@ -123,7 +143,7 @@ def refuse_absent(recipe: Recipe, table: LabelledTable) -> None:
         )
 
 
-def _fill(recipe: Recipe, table: LabelledTable, reading: ReadingOptions) -> LabelledTable:
+def _fill(recipe: Recipe, table: LabelledTable) -> LabelledTable | None:
     """The table with gaps in the kept columns filled as in the selection."""
     stored = (recipe.preparation or {}).get("preparer")
     if stored is None:
@@ -133,5 +153,5 @@ def _fill(recipe: Recipe, table: LabelledTable, reading: ReadingOptions) -> Labe
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"The recipe is damaged: its preparation is not valid ({error}).") from None
     if preparer.missing == "drop-rows":
-        return take_rows(table, preparer.find_complete(preparer.encode(table)))
+        return complete_part(preparer, table)
     return preparer.fill_source(table)

@@ -45,9 +45,10 @@ def apply(
     from keepers.data.table_files import check_writable
     from keepers.recipe import Recipe
 
-    check_writable(out, force=force)
+    in_blocks = reading.sample is None and reads_in_blocks(data, ())
+    check_writable(out, force=force, in_blocks=in_blocks)
     kept = Recipe.load(recipe)
-    if reading.sample is None and reads_in_blocks(data, ()):
+    if in_blocks:
         told = apply_to_blocks(kept, data, out, reading, force=force, quiet=quiet)
     else:
         limit = as_bytes(max_size)

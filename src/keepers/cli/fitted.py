@@ -4,9 +4,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from keepers.cli.prepared import PreparedData
+from keepers.cli.prepared import PreparedData, complete_part
 from keepers.cli.reading import ReadingOptions
 from keepers.data.formats.text import text_line
 from keepers.data.replacing import whole_file
@@ -90,15 +90,15 @@ class FittedData(ABC):
         with whole_file(path, force=force) as temporary:
             temporary.write_text("\n".join([*lines, ""]), encoding="utf-8", errors="replace")
 
-    def score_rows(self) -> list[tuple[Any, ...]]:
+    def score_rows(self) -> list[tuple[str, ...]]:
         """Rows of the file of scores: features by rank, then the columns that were set aside."""
         selection = self.selection
-        rows: list[tuple[Any, ...]] = [
-            (each.name, rank, repr(each.score), "yes", "kept")
+        rows: list[tuple[str, ...]] = [
+            (each.name, str(rank), repr(each.score), "yes", "kept")
             for rank, each in enumerate(selection.kept, 1)
         ]
         for rank, each in enumerate(selection.dropped, selection.k + 1):
-            rows.append((each.name, rank, repr(each.score), "no", each.why))
+            rows.append((each.name, str(rank), repr(each.score), "no", each.why))
         rows += [
             (name, "", "", "no", f"set aside: {why}")
             for name, why in self.preparer.set_aside_.items()
@@ -172,9 +172,7 @@ class FittedInBlocks(FittedData):
             force=force,
         )
 
-    def _prepare_block(self, table: LabelledTable) -> LabelledTable:
-        from keepers.cli.prepared import take_rows
-
+    def _prepare_block(self, table: LabelledTable) -> LabelledTable | None:
         if self.preparer.missing == "drop-rows":
-            return take_rows(table, self.preparer.find_complete(self.preparer.encode(table)))
+            return complete_part(self.preparer, table)
         return self.preparer.fill_source(table)

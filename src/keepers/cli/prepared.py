@@ -182,6 +182,12 @@ def take_rows(table: LabelledTable, rows: Any) -> LabelledTable:
     )
 
 
+def complete_part(preparer: TablePreparer, table: LabelledTable) -> LabelledTable | None:
+    """The rows without a gap; None if there is none."""
+    complete = preparer.find_complete(preparer.encode(table))
+    return take_rows(table, complete) if complete.any() else None
+
+
 def say_notes(notes: Sequence[str], *, quiet: bool) -> None:
     """Print notes to the error stream."""
     for each in notes:

@@ -125,8 +125,10 @@ def select(
 
     refuse_existing([report, save, scores], force)
     refuse_existing([checkpoint], force=True)  # one that exists is resumed
+    blocks = (memory, workers, scheduler, checkpoint)
+    in_blocks = reading.sample is None and reads_in_blocks(data, blocks)
     if out is not None:
-        check_writable(out, force=force)
+        check_writable(out, force=force, in_blocks=in_blocks)
     picture = None if image is None else as_image_shape(image)
     scaling = check_scaling(scale)
     settings = read_settings(method, set_ or [])
@@ -142,7 +144,7 @@ def select(
     if reading.sample is None and reads_in_blocks(data, blocks):
         from keepers.cli.fit_blocks import BlockRequest, fit_in_blocks, refuse_in_memory
 
-        request = BlockRequest(memory, workers, scheduler, checkpoint)
+        request = BlockRequest(*blocks)
         refuse_in_memory(selector, request, scaling, reading)
         fitted = fit_in_blocks(
             data, selector, settings, request, reading, decide, seed=seed, debug=debug, **shared

@@ -165,16 +165,11 @@ class WrittenTable:
         label_name: str,
     ) -> "WrittenTable":
         """The named features of a table, numbers or others, in the order of the source."""
-        wanted = {str(name) for name in names}
+        wanted = dict.fromkeys(map(str, names))
         places = range(table.n_features)
         ordered = in_source_order([*places], [(other.position, other) for other in table.others])
         known = {_name_in(table, column): column for column in ordered}
-        absent = [name for name in wanted if name not in known]
-        if absent:
-            raise DataError(
-                f"There is no column {shorten(absent[0])}.{closest(absent[0], known)} The columns "
-                f"are {some_of([repr(name) for name in known])}."
-            )
+        refuse_absent(wanted, known)
         kept = {name: column for name, column in known.items() if name in wanted}
         numbers = [column for column in kept.values() if isinstance(column, int)]
         return cls.of(
@@ -228,6 +223,19 @@ class WrittenTable:
         """Labels as text."""
         return [] if self.labels is None else [str(label) for label in self.labels.tolist()]
 
+    def truth_columns(self) -> set[str]:
+        """Columns of X that the source stored as true and false, and that hold nothing else."""
+        stored = {name for name, kind in self.types.items() if str(kind) == "bool"}
+        return {
+            name
+            for at, name in enumerate(self.feature_names)
+            if name in stored and _are_truths(_column(self.X, at))
+        }
+
+    def holds_days(self, column: OtherColumn) -> bool:
+        """Whether the source stored dates without a time."""
+        return str(self.types.get(column.name)).startswith("date")
+
     def dense(self) -> NDArray[Any]:
         """X as an array, if it fits in memory."""
         if not self.is_sparse:
@@ -235,6 +243,10 @@ class WrittenTable:
         shape = (int(self.X.shape[0]), int(self.X.shape[1]))
         SizeLimit.of(None).refuse_shape(shape, self.X.dtype.itemsize, "The table as dense columns")
         return np.asarray(self.X.toarray())
+
+
+def _are_truths(values: NDArray[Any]) -> bool:
+    return bool(np.all((values == 0) | (values == 1) | np.isnan(values)))
 
 
 def _name_in(table: LabelledTable | WrittenTable, column: int | OtherColumn) -> str:
@@ -395,12 +407,7 @@ def plan_columns(
     position = {name: at for at, name in enumerate(names)}
     request = replace(request, drop=tuple(matching_names(request.drop, names)))
     asked = [request.labels, request.identifier, *request.drop]
-    absent = [name for name in asked if name is not None and name not in position]
-    if absent:
-        raise DataError(
-            f"There is no column {shorten(absent[0])}.{closest(absent[0], position)} The columns "
-            f"are {some_of([repr(name) for name in names])}."
-        )
+    refuse_absent([name for name in asked if name is not None], position)
     identifier = request.identifier
     if identifier is None and index is not None:
         free = names[index] not in (request.labels, *request.drop)
@@ -429,6 +436,16 @@ def plan_columns(
         None if identifier is None else position[identifier],
         others,
     )
+
+
+def refuse_absent(asked: Iterable[str], known: Collection[str]) -> None:
+    """Raise for a column that is not there."""
+    absent = next((name for name in asked if name not in known), None)
+    if absent is not None:
+        raise DataError(
+            f"There is no column {shorten(absent)}.{closest(absent, known)} The columns are "
+            f"{some_of([repr(name) for name in known])}."
+        )
 
 
 def matching_names(asked: Iterable[str], names: Sequence[str]) -> list[str]:

@@ -13,8 +13,10 @@ import numpy as np
 
 from keepers.data.blocks.files import FileBlocks, FileSequence
 from keepers.data.catalogue import catalogue, entry_named, find, load, names, refuse_wrong_checksum
+from keepers.data.columns import OtherColumn
 from keepers.data.formats.registry import (
     FORMATS,
+    RowWriter,
     block_format,
     block_suffixes,
     folder_format,
@@ -32,9 +34,11 @@ from keepers.data.table import (
     LabelledTable,
     Matrix,
     ReadRequest,
+    TextColumnsError,
     WrittenTable,
     in_source_order,
     numbered_names,
+    refuse_absent,
     to_table,
     unique_names,
 )
@@ -549,12 +553,13 @@ def write_features(
     categories stay what they were, gaps are null, and numbers that no longer fit their type (a mean
     that fills a gap between integers) are written as float64. In .csv and .tsv whole numbers have
     no decimal point, booleans are true and false, dates and times are written as in ISO 8601, with
-    "Z" for universal time if they have a zone, and gaps are empty cells.
+    "Z" for universal time if they have a zone, and gaps are empty cells. In .xlsx cells are of
+    their kind; times with a zone are written in universal time.
 
     Parameters
     ----------
     path : str or Path
-        As in `write_table`. Text and dates are written to .csv, .tsv, .parquet and .feather.
+        As in `write_table`. Text and dates are written to .csv, .tsv, .parquet, .feather and .xlsx.
     table : LabelledTable
         What `open_table` returns, with or without ``mixed=True``.
     names : iterable of str
@@ -741,6 +746,25 @@ def open_writer(
     ['b', '0', '1', '0', '1']
     """
     path = Path(path)
+    title, open_rows = _row_writer(path)
+    with whole_file(path, force=force) as temporary, ExitStack() as stack:
+        with writing(path, title):
+            append = stack.enter_context(open_rows(temporary, path.name))
+
+        def write(rows: WrittenTable) -> None:
+            with writing(path, title):
+                append(rows)
+
+        writer = TableWriter(write, identifier_name=identifier_name, label_name=label_name)
+        yield writer
+        if writer.is_empty:
+            raise DataError(f"A table needs at least one row; none was written to {path.name}.")
+        with writing(path, title):
+            stack.close()
+
+
+def _row_writer(path: Path) -> tuple[str, RowWriter]:
+    """What the format of ``path`` is called, and what opens a file for rows to be appended."""
     known = format_to_write(path)
     if known.append is None:
         able = ", ".join(kind.suffixes[0] for kind in FORMATS if kind.append is not None)
@@ -748,20 +772,7 @@ def open_writer(
             f"A table in blocks is written to one of {able}; {path.name} is written whole only "
             f"({known.title}). Choose another suffix."
         )
-    with whole_file(path, force=force) as temporary, ExitStack() as stack:
-        with writing(path, known.title):
-            append = stack.enter_context(known.append(temporary, path.name))
-
-        def write(rows: WrittenTable) -> None:
-            with writing(path, known.title):
-                append(rows)
-
-        writer = TableWriter(write, identifier_name=identifier_name, label_name=label_name)
-        yield writer
-        if writer.is_empty:
-            raise DataError(f"A table needs at least one row; none was written to {path.name}.")
-        with writing(path, known.title):
-            stack.close()
+    return known.title, known.append
 
 
 def copy_features(
@@ -790,7 +801,8 @@ def copy_features(
     change : callable or None
         Gets the rows of every block, all columns, and returns what is to be written instead; None
         for nothing. If it makes numbers that do not fit the type of a column, the source is read
-        again, and that column is written as float64.
+        again, and that column is written as float64; so it is if a column of a text table proves to
+        hold more than numbers.
     identifier_name, label_name, force
         As in `write_features`.
 
@@ -801,10 +813,10 @@ def copy_features(
     """
     wanted = [str(name) for name in names]
     types = source.types
-    labels = _label_classes(source)
     settings = {"identifier_name": identifier_name, "label_name": label_name}
     while True:
         try:
+            labels = _label_classes(source)
             with open_writer(path, force=force, **settings) as writer:
                 for block in _tables(source, None if change else wanted, types, labels):
                     rows = block if change is None else change(block)
@@ -814,6 +826,11 @@ def copy_features(
         except ChangedTypeError as error:
             # Rows further up are in a type that these do not fit: begin again without it.
             types = {name: kind for name, kind in types.items() if name not in error.names}
+        except TextColumnsError as error:
+            opened = source
+            source = source.with_texts(error.names)
+            if source.n_features == opened.n_features:
+                raise
 
 
 def _label_classes(source: FileBlocks | FileSequence) -> dict[Any, Any] | None:
@@ -843,7 +860,8 @@ def _tables(
     feature_names = source.feature_names
     columns: Any = None
     if wanted is not None:
-        columns = np.flatnonzero(np.isin(feature_names, wanted))
+        chosen = set(wanted)
+        columns = np.flatnonzero([name in chosen for name in feature_names])
     places: dict[str, int] | None = None
     for block in source.blocks(columns, annotated=True):
         others = block.others
@@ -868,19 +886,24 @@ def _tables(
         )
 
 
-def _places(feature_names: Any, others: Sequence[Any], wanted: Sequence[str]) -> dict[str, int]:
+def _places(
+    feature_names: Any, others: Sequence[OtherColumn], wanted: Sequence[str]
+) -> dict[str, int]:
     """Where wanted columns stand among each other."""
-    ordered = in_source_order(
-        feature_names.tolist(), [(each.position, each.name) for each in others]
-    )
+    beside = [(other.position, other.name) for other in others]
+    ordered = in_source_order([str(name) for name in feature_names], beside)
+    refuse_absent(wanted, dict.fromkeys(ordered))
     chosen = set(wanted)
     return {name: at for at, name in enumerate(name for name in ordered if name in chosen)}
 
 
-def check_writable(path: str | Path, *, force: bool = True) -> None:
+def check_writable(path: str | Path, *, force: bool = True, in_blocks: bool = False) -> None:
     """Raise if `write_table` could not write to ``path`` now: before long work, not after it.
 
-    An existing file is no obstacle unless ``force`` is False.
+    An existing file is no obstacle unless ``force`` is False. ``in_blocks`` asks the same of
+    `open_writer`.
     """
+    if in_blocks:
+        _row_writer(Path(path))
     format_to_write(Path(path))
     check_target(path, force=force)

@@ -130,6 +130,10 @@ class FileBlocks(LocalBlocks):
         """Columns that are handed over as text or dates."""
         return ()
 
+    def with_texts(self, names: Sequence[str]) -> Self:
+        """The same table, of which some columns proved to hold text; itself if it is not mixed."""
+        return self
+
     def with_name(self, name: str) -> Self:
         """The same table by another name in messages."""
         return self._with(name=name)
@@ -411,6 +415,10 @@ class FileSequence(LocalBlocks):
     def first_file(self) -> FileBlocks:
         """The file that tells kinds and order of the columns."""
         return self._members[0]
+
+    def with_texts(self, names: Sequence[str]) -> "FileSequence":
+        """The same table, of which some columns proved to hold text in one of the files."""
+        return FileSequence(self.name, [member.with_texts(names) for member in self._members])
 
     @property
     def types(self) -> Mapping[str, Any]:

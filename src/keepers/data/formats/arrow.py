@@ -221,6 +221,8 @@ def _cut(batches: Iterable[Any], n_rows: int) -> Iterator[list[Any]]:
 def _values(batch: Any, names: list[str], dtype: np.dtype[Any], order: Order) -> NDArray[Any]:
     """Rows x columns, copied column by column inside Arrow; a missing value is NaN."""
     pa = _pyarrow()
+    if not names:  # text and dates alone
+        return np.empty((batch.num_rows, 0), dtype=dtype)
     if batch.schema.names != names:
         batch = batch.select(names)
     target = pa.from_numpy_dtype(dtype)

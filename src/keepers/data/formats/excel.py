@@ -44,6 +44,8 @@ _OPENED = re.compile(rb"<(?:c|row)[\s/>]")
 _OPENED_WITH_PREFIX = re.compile(rb"<[\w.-]+:(?:c|row)[\s/>]")
 _MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1_048_576, 16_384, 32_767
 """Of a sheet, and of a text in it."""
+_FIRST_YEAR = 1900
+"""Whose first two months Excel counts as if it were a leap year."""
 
 Row = Sequence[Any]
 
@@ -171,10 +173,10 @@ def _to_table(rows: list[Row], request: ReadRequest, path: Path) -> LabelledTabl
     others: list[OtherColumn] = []
     # Column by column, as they come.
     X = np.empty((len(body), len(plan.features)), order="F")
-    for at in plan.features:
+    for place, at in enumerate(plan.features):
         values = _as_numbers(columns[at])
         if values is None:
-            others.append(_as_other(names[at], columns[at], at))
+            others.append(_as_other(names[at], columns[at], place))
         else:
             X[:, len(numbers)] = values
             numbers.append(at)
@@ -243,29 +245,68 @@ def _as_other(name: str, cells: Sequence[Any], position: int) -> OtherColumn:
 def write_excel(path: Path, table: WrittenTable, name: str) -> None:
     """Write one sheet; every text is a text cell, also one that looks like a formula."""
     xlsxwriter = optional("xlsxwriter", "Excel workbooks")
-    leading = [
-        (title, values)
-        for title, values in (
-            (table.identifier_name, table.sample_names),
-            (table.label_name, _label_cells(table)),
-        )
-        if values is not None
-    ]
-    titles = [*(title for title, _ in leading), *table.feature_names]
-    _refuse_unwritable(table, titles, leading)
+    beside = {column.name: _other_cells(column) for column in table.others}
+    leading = [cells for cells in (table.sample_names, _label_cells(table)) if cells is not None]
+    _refuse_unwritable(table, [*leading, *beside.values()])
     # With a single pass over the rows no cell is kept.
     with xlsxwriter.Workbook(path, {"constant_memory": True}) as book:
         sheet = book.add_worksheet("table")
-        for at, title in enumerate(titles):
+        formats = _formats(table, book)
+        for at, title in enumerate(table.column_names):
             sheet.write_string(0, at, title)
-        for at in range(table.X.shape[0]):
+        columns, truths = table.columns, table.truth_columns()
+        for at in range(table.n_samples):
             values = table.X[[at]].toarray()[0] if table.is_sparse else table.X[at]
-            cells = [values_[at] for _, values_ in leading] + values.tolist()
-            for column, cell in enumerate(cells):
-                if isinstance(cell, str):
-                    sheet.write_string(at + 1, column, cell)
-                elif cell == cell:  # a gap stays an empty cell
-                    sheet.write_number(at + 1, column, cell)
+            numbers = [
+                bool(number) if name in truths and number == number else number
+                for name, number in zip(table.feature_names, values.tolist(), strict=True)
+            ]
+            cells = [vector[at] for vector in leading]
+            cells += [
+                beside[column.name][at] if isinstance(column, OtherColumn) else numbers[column]
+                for column in columns
+            ]
+            for place, cell in enumerate(cells):
+                _write_cell(sheet, at + 1, place, cell, formats)
+
+
+def _other_cells(column: OtherColumn) -> list[Any]:
+    """Text, or moments without a zone, in universal time; None for a gap.
+
+    A day that no sheet holds (it counts from 1900 on) is text.
+    """
+    if column.kind != "date":
+        return list(column.values.tolist())
+    moments = column.values.astype("datetime64[us]")
+    return [
+        moment
+        if moment is None or (isinstance(moment, datetime.datetime) and moment.year > _FIRST_YEAR)
+        else word
+        for moment, word in zip(
+            moments.tolist(), np.datetime_as_string(moments).tolist(), strict=True
+        )
+    ]
+
+
+def _formats(table: WrittenTable, book: Any) -> dict[int, Any]:
+    """How moments are shown, by column."""
+    formats = {True: "yyyy-mm-dd", False: "yyyy-mm-dd hh:mm:ss.000"}
+    made = {days: book.add_format({"num_format": shown}) for days, shown in formats.items()}
+    n_before = len(table.leading_names)
+    return {column.position + n_before: made[table.holds_days(column)] for column in table.others}
+
+
+def _write_cell(sheet: Any, row: int, column: int, cell: Any, formats: dict[int, Any]) -> None:
+    if cell is None or cell != cell:
+        return  # a gap stays an empty cell
+    if isinstance(cell, str):
+        sheet.write_string(row, column, cell)
+    elif isinstance(cell, bool):
+        sheet.write_boolean(row, column, cell)
+    elif isinstance(cell, datetime.datetime):
+        sheet.write_datetime(row, column, cell, formats[column])
+    else:
+        sheet.write_number(row, column, cell)
 
 
 def _label_cells(table: WrittenTable) -> list[Any] | None:
@@ -274,11 +315,10 @@ def _label_cells(table: WrittenTable) -> list[Any] | None:
     return table.labels.tolist() if table.has_numeric_labels else table.text_labels()
 
 
-def _refuse_unwritable(
-    table: WrittenTable, titles: list[str], leading: Sequence[tuple[str, list[Any]]]
-) -> None:
-    """Raise for what no sheet holds."""
-    n_rows, n_columns = table.X.shape[0] + 1, len(titles)
+def _refuse_unwritable(table: WrittenTable, columns: Sequence[list[Any]]) -> None:
+    """Raise for what no sheet holds; ``columns`` are those beside the numbers."""
+    titles = table.column_names
+    n_rows, n_columns = table.n_samples + 1, len(titles)
     if n_rows > _MOST_ROWS or n_columns > _MOST_COLUMNS:
         raise ParameterError(
             f"A sheet has at most {_MOST_ROWS} rows and {_MOST_COLUMNS} columns; this table needs "
@@ -289,10 +329,10 @@ def _refuse_unwritable(
             "A sheet holds finite numbers; this table holds infinity. Choose another format "
             "(.csv, .parquet)."
         )
-    texts = [*titles, *(str(cell) for _, cells in leading for cell in cells)]
+    texts = [*titles, *(str(cell) for cells in columns for cell in cells)]
     longest = max(map(len, texts))
     if longest > _LONGEST_TEXT:
         raise ParameterError(
-            f"A cell holds at most {_LONGEST_TEXT} characters; a name or label of this table has "
+            f"A cell holds at most {_LONGEST_TEXT} characters; a text of this table has "
             f"{longest}. Choose another format (.csv, .parquet)."
         )

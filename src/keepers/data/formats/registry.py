@@ -73,6 +73,10 @@ _OPTIONS = {
 _TEXT_OPTIONS = ("delimiter", "decimal", "comment", "encoding")
 
 
+RowWriter = Callable[[Path, str], AbstractContextManager[Callable[[WrittenTable], None]]]
+"""(where to write, the final name of the file) gives a function that appends rows."""
+
+
 @dataclass(frozen=True)
 class Format:
     """How a kind of file is called, recognised, read and written."""
@@ -85,10 +89,8 @@ class Format:
     """For a format that cannot be read in blocks."""
     write: Callable[[Path, WrittenTable, str], None] | None = None
     """(where to write, what, the final name of the file); None if it is only read."""
-    append: Callable[[Path, str], AbstractContextManager[Callable[[WrittenTable], None]]] | None = (
-        None
-    )
-    """Gives a function to which rows are handed piece after piece; None if it is written whole."""
+    append: RowWriter | None = None
+    """For a format that can be written piece after piece; None if it is written whole."""
     holds_text: bool = False
     """Whether columns of text and dates are written beside numbers."""
     copy_columns: Callable[[Path, Path, Sequence[str]], None] | None = None
@@ -157,7 +159,14 @@ FORMATS = (
     Format("AnnData", (".h5ad",), open_h5ad, write=write_h5ad, copy_columns=copy_h5ad_columns),
     Format("AnnData in Zarr", (".zarr",), read_whole=read_zarr),
     Format("HDF5", (".h5", ".hdf5"), open_hdf5_table, options=("dataset",)),
-    Format("Excel", (".xlsx",), read_whole=read_excel, write=write_excel, options=("sheet",)),
+    Format(
+        "Excel",
+        (".xlsx",),
+        read_whole=read_excel,
+        write=write_excel,
+        holds_text=True,
+        options=("sheet",),
+    ),
     Format("Excel with macros", (".xlsm",), read_whole=read_excel, options=("sheet",)),
     Format(
         "GCT",

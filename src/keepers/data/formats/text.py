@@ -8,7 +8,7 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice, pairwise
@@ -430,6 +430,20 @@ class TextBlocks(FileBlocks):
         names, plan = self._layout
         return tuple(names[at] for at in plan.others)
 
+    def with_texts(self, names: Sequence[str]) -> "TextBlocks":
+        """The same table, of which some columns proved to hold text further down."""
+        titles, plan = self._layout
+        found = [at for at in plan.features if titles[at] in set(names)]
+        if not self._request.mixed or not found:
+            return self
+        features = sorted(set(plan.features).difference(found))
+        others = tuple(sorted((*plan.others, *found)))
+        return self._with(
+            _layout=(titles, replace(plan, features=features, others=others)),
+            feature_names=np.array([titles[at] for at in features], dtype=object),
+            n_features=len(features),
+        )
+
     def _find_texts(self, stream: IO[bytes], start: TextStart) -> ColumnPlan:
         """The roles of columns; those that hold text in the first lines are no numbers.
 
@@ -715,17 +729,11 @@ class _TextRows:
 
     def append(self, table: WrittenTable) -> None:
         """Write rows, after the names of columns if they are the first."""
-        truths = {name for name, kind in table.types.items() if str(kind) == "bool"}
-        at_fault = [
-            name
-            for at, name in enumerate(table.feature_names)
-            if name in truths and not _are_truths(table.X[:, at])
-        ]
+        truths = table.truth_columns()
         if self._truths is None:
-            self._truths = truths.difference(at_fault)
+            self._truths = truths
             self._write([text_line(table.column_names, self._delimiter)])
-        else:
-            refuse_changed_types([name for name in at_fault if name in self._truths])
+        refuse_changed_types(sorted(self._truths - truths))
         columns = table.columns
         step = max(1, _CELLS_PER_BLOCK // max(1, len(columns)))
         for start in range(0, table.n_samples, step):
@@ -747,7 +755,7 @@ class _TextRows:
             run = list(group)
             if kind == "other":
                 others = [column for column in run if isinstance(column, OtherColumn)]
-                pieces.append(text_lines([_cells(c, table.types, rows) for c in others], mark))
+                pieces.append(text_lines([_cells(table, c, rows) for c in others], mark))
                 continue
             places = [column for column in run if isinstance(column, int)]
             values = table.X[rows, places[0] : places[-1] + 1]
@@ -765,19 +773,14 @@ class _TextRows:
         return "truth" if table.feature_names[column] in (self._truths or ()) else "number"
 
 
-def _are_truths(values: NDArray[Any]) -> bool:
-    return bool(np.all((values == 0) | (values == 1) | np.isnan(values)))
-
-
-def _cells(column: OtherColumn, types: Mapping[str, Any], rows: slice) -> list[str | None]:
+def _cells(table: WrittenTable, column: OtherColumn, rows: slice) -> list[str | None]:
     """A column of text or dates as cells; dates as in ISO 8601, with Z where they have a zone."""
     values = column.values[rows]
     if column.kind != "date":
         return list(values.tolist())
-    kind = types.get(column.name)
-    only_days = str(kind).startswith("date")
-    words = np.datetime_as_string(values.astype("datetime64[D]") if only_days else values)
-    zone = "Z" if getattr(kind, "tz", None) else ""
+    moments = values.astype("datetime64[D]") if table.holds_days(column) else values
+    words = np.datetime_as_string(moments)
+    zone = "Z" if getattr(table.types.get(column.name), "tz", None) else ""
     return [None if word == "NaT" else word + zone for word in words.tolist()]
 
 
