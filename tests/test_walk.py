@@ -12,8 +12,8 @@ TOOL = Path(__file__).parent.parent / "tools" / "walk.py"
 
 # What the standard command may cost at most; lower these with the code, never raise them. (Raised
 # once, from 35 files: tables are now looked at and prepared before a selection.
-# docs/architecture.md says which files that takes, and why moments and finiteness are found of the table as it was read
-# and again of what the selector gets.)
+# docs/architecture.md says which files that takes, and why moments and finiteness are found of the
+# table as it was read and again of what the selector gets.)
 MOST_FILES = 48
 MOST_TIMES = {
     "column moments of the whole table": 2,

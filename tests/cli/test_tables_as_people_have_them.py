@@ -211,7 +211,7 @@ def test_a_folder_gets_what_a_file_gets(quick_keepers, tmp_path):
         np.testing.assert_allclose(
             written["income"], frame["income"].fillna(frame["income"].mean()), rtol=1e-10
         )
-    assert "respondent_id" in (tmp_path / "r.html").read_text()
+    assert "submitted" in (tmp_path / "r.html").read_text()
     applied = quick_keepers("apply", "r.json", "parts", "--out", "again.parquet")
     assert applied.returncode == 0, applied.stderr
     pd.testing.assert_frame_equal(pd.read_parquet("again.parquet"), written, check_dtype=False)
