@@ -14,7 +14,7 @@ from keepers.data.table import LabelledTable
 from keepers.data.wording import some_of
 from keepers.linalg.moments import variance_span
 from keepers.linalg.near_duplicates import similar_columns
-from keepers.preparation.column_kinds import ColumnKind, Kind, find_kinds
+from keepers.preparation.column_kinds import ColumnKind, Kind, count_gaps, find_kinds
 from keepers.preparation.facts import TableFacts
 
 NEARLY_ONE = 0.99
@@ -264,20 +264,18 @@ def _texts(kinds: Mapping[str, ColumnKind]) -> list[Finding]:
 
 
 def _gaps(facts: TableFacts, kinds: Mapping[str, ColumnKind]) -> list[Finding]:
-    counts = dict(zip(facts.feature_names, facts.n_missing.tolist(), strict=True))
-    for name, text in facts.texts.items():
-        words = kinds[name].words_as_gaps
-        counts[name] = text.n_missing + sum(text.counts[word] for word in words)
-    gaps = {n: c for n, c in counts.items() if c and kinds[n].is_feature}
+    counted = count_gaps(facts, list(kinds.values()))
+    gaps = counted.by_column
     infinite = {
         name: int(n) for name, n in zip(facts.feature_names, facts.n_infinite, strict=True) if n
     }
     findings = []
     if gaps:
         worst = sorted(gaps, key=lambda name: -gaps[name])
-        told = some_of([f"{name!r} ({gaps[name] / facts.n_rows:.0%})" for name in worst])
-        rows = f", in {facts.n_rows_with_gaps:,} of {facts.n_rows:,} rows"
-        sentence = f"Gaps in {len(gaps)} columns{rows if facts.n_rows_with_gaps else ''}: {told}."
+        told = some_of([f"{name!r} ({_share(gaps[name], facts.n_rows)})" for name in worst])
+        rows = f", in {counted.n_rows:,} of {facts.n_rows:,} rows" if counted.n_rows else ""
+        columns = "1 column" if len(gaps) == 1 else f"{len(gaps)} columns"
+        sentence = f"Gaps in {columns}{rows}: {told}."
         findings.append(Finding("gaps", sentence, "--missing model", tuple(worst)))
     if infinite:
         sentence = f"Infinite values in {_quoted(list(infinite))}."
@@ -285,6 +283,10 @@ def _gaps(facts: TableFacts, kinds: Mapping[str, ColumnKind]) -> list[Finding]:
             Finding("infinite values", sentence, _option("--drop", list(infinite)), tuple(infinite))
         )
     return findings
+
+
+def _share(count: int, total: int) -> str:
+    return f"{count / total:.0%}" if count >= 0.01 * total else "under 1%"
 
 
 def _constant(facts: TableFacts, kinds: Mapping[str, ColumnKind]) -> list[Finding]:
