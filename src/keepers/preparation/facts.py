@@ -106,6 +106,8 @@ class TableFacts:
         ``beside`` are labels and sample names, which go with the drawn rows.
         """
         count = X.shape[0]
+        if not count:
+            return
         self.drawn.add(X, others, *beside)
         if sp.issparse(X):
             self._add_sparse(X)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -479,11 +479,15 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         """Which rows have no gap; it is an error if none is left."""
         complete = self.find_complete(X)
         if not complete.any():
-            raise DataError(
-                f"Leaving out rows with gaps leaves none of {X.shape[0]}. Fill the gaps "
-                "(missing='model', --missing model), or leave out the columns with most of them."
-            )
+            self.refuse_no_rows(X.shape[0])
         return complete
+
+    def refuse_no_rows(self, n_rows: int) -> NoReturn:
+        """Raise because every row of a table has a gap."""
+        raise DataError(
+            f"Leaving out rows with gaps leaves none of {n_rows}. Fill the gaps "
+            "(missing='model', --missing model), or leave out the columns with most of them."
+        )
 
     def fill(self, X: Any) -> Any:
         """X, the features as numbers, with its gaps filled; refused if they are not to be."""

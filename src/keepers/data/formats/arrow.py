@@ -173,11 +173,10 @@ class ColumnBlocks(FileBlocks):
         """Raise for integers that float64 does not hold: digits that name something, as text."""
         stored, names = self._layout.stored, self._layout.names
         compute = _pyarrow("pyarrow.compute")
-        long = {at for at in features if str(self.types.get(names[at])) in ("int64", "uint64")}
         rounded = [
             names[at]
             for at in features
-            if at in long
+            if str(self.types.get(names[at])) in ("int64", "uint64")
             and any(_is_rounded(piece.column(stored[at]), compute) for piece in pieces)
         ]
         refuse_text(rounded)
