@@ -5,7 +5,6 @@ import uuid
 import numpy as np
 import pandas as pd
 import pytest
-from people_tables import bikes, colleges, flights, gene_counts
 
 from keepers import TablePreparer, check_table
 from keepers.data.mixed import as_mixed_table
@@ -18,6 +17,7 @@ from keepers.preparation.column_kinds import (
     find_kinds,
 )
 from keepers.preparation.facts import MOST_ROWS, TableFacts
+from people_tables import bikes, colleges, flights, gene_counts
 
 N = 600
 RNG = np.random.default_rng(0)

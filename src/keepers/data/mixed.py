@@ -16,6 +16,7 @@ from keepers.data.in_memory import (
     frame_columns,
     from_store,
     other_than_numbers,
+    refuse_complex,
 )
 from keepers.data.limits import LARGEST_EXACT_INTEGER, largest_inexact
 from keepers.data.table import LabelledTable, number_repeated, numbered_names, unique_names
@@ -40,9 +41,8 @@ def as_mixed_table(X: Any, *, name: str = "table", make_unique: bool = False) ->
         return X
     X = as_frame(from_store(X))
     if sp.issparse(X):
+        refuse_complex(X.dtype)
         values = canonical_sparse(X).tocsr()
-        if values.dtype.kind not in "biuf":
-            raise DataError(f"A sparse table holds real numbers; this one holds {values.dtype}.")
         return LabelledTable(_as_floats(values), _numbered(values.shape[1]), name=name)
     if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biuf":
         X = np.ma.filled(X.astype(np.float64), np.nan)
@@ -104,10 +104,16 @@ def _as_floats(X: Any) -> Any:
 def _of_array(X: Any, name: str) -> LabelledTable:
     """An array: numbers, or objects of any kind, column by column."""
     values = np.asarray(X)
+    refuse_complex(values.dtype)
     if values.ndim != 2:
         raise DataError(
             f"A table has two dimensions (samples, features); this one has {values.ndim}. "
-            "Reshape it."
+            "Reshape your data."
+        )
+    if not values.shape[1]:
+        raise DataError(
+            f"A table needs a column: 0 feature(s) (shape={values.shape}) while a minimum of 1 is "
+            "required."
         )
     names = _numbered(values.shape[1])
     if values.dtype.kind in "biuf" and largest_inexact(values) is None:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.data.columns import OtherColumn
+from keepers.data.foreign_frames import as_frame
 from keepers.data.in_memory import frame_columns
 from keepers.data.mixed import as_mixed_table
 from keepers.data.table import LabelledTable, in_source_order
@@ -170,9 +171,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self.make_unique = make_unique
 
     def __sklearn_tags__(self) -> Any:
-        """Gaps, text and sparse matrices are welcome."""
+        """Text and sparse matrices are welcome, and gaps if they are to be filled."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = self.missing != "error"
         tags.input_tags.sparse = True
         tags.input_tags.string = True
         tags.input_tags.categorical = True
@@ -207,14 +208,29 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self : object
             The fitted preparer.
         """
+        self._forget()
         self.check_parameters()
         table = as_mixed_table(X, make_unique=self.make_unique)
         return self.fit_facts(TableFacts.of(table))
 
     def fit_facts(self, facts: TableFacts) -> Self:
         """Learn from what one pass over the rows has told, as for tables in blocks."""
+        self._forget()
         self.check_parameters()
         self._refuse_unknown(facts)
+        try:
+            self._fit(facts)
+        except BaseException:
+            self._forget()
+            raise
+        return self
+
+    def _forget(self) -> None:
+        """A fit that fails leaves nothing of itself or of an earlier one."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def _fit(self, facts: TableFacts) -> None:
         found = find_kinds(facts, self.kinds)
         positions = {name: text.position for name, text in facts.texts.items()}
         self.kinds_ = _in_order(found, positions)
@@ -230,6 +246,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 f"At least one column must be a feature; all {len(told)} are set aside: "
                 f"{some_of(told)}. Say what they are: kinds={{name: 'number'}} (--as name=number)."
             )
+        chosen = np.array([self.kinds_[name].is_feature for name in facts.feature_names], bool)
+        _refuse_infinite(facts.feature_names, np.where(chosen, facts.n_infinite, 0))
         self._refuse_categories(features, facts)
         self._refuse_below_zero(features, facts)
         self.columns_ = self._prepare_columns(features, facts)
@@ -237,22 +255,15 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(self.kinds_)
         self._learn_filling(facts)
         self.notes_ = self._notes()
-        return self
 
     def _refuse_unknown(self, facts: TableFacts) -> None:
         known = [*facts.feature_names, *facts.texts]
         absent = [name for name in self.kinds or {} if name not in known]
         if absent:
+            told = ", ".join(shorten(name) for name in absent[:5])
             raise DataError(
-                f"There is no column {shorten(absent[0])}.{closest(str(absent[0]), known)} The "
-                f"columns are {some_of([repr(name) for name in known])}."
-            )
-        infinite = np.flatnonzero(facts.n_infinite)
-        if len(infinite):
-            told = [f"{facts.feature_names[at]!r} ({facts.n_infinite[at]})" for at in infinite]
-            raise DataError(
-                f"Values must be finite; infinity is in these columns (how often): "
-                f"{some_of(told)}. Write gaps instead, or leave the columns out (drop=, --drop)."
+                f"There is no column {told}.{closest(str(absent[0]), known)} The columns are "
+                f"{some_of([repr(name) for name in known])}."
             )
 
     def _refuse_categories(self, features: Sequence[ColumnKind], facts: TableFacts) -> None:
@@ -429,9 +440,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         told = [f"{name!r} ({count})" for name, count in gaps.by_column.items()]
         raise DataError(
             f"{'Some' if gaps.n_rows is None else gaps.n_rows} of {n_rows} rows have gaps, in "
-            f"{len(told)} of {len(self.columns_)} columns (how many): {some_of(told)}. Fill them: "
-            "missing='median', 'mean' or 'model' (--missing median); or leave out the rows: "
-            "missing='drop-rows' (--missing drop-rows)."
+            f"{len(told)} of {len(self.columns_)} columns (how many): {some_of(told)}. Fill what "
+            "is NaN: missing='median', 'mean' or 'model' (--missing median); or leave out the "
+            "rows: missing='drop-rows' (--missing drop-rows)."
         )
 
     def prepare(self, table: LabelledTable, *, first_row: int | None = None) -> LabelledTable:
@@ -469,7 +480,16 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     def encode(self, table: LabelledTable, *, first_row: int | None = None) -> Any:
         """The features of a table as numbers; gaps are NaN. ``first_row`` is as in `prepare`."""
-        return self._encode(table, self.columns_, first_row=first_row)
+        X = self._encode(table, self.columns_, first_row=first_row)
+        infinite = np.isinf(X.data if sp.issparse(X) else X)
+        if infinite.any():
+            counts = (
+                np.bincount(X.indices[infinite], minlength=X.shape[1])
+                if sp.issparse(X)
+                else infinite.sum(axis=0)
+            )
+            _refuse_infinite([column.name for column in self.columns_], counts)
+        return X
 
     def find_complete(self, X: Any) -> BoolArray:
         """Which rows have no gap."""
@@ -542,6 +562,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         Categories get the numbers found on the other half of the rows, so that they cannot follow
         noise; ``fit(X).transform(X)`` gives those of both halves.
         """
+        X = as_frame(X)  # what can be read only once is read once
         return self.fit(X)._transform(X, first_row=0)
 
     def _transform(self, X: Any, *, first_row: int | None) -> Any:
@@ -551,17 +572,31 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 "missing='drop-rows' changes the number of rows, which transform must not. Use "
                 "prepare(table), or missing='median'."
             )
+        X = as_frame(X)
         table = as_mixed_table(X, make_unique=self.make_unique)
-        prepared = self._encode(table, self.columns_, first_row=first_row)
-        return _like(X, self.fill(prepared), self.get_feature_names_out())
+        if frame_columns(X) is None and not isinstance(X, LabelledTable):
+            self._refuse_other_width(table)
+        prepared = self.fill(self.encode(table, first_row=first_row))
+        return _like(X, prepared, self.get_feature_names_out())
+
+    def _refuse_other_width(self, table: LabelledTable) -> None:
+        """Raise for an array with more or fewer columns than the fit; names tell in a frame."""
+        width = table.n_features + len(table.others)
+        expected = getattr(self, "n_features_in_", width)  # not known if it was stored
+        if width != expected:
+            raise DataError(
+                f"X has {width} features, but {type(self).__name__} is expecting {expected} "
+                "features as input. Pass the columns of the fit, or a frame with their names."
+            )
 
     def _refuse_new_gaps(self, counts: IndexArray) -> None:
         """Raise for gaps, counted by feature, that nothing was learnt to fill with."""
         if counts.any():
             told = [f"{self.columns_[at].name!r} ({counts[at]})" for at in np.flatnonzero(counts)]
             raise DataError(
-                f"Gaps, or values that the fit has not seen, are in these columns (how many): "
-                f"{some_of(told)}. Fit with missing='median', 'mean' or 'model' to fill them."
+                "Gaps (NaN), or values that the fit has not seen, are in these columns (how "
+                f"many): {some_of(told)}. Fit with missing='median', 'mean' or 'model' to fill "
+                "them."
             )
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -626,10 +661,19 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         preparer.set_aside_ = dict(stored["set_aside"])
         preparer.kinds_ = {c.name: ColumnKind(c.name, c.kind) for c in preparer.columns_}
         preparer.feature_names_in_ = preparer.get_feature_names_out()
-        preparer.n_features_in_ = len(preparer.columns_)
         preparer.n_filled_ = np.zeros(len(preparer.columns_), dtype=np.intp)
         preparer.notes_ = []
         return preparer
+
+
+def _refuse_infinite(names: Sequence[str], counts: IndexArray) -> None:
+    """Raise for columns that hold infinity, counted by column."""
+    if counts.any():
+        told = [f"{names[at]!r} ({counts[at]})" for at in np.flatnonzero(counts).tolist()]
+        raise DataError(
+            f"Values must be finite; infinity is in these columns (how often): "
+            f"{some_of(told)}. Write gaps instead, or leave the columns out (drop=, --drop)."
+        )
 
 
 def _refuse_negative(lowest: Mapping[str, float]) -> None:
