@@ -1,7 +1,7 @@
 """Columns that hold no plain numbers: text, ordered categories and dates, as they were stored."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -70,19 +70,18 @@ GAP_WORDS = frozenset({
 
 
 def join_columns(pieces: Sequence[Sequence[OtherColumn]]) -> tuple[OtherColumn, ...]:
-    """The columns of consecutive rows, put together."""
+    """The columns of consecutive rows, put together; the first piece tells their order."""
     if len(pieces) < 2:
         return tuple(pieces[0]) if pieces else ()
-    names = [column.name for column in pieces[0]]
-    if any([column.name for column in piece] != names for piece in pieces):
+    named = [{column.name: column for column in piece} for piece in pieces]
+    if any(piece.keys() != named[0].keys() for piece in named):
         raise DataError("All blocks must have the same columns that hold text or dates.")
     return tuple(
-        OtherColumn(
-            first.name,
-            first.kind,
-            np.concatenate([piece[at].values for piece in pieces]),
-            first.position,
-            first.levels,
-        )
-        for at, first in enumerate(pieces[0])
+        replace(first, values=np.concatenate([piece[first.name].values for piece in named]))
+        for first in pieces[0]
     )
+
+
+def take_rows(columns: Sequence[OtherColumn], rows: Any) -> tuple[OtherColumn, ...]:
+    """Some rows of columns, given by a mask or by numbers."""
+    return tuple(replace(column, values=column.values[rows]) for column in columns)

@@ -75,7 +75,7 @@ def numeric_input(X: Any) -> Any:
     """
     X = as_frame(from_store(X))
     if sp.issparse(X):
-        _refuse_complex(X.dtype)
+        refuse_complex(X.dtype)
         X = canonical_sparse(X)
         _refuse_inexact_integers([_Column("", X.dtype, lambda: X.data)])
         return X
@@ -277,7 +277,7 @@ def other_than_numbers(column: _Column, is_frame: bool) -> str | None:
     """What a column holds if it holds no real numbers."""
     kind, name = getattr(column.dtype, "kind", None), str(column.dtype)
     if kind == "c":
-        _refuse_complex(column.dtype)
+        refuse_complex(column.dtype)
     if kind in ("b", "i", "u", "f"):
         return None
     if name.lower() == "object":
@@ -300,12 +300,13 @@ def _strange_types(values: Any, is_frame: bool) -> Iterator[str]:
         elif issubclass(kind, (Real, Decimal, np.bool_)) or name in _ABSENT:
             continue
         elif issubclass(kind, Complex):
-            _refuse_complex(name)
+            refuse_complex(name)
         elif is_frame:
             yield name
 
 
-def _refuse_complex(dtype: Any) -> None:
+def refuse_complex(dtype: Any) -> None:
+    """Raise if values of this kind are no real numbers."""
     if str(dtype).startswith("complex"):
         raise DataError(
             f"Complex data not supported: values must be real, and these are {dtype}. Pass X.real, "

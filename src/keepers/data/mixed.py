@@ -9,12 +9,16 @@ import scipy.sparse as sp
 from keepers.data.columns import OtherColumn, as_texts
 from keepers.data.foreign_frames import as_frame
 from keepers.data.in_memory import (
+    array_or_frame,
     canonical_sparse,
     column_as_floats,
     flat_name,
     frame_columns,
+    from_store,
     other_than_numbers,
+    refuse_complex,
 )
+from keepers.data.limits import LARGEST_EXACT_INTEGER, largest_inexact
 from keepers.data.table import LabelledTable, number_repeated, numbered_names, unique_names
 from keepers.exceptions import DataError
 
@@ -35,10 +39,14 @@ def as_mixed_table(X: Any, *, name: str = "table", make_unique: bool = False) ->
     """
     if isinstance(X, LabelledTable):
         return X
-    X = as_frame(X)
+    X = as_frame(from_store(X))
     if sp.issparse(X):
+        refuse_complex(X.dtype)
         values = canonical_sparse(X).tocsr()
         return LabelledTable(_as_floats(values), _numbered(values.shape[1]), name=name)
+    if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biuf":
+        X = np.ma.filled(X.astype(np.float64), np.nan)
+    X = array_or_frame(X)
     columns = frame_columns(X)
     if columns is None:
         return _of_array(X, name)
@@ -46,14 +54,39 @@ def as_mixed_table(X: Any, *, name: str = "table", make_unique: bool = False) ->
     names = number_repeated(names) if make_unique else unique_names(names)
     values, features, others = [], [], []
     for at, (column, title) in enumerate(zip(columns, names, strict=True)):
-        if other_than_numbers(column, is_frame=True) is None:
+        if other_than_numbers(column, is_frame=True) is None and not _is_inexact(column):
             features.append(title)
             values.append(column_as_floats(column.values()))
         else:
             others.append(_other(title, column, at))
     n_rows = len(X) if hasattr(X, "__len__") else X.num_rows
     matrix = np.column_stack(values) if values else np.empty((n_rows, 0))
-    return LabelledTable(matrix, np.array(features, dtype=object), name=name, others=tuple(others))
+    titles = np.array(features, dtype=object)
+    return LabelledTable(matrix, titles, _row_names(X), name=name, others=tuple(others))
+
+
+def _is_inexact(column: Any) -> bool:
+    """Whether integers would be rounded: they name something, and are taken as text."""
+    if not str(column.dtype).lower().startswith(("int64", "uint64")):
+        return False
+    values = column.values()
+    if not hasattr(values, "max"):  # of Arrow
+        values = np.asarray(values.drop_null())
+    extremes = (values.max(), values.min()) if len(values) else ()
+    return any(map(_is_rounded, extremes))
+
+
+def _is_rounded(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and abs(int(value)) > LARGEST_EXACT_INTEGER
+
+
+def _row_names(X: Any) -> Any:
+    """The index of a pandas frame, if it holds text."""
+    index = getattr(X, "index", None)
+    if index is None or getattr(index, "nlevels", 0) != 1:
+        return None
+    words = np.array(index, dtype=object)
+    return words if len(words) and all(isinstance(word, str) for word in words) else None
 
 
 def _names_of(X: Any) -> Any:
@@ -71,22 +104,32 @@ def _as_floats(X: Any) -> Any:
 def _of_array(X: Any, name: str) -> LabelledTable:
     """An array: numbers, or objects of any kind, column by column."""
     values = np.asarray(X)
+    refuse_complex(values.dtype)
     if values.ndim != 2:
         raise DataError(
             f"A table has two dimensions (samples, features); this one has {values.ndim}. "
-            "Reshape it."
+            "Reshape your data."
+        )
+    if not values.shape[1]:
+        raise DataError(
+            f"A table needs a column: 0 feature(s) (shape={values.shape}) while a minimum of 1 is "
+            "required."
         )
     names = _numbered(values.shape[1])
-    if values.dtype.kind in "biuf":
+    if values.dtype.kind in "biuf" and largest_inexact(values) is None:
         return LabelledTable(_as_floats(values), names, name=name)
     values = np.asarray(X, dtype=object)
     features, columns, others = [], [], []
     for at in range(values.shape[1]):
         column = values[:, at]
         try:
-            columns.append(column_as_floats(column))
-            features.append(names[at])
+            numbers = None if any(map(_is_rounded, column)) else column_as_floats(column)
         except (TypeError, ValueError):
+            numbers = None
+        if numbers is not None:
+            columns.append(numbers)
+            features.append(names[at])
+        else:
             others.append(OtherColumn(names[at], "text", as_texts(column.tolist()), at))
     matrix = np.column_stack(columns) if columns else np.empty((len(values), 0))
     return LabelledTable(matrix, np.array(features, dtype=object), name=name, others=tuple(others))

@@ -2,17 +2,24 @@
 
 Up to 2,000 columns are all compared. Of more, those are compared whose signs along 16 random
 directions agree, in at least one of 12 draws of directions: two columns with |r| >= 0.99 are missed
-once in a thousand times, and unrelated ones rarely meet.
+once in a thousand times, and unrelated ones rarely meet. Where hundreds of columns share a code,
+because all are much alike, some more pairs are missed: those far apart along a further direction.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from keepers._protocols import FloatArray, IndexArray
+from keepers._protocols import BoolArray, FloatArray, IndexArray
 
 COMPARED_ALL = 2000
 _BITS, _BANDS = 16, 12
+_MOST_DIFFERING = 24
+"""Of all 192 signs; with |r| >= 0.99 more differ once in a million times."""
+_SHORT_RUN = 32
+_FEWEST_ROWS, _MOST_VALUES = 200, 2**22
+_MARGIN = 0.01
+"""Seven standard errors of a correlation of 0.99 in 200 rows."""
 _AT_ONCE = 512
 
 
@@ -31,53 +38,117 @@ def similar_columns(X: FloatArray, least: float) -> dict[int, tuple[int, float]]
     dict
         Column -> (the first column that it resembles and that itself resembles none, r).
     """
-    centred = X - X.mean(axis=0)
-    norms = np.sqrt(np.einsum("ij,ij->j", centred, centred))
-    varies = np.flatnonzero(norms > 1e-10 * np.maximum(np.abs(X).max(axis=0), 1e-300))
-    Z = centred[:, varies] / norms[varies]
+    if X.shape[1] <= COMPARED_ALL:
+        Z, varies = _standardise(X)
+        places = varies.tolist()
+        pairs = [(places[i], places[j], r) for i, j, r in _all_pairs(Z, least)]
+    else:
+        pairs = list(_correlations(X, _likely_pairs(X, least), least))
     found: dict[int, tuple[int, float]] = {}
-    pairs = _all_pairs(Z, least) if Z.shape[1] <= COMPARED_ALL else _likely_pairs(Z, least)
     for first, second, r in sorted(pairs):
         if first not in found and second not in found:
             found[second] = (first, r)
-    return {int(varies[column]): (int(varies[other]), r) for column, (other, r) in found.items()}
+    return found
+
+
+def _standardise(X: FloatArray) -> tuple[FloatArray, IndexArray]:
+    """Centred columns of length 1, and which columns of X they are: those that vary."""
+    largest = np.abs(X).max(axis=0, initial=0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = X / np.where(largest > 0.0, largest, 1.0)  # squares may leave the range otherwise
+    scaled -= scaled.mean(axis=0)
+    norms = np.sqrt(np.einsum("ij,ij->j", scaled, scaled))
+    varies = np.flatnonzero(norms > 1e-10)
+    if len(varies) < X.shape[1]:
+        scaled = scaled[:, varies]
+    scaled /= norms[varies]
+    return scaled, varies
+
+
+def _correlations(
+    X: FloatArray, pairs: IndexArray, least: float
+) -> Iterator[tuple[int, int, float]]:
+    """The pairs, one a row, that are correlated so much in all rows."""
+    for start in range(0, len(pairs), _AT_ONCE):
+        some = pairs[start : start + _AT_ONCE]
+        columns, places = np.unique(some, return_inverse=True)
+        Z, varies = _standardise(X[:, columns])
+        full = np.zeros((X.shape[0], len(columns)))
+        full[:, varies] = Z
+        i, j = places.reshape(some.shape).T
+        r = np.einsum("ij,ij->j", full[:, i], full[:, j])
+        for at in np.flatnonzero(np.abs(r) >= least):
+            yield int(some[at, 0]), int(some[at, 1]), float(r[at])
 
 
 def _all_pairs(Z: FloatArray, least: float) -> Iterator[tuple[int, int, float]]:
-    d = Z.shape[1]
-    for start in range(0, d, _AT_ONCE):
+    for start in range(0, Z.shape[1], _AT_ONCE):
         r = Z[:, start : start + _AT_ONCE].T @ Z
         for i, j in zip(*np.nonzero(np.abs(r) >= least), strict=True):
             if start + i < j:
                 yield int(start + i), int(j), float(r[i, j])
 
 
-def _likely_pairs(Z: FloatArray, least: float) -> Iterator[tuple[int, int, float]]:
-    """Pairs that share a code; of columns with one code each is compared with the first."""
-    directions = np.random.default_rng(0).standard_normal((Z.shape[0], _BITS * _BANDS))
-    signs = (Z.T @ directions > 0).reshape(-1, _BANDS, _BITS)
+def _likely_pairs(X: FloatArray, least: float) -> IndexArray:
+    """Pairs, one a row, that may be correlated so much: told by some rows."""
+    n, d = X.shape
+    Z, varies = _standardise(X[:: max(1, min(n // _FEWEST_ROWS, n * d // _MOST_VALUES))])
+    Z = np.ascontiguousarray(Z.T)
+    rng = np.random.default_rng(0)
+    signs = Z @ rng.standard_normal((Z.shape[1], _BITS * _BANDS)) > 0
+    along = np.abs(Z @ rng.standard_normal(Z.shape[1]))
+    codes = signs.reshape(-1, _BANDS, _BITS)
     # r and -r are alike: the first bit is always set.
-    signs ^= ~signs[:, :, :1]
-    codes = signs @ (1 << np.arange(_BITS))
-    candidates: dict[tuple[int, int], None] = {}
+    codes = (codes ^ ~codes[:, :, :1]) @ (1 << np.arange(_BITS))
+    found: set[tuple[int, int]] = set()
     for band in range(_BANDS):
-        for members in _equal_codes(codes[:, band]):
-            candidates.update({(int(members[0]), int(other)): None for other in members[1:]})
-            neighbours = zip(members[1:-1].tolist(), members[2:].tolist(), strict=True)
-            candidates.update(dict.fromkeys(neighbours))
-    if not candidates:
-        return
-    pairs = np.array(list(candidates), dtype=np.intp)
-    for start in range(0, len(pairs), _AT_ONCE):
-        i, j = pairs[start : start + _AT_ONCE].T
-        r = np.einsum("ij,ij->j", Z[:, i], Z[:, j])
-        for at in np.flatnonzero(np.abs(r) >= least):
-            yield int(i[at]), int(j[at]), float(r[at])
+        order = np.lexsort((along, codes[:, band]))
+        sizes = _run_lengths(codes[order, band])
+        found.update(_pairs_in_short_runs(order, sizes, signs))
+        for stop, size in zip(np.cumsum(sizes).tolist(), sizes.tolist(), strict=True):
+            if size > _SHORT_RUN:
+                found.update(_pairs_in_run(order[stop - size : stop], Z, least - _MARGIN))
+    pairs = varies[np.array(sorted(found), dtype=np.intp).reshape(-1, 2)]
+    return np.unique(np.concatenate([pairs, _equal_pairs(X)]), axis=0)
 
 
-def _equal_codes(codes: IndexArray) -> Iterator[IndexArray]:
-    order = np.argsort(codes, kind="stable")
-    cuts = np.flatnonzero(np.diff(codes[order])) + 1
-    for members in np.split(order, cuts):
-        if len(members) > 1:
-            yield members
+def _equal_pairs(X: FloatArray) -> IndexArray:
+    """Columns with equal sums under random weights, as equal ones have: each with the first."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = np.random.default_rng(1).standard_normal(X.shape[0]) @ X
+        order = np.argsort(sums, kind="stable")
+        apart = np.diff(sums[order]) > 1e-12 * np.abs(sums[order][1:])
+    runs = np.concatenate([[0], np.cumsum(apart)])
+    first = np.full(runs[-1] + 1, X.shape[1])
+    np.minimum.at(first, runs, order)
+    pairs = np.column_stack([first[runs], order])
+    return pairs[(pairs[:, 0] < pairs[:, 1]) & (sums[order] != 0.0)]
+
+
+def _pairs_in_short_runs(
+    order: IndexArray, sizes: IndexArray, signs: BoolArray
+) -> Iterator[tuple[int, int]]:
+    """Pairs of columns in runs of equal codes whose signs agree along most of all directions."""
+    run = np.repeat(np.arange(len(sizes)), sizes)
+    short = sizes[run] <= _SHORT_RUN
+    for step in range(1, _SHORT_RUN):
+        at = np.flatnonzero(short[step:] & (run[step:] == run[:-step]))
+        i, j = order[at], order[at + step]
+        differing = np.count_nonzero(signs[i] != signs[j], axis=1)
+        near = np.minimum(differing, signs.shape[1] - differing) <= _MOST_DIFFERING
+        i, j = i[near], j[near]
+        yield from zip(np.minimum(i, j).tolist(), np.maximum(i, j).tolist(), strict=True)
+
+
+def _pairs_in_run(members: IndexArray, Z: FloatArray, least: float) -> Iterator[tuple[int, int]]:
+    """Columns with one code that stand near each other along a further direction."""
+    half = _AT_ONCE // 2
+    for start in range(0, max(len(members) - half, 1), half):
+        near = np.sort(members[start : start + _AT_ONCE])
+        for i, j, _ in _all_pairs(Z[near].T, least):
+            yield int(near[i]), int(near[j])
+
+
+def _run_lengths(values: IndexArray) -> IndexArray:
+    cuts = np.flatnonzero(np.diff(values)) + 1
+    return np.diff(np.concatenate([[0], cuts, [len(values)]]))

@@ -45,7 +45,10 @@ class LevelNumbers:
 
 
 def quantify(
-    numbers: FloatArray, codes: Sequence[IndexArray], rows: IndexArray
+    numbers: FloatArray,
+    codes: Sequence[IndexArray],
+    rows: IndexArray,
+    n_levels: Sequence[int] | None = None,
 ) -> list[LevelNumbers]:
     """Numbers for the values of every category.
 
@@ -57,13 +60,17 @@ def quantify(
         The value of every row as a number from 0; -1 for a gap.
     rows : array of length n_samples
         The numbers of the rows in the whole table.
+    n_levels : sequence of int or None
+        How many values each category has, where these rows need not show all of them.
     """
+    if n_levels is None:
+        n_levels = [int(each.max(initial=-1)) + 1 for each in codes]
     standard = _standardise(numbers)
     indicators = [_indicators(each) for each in codes]
     found = []
     for at, each in enumerate(codes):
         beside = [other for place, other in enumerate(indicators) if place != at]
-        found.append(_quantify_one(np.hstack([standard, *beside]), each, rows))
+        found.append(_quantify_one(np.hstack([standard, *beside]), each, rows, n_levels[at]))
     return found
 
 
@@ -87,8 +94,9 @@ def _indicators(codes: IndexArray) -> FloatArray:
     return (hot - share) / np.sqrt(share * max(n_levels - 1, 1))
 
 
-def _quantify_one(others: FloatArray, codes: IndexArray, rows: IndexArray) -> LevelNumbers:
-    n_levels = int(codes.max(initial=-1)) + 1
+def _quantify_one(
+    others: FloatArray, codes: IndexArray, rows: IndexArray, n_levels: int
+) -> LevelNumbers:
     counts = np.bincount(codes[codes >= 0], minlength=n_levels).astype(np.float64)
     by_half = []
     for half in (0, 1):

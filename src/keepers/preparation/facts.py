@@ -6,7 +6,7 @@ ones from a table in memory and from blocks.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from keepers.preparation.row_sample import RowSample
 MOST_ROWS = 2000
 MOST_LEVELS = 1000
 """Different values of a text column that are counted; more are "many"."""
+_WORDS_AT_ONCE = 1000
 _CHUNK_BYTES = 2**22
 
 
@@ -41,8 +42,21 @@ class TextFacts:
         self.n_missing += int(missing.sum())
         if self.kind == "date" or self.is_full:
             return
-        self.counts.update(column.values[~missing].tolist())
-        self.is_full = len(self.counts) > MOST_LEVELS
+        words = column.values[~missing].tolist()
+        for at in range(0, len(words), _WORDS_AT_ONCE):
+            some = words[at : at + _WORDS_AT_ONCE]
+            if len(self.counts.keys() | set(some)) > MOST_LEVELS:
+                self._fill_up(some)
+                return
+            self.counts.update(some)
+
+    def _fill_up(self, words: Iterable[str]) -> None:
+        """Count up to the word that is one too many: the same one, however rows are divided."""
+        for word in words:
+            self.counts[word] += 1
+            if len(self.counts) > MOST_LEVELS:
+                break
+        self.is_full = True
 
 
 class TableFacts:
@@ -63,6 +77,8 @@ class TableFacts:
         self.n_zero_rows = 0
         """Rows all of whose numbers are zero."""
         self.n_rows_with_gaps = 0
+        """Rows with a gap in any column, of numbers or beside them."""
+        # Of the finite values, as everything below.
         self.minimum: FloatArray = np.full(d, np.inf)
         self.maximum: FloatArray = np.full(d, -np.inf)
         self.whole: BoolArray = np.ones(d, dtype=bool)
@@ -70,7 +86,8 @@ class TableFacts:
         self.rising: BoolArray = np.ones(d, dtype=bool)
         self.falling: BoolArray = np.ones(d, dtype=bool)
         self.texts: dict[str, TextFacts] = {}
-        self._pivot: FloatArray | None = None
+        # Sums are of differences from the first value of a column: squares then lose no digits.
+        self._pivot: FloatArray = np.full(d, np.nan)
         self._sum: FloatArray = np.zeros(d)
         self._squares: FloatArray = np.zeros(d)
         self._last: FloatArray | None = None
@@ -89,6 +106,8 @@ class TableFacts:
         ``beside`` are labels and sample names, which go with the drawn rows.
         """
         count = X.shape[0]
+        if not count:
+            return
         self.drawn.add(X, others, *beside)
         if sp.issparse(X):
             self._add_sparse(X)
@@ -100,9 +119,9 @@ class TableFacts:
         for column in others:
             self.texts.setdefault(column.name, TextFacts(column)).add(column)
         # A row without a gap among the numbers may have one beside them.
-        if others and not sp.issparse(X):
-            beside = np.any([column.missing for column in others], axis=0)
-            self.n_rows_with_gaps += int(np.sum(beside & ~np.isnan(X).any(axis=1)))
+        if others:
+            lacking = np.any([column.missing for column in others], axis=0)
+            self.n_rows_with_gaps += int(np.sum(lacking & ~have_gaps(X)))
 
     def _add_dense(self, X: FloatArray) -> None:
         missing = np.isnan(X)
@@ -111,23 +130,23 @@ class TableFacts:
             self.n_missing += missing.sum(axis=0)
             self.n_rows_with_gaps += int(missing.any(axis=1).sum())
         low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
-        self.minimum, self.maximum = np.fmin(self.minimum, low), np.fmax(self.maximum, high)
-        infinite = np.isinf(low) | np.isinf(high)
-        if infinite.any():
-            self.n_infinite += np.isinf(X).sum(axis=0)
-            X = np.where(np.isinf(X), np.nan, X)
-            missing, has_gaps = np.isnan(X), True
         if X.shape[1] and bool(np.all((low <= 0.0) | np.isnan(low))):
             self.n_zero_rows += int(np.sum(~X.any(axis=1)))
+        if bool(np.any(np.isinf(low) | np.isinf(high))):
+            infinite = np.isinf(X)
+            self.n_infinite += infinite.sum(axis=0)
+            X = np.where(infinite, np.nan, X)
+            missing, has_gaps = np.isnan(X), True
+            low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+        self.minimum, self.maximum = np.fmin(self.minimum, low), np.fmax(self.maximum, high)
         if self.whole.any():
             with np.errstate(invalid="ignore"):
                 self.whole &= np.all((np.rint(X) == X) | missing, axis=0)
         self._follow_order(X)
-        if self._pivot is None:
-            self._pivot = np.zeros(X.shape[1])
-            first = ~missing.all(axis=0)
-            at = np.argmin(missing, axis=0)
-            self._pivot[first] = X[at[first], np.flatnonzero(first)]
+        new = np.flatnonzero(np.isnan(self._pivot))
+        if len(new):
+            at = np.argmin(missing[:, new], axis=0)
+            self._pivot[new] = X[at, new]  # NaN still where all are missing
         with np.errstate(over="ignore", invalid="ignore"):
             shifted = X - self._pivot
             if has_gaps:
@@ -148,29 +167,32 @@ class TableFacts:
                 mask[at] = np.all(compare(rows[1:, at], rows[:-1, at]), axis=0)
 
     def _add_sparse(self, X: Any) -> None:
-        columns = X.indices
-        missing = np.isnan(X.data)
-        self.n_missing += np.bincount(columns[missing], minlength=X.shape[1])
-        infinite = np.isinf(X.data)
-        self.n_infinite += np.bincount(columns[infinite], minlength=X.shape[1])
-        data = np.where(missing | infinite, 0.0, X.data).astype(np.float64)
-        if missing.any():
-            rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-            self.n_rows_with_gaps += len(np.unique(rows[missing]))
-        stored_rows = np.add.reduceat(
-            np.append(data != 0, False), np.minimum(X.indptr[:-1], len(data))
-        )
-        empty = np.diff(X.indptr) == 0
-        self.n_zero_rows += int(np.sum(empty | (stored_rows == 0)))
-        finite = sp.csc_matrix((data, X.indices, X.indptr), shape=X.shape[::-1]).T
-        self.minimum = np.minimum(self.minimum, finite.min(axis=0).toarray().ravel())
-        self.maximum = np.maximum(self.maximum, finite.max(axis=0).toarray().ravel())
-        fractional = np.rint(data) != data
-        self.whole[columns[fractional]] = False
+        columns, (n_rows, d) = X.indices, X.shape
+        values = X.data.astype(np.float64, copy=False)
+        missing, infinite = np.isnan(values), np.isinf(values)
+        self.n_missing += np.bincount(columns[missing], minlength=d)
+        self.n_infinite += np.bincount(columns[infinite], minlength=d)
+        rows = np.repeat(np.arange(n_rows), np.diff(X.indptr))
+        self.n_rows_with_gaps += len(np.unique(rows[missing]))
+        self.n_zero_rows += n_rows - len(np.unique(rows[values != 0]))
+        stored = np.isfinite(values)
+        columns, values = columns[stored], values[stored]
+        # What is not stored is 0.
+        n_absent = n_rows - np.bincount(X.indices, minlength=d)
+        low, high = np.where(n_absent > 0, 0.0, np.inf), np.where(n_absent > 0, 0.0, -np.inf)
+        np.minimum.at(low, columns, values)
+        np.maximum.at(high, columns, values)
+        self.minimum, self.maximum = np.minimum(self.minimum, low), np.maximum(self.maximum, high)
+        self.whole[columns[np.rint(values) != values]] = False
         self.rising[:] = self.falling[:] = False
-        self._pivot = np.zeros(X.shape[1])
-        self._sum += np.bincount(columns, data, minlength=X.shape[1])
-        self._squares += np.bincount(columns, data**2, minlength=X.shape[1])
+        if np.isnan(self._pivot).any():
+            first = X[[0]].toarray().ravel()
+            self._pivot = np.where(np.isfinite(first), first, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            shifted = values - self._pivot[columns]
+            self._sum += np.bincount(columns, shifted, minlength=d) - n_absent * self._pivot
+            self._squares += np.bincount(columns, shifted**2, minlength=d)
+            self._squares += n_absent * self._pivot**2
 
     @property
     def sample(self) -> Any:
@@ -196,7 +218,7 @@ class TableFacts:
     @property
     def means(self) -> FloatArray:
         """Means of what is there; 0 for empty columns."""
-        pivot = 0.0 if self._pivot is None else self._pivot
+        pivot = np.where(np.isnan(self._pivot), 0.0, self._pivot)
         return pivot + self._sum / np.maximum(self.n_present, 1)
 
     @property
@@ -205,3 +227,12 @@ class TableFacts:
         n = np.maximum(self.n_present, 1)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.maximum(self._squares / n - (self._sum / n) ** 2, 0.0)
+
+
+def have_gaps(X: Any) -> BoolArray:
+    """Which rows have a gap."""
+    if not sp.issparse(X):
+        return np.isnan(X).any(axis=1)
+    found = np.zeros(X.shape[0], dtype=bool)
+    found[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[np.isnan(X.data)]] = True
+    return found

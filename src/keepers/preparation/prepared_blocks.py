@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keepers._protocols import IndexArray, RowBlock
 from keepers.data.blocks.files import FileBlocks, FileSequence, Rows
@@ -79,7 +80,8 @@ class TableInBlocks(FileBlocks):
         yield Rows(values, table.labels, table.sample_names, table.others)
 
 
-def _names(source: Any) -> Any:
+def _names(source: Source) -> NDArray[np.object_]:
+    assert source.feature_names is not None  # as in every file
     return source.feature_names
 
 
@@ -100,33 +102,38 @@ class PreparedBlocks(LocalBlocks):
         self, source: Source, preparer: TablePreparer, *, is_fitted_table: bool = False
     ) -> None:
         self._source, self._preparer = source, preparer
-        self._is_fitted_table = is_fitted_table
+        # Where the rows stand in the table of the fit; None for other rows.
+        self._first_row = 0 if is_fitted_table else None
         self.name = source.name
         names = preparer.get_feature_names_out()
         self.feature_names = names
         self.n_features = len(names)
-        self.dtype = np.dtype(np.float64)
-        self.is_sparse = source.is_sparse
-        self._drops_rows = preparer.missing == "drop-rows"
-        self.n_samples = None if self._drops_rows else source.n_samples
-        if self.n_samples is not None:
-            self.n_stored = self.n_samples * self.n_features
         places = {str(name): at for at, name in enumerate(_names(source))}
         plain = all(c.name in places and c.kind != "category" for c in preparer.columns_)
         self._places = (
             np.array([places[c.name] for c in preparer.columns_], dtype=np.intp) if plain else None
         )
+        self.dtype = source.dtype if plain else np.dtype(np.float64)
+        self.is_sparse = source.is_sparse and plain
+        self._drops_rows = preparer.missing == "drop-rows"
+        self.n_samples = None if self._drops_rows else source.n_samples
+        if self.n_samples is not None:
+            stored = source.n_stored if self.is_sparse else None
+            self.n_stored = stored or self.n_samples * self.n_features
 
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
         """The rows, block after block, as numbers without gaps."""
-        row = 0
-        for block in self._read(columns):
+        row = n_kept = 0
+        for block in self._read():
             table = LabelledTable(block.values, block.names, others=block.others)
-            first_row = row if self._is_fitted_table else None
+            first_row = None if self._first_row is None else self._first_row + row
             row += table.n_samples
             values = self._prepare(table, columns, first_row)
+            n_kept += values.shape[0]
             if values.shape[0]:
                 yield RowBlock(values, block.origin)
+        if row and not n_kept:
+            self._preparer.refuse_no_rows(row)
 
     def _prepare(
         self, table: LabelledTable, columns: IndexArray | None, first_row: int | None
@@ -136,20 +143,35 @@ class PreparedBlocks(LocalBlocks):
         X = X[preparer.find_complete(X)] if self._drops_rows else preparer.fill(X)
         return X if columns is None else X[:, columns]
 
-    def _read(self, columns: IndexArray | None) -> Iterator["_Block"]:
+    def _read(self) -> Iterator["_Block"]:
         """Blocks of the source, without what is not needed."""
+        names = _names(self._source)
         if self._places is None:
-            names = _names(self._source)
             for block in self._source.blocks(annotated=True):
                 yield _Block(block.values, names, block.others, block.origin)
             return
-        names = _names(self._source)[self._places]
         for block in self._source.blocks(self._places):
-            yield _Block(block.values, names, (), block.origin)
+            yield _Block(block.values, names[self._places], (), block.origin)
 
     def parts(self, n_parts: int) -> list["PreparedBlocks"]:
-        """The same rows as tables of their own, for workers to share."""
-        return [PreparedBlocks(part, self._preparer) for part in self._source.parts(n_parts)]
+        """The same rows as tables of their own, for workers to share.
+
+        The table itself where the numbers of categories depend on the place of a row, and the files
+        do not tell how many rows stand before it.
+        """
+        by_place = any(column.numbers is not None for column in self._preparer.columns_)
+        places_matter = self._first_row is not None and by_place
+        pieces = self._source.parts(n_parts)
+        if places_matter and any(piece.n_samples is None for piece in pieces):
+            return [self]
+        tables, first_row = [], self._first_row
+        for piece in pieces:
+            table = PreparedBlocks(piece, self._preparer)
+            table._first_row = first_row if places_matter else None
+            if first_row is not None:
+                first_row += piece.n_samples or 0
+            tables.append(table)
+        return tables
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from keepers._protocols import IndexArray, RowBlock
 from keepers.data.blocks.files import FileBlocks, FileSequence
-from keepers.data.columns import OtherColumn, join_columns
+from keepers.data.columns import OtherColumn, join_columns, take_rows
 from keepers.data.table import LabelledTable
 from keepers.linalg.reservoir import drawn_rows, row_keys
 from keepers.linalg.storage import stack_rows
@@ -38,7 +38,7 @@ class RowSample:
             new = np.sort(np.argsort(keys, kind="stable")[: self.n_rows])
         everything = len(new) == count
         self._values.append(X if everything else X[new])
-        self._others.append(tuple(others) if everything else _take(others, new))
+        self._others.append(tuple(others) if everything else take_rows(others, new))
         for held, vector in zip(self._beside, beside, strict=False):
             if vector is not None:
                 held.append(np.asarray(vector, dtype=object)[new])
@@ -54,7 +54,7 @@ class RowSample:
         values = self._values[0] if len(self._values) == 1 else stack_rows(self._values)
         everything = len(kept) == len(self.numbers)
         self._values = [values if everything else values[kept]]
-        self._others = [joined if everything else _take(joined, kept)]
+        self._others = [joined if everything else take_rows(joined, kept)]
         for held in self._beside:
             if held:
                 held[:] = [np.concatenate(held)[kept]]
@@ -86,13 +86,6 @@ class RowSample:
             self._others[0],
             first.types,
         )
-
-
-def _take(columns: Sequence[OtherColumn], rows: IndexArray) -> tuple[OtherColumn, ...]:
-    return tuple(
-        OtherColumn(each.name, each.kind, each.values[rows], each.position, each.levels)
-        for each in columns
-    )
 
 
 def draw_table(

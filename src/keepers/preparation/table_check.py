@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import eigh
 
 from keepers._protocols import FloatArray
 from keepers.data.mixed import as_mixed_table
@@ -14,7 +15,7 @@ from keepers.data.table import LabelledTable
 from keepers.data.wording import some_of
 from keepers.linalg.moments import variance_span
 from keepers.linalg.near_duplicates import similar_columns
-from keepers.preparation.column_kinds import ColumnKind, Kind, find_kinds
+from keepers.preparation.column_kinds import ColumnKind, Kind, count_gaps, find_kinds
 from keepers.preparation.facts import TableFacts
 
 NEARLY_ONE = 0.99
@@ -22,9 +23,12 @@ UNIT_FREE = ("AutoSelector", "DenoisedLaplacian")
 """Methods that do not depend on the units of columns."""
 _SAID = ("orientation", "zero rows", "outliers", "counts", "infinite values")
 _FEWEST_ROWS = 20
+_FEWEST_MEASURED = 5
 _MOST_COLUMNS = 2000
 _LARGEST_SHARE = 0.5
-_LARGE_COUNT, _LONG_TAIL = 30, 20
+_FEWEST_COUNTED, _LARGE_COUNT, _LONG_TAIL = 50, 30, 20
+_BRIGHTEST = 255
+"""The largest value of an image, which counts nothing."""
 
 
 @dataclass(frozen=True)
@@ -163,9 +167,9 @@ def check_facts(
         *_texts(kinds),
         *_gaps(facts, kinds),
         *_constant(facts, kinds),
-        *_similar(X, names),
+        *_similar(X, names, facts, features),
         *_units(facts, features, names),
-        *_zero_rows(facts),
+        *_zero_rows(facts, kinds),
         *_outliers(X, table, facts),
         *_counts(facts, features, X),
     ]
@@ -196,7 +200,7 @@ def _orientation(
     far_more = facts.n_rows >= max(5 * n_columns, 50)
     if named_by is None or n_columns < 3 or not far_more or len(kinds) > n_columns + 5:
         return []
-    low, middle, high = np.nanquantile(X, [0.25, 0.5, 0.75], axis=0)
+    low, middle, high = np.quantile(_filled(X), [0.25, 0.5, 0.75], axis=0)
     spread = high - low
     if not np.all(np.isfinite(spread)) or float(np.median(spread)) <= 0.0:
         return []
@@ -240,7 +244,9 @@ def _set_aside(kinds: Mapping[str, ColumnKind]) -> list[Finding]:
     if free:
         told = some_of([f"{kind.name!r} ({kind.why})" for kind in free])
         names = tuple(kind.name for kind in free)
-        sentence = f"Free text, set aside: {told}."
+        few = next((kind.name for kind in free if "more than" not in kind.why), None)
+        way_out = f" As a category: --as {shlex.quote(f'{few}=category')}." if few else ""
+        sentence = f"Free text, set aside: {told}.{way_out}"
         findings.append(Finding("free text", sentence, _option("--drop", names), names))
     return findings
 
@@ -253,6 +259,15 @@ def _texts(kinds: Mapping[str, ColumnKind]) -> list[Finding]:
         sentence = f"Categories, each one feature: {told}. If one holds classes: --labels."
         names = tuple(k.name for k in categories)
         findings.append(Finding("categories", sentence, "", names, matters=False))
+    told_kinds: tuple[tuple[Kind, str], ...] = (
+        ("boolean", "Yes or no, as 1 and 0"),
+        ("ordered", "Ordered, as 0, 1, 2, ..."),
+    )
+    for kind, about in told_kinds:
+        named = tuple(k.name for k in kinds.values() if k.kind == kind and not k.asked)
+        if named:
+            sentence = f"{about}: {_quoted(named)}."
+            findings.append(Finding(_called(kind, 2), sentence, "", named, matters=False))
     numbers = [k for k in kinds.values() if k.why == "numbers as text"]
     if numbers:
         words = sorted({word for k in numbers for word in k.words_as_gaps})
@@ -264,20 +279,18 @@ def _texts(kinds: Mapping[str, ColumnKind]) -> list[Finding]:
 
 
 def _gaps(facts: TableFacts, kinds: Mapping[str, ColumnKind]) -> list[Finding]:
-    counts = dict(zip(facts.feature_names, facts.n_missing.tolist(), strict=True))
-    for name, text in facts.texts.items():
-        words = kinds[name].words_as_gaps
-        counts[name] = text.n_missing + sum(text.counts[word] for word in words)
-    gaps = {n: c for n, c in counts.items() if c and kinds[n].is_feature}
+    counted = count_gaps(facts, list(kinds.values()))
+    gaps = counted.by_column
     infinite = {
         name: int(n) for name, n in zip(facts.feature_names, facts.n_infinite, strict=True) if n
     }
     findings = []
     if gaps:
         worst = sorted(gaps, key=lambda name: -gaps[name])
-        told = some_of([f"{name!r} ({gaps[name] / facts.n_rows:.0%})" for name in worst])
-        rows = f", in {facts.n_rows_with_gaps:,} of {facts.n_rows:,} rows"
-        sentence = f"Gaps in {len(gaps)} columns{rows if facts.n_rows_with_gaps else ''}: {told}."
+        told = some_of([f"{name!r} ({_share(gaps[name], facts.n_rows)})" for name in worst])
+        rows = f", in {counted.n_rows:,} of {facts.n_rows:,} rows" if counted.n_rows else ""
+        columns = "1 column" if len(gaps) == 1 else f"{len(gaps)} columns"
+        sentence = f"Gaps in {columns}{rows}: {told}."
         findings.append(Finding("gaps", sentence, "--missing model", tuple(worst)))
     if infinite:
         sentence = f"Infinite values in {_quoted(list(infinite))}."
@@ -285,6 +298,10 @@ def _gaps(facts: TableFacts, kinds: Mapping[str, ColumnKind]) -> list[Finding]:
             Finding("infinite values", sentence, _option("--drop", list(infinite)), tuple(infinite))
         )
     return findings
+
+
+def _share(count: int, total: int) -> str:
+    return f"{count / total:.0%}" if count >= 0.01 * total else "under 1%"
 
 
 def _constant(facts: TableFacts, kinds: Mapping[str, ColumnKind]) -> list[Finding]:
@@ -299,13 +316,20 @@ def _constant(facts: TableFacts, kinds: Mapping[str, ColumnKind]) -> list[Findin
     return [Finding("constant columns", sentence, option, tuple(names), matters=False)]
 
 
-def _similar(X: FloatArray, names: Sequence[str]) -> list[Finding]:
+def _similar(
+    X: FloatArray, names: Sequence[str], facts: TableFacts, features: Sequence[int]
+) -> list[Finding]:
     """Columns that repeat another; gaps count as the mean."""
     if X.shape[0] < 3 or X.shape[1] < 2:
         return []
     X = _filled(X)
     pairs = similar_columns(X, NEARLY_ONE)
-    same = {j: i for j, (i, r) in pairs.items() if np.array_equal(X[:, i], X[:, j])}
+    whole = np.column_stack([facts.n_missing, facts.minimum, facts.maximum])[features]
+    same = {
+        j: i
+        for j, (i, r) in pairs.items()
+        if np.array_equal(X[:, i], X[:, j]) and np.array_equal(whole[i], whole[j])
+    }
     findings = []
     if same:
         told = some_of([f"{names[j]!r} = {names[i]!r}" for j, i in same.items()])
@@ -339,8 +363,10 @@ def _units(facts: TableFacts, features: list[int], names: Sequence[str]) -> list
     return [Finding("units", sentence, option, (names[span.low], names[span.high]), matters=False)]
 
 
-def _zero_rows(facts: TableFacts) -> list[Finding]:
-    if not facts.n_zero_rows:
+def _zero_rows(facts: TableFacts, kinds: Mapping[str, ColumnKind]) -> list[Finding]:
+    """Rows that were not measured; beside text, or with few columns, zeros are values."""
+    has_text = any(kinds[name].is_feature for name in facts.texts)
+    if not facts.n_zero_rows or has_text or len(facts.feature_names) < _FEWEST_MEASURED:
         return []
     sentence = f"Rows of zeros only: {facts.n_zero_rows:,} of {facts.n_rows:,}."
     return [Finding("zero rows", sentence, "--drop-zero-rows")]
@@ -356,15 +382,16 @@ def _outliers(X: FloatArray, table: LabelledTable, facts: TableFacts) -> list[Fi
     X = _filled(X)
     centred = X - X.mean(axis=0)
     deviations = np.sqrt(np.einsum("ij,ij->j", centred, centred) / n)
-    Z = centred[:, deviations > 0] / deviations[deviations > 0]
+    varies = deviations > 1e-10 * np.abs(X).max(axis=0)
+    Z = centred[:, varies] / deviations[varies]
     if Z.shape[1] < 2:
         return []
-    if n <= Z.shape[1]:
-        _, vectors = np.linalg.eigh(Z @ Z.T)
-        components = vectors[:, -3:]
-    else:
-        values, vectors = np.linalg.eigh(Z.T @ Z)
-        components = Z @ vectors[:, -3:] / np.sqrt(np.maximum(values[-3:], 1e-300))
+    gram = Z @ Z.T if n <= Z.shape[1] else Z.T @ Z
+    last = (max(0, len(gram) - 3), len(gram) - 1)
+    values, vectors = eigh(gram, subset_by_index=last)
+    components = vectors
+    if n > Z.shape[1]:
+        components = Z @ vectors / np.sqrt(np.maximum(values, 1e-300))
     shares = (components**2).max(axis=1)
     rows = np.flatnonzero(shares > _LARGEST_SHARE)
     if not len(rows):
@@ -383,16 +410,17 @@ def _outliers(X: FloatArray, table: LabelledTable, facts: TableFacts) -> list[Fi
 
 def _counts(facts: TableFacts, features: list[int], X: FloatArray) -> list[Finding]:
     """Counts with a long tail: the largest values decide unless logarithms are taken."""
-    if len(features) < 10 or not X.size:
+    if len(features) < _FEWEST_COUNTED or not X.size:
         return []
     whole = facts.whole[features] & (facts.minimum[features] >= 0)
-    if whole.mean() < 0.9 or facts.maximum[features].max(initial=0.0) <= _LARGE_COUNT:
+    largest = facts.maximum[features].max(initial=0.0)
+    if whole.mean() < 0.9 or largest <= _LARGE_COUNT or largest == _BRIGHTEST:
         return []
     positive = X[X > 0]
     if not len(positive) or np.quantile(positive, 0.999) <= _LONG_TAIL * np.median(positive):
         return []
     sentence = (
-        f"Counts with a long tail (up to {facts.maximum[features].max():,.0f}, half of those above "
+        f"Counts with a long tail (up to {largest:,.0f}, half of those above "
         f"0 up to {np.median(positive):g}): logarithms let more than the largest decide."
     )
     return [Finding("counts", sentence, "--log")]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.data.columns import OtherColumn
+from keepers.data.foreign_frames import as_frame
 from keepers.data.in_memory import frame_columns
 from keepers.data.mixed import as_mixed_table
 from keepers.data.table import LabelledTable, in_source_order
@@ -21,13 +22,15 @@ from keepers.preparation.categories import LevelNumbers, quantify
 from keepers.preparation.column_kinds import (
     KINDS,
     ColumnKind,
+    GapCounts,
     Kind,
     as_number,
     as_seconds,
     as_truth,
+    count_gaps,
     find_kinds,
 )
-from keepers.preparation.facts import TableFacts
+from keepers.preparation.facts import MOST_LEVELS, TableFacts, have_gaps
 
 Missing = Literal["error", "mean", "median", "model", "drop-rows"]
 MISSING: tuple[Missing, ...] = ("error", "mean", "median", "model", "drop-rows")
@@ -168,9 +171,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self.make_unique = make_unique
 
     def __sklearn_tags__(self) -> Any:
-        """Gaps, text and sparse matrices are welcome."""
+        """Text and sparse matrices are welcome, and gaps if they are to be filled."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = self.missing != "error"
         tags.input_tags.sparse = True
         tags.input_tags.string = True
         tags.input_tags.categorical = True
@@ -205,14 +208,29 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self : object
             The fitted preparer.
         """
+        self._forget()
         self.check_parameters()
         table = as_mixed_table(X, make_unique=self.make_unique)
         return self.fit_facts(TableFacts.of(table))
 
     def fit_facts(self, facts: TableFacts) -> Self:
         """Learn from what one pass over the rows has told, as for tables in blocks."""
+        self._forget()
         self.check_parameters()
         self._refuse_unknown(facts)
+        try:
+            self._fit(facts)
+        except BaseException:
+            self._forget()
+            raise
+        return self
+
+    def _forget(self) -> None:
+        """A fit that fails leaves nothing of itself or of an earlier one."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def _fit(self, facts: TableFacts) -> None:
         found = find_kinds(facts, self.kinds)
         positions = {name: text.position for name, text in facts.texts.items()}
         self.kinds_ = _in_order(found, positions)
@@ -228,28 +246,44 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 f"At least one column must be a feature; all {len(told)} are set aside: "
                 f"{some_of(told)}. Say what they are: kinds={{name: 'number'}} (--as name=number)."
             )
+        chosen = np.array([self.kinds_[name].is_feature for name in facts.feature_names], bool)
+        _refuse_infinite(facts.feature_names, np.where(chosen, facts.n_infinite, 0))
+        self._refuse_categories(features, facts)
+        self._refuse_below_zero(features, facts)
         self.columns_ = self._prepare_columns(features, facts)
         self.feature_names_in_ = np.array(list(self.kinds_), dtype=object)
         self.n_features_in_ = len(self.kinds_)
         self._learn_filling(facts)
         self.notes_ = self._notes()
-        return self
 
     def _refuse_unknown(self, facts: TableFacts) -> None:
         known = [*facts.feature_names, *facts.texts]
         absent = [name for name in self.kinds or {} if name not in known]
         if absent:
+            told = ", ".join(shorten(name) for name in absent[:5])
             raise DataError(
-                f"There is no column {shorten(absent[0])}.{closest(str(absent[0]), known)} The "
-                f"columns are {some_of([repr(name) for name in known])}."
+                f"There is no column {told}.{closest(str(absent[0]), known)} The columns are "
+                f"{some_of([repr(name) for name in known])}."
             )
-        infinite = np.flatnonzero(facts.n_infinite)
-        if len(infinite):
-            told = [f"{facts.feature_names[at]!r} ({facts.n_infinite[at]})" for at in infinite]
+
+    def _refuse_categories(self, features: Sequence[ColumnKind], facts: TableFacts) -> None:
+        """Raise for text with more values than are counted that is to be a category."""
+        full = {name for name, text in facts.texts.items() if text.is_full}
+        many = [kind.name for kind in features if kind.kind == "category" and kind.name in full]
+        if many:
             raise DataError(
-                f"Values must be finite; infinity is in these columns (how often): "
-                f"{some_of(told)}. Write gaps instead, or leave the columns out (drop=, --drop)."
+                f"A category has at most {MOST_LEVELS:,} different values; these have more: "
+                f"{some_of([repr(name) for name in many])}. Group the values, or leave the columns "
+                "out (kinds={name: 'drop'}, --drop)."
             )
+
+    def _refuse_below_zero(self, features: Sequence[ColumnKind], facts: TableFacts) -> None:
+        """Raise for columns of which no logarithm can be taken."""
+        if not self.log:
+            return
+        lowest = dict(zip(facts.feature_names, facts.minimum.tolist(), strict=True))
+        numbers = [kind.name for kind in features if kind.kind != "category"]
+        _refuse_negative({name: lowest[name] for name in numbers if lowest.get(name, 0.0) < 0.0})
 
     def _prepare_columns(
         self, features: Sequence[ColumnKind], facts: TableFacts
@@ -274,7 +308,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         numbers, coded = self._sample_parts(facts, [c for c in columns if c.name not in named])
         codes = [coded(column) for column in several]
         found = dict(
-            zip([c.name for c in several], quantify(numbers, codes, facts.sample_rows), strict=True)
+            zip(
+                [c.name for c in several],
+                quantify(numbers, codes, facts.sample_rows, [len(c.levels) for c in several]),
+                strict=True,
+            )
         )
         return [replace(c, numbers=found[c.name]) if c.name in found else c for c in columns]
 
@@ -311,7 +349,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             chosen = np.array([places[c.name] for c in columns], dtype=np.intp)
             everything = len(chosen) == table.X.shape[1] and np.all(np.diff(chosen) == 1)
             X = table.X if everything else table.X[:, chosen]
-            return self._logarithm(X, np.ones(len(columns), dtype=bool))
+            return self._logarithm(X, np.ones(len(columns), dtype=bool), columns)
         X = np.empty((table.n_samples, len(columns)))
         measured = np.zeros(len(columns), dtype=bool)
         for at, column in enumerate(columns):
@@ -326,20 +364,17 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 value = table.X[:, [places[column.name]]]
                 X[:, at] = (value.toarray() if sp.issparse(value) else value).ravel()
                 measured[at] = True
-        return self._logarithm(X, measured)
+        return self._logarithm(X, measured, columns)
 
-    def _logarithm(self, X: Any, measured: BoolArray) -> Any:
+    def _logarithm(self, X: Any, measured: BoolArray, columns: Sequence[PreparedColumn]) -> Any:
         if not self.log:
             return X
         if sp.issparse(X):
-            lowest = X.data.min(initial=0.0)
+            lowest = X.min(axis=0).toarray().ravel()
         else:
-            lowest = np.fmin.reduce(X[:, measured], axis=None, initial=0.0)
-        if lowest < 0.0:
-            raise DataError(
-                f"log(1 + x) is for values >= 0, such as counts; the lowest here is {lowest:g}. "
-                "Leave out log=True (--log), or the columns with values below 0."
-            )
+            lowest = np.fmin.reduce(X, axis=0, initial=0.0)
+        below = np.flatnonzero(measured & (lowest < 0.0)).tolist()
+        _refuse_negative({columns[at].name: float(lowest[at]) for at in below})
         if sp.issparse(X):
             return X.log1p()
         X = X.copy()
@@ -350,14 +385,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         """What gaps are filled with: exact means; medians and the model from the drawn rows."""
         self.gap_model_: GapModel | None = None
         self.fill_values_: FloatArray | None = None
-        gaps = {name: int(n) for name, n in zip(facts.feature_names, facts.n_missing, strict=True)}
-        for column in self.columns_:
-            if column.name in facts.texts:
-                text = facts.texts[column.name]
-                unread = sum(text.counts[word] for word in self.kinds_[column.name].words_as_gaps)
-                gaps[column.name] = text.n_missing + unread
-        self.n_filled_ = np.array([gaps[column.name] for column in self.columns_], dtype=np.intp)
-        self._refuse_gaps(facts)
+        gaps = count_gaps(facts, list(self.kinds_.values()))
+        self.n_filled_ = np.array(
+            [gaps.by_column.get(column.name, 0) for column in self.columns_], dtype=np.intp
+        )
+        self._refuse_gaps(gaps, facts.n_rows)
         if self.missing in ("error", "drop-rows"):
             return
         sample = LabelledTable(
@@ -402,16 +434,15 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         X[:, empty] = means[empty]  # no value among the drawn rows
         return fit_gap_model(X)
 
-    def _refuse_gaps(self, facts: TableFacts) -> None:
-        if self.missing != "error" or not self.n_filled_.any():
+    def _refuse_gaps(self, gaps: GapCounts, n_rows: int) -> None:
+        if self.missing != "error" or not gaps.by_column:
             return
-        at_fault = np.flatnonzero(self.n_filled_)
-        told = [f"{self.columns_[at].name!r} ({self.n_filled_[at]})" for at in at_fault]
+        told = [f"{name!r} ({count})" for name, count in gaps.by_column.items()]
         raise DataError(
-            f"{facts.n_rows_with_gaps or 'Some'} of {facts.n_rows} rows have gaps, in "
-            f"{len(told)} of {len(self.columns_)} columns (how many): {some_of(told)}. Fill them: "
-            "missing='median', 'mean' or 'model' (--missing median); or leave out the rows: "
-            "missing='drop-rows' (--missing drop-rows)."
+            f"{'Some' if gaps.n_rows is None else gaps.n_rows} of {n_rows} rows have gaps, in "
+            f"{len(told)} of {len(self.columns_)} columns (how many): {some_of(told)}. Fill what "
+            "is NaN: missing='median', 'mean' or 'model' (--missing median); or leave out the "
+            "rows: missing='drop-rows' (--missing drop-rows)."
         )
 
     def prepare(self, table: LabelledTable, *, first_row: int | None = None) -> LabelledTable:
@@ -449,35 +480,50 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     def encode(self, table: LabelledTable, *, first_row: int | None = None) -> Any:
         """The features of a table as numbers; gaps are NaN. ``first_row`` is as in `prepare`."""
-        return self._encode(table, self.columns_, first_row=first_row)
+        X = self._encode(table, self.columns_, first_row=first_row)
+        infinite = np.isinf(X.data if sp.issparse(X) else X)
+        if infinite.any():
+            counts = (
+                np.bincount(X.indices[infinite], minlength=X.shape[1])
+                if sp.issparse(X)
+                else infinite.sum(axis=0)
+            )
+            _refuse_infinite([column.name for column in self.columns_], counts)
+        return X
 
     def find_complete(self, X: Any) -> BoolArray:
         """Which rows have no gap."""
-        if sp.issparse(X):
-            gaps = sp.csr_matrix((np.isnan(X.data), X.indices, X.indptr), shape=X.shape)
-            return np.asarray(gaps.sum(axis=1)).ravel() == 0
-        return ~np.isnan(X).any(axis=1)
+        return ~have_gaps(X)
 
     def complete_rows(self, X: Any) -> BoolArray:
         """Which rows have no gap; it is an error if none is left."""
         complete = self.find_complete(X)
         if not complete.any():
-            raise DataError(
-                f"Leaving out rows with gaps leaves none of {X.shape[0]}. Fill the gaps "
-                "(missing='model', --missing model), or leave out the columns with most of them."
-            )
+            self.refuse_no_rows(X.shape[0])
         return complete
 
+    def refuse_no_rows(self, n_rows: int) -> NoReturn:
+        """Raise because every row of a table has a gap."""
+        raise DataError(
+            f"Leaving out rows with gaps leaves none of {n_rows}. Fill the gaps "
+            "(missing='model', --missing model), or leave out the columns with most of them."
+        )
+
     def fill(self, X: Any) -> Any:
-        """X, the features as numbers, with its gaps filled."""
-        if sp.issparse(X) or self.fill_values_ is None:
+        """X, the features as numbers, with its gaps filled; refused if they are not to be."""
+        if sp.issparse(X):
+            self._refuse_new_gaps(np.bincount(X.indices[np.isnan(X.data)], minlength=X.shape[1]))
             return X
         gaps = np.isnan(X)
         if not gaps.any():
             return X
+        if self.fill_values_ is None:
+            self._refuse_new_gaps(gaps.sum(axis=0))
+            return X
         if self.gap_model_ is not None:
-            return fill_rows(self.gap_model_, np.asarray(X, dtype=np.float64))
-        return np.where(gaps, self.fill_values_, X)
+            filled = fill_rows(self.gap_model_, np.asarray(X, dtype=np.float64))
+            return filled.astype(X.dtype, copy=False)
+        return np.where(gaps, self.fill_values_.astype(X.dtype), X)
 
     def fill_source(self, table: LabelledTable) -> LabelledTable:
         """The table as it was, but with the gaps of its numbers filled; text stays as it is."""
@@ -516,6 +562,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         Categories get the numbers found on the other half of the rows, so that they cannot follow
         noise; ``fit(X).transform(X)`` gives those of both halves.
         """
+        X = as_frame(X)  # what can be read only once is read once
         return self.fit(X)._transform(X, first_row=0)
 
     def _transform(self, X: Any, *, first_row: int | None) -> Any:
@@ -525,20 +572,31 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 "missing='drop-rows' changes the number of rows, which transform must not. Use "
                 "prepare(table), or missing='median'."
             )
+        X = as_frame(X)
         table = as_mixed_table(X, make_unique=self.make_unique)
-        prepared = self._encode(table, self.columns_, first_row=first_row)
-        self._refuse_new_gaps(prepared)
-        return _like(X, self.fill(prepared), self.get_feature_names_out())
+        if frame_columns(X) is None and not isinstance(X, LabelledTable):
+            self._refuse_other_width(table)
+        prepared = self.fill(self.encode(table, first_row=first_row))
+        return _like(X, prepared, self.get_feature_names_out())
 
-    def _refuse_new_gaps(self, X: Any) -> None:
-        if self.missing != "error" or sp.issparse(X):
-            return
-        gaps = np.isnan(X).sum(axis=0)
-        if gaps.any():
-            told = [f"{self.columns_[at].name!r} ({gaps[at]})" for at in np.flatnonzero(gaps)]
+    def _refuse_other_width(self, table: LabelledTable) -> None:
+        """Raise for an array with more or fewer columns than the fit; names tell in a frame."""
+        width = table.n_features + len(table.others)
+        expected = getattr(self, "n_features_in_", width)  # not known if it was stored
+        if width != expected:
             raise DataError(
-                f"Gaps, or values that the fit has not seen, are in these columns (how many): "
-                f"{some_of(told)}. Fit with missing='median', 'mean' or 'model' to fill them."
+                f"X has {width} features, but {type(self).__name__} is expecting {expected} "
+                "features as input. Pass the columns of the fit, or a frame with their names."
+            )
+
+    def _refuse_new_gaps(self, counts: IndexArray) -> None:
+        """Raise for gaps, counted by feature, that nothing was learnt to fill with."""
+        if counts.any():
+            told = [f"{self.columns_[at].name!r} ({counts[at]})" for at in np.flatnonzero(counts)]
+            raise DataError(
+                "Gaps (NaN), or values that the fit has not seen, are in these columns (how "
+                f"many): {some_of(told)}. Fit with missing='median', 'mean' or 'model' to fill "
+                "them."
             )
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -607,10 +665,29 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         preparer.set_aside_ = dict(stored["set_aside"])
         preparer.kinds_ = {c.name: ColumnKind(c.name, c.kind) for c in preparer.columns_}
         preparer.feature_names_in_ = preparer.get_feature_names_out()
-        preparer.n_features_in_ = len(preparer.columns_)
         preparer.n_filled_ = np.zeros(len(preparer.columns_), dtype=np.intp)
         preparer.notes_ = []
         return preparer
+
+
+def _refuse_infinite(names: Sequence[str], counts: IndexArray) -> None:
+    """Raise for columns that hold infinity, counted by column."""
+    if counts.any():
+        told = [f"{names[at]!r} ({counts[at]})" for at in np.flatnonzero(counts).tolist()]
+        raise DataError(
+            f"Values must be finite; infinity is in these columns (how often): "
+            f"{some_of(told)}. Write gaps instead, or leave the columns out (drop=, --drop)."
+        )
+
+
+def _refuse_negative(lowest: Mapping[str, float]) -> None:
+    """Raise for columns with values below 0, given with the lowest of each."""
+    if lowest:
+        told = [f"{name!r} ({value:g})" for name, value in lowest.items()]
+        raise DataError(
+            "log(1 + x) is for values >= 0, such as counts; these columns have values below 0 "
+            f"(the lowest): {some_of(told)}. Leave out log=True (--log), or the columns."
+        )
 
 
 _CALLED: dict[str, str] = {
@@ -659,5 +736,5 @@ def _like(X: Any, values: Any, names: np.ndarray) -> Any:
     if kind.__module__.startswith("pandas"):
         return kind(values, columns=names, index=X.index)
     if kind.__module__.startswith("polars"):
-        return kind(values, schema=names.tolist())
+        return kind(values, schema=names.tolist(), orient="row")
     return values

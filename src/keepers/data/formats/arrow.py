@@ -18,6 +18,7 @@ from keepers._protocols import IndexArray
 from keepers.data.blocks.files import FileBlocks, Rows, reading
 from keepers.data.blocks.local import BLOCK_BYTES, rows_at_once, shares
 from keepers.data.columns import OtherColumn, as_texts
+from keepers.data.limits import LARGEST_EXACT_INTEGER
 from keepers.data.table import (
     ColumnPlan,
     ReadRequest,
@@ -127,6 +128,12 @@ class ColumnBlocks(FileBlocks):
         self._layout: ArrowColumns = layout
         self._label_name = str(request.labels)
         self._whole = request.whole
+        self._mixed = request.mixed
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """Columns that are handed over as text or dates."""
+        return tuple(self._layout.names[at] for at in self._layout.plan.others)
 
     @abstractmethod
     def _batches(self, positions: Sequence[int]) -> Iterator[Any]:
@@ -145,6 +152,8 @@ class ColumnBlocks(FileBlocks):
             n_rows = _batch_rows(len(features), self.dtype.itemsize)
             order = "C" if n_rows < len(features) else "F"
         for pieces in _cut(self._batches(wanted), n_rows):
+            if self._mixed:
+                self._refuse_rounded(pieces, features)
             values = [_values(piece, feature_names, self.dtype, order) for piece in pieces]
             notes = [
                 None
@@ -159,6 +168,18 @@ class ColumnBlocks(FileBlocks):
                 for at, place in zip(beside, plan.other_places, strict=False)
             )
             yield Rows(_stack(values, order), notes[0], notes[1], others)
+
+    def _refuse_rounded(self, pieces: list[Any], features: Sequence[int]) -> None:
+        """Raise for integers that float64 does not hold: digits that name something, as text."""
+        stored, names = self._layout.stored, self._layout.names
+        compute = _pyarrow("pyarrow.compute")
+        rounded = [
+            names[at]
+            for at in features
+            if str(self.types.get(names[at])) in ("int64", "uint64")
+            and any(_is_rounded(piece.column(stored[at]), compute) for piece in pieces)
+        ]
+        refuse_text(rounded)
 
     def _other(self, at: int, place: int, pieces: list[Any]) -> OtherColumn:
         """A column that holds text or dates."""
@@ -177,6 +198,13 @@ class ColumnBlocks(FileBlocks):
     def row_names(self, pieces: Sequence[Any]) -> NDArray[np.object_]:
         """The sample names of all blocks as text."""
         return as_names(_objects(list(chain.from_iterable(pieces))), "identifier")
+
+
+def _is_rounded(column: Any, compute: Any) -> bool:
+    extremes = compute.min_max(column).as_py()
+    return any(
+        value is not None and abs(value) > LARGEST_EXACT_INTEGER for value in extremes.values()
+    )
 
 
 def other_column(name: str, column: Any, position: int) -> OtherColumn:
