@@ -16,6 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from keepers._protocols import FloatArray
+from keepers.data.table import in_source_order
 from keepers.preparation.facts import TableFacts, TextFacts, have_gaps
 
 Kind = Literal[
@@ -94,6 +95,16 @@ def find_kinds(facts: TableFacts, asked: Mapping[str, Kind] | None = None) -> li
     return [
         _as_asked(kind, asked[kind.name], facts) if kind.name in asked else kind for kind in kinds
     ]
+
+
+def kinds_in_order(
+    facts: TableFacts, asked: Mapping[str, Kind] | None = None
+) -> dict[str, ColumnKind]:
+    """The kinds of all columns by name, in the order of the source; ``asked`` overrules."""
+    found = find_kinds(facts, asked)
+    numbers = [kind for kind in found if kind.name not in facts.texts]
+    others = [(facts.texts[k.name].position, k) for k in found if k.name in facts.texts]
+    return {kind.name: kind for kind in in_source_order(numbers, others)}
 
 
 def _as_asked(found: ColumnKind, kind: Kind, facts: TableFacts) -> ColumnKind:
@@ -230,10 +241,9 @@ def text_kind(name: str, text: TextFacts, n_rows: int) -> ColumnKind:
     if not text.is_full and n_levels <= FEW_VALUES and n_levels <= max(2, n_present // 2):
         why = f"text with {n_levels} values" if n_levels > 1 else "text with one value"
         return ColumnKind(name, "category", why)
-    if text.is_full or (n_levels == n_present and n_present >= FEWEST_ROWS):
-        top = text.counts.most_common(1)[0][1]
-        if top == 1:
-            return ColumnKind(name, "identifier", "distinct text")
+    if n_present >= FEWEST_ROWS and n_levels >= _MOSTLY * shown:
+        nearly = "" if n_levels == shown else "nearly "
+        return ColumnKind(name, "identifier", f"{nearly}distinct text")
     return ColumnKind(name, "text", f"text with {many} different values")
 
 

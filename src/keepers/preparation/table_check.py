@@ -15,7 +15,7 @@ from keepers.data.table import LabelledTable
 from keepers.data.wording import some_of
 from keepers.linalg.moments import variance_span
 from keepers.linalg.near_duplicates import similar_columns
-from keepers.preparation.column_kinds import ColumnKind, Kind, count_gaps, find_kinds
+from keepers.preparation.column_kinds import ColumnKind, Kind, count_gaps, kinds_in_order
 from keepers.preparation.facts import TableFacts
 
 NEARLY_ONE = 0.99
@@ -26,7 +26,8 @@ _FEWEST_ROWS = 20
 _FEWEST_MEASURED = 5
 _MOST_COLUMNS = 2000
 _LARGEST_SHARE = 0.5
-_FEWEST_COUNTED, _LARGE_COUNT, _LONG_TAIL = 50, 30, 20
+_FEWEST_COUNTED, _FEWEST_LARGE = 50, 5
+_LARGE_COUNT, _LONG_TAIL = 30, 20
 _BRIGHTEST = 255
 """The largest value of an image, which counts nothing."""
 
@@ -137,7 +138,7 @@ def check_table(X: Any, *, name: str = "table") -> TableCheck:
     ...     "count": [980.0 * (1 + day % 5) for day in range(40)],
     ... })
     >>> print(check_table(bikes, name="bikes"))
-    bikes: 40 rows, 4 columns (1 identifier, 2 numbers, 1 date).
+    bikes: 40 rows, 4 columns (1 identifier, 1 date, 2 numbers).
     - Identifier, set aside: 'instant' (distinct integers in order, 1 to 40). [--id instant]
     - Dates, set aside: 'dteday' (dates as text). Seconds as a feature: --as dteday=number.
     - Variances span a factor of 5e+09 ('temp' to 'count'): the columns have different units. \
@@ -154,8 +155,7 @@ def check_facts(
 
     Of ``table`` only names are looked at, so that it may be a part of the whole.
     """
-    found = find_kinds(facts, asked)
-    kinds = {kind.name: kind for kind in found}
+    kinds = kinds_in_order(facts, asked)
     sample = facts.sample
     dense = sample.toarray() if sp.issparse(sample) else np.asarray(sample, dtype=np.float64)
     features = [at for at, name in enumerate(facts.feature_names) if kinds[name].is_feature]
@@ -193,7 +193,7 @@ def _orientation(
     """Rows that are features: many rows with names of their own, columns all of one kind."""
     n_columns = X.shape[1]
     first = next((name for name, text in facts.texts.items() if text.position == 0), None)
-    named_by = first if first and kinds[first].why == "distinct text" else None
+    named_by = first if first and kinds[first].why.endswith("distinct text") else None
     if table.sample_names is not None and named_by is None:
         some = [str(name) for name in table.sample_names[:100]]
         named_by = "" if not all(word.lstrip("-").isdigit() for word in some) else None
@@ -220,13 +220,12 @@ def _set_aside(kinds: Mapping[str, ColumnKind]) -> list[Finding]:
     identifiers = [kind for kind in kinds.values() if kind.kind == "identifier"]
     if identifiers:
         told = some_of([f"{kind.name!r} ({kind.why})" for kind in identifiers])
-        best = min(identifiers, key=lambda kind: "text" not in kind.why)
         called = "Identifier" if len(identifiers) == 1 else "Identifiers"
         findings.append(
             Finding(
                 "identifiers",
                 f"{called}, set aside: {told}.",
-                f"--id {shlex.quote(best.name)}",
+                f"--id {shlex.quote(identifiers[0].name)}",
                 tuple(kind.name for kind in identifiers),
             )
         )
@@ -418,6 +417,10 @@ def _counts(facts: TableFacts, features: list[int], X: FloatArray) -> list[Findi
         return []
     positive = X[X > 0]
     if not len(positive) or np.quantile(positive, 0.999) <= _LONG_TAIL * np.median(positive):
+        return []
+    # One column of large numbers, such as an income among answers, is another unit.
+    n_large = int(np.sum(facts.maximum[features] > _LONG_TAIL * np.median(positive)))
+    if n_large < max(_FEWEST_LARGE, 0.01 * len(features)):
         return []
     sentence = (
         f"Counts with a long tail (up to {largest:,.0f}, half of those above "

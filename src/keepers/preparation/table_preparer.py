@@ -14,7 +14,7 @@ from keepers.data.columns import OtherColumn
 from keepers.data.foreign_frames import as_frame
 from keepers.data.in_memory import frame_columns
 from keepers.data.mixed import as_mixed_table
-from keepers.data.table import LabelledTable, in_source_order
+from keepers.data.table import LabelledTable
 from keepers.data.wording import closest, some_of
 from keepers.exceptions import DataError, ParameterError, shorten
 from keepers.linalg.gaps import GapModel, column_medians, fill_rows, fit_gap_model
@@ -28,7 +28,7 @@ from keepers.preparation.column_kinds import (
     as_seconds,
     as_truth,
     count_gaps,
-    find_kinds,
+    kinds_in_order,
 )
 from keepers.preparation.facts import MOST_LEVELS, TableFacts, have_gaps
 
@@ -231,9 +231,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             delattr(self, name)
 
     def _fit(self, facts: TableFacts) -> None:
-        found = find_kinds(facts, self.kinds)
-        positions = {name: text.position for name, text in facts.texts.items()}
-        self.kinds_ = _in_order(found, positions)
+        self.kinds_ = kinds_in_order(facts, self.kinds)
         self.set_aside_ = {
             name: f"{_CALLED[kind.kind]}: {kind.why}" if kind.why else _CALLED[kind.kind]
             for name, kind in self.kinds_.items()
@@ -697,13 +695,6 @@ _CALLED: dict[str, str] = {
     "empty": "empty",
     "drop": "left out",
 }
-
-
-def _in_order(kinds: Sequence[ColumnKind], positions: Mapping[str, int]) -> dict[str, ColumnKind]:
-    """Columns in the order of the source."""
-    others = [(positions[kind.name], kind) for kind in kinds if kind.name in positions]
-    numbers = [kind for kind in kinds if kind.name not in positions]
-    return {kind.name: kind for kind in in_source_order(numbers, others)}
 
 
 def _values_of(sample: Any, at: int) -> FloatArray:
