@@ -212,7 +212,9 @@ def _orientation(
         f"Features seem to be rows: {facts.n_rows:,} rows, {rows}, of {n_columns} columns that "
         "all hold the same kind of values. If so:"
     )
-    return [Finding("orientation", sentence, "--transpose")]
+    repeated = named_by and kinds[named_by].why.startswith("nearly")
+    option = "--transpose --make-unique" if repeated else "--transpose"
+    return [Finding("orientation", sentence, option)]
 
 
 def _set_aside(kinds: Mapping[str, ColumnKind]) -> list[Finding]:
