@@ -121,7 +121,7 @@ def number_kinds(facts: TableFacts) -> list[ColumnKind]:
     """The kinds of the columns that hold numbers."""
     kinds: list[ColumnKind] = []
     n = facts.n_rows
-    empty = facts.n_present == 0
+    empty = facts.n_missing == n
     varies = ~empty & (facts.maximum > facts.minimum)
     suspicious = facts.whole & varies
     late = varies & (facts.minimum >= _NAMED_SECONDS[0])  # a moment may have fractions
