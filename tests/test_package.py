@@ -18,7 +18,7 @@ SOURCE = ROOT / "src" / "keepers"
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
 # What a package is called where it is imported, if not by its own name.
-DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "python_calamine": "python-calamine"}
 # Folders of the command, which needs the extra "cli" anyway.
 OF_THE_COMMAND = {"app.py", "cli", "studies"}
 

@@ -141,7 +141,7 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
             told to fill gaps (``missing``), X may have gaps, and they stay. Dropped columns of a
             frame may have gaps in any case. Of a Dask collection
             lazily, of an AnnData object as a view of it; of any frame, lazy or not, as an array
-            unless `set_output` asks for frames.
+            unless ``set_output`` asks for frames.
         """
         columns = self.get_support(indices=True)
         if isinstance(X, LabelledTable):
