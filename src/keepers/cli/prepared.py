@@ -73,7 +73,7 @@ def prepare_table(source: LabelledTable, reading: ReadingOptions, data: str) -> 
     source = leave_out_rows(source, reading)
     facts = TableFacts.of(source)
     asked: Any = reading.asked_kinds
-    check = check_facts(facts, source, {n: k for n, k in asked.items() if n in _names(source)})
+    check = check_facts(facts, source, asked)
     preparer = TablePreparer(missing=reading.missing, kinds=asked, log=reading.log)  # type: ignore[arg-type]
     with all_findings(check, data, reading):
         preparer.fit_facts(facts)
@@ -93,10 +93,6 @@ def all_findings(check: TableCheck, data: str, reading: ReadingOptions) -> Itera
         words = ["keepers", "select", data, *reading.words()]
         command = " ".join([shell_command(words), *check.needed(reading.words())])
         raise DataError(str(error), *others, command) from error
-
-
-def _names(table: LabelledTable) -> set[str]:
-    return {*map(str, table.feature_names), *(column.name for column in table.others)}
 
 
 def read_source(

@@ -17,6 +17,8 @@ import numpy as np
 
 from keepers._protocols import FloatArray
 from keepers.data.table import in_source_order
+from keepers.data.wording import closest, some_of
+from keepers.exceptions import DataError, shorten
 from keepers.preparation.facts import TableFacts, TextFacts, have_gaps
 
 Kind = Literal[
@@ -89,12 +91,23 @@ class ColumnKind:
 def find_kinds(facts: TableFacts, asked: Mapping[str, Kind] | None = None) -> list[ColumnKind]:
     """The kinds of all columns, those of numbers first, then the others; ``asked`` overrules."""
     asked = asked or {}
+    _refuse_unknown(asked, [*facts.feature_names, *facts.texts])
     kinds = number_kinds(facts)
     for name, text in facts.texts.items():
         kinds.append(text_kind(name, text, facts.n_rows))
     return [
         _as_asked(kind, asked[kind.name], facts) if kind.name in asked else kind for kind in kinds
     ]
+
+
+def _refuse_unknown(asked: Mapping[str, Kind], known: Sequence[str]) -> None:
+    absent = [name for name in asked if name not in known]
+    if absent:
+        told = ", ".join(shorten(name) for name in absent[:5])
+        raise DataError(
+            f"There is no column {told}.{closest(str(absent[0]), known)} The columns are "
+            f"{some_of([repr(name) for name in known])}."
+        )
 
 
 def kinds_in_order(

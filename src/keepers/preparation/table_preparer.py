@@ -217,7 +217,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         """Learn from what one pass over the rows has told, as for tables in blocks."""
         self._forget()
         self.check_parameters()
-        self._refuse_unknown(facts)
         try:
             self._fit(facts)
         except BaseException:
@@ -253,16 +252,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(self.kinds_)
         self._learn_filling(facts)
         self.notes_ = self._notes()
-
-    def _refuse_unknown(self, facts: TableFacts) -> None:
-        known = [*facts.feature_names, *facts.texts]
-        absent = [name for name in self.kinds or {} if name not in known]
-        if absent:
-            told = ", ".join(shorten(name) for name in absent[:5])
-            raise DataError(
-                f"There is no column {told}.{closest(str(absent[0]), known)} The columns are "
-                f"{some_of([repr(name) for name in known])}."
-            )
 
     def _refuse_categories(self, features: Sequence[ColumnKind], facts: TableFacts) -> None:
         """Raise for text with more values than are counted that is to be a category."""
