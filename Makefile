@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OLDEST := .venv-oldest
+NEWEST := .venv-newest
 DOCS_READY := $(VENV)/.docs-ready
 SITE := docs/_build/html
 
@@ -14,7 +15,7 @@ KERNELS ?= 4
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-kernels test-oldest lint bench bench-scale docs docs-check reproduce clean
+.PHONY: help demo test test-slow test-kernels test-oldest test-newest lint bench bench-scale docs docs-check reproduce clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -45,6 +46,13 @@ test-oldest: pyproject.toml  ## Run the tests on the oldest supported versions
 		"python-calamine==0.5.0" "xlsxwriter==3.1.0" "openpyxl==3.1.0" "zarr==3.1.0" "duckdb==1.3.0"
 	$(ONE_THREAD) $(OLDEST)/bin/python $(PYTEST) -m "not slow"
 
+test-newest: pyproject.toml  ## Run the tests of tables with the newest pandas (anndata needs an older one)
+	test -x $(NEWEST)/bin/python || $(PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[cli,dask,excel,io,plot]" \
+		"pandas>=3" duckdb hypothesis openpyxl polars "pytest>=8" pytest-xdist
+	$(ONE_THREAD) $(NEWEST)/bin/python $(PYTEST:-p no:randomly=) -m "not slow" tests/data tests/preparation \
+		tests/cli/test_tables_as_people_have_them.py tests/selectors/test_layouts.py
+
 lint: $(READY)  ## Style, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -74,5 +82,5 @@ docs-check: docs  ## Check every link inside the built site
 	$(BIN)/python tools/check_site.py $(SITE)
 
 clean:  ## Remove everything that the targets made
-	rm -rf $(VENV) $(OLDEST) demo-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache \
+	rm -rf $(VENV) $(OLDEST) $(NEWEST) demo-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache \
 		docs/_build docs/_generated docs/auto_gallery docs/reference docs/sg_execution_times.rst

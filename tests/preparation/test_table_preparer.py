@@ -362,8 +362,8 @@ def test_the_source_with_its_numbers_filled_keeps_its_text():
 def test_notes_say_what_was_done():
     notes = TablePreparer(missing="median").fit(flights()).notes_
     assert notes[0] == "Set aside as date: 'time_hour' (dates as text)."
-    assert "Taken as categories: 'carrier', 'origin'." in notes
-    assert any(note.startswith("Gaps filled (median) in 1 columns: 'dep_time'") for note in notes)
+    assert any(note.startswith("Taken as categories: 'carrier', 'origin'; if") for note in notes)
+    assert any(note.startswith("Gaps filled (median) in 1 column: 'dep_time'") for note in notes)
 
 
 def test_repeated_names_are_numbered_if_asked_to():

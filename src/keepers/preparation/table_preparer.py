@@ -621,7 +621,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             at = np.flatnonzero(self.n_filled_)
             told = [f"{self.columns_[j].name!r} ({self.n_filled_[j]})" for j in at]
             how = f"filled ({self.missing})" if self.missing != "drop-rows" else "left out by rows"
-            notes.append(f"Gaps {how} in {len(at)} columns: {some_of(told)}.")
+            columns = "1 column" if len(at) == 1 else f"{len(at)} columns"
+            notes.append(f"Gaps {how} in {columns}: {some_of(told)}.")
         return notes
 
     def to_dict(self, names: Sequence[str] | None = None) -> dict[str, Any]:
