@@ -9,7 +9,8 @@
     └── MissingDependencyError (also ImportError) an extra is not installed
     KeepersWarning            (also UserWarning)
     ├── DataWarning           usable, but something in the table was set aside
-    │   └── NoStructureWarning  nothing in the table says which features to keep
+    │   ├── NoStructureWarning  nothing in the table says which features to keep
+    │   └── UnitsWarning      columns have different units, and large numbers decide
     ├── ConvergenceWarning    the answer may not be final
     └── InactiveRowsWarning   more features were asked for than the penalty left active
 
@@ -32,6 +33,7 @@ __all__ = [
     "MissingDependencyError",
     "NoStructureWarning",
     "ParameterError",
+    "UnitsWarning",
     "shorten",
     "warn_caller",
 ]

@@ -149,7 +149,8 @@ GAPS = {
 @pytest.mark.parametrize("call", ["fit", "fit_blocks", "transform"])
 def test_gaps_of_nullable_columns_are_named_without_advice_of_scikit_learn(kind, call):
     gaps = GAPS[kind]
-    X = duckdb.sql("select * from gaps") if kind == "DuckDB" else gaps
+    connection = duckdb.connect()  # the default one may still have an open result
+    X = connection.sql("select * from gaps") if kind == "DuckDB" else gaps
     selector = SPCAFS(1)
     if call == "transform":
         selector.fit(pd.DataFrame({"a": [1.0, 2, 4], "b": [2.0, 5, 3]}))

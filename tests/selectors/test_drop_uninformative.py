@@ -197,9 +197,8 @@ def test_a_labelled_table_is_judged_by_its_names():
         (lambda f: f[[]], "at least two rows and a column"),
         (lambda f: f.rename(columns={"row": "name"}), "must be unique"),
         (lambda f: np.ma.array(np.ones((3, 2)), mask=[[1, 0]] * 3), "masked entries"),
-        (lambda f: pl.from_pandas(f).lazy(), "collect"),
     ],
-    ids=["nothing left", "one row", "no column", "names", "masked", "lazy"],
+    ids=["nothing left", "one row", "no column", "names", "masked"],
 )
 def test_bad_tables_are_refused_in_a_sentence(spoil, message):
     step = DropUninformative()

@@ -20,9 +20,20 @@ from keepers.data.table import LabelledTable
 from keepers.data.table_files import copy_features, open_blocks, write_selected
 from keepers.data.values import as_labels
 from keepers.data.wording import some_of
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, ParameterError
 from keepers.preparation.table_preparer import TablePreparer
 from keepers.recipe import Recipe
+
+
+def refuse_decided(reading: ReadingOptions) -> None:
+    """Raise for options about what the recipe has decided."""
+    given = {"--missing": reading.missing != "error", "--as": reading.kinds, "--log": reading.log}
+    named = [option for option, value in given.items() if value]
+    if named:
+        raise ParameterError(
+            f"The recipe says how the table is prepared; got {', '.join(named)}. Leave it out, or "
+            "make another selection."
+        )
 
 
 def apply_to_table(

@@ -41,10 +41,11 @@ def apply(
     Example: keepers apply recipe.json new-samples.csv --out kept.csv
     """
     # Imported here, so that help and completion need not wait for NumPy.
-    from keepers.cli.application import apply_to_blocks, apply_to_table
+    from keepers.cli.application import apply_to_blocks, apply_to_table, refuse_decided
     from keepers.data.table_files import check_writable
     from keepers.recipe import Recipe
 
+    refuse_decided(reading)
     in_blocks = reading.sample is None and reads_in_blocks(data, ())
     check_writable(out, force=force, in_blocks=in_blocks)
     kept = Recipe.load(recipe)

@@ -30,7 +30,8 @@ def check(
     from keepers.cli.prepared import check_data
 
     found = check_data(data, reading, as_bytes(max_size), quiet=quiet)
-    command = found.command(shell_command([data]))
+    given = reading.words()
+    command = " ".join([shell_command(["keepers", "select", data, *given]), *found.needed(given)])
     if json:
         print_json(
             {

@@ -16,9 +16,10 @@ from keepers.data.table import LabelledTable
 from keepers.data.table_files import open_blocks, open_table
 from keepers.data.wording import some_of
 from keepers.exceptions import DataError, ParameterError
+from keepers.linalg.reservoir import drawn_rows
 from keepers.preparation.facts import TableFacts
 from keepers.preparation.prepared_blocks import learn_from_blocks
-from keepers.preparation.row_sample import draw_table
+from keepers.preparation.row_sample import SEED, draw_table
 from keepers.preparation.table_check import TableCheck, check_facts
 from keepers.preparation.table_preparer import TablePreparer
 
@@ -100,21 +101,18 @@ def read_source(
 ) -> LabelledTable:
     """A table as it is stored, in memory; a folder or ``--sample`` as rows drawn from it."""
     in_blocks = reads_in_blocks(data, ())
+    if reading.transpose:
+        refuse_transposed_blocks(in_blocks)
     drawn = reading.sample or (ROWS_DRAWN if in_blocks else None)
     with progress_line(f"reading {data}", quiet=quiet):
-        if reading.transpose:
-            refuse_transposed_blocks(in_blocks)
-            settings = {**reading.roles(), "mixed": True, "max_bytes": max_bytes}
-            return open_table(data, **settings, transpose=True)
         if in_blocks:
             blocks = open_blocks(data, **reading.roles(), mixed=True)
             table = draw_table(blocks, drawn or ROWS_DRAWN)
         else:
-            table = open_table(data, **reading.roles(), mixed=True, max_bytes=max_bytes)
+            settings = {**reading.roles(), "transpose": reading.transpose}
+            table = open_table(data, **settings, mixed=True, max_bytes=max_bytes)
             if drawn is not None and drawn < table.n_samples:
-                from keepers.linalg.reservoir import drawn_rows
-
-                table = take_rows(table, drawn_rows(table.n_samples, drawn, 0))
+                table = take_rows(table, drawn_rows(table.n_samples, drawn, SEED))
     if drawn is not None and table.n_samples == drawn:
         note(f"keepers: note: {drawn:,} rows of {data} are used, drawn at random.", quiet=quiet)
     return table

@@ -336,9 +336,7 @@ def _similar(
         told = some_of([f"{names[j]!r} = {names[i]!r}" for j, i in same.items()])
         copies = tuple(names[j] for j in same)
         option = _option("--drop", copies) if len(copies) <= 20 else ""
-        findings.append(
-            Finding("duplicates", f"Duplicated columns: {told}.", option, copies, matters=False)
-        )
+        findings.append(Finding("duplicates", f"Duplicated columns: {told}.", option, copies))
     near = {j: pair for j, pair in pairs.items() if j not in same}
     if near:
         told = some_of(
@@ -347,7 +345,7 @@ def _similar(
         copies = tuple(names[j] for j in near)
         option = _option("--drop", copies) if len(copies) <= 20 else ""
         sentence = f"Nearly duplicated columns: {told}."
-        findings.append(Finding("near duplicates", sentence, option, copies, matters=False))
+        findings.append(Finding("near duplicates", sentence, option, copies))
     return findings
 
 

@@ -159,7 +159,17 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
         if frame_columns(X) is not None and not get_tags(self).input_tags.allow_nan:
             selector = self._letting_gaps_pass(X)
         with naming_gaps(selector, X):
-            return SelectorMixin.transform(selector, X)
+            kept = SelectorMixin.transform(selector, X)
+        return self._like(X, kept, columns)
+
+    def _like(self, X: Any, kept: Any, columns: IndexArray) -> Any:
+        """The kept columns as a frame if X is one of pandas or polars with the names of the fit."""
+        if not isinstance(kept, np.ndarray) or not hasattr(self, "feature_names_in_"):
+            return kept
+        library = type(X).__module__.split(".")[0]
+        if library == "pandas":
+            return X.iloc[:, columns]
+        return X[:, columns.tolist()] if library == "polars" else kept
 
     def _letting_gaps_pass(self, X: Any) -> Self:
         """The selector for a frame whose dropped columns may have gaps, once the kept are checked.

@@ -126,7 +126,9 @@ def test_what_is_no_folder_is_no_10x_folder(tmp_path):
 
 
 @pytest.mark.parametrize("damaged", ["matrix.mtx.gz", "features.tsv.gz", "barcodes.tsv.gz"])
-@pytest.mark.parametrize("content", [b"", b"\x1f\x8bnonsense", gzip.compress(b"\xff\xfe\xff")])
+@pytest.mark.parametrize(
+    "content", [b"", b"\x1f\x8bnonsense", gzip.compress(b"\xff\xfe\xff", mtime=0)]
+)
 def test_a_damaged_file_is_named(tenx, damaged, content):
     folder = tenx()
     (folder / damaged).write_bytes(content)
