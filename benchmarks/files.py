@@ -41,6 +41,39 @@ def _child(script: str, path: Path) -> list[float]:
     return [float(word) for word in done.stdout.split()]
 
 
+CHECK = """
+import time, sys
+from threadpoolctl import threadpool_limits
+from keepers import check_table
+from keepers.datasets import open_table
+with threadpool_limits(1):
+    began = time.perf_counter()
+    table = open_table(sys.argv[1], mixed=True)
+    read = time.perf_counter() - began
+    check_table(table)
+    print(read, time.perf_counter() - began)
+"""
+
+
+def checked_csv(counts: bool) -> dict[str, object]:
+    """1,000 x 20,000 numbers or counts, with one thread: reading and checking over reading."""
+    rng = np.random.default_rng(0)
+    shape = (N_SAMPLES, N_FEATURES)
+    X = rng.standard_normal(shape)
+    if counts:
+        levels = np.exp(rng.normal(3.0, 2.0, N_FEATURES))
+        X = rng.poisson(levels * rng.gamma(5.0, 0.2, shape))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "wide.csv"
+        csv.write_csv(pa.table({f"g{j}": X[:, j] for j in range(N_FEATURES)}), path)
+        runs = np.array([_child(CHECK, path) for _ in range(5)])
+    return {
+        "read_s": float(np.median(runs[:, 0])),
+        "read_and_check_s": float(np.median(runs[:, 1])),
+        "times_reading": float(np.median(runs[:, 1] / runs[:, 0])),
+    }
+
+
 def wide_csv() -> dict[str, object]:
     """1,000 x 20,000 numbers, about 350 MB of text."""
     with tempfile.TemporaryDirectory() as folder:
@@ -81,5 +114,7 @@ def command_starts() -> dict[str, object]:
 
 CASES = {
     "CSV 1,000 x 20,000 read and selected": wide_csv,
+    "CSV 1,000 x 20,000 read and checked": lambda: checked_csv(counts=False),
+    "CSV 1,000 x 20,000 read and checked, counts": lambda: checked_csv(counts=True),
     "the command starts": command_starts,
 }

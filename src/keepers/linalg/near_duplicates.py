@@ -97,9 +97,9 @@ def _likely_pairs(X: FloatArray, least: float) -> IndexArray:
     rng = np.random.default_rng(0)
     signs = Z @ rng.standard_normal((Z.shape[1], _BITS * _BANDS)) > 0
     along = np.abs(Z @ rng.standard_normal(Z.shape[1]))
-    codes = signs.reshape(-1, _BANDS, _BITS)
+    bands = signs.reshape(-1, _BANDS, _BITS)
     # r and -r are alike: the first bit is always set.
-    codes = (codes ^ ~codes[:, :, :1]) @ (1 << np.arange(_BITS))
+    codes = np.packbits(bands ^ ~bands[:, :, :1], axis=2).view(np.uint16)[:, :, 0]
     found: set[tuple[int, int]] = set()
     for band in range(_BANDS):
         order = np.lexsort((along, codes[:, band]))
@@ -150,5 +150,5 @@ def _pairs_in_run(members: IndexArray, Z: FloatArray, least: float) -> Iterator[
 
 
 def _run_lengths(values: IndexArray) -> IndexArray:
-    cuts = np.flatnonzero(np.diff(values)) + 1
+    cuts = np.flatnonzero(values[1:] != values[:-1]) + 1
     return np.diff(np.concatenate([[0], cuts, [len(values)]]))

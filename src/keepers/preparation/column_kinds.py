@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from keepers._protocols import FloatArray
+from keepers._protocols import BoolArray, FloatArray
 from keepers.data.table import in_source_order
 from keepers.data.wording import closest, some_of
 from keepers.exceptions import DataError, shorten
@@ -38,6 +38,8 @@ _FEW_WORDS = 3
 # Whole seconds from 2000 to 2035; of columns whose name speaks of time from 1980 to 2050.
 _SECONDS = (946_684_800, 2_051_222_400)
 _NAMED_SECONDS = (315_532_800, 2_524_608_000)
+_FIRST_DIGITS, _LAST_DIGITS = 19_000_101, 21_001_231
+"""Dates as digits, YYYYMMDD."""
 _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 # The I of customerId stands behind a small letter, that of the gene BID does not.
 _ID_NAME = re.compile(
@@ -132,28 +134,36 @@ def _as_asked(found: ColumnKind, kind: Kind, facts: TableFacts) -> ColumnKind:
 
 def number_kinds(facts: TableFacts) -> list[ColumnKind]:
     """The kinds of the columns that hold numbers."""
+    empty = facts.n_missing == facts.n_rows
+    suspicious = _may_be_no_numbers(facts)
     kinds: list[ColumnKind] = []
-    n = facts.n_rows
-    empty = facts.n_missing == n
-    varies = ~empty & (facts.maximum > facts.minimum)
-    suspicious = facts.whole & varies
-    late = varies & (facts.minimum >= _NAMED_SECONDS[0])  # a moment may have fractions
-    evenly = (facts.rising | facts.falling) & ~empty & ~suspicious
-    sample = facts.sample
-    is_dense = isinstance(sample, np.ndarray)
     for at, name in enumerate(facts.feature_names):
         if empty[at]:
-            why = "no values"
-            kinds.append(ColumnKind(name, "empty", why))
-        elif (
-            is_dense
-            and n >= FEWEST_ROWS
-            and (suspicious[at] or evenly[at] or (late[at] and _TIME_NAME.search(name)))
-        ):
-            kinds.append(_kind_of_whole(facts, at, sample[:, at]))
+            kinds.append(ColumnKind(name, "empty", "no values"))
+        elif suspicious[at]:
+            kinds.append(_kind_of_whole(facts, at, facts.sample[:, at]))
         else:
             kinds.append(ColumnKind(name, "number"))
     return kinds
+
+
+def _may_be_no_numbers(facts: TableFacts) -> BoolArray:
+    """Which columns are worth a look: few, also of 20,000 counts."""
+    n = facts.n_rows
+    if n < FEWEST_ROWS or not isinstance(facts.sample, np.ndarray):
+        return np.zeros(len(facts.feature_names), dtype=bool)
+    varies = facts.maximum > facts.minimum
+    in_order = facts.rising | facts.falling
+    span = np.where(varies, facts.maximum - facts.minimum, 0.0)
+    numbers_rows = (span >= n - 1) & (span < 1.05 * n)
+    suspicious = varies & facts.whole & (numbers_rows | (facts.minimum >= _FIRST_DIGITS))
+    for at in np.flatnonzero(varies & ~suspicious).tolist():
+        name = facts.feature_names[at]
+        if facts.whole[at]:
+            suspicious[at] = bool(_ID_NAME.search(name) or _CODE_NAME.search(name))
+        elif facts.minimum[at] >= _NAMED_SECONDS[0]:  # a moment may have fractions
+            suspicious[at] = bool(_TIME_NAME.search(name))
+    return np.asarray(suspicious | (in_order & varies))
 
 
 def _kind_of_whole(facts: TableFacts, at: int, values: FloatArray) -> ColumnKind:
@@ -214,7 +224,7 @@ def _time_unit(name: str, values: FloatArray, low: float, high: float) -> str | 
         if first * factor <= low and high <= last * factor:
             days = (np.datetime64(int(edge / factor), "s").astype("M8[D]") for edge in (low, high))
             return f"Unix time in {unit}, {' to '.join(str(day) for day in days)}"
-    if low >= 19_000_101 and high <= 21_001_231:
+    if low >= _FIRST_DIGITS and high <= _LAST_DIGITS:
         present = values[np.isfinite(values)]
         digits = present.astype(np.int64)
         month, day = digits // 100 % 100, digits % 100

@@ -25,6 +25,7 @@ _SAID = ("orientation", "zero rows", "outliers", "counts", "infinite values")
 _FEWEST_ROWS = 20
 _FEWEST_MEASURED = 5
 _MOST_COLUMNS = 2000
+_MOST_VALUES = 2**21
 _LARGEST_SHARE = 0.5
 _FEWEST_COUNTED, _FEWEST_LARGE = 50, 5
 _LARGE_COUNT, _LONG_TAIL = 30, 20
@@ -160,7 +161,7 @@ def check_facts(
     dense = sample.toarray() if sp.issparse(sample) else np.asarray(sample, dtype=np.float64)
     features = [at for at, name in enumerate(facts.feature_names) if kinds[name].is_feature]
     names = [facts.feature_names[at] for at in features]
-    X = dense[:, features]
+    X = dense if len(features) == dense.shape[1] else dense[:, features]
     findings = [
         *_orientation(facts, kinds, X, table),
         *_set_aside(kinds),
@@ -415,16 +416,18 @@ def _counts(facts: TableFacts, features: list[int], X: FloatArray) -> list[Findi
     largest = facts.maximum[features].max(initial=0.0)
     if whole.mean() < 0.9 or largest <= _LARGE_COUNT or largest == _BRIGHTEST:
         return []
-    positive = X[X > 0]
-    if not len(positive) or np.quantile(positive, 0.999) <= _LONG_TAIL * np.median(positive):
+    some = X[:: max(1, X.size // _MOST_VALUES)]
+    positive = some[some > 0]
+    if not len(positive):
         return []
+    middle, high = np.quantile(positive, [0.5, 0.999])
     # One column of large numbers, such as an income among answers, is another unit.
-    n_large = int(np.sum(facts.maximum[features] > _LONG_TAIL * np.median(positive)))
-    if n_large < max(_FEWEST_LARGE, 0.01 * len(features)):
+    n_large = int(np.sum(facts.maximum[features] > _LONG_TAIL * middle))
+    if high <= _LONG_TAIL * middle or n_large < max(_FEWEST_LARGE, 0.01 * len(features)):
         return []
     sentence = (
         f"Counts with a long tail (up to {largest:,.0f}, half of those above "
-        f"0 up to {np.median(positive):g}): logarithms let more than the largest decide."
+        f"0 up to {middle:g}): logarithms let more than the largest decide."
     )
     return [Finding("counts", sentence, "--log")]
 

@@ -410,10 +410,18 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         if self.log:
             return {}
         means = facts.means
-        used = {c.name for c in self.columns_ if c.kind != "category"}
-        return {
+        used = {c.name: c for c in self.columns_ if c.kind != "category"}
+        found = {
             name: float(means[at]) for at, name in enumerate(facts.feature_names) if name in used
         }
+        for name, text in facts.texts.items():
+            if name in used and text.counts and not text.is_full:
+                words = np.array(list(text.counts), dtype=object)
+                numbers = used[name].of_text(OtherColumn(name, "text", words, 0), first_row=None)
+                known = np.where(np.isnan(numbers), 0.0, [*text.counts.values()])
+                if known.any():
+                    found[name] = float(np.nansum(numbers * known) / known.sum())
+        return found
 
     def _fit_model(self, X: FloatArray, means: FloatArray) -> GapModel:
         X = X.copy()
