@@ -181,6 +181,6 @@ def _lines(text):
 def test_numbers_read_back_the_same(tmp_path, values):
     table = LabelledTable(np.array(values)[:, None], objects("a"))
     path = write_features(tmp_path / "a.csv", table, ["a"], force=True)
-    found = pd.read_csv(path, float_precision="round_trip", dtype=float)["a"]
+    found = np.array([float(line) for line in path.read_text().split()[1:]])
     np.testing.assert_array_equal(found, values)
     assert not GAP_WORDS - {""} & set(path.read_text().split())

@@ -256,7 +256,7 @@ def test_kinds_that_are_asked_for():
     asked = {"dteday": "number", "instant": "number", "season": "category", "hr": "drop"}
     fitted = TablePreparer(kinds=asked).fit(frame)
     prepared = fitted.transform(frame)
-    seconds = pd.to_datetime(frame["dteday"]).astype("int64") / 1e9
+    seconds = (pd.to_datetime(frame["dteday"]) - pd.Timestamp("1970-01-01")).dt.total_seconds()
     np.testing.assert_allclose(prepared["dteday"], seconds)
     np.testing.assert_array_equal(prepared["instant"], frame["instant"])
     assert prepared["season"].nunique() == 4
