@@ -21,7 +21,10 @@ from keepers.preparation.facts import TableFacts
 NEARLY_ONE = 0.99
 UNIT_FREE = ("AutoSelector", "DenoisedLaplacian")
 """Methods that do not depend on the units of columns."""
-_SAID = ("orientation", "zero rows", "outliers", "counts", "infinite values")
+_SAID = (
+    *("orientation", "zero rows", "outliers", "counts", "infinite values"),
+    *("duplicates", "near duplicates"),
+)
 _FEWEST_ROWS = 20
 _FEWEST_MEASURED = 5
 _MOST_COLUMNS = 2000
