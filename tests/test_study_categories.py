@@ -67,7 +67,7 @@ def test_what_is_there_is_not_computed_again_and_is_summarised(study, monkeypatc
     classes = rng.integers(3, size=60)
     X = rng.standard_normal((60, 24)) + classes[:, None] * (np.arange(24) < 6)
     monkeypatch.setattr(study, "open_real", lambda name: (X, classes))
-    for command in ("planted", "planted", "noise", "real", "tables"):
+    for command in ("planted", "planted", "noise", "real", "values", "tables"):
         study.main([command, "--out", str(tmp_path)])
     assert len(pd.read_csv(tmp_path / "planted.csv")) == 2 * (
         2 * len(study.WAYS) + len(study.CANDIDATES)

@@ -3,6 +3,7 @@
 python tools/study_categories.py planted   recall of planted features, false findings: planted.csv
 python tools/study_categories.py noise     structure found where there is none: noise.csv
 python tools/study_categories.py real      numbers cut into categories, k-means on them: real.csv
+python tools/study_categories.py values    what many values cost: values.csv
 python tools/study_categories.py tables    summary.md
 
     --ways WAY ...   these ways only, by name
@@ -63,6 +64,7 @@ MOST_ROWS, MOST_COLUMNS, STARTS = 400, 120, 10
 PLANTED = ("half", "samples", "numbers", "weight", "draw", "way", "selector")
 PLANTED += ("recall", "recall_categories", "false_categories", "found_categories")
 NOISE = ("samples", "numbers", "draw", "way", "structure_found")
+VALUES = ("samples", "levels", "draw", "dependent", "independent")
 REAL = ("table", "half", "levels", "way", "selector", "k", "acc")
 
 
@@ -206,6 +208,19 @@ CANDIDATES |= {
 }
 
 
+def draw_category(
+    rng: np.random.Generator, cluster: np.ndarray, levels: int, weight: float
+) -> np.ndarray:
+    """Codes of which a share follows the clusters."""
+    n_clusters = cluster.max() + 1
+    share = np.tile(rng.dirichlet(np.full(levels, 3.0)), (n_clusters, 1))
+    if weight:
+        share = (1 - weight) * share + weight * rng.dirichlet(np.full(levels, 0.5), n_clusters)
+    drawn = (rng.random(len(cluster))[:, None] > share.cumsum(axis=1)[cluster]).sum(axis=1)
+    code = np.unique(drawn, return_inverse=True)[1]
+    return np.asarray(rng.permutation(code.max() + 1)[code])
+
+
 def plant(samples: int, numbers: str, weight: float, seed: int) -> Mixed:
     """A table with clusters; none if ``weight`` is 0."""
     rng = np.random.default_rng(seed)
@@ -216,15 +231,10 @@ def plant(samples: int, numbers: str, weight: float, seed: int) -> Mixed:
     n_planted = round(d * rng.uniform(0.2, 0.5)) if weight else 0
     X = rng.standard_normal((samples, d))
     X[:, :n_planted] += rng.standard_normal((n_clusters, n_planted))[cluster]
-    codes = []
-    for at in range(n_categories):
-        levels = (3, 5, 10, 20)[at // 2 % 4]
-        share = np.tile(rng.dirichlet(np.full(levels, 3.0)), (n_clusters, 1))
-        if at % 2 == 0:
-            share = (1 - weight) * share + weight * rng.dirichlet(np.full(levels, 0.5), n_clusters)
-        drawn = (rng.random(samples)[:, None] > share.cumsum(axis=1)[cluster]).sum(axis=1)
-        code = np.unique(drawn, return_inverse=True)[1]
-        codes.append(rng.permutation(code.max() + 1)[code])
+    codes = [
+        draw_category(rng, cluster, (3, 5, 10, 20)[at // 2 % 4], weight if at % 2 == 0 else 0.0)
+        for at in range(n_categories)
+    ]
     planted = np.concatenate([np.arange(d) < n_planted, np.arange(n_categories) % 2 == 0])
     return Mixed(X, codes, planted if weight else np.zeros_like(planted))
 
@@ -315,6 +325,36 @@ def noise(arguments: argparse.Namespace) -> None:
         print(n, numbers, flush=True)
 
 
+def values(arguments: argparse.Namespace) -> None:
+    """How much of a category's column the clusters explain, by the number of its values."""
+    store = Store(arguments.out / "values.csv", VALUES, VALUES[:3])
+    for n, levels in [(n, levels) for n in (200, 1000) for levels in (5, 10, 20, 30, 50, 100)]:
+        rows = []
+        for draw in range(20):
+            rng = np.random.default_rng(draw)
+            cluster = rng.integers(4, size=n)
+            X = rng.standard_normal((n, 20))
+            X[:, :8] += rng.standard_normal((4, 8))[cluster]
+            codes = [draw_category(rng, cluster, levels, weight) for weight in (0.5, 0.0)]
+            found = [share_explained(column, cluster) for column in on_other_half(X, codes)]
+            facts = dict(zip(("dependent", "independent"), found, strict=True))
+            rows.append({"samples": n, "levels": levels, "draw": draw} | facts)
+        for row in rows:
+            store.replace((n, levels, row["draw"]), [row])
+    means = store.read().groupby(["samples", "levels"])[["dependent", "independent"]].mean()
+    print(means.round(3).to_string())
+
+
+def share_explained(column: np.ndarray, cluster: np.ndarray) -> float:
+    """The share of the variance between clusters, less what chance gives (adjusted R^2)."""
+    within = sum(
+        float(np.sum((column[cluster == c] - column[cluster == c].mean()) ** 2))
+        for c in np.unique(cluster)
+    )
+    n, c = len(column), len(np.unique(cluster))
+    return 1.0 - within / float(np.sum((column - column.mean()) ** 2)) * (n - 1) / (n - c)
+
+
 def open_real(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Values and classes of a part of a set."""
     data = load(name)
@@ -372,18 +412,19 @@ def real(arguments: argparse.Namespace) -> None:
         print(name, flush=True)
 
 
+PARTS = {"planted": planted, "noise": noise, "real": real, "values": values}
+
+
 def write_tables(folder: Path) -> None:
     """summary.md: means over tables."""
-    planted, noisy, of_real = (
-        pd.read_csv(folder / f"{name}.csv") for name in ("planted", "noise", "real")
-    )
+    of_planted, noisy, of_real, by_values = (pd.read_csv(folder / f"{name}.csv") for name in PARTS)
     parts = ["# Categories as numbers\n\nMade by `python tools/study_categories.py tables`.\n"]
     measures = list(PLANTED[7:])
     for half in ("choosing", "reporting"):
-        part = planted[planted["half"] == half]
+        part = of_planted[of_planted["half"] == half]
         means = part.groupby(["selector", "way"])[measures].mean().reset_index()
         parts.append(f"## Planted tables, the {half} half\n\n{markdown(means.round(3))}")
-    by_case = planted[planted["half"] == "reporting"].groupby(
+    by_case = of_planted[of_planted["half"] == "reporting"].groupby(
         ["samples", "numbers", "weight", "selector", "way"]
     )
     wide = by_case["recall"].mean().unstack(["samples", "numbers", "weight"]).round(2)
@@ -392,6 +433,11 @@ def write_tables(folder: Path) -> None:
     found = noisy.groupby(["way", "samples", "numbers"])["structure_found"]
     found = found.agg(tables="count", structure_found="sum").reset_index()
     parts.append(f"## Structure found in noise\n\n{markdown(found)}")
+    means = by_values.groupby(["samples", "levels"])[["dependent", "independent"]].mean()
+    parts.append(
+        "## Share of a category's column that the clusters explain (adjusted R^2)\n\n"
+        f"{markdown(means.round(3).reset_index())}"
+    )
     for half in ("choosing", "reporting"):
         part = of_real[of_real["half"] == half]
         grouped = part.groupby(["selector", "way", "levels"])["acc"].mean()
@@ -404,7 +450,7 @@ def write_tables(folder: Path) -> None:
 def main(given: list[str] | None = None) -> None:
     """Run a part, or assemble the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("command", choices=("planted", "noise", "real", "tables"))
+    parser.add_argument("command", choices=(*PARTS, "tables"))
     parser.add_argument("--ways", nargs="+", choices=WAYS | CANDIDATES, metavar="WAY")
     parser.add_argument("--redo", action="store_true", help="compute again what is there")
     parser.add_argument("--out", type=Path, default=KEPT, help="folder of the results")
@@ -414,7 +460,7 @@ def main(given: list[str] | None = None) -> None:
         if arguments.command == "tables":
             write_tables(arguments.out)
         else:
-            {"planted": planted, "noise": noise, "real": real}[arguments.command](arguments)
+            PARTS[arguments.command](arguments)
 
 
 if __name__ == "__main__":

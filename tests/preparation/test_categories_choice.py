@@ -87,3 +87,13 @@ def test_small_columns_count_beside_large_ones():
     large = 1e8 * rng.standard_normal((N, 1))
     column = column_of(np.hstack([small, large]), codes)
     assert abs(np.corrcoef(column, codes)[0, 1]) > 0.9
+
+
+def test_the_first_components_of_a_wide_table_stand_for_all_its_columns(monkeypatch):
+    rng = np.random.default_rng(0)
+    codes = [rng.integers(3, size=N), rng.integers(5, size=N)]
+    numbers = rng.standard_normal((N, 150)) + codes[0][:, None]
+    found = quantify(numbers, codes, ROWS)
+    monkeypatch.setattr("keepers.preparation.categories.MOST_DIRECTIONS", 150)
+    for one, other in zip(found, quantify(numbers, codes, ROWS), strict=True):
+        assert abs(np.corrcoef(one.both, other.both)[0, 1]) > 0.95

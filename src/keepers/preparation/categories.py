@@ -24,6 +24,8 @@ from keepers.linalg.reservoir import row_keys
 MOST_COMPONENTS = 5
 MOST_COLUMNS = 2000
 """Columns whose components are sought; of more, so many at even distances."""
+MOST_DIRECTIONS = 100
+"""Of more columns, so many components stand for all: they are joined by every category's others."""
 _SEED = 1
 
 
@@ -77,6 +79,8 @@ def quantify(
     if n_levels is None:
         n_levels = [int(each.max(initial=-1)) + 1 for each in codes]
     standard = _standardise(numbers)
+    if standard.shape[1] > MOST_DIRECTIONS:
+        standard = _leading_components(standard, MOST_DIRECTIONS)
     indicators = [_indicators(each) for each in codes]
     found = []
     for at, each in enumerate(codes):
@@ -113,7 +117,8 @@ def _quantify_one(
     codes, first = codes[present], in_first_half(rows[present])
     counts = np.bincount(codes, minlength=n_levels).astype(np.float64)
     if others.shape[1] and len(present) > 1:
-        along = _best_direction(_leading_components(others)[present], codes, counts)
+        components = _leading_components(others, MOST_COMPONENTS)
+        along = _best_direction(components[present], codes, counts)
         both, of_first, of_second = (
             _normalise(_level_means(along[there], codes[there], n_levels), counts)
             for there in (slice(None), first, ~first)
@@ -126,13 +131,12 @@ def _quantify_one(
     return LevelNumbers(numbers, numbers, numbers)
 
 
-def _leading_components(centred: FloatArray) -> FloatArray:
-    """Scores of the rows on the first few principal components."""
+def _leading_components(centred: FloatArray, most: int) -> FloatArray:
+    """Scores of the rows on the first principal components."""
     n, d = centred.shape
     gram = centred @ centred.T if n <= d else centred.T @ centred
-    most = len(gram)
-    rank = min(MOST_COMPONENTS, most)
-    values, vectors = eigh(gram, subset_by_index=[most - rank, most - 1])
+    size = len(gram)
+    values, vectors = eigh(gram, subset_by_index=[max(size - most, 0), size - 1])
     if n > d:
         return np.asarray(centred @ vectors)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
