@@ -328,7 +328,7 @@ def noise(arguments: argparse.Namespace) -> None:
 
 def values(arguments: argparse.Namespace) -> None:
     """How much of a category's column the clusters explain, by the number of its values."""
-    store = Store(arguments.out / "values.csv", VALUES, VALUES[:3])
+    store = Store(arguments.out / "values.csv", VALUES, VALUES[:2])
     for n, levels in [(n, levels) for n in (200, 1000) for levels in (5, 10, 20, 30, 50, 100)]:
         rows = []
         for draw in range(20):
@@ -340,8 +340,7 @@ def values(arguments: argparse.Namespace) -> None:
             found = [share_explained(column, cluster) for column in on_other_half(X, codes)]
             facts = dict(zip(("dependent", "independent"), found, strict=True))
             rows.append({"samples": n, "levels": levels, "draw": draw} | facts)
-        for row in rows:
-            store.replace((n, levels, row["draw"]), [row])
+        store.replace((n, levels), rows)
     means = store.read().groupby(["samples", "levels"])[["dependent", "independent"]].mean()
     print(means.round(3).to_string())
 
