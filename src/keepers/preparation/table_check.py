@@ -23,6 +23,8 @@ UNIT_FREE = ("AutoSelector", "DenoisedLaplacian")
 """Methods that do not depend on the units of columns."""
 _SAID = ("orientation", "zero rows", "outliers", "counts", "infinite values")
 _FEWEST_ROWS = 20
+_FEWEST_ALIKE = 10
+"""In fewer rows, columns go together by chance."""
 _FEWEST_MEASURED = 5
 _MOST_COLUMNS = 1000
 _MOST_VALUES = 2**21
@@ -322,7 +324,7 @@ def _similar(
     X: FloatArray, names: Sequence[str], facts: TableFacts, features: Sequence[int]
 ) -> list[Finding]:
     """Columns that repeat another; gaps count as the mean."""
-    if X.shape[0] < 3 or X.shape[1] < 2:
+    if X.shape[0] < _FEWEST_ALIKE or X.shape[1] < 2:
         return []
     X = _filled(X)
     pairs = similar_columns(X, NEARLY_ONE)
