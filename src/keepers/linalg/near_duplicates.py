@@ -93,10 +93,9 @@ def _likely_pairs(X: FloatArray, least: float) -> IndexArray:
     """Pairs, one a row, that may be correlated so much: told by some rows."""
     n, d = X.shape
     Z, varies = _standardise(X[:: max(1, min(n // _FEWEST_ROWS, n * d // _MOST_VALUES))])
-    Z = np.ascontiguousarray(Z.T)
     rng = np.random.default_rng(0)
-    signs = Z @ rng.standard_normal((Z.shape[1], _BITS * _BANDS)) > 0
-    along = np.abs(Z @ rng.standard_normal(Z.shape[1]))
+    signs = np.ascontiguousarray((rng.standard_normal((_BITS * _BANDS, len(Z))) @ Z > 0).T)
+    along = np.abs(rng.standard_normal(len(Z)) @ Z)
     bands = signs.reshape(-1, _BANDS, _BITS)
     # r and -r are alike: the first bit is always set.
     codes = np.packbits(bands ^ ~bands[:, :, :1], axis=2).view(np.uint16)[:, :, 0]
@@ -145,7 +144,7 @@ def _pairs_in_run(members: IndexArray, Z: FloatArray, least: float) -> Iterator[
     half = _AT_ONCE // 2
     for start in range(0, max(len(members) - half, 1), half):
         near = np.sort(members[start : start + _AT_ONCE])
-        for i, j, _ in _all_pairs(Z[near].T, least):
+        for i, j, _ in _all_pairs(Z[:, near], least):
             yield int(near[i]), int(near[j])
 
 

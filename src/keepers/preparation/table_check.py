@@ -26,8 +26,10 @@ _SAID = (
     *("duplicates", "near duplicates"),
 )
 _FEWEST_ROWS = 20
+_FEWEST_ALIKE = 10
+"""In fewer rows, columns go together by chance."""
 _FEWEST_MEASURED = 5
-_MOST_COLUMNS = 2000
+_MOST_COLUMNS = 1000
 _MOST_VALUES = 2**21
 _LARGEST_SHARE = 0.5
 _FEWEST_COUNTED, _FEWEST_LARGE = 50, 5
@@ -325,7 +327,7 @@ def _similar(
     X: FloatArray, names: Sequence[str], facts: TableFacts, features: Sequence[int]
 ) -> list[Finding]:
     """Columns that repeat another; gaps count as the mean."""
-    if X.shape[0] < 3 or X.shape[1] < 2:
+    if X.shape[0] < _FEWEST_ALIKE or X.shape[1] < 2:
         return []
     X = _filled(X)
     pairs = similar_columns(X, NEARLY_ONE)

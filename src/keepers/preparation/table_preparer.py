@@ -134,6 +134,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         What was done, a sentence each.
     fill_values_ : array of shape (n_features_out,) or None
         What gaps are filled with, for "mean" and "median"; for "model" where it knows no better.
+        Means are of all rows; medians of at most 2,000, drawn at random but always the same.
     n_filled_ : array of shape (n_features_out,)
         Gaps of each feature in the table of the fit.
     feature_names_in_, n_features_in_
