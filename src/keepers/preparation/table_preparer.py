@@ -556,7 +556,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         """Fit, and return the features of X as numbers.
 
         Categories get the numbers found on the other half of the rows, so that they cannot follow
-        noise; ``fit(X).transform(X)`` gives those of both halves.
+        noise; ``fit(X).transform(X)`` gives those found on all rows.
         """
         X = as_frame(X)  # what can be read only once is read once
         return self.fit(X)._transform(X, first_row=0)
