@@ -1,5 +1,7 @@
 """What is said of a table before a selection, and what is not."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -149,6 +151,20 @@ def test_a_row_that_is_a_component_by_itself(d):
     named = check_table(LabelledTable(X, features, names))
     assert said(named, "outliers").startswith("Outliers: sample s41 (")
     assert said(check_table(np.delete(X, 41, axis=0)), "outliers") == ""
+
+
+def test_a_wide_sparse_table_is_not_made_dense_as_a_whole():
+    rng = np.random.default_rng(0)
+    rows, columns = rng.integers(0, 2000, 160_000), rng.integers(0, 40_000, 160_000)
+    X = sp.csr_matrix((rng.uniform(1, 2, 160_000), (rows, columns)), shape=(2001, 40_000))
+    X = sp.hstack([X[:, :7], X[:, [3]], X[:, 8:]]).tocsr()
+    tracemalloc.start()
+    check = check_table(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert said(check, "zero rows") == "Rows of zeros only: 1 of 2,001. [--drop-zero-rows]"
+    assert "'x7' = 'x3'" in said(check, "duplicates") + said(check, "near duplicates")
+    assert peak < 2.5 * 2000 * 40_000 * 8 / 2
 
 
 def images(n=100, seed=0):

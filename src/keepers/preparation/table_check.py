@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 
-from keepers._protocols import FloatArray
+from keepers._protocols import FloatArray, IndexArray
 from keepers.data.mixed import as_mixed_table
 from keepers.data.table import LabelledTable
 from keepers.data.wording import some_of
@@ -30,7 +30,7 @@ _FEWEST_ALIKE = 10
 """In fewer rows, columns go together by chance."""
 _FEWEST_MEASURED = 5
 _MOST_COLUMNS = 1000
-_MOST_VALUES = 2**21
+_MOST_VALUES, _MOST_DENSE = 2**21, 2**25
 _LARGEST_SHARE = 0.5
 _FEWEST_COUNTED, _FEWEST_LARGE = 50, 5
 _LARGE_COUNT, _LONG_TAIL = 30, 20
@@ -162,8 +162,11 @@ def check_facts(
     Of ``table`` only names are looked at, so that it may be a part of the whole.
     """
     kinds = kinds_in_order(facts, asked)
-    sample = facts.sample
-    dense = sample.toarray() if sp.issparse(sample) else np.asarray(sample, dtype=np.float64)
+    sample, rows = facts.sample, facts.sample_rows
+    if sp.issparse(sample):  # of a wide one fewer rows, which are made dense
+        step = -(-sample.shape[0] * sample.shape[1] // _MOST_DENSE) or 1
+        sample, rows = sample[::step].toarray(), rows[::step]
+    dense = np.asarray(sample, dtype=np.float64)
     features = [at for at, name in enumerate(facts.feature_names) if kinds[name].is_feature]
     names = [facts.feature_names[at] for at in features]
     X = dense if len(features) == dense.shape[1] else dense[:, features]
@@ -176,7 +179,7 @@ def check_facts(
         *_similar(X, names, facts, features),
         *_units(facts, features, names),
         *_zero_rows(facts, kinds),
-        *_outliers(X, table, facts),
+        *_outliers(X, table, rows, facts.n_rows),
         *_counts(facts, features, X),
     ]
     n_columns = len(facts.feature_names) + len(facts.texts)
@@ -377,7 +380,9 @@ def _zero_rows(facts: TableFacts, kinds: Mapping[str, ColumnKind]) -> list[Findi
     return [Finding("zero rows", sentence, "--drop-zero-rows")]
 
 
-def _outliers(X: FloatArray, table: LabelledTable, facts: TableFacts) -> list[Finding]:
+def _outliers(
+    X: FloatArray, table: LabelledTable, numbers: IndexArray, n_rows: int
+) -> list[Finding]:
     """Rows that make up most of a leading component by themselves."""
     n = X.shape[0]
     if n < _FEWEST_ROWS or X.shape[1] < 2:
@@ -401,11 +406,10 @@ def _outliers(X: FloatArray, table: LabelledTable, facts: TableFacts) -> list[Fi
     rows = np.flatnonzero(shares > _LARGEST_SHARE)
     if not len(rows):
         return []
-    numbers = facts.sample_rows[rows]
-    known = table.sample_names is not None and len(table.sample_names) == facts.n_rows
+    known = table.sample_names is not None and len(table.sample_names) == n_rows
     told = [
         str(table.sample_names[at]) if known and table.sample_names is not None else str(at + 1)
-        for at in numbers
+        for at in numbers[rows]
     ]
     what = "sample" if known else "row"
     shown = some_of([f"{t} ({s:.0%})" for t, s in zip(told, shares[rows], strict=True)])
