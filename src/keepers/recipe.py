@@ -77,6 +77,8 @@ class Recipe:
     def save(self, path: Path, *, force: bool = False) -> None:
         """Write the recipe whole or not at all."""
         content = {"keepers_recipe": LAYOUT, **asdict(self)}
+        if self.preparation is None:
+            del content["preparation"]
         # A method of the user's own may have settings that JSON does not know.
         text = json.dumps(
             content, indent=1, allow_nan=False, default=lambda value: repr(type(value))

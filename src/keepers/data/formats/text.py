@@ -784,9 +784,10 @@ def _cells(table: WrittenTable, column: OtherColumn, rows: slice) -> list[str | 
     return [None if word == "NaT" else word + zone for word in words.tolist()]
 
 
-def text_line(cells: Sequence[str | None], delimiter: str) -> str:
+def text_line(cells: Sequence[Any], delimiter: str) -> str:
     """Cells of one row as they stand in a file, without the line end; None is an empty cell."""
-    return text_lines([[cell] for cell in cells], delimiter)[0]
+    words = [cell if cell is None or isinstance(cell, str) else str(cell) for cell in cells]
+    return text_lines([[word] for word in words], delimiter)[0]
 
 
 def text_lines(columns: Sequence[Sequence[str | None]], delimiter: str) -> list[str]:
