@@ -50,8 +50,9 @@ test-newest: pyproject.toml  ## Run the tests of tables with the newest pandas (
 	test -x $(NEWEST)/bin/python || $(PYTHON) -m venv $(NEWEST)
 	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[cli,dask,excel,io,plot]" \
 		"pandas>=3" duckdb hypothesis openpyxl polars "pytest>=8" pytest-xdist
-	$(ONE_THREAD) $(NEWEST)/bin/python $(PYTEST:-p no:randomly=) -m "not slow" tests/data tests/preparation \
-		tests/cli/test_tables_as_people_have_them.py tests/selectors/test_layouts.py
+	$(ONE_THREAD) $(NEWEST)/bin/python $(PYTEST:-p no:randomly=) -m "not slow" tests/preparation \
+		tests/data/test_mixed.py tests/data/test_mixed_files.py tests/data/test_written_features.py \
+		tests/data/test_foreign_frames.py tests/data/test_copy_features.py tests/cli/test_tables_as_people_have_them.py
 
 lint: $(READY)  ## Style, types and the direction of imports
 	$(BIN)/ruff check .

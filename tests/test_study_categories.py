@@ -56,6 +56,7 @@ def test_columns_are_cut_at_quantiles(study):
         assert set(np.bincount(code)) == {50}
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_computed_again_and_is_summarised(study, monkeypatch, tmp_path):
     monkeypatch.setattr(study, "CASES", [(60, "few", 0.8, 1)])
     monkeypatch.setattr(study, "NOISE_CASES", [(60, "alone")])
