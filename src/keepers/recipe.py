@@ -66,13 +66,18 @@ class Recipe:
     def columns_of(self, feature_names: Iterable[str]) -> IndexArray:
         """The columns of the kept features in another table, in the order of that table."""
         places = {str(name): place for place, name in enumerate(feature_names)}
-        missing = [repr(name) for name in self.features if name not in places]
+        self.refuse_absent(places)
+        return np.array(sorted(places[name] for name in self.features), dtype=np.intp)
+
+    def refuse_absent(self, names: Iterable[str]) -> None:
+        """Raise unless all kept features are among these names."""
+        known = set(names)
+        missing = [repr(name) for name in self.features if name not in known]
         if missing:
             raise DataError(
                 f"The table lacks {len(missing)} of the {len(self.features)} features of the "
                 f"recipe: {some_of(missing)}. Apply it to a table with the same column names."
             )
-        return np.array(sorted(places[name] for name in self.features), dtype=np.intp)
 
     def save(self, path: Path, *, force: bool = False) -> None:
         """Write the recipe whole or not at all."""

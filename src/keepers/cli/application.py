@@ -19,7 +19,6 @@ from keepers.data.columns import OtherColumn, as_texts
 from keepers.data.table import LabelledTable
 from keepers.data.table_files import copy_features, open_blocks, write_selected
 from keepers.data.values import as_labels
-from keepers.data.wording import some_of
 from keepers.exceptions import DataError, ParameterError
 from keepers.preparation.table_preparer import TablePreparer
 from keepers.recipe import Recipe
@@ -54,7 +53,7 @@ def apply_to_table(
         reading = replace(reading, make_unique=True)
     read = read_source(data, reading, max_bytes, quiet=quiet)
     table = leave_out_rows(with_roles(read, recipe), reading)
-    refuse_absent(recipe, table)
+    recipe.refuse_absent(_names(table))
     filled = _fill(recipe, table)
     if filled is None:
         raise DataError(f"Leaving out rows with gaps leaves none of {table.n_samples}.")
@@ -82,7 +81,7 @@ def apply_to_blocks(
 
     def change(table: LabelledTable) -> LabelledTable | None:
         table = with_roles(table, recipe)
-        refuse_absent(recipe, table)
+        recipe.refuse_absent(_names(table))
         return _fill(recipe, table)
 
     with progress_line(f"writing {out}", quiet=quiet):
@@ -143,15 +142,8 @@ def _moved_up(columns: Sequence[OtherColumn], place: int) -> tuple[OtherColumn, 
     )
 
 
-def refuse_absent(recipe: Recipe, table: LabelledTable) -> None:
-    """Raise unless all kept features are there."""
-    known = {*map(str, table.feature_names), *(column.name for column in table.others)}
-    missing = [repr(name) for name in recipe.features if name not in known]
-    if missing:
-        raise DataError(
-            f"The table lacks {len(missing)} of the {len(recipe.features)} features of the "
-            f"recipe: {some_of(missing)}. Apply it to a table with the same column names."
-        )
+def _names(table: LabelledTable) -> list[str]:
+    return [*map(str, table.feature_names), *(column.name for column in table.others)]
 
 
 def _fill(recipe: Recipe, table: LabelledTable) -> LabelledTable | None:

@@ -1,6 +1,5 @@
 """From a file to a table that a selector takes, with notes on what was found and done."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -186,8 +185,3 @@ def say_notes(notes: Sequence[str], *, quiet: bool) -> None:
     """Print notes to the error stream."""
     for each in notes:
         note(f"keepers: note: {each}", quiet=quiet)
-
-
-def name_of(data: str) -> str:
-    """What a file is called in a sentence."""
-    return os.path.basename(data.rstrip("/")) or data
