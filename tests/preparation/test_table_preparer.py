@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
@@ -25,6 +26,9 @@ from people_tables import bikes, flights, gene_counts
     [TablePreparer(), TablePreparer(missing="median"), TablePreparer(missing="model")]
 )
 def test_scikit_learn_accepts_it(estimator, check):
+    name = getattr(check, "func", check).__name__
+    if name == "check_positive_only_tag_during_fit" and sklearn.__version__ == "1.6.0":
+        pytest.skip("the check of scikit-learn 1.6.0 subtracts a float from an array of integers")
     check(estimator)
 
 

@@ -70,7 +70,12 @@ def test_every_type_survives(tmp_path, source, target):
     assert after.column_names == SOURCE.column_names
     names = [name for name in COLUMNS if target == "feather" or name not in ONLY_ARROW]
     for name in names:
-        assert after[name].type == before[name].type, name
+        found, expected = after[name].type, before[name].type
+        if pa.types.is_dictionary(expected):  # Parquet does not keep the size of the codes
+            assert (found.value_type, found.ordered) == (expected.value_type, expected.ordered)
+            assert after[name].to_pylist() == before[name].to_pylist()
+            continue
+        assert found == expected, name
         assert after[name].combine_chunks().equals(before[name].combine_chunks()), name
 
 
