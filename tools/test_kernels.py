@@ -17,7 +17,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = [f"tests/{room}" for room in ("linalg", "solvers", "selectors", "tuning", "studies")]
+ROOMS = ("linalg", "solvers", "selectors", "preparation", "tuning", "studies")
+FOLDERS = [f"tests/{room}" for room in ROOMS]
 # The oldest kernel differs most from what recent CPUs take; the newest has the widest registers.
 KERNELS = ("SkylakeX", "Sandybridge", "Haswell", "Zen")
 LIMIT = 1200  # seconds for one run
