@@ -125,7 +125,7 @@ def test_text_far_down_is_found_when_it_comes(tmp_path):
     blocks = open_blocks(tmp_path / "t.csv", mixed=True)
     with pytest.raises(DataError, match="these do not: 'b'") as caught:
         list(blocks.blocks(annotated=True))
-    told = open_blocks(tmp_path / "t.csv", mixed=True, texts=caught.value.names)
+    told = blocks.with_texts(caught.value.names)
     assert told.text_columns == ("b",)
     assert sum(len(block.others[0].values) for block in told.blocks(annotated=True)) == 120_001
 

@@ -64,7 +64,7 @@ def parquet(tmp_path_factory):
 
 
 def learn(folder):
-    return learn_from_blocks(lambda texts: open_blocks(folder, mixed=True, texts=texts))
+    return learn_from_blocks(open_blocks(folder, mixed=True))
 
 
 def stacked(blocks):

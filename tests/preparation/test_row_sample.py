@@ -65,3 +65,13 @@ def test_rows_are_drawn_from_files_with_names_and_labels(tmp_path):
     assert table.labels.tolist() == expected["kind"].tolist()
     assert table.others[0].values.tolist() == expected["town"].tolist()
     assert draw_table(source, 5000).n_samples == 900
+
+
+def test_text_that_comes_late_in_a_column_is_drawn_as_text(tmp_path):
+    lines = [f"{at},{at % 7}" for at in range(200_000)]
+    lines[-3] = "199997,many"
+    (tmp_path / "late.csv").write_text("\n".join(["a,b", *lines, ""]))
+    drawn = draw_table(open_blocks(tmp_path / "late.csv", mixed=True), 50)
+    assert list(drawn.feature_names) == ["a"]
+    assert [column.name for column in drawn.others] == ["b"]
+    assert drawn.n_samples == 50

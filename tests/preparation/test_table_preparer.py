@@ -382,3 +382,15 @@ def test_an_array_of_another_width_is_refused():
     preparer = TablePreparer().fit(np.random.default_rng(0).standard_normal((20, 3)))
     with pytest.raises(DataError, match="X has 4 features, but TablePreparer is expecting 3"):
         preparer.transform(np.zeros((2, 4)))
+
+
+def test_gaps_of_numbers_that_are_a_category_are_not_filled_with_its_numbers():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    frame["ward"] = rng.integers(1, 5, 60).astype(float)
+    frame.loc[7, ["ward", "a"]] = np.nan
+    preparer = TablePreparer(missing="mean", kinds={"ward": "category"}).fit(frame)
+    filled = preparer.fill_source(as_mixed_table(frame))
+    written = pd.DataFrame(filled.X, columns=filled.feature_names)
+    assert np.isnan(written.loc[7, "ward"])
+    assert written.loc[7, "a"] == pytest.approx(frame["a"].mean())

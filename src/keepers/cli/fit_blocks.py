@@ -15,7 +15,6 @@ from keepers.cli.fit import choose_open, fit_progress, methods_that, refuse_nois
 from keepers.cli.fitted import FittedInBlocks
 from keepers.cli.prepared import all_findings, refuse_transposed_blocks, say_notes
 from keepers.cli.reading import ReadingOptions
-from keepers.data.blocks.files import FileBlocks, FileSequence
 from keepers.data.blocks.local import LocalBlocks
 from keepers.data.dask_blocks import DaskBlocks
 from keepers.data.dask_cluster import dask_client
@@ -142,13 +141,10 @@ def fit_in_blocks(
 
 def _learn(data: str, reading: ReadingOptions, *, quiet: bool) -> LearnedBlocks:
     """One pass over a table: what its columns are, and some of its rows."""
-
-    def open_source(texts: Sequence[str]) -> FileBlocks | FileSequence:
-        return open_blocks(data, **reading.roles(), mixed=True, texts=texts)
-
     with progress_line(f"looking at {data}", quiet=quiet) as show:
         if os.path.exists(data) or glob.has_magic(data) or Path(data).suffix:
-            return learn_from_blocks(open_source, lambda n: show(f"looking at {data}: {n:,} rows"))
+            source = open_blocks(data, **reading.roles(), mixed=True)
+            return learn_from_blocks(source, lambda n: show(f"looking at {data}: {n:,} rows"))
         table = open_table(data, **reading.roles())  # a bundled or catalogued set, by its name
         return learn_from_table(table)
 

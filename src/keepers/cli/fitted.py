@@ -161,7 +161,7 @@ class FittedInBlocks(FittedData):
 
     def write_kept(self, data: str, out: Path, reading: ReadingOptions, *, force: bool) -> None:
         """Write the kept columns, block after block."""
-        fills = self.preparer.missing not in ("error",)
+        fills = self.preparer.missing != "error"
         copy_features(
             self.learned.source,
             out,

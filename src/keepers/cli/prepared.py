@@ -10,7 +10,6 @@ import numpy as np
 from keepers.cli.console import note, progress_line, shell_command
 from keepers.cli.options import reads_in_blocks
 from keepers.cli.reading import ReadingOptions
-from keepers.data.columns import OtherColumn
 from keepers.data.table import LabelledTable
 from keepers.data.table_files import open_blocks, open_table
 from keepers.data.wording import some_of
@@ -59,13 +58,11 @@ def check_data(
     if reading.sample is None and reads_in_blocks(data, ()):
         refuse_transposed_blocks(reading.transpose)
         with progress_line(f"reading {data}", quiet=quiet) as show:
-            learned = learn_from_blocks(
-                lambda texts: open_blocks(data, **reading.roles(), mixed=True, texts=texts),
-                lambda n_rows: show(f"{n_rows:,} rows"),
-            )
+            source = open_blocks(data, **reading.roles(), mixed=True)
+            learned = learn_from_blocks(source, lambda n_rows: show(f"{n_rows:,} rows"))
         return check_facts(learned.facts, learned.sample, asked)
-    source = leave_out_rows(read_source(data, reading, max_bytes, quiet=quiet), reading)
-    return check_facts(TableFacts.of(source), source, asked)
+    table = leave_out_rows(read_source(data, reading, max_bytes, quiet=quiet), reading)
+    return check_facts(TableFacts.of(table), table, asked)
 
 
 def prepare_table(source: LabelledTable, reading: ReadingOptions, data: str) -> PreparedData:
@@ -133,7 +130,7 @@ def leave_out_rows(table: LabelledTable, reading: ReadingOptions) -> LabelledTab
         kept[_find_samples(table, reading.drop_samples)] = False
     if reading.drop_zero_rows:
         X = table.X
-        kept &= (np.diff(X.indptr) > 0) if table.is_sparse else X.any(axis=1)
+        kept &= np.asarray((X != 0).sum(axis=1)).ravel() > 0
     if kept.all():
         return table
     if kept.sum() < 2:
@@ -168,10 +165,7 @@ def take_rows(table: LabelledTable, rows: Any) -> LabelledTable:
         X=table.X[rows],
         sample_names=None if table.sample_names is None else table.sample_names[rows],
         labels=None if table.labels is None else table.labels[rows],
-        others=tuple(
-            OtherColumn(each.name, each.kind, each.values[rows], each.position, each.levels)
-            for each in table.others
-        ),
+        others=tuple(each.take(rows) for each in table.others),
     )
 
 

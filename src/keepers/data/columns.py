@@ -36,6 +36,10 @@ class OtherColumn:
     position: int
     levels: tuple[str, ...] = ()
 
+    def take(self, rows: Any) -> "OtherColumn":
+        """Some of its rows, given by a mask or by numbers."""
+        return replace(self, values=self.values[rows])
+
     @property
     def missing(self) -> NDArray[np.bool_]:
         """Which rows have a gap."""

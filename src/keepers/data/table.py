@@ -297,8 +297,6 @@ class ReadRequest:
     """Whether all rows will be collected: what has no rows to seek may then be one block."""
     mixed: bool = False
     """Whether text and dates are handed over as `LabelledTable.others`, not refused."""
-    texts: tuple[str, ...] = ()
-    """Columns of a mixed text table that are known to hold more than numbers."""
     make_unique: bool = False
     """Whether repeated column names are made unique (a, a.1, a.2), not refused."""
     format: str | None = None
@@ -332,6 +330,15 @@ class ColumnPlan:
     def texts(self) -> list[int]:
         """Columns that are read as text."""
         return [at for at in (self.labels, self.identifier, *self.others) if at is not None]
+
+    def with_texts(self, titles: Sequence[str], names: Collection[str]) -> "ColumnPlan":
+        """The same, but columns of these names are no numbers; itself if none is a feature."""
+        wanted = set(names)
+        found = [at for at in self.features if titles[at] in wanted]
+        if not found:
+            return self
+        features = [at for at in self.features if titles[at] not in wanted]
+        return replace(self, features=features, others=tuple(sorted((*self.others, *found))))
 
     @property
     def other_places(self) -> list[int]:
@@ -422,7 +429,7 @@ def plan_columns(
     marked = [*levels] if index is None else [index, *levels]
     set_aside = {*taken, *request.drop, *(names[at] for at in marked)}
     left = [at for at, name in enumerate(names) if name not in set_aside]
-    texts = {*request.texts, *other_names} if request.mixed else set()
+    texts = set(other_names) if request.mixed else set()
     features = [at for at in left if names[at] not in texts]
     others = tuple(at for at in left if names[at] in texts)
     if not left:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from keepers.data.blocks.files import FileBlocks, FileSequence
+from keepers.data.blocks.files import FileBlocks, FileSequence, read_knowing_texts
 from keepers.data.catalogue import catalogue, entry_named, find, load, names, refuse_wrong_checksum
 from keepers.data.columns import OtherColumn
 from keepers.data.formats.registry import (
@@ -34,7 +34,6 @@ from keepers.data.table import (
     LabelledTable,
     Matrix,
     ReadRequest,
-    TextColumnsError,
     WrittenTable,
     in_source_order,
     numbered_names,
@@ -278,7 +277,6 @@ def open_blocks(
     comment: str | None = None,
     encoding: str | None = None,
     sheet: str | int | None = None,
-    texts: Sequence[str] = (),
 ) -> FileBlocks | FileSequence:
     """Open a table that may be larger than memory, to be read in blocks of rows.
 
@@ -300,8 +298,6 @@ def open_blocks(
         Whether the first line of a text file holds column names, as in `open_table`.
     mixed, make_unique, format, sep, decimal, comment, encoding, sheet
         As in `open_table`.
-    texts : sequence of str
-        Columns of a mixed text table that hold text further down than is looked at.
 
     Returns
     -------
@@ -338,7 +334,6 @@ def open_blocks(
         dataset,
         header,
         mixed=mixed,
-        texts=tuple(texts),
         make_unique=make_unique,
         format=format,
         delimiter=sep,
@@ -368,11 +363,8 @@ def open_blocks(
 def _open_alike(files: Sequence[Path], request: ReadRequest) -> list[FileBlocks]:
     """The files of a table; what is text in one of them is text in all."""
     members = [open_in_blocks(path, request) for path in files]
-    texts = {name for member in members for name in member.text_columns}
-    if all(texts == set(member.text_columns) for member in members):
-        return members
-    request = replace(request, texts=tuple(sorted({*texts, *request.texts})))
-    return [open_in_blocks(path, request) for path in files]
+    texts = sorted({name for member in members for name in member.text_columns})
+    return [member.with_texts(texts) for member in members]
 
 
 def _all_there(paths: list[Path], request: ReadRequest) -> list[Path]:
@@ -812,25 +804,24 @@ def copy_features(
         The file.
     """
     wanted = [str(name) for name in names]
-    types = source.types
     settings = {"identifier_name": identifier_name, "label_name": label_name}
-    while True:
-        try:
-            labels = _label_classes(source)
-            with open_writer(path, force=force, **settings) as writer:
-                for block in _tables(source, None if change else wanted, types, labels):
-                    rows = block if change is None else change(block)
-                    if rows is not None:
-                        writer.append(rows, wanted)
-            return Path(path)
-        except ChangedTypeError as error:
-            # Rows further up are in a type that these do not fit: begin again without it.
-            types = {name: kind for name, kind in types.items() if name not in error.names}
-        except TextColumnsError as error:
-            opened = source
-            source = source.with_texts(error.names)
-            if source.n_features == opened.n_features:
-                raise
+
+    def copy(source: FileBlocks | FileSequence) -> Path:
+        types = source.types
+        while True:
+            try:
+                labels = _label_classes(source)
+                with open_writer(path, force=force, **settings) as writer:
+                    for block in _tables(source, None if change else wanted, types, labels):
+                        rows = block if change is None else change(block)
+                        if rows is not None:
+                            writer.append(rows, wanted)
+                return Path(path)
+            except ChangedTypeError as error:
+                # Rows further up are in a type that these do not fit: begin again without it.
+                types = {name: kind for name, kind in types.items() if name not in error.names}
+
+    return read_knowing_texts(source, copy)
 
 
 def _label_classes(source: FileBlocks | FileSequence) -> dict[Any, Any] | None:

@@ -1,6 +1,6 @@
 """A table in blocks, prepared on the way: one pass to learn, then blocks of numbers."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keepers._protocols import IndexArray, RowBlock
-from keepers.data.blocks.files import FileBlocks, FileSequence, Rows
+from keepers.data.blocks.files import FileBlocks, FileSequence, Rows, read_knowing_texts
 from keepers.data.blocks.local import LocalBlocks
-from keepers.data.table import LabelledTable, TextColumnsError
+from keepers.data.table import LabelledTable
 from keepers.preparation.facts import TableFacts
 from keepers.preparation.table_preparer import TablePreparer
 
@@ -32,26 +32,21 @@ class LearnedBlocks:
 
 
 def learn_from_blocks(
-    open_source: Callable[[Sequence[str]], Source],
-    watch: Callable[[int], None] = lambda n_rows: None,
+    source: Source, watch: Callable[[int], None] = lambda n_rows: None
 ) -> LearnedBlocks:
     """Read a table once; again if a column proves to hold text after having held numbers.
 
-    ``open_source`` gets the columns that are known to hold text; ``watch`` the rows read so far.
+    ``watch`` gets the number of rows read so far.
     """
-    texts: list[str] = []
-    while True:
-        source = open_source(texts)
+
+    def learn(source: Source) -> LearnedBlocks:
         facts = TableFacts([str(name) for name in _names(source)])
-        try:
-            for block in source.blocks(annotated=True):
-                facts.add(block.values, block.others, block.labels, block.sample_names)
-                watch(facts.n_rows)
-            return LearnedBlocks(source, facts)
-        except TextColumnsError as error:
-            if set(error.names) <= set(texts):
-                raise
-            texts += error.names
+        for block in source.blocks(annotated=True):
+            facts.add(block.values, block.others, block.labels, block.sample_names)
+            watch(facts.n_rows)
+        return LearnedBlocks(source, facts)
+
+    return read_knowing_texts(source, learn)
 
 
 def learn_from_table(table: LabelledTable) -> LearnedBlocks:

@@ -1,12 +1,12 @@
 """Rows of a table that are drawn in one pass, with everything that stands beside the numbers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from keepers._protocols import IndexArray, RowBlock
-from keepers.data.blocks.files import FileBlocks, FileSequence
+from keepers._protocols import IndexArray
+from keepers.data.blocks.files import FileBlocks, FileSequence, read_knowing_texts
 from keepers.data.columns import OtherColumn, join_columns, take_rows
 from keepers.data.table import LabelledTable
 from keepers.linalg.reservoir import drawn_rows, row_keys
@@ -88,17 +88,13 @@ class RowSample:
         )
 
 
-def draw_table(
-    source: FileBlocks | FileSequence,
-    n_rows: int,
-    seed: int = SEED,
-    watched: Iterable[RowBlock] | None = None,
-) -> LabelledTable:
-    """At most ``n_rows`` rows of a table in blocks, drawn at random in one pass.
+def draw_table(source: FileBlocks | FileSequence, n_rows: int, seed: int = SEED) -> LabelledTable:
+    """At most ``n_rows`` rows of a table in blocks, drawn at random in one pass."""
 
-    ``watched`` are the blocks of the source, where somebody looks on.
-    """
-    sample = RowSample(n_rows, seed)
-    for block in watched if watched is not None else source.blocks(annotated=True):
-        sample.add(block.values, block.others, block.labels, block.sample_names)
-    return sample.as_table(source)
+    def draw(source: FileBlocks | FileSequence) -> LabelledTable:
+        sample = RowSample(n_rows, seed)
+        for block in source.blocks(annotated=True):
+            sample.add(block.values, block.others, block.labels, block.sample_names)
+        return sample.as_table(source)
+
+    return read_knowing_texts(source, draw)

@@ -524,7 +524,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     def fill_source(self, table: LabelledTable) -> LabelledTable:
         """The table as it was, but with the gaps of its numbers filled; text stays as it is."""
         places = {str(name): at for at, name in enumerate(table.feature_names)}
-        numbers = [(j, places[c.name]) for j, c in enumerate(self.columns_) if c.name in places]
+        numbers = [
+            (j, places[c.name])
+            for j, c in enumerate(self.columns_)
+            if c.name in places and c.kind != "category"  # whose numbers are not its values
+        ]
         if table.is_sparse or self.fill_values_ is None:
             return table
         gaps = np.isnan(table.X)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,13 @@ from keepers._protocols import IndexArray, RowBlock
 from keepers.data.blocks.local import LocalBlocks, even_ranges, known_sum, shares
 from keepers.data.columns import OtherColumn, join_columns
 from keepers.data.limits import SizeLimit
-from keepers.data.table import ColumnPlan, LabelledTable, ReadRequest, plan_columns
+from keepers.data.table import (
+    ColumnPlan,
+    LabelledTable,
+    ReadRequest,
+    TextColumnsError,
+    plan_columns,
+)
 from keepers.data.values import as_labels, as_names, as_values
 from keepers.data.wording import first_line, some_of
 from keepers.exceptions import DataError, KeepersError, shorten
@@ -25,6 +31,10 @@ from keepers.exceptions import DataError, KeepersError, shorten
 _FIRST_ROWS = 64
 _GROWTH = 1.2  # a larger factor would touch memory that the last rows never fill
 _NO_ROWS = "It holds no rows. Leave it out, or write it again with rows."
+
+
+Blocks = TypeVar("Blocks", "FileBlocks", "FileBlocks | FileSequence")
+Result = TypeVar("Result")
 
 
 class Rows(NamedTuple):
@@ -296,6 +306,10 @@ def collect(table: FileBlocks, limit: SizeLimit, name: str) -> LabelledTable:
 
     Raises `DataError` as soon as they are known to outgrow the limit.
     """
+    return read_knowing_texts(table, lambda known: _collect_once(known, limit, name))
+
+
+def _collect_once(table: FileBlocks, limit: SizeLimit, name: str) -> LabelledTable:
     X = GrowingSparse(limit) if table.is_sparse else GrowingMatrix(table, limit)
     labels: list[Any] = []
     sample_names: list[Any] = []
@@ -317,6 +331,18 @@ def collect(table: FileBlocks, limit: SizeLimit, name: str) -> LabelledTable:
         join_columns(others),
         table.types,
     )
+
+
+def read_knowing_texts(source: Blocks, read: Callable[[Blocks], Result]) -> Result:
+    """What ``read`` makes of a table; again if a column of a mixed one proves to hold text."""
+    while True:
+        try:
+            return read(source)
+        except TextColumnsError as error:
+            known = source.with_texts(error.names)
+            if known.n_features == source.n_features:
+                raise
+            source = known
 
 
 class GrowingMatrix:

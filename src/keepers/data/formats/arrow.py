@@ -5,10 +5,10 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,6 +134,17 @@ class ColumnBlocks(FileBlocks):
     def text_columns(self) -> tuple[str, ...]:
         """Columns that are handed over as text or dates."""
         return tuple(self._layout.names[at] for at in self._layout.plan.others)
+
+    def with_texts(self, names: Sequence[str]) -> Self:
+        """The same table, of which some columns are to be read as text."""
+        layout = self._layout
+        plan = layout.plan.with_texts(layout.names, names) if self._mixed else layout.plan
+        features = [layout.names[at] for at in plan.features]
+        return self._with(
+            _layout=replace(layout, plan=plan),
+            feature_names=np.array(features, dtype=object),
+            n_features=len(features),
+        )
 
     @abstractmethod
     def _batches(self, positions: Sequence[int]) -> Iterator[Any]:

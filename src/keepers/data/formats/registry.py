@@ -18,7 +18,7 @@ Any exception of a library may pass: it becomes a `DataError` that names the fil
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from keepers.data.blocks.files import FileBlocks, collect, reading
@@ -54,7 +54,6 @@ from keepers.data.formats.zarr_anndata import read_zarr
 from keepers.data.table import (
     LabelledTable,
     ReadRequest,
-    TextColumnsError,
     WrittenTable,
     refuse_empty_columns,
 )
@@ -299,22 +298,10 @@ def read_table(path: Path, request: ReadRequest) -> LabelledTable:
     known = format_to_read(path, request)
     with reading(path, known.title):
         if known.open_blocks is not None:
-            table = _collect(path, request, known)
+            table = collect(known.open_blocks(path, request), request.limit, known.name_of(path))
         else:
             assert known.read_whole is not None
             table = known.read_whole(path, request)
         if not request.mixed:
             refuse_empty_columns(table)
         return table
-
-
-def _collect(path: Path, request: ReadRequest, known: Format) -> LabelledTable:
-    """All rows; read again if a column of a mixed table holds text only further down."""
-    assert known.open_blocks is not None
-    while True:
-        try:
-            return collect(known.open_blocks(path, request), request.limit, known.name_of(path))
-        except TextColumnsError as error:
-            if not request.mixed or set(error.names) <= set(request.texts):
-                raise
-            request = replace(request, texts=(*request.texts, *error.names))

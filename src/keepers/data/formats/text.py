@@ -415,8 +415,9 @@ class TextBlocks(FileBlocks):
         self._request = request
         with open_text(path, request) as stream:
             start = self._read_start(stream)
-            plan = self._find_texts(stream, start) if request.mixed else None
-        plan = plan or self._plan(start, request)
+            plan = plan_columns(start.names, request, index=start.index, levels=start.left_out)
+            if request.mixed:
+                plan = self._find_texts(stream, start, plan)
         if start.doubt is not None:
             warn_caller(f"{path.name}: {start.doubt}", DataWarning)
         super().__init__(path, [start.names[at] for at in plan.features], np.float64, None)
@@ -433,40 +434,31 @@ class TextBlocks(FileBlocks):
     def with_texts(self, names: Sequence[str]) -> "TextBlocks":
         """The same table, of which some columns proved to hold text further down."""
         titles, plan = self._layout
-        found = [at for at in plan.features if titles[at] in set(names)]
-        if not self._request.mixed or not found:
-            return self
-        features = sorted(set(plan.features).difference(found))
-        others = tuple(sorted((*plan.others, *found)))
+        known = plan.with_texts(titles, names) if self._request.mixed else plan
         return self._with(
-            _layout=(titles, replace(plan, features=features, others=others)),
-            feature_names=np.array([titles[at] for at in features], dtype=object),
-            n_features=len(features),
+            _layout=(titles, known),
+            feature_names=np.array([titles[at] for at in known.features], dtype=object),
+            n_features=len(known.features),
         )
 
-    def _find_texts(self, stream: IO[bytes], start: TextStart) -> ColumnPlan:
+    def _find_texts(self, stream: IO[bytes], start: TextStart, plan: ColumnPlan) -> ColumnPlan:
         """The roles of columns; those that hold text in the first lines are no numbers.
 
         Each try finds all such columns of one block, so there are few.
         """
         head = stream.read(_FIRST_BYTES)
         head = head[: head.rfind(b"\n") + 1] or head
-        texts = dict.fromkeys(self._request.texts)
         while True:
-            request = replace(self._request, texts=tuple(texts))
-            plan = self._plan(start, request)
             roles = ColumnPlan(plan.features, None, None, plan.others)
             try:
                 for _ in number_blocks(io.BytesIO(head), start, roles, mixed=True):
                     pass
                 return plan
             except TextColumnsError as error:
-                if set(error.names) <= texts.keys():
+                known = plan.with_texts(start.names, error.names)
+                if known is plan:
                     raise
-                texts.update(dict.fromkeys(error.names))
-
-    def _plan(self, start: TextStart, request: ReadRequest) -> ColumnPlan:
-        return plan_columns(start.names, request, index=start.index, levels=start.left_out)
+                plan = known
 
     def _read_start(self, stream: IO[bytes]) -> TextStart:
         return TextStart.of(stream, self._delimiters, self._request)
