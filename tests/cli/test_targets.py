@@ -5,7 +5,13 @@ import stat
 
 import pytest
 
-OPTIONS = {"--out": "a.csv", "--report": "a.html", "--save": "a.json", "--checkpoint": "a.npz"}
+OPTIONS = {
+    "--out": "a.csv",
+    "--report": "a.html",
+    "--save": "a.json",
+    "--checkpoint": "a.npz",
+    "--scores": "s.csv",
+}
 
 
 @pytest.mark.parametrize("option", OPTIONS)
@@ -27,7 +33,7 @@ def test_a_target_that_cannot_be_written_is_noticed_before_the_fit(
     def fitted(*_, **__):
         raise AssertionError("the table was read")
 
-    monkeypatch.setattr("keepers.data.table_files.open_table", fitted)
+    monkeypatch.setattr("keepers.cli.prepared.open_table", fitted)
     monkeypatch.setattr("keepers.cli.fit_blocks.open_blocks", fitted)
     target = f"{place}/{OPTIONS[option]}"
     done = quick_keepers("select", table, "--id", "sample", "-k", 2, option, target)
