@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from keepers.cli.console import errors_in_one_sentence, say, shell_command
+from keepers.cli.console import errors_in_one_sentence, say
 from keepers.cli.options import DataArgument, DebugOption, MaxSizeOption, QuietOption, as_bytes
 from keepers.cli.reading import ReadingOptions, takes_reading_options
 
@@ -27,11 +27,10 @@ def check(
     """
     # Imported here, so that help and completion need not wait for NumPy.
     from keepers.cli.output import print_json
-    from keepers.cli.prepared import check_data
+    from keepers.cli.prepared import check_data, ready_command
 
     found = check_data(data, reading, as_bytes(max_size), quiet=quiet)
-    given = reading.words()
-    command = " ".join([shell_command(["keepers", "select", data, *given]), *found.needed(given)])
+    command = ready_command(found, data, reading)
     if json:
         print_json(
             {

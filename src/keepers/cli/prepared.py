@@ -87,9 +87,13 @@ def all_findings(check: TableCheck, data: str, reading: ReadingOptions) -> Itera
         yield
     except DataError as error:
         others = [f"- {finding}" for finding in check.findings if finding.about != "gaps"]
-        words = ["keepers", "select", data, *reading.words()]
-        command = " ".join([shell_command(words), *check.needed(reading.words())])
-        raise DataError(str(error), *others, command) from error
+        raise DataError(str(error), *others, ready_command(check, data, reading)) from error
+
+
+def ready_command(check: TableCheck, data: str, reading: ReadingOptions) -> str:
+    """The command with the options that were given and those that act on the findings."""
+    given = reading.words()
+    return " ".join([shell_command(["keepers", "select", data, *given]), *check.needed(given)])
 
 
 def read_source(

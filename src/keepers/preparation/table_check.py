@@ -49,7 +49,7 @@ class Finding:
     """The option of the command that acts on it; empty if nothing needs to be done."""
     columns: tuple[str, ...] = ()
     matters: bool = True
-    """Whether a selection says it, too."""
+    """Whether its option belongs to the command that is proposed."""
 
     def __str__(self) -> str:
         return f"{self.sentence} [{self.option}]" if self.option else self.sentence
@@ -86,9 +86,9 @@ class TableCheck:
             said += [finding for finding in self.findings if finding.about == "units"]
         return [str(finding) for finding in said]
 
-    def command(self, data: str, command: str = "keepers select") -> str:
+    def command(self, data: str) -> str:
         """The command line that acts on the findings; ``data`` as the shell takes it."""
-        return " ".join([command, data, *self.needed()])
+        return " ".join(["keepers select", data, *self.needed()])
 
     def needed(self, given: Sequence[str] = ()) -> list[str]:
         """The options that act on what matters, but for those that were given."""
