@@ -196,13 +196,13 @@ def test_the_readme_tells_how_often_noise_was_called_structure():
         ),
         (
             r"300 x 200,000, m = 10 \|[^|]*\| ([\d.]+) times its time, peak memory ([\d.]+) times",
-            "300 x 200,000, m = 10",
-            ["times_pca", "peak_over_data"],
+            "against PCA: planted 300 x 200,000, m = 10",
+            ["times", "peak_over_data"],
         ),
         (
             r"1 % stored, m = 10 \|[^|]*\| ([\d.]+) times its time",
-            "CSR 20,000 x 20,000, m = 10",
-            ["times_svd"],
+            "against PCA: CSR 20,000 x 20,000, m = 10",
+            ["times"],
         ),
         (
             r"it takes 44 s\) \| ([\d.]+) times its time, peak memory ([\d.]+) times the matrix",
@@ -314,3 +314,32 @@ def test_the_page_shows_the_study_of_the_choice_between_methods():
         assert (row[8] == "yes") == (found["interchangeable"] == "True")
     means = [statistics.fmean(float(found[name]) for found in kept) for name in columns]
     assert shown[-1][4:8] == [rounded(mean, "0.000") for mean in means]
+
+
+SPEED = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+
+
+def test_the_page_on_speed_states_the_limits_under_which_peers_were_run():
+    seconds, on_cells, memory = numbers_in(
+        SPEED, r"may take (\d+) s \((\d+) s on the cells\) and (\d+) GB of memory"
+    )
+    peers = {name: case for name, case in CASES.items() if name.startswith("peers: ")}
+    assert peers
+    for name, case in peers.items():
+        assert case["limit_s"] == (on_cells if "cells" in name else seconds), name
+        assert case["limit_gb"] == memory
+        assert case["threads"] == 1
+        short = [row for row in case["rows"].values() if row.get("seconds", 9) < 2]
+        assert all(row["repeats"] >= 5 for row in short), name
+
+
+def test_rows_of_peers_are_kept_whether_they_win_lose_or_fail():
+    """Each has a time, a limit that it exceeded or a reason; the ratio follows from the time."""
+    for name, case in CASES.items():
+        if not name.startswith("peers: "):
+            continue
+        ours = case["rows"]["SPCAFS"]["seconds"]
+        for peer, row in case["rows"].items():
+            assert len({"seconds", "seconds_at_least", "failed"} & row.keys()) == 1, (name, peer)
+            if "seconds" in row:  # three digits are kept of each
+                assert row["times"] == pytest.approx(row["seconds"] / ours, rel=0.02)

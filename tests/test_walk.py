@@ -11,10 +11,11 @@ import pytest
 TOOL = Path(__file__).parent.parent / "tools" / "walk.py"
 
 # What the standard command may cost at most; lower these with the code, never raise them. (Raised
-# once, from 35 files: tables are now looked at and prepared before a selection.
+# twice. From 35 files: tables are now looked at and prepared before a selection. From 48: the
+# proposals of the solver have a file of their own, and it limits the BLAS threads.
 # docs/architecture.md says which files that takes, and why moments and finiteness are found of the
 # table as it was read and again of what the selector gets.)
-MOST_FILES = 48
+MOST_FILES = 50
 MOST_TIMES = {
     "column moments of the whole table": 2,
     "correlations of the kept features": 1,

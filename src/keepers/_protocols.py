@@ -1,8 +1,8 @@
 """Types that several packages use."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ __all__ = [
     "BoolArray",
     "FloatArray",
     "IndexArray",
+    "PassProgress",
+    "ResumableSum",
     "RowBlock",
     "SmallSide",
     "Sum",
@@ -92,6 +94,37 @@ class BlockSum(Protocol):
 
 
 Sum = TypeVar("Sum", bound=BlockSum)
+
+
+@runtime_checkable
+class ResumableSum(BlockSum, Protocol):
+    """A sum that can be written to a file in the middle of a pass, as arrays."""
+
+    @property
+    def n_samples(self) -> int:
+        """Rows so far."""
+
+    def parameters(self) -> tuple[Any, ...]:
+        """What it was begun with: arrays, numbers and words."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What was summed so far, to the last digit."""
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from such a state; ValueError, and nothing has changed, if it is not one."""
+
+
+class PassProgress(Protocol):
+    """How far a pass over a table has come, kept in a file."""
+
+    def load(self, begin: Callable[[], Sum], n_sums: int) -> list[Sum] | None:
+        """The sums of an interrupted pass, as many as asked for; None if there are none."""
+
+    def is_due(self) -> bool:
+        """Whether it is time to save."""
+
+    def save(self, sums: Sequence[Sum]) -> None:
+        """Replace what is kept."""
 
 
 class BlockTable(Protocol):

@@ -16,9 +16,11 @@ import pytest
 
 from keepers import SPCAFS, AutoSelector
 from keepers.data import dask_cluster
+from keepers.data.blocks import local
 from keepers.linalg.reservoir import drawn_rows
 from keepers.preparation.facts import MOST_ROWS
 from keepers.recipe import Recipe
+from keepers.selectors import saved_passes
 
 pytest.importorskip("pyarrow")
 
@@ -140,6 +142,16 @@ def test_what_is_known_of_drawn_rows_only_is_said_so(quick_keepers, tmp_path):
         (("-k", 3, "--out", "kept.npz"), "whole"),
         (("-k", 3, "--memory", "lots"), "takes a size like 500M"),
         (("-k", 3, "--set", "memory_limit=3"), "has an option of its own, --memory"),
+        (("-k", 3, "--route", "stream"), "AutoSelector reads it once, whatever its size"),
+        (("-k", 3, "--route", "disk", "--method", "spcafs"), "--route must be one of 'auto'"),
+        (
+            ("-k", 3, "--method", "spcafs", "--set", "route=stream"),
+            "has an option of its own, --route",
+        ),
+        (
+            ("-k", 3, "--method", "spcafs", "--route", "scatter", "--memory", "1M"),
+            "route='scatter' must fit into memory_limit",
+        ),
         (("-k", 3, "--workers", 2, "--scheduler", "tcp://127.0.0.1:1"), "workers"),
     ],
 )
@@ -329,3 +341,27 @@ def test_a_checkpoint_of_another_table_with_the_same_moments_is_refused(quick_ke
     assert other.returncode != 0
     assert "was written by one on other data. Delete the file" in other.stderr
     assert "Traceback" not in other.stderr
+
+
+@pytest.mark.parametrize("route", ["scatter", "stream"])
+def test_a_fit_interrupted_in_a_pass_goes_on_from_there(quick_keepers, parts, monkeypatch, route):
+    monkeypatch.setattr(saved_passes, "SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr(saved_passes, "REST", 0.0)
+    monkeypatch.setattr(local, "usable_threads", lambda n_bytes: 1)
+    check, seen = local.refuse_misshapen, []
+
+    def interrupt_at_the_third(block, width):
+        seen.append(block.origin)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        check(block, width)
+
+    monkeypatch.setattr(local, "refuse_misshapen", interrupt_at_the_third)
+    options = ("-k", 4, "--id", "sample", "--method", "spcafs", "--route", route)
+    saving = (*options, "--checkpoint", "fit.state")
+    assert quick_keepers("select", "parts", *saving).returncode == 130
+    again = quick_keepers("select", "parts", *saving)
+    assert again.returncode == 0, again.stderr
+    assert seen[3].startswith("part-2.parquet")  # the two files before it are in the sums
+    assert kept(again) == list(SPCAFS().fit(parts).top(4).names)
+    assert not list(Path.cwd().glob("fit.state.pass*"))

@@ -2,12 +2,18 @@
 
 import numpy as np
 import pytest
-from scipy.linalg import eigh
+from scipy.linalg import eigh, subspace_angles
 
 from keepers.linalg import spectrum
 from keepers.linalg.moments import column_moments
-from keepers.linalg.scatter import DenseScatter, as_scatter
-from keepers.linalg.spectrum import leading_spectrum, null_edge, pairs_above, principal_subspace
+from keepers.linalg.scatter import DenseScatter, FactoredScatter, as_scatter
+from keepers.linalg.spectrum import (
+    edge_of_scatter,
+    leading_spectrum,
+    null_edge,
+    pairs_above,
+    principal_subspace,
+)
 
 ROUTES = pytest.mark.parametrize("exact", [True, False], ids=["small side", "krylov"])
 
@@ -60,6 +66,22 @@ def test_principal_subspace_agrees_with_lapack(exact, monkeypatch):
     np.testing.assert_allclose(
         found.vectors @ found.vectors.T, leading @ leading.T, atol=1e-6 if exact else 1e-3
     )
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("d", "rank"), [(12, 12), (31, 31), (31, 14), (31, 5), (54, 54), (54, 20)])
+def test_a_krylov_space_that_fills_the_whole_space_is_exact_whatever_the_start(
+    d, rank, seed, monkeypatch
+):
+    monkeypatch.setattr(spectrum, "_KRYLOV_BLOCKS", 5)
+    monkeypatch.setattr("keepers.linalg.scatter.SMALL_SIDE", 0)
+    rng = np.random.default_rng(d + rank)
+    A = rng.standard_normal((d, rank))
+    S = A @ A.T
+    found = principal_subspace(DenseScatter(S), 3, np.random.default_rng(seed), tol=np.inf)
+    expected = np.linalg.eigvalsh(S)[::-1]
+    np.testing.assert_allclose(found.values, expected[:3], rtol=1e-11)
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(3), atol=1e-11)
 
 
 @ROUTES
@@ -176,3 +198,160 @@ def test_pairs_above_an_edge_leave_rounding_out():
     matrix = np.outer(np.arange(50.0), np.arange(50.0))
     values, _ = pairs_above(matrix, 1e-9, rank=1, at_least=2, at_most=100)
     np.testing.assert_allclose(values, [np.sum(np.arange(50.0) ** 2)])
+
+
+# The Krylov space of a Gram matrix
+
+
+@pytest.fixture(scope="module")
+def directions():
+    """An orthonormal basis of 1000 dimensions."""
+    return np.linalg.qr(np.random.default_rng(0).standard_normal((1000, 1000)))[0]
+
+
+def matrix_with(values, directions):
+    matrix = (directions * values) @ directions.T
+    return (matrix + matrix.T) / 2
+
+
+def no_reduction(monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("the matrix was reduced as a whole")
+
+    monkeypatch.setattr(spectrum.lapack, "dsytrd", refuse)
+
+
+def largest_angle(one, other):
+    return float(subspace_angles(one, other).max())
+
+
+@pytest.mark.parametrize("width", [3, 10, 24])
+@pytest.mark.parametrize("decay", ["polynomial", "geometric"])
+def test_pairs_of_a_krylov_space_are_those_of_lapack(width, decay, directions, monkeypatch):
+    values = 1.0 / np.arange(1, 1001) if decay == "polynomial" else 0.98 ** np.arange(1000)
+    matrix = matrix_with(1e3 * values, directions)
+    exact, vectors = eigh(matrix, subset_by_index=[1000 - width, 999])
+    no_reduction(monkeypatch)
+    found, own_vectors = spectrum._krylov_pairs(matrix, width)
+    np.testing.assert_allclose(found, exact[::-1], rtol=0, atol=1e-10 * exact[-1])
+    assert largest_angle(own_vectors, vectors) < 1e-4  # residual over gap
+    np.testing.assert_allclose(own_vectors.T @ own_vectors, np.eye(width), atol=1e-10)
+    space = principal_subspace(DenseScatter(matrix), width, np.random.default_rng(0))
+    np.testing.assert_allclose(space.values, exact[::-1], rtol=0, atol=1e-10 * exact[-1])
+    assert largest_angle(space.vectors, vectors) < 1e-4
+
+
+TAILS = {
+    "slow": 0.9 * 0.97 ** np.arange(970),
+    "fast": 0.9 * 0.9 ** np.arange(970),
+    "flat": np.full(970, 0.1),
+    "none": np.zeros(970),
+    "short": np.append(np.linspace(0.9, 0.1, 20), np.zeros(950)),
+    "tiny": np.append(np.linspace(0.9, 0.1, 20), np.full(950, 1e-8)),
+}
+
+
+@pytest.mark.parametrize("tail", TAILS)
+def test_no_copy_of_an_eigenvalue_is_missed_where_there_are_more_than_a_block_holds(
+    tail, directions
+):
+    values = np.append(np.ones(30), TAILS[tail])
+    matrix = matrix_with(values, directions)
+    for width in (10, 30, 40):
+        space = principal_subspace(DenseScatter(matrix), width, np.random.default_rng(0))
+        np.testing.assert_allclose(space.values, values[:width], rtol=0, atol=1e-10)
+        W = space.vectors
+        np.testing.assert_allclose(W.T @ W, np.eye(width), atol=1e-10)
+        np.testing.assert_allclose(matrix @ W, W * space.values, rtol=0, atol=1e-6)
+
+
+def test_copies_are_found_in_the_krylov_space_itself(directions, monkeypatch):
+    values = np.append(np.ones(30), TAILS["fast"])
+    matrix = matrix_with(values, directions)
+    no_reduction(monkeypatch)
+    found, vectors = spectrum._krylov_pairs(matrix, 10)
+    np.testing.assert_allclose(found, np.ones(10), rtol=0, atol=1e-10)
+    # Any ten of the thirty will do, but nothing else.
+    assert largest_angle(directions[:, :30], vectors) < 1e-5
+
+
+def test_small_matrices_and_many_pairs_are_left_to_a_full_reduction(directions):
+    matrix = matrix_with(0.9 ** np.arange(1000), directions)
+    assert spectrum._krylov_pairs(matrix, 10) is not None
+    assert spectrum._krylov_pairs(matrix, 60) is None
+    assert spectrum._krylov_pairs(matrix[:700, :700], 10) is None
+
+
+# Images without a product
+
+
+def low_rank_table(shape, singular_values, dtype=np.float64):
+    """A centred table with these singular values."""
+    rng = np.random.default_rng(1)
+    left = rng.standard_normal((shape[0], len(singular_values)))
+    left = np.linalg.qr(left - left.mean(axis=0))[0]
+    right = np.linalg.qr(rng.standard_normal((shape[1], len(singular_values))))[0]
+    return ((left * singular_values) @ right.T).astype(dtype)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "accuracy"),
+    [
+        ((60, 900), np.float64, 1e-12),
+        ((60, 900), np.float32, 1e-5),
+        ((900, 60), np.float64, 1e-12),
+        ((900, 60), np.float32, 1e-5),
+    ],
+)
+def test_the_images_of_a_start_are_s_w_without_a_product(shape, dtype, accuracy):
+    X = np.random.default_rng(2).standard_normal(shape) * np.linspace(3, 1, shape[1])
+    X = (X + 1.0).astype(dtype)
+    centred = X.astype(float) - X.astype(float).mean(axis=0)
+    S = centred.T @ centred
+    exact = eigh(S, eigvals_only=True)[::-1][:5]
+    moments = column_moments(X)
+    for operator in (as_scatter(X, moments, 5), FactoredScatter(X, moments)):
+        space = principal_subspace(operator, 5, np.random.default_rng(0))
+        assert space.n_products == 0
+        W = space.vectors
+        np.testing.assert_allclose(W.T @ W, np.eye(5), atol=1e-12)
+        np.testing.assert_allclose(space.values, exact, rtol=accuracy)
+        np.testing.assert_allclose(space.images, S @ W, rtol=0, atol=accuracy * exact[0])
+
+
+@pytest.mark.parametrize("shape", [(60, 900), (900, 60)])
+@pytest.mark.parametrize("share", [1e-9, 1e-13, 0.0])
+def test_a_start_is_orthonormal_also_where_the_last_eigenvalue_is_tiny(shape, share):
+    values = np.array([1.0, 0.8, 0.5, share])
+    X = low_rank_table(shape, 10 * np.sqrt(values))
+    operator = FactoredScatter(X, column_moments(X))
+    space = principal_subspace(operator, 4, np.random.default_rng(0))
+    assert space.n_products == 1
+    W = space.vectors
+    np.testing.assert_allclose(W.T @ W, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(space.values, 100 * values, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(space.images, X.T @ (X @ W), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [900, 1600])
+def test_auto_counts_on_a_large_gram_matrix_what_numpy_lists_above_the_edge(n):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((n, 1500))
+    X += (rng.standard_normal((n, 5)) * [2.0, 1.5, 1.0, 0.8, 0.6]) @ rng.standard_normal((5, 1500))
+    moments = column_moments(X)
+    centred = X - X.mean(axis=0)
+    values = np.linalg.eigvalsh(centred @ centred.T if n < 1500 else centred.T @ centred)[::-1]
+    edge = edge_of_scatter(moments.sum_of_squares, n)
+    expected = int(np.sum(values > edge))
+    assert expected == 5
+    assert values[4] > 1.5 * edge  # not a matter of rounding
+    assert values[5] < edge * (1 - 1e-3)
+    found = leading_spectrum(
+        as_scatter(X, moments, 10),
+        "auto",
+        n_samples=n,
+        sum_of_squares=moments.sum_of_squares,
+        rng=np.random.default_rng(0),
+    )
+    assert found.width == expected
+    np.testing.assert_allclose(found.values, values[:5], rtol=1e-10)

@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.linalg import eigh
+from scipy.linalg import eigh, subspace_angles
 
 from keepers.linalg import subspace
 from keepers.linalg.scatter import DenseScatter
 from keepers.linalg.spectrum import principal_subspace
-from keepers.linalg.subspace import leading_subspace, orthonormal_subspace
+from keepers.linalg.subspace import (
+    Subspace,
+    leading_subspace,
+    orthonormal_subspace,
+    relative_residual,
+)
 
 
 def scatter(seed, n=50, d=30):
@@ -66,7 +71,7 @@ def test_the_width_may_reach_the_full_dimension():
 @pytest.fixture
 def problem(monkeypatch):
     """Shifts over orders of magnitude; a block spread over all rows to start from."""
-    monkeypatch.setattr(subspace, "_FEWEST_LIGHT", 40)
+    monkeypatch.setattr(subspace, "_FEWEST_LIGHT", 17)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 300))
     shift = 10.0 ** rng.uniform(1, 6, 300)
@@ -102,3 +107,94 @@ def test_a_small_problem_needs_no_short_cut(problem):
     _, _, start, _ = problem
     small = DenseScatter(np.eye(60))
     assert subspace.with_light_rows(small, np.ones(60), start) is None
+
+
+def test_the_residual_of_exact_eigenvectors_is_rounding():
+    S = scatter(3)
+    values, vectors = np.linalg.eigh(S)
+    leading = vectors[:, ::-1][:, :4]
+    exact = Subspace(leading, S @ leading, values[::-1][:4])
+    assert relative_residual(exact) < 1e-12
+    found = principal_subspace(DenseScatter(S), 4, np.random.default_rng(0))
+    assert relative_residual(found) < 1e-12
+
+
+def test_the_residual_is_the_largest_over_the_norm_of_its_image():
+    # S = diag(3, 4, 1), w = (1, 1, 0) / sqrt(2): Ritz value 7/2, residual (-1/2, 1/2) / sqrt(2),
+    # image (3, 4) / sqrt(2), so a residual of 1/2 over 5 / sqrt(2). The second vector is exact.
+    W = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]) / [np.sqrt(2.0), 1.0]
+    block = Subspace(W, np.diag([3.0, 4.0, 1.0]) @ W, np.array([3.5, 1.0]))
+    assert relative_residual(block) == pytest.approx(np.sqrt(2.0) / 10)
+
+
+def test_an_image_that_is_next_to_nothing_does_not_set_the_accuracy():
+    # A second vector with the image 1e-6 e_2 and the value 0: wrong by all of its image, which is
+    # beside the first one's image of norm 1 (of which a share of 1e-4 counts) an error of 1e-2.
+    block = Subspace(np.eye(2), np.diag([1.0, 1e-6]), np.array([1.0, 0.0]))
+    assert relative_residual(block) == pytest.approx(1e-2)
+    assert relative_residual(Subspace(np.eye(2), np.zeros((2, 2)), np.zeros(2))) == 0.0  # 0 / tiny
+
+
+def hard_problem(seed, size=400, width=6):
+    """Shifts over six orders of magnitude, and a random start far from the solution."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((120, size)) * np.linspace(2, 1, size)
+    shift = 10.0 ** rng.uniform(-1, 5, size)
+    operator = DenseScatter(X.T @ X)
+    start = orthonormal_subspace(operator, rng.standard_normal((size, width)))
+    wanted = [size - width, size - 1]
+    values, vectors = eigh(X.T @ X - np.diag(shift), subset_by_index=wanted)
+    return operator, shift, start, values[::-1], vectors
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_long_way_ends_orthonormal_and_with_the_eigenpairs_of_lapack(seed, monkeypatch):
+    operator, shift, start, values, vectors = hard_problem(seed)
+    kept_more = []
+    improve = subspace._Iteration.improve
+
+    def watched(self, operator, *, keep_more):
+        kept_more.append(keep_more)
+        improve(self, operator, keep_more=keep_more)
+
+    monkeypatch.setattr(subspace._Iteration, "improve", watched)
+    found = leading_subspace(operator, shift, start, tol=1e-9, max_iter=2000)
+    assert sum(kept_more) > 20  # vectors beside the block
+    assert found.n_products == len(kept_more) < 2000
+    assert found.residual <= 1e-9
+    W = found.vectors
+    np.testing.assert_allclose(W.T @ W, np.eye(6), atol=1e-10)
+    np.testing.assert_allclose(found.values, values, rtol=1e-9)
+    assert subspace_angles(W, vectors).max() < 1e-5
+    np.testing.assert_allclose(found.images, operator.matrix @ W, rtol=0, atol=1e-8 * values[0])
+
+
+def test_the_trace_never_falls_where_vectors_are_kept_beside_the_block():
+    operator, shift, start, values, _ = hard_problem(5)
+    traces = [
+        held(leading_subspace(operator, shift, start, tol=1e-12, max_iter=k), shift)
+        for k in range(1, 40, 3)
+    ]
+    assert np.all(np.diff(traces) >= -1e-10 * abs(values.sum()))
+    assert traces[-1] <= values.sum() + 1e-10 * abs(values.sum())
+
+
+@pytest.mark.parametrize("n_products", [1, 8])
+def test_the_memory_order_of_the_start_does_not_matter(n_products):
+    operator, shift, start, _, _ = hard_problem(6)
+    found = [
+        leading_subspace(
+            operator,
+            shift,
+            Subspace(order(start.vectors), order(start.images), start.values),
+            tol=0.0,
+            max_iter=n_products,
+        )
+        for order in (np.ascontiguousarray, np.asfortranarray)
+    ]
+    np.testing.assert_allclose(found[0].values, found[1].values, rtol=1e-9)
+    for space in found:
+        assert space.vectors.flags.f_contiguous
+        assert space.images.flags.f_contiguous
+    assert subspace_angles(found[0].vectors, found[1].vectors).max() < 1e-6
+    assert found[0].residual == pytest.approx(found[1].residual, rel=1e-6)

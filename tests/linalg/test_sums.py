@@ -18,6 +18,7 @@ from keepers.linalg.sums import (
     RowCollection,
     ScatterSum,
     SketchSum,
+    SumWithSketch,
     shift_to_mean,
 )
 
@@ -166,3 +167,60 @@ def test_a_value_that_is_no_number_is_found_with_its_block_and_column(X, store, 
 def test_single_precision_sums_past_its_range_are_no_error():
     rows = shift_to_mean(RowBlock(np.full((1000, 2), 3e38, dtype=np.float32), "block 1"))
     np.testing.assert_allclose(rows.shift + rows.mean_left, 3e38, rtol=1e-6)
+
+
+# Sums that are written down in the middle of a pass
+
+
+def resumable(X):
+    n_columns = X.shape[1]
+    V = np.random.default_rng(3).standard_normal((n_columns, 2))
+    mean = np.asarray(X.mean(axis=0)).ravel().astype(np.float64)
+    scatter = partial(ScatterSum, n_columns)
+    return {
+        "scatter": scatter,
+        "sketch": partial(SketchSum, np.arange(n_columns)),
+        "both": partial(SumWithSketch, scatter, n_columns),
+        "product": partial(ProductSum, mean, V, True, X.dtype),
+    }
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("kind", ["scatter", "sketch", "both", "product"])
+@pytest.mark.parametrize("n_before", [1, 64, 69])
+def test_a_sum_goes_on_from_its_state_to_the_last_digit(kind, store, dtype, n_before):
+    X = np.random.default_rng(0).poisson(0.7, size=(210, 6)).astype(dtype)
+    X[:, 0] += 5
+    blocks = blocks_of(store(X), range(3, 210, 3))
+    make = resumable(X)[kind]
+    straight = summed(make, blocks)
+    first = summed(make, blocks[:n_before])
+    state = {name: array.copy() for name, array in first.state().items()}
+    resumed = make()
+    resumed.restore(state)
+    assert resumed.n_samples == 3 * n_before
+    for block in blocks[n_before:]:
+        resumed.add(block)
+    expected, found = straight.state(), resumed.state()
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array)  # the same computation
+
+
+@pytest.mark.parametrize("kind", ["scatter", "sketch", "both", "product"])
+def test_a_state_that_is_not_one_is_refused_and_changes_nothing(kind):
+    X = np.random.default_rng(0).standard_normal((50, 6))
+    blocks = blocks_of(X, [20])
+    make = resumable(X)[kind]
+    state = summed(make, blocks).state()
+    for name, array in state.items():
+        for other in (None, array[..., np.newaxis], array.astype(np.float32), array.astype(str)):
+            kept = {**state, name: other}
+            total = make()
+            with pytest.raises(ValueError, match=name.removeprefix("sum_").removeprefix("sketch_")):
+                total.restore({n: a for n, a in kept.items() if a is not None})
+            assert total.n_samples == 0
+    total = make()
+    with pytest.raises(ValueError, match="n_samples"):
+        total.restore({**state, **{n: a - 50 for n, a in state.items() if a.dtype.kind == "i"}})

@@ -226,3 +226,20 @@ def test_a_selection_from_blocks_is_that_of_the_table(parquet, selector):
     in_memory = selector.fit(table).top().names.tolist()
     assert sorted(from_blocks) == sorted(in_memory)
     assert len(from_blocks) == 4
+
+
+@pytest.mark.parametrize("missing", ["mean", "drop-rows"])
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_prepared_blocks_after_some_rows_are_the_others(tmp_path, missing, suffix):
+    """Numbers of categories depend on the place of a row, so it must be counted on."""
+    write_parts(people(900), tmp_path, suffix)
+    learned = learn_from_blocks(open_blocks(tmp_path, mixed=True))
+    preparer = TablePreparer(missing=missing).fit_facts(learned.facts)
+    table = PreparedBlocks(learned.source, preparer, is_fitted_table=True)
+    blocks = [block.values for block in table.blocks()]
+    assert len(blocks) >= 4
+    for at in range(1, len(blocks)):
+        n_rows = sum(len(block) for block in blocks[:at])
+        rest = [block.values for block in table.blocks_after(n_rows)]
+        np.testing.assert_array_equal(np.vstack(rest), np.vstack(blocks[at:]))
+    assert table.blocks_after(10**6) is None

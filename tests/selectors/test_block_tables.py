@@ -203,6 +203,75 @@ def test_summing_is_preferred_while_it_is_cheap():
     assert route((200, 3000), 1.06e8, width=4) == "stream"
 
 
+# Routes chosen by hand
+
+
+@pytest.mark.parametrize("route", ["scatter", "memory", "stream"])
+def test_every_route_can_be_chosen_by_hand_and_gives_the_same_scores(narrow, route):
+    expected = SPCAFS(5, n_components=3).fit(narrow)
+    for source in (narrow, cut(narrow, 100), sp.csr_array(narrow)):
+        found = SPCAFS(5, n_components=3, route=route).fit_blocks(source)
+        assert found.route_ == route
+        assert (found.n_passes_ > 1) == (route == "stream")
+        same_scores(found, expected, tol=1e-6)
+
+
+def test_a_memory_map_takes_the_route_and_a_table_in_memory_ignores_it(
+    narrow, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("keepers.data.in_memory.LARGE_MAP", 1000)
+    np.save(tmp_path / "X.npy", narrow)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert SPCAFS(5, route="stream").fit(mapped).route_ == "stream"
+    assert not hasattr(SPCAFS(5, route="stream").fit(narrow), "route_")
+    SPCAFS(5, route="stream").partial_fit(narrow)
+
+
+@pytest.mark.parametrize("route", ["", "disk", None, 3, ["stream"]])
+def test_a_route_that_does_not_exist_is_refused_before_the_source_is_touched(route):
+    blocks = iter([np.ones((2, 2))])
+    with pytest.raises(ParameterError, match="route must be one of 'auto', 'scatter', 'memory'"):
+        SPCAFS(route=route).fit_blocks(blocks)
+    assert len(list(blocks)) == 1
+
+
+def test_a_route_that_does_not_fit_is_refused_with_those_that_do(planted):
+    with pytest.raises(ParameterError) as caught:
+        SPCAFS(n_components=4, memory_limit="112M", route="scatter").fit_blocks(planted)
+    said = str(caught.value)
+    assert "route='scatter' must fit into memory_limit, 117.4 MB here; it needs 316.7 MB" in said
+    assert "route='memory' needs" in said
+    assert "route='stream' needs" in said
+    assert "Within 117.4 MB, use route='stream', or leave it to route='auto'." in said
+    with pytest.raises(ParameterError, match=r"None fits into memory_limit, 10\.5 MB: raise it"):
+        SPCAFS(n_components=4, memory_limit="10M", route="stream").fit_blocks(planted)
+
+
+def test_rows_that_pass_once_cannot_be_streamed(narrow):
+    with pytest.raises(ParameterError) as caught:
+        SPCAFS(route="stream").fit_blocks(iter(cut(narrow, 100)))
+    said = str(caught.value)
+    assert "route='stream' reads the table many times; the iterator can be read only once" in said
+    assert "route='memory' needs what the rows take, which is not known beforehand" in said
+    assert "use route='scatter' or route='memory'" in said
+
+
+def test_rows_that_are_not_local_cannot_be_held(narrow):
+    da = pytest.importorskip("dask.array")
+    table = da.from_array(narrow, chunks=(300, -1))
+    with pytest.raises(
+        ParameterError, match=r"are not local.*use route='scatter' or route='stream'"
+    ):
+        SPCAFS(route="memory").fit(table)
+
+
+def test_rows_of_unknown_number_that_were_to_be_held_are_refused_when_they_outgrow_it(planted):
+    with pytest.raises(
+        DataError, match=r"because route='memory' holds them; they do not \(block 5"
+    ):
+        SPCAFS(memory_limit="5M", route="memory").fit_blocks(lambda: iter(cut(planted, 50)))
+
+
 # Faults
 
 
@@ -334,6 +403,7 @@ WRONG = {
     "never_keep": [-1],
     "max_correlation": 2.0,
     "memory_limit": "lots",
+    "route": "disk",
     "checkpoint": "/absent/folder/fit.state",
     "random_state": "seed",
     "verbose": "loud",

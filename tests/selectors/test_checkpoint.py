@@ -261,7 +261,7 @@ def test_a_checkpoint_of_an_older_version_is_refused(small):
     arrays["header"] = np.array(json.dumps({**header, "layout": 1}))
     with path.open("wb") as stream:
         np.savez(stream, **arrays)
-    assert "written by another one (layout 1; this one reads 2). Delete the file" in outcome(
+    assert "written by another one (layout 1; this one reads 3). Delete the file" in outcome(
         X, settings
     )
 

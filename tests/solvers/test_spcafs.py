@@ -14,6 +14,7 @@ from keepers.linalg.scatter import DenseScatter, as_scatter
 from keepers.linalg.spectrum import principal_subspace
 from keepers.linalg.subspace import orthonormal_subspace
 from keepers.solvers.penalty import RowPenalty
+from keepers.solvers.saved_run import SavedRun
 from keepers.solvers.spcafs import (
     SolverProgress,
     SPCAFSResult,
@@ -132,7 +133,11 @@ def test_block_agrees_with_algorithm_1_on_srbct(srbct, case):
     penalty = RowPenalty(ratio * start.values[0], p, 1e-12)
     result = solve_block(operator, start, penalty, max_iter=1000, tol=1e-8)
     assert result.converged
-    assert result.objective[-1] == pytest.approx(expected["objective"], rel=1e-6)
+    if p == 1.0:
+        assert result.objective[-1] == pytest.approx(expected["objective"], rel=1e-6)
+    else:  # Algorithm 1 stops at its tolerance while a row takes its time to leave; here it leaves
+        assert result.objective[-1] <= expected["objective"] + 1e-6 * abs(expected["objective"])
+        assert result.objective[-1] == pytest.approx(expected["objective"], rel=5e-3)
     ours = np.argsort(-(result.W**2).sum(axis=1), kind="stable")[:100]
     assert set(ours.tolist()) == set(expected["top"])
 
@@ -170,9 +175,9 @@ def test_a_huge_gamma_ends_with_exactly_m_rows(solve, p):
 
 
 @pytest.mark.slow
-def test_rows_set_aside_come_back_before_the_end():
-    # 1500 features of which 30 carry signal: most rows leave the work, and the last steps are
-    # made with all of them again, down to the same objective as the dense iteration.
+def test_rows_that_were_left_out_are_looked_at_before_the_end():
+    # 1500 features of which 30 carry signal: most rows leave the work, and the end is that of the
+    # dense iteration, which has them all.
     rng = np.random.default_rng(4)
     X = rng.standard_normal((60, 1500))
     X[:, :30] += 3 * rng.standard_normal((4, 30))[rng.integers(0, 4, 60)]
@@ -181,8 +186,9 @@ def test_rows_set_aside_come_back_before_the_end():
     seen: list[SolverProgress] = []
     result = block(S, 3, gamma, tol=1e-8, callback=seen.append)
     assert min(step.n_rows for step in seen) < 750
-    assert seen[-1].n_rows == 1500
     assert result.converged
+    inactive = (result.W**2).sum(axis=1) <= 4e-12
+    assert np.all(2 * np.linalg.norm(S[inactive] @ result.W, axis=1) <= gamma)
     reference = dense(S, 3, gamma, tol=1e-8)
     assert result.objective[-1] == pytest.approx(reference.objective[-1], rel=1e-6)
     ours, theirs = (np.argsort(-(r.W**2).sum(axis=1))[:30] for r in (result, reference))
@@ -325,3 +331,92 @@ def test_rows_set_aside_when_the_steps_run_out_are_still_told_apart():
     r = 2 * np.linalg.norm(scatter_of(X)[set_aside] @ result.W, axis=1) / gamma
     expected = np.minimum(1e-6 * r / np.sqrt(1 - np.minimum(r, 0.99) ** 2), 2e-6)
     np.testing.assert_allclose(result.row_norms[set_aside], expected, rtol=1e-8)
+
+
+# Plateaus, and runs that resume
+
+
+def noise(seed):
+    """A table without structure: its leading eigenvalues are a few percent apart."""
+    X = np.random.default_rng(seed).standard_normal((200, 1500))
+    operator = as_scatter(X, column_moments(X), 6)
+    return X, operator, principal_subspace(operator, 6, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("share", [0.01, 0.02])
+@pytest.mark.parametrize("seed", range(5))
+def test_on_pure_noise_the_iteration_ends_on_a_plateau(seed, share):
+    X, operator, start = noise(seed)
+    gamma = share * float(start.values[0])
+    seen: list[SolverProgress] = []
+    result = solve_block(
+        operator,
+        start,
+        RowPenalty(gamma, 1.0, 1e-12),
+        max_iter=1000,
+        tol=1e-8,
+        callback=seen.append,
+    )
+    assert result.stop == "plateau"
+    assert not result.converged
+    assert result.n_iter < 200
+    assert np.all(np.diff([step.objective for step in seen]) <= 0)
+    assert np.all(np.diff(result.objective) <= 0)
+    W = result.W
+    np.testing.assert_allclose(W.T @ W, np.eye(6), atol=1e-10)
+    projected = (X - X.mean(axis=0)) @ W
+    f = gamma * np.sum(np.sqrt((W**2).sum(axis=1) + 1e-12)) - np.sum(projected**2)
+    assert result.objective[-1] == pytest.approx(f, rel=1e-9)
+    # What a plateau is: components of nearly the same variance.
+    values = np.linalg.eigvalsh(projected.T @ projected)
+    assert values[0] > 0.8 * values[-1]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_components_of_different_variance_are_no_plateau(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((200, 1500))
+    X += (rng.standard_normal((200, 3)) * [2.0, 1.2, 0.8]) @ rng.standard_normal((3, 1500))
+    operator = as_scatter(X, column_moments(X), 3)
+    start = principal_subspace(operator, 3, np.random.default_rng(0))
+    penalty = RowPenalty(0.01 * float(start.values[0]), 1.0, 1e-12)
+    # With as little to gain in every step, the iteration goes on until there is nothing.
+    assert solve_block(operator, start, penalty, max_iter=1000, tol=1e-12).stop == "converged"
+
+
+@pytest.mark.parametrize("p", [1.0, 0.5])
+def test_a_run_resumed_from_any_state_ends_where_the_uninterrupted_one_did(p):
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((60, 1200))
+    X[:, :30] += 3 * rng.standard_normal((4, 30))[rng.integers(0, 4, 60)]
+    operator = as_scatter(X, column_moments(X), 3)
+    start = principal_subspace(operator, 3, np.random.default_rng(0))
+    penalty = RowPenalty(0.05 * float(start.values[0]), p, 1e-12)
+    states: list[SavedRun] = []
+
+    def keep(state):
+        states.append({name: array.copy("K") for name, array in state.items()})
+
+    whole = solve_block(operator, start, penalty, max_iter=1000, tol=1e-8, keep=keep)
+    assert whole.converged
+    assert any("rows" in state for state in states)  # rows left the work
+    assert any("proposal" in state for state in states)
+    assert "rows" not in states[0]
+    for state in states:
+        again = solve_block(operator, state, penalty, max_iter=1000, tol=1e-8)
+        assert again.objective[-1] == pytest.approx(whole.objective[-1], rel=1e-9)
+        assert again.converged
+        assert again.n_active == whole.n_active
+        assert len(again.W) == 1200
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_plateau_is_seen_as_soon_in_a_run_that_resumes(seed):
+    _, operator, start = noise(seed)
+    penalty = RowPenalty(0.01 * float(start.values[0]), 1.0, 1e-12)
+    states: list[SavedRun] = []
+    whole = solve_block(operator, start, penalty, max_iter=1000, tol=1e-8, keep=states.append)
+    for state in states[:: max(1, len(states) // 5)]:
+        again = solve_block(operator, state, penalty, max_iter=1000, tol=1e-8)
+        assert again.stop == whole.stop == "plateau"
+        assert again.objective[-1] == pytest.approx(whole.objective[-1], rel=1e-9)

@@ -71,7 +71,9 @@ def test_points_meet_single_solves_from_pca():
         )
         assert point.converged
         assert point.objective == pytest.approx(alone.objective[-1], rel=1e-5)
-        assert abs(point.n_active - alone.n_active) <= 2
+        # Rows next to becoming active are left a few sqrt(eps) off zero, or at zero.
+        n_active = [np.sum(norms > 1e-5) for norms in (point.row_norms, alone.row_norms)]
+        assert abs(n_active[0] - n_active[1]) <= 2
 
 
 def test_rows_dead_at_the_start_come_back_where_they_should_live():

@@ -37,6 +37,7 @@ HAS_AN_OPTION = {
     "must_keep": "--keep",
     "never_keep": "--never",
     "memory_limit": "--memory",
+    "route": "--route",
     "checkpoint": "--checkpoint",
 }
 NOT_FOR_A_COMMAND = ("callback", "verbose")

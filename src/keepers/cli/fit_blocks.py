@@ -30,6 +30,8 @@ from keepers.preparation.prepared_blocks import (
 from keepers.preparation.table_check import check_facts
 from keepers.preparation.table_preparer import TablePreparer
 from keepers.selection import describe_fit
+from keepers.selectors.block_tables import ROUTES
+from keepers.selectors.parameters import check_choice
 
 PARTS_PER_WORKER = 4
 SECONDS_BETWEEN = 0.2
@@ -43,6 +45,7 @@ class BlockRequest:
     workers: int | None
     scheduler: str | None
     checkpoint: Path | None
+    route: str | None
 
 
 def refuse_in_memory(
@@ -55,13 +58,20 @@ def refuse_in_memory(
         raise ParameterError(
             f"The methods that read a table in blocks are {able}; {name} has to hold it in memory. "
             "Use rows of it (--sample 5000), or name a single file, without --memory, --workers, "
-            "--scheduler or --checkpoint."
+            "--scheduler, --checkpoint or --route."
         )
     if request.checkpoint is not None and "checkpoint" not in settings:
         raise ParameterError(
             f"--checkpoint is for a fit that reads the table many times; {name} reads it once, so "
             "there is nothing to resume. Leave it out, or use --method spcafs."
         )
+    if request.route is not None:
+        if "route" not in settings:
+            raise ParameterError(
+                f"--route is for a fit that can read the table in several ways; {name} reads it "
+                "once, whatever its size. Leave it out, or use --method spcafs."
+            )
+        check_choice("--route", request.route, ("auto", *ROUTES))
     if scaling != "raw":
         way_out = "Use rows of it (--sample 5000), or scale the files first."
         if "scaling" in settings:
@@ -106,7 +116,11 @@ def fit_in_blocks(
     )
     if request.memory is not None:
         as_n_bytes(request.memory, "--memory")  # refused where it is no size, whoever takes it
-    limits = {"memory_limit": request.memory, "checkpoint": request.checkpoint}
+    limits = {
+        "memory_limit": request.memory,
+        "route": request.route or "auto",
+        "checkpoint": request.checkpoint,
+    }
     taken = selector.get_params()
     selector.set_params(**{name: limits[name] for name in limits if name in taken})
     on_cluster = request.workers is not None or request.scheduler is not None
@@ -163,9 +177,23 @@ class WatchedBlocks(LocalBlocks):
 
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
         """The blocks of the table."""
+        return self._watch(self._watched.blocks(columns))
+
+    def blocks_after(
+        self, n_rows: int, columns: IndexArray | None = None
+    ) -> Iterator[RowBlock] | None:
+        """The blocks after the first ``n_rows`` rows; None if no block ends there."""
+        rest = self._watched.blocks_after(n_rows, columns)
+        return None if rest is None else self._watch(rest, n_rows)
+
+    def identity(self) -> str | None:
+        """That of the table."""
+        return self._watched.identity()
+
+    def _watch(self, blocks: Iterator[RowBlock], n_rows: int = 0) -> Iterator[RowBlock]:
         self._n_passes += 1
-        n_rows, last_shown = 0, 0.0
-        for block in self._watched.blocks(columns):
+        last_shown = 0.0
+        for block in blocks:
             yield block
             n_rows += block.values.shape[0]
             now = time.monotonic()

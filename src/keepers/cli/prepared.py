@@ -123,7 +123,7 @@ def refuse_transposed_blocks(in_blocks: bool) -> None:
     if in_blocks:
         raise ParameterError(
             "--transpose needs the table in memory: name a single file, without --memory, "
-            "--workers, --scheduler or --checkpoint."
+            "--workers, --scheduler, --checkpoint or --route."
         )
 
 

@@ -79,6 +79,12 @@ def select(
         str | None,
         typer.Option(metavar="SIZE", help="Read in blocks, using at most SIZE of memory (4G)."),
     ] = None,
+    route: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Read in blocks, by this route: scatter, memory, stream or auto."
+        ),
+    ] = None,
     workers: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Read in blocks, with N local processes (Dask)."),
@@ -125,7 +131,7 @@ def select(
 
     refuse_existing([report, save, scores], force)
     refuse_existing([checkpoint], force=True)  # one that exists is resumed
-    blocks = (memory, workers, scheduler, checkpoint)
+    blocks = (memory, workers, scheduler, checkpoint, route)
     in_blocks = reading.sample is None and reads_in_blocks(data, blocks)
     if out is not None:
         check_writable(out, force=force, in_blocks=in_blocks)
@@ -139,7 +145,7 @@ def select(
         keep_and_never(selector, names, keep or [], never or [])
 
     shared: dict[str, Any] = {"threads": threads, "quiet": quiet}
-    blocks = (memory, workers, scheduler, checkpoint)
+    blocks = (memory, workers, scheduler, checkpoint, route)
     fitted: FittedData
     if reading.sample is None and reads_in_blocks(data, blocks):
         from keepers.cli.fit_blocks import BlockRequest, fit_in_blocks, refuse_in_memory

@@ -34,7 +34,7 @@ def whole_file(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     target = _target_of(path, force)
     temporary = _temporary_beside(target)
     try:
-        _remove_abandoned(target)
+        remove_abandoned(target)
         _create(temporary, private=target.exists())
         yield temporary
         _flush(temporary)
@@ -156,7 +156,7 @@ def _prefix(target: Path) -> str:
     return f".keepers-{_digest(target.name)}-{_machine()}-"
 
 
-def _remove_abandoned(target: Path) -> None:
+def remove_abandoned(target: Path) -> None:
     """Remove temporary files for ``target`` whose process, on this machine, is gone."""
     if os.name != "posix":
         return  # elsewhere os.kill does not ask but kill

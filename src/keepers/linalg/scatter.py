@@ -47,7 +47,7 @@ class DenseScatter:
 
     def matmat(self, V: FloatArray) -> FloatArray:
         """S V."""
-        return self.matrix @ V
+        return (V.T @ self.matrix).T
 
     def diagonal(self) -> FloatArray:
         """Centred sum of squares of every feature."""
@@ -102,7 +102,7 @@ class FactoredScatter:
         return np.asarray(self.X @ V)
 
     def _transposed_times(self, P: FloatArray) -> FloatArray:
-        return np.asarray(self.X.T @ P)
+        return np.asarray((P.T @ self.X).T)
 
     def diagonal(self) -> FloatArray:
         """Centred sum of squares of every feature."""

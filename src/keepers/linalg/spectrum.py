@@ -1,9 +1,10 @@
 """The leading spectrum of the scatter S: how many components there are, and where SPCAFS starts.
 
-Where one side of the data is small, its Gram matrix is formed and reduced to tridiagonal form once.
-Its eigenvalues follow at next to no cost and decide how many components are wanted; eigenvectors
-are computed for those only. Elsewhere both come from products with S: a randomised block Krylov
-space, then the block iteration of `keepers.linalg.subspace`.
+Where one side of the data is small, its Gram matrix is formed and its leading eigenpairs are exact:
+up to a few hundred rows, or where many pairs are wanted, by a reduction to tridiagonal form, whose
+eigenvalues tell how many components there are at next to no cost; else from a block Krylov space
+of that matrix. Where neither side is small, they come from products with S: a randomised block
+Krylov space, then the block iteration of `keepers.linalg.subspace`.
 """
 
 from dataclasses import dataclass, replace
@@ -13,15 +14,29 @@ from scipy.linalg import eigh_tridiagonal, eigvalsh_tridiagonal, lapack
 from scipy.optimize import brentq
 
 from keepers._protocols import FloatArray, SmallSide, SymmetricOperator
-from keepers.linalg.subspace import Subspace, leading_subspace, orthonormal_subspace
+from keepers.linalg.subspace import (
+    Subspace,
+    leading_subspace,
+    orthonormal_subspace,
+    relative_residual,
+)
 
 MOST_AUTO_COMPONENTS = 100
 _KRYLOV_BLOCKS = 4
 _OVERSAMPLING = 8
 _FIRST_WIDTH = 16
+# Residual at which a count of eigenvalues is believed, and products made for it at most.
+_CHECKED = 1e-2
 _CHECKING_PRODUCTS = 2
 # An eigenvalue of a Gram matrix below this share of the largest is rounding.
 _ROUNDING_SHARE = 1e-11
+# Eigenvectors of S and their images follow from those of a Gram matrix without a product where the
+# eigenvalues are at least this share of the largest; their errors are rounding over this share.
+_WELL_ABOVE_ROUNDING = 1e-6
+# From this size on a Krylov space of at most a quarter of it is tried instead of a full reduction.
+_WORTH_KRYLOV, _ROOM, _NARROWEST_BLOCK = 800, 4, 8
+# Residual of an eigenpair beside the largest eigenvalue.
+_KRYLOV_TOL = 1e-7
 # A matrix of a rank below its size over this is first restricted to its range.
 _LOW_RANK = 3
 
@@ -50,7 +65,7 @@ def leading_spectrum(
     n_samples: int,
     sum_of_squares: FloatArray,
     rng: np.random.Generator,
-    tol: float = 1e-3,
+    tol: float = 3e-3,
 ) -> Spectrum:
     """The leading eigenpairs of S: a number of them, a share of the variance, or "auto".
 
@@ -71,19 +86,17 @@ def leading_spectrum(
     if side is None:
         width, found = _count_by_products(scatter, count, limit, rng)
         return Spectrum(_refine(scatter, found, width, tol))
-    reduced = _TridiagonalForm(side.matrix)
-    width = min(count.in_all(reduced) or limit, limit)
-    return Spectrum(_lift(scatter, side, reduced, width))
+    return Spectrum(_lift(scatter, side, *_counted_pairs(side.matrix, count, limit)))
 
 
 def principal_subspace(
-    scatter: SymmetricOperator, width: int, rng: np.random.Generator, *, tol: float = 1e-3
+    scatter: SymmetricOperator, width: int, rng: np.random.Generator, *, tol: float = 3e-3
 ) -> Subspace:
     """The ``width`` leading eigenvectors of S."""
     side = scatter.small_side()
     if side is not None:
-        return _lift(scatter, side, _TridiagonalForm(side.matrix), width)
-    return _refine(scatter, _krylov_subspace(scatter, width, rng), width, tol)
+        return _lift(scatter, side, *_leading_pairs(side.matrix, width))
+    return _refine(scatter, _krylov_subspace(scatter, width, rng, tol), width, tol)
 
 
 def pairs_above(
@@ -215,58 +228,176 @@ class _TridiagonalForm:
         return self._scale * values, vectors
 
 
+def _counted_pairs(
+    matrix: FloatArray, count: "_AboveEdge | _UpToShare", limit: int
+) -> tuple[FloatArray, FloatArray]:
+    """As many leading eigenpairs as ``count`` says, at most ``limit``, largest first."""
+    width = min(_FIRST_WIDTH, limit)
+    while (pairs := _krylov_pairs(matrix, width)) is not None:
+        n_found = count(pairs[0])
+        if n_found is not None or width == limit:
+            width = min(n_found or limit, limit)
+            return pairs[0][:width], pairs[1][:, :width]
+        width = min(2 * width, limit)
+    reduced = _TridiagonalForm(matrix)
+    values, vectors = reduced.leading_pairs(min(count.in_all(reduced) or limit, limit))
+    return values[::-1], vectors[:, ::-1]
+
+
+def _leading_pairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
+    """The ``width`` leading eigenpairs of a symmetric matrix, largest first."""
+    pairs = _krylov_pairs(matrix, width)
+    if pairs is None:
+        values, vectors = _TridiagonalForm(matrix).leading_pairs(width)
+        pairs = values[::-1], vectors[:, ::-1]
+    return pairs
+
+
+def _krylov_pairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArray] | None:
+    """The same from a block Krylov space; None where a full reduction is as cheap.
+
+    Blocks are narrower than the number of pairs wanted: a space of a given size then knows higher
+    powers of the matrix. It could miss copies of a multiple eigenvalue. Therefore a fresh block is
+    added at the end, in which they would show as vectors that do not solve the eigenproblem.
+    """
+    size = len(matrix)
+    step = max(_NARROWEST_BLOCK, width // 3)
+    room = size // _ROOM
+    next_look = max(4 * width, 6 * step)
+    if size < _WORTH_KRYLOV or next_look + 2 * step > room:
+        return None
+    rng = np.random.default_rng(0)  # always the same start gives the same digits
+    space = _GrowingSpace(matrix, room)
+    block: FloatArray = rng.standard_normal((step, size)) @ matrix
+    while space.used + 2 * step <= room:
+        block = space.add(block)
+        if space.used < next_look:
+            continue
+        next_look = int(1.5 * space.used)
+        if space.leading_pairs(width) is not None:
+            space.add(rng.standard_normal((step, size)) @ matrix)
+            pairs = space.leading_pairs(width)
+            if pairs is not None:
+                return pairs
+    return None
+
+
+class _GrowingSpace:
+    """An orthonormal basis (in rows) and its image under a symmetric matrix."""
+
+    def __init__(self, matrix: FloatArray, room: int) -> None:
+        self._matrix = matrix
+        self._basis, self._images = np.empty((2, room, len(matrix)))
+        self.used = 0
+
+    def add(self, block: FloatArray) -> FloatArray:
+        """Add the span of a block; returns its image."""
+        known = self._basis[: self.used]
+        added = slice(self.used, self.used + len(block))
+        self._basis[added] = _orthonormal_beside(known, block)
+        self._images[added] = self._basis[added] @ self._matrix
+        self.used += len(block)
+        return np.asarray(self._images[added])
+
+    def leading_pairs(self, width: int) -> tuple[FloatArray, FloatArray] | None:
+        """The leading Ritz pairs, largest first; None if they do not solve the eigenproblem."""
+        basis, images = self._basis[: self.used], self._images[: self.used]
+        values, mixing = np.linalg.eigh(basis @ images.T)
+        values, mixing = values[::-1][:width], mixing[:, ::-1][:, :width].T
+        vectors = mixing @ basis
+        residuals = mixing @ images - values[:, np.newaxis] * vectors
+        if np.linalg.norm(residuals, axis=1).max() > _KRYLOV_TOL * values[0]:
+            return None
+        return values, vectors.T
+
+
+def _orthonormal_beside(known: FloatArray, block: FloatArray) -> FloatArray:
+    """An orthonormal basis (in rows) of a block, orthogonal to one that is known.
+
+    Once is not enough: what is left of an almost invariant block is rounding, and vectors that make
+    up for those that are dependent need not be orthogonal to the basis.
+    """
+    for _ in range(2):
+        block = np.linalg.qr((block - (block @ known.T) @ known).T)[0].T
+    return block
+
+
 def _lift(
-    scatter: SymmetricOperator, side: SmallSide, reduced: _TridiagonalForm, width: int
+    scatter: SymmetricOperator, side: SmallSide, values: FloatArray, vectors: FloatArray
 ) -> Subspace:
-    """Leading eigenvectors of S from those of its small side."""
-    values, vectors = reduced.leading_pairs(width)
-    smallest = np.finfo(float).eps * values[-1]
-    return orthonormal_subspace(scatter, side.lift(vectors, np.maximum(values, smallest)))
+    """Leading eigenvectors of S, and their images, from those of its small side."""
+    if values[-1] < _WELL_ABOVE_ROUNDING * values[0]:
+        smallest = np.finfo(float).eps * values[0]
+        lifted = side.lift(np.ascontiguousarray(vectors), np.maximum(values, smallest))
+        return orthonormal_subspace(scatter, lifted)
+    W = side.lift(np.ascontiguousarray(vectors), values)
+    # Orthonormal but for the precision of X: a triangular factor next to I makes it so.
+    C = np.linalg.inv(np.linalg.cholesky(W.T @ W)).T
+    return Subspace(W @ C, (W * values) @ C, values)
 
 
 def _refine(
     scatter: SymmetricOperator, known: Subspace, width: int, tol: float, max_iter: int = 50
 ) -> Subspace:
-    """The leading ``width`` vectors of a block, iterated to ``tol``."""
-    start = Subspace(known.vectors[:, :width], known.images[:, :width], known.values[:width])
+    """The leading ``width`` vectors of a block, iterated to ``tol`` if they are not that good."""
+    start = replace(
+        known,
+        vectors=known.vectors[:, :width],
+        images=known.images[:, :width],
+        values=known.values[:width],
+    )
+    residual = relative_residual(start)
+    if residual <= tol:
+        return replace(start, residual=residual)
     no_shift = np.zeros(scatter.size)
     found = leading_subspace(scatter, no_shift, start, tol=tol, max_iter=max_iter)
     return replace(found, n_products=found.n_products + known.n_products)
 
 
-def _krylov_subspace(scatter: SymmetricOperator, width: int, rng: np.random.Generator) -> Subspace:
-    """Rayleigh-Ritz on [V, SV, S^2 V, ...] from a random block."""
+def _krylov_subspace(
+    scatter: SymmetricOperator, width: int, rng: np.random.Generator, tol: float
+) -> Subspace:
+    """Rayleigh-Ritz on [V, SV, S^2 V, ...] from a random block; one block more if that helps."""
     size = scatter.size
     step = min(width + _OVERSAMPLING, size)
-    n_blocks = max(1, min(_KRYLOV_BLOCKS, size // step))
-    basis = np.empty((size, step * n_blocks))
-    images = np.empty_like(basis)
-    block = rng.standard_normal((size, step))
-    for start in range(0, step * n_blocks, step):
-        known = basis[:, :start]
-        for _ in range(2):  # once is not enough when the block is almost invariant
-            block -= known @ (known.T @ block)
-        basis[:, start : start + step] = np.linalg.qr(block)[0]
-        images[:, start : start + step] = scatter.matmat(
-            np.ascontiguousarray(basis[:, start : start + step])
-        )
-        block = images[:, start : start + step].copy()
-    values, rotation = np.linalg.eigh(basis.T @ images)
-    leading = rotation[:, ::-1][:, :width]
-    return Subspace(basis @ leading, images @ leading, values[::-1][:width], n_products=n_blocks)
+    most = min(_KRYLOV_BLOCKS + 1, -(-size // step))
+    # Where a few blocks fill all of the space, the last one is narrower and the pairs are exact.
+    room = min(step * most, size)
+    basis, images = np.empty((2, room, size))
+    block = rng.standard_normal((size, step)).T
+    for n_blocks in range(1, most + 1):
+        known = basis[: step * (n_blocks - 1)]
+        added = slice(len(known), min(step * n_blocks, room))
+        block = block[: added.stop - added.start]
+        basis[added] = _orthonormal_beside(known, block)
+        images[added] = scatter.matmat(basis[added].T).T
+        block = images[added]
+        if n_blocks >= min(_KRYLOV_BLOCKS, most):
+            V, SV = basis[: added.stop], images[: added.stop]
+            values, rotation = np.linalg.eigh(V @ SV.T)
+            leading = rotation[:, ::-1][:, :width].T
+            found = Subspace(
+                (leading @ V).T, (leading @ SV).T, values[::-1][:width], n_products=n_blocks
+            )
+            if relative_residual(found) <= tol:
+                break
+    return found
 
 
 def _count_by_products(
-    scatter: SymmetricOperator, count: _AboveEdge | _UpToShare, limit: int, rng: np.random.Generator
+    scatter: SymmetricOperator,
+    count: _AboveEdge | _UpToShare,
+    limit: int,
+    rng: np.random.Generator,
 ) -> tuple[int, Subspace]:
     """The number of components, at most ``limit``, and approximations to their eigenvectors."""
     width = min(_FIRST_WIDTH, limit)
     while True:
-        found = _krylov_subspace(scatter, width, rng)
+        found = _krylov_subspace(scatter, width, rng, np.inf)
         n_found = count(found.values)
         while n_found is not None and n_found < width:
             # Values rise to the eigenvalues with every product: is it still so many?
-            found = _refine(scatter, found, n_found + 1, tol=1e-2, max_iter=_CHECKING_PRODUCTS)
+            found = _refine(scatter, found, n_found + 1, _CHECKED, max_iter=_CHECKING_PRODUCTS)
             again = count(found.values)
             if again == n_found:
                 return min(n_found, limit), found

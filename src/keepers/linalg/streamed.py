@@ -9,14 +9,23 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
-from keepers._protocols import BlockTable, FloatArray, IndexArray, SmallSide, Sum, SymmetricOperator
+from keepers._protocols import (
+    BlockSum,
+    BlockTable,
+    FloatArray,
+    IndexArray,
+    SmallSide,
+    Sum,
+    SymmetricOperator,
+)
 from keepers.exceptions import DataError
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import HARMLESS_MEAN, DenseScatter, as_scatter, forming_pays
-from keepers.linalg.sketch import differs, same_means, sketch_vectors
+from keepers.linalg.sketch import TableSketch, differs, same_means, sketch_vectors
 from keepers.linalg.storage import scale_columns
 from keepers.linalg.sums import ProductSum, RowCollection, ScatterSum
 
@@ -66,18 +75,55 @@ class Budget:
         return _BLOCKS + 2.0 * held
 
 
+class SavedPass(Protocol):
+    """A pass whose sums are kept in a file."""
+
+    def result(self, begin: Callable[[], Sum]) -> Sum | None:
+        """The sum over all blocks, if it was made before; None if not."""
+
+    def total(self, begin: Callable[[], Sum], columns: IndexArray | None) -> Sum:
+        """Sum over all blocks, from where an interrupted pass ended."""
+
+
+class PassFiles(Protocol):
+    """Where the sums of passes are kept, so that an interrupted one need not be read again."""
+
+    def open(self, empty: BlockSum, columns: IndexArray | None) -> SavedPass | None:
+        """The pass that makes this sum; None if it cannot be kept."""
+
+    def know(self, sketch: TableSketch) -> None:
+        """Tell by what the table is known from now on."""
+
+    def forget(self) -> None:
+        """Remove all files."""
+
+
 class CountedPasses:
     """A table that has to give the same rows every time it is read, and how many times it was."""
 
-    def __init__(self, table: BlockTable) -> None:
+    def __init__(self, table: BlockTable, files: PassFiles | None = None) -> None:
         self.table = table
+        self.files = files
         self.n_passes = 0
+        self._n_sums = 0
         self._products: dict[bytes, FloatArray] = {}
 
     def total(self, begin: Callable[[], Sum], columns: IndexArray | None = None) -> Sum:
         """Sum over all blocks."""
+        self._n_sums += 1
+        saved = None if self.files is None else self.files.open(begin(), columns)
+        found = None if saved is None else saved.result(begin)
+        if found is not None:
+            return found
         self.n_passes += 1
+        if saved is not None:
+            return saved.total(begin, columns)
         return self.table.total(begin, columns)
+
+    def know(self, sketch: TableSketch) -> None:
+        """Tell what the first pass found: the passes after it belong to this table."""
+        if self.files is not None:
+            self.files.know(sketch)
 
     def expect(self, columns: IndexArray, product: FloatArray) -> None:
         """Tell what the scatter of ``columns`` times their probe (`_probe`) has to be."""
@@ -88,18 +134,25 @@ class CountedPasses:
     ) -> None:
         """Raise if the last pass gave another number of rows or other means than the first."""
         before = moments.n_samples
+        if (
+            n_samples == before
+            and mean_change is not None
+            and same_means(mean_change, moments, self._tolerance)
+        ):
+            return
+        if self.files is not None:
+            self.files.forget()  # sums of rows that are not there any more
         rule = f"{self.table.name} must give the same rows every time it is read"
         way_out = "Fit again, on a copy that nobody changes meanwhile."
         if n_samples != before:
             raise DataError(
-                f"{rule}; pass 1 gave {before} rows and pass {self.n_passes} gave {n_samples}. "
+                f"{rule}; pass 1 gave {before} rows and pass {self._n_sums} gave {n_samples}. "
                 f"{way_out}"
             )
-        if mean_change is None or not same_means(mean_change, moments, self._tolerance):
-            raise DataError(
-                f"{rule}; passes 1 and {self.n_passes} gave {before} rows each, but with other "
-                f"values. {way_out}"
-            )
+        raise DataError(
+            f"{rule}; passes 1 and {self._n_sums} gave {before} rows each, but with other "
+            f"values. {way_out}"
+        )
 
     def refuse_other_product(
         self, columns: IndexArray, product: FloatArray, moments: ColumnMoments

@@ -10,9 +10,11 @@ The preconditioner is the diagonal of (theta - (S - diag(shift))) without S: the
 and vector j is divided by shift_i + theta_j. It is what keeps the iteration short when the
 reweighting has spread the diagonal over many orders of magnitude, where Lanczos needs hundreds of
 products. See ``docs/decisions/0002-eigensolver.md`` for the measurement against `scipy`'s LOBPCG.
+
+Blocks are d x m and are kept column after column (Fortran order), also by the operators: sweeps
+over d then run through memory, where rows of three or ten numbers would cost a loop each.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,14 +25,19 @@ from keepers.linalg.moments import row_blocks
 
 # Below this, a direction of the 2m-dimensional space is rounding noise (relative, squared norm).
 _DEPENDENT = 1e-8
+# Up to this the block counts as orthonormal; past it, it is made so again.
+_ORTHONORMAL = 1e-10
 # theta_j + shift_i may cross zero in rows with little shift; such quotients are capped.
 _SMALLEST_QUOTIENT = 1e-3
 # Images smaller than this share of the largest do not set the accuracy.
 _NEGLIGIBLE = 1e-4
-# Small enough for BLAS not to call its threads for a product of a chunk.
-_CHUNK_BYTES, _FEWEST_ROWS = 1 << 17, 256
+# A step looks at every entry of a few d x m arrays some twenty times. Entries are taken in chunks
+# that stay in the cache meanwhile, small enough for BLAS not to call its threads for them.
+_CHUNK_BYTES, _FEWEST_ROWS = 1 << 18, 256
+# From so many times the tolerance away, more than two products are to be expected.
+_FAR = 10.0
 # Rows that count as light, at least and for every vector.
-_FEWEST_LIGHT, _LIGHT_PER_COLUMN = 500, 4
+_FEWEST_LIGHT, _LIGHT_PER_COLUMN = 150, 5
 
 
 @dataclass(frozen=True)
@@ -47,12 +54,12 @@ class Subspace:
     @property
     def squared_row_norms(self) -> FloatArray:
         """The squared norm of the row of every feature."""
-        return np.asarray(np.einsum("ij,ij->i", self.vectors, self.vectors))
+        return squared_row_norms(self.vectors)
 
     @property
     def trace(self) -> float:
         """Tr(W'SW)."""
-        return float(np.vdot(self.vectors, self.images))
+        return float(np.vdot(self.vectors.T, self.images.T))
 
 
 def orthonormal_subspace(operator: SymmetricOperator, block: FloatArray) -> Subspace:
@@ -78,93 +85,131 @@ def leading_subspace(
     """
     work = _Iteration(start, shift)
     for n_products in range(max_iter + 1):
-        error = work.error
-        if n_products == max_iter or (n_products > 0 and error <= tol):
+        if n_products == max_iter or (n_products > 0 and work.error <= tol):
             break
-        direction = work.direction()
-        work.improve(direction, operator.matmat(direction))
-    return Subspace(work.W, work.SW, work.values, error, n_products)
+        work.improve(operator, keep_more=work.error > _FAR * tol)
+    return Subspace(work.W.T.copy("F"), work.SW.T.copy("F"), work.values, work.error, n_products)
 
 
 class _Iteration:
-    """W, its image, and the sweeps of one step over their rows.
+    """W, vectors kept beside it, a direction, their images, and the sweeps of one step.
 
-    A step looks at every row of a few d x m arrays some forty times. Rows are taken in chunks that
-    stay in the cache meanwhile: with d in the hundred thousands, memory is what takes the time.
+    All are transposed. Kept are the Ritz vectors that follow those of W, as many again, where the
+    way is long: they save a third of the products there, and cost more than they save where one
+    or two are enough.
     """
 
     def __init__(self, start: Subspace, shift: FloatArray) -> None:
-        self.shift = shift[:, np.newaxis]
-        width = start.vectors.shape[1]
-        self._chunks = row_blocks(len(shift), width, max(_CHUNK_BYTES, 8 * _FEWEST_ROWS * width))
-        projected = np.zeros((width, width))
+        self.shift = shift
+        size, width = start.vectors.shape
+        self._chunks = row_blocks(size, width, max(_CHUNK_BYTES, 8 * _FEWEST_ROWS * width))
+        self._basis, self._images = np.empty((2, 3 * width, size))
+        self.W, self.SW = self._basis[:width], self._images[:width]
+        self._kept = width
+        W, SW = start.vectors.T, start.images.T
+        gram, projected = np.zeros((2, width, width))
         for rows in self._chunks:
-            block = start.vectors[rows]
-            projected += block.T @ (start.images[rows] - self.shift[rows] * block)
-        self.values, rotation = _descending(projected)
-        self.W: FloatArray = np.empty(start.vectors.shape)
-        self.SW: FloatArray = np.empty(start.vectors.shape)
-        self.error = self._set(
-            lambda rows: (start.vectors[rows] @ rotation, start.images[rows] @ rotation)
-        )
+            gram += W[:, rows] @ W[:, rows].T
+            projected += W[:, rows] @ (SW[:, rows] - shift[rows] * W[:, rows]).T
+        self._ritz_values, rotation = _ritz_vectors(gram, projected, width)
+        self._move(W, SW, rotation)
 
-    def _set(self, block: Callable[[slice], tuple[FloatArray, FloatArray]]) -> float:
-        """Set W and SW chunk by chunk; returns the largest relative residual."""
-        residual_squares, image_squares = np.zeros((2, len(self.values)))
+    @property
+    def values(self) -> FloatArray:
+        """The Ritz values of W, largest first."""
+        return self._ritz_values[: len(self.W)]
+
+    def _move(self, basis: FloatArray, images: FloatArray, mixing: FloatArray) -> None:
+        """Set what is kept to ``mixing`` of a basis, and the direction to the residual of W."""
+        width, kept = len(self.W), mixing.shape[1]
+        residual_squares, image_squares = np.zeros((2, width))
+        mixing, values = np.ascontiguousarray(mixing.T), self.values[:, np.newaxis]
         for rows in self._chunks:
-            W, SW = block(rows)
-            self.W[rows], self.SW[rows] = W, SW
-            residual = self._residual(W, SW, rows)
-            residual_squares += np.einsum("ij,ij->j", residual, residual)
-            image_squares += np.einsum("ij,ij->j", SW, SW)
-        sizes = np.sqrt(image_squares)
-        # Images far smaller than the largest do not set the accuracy.
-        least = max(_NEGLIGIBLE * float(sizes.max()), np.finfo(float).tiny)
-        return float(np.max(np.sqrt(residual_squares) / np.maximum(sizes, least)))
+            V, SV = mixing @ basis[:, rows], mixing @ images[:, rows]
+            self._basis[:kept, rows], self._images[:kept, rows] = V, SV
+            residual = (self.shift[rows] + values) * V[:width]
+            np.subtract(SV[:width], residual, out=residual)
+            self._basis[kept : kept + width, rows] = residual
+            residual_squares += np.einsum("ij,ij->i", residual, residual)
+            image_squares += np.einsum("ij,ij->i", SV[:width], SV[:width])
+        self._kept = kept
+        self.error = _relative_error(residual_squares, image_squares)
 
-    def _residual(self, W: FloatArray, SW: FloatArray, rows: slice) -> FloatArray:
-        residual = SW - self.shift[rows] * W
-        residual -= W * self.values
-        return residual
-
-    def direction(self) -> FloatArray:
-        """The preconditioned residual, less what of it lies in the span of W."""
-        found = np.empty_like(self.W)
-        overlap = np.zeros((len(self.values), len(self.values)))
-        smallest = _SMALLEST_QUOTIENT * max(float(np.abs(self.values).max()), np.finfo(float).tiny)
+    def _precondition(self, direction: FloatArray) -> None:
+        """Divide the residual by shift + theta, and take off what lies in the span of the rest."""
+        values = self.values[:, np.newaxis]
+        smallest = _SMALLEST_QUOTIENT * max(float(np.abs(values).max()), np.finfo(float).tiny)
+        overlap = np.zeros((len(values), self._kept))
         for rows in self._chunks:
-            quotient = np.abs(self.shift[rows] + self.values)
+            quotient = self.shift[rows] + values
+            np.abs(quotient, out=quotient)
             np.maximum(quotient, smallest, out=quotient)
-            residual = self._residual(self.W[rows], self.SW[rows], rows)
-            np.divide(residual, quotient, out=found[rows])
-            overlap += self.W[rows].T @ found[rows]
+            part = direction[:, rows]
+            part /= quotient
+            overlap += part @ self._basis[: self._kept, rows].T
         for rows in self._chunks:
-            found[rows] -= self.W[rows] @ overlap
-        return found
+            direction[:, rows] -= overlap @ self._basis[: self._kept, rows]
 
-    def improve(self, direction: FloatArray, image: FloatArray) -> None:
-        """Move to the leading Ritz vectors of the space of W and the direction."""
-        width = len(self.values)
-        gram, projected = np.zeros((2, 2 * width, 2 * width))
-        old, new = slice(0, width), slice(width, None)
+    def improve(self, operator: SymmetricOperator, *, keep_more: bool) -> None:
+        """Move to the leading Ritz vectors of the space of W and the preconditioned residual."""
+        width, kept = len(self.W), self._kept
+        used = kept + width
+        direction, image = self._basis[kept:used], self._images[kept:used]
+        self._precondition(direction)
+        image[:] = operator.matmat(direction.T).T
+        gram, projected = np.zeros((used, used)), np.zeros((used, used))
+        projected[:kept, :kept] = np.diag(self._ritz_values)
         for rows in self._chunks:
-            W, D = self.W[rows], direction[rows]
-            AW, AD = self.SW[rows] - self.shift[rows] * W, image[rows] - self.shift[rows] * D
-            gram[old, old] += W.T @ W
-            projected[old, old] += W.T @ AW
-            gram[new, new] += D.T @ D
-            projected[new, new] += D.T @ AD
-            gram[old, new] += W.T @ D
-            projected[old, new] += W.T @ AD
-        gram[new, old], projected[new, old] = gram[old, new].T, projected[old, new].T
-        self.values, mixing = _ritz_vectors(gram, projected, width)
-        stay, move = mixing[:width], mixing[width:]
-        self.error = self._set(
-            lambda rows: (
-                self.W[rows] @ stay + direction[rows] @ move,
-                self.SW[rows] @ stay + image[rows] @ move,
-            )
-        )
+            basis = self._basis[:used, rows]
+            gram += basis @ basis.T
+            moved = self.shift[rows] * direction[:, rows]
+            np.subtract(image[:, rows], moved, out=moved)
+            projected[:, kept:] += basis @ moved.T
+        projected[kept:, :kept] = projected[:kept, kept:].T
+        wanted = min(2 * width, used) if keep_more else width
+        self._ritz_values, mixing = _ritz_vectors_beside(gram, projected, kept, wanted)
+        self._move(self._basis[:used], self._images[:used], mixing)
+
+
+def _ritz_vectors_beside(
+    gram: FloatArray, projected: FloatArray, kept: int, wanted: int
+) -> tuple[FloatArray, FloatArray]:
+    """`_ritz_vectors`, where the first ``kept`` are orthonormal and the others orthogonal to them.
+
+    Rounding may have it otherwise: then as for any basis.
+    """
+    apart = gram[:kept].copy()
+    apart[:, :kept] -= np.eye(kept)
+    scale = np.sqrt(np.maximum(gram.diagonal(), np.finfo(float).tiny))
+    inverse = None
+    if np.abs(apart / scale).max() < _ORTHONORMAL:
+        inverse = _inverse_factor(gram[kept:, kept:])
+    if inverse is None:
+        return _ritz_vectors(gram, projected, wanted)
+    beside = projected[:kept, kept:] @ inverse.T
+    own = inverse @ projected[kept:, kept:] @ inverse.T
+    whole = np.block([[projected[:kept, :kept], beside], [beside.T, own]])
+    values, vectors = _descending(whole)
+    mixing = vectors[:, :wanted].copy()
+    mixing[kept:] = inverse.T @ mixing[kept:]
+    return values[:wanted], mixing
+
+
+def relative_residual(block: Subspace) -> float:
+    """How well a block solves the eigenproblem of S: `Subspace.residual` where it is not known."""
+    residuals = block.images - block.vectors * block.values
+    return _relative_error(
+        np.einsum("ij,ij->j", residuals, residuals),
+        np.einsum("ij,ij->j", block.images, block.images),
+    )
+
+
+def _relative_error(residual_squares: FloatArray, image_squares: FloatArray) -> float:
+    """The largest residual norm relative to that of the image of the same vector."""
+    sizes = np.sqrt(image_squares)
+    # Images far smaller than the largest do not set the accuracy.
+    least = max(_NEGLIGIBLE * float(sizes.max()), np.finfo(float).tiny)
+    return float(np.max(np.sqrt(residual_squares) / np.maximum(sizes, least)))
 
 
 def with_light_rows(
@@ -182,7 +227,7 @@ def with_light_rows(
     """
     width = block.vectors.shape[1]
     count = _FEWEST_LIGHT + _LIGHT_PER_COLUMN * width
-    if 2 * count > operator.size:
+    if 8 * count > operator.size:
         return None
     light = np.sort(np.argpartition(shift, count)[:count])
     part = operator.restrict(light).dense().copy()
@@ -207,22 +252,22 @@ def _ritz_vectors(
     gram: FloatArray, projected: FloatArray, width: int
 ) -> tuple[FloatArray, FloatArray]:
     """Values and coefficients of the ``width`` leading Ritz vectors of a basis with this Gram."""
-    C = _whitening_by_cholesky(gram)
+    inverse = _inverse_factor(gram)
+    C = whitening(gram, _DEPENDENT) if inverse is None else inverse.T
     values, vectors = _descending(C.T @ projected @ C)
     return values[:width], C @ vectors[:, :width]
 
 
-def _whitening_by_cholesky(gram: FloatArray) -> FloatArray:
-    """C with C' gram C = I; directions that are dependent to rounding are left out."""
+def _inverse_factor(gram: FloatArray) -> FloatArray | None:
+    """C with C gram C' = I, by Cholesky; None where some directions are dependent to rounding."""
     scale = 1.0 / np.sqrt(np.maximum(gram.diagonal(), np.finfo(float).tiny))
-    normalised = gram * scale * scale[:, np.newaxis]
     try:
-        factor = np.linalg.cholesky(normalised)
+        factor = np.linalg.cholesky(gram * scale * scale[:, np.newaxis])
     except np.linalg.LinAlgError:
-        factor = None
-    if factor is not None and factor.diagonal().min() ** 2 > _DEPENDENT:
-        return np.asarray(scale[:, np.newaxis] * np.linalg.inv(factor).T)
-    return whitening(gram, _DEPENDENT)
+        return None
+    if factor.diagonal().min() ** 2 <= _DEPENDENT:
+        return None
+    return np.asarray(np.linalg.inv(factor) * scale)
 
 
 def whitening(gram: FloatArray, dependent: float) -> FloatArray:

@@ -9,14 +9,15 @@ which needs no mean beforehand and, other than E[xx'] - E[x]E[x]', squares no of
 taken about a point near its own mean, and what the columns then still sum to is kept.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Self
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from keepers._protocols import BlockSum, FloatArray, IndexArray, RowBlock, Sum
+from keepers._protocols import BlockSum, FloatArray, IndexArray, ResumableSum, RowBlock
 from keepers.exceptions import DataError, shorten
 from keepers.linalg import storage
 from keepers.linalg.moments import LARGEST_SINGLE, SMALLEST_SINGLE, ColumnMoments, row_blocks
@@ -28,6 +29,12 @@ _PUT_OFF = 64
 _PIECES = 4
 # Columns that a message names.
 _NAMED = 5
+
+State = Mapping[str, NDArray[Any]]
+"""What was summed so far, as arrays for a file."""
+
+
+Resumable = TypeVar("Resumable", bound=ResumableSum)
 
 
 class NotFiniteError(DataError):
@@ -221,6 +228,46 @@ class RunningMean:
         """The mean of all rows so far."""
         return self.point + self.rest
 
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Count, point and rest."""
+        return {"n_samples": np.array(self.n_samples), "point": self.point, "rest": self.rest}
+
+    def restored(self, state: State) -> "RunningMean":
+        """The one that had this state."""
+        twin = RunningMean(0)
+        twin.n_samples = _count_in(state)
+        twin.point, twin.rest = (_floats_in(state, name, self.point.shape) for name in _OF_MEAN)
+        return twin
+
+
+_OF_MEAN = ("point", "rest")
+
+
+def _count_in(state: State) -> int:
+    """The number of rows in a state from a file."""
+    count = state.get("n_samples")
+    if count is None or count.dtype.kind != "i" or count.shape != () or not 0 < count < 2**62:
+        raise ValueError("n_samples")
+    return int(count)
+
+
+def _floats_in(state: State, name: str, shape: tuple[int | None, ...]) -> FloatArray:
+    """An array of a state from a file; a length of None may be any."""
+    found = state.get(name)
+    if found is None or found.dtype != np.float64 or found.ndim != len(shape):
+        raise ValueError(name)
+    if any(there not in (None, here) for here, there in zip(found.shape, shape, strict=True)):
+        raise ValueError(name)
+    return found
+
+
+def _with_prefix(prefix: str, state: State) -> dict[str, NDArray[Any]]:
+    return {prefix + name: array for name, array in state.items()}
+
+
+def _without_prefix(prefix: str, state: State) -> dict[str, NDArray[Any]]:
+    return {name[len(prefix) :]: state[name] for name in state if name.startswith(prefix)}
+
 
 class SketchSum(BlockSum):
     """Number of rows, means, centred sums of squares and a few products of the scatter.
@@ -279,6 +326,27 @@ class SketchSum(BlockSum):
         self._vectors = sketch_vectors(self.columns)
 
     @property
+    def n_samples(self) -> int:
+        """Rows so far."""
+        return self.centre.n_samples
+
+    def parameters(self) -> tuple[Any, ...]:
+        """The columns."""
+        return (self.columns,)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Means, squares and products."""
+        sums = {"sum_of_squares": self.sum_of_squares, "products": self.products}
+        return self.centre.state() | sums
+
+    def restore(self, state: State) -> None:
+        """Continue from a state."""
+        centre = self.centre.restored(state)
+        squares = _floats_in(state, "sum_of_squares", self.sum_of_squares.shape)
+        products = _floats_in(state, "products", self.products.shape)
+        self.centre, self.sum_of_squares, self.products = centre, squares, products
+
+    @property
     def sketch(self) -> TableSketch:
         """What was summed so far."""
         moments = ColumnMoments(self.centre.n_samples, self.centre.mean, self.sum_of_squares)
@@ -305,10 +373,10 @@ def sketch_of_rows(X: Any, columns: IndexArray) -> TableSketch:
     return total.sketch
 
 
-class SumWithSketch(BlockSum, Generic[Sum]):
+class SumWithSketch(BlockSum, Generic[Resumable]):
     """A sum, and beside it the sketch of the same rows."""
 
-    def __init__(self, begin: Callable[[], Sum], n_features: int) -> None:
+    def __init__(self, begin: Callable[[], Resumable], n_features: int) -> None:
         self.sum = begin()
         self._sketch_sum = SketchSum(np.arange(n_features))
 
@@ -324,6 +392,32 @@ class SumWithSketch(BlockSum, Generic[Sum]):
     def merge(self, other: Self) -> None:
         self.sum.merge(other.sum)
         self._sketch_sum.merge(other._sketch_sum)
+
+    @property
+    def n_samples(self) -> int:
+        """Rows so far."""
+        return self._sketch_sum.n_samples
+
+    def parameters(self) -> tuple[Any, ...]:
+        """Those of both."""
+        inner = (type(self.sum).__name__, *self.sum.parameters())
+        return (*inner, *self._sketch_sum.parameters())
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Those of both."""
+        inner = _with_prefix("sum_", self.sum.state())
+        return inner | _with_prefix("sketch_", self._sketch_sum.state())
+
+    def restore(self, state: State) -> None:
+        """Continue from a state."""
+        inner, beside = (_without_prefix(prefix, state) for prefix in ("sum_", "sketch_"))
+        if _count_in(inner) != _count_in(beside):
+            raise ValueError("n_samples")
+        before = self._sketch_sum
+        sketch = SketchSum(before.columns)
+        sketch.restore(beside)
+        self.sum.restore(inner)
+        self._sketch_sum = sketch
 
     @property
     def sketch(self) -> TableSketch:
@@ -380,6 +474,29 @@ class ScatterSum(BlockSum):
         if centre.n_samples:
             self._summed += other.scatter
             self._to_add.append(self.centre.take(centre.n_samples, centre.point, centre.rest))
+
+    def parameters(self) -> tuple[Any, ...]:
+        """The number of columns."""
+        return (len(self._summed),)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The sum, and what was put off, which is not made now: that would change last digits."""
+        width = len(self._summed)
+        return self.centre.state() | {
+            "summed": self._summed,
+            "to_add": np.array(self._to_add).reshape(-1, width),
+            "to_subtract": np.array(self._to_subtract).reshape(-1, width),
+        }
+
+    def restore(self, state: State) -> None:
+        """Continue from a state."""
+        centre = self.centre.restored(state)
+        summed = _floats_in(state, "summed", self._summed.shape)
+        put_off = [
+            _floats_in(state, name, (None, len(summed))) for name in ("to_add", "to_subtract")
+        ]
+        self.centre, self._summed = centre, summed
+        self._to_add, self._to_subtract = (list(outer) for outer in put_off)
 
     @property
     def moments(self) -> ColumnMoments:
@@ -439,6 +556,22 @@ class ProductSum(BlockSum):
         self.product += other.product
         self.n_samples += other.n_samples
         self.sums += other.sums
+
+    def parameters(self) -> tuple[Any, ...]:
+        """The mean, the block, and how they are multiplied."""
+        return (self.mean, self.V, self.offset, str(self.dtype))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What was summed."""
+        count = {"n_samples": np.array(self.n_samples)}
+        return count | {"product": self.product, "sums": self.sums}
+
+    def restore(self, state: State) -> None:
+        """Continue from a state."""
+        n_samples = _count_in(state)
+        product = _floats_in(state, "product", self.product.shape)
+        sums = _floats_in(state, "sums", self.sums.shape)
+        self.n_samples, self.product, self.sums = n_samples, product, sums
 
 
 class RowCollection(BlockSum):

@@ -1,5 +1,7 @@
 """A table in blocks, prepared on the way: one pass to learn, then blocks of numbers."""
 
+import hashlib
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,9 +120,38 @@ class PreparedBlocks(LocalBlocks):
 
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
         """The rows, block after block, as numbers without gaps."""
-        row = n_kept = 0
-        for block in self._read():
-            table = LabelledTable(block.values, block.names, others=block.others)
+        if self._places is None:
+            return self._prepare_all(self._source.blocks(annotated=True), columns)
+        return self._prepare_all(self._source.blocks(self._places), columns)
+
+    def blocks_after(
+        self, n_rows: int, columns: IndexArray | None = None
+    ) -> Iterator[RowBlock] | None:
+        """The blocks after the first ``n_rows`` rows; None if no block ends there."""
+        if self._drops_rows:  # those of the source are more, and it is not known how many
+            return super().blocks_after(n_rows, columns)
+        annotated = self._places is None
+        rest = self._source.blocks_after(n_rows, self._places, annotated=annotated)
+        return None if rest is None else self._prepare_all(rest, columns, n_rows)
+
+    def identity(self) -> str | None:
+        """That of the files, and what the preparer makes of them."""
+        source = self._source.identity()
+        if source is None:
+            return None
+        # To be digested, never read back.
+        prepared = pickle.dumps((self._preparer, self._first_row))
+        return hashlib.sha256(source.encode() + prepared).hexdigest()
+
+    def _prepare_all(
+        self, blocks: Iterator[RowBlock], columns: IndexArray | None, row: int = 0
+    ) -> Iterator[RowBlock]:
+        """Blocks of the source as numbers; the first begins at ``row``."""
+        names = _names(self._source)
+        names = names if self._places is None else names[self._places]
+        n_kept = row
+        for block in blocks:
+            table = LabelledTable(block.values, names, others=block.others)
             first_row = None if self._first_row is None else self._first_row + row
             row += table.n_samples
             values = self._prepare(table, columns, first_row)
@@ -137,16 +168,6 @@ class PreparedBlocks(LocalBlocks):
         X = preparer.encode(table, first_row=first_row)
         X = X[preparer.find_complete(X)] if self._drops_rows else preparer.fill(X)
         return X if columns is None else X[:, columns]
-
-    def _read(self) -> Iterator["_Block"]:
-        """Blocks of the source, without what is not needed."""
-        names = _names(self._source)
-        if self._places is None:
-            for block in self._source.blocks(annotated=True):
-                yield _Block(block.values, names, block.others, block.origin)
-            return
-        for block in self._source.blocks(self._places):
-            yield _Block(block.values, names[self._places], (), block.origin)
 
     def parts(self, n_parts: int) -> list["PreparedBlocks"]:
         """The same rows as tables of their own, for workers to share.
@@ -167,11 +188,3 @@ class PreparedBlocks(LocalBlocks):
                 first_row += piece.n_samples or 0
             tables.append(table)
         return tables
-
-
-@dataclass(frozen=True)
-class _Block:
-    values: Any
-    names: Any
-    others: tuple[Any, ...]
-    origin: str

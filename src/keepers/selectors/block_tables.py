@@ -19,7 +19,7 @@ import numpy as np
 from keepers._protocols import BlockTable, FloatArray, IndexArray, RowBlock, SymmetricOperator
 from keepers.data.blocks.as_blocks import ArrayBlocks
 from keepers.data.wording import readable_size
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, ParameterError
 from keepers.linalg.correlation import Correlations, FetchedCorrelations, ScatterCorrelations
 from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.scatter import DenseScatter
@@ -43,6 +43,7 @@ from keepers.selectors.fitted_table import (
     usable_columns,
     validate,
 )
+from keepers.selectors.saved_passes import SavedPasses
 
 # A fit from streamed products reads the table about so many times, and reading a value takes about
 # as long as so many multiplications.
@@ -131,21 +132,30 @@ class ReadBlocks:
 
 
 def read_blocks(
-    selector: Any, source: BlockTable, budget: Budget, width: int, *, sketched: bool = False
+    selector: Any,
+    source: BlockTable,
+    budget: Budget,
+    width: int,
+    *,
+    route: str = "auto",
+    sketched: bool = False,
+    files: SavedPasses | None = None,
 ) -> ReadBlocks:
     """Read a table in blocks for ``selector``: as much of it as the route asks for.
 
-    ``sketched``: whether `FittedTable.sketch` will be asked for; the rows may not come again.
+    ``route``: "auto", or the one that the user asks for. ``sketched``: whether
+    `FittedTable.sketch` will be asked for; the rows may not come again. ``files``: where the sums
+    of passes are saved.
     """
     names = getattr(selector, "feature_names_in_", None)
-    passes = CountedPasses(source)
+    passes = CountedPasses(source, files)
     table: FittedTable
-    route = choose_route(source, budget, width)
+    asked, route = route, choose_route(source, budget, width, route)
     try:
         if route == "scatter":
             table = read_by_scatter(selector, source, passes.total, sketched=sketched)
         elif route == "memory":
-            begin = partial(_RowsWithin, budget.n_bytes)
+            begin = partial(_RowsWithin, budget.n_bytes, asked)
             table = read_table(selector, passes.total(begin).stack())
             if names is not None:
                 selector.feature_names_in_ = names
@@ -153,6 +163,8 @@ def read_blocks(
             table = _read_by_stream(selector, passes, budget)
     except NotFiniteError as error:
         raise gaps_in_blocks(selector, error.with_names(names)) from error
+    if files is not None and source.n_samples not in (None, table.n_samples):
+        files.forget()  # sums of rows that are not there any more
     refuse_undeclared(source, table.n_samples)
     return ReadBlocks(table, route, passes)
 
@@ -212,6 +224,7 @@ def _read_by_stream(selector: Any, passes: CountedPasses, budget: Budget) -> Str
     usable = _check_and_find_usable(selector, sketch.moments)
     known = sketch.subset(usable)
     passes.expect(usable, known.products.sum(axis=1))
+    passes.know(sketch)
     return StreamedTable(
         known.moments,
         usable,
@@ -257,31 +270,87 @@ def _check_and_find_usable(
     return usable_columns(selector, moments, quiet=quiet)
 
 
-def choose_route(source: BlockTable, budget: Budget, width: int) -> str:
-    """The cheapest of the routes that fit into the budget; an error says what would."""
-    n_features = source.n_features
-    scatter = budget.of_scatter(n_features)
-    rows = budget.of_rows(source, source.n_samples, n_features)
-    products = budget.of_products(n_features, width)
-    if budget.holds(scatter) and _summing_is_cheap(source, width):
+ROUTES = ("scatter", "memory", "stream")
+
+
+def choose_route(source: BlockTable, budget: Budget, width: int, asked: str = "auto") -> str:
+    """The cheapest of the routes that fit into the budget, or the one asked for if it does.
+
+    An error says what each of them would need.
+    """
+    needs = _needs(source, budget, width)
+    if asked != "auto":
+        return _check_route(asked, source, budget, needs)
+    if budget.holds(needs["scatter"].n_bytes) and _summing_is_cheap(source, width):
         return "scatter"
-    if budget.holds(rows):
-        return "memory"
-    if source.rereadable and budget.holds(products):
-        return "stream"
-    if budget.holds(scatter):
-        return "scatter"
+    for route in ("memory", "stream", "scatter"):
+        if budget.holds(needs[route].n_bytes):
+            return route
     if not source.rereadable and source.is_local:
         return "memory"  # the number of rows is unknown: they may fit
-    needs = [f"{readable_size(scatter)} to sum the {n_features} x {n_features} scatter"]
-    if source.rereadable:
-        needs.append(f"{readable_size(products)} for products with {width} components")
-    if np.isfinite(rows):
-        needs.append(f"{readable_size(rows)} to hold the rows")
+    told = [str(need) for need in needs.values() if np.isfinite(need.n_bytes)]
     raise DataError(
         f"A fit must fit into memory_limit, {readable_size(budget.n_bytes)} here; this table needs "
-        f"{' or '.join(needs)}. Raise memory_limit, or leave out columns first."
+        f"{' or '.join(told)}. Raise memory_limit, or leave out columns first."
     )
+
+
+@dataclass(frozen=True)
+class _Need:
+    """Memory that a route takes, and what for."""
+
+    n_bytes: float
+    """Infinite where the route cannot be taken, or where the memory is not known."""
+    purpose: str
+
+    def __str__(self) -> str:
+        return f"{readable_size(self.n_bytes)} {self.purpose}"
+
+
+def _needs(source: BlockTable, budget: Budget, width: int) -> dict[str, _Need]:
+    n_features = source.n_features
+    products = budget.of_products(n_features, width) if source.rereadable else float("inf")
+    rows = budget.of_rows(source, source.n_samples, n_features)
+    return {
+        "scatter": _Need(
+            budget.of_scatter(n_features), f"to sum the {n_features} x {n_features} scatter"
+        ),
+        "stream": _Need(products, f"for products with {width} components"),
+        "memory": _Need(rows, "to hold the rows"),
+    }
+
+
+def _check_route(asked: str, source: BlockTable, budget: Budget, needs: dict[str, _Need]) -> str:
+    """A route that the user asked for; an error if it cannot be taken."""
+    # Of such rows the number or the size is not known: whether they fit shows while they are read.
+    rows_may_fit = source.is_local and not np.isfinite(needs["memory"].n_bytes)
+    fitting = [
+        route
+        for route in ROUTES
+        if budget.holds(needs[route].n_bytes) or (route == "memory" and rows_may_fit)
+    ]
+    if asked in fitting:
+        return asked
+    limit = readable_size(budget.n_bytes)
+    if asked == "stream" and not source.rereadable:
+        fault = f"reads the table many times; {source.name} can be read only once"
+    elif asked == "memory" and not source.is_local:
+        fault = f"holds the rows in this process; those of {source.name} are not local"
+    else:
+        fault = f"must fit into memory_limit, {limit} here; it needs {needs[asked]}"
+    others = [
+        f"route={route!r} needs {needs[route]}"
+        for route in ROUTES
+        if route != asked and np.isfinite(needs[route].n_bytes)
+    ]
+    if rows_may_fit and asked != "memory":
+        others.append("route='memory' needs what the rows take, which is not known beforehand")
+    way_out = f"None fits into memory_limit, {limit}: raise it, or leave out columns first."
+    if fitting:
+        # Of rows whose size is not known it is only known that they may fit.
+        some = " or ".join(f"route={route!r}" for route in fitting)
+        way_out = f"Within {limit}, use {some}, or leave it to route='auto'."
+    raise ParameterError(f"route={asked!r} {fault}. Of the others, {'; '.join(others)}. {way_out}")
 
 
 def _summing_is_cheap(source: BlockTable, width: int) -> bool:
@@ -299,9 +368,10 @@ def _summing_is_cheap(source: BlockTable, width: int) -> bool:
 class _RowsWithin(RowCollection):
     """Rows, as long as they fit."""
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self, limit: float, asked: str) -> None:
         super().__init__()
         self.limit = limit
+        self.asked = asked
         self.held = 0
 
     def add(self, block: RowBlock) -> None:
@@ -310,11 +380,17 @@ class _RowsWithin(RowCollection):
         parts = [values.data, values.indices] if hasattr(values, "indptr") else [values]
         self.held += sum(part.nbytes for part in parts)
         if self.held > self.limit:
+            reason = "route='memory' holds them"
+            way_out = "leave the route to route='auto'"
+            if self.asked == "auto":
+                reason = "they can be read only once and have too many columns to be summed up"
+                way_out = (
+                    "pass something that can be read again: a file, an array, a list of blocks, "
+                    "or a function that returns an iterator"
+                )
             raise DataError(
                 f"The rows must fit into memory_limit, {readable_size(self.limit)} here, because "
-                "they can be read only once and have too many columns to be summed up; they do "
-                f"not ({block.origin}). Raise memory_limit, or pass something that can be read "
-                "again: a file, an array, a list of blocks, or a function that returns an iterator."
+                f"{reason}; they do not ({block.origin}). Raise memory_limit, or {way_out}."
             )
         refuse_not_finite(block)
         super().add(block)

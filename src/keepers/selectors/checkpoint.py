@@ -2,26 +2,24 @@
 
 import json
 import os
-import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
-from keepers.data.formats.numpy_files import read_header
 from keepers.data.replacing import whole_file
 from keepers.exceptions import ParameterError, shorten
 from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.sketch import TableSketch
 from keepers.linalg.subspace import Subspace
+from keepers.selectors.saved_passes import SavedPasses, read_arrays
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.saved_run import SavedRun, refuse_damaged
 
-LAYOUT = 2
+LAYOUT = 3
 # Sums over the same rows may differ in their last digits, by the number of threads for example.
 SAME = 1e-8
-_MOST_ARRAYS = 32
 _OF_DATA = ("mean", "sum_of_squares", "products", "penalised")
 _WAY_OUT = "Delete the file, or give another name."
 
@@ -68,6 +66,8 @@ class Checkpoint:
     """By which the data are recognised."""
     penalised: np.ndarray
     """Penalty weight (and group) of every column."""
+    passes: SavedPasses | None = None
+    """The passes since the last step, which are not needed once the next one is saved."""
 
     def load(self, penalty: RowPenalty, size: int) -> SavedFit | None:
         """What the file holds, for rows of W with this penalty; None if there is none."""
@@ -121,6 +121,8 @@ class Checkpoint:
                 **run,
             }
             np.savez(stream, **arrays)
+        if self.passes is not None:
+            self.passes.forget_step()
 
 
 def _refuse_other_settings(path: Path, header: dict[str, Any], settings: dict[str, Any]) -> None:
@@ -140,7 +142,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         ) from error
     with stream:
         try:
-            arrays = _read_arrays(stream)
+            arrays = read_arrays(stream)
             header = json.loads(arrays.pop("header").item())
             layout = header["layout"]
         except Exception as error:  # a damaged archive raises anything
@@ -153,32 +155,6 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if not _is_sound(header) or not all(_is_float(arrays.get(name)) for name in _OF_DATA):
         raise _not_a_checkpoint(path)
     return header, arrays
-
-
-def _read_arrays(file: IO[bytes]) -> dict[str, np.ndarray]:
-    """All arrays of an archive without compression, none larger than the file; no objects."""
-    n_bytes = os.fstat(file.fileno()).st_size
-    with zipfile.ZipFile(file) as archive:
-        members = archive.infolist()
-        if len(members) > _MOST_ARRAYS or sum(member.file_size for member in members) > n_bytes:
-            raise ValueError("too large")
-        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-            raise ValueError("compressed")
-        arrays = {}
-        for member in members:
-            name = member.filename.removesuffix(".npy")
-            with archive.open(member) as stream:
-                header = read_header(stream, name)
-                n_values = int(np.prod(header.shape, dtype=object))
-                if n_values * header.dtype.itemsize != member.file_size - stream.tell():
-                    raise ValueError("another length")
-                stream.seek(0)
-                arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
-                if stream.read(1):
-                    raise ValueError("another length")
-        if len(arrays) < len(members):
-            raise ValueError("one name twice")
-        return arrays
 
 
 def _is_sound(header: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from keepers._blas_threads import one_blas_thread_for
 from keepers._protocols import FloatArray, SymmetricOperator
 from keepers.data.blocks.as_blocks import (
     as_blocks,
@@ -31,6 +32,7 @@ from keepers.linalg.moments import variance_span
 from keepers.linalg.spectrum import leading_spectrum
 from keepers.linalg.sums import ScatterSum
 from keepers.selectors.block_tables import (
+    ROUTES,
     add_rows,
     gaps_in_blocks,
     read_blocks,
@@ -62,8 +64,11 @@ from keepers.selectors.parameters import (
     is_whole,
 )
 from keepers.selectors.ranking import RankingSelector
+from keepers.selectors.saved_passes import SavedPasses
 from keepers.solvers.penalty import RowPenalty, find_inactive_rows
 from keepers.solvers.spcafs import (
+    MAX_ITER,
+    PLATEAU,
     Callback,
     SolverProgress,
     SPCAFSResult,
@@ -154,10 +159,18 @@ class SPCAFS(RankingSelector):
     memory_limit : int, str or None, default=None
         Memory that ``fit_blocks``, ``partial_fit`` and Dask collections may take, in bytes or as
         "500MB", "4GB"; None is a quarter of the machine's. The route follows from it.
+    route : {"auto", "scatter", "memory", "stream"}, default="auto"
+        What is held in memory of a table that is read in blocks: the d x d scatter, the rows, or a
+        few d x m blocks. "auto" takes the cheapest that fits into ``memory_limit``; one that does
+        not fit is refused. Scores do not depend on it. It is for ``fit_blocks``, large memory maps
+        and Dask collections only; ``fit`` on a table in memory and ``partial_fit`` ignore it.
     checkpoint : path or None, default=None
         A file that holds the state of the fit after each step. A fit that was killed resumes from
         there if it is run again with the same settings and data; one that was finished returns at
-        once. A file of other settings or data is refused. Nothing in it is ever unpickled.
+        once. A file of other settings or data is refused. Nothing in it is ever unpickled. Passes
+        over blocks that take longer than 30 s have files beside it, ``<checkpoint>.pass-...``, and
+        resume where they were interrupted; they are removed when the fit ends. The first pass does
+        so for tables in files only, and passes of Dask collections never do.
     random_state : int, RandomState or None, default=None
         Seeds the start of the eigensolver where both sides of X exceed 3000; elsewhere nothing is
         random.
@@ -190,6 +203,12 @@ class SPCAFS(RankingSelector):
         Eigenproblems solved.
     converged_ : bool
         Whether the objective converged within ``max_iter`` steps.
+    stop_reason_ : str
+        Why the iteration ended: "converged"; "max_iter"; or "plateau", where the leading components
+        have nearly the same variance, as in a table without structure: many solutions are then as
+        good as each other, and none is waited for.
+    n_products_ : int
+        Products of S with a block of ``n_components`` columns, or of a part of it with a part.
     n_active_ : int
         Active rows of W: those whose norm (or that of their group) exceeds 2 sqrt(eps), the size
         that the smoothing leaves to rows that the penalty sends to zero; rows without penalty are
@@ -260,6 +279,7 @@ class SPCAFS(RankingSelector):
     max_correlation: float | None = None
     missing: str = "error"
     memory_limit: int | float | str | None = None
+    route: str = "auto"
     checkpoint: str | os.PathLike[str] | None = None
     random_state: Seed = None
     verbose: int = 0
@@ -283,6 +303,7 @@ class SPCAFS(RankingSelector):
         check_verbose(self.verbose)
         if self.memory_limit is not None:
             as_n_bytes(self.memory_limit, "memory_limit")
+        check_choice("route", self.route, ("auto", *ROUTES))
         check_control(**self._user_control())
         if self.checkpoint is not None:
             check_checkpoint(self.checkpoint, self._settings())
@@ -291,8 +312,8 @@ class SPCAFS(RankingSelector):
         """Rank the features of a table that is read in blocks of rows.
 
         Scores are those of ``fit`` on the same numbers. What has to be held in memory, and how
-        many times the table is read, follows from ``memory_limit``: see ``route_`` and
-        ``n_passes_``, and the page "How it scales".
+        many times the table is read, follows from ``memory_limit``, or from ``route``: see
+        ``route_`` and ``n_passes_``, and the page "How it scales".
 
         Parameters
         ----------
@@ -392,14 +413,21 @@ class SPCAFS(RankingSelector):
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
         self._check_columns(source.n_features)
+        files = None
+        if self.checkpoint is not None:
+            files = SavedPasses(Path(self.checkpoint), source)
         read = read_blocks(
             self,
             source,
             memory_budget(self.memory_limit),
             self._expected_components(),
+            route=self.route,
             sketched=self.checkpoint is not None,
+            files=files,
         )
-        self._fit_table(read.table)
+        self._fit_table(read.table, files)
+        if files is not None:
+            files.forget()
         self.n_passes_ = read.passes.n_passes
         self.route_ = read.route
 
@@ -430,17 +458,19 @@ class SPCAFS(RankingSelector):
             hint = f"X has {n_features} columns."
             check_count("n_components", self.n_components, at_most=n_features, hint=hint)
 
-    def _fit_table(self, everything: FittedTable) -> None:
+    def _fit_table(self, everything: FittedTable, files: SavedPasses | None = None) -> None:
         control = self._read_control(everything.n_features)
         self._warn_of_units(everything)
         table = control.restrict(everything).scale(float(self.scaling))
         self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)
-        scatter = table.scatter(self._expected_components())
         penalty = control.penalty(1.0, float(self.p), float(self.eps), table.usable)
-        checkpoint = self._open_checkpoint(everything, control)
-        saved = None if checkpoint is None else checkpoint.load(penalty, len(table.usable))
-        fit = self._begin(scatter, table) if saved is None else saved
-        result = self._solve(scatter, fit, replace(penalty, gamma=fit.gamma), checkpoint)
+        checkpoint = self._open_checkpoint(everything, control, files)
+        width, n_usable = self._expected_components(), len(table.usable)
+        saved = None if checkpoint is None else checkpoint.load(penalty, n_usable)
+        with one_blas_thread_for(2.0 * width * n_usable * min(2 * table.n_samples, n_usable)):
+            scatter = table.scatter(width)
+            fit = self._begin(scatter, table) if saved is None else saved
+            result = self._solve(scatter, fit, replace(penalty, gamma=fit.gamma), checkpoint)
         self._store(result, fit, table)
         self.var_ = everything.variances  # float32 may not hold it
         scores = table.to_all_columns(result.row_norms.astype(table.working_dtype, copy=False))
@@ -494,10 +524,18 @@ class SPCAFS(RankingSelector):
             callback=self._on_step,
             keep=None if checkpoint is None else partial(checkpoint.save, fit),
         )
-        if not result.converged:
+        if result.stop == MAX_ITER:
             warn_caller(
                 f"The objective was still falling after max_iter={self.max_iter} steps. Raise "
                 "max_iter or tol; the ranking usually converges long before the objective does.",
+                ConvergenceWarning,
+            )
+        elif result.stop == PLATEAU:
+            warn_caller(
+                f"Stopped after {result.n_iter} steps on a plateau: the {fit.width} leading "
+                "components have nearly the same variance, so that many solutions are as good as "
+                "each other and the ranking among the active features means little. The table may "
+                "have no structure; AutoSelector says so if it finds none.",
                 ConvergenceWarning,
             )
         return result
@@ -510,6 +548,8 @@ class SPCAFS(RankingSelector):
         self.converged_ = result.converged
         self.active_ = table.to_all_columns(result.active)
         self.n_active_ = result.n_active
+        self.stop_reason_ = result.stop
+        self.n_products_ = result.n_products
         self.gamma_ = fit.gamma
         self.n_components_ = fit.width
         self.solver_ = fit.solver
@@ -523,12 +563,15 @@ class SPCAFS(RankingSelector):
         if inactive is not None:
             warn_caller(f"{inactive} {inactive.way_out()}", InactiveRowsWarning)
 
-    def _open_checkpoint(self, table: FittedTable, control: FeatureControl) -> Checkpoint | None:
+    def _open_checkpoint(
+        self, table: FittedTable, control: FeatureControl, files: SavedPasses | None
+    ) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         groups = np.arange(len(control.weights)) if control.groups is None else control.groups
         penalised = np.vstack([control.weights, groups])
-        return Checkpoint(Path(self.checkpoint), self._settings(), table.sketch(), penalised)
+        path = Path(self.checkpoint)
+        return Checkpoint(path, self._settings(), table.sketch(), penalised, files)
 
     def _settings(self) -> dict[str, Any]:
         """The settings that the result depends on, as a checkpoint keeps them."""

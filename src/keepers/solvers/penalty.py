@@ -122,6 +122,38 @@ class RowPenalty:
             per_pull = np.where(pulls > 0.0, norms / pulls, 0.0)
             return np.asarray(per_pull[self.groups] * np.sqrt(squared_pulls))
 
+    def pulled_out(self, images: FloatArray) -> BoolArray:
+        """Rows at zero that would leave it, given F = S W: `norms_near_zero` has no solution.
+
+        With u = |W_G| / sqrt(eps) it asks for ``r = u / (1 + u^2)^(1 - p/2)``, which is at most
+        what it is at ``u^2 = 1 / (1 - p)``, and 1 for p = 1: there, a row leaves zero if and only
+        if 2 |F_G| > gamma c_G.
+        """
+        largest = 1.0
+        if self.p < 1.0:
+            largest = (1.0 - self.p) ** -0.5 * (1.0 + 1.0 / (1.0 - self.p)) ** (self.p / 2 - 1.0)
+        pulls = np.sqrt(self.pool(np.einsum("ij,ij->i", images, images)))
+        limit = largest * self.gamma * self.p / 2.0 * self.eps ** ((self.p - 1.0) / 2)
+        pulled = pulls > (limit if self.costs is None else limit * self.costs)
+        return pulled if self.groups is None else pulled[self.groups]
+
+    def first_effects(
+        self, squared_norms: FloatArray, images: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """What a plain step from W would do to every row, and what the row does to the others.
+
+        With F = S W and the weights D, row i becomes about ``F_i / D_i``: |F_i| / (D_i |w_i|) times
+        as long as it was. To the eigenproblem of the others it adds ``S_i' S_i / D_i``, which on W
+        is |F_i|^2 / D_i. (The Ritz value beside D_i is left out: it is small where rows vanish.)
+        """
+        pulls = self.to_rows(self.pool(np.einsum("ij,ij->i", images, images)))
+        norms = np.sqrt(self.to_rows(self.pool(squared_norms)) + self.eps)
+        weights = self.weights(squared_norms)
+        free = weights <= 0.0
+        weights = np.where(free, 1.0, weights)
+        rates = np.where(free, np.inf, np.sqrt(pulls) / (weights * norms))
+        return rates, np.where(free, 0.0, pulls / weights)
+
     def whole_groups(self, rows: BoolArray) -> BoolArray:
         """These rows and those that must stay with them: their groups' and rows without cost."""
         if self.costs is None and self.groups is None:

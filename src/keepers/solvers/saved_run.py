@@ -12,7 +12,7 @@ from keepers.solvers.penalty import RowPenalty
 SavedRun = Mapping[str, NDArray[Any]]
 
 _DENSE = {"vectors", "history", "n_iter", "converged"}
-_BLOCK = {"vectors", "images", "values", "history", "counts"}
+_BLOCK = {"vectors", "images", "values", "history", "counts", "reals"}
 _IN_BLOCK_ONLY_SOMETIMES = {"rows", "shrinkage", "proposal", "points", "point_images"}
 # What single precision makes of a product is below this.
 _TOLERANCE = 1e-3
@@ -28,7 +28,8 @@ def refuse_damaged(run: SavedRun, solver: str, penalty: RowPenalty, size: int, w
     else:
         _demand(_BLOCK <= set(run) <= _BLOCK | _IN_BLOCK_ONLY_SOMETIMES, "other arrays")
         n_rows = _n_rows(run, penalty, size)
-        n_iter = int(_integers(run["counts"], (4,))[0])
+        n_iter = int(_integers(run["counts"], (8,))[0])
+        _demand(bool(np.all(_numbers(run["reals"], (2,)) >= 0.0)), "reals")
     vectors, history = _numbers(run["vectors"], (n_rows, width)), _numbers(run["history"], None)
     # A step may be turned down, and then adds nothing to the history.
     _demand(history.ndim == 1 and 1 <= len(history) <= n_iter, "history")

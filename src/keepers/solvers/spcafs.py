@@ -9,12 +9,11 @@ into groups and have costs of their own: `RowPenalty` has the general form. Two 
 * `solve_dense` is Algorithm 1 as printed: S in memory, one dense eigenproblem a step. It is the
   reference against which the other one is tested.
 * `solve_block` walks the same path with products S V only. Each eigenproblem is solved just well
-  enough, from the last solution; rows that become inactive (groups of them, as a whole) are taken
-  out of the work and put back, and iterated with, before it ends; for p = 1 the weights are
-  extrapolated where that lowers f.
+  enough, from the last solution; weights further ahead are taken where they lower f (`pace`); rows
+  that have no effect on the others, or vanish (groups of them, as a whole), are left out of the
+  work; at the end one product with all rows shows whether any of them would leave zero.
 """
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -27,29 +26,52 @@ from keepers.linalg.subspace import (
     Subspace,
     leading_subspace,
     orthonormal_subspace,
+    row_norms,
     squared_row_norms,
     with_light_rows,
 )
+from keepers.solvers.pace import Pace
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.saved_run import SavedRun
 
-# Residual, relative to |S w_j|, at which an eigenproblem is left for the next weights. Looser, runs
-# ended in other minima than the dense iteration; below p = 1 there are many more of them, and 1e-3
-# was not always enough.
-INNER_TOL = 3e-2
-INNER_TOL_BELOW_1 = 1e-4
-# Products after which an eigenproblem counts as a long way from its solution.
-PATIENCE = 16
-# The first steps decide which minimum is reached: they are plain, on all rows.
-PLAIN_STEPS = 5
-DEPTH = 3
-LONGEST_LOG_STEP = 3.0
-_REGULARISATION = 1e-10
-# Rows leave the work when at least half of them are inactive or vanishing, and there are many.
-FEWEST_ROWS = 1000
-MOST_DROPS = 3
+# Residual, relative to |S w_j|, at which an eigenproblem is left for the next weights: in the first
+# steps, which decide which minimum is reached, and later. Looser, runs ended in other minima than
+# the dense iteration; below p = 1 there are many more of them.
+FIRST_INNER_TOL, INNER_TOL = 3e-3, 3e-2
+FIRST_INNER_TOL_BELOW_1, INNER_TOL_BELOW_1 = 1e-4, 1e-2
+CAREFUL_STEPS = 10
+# The first steps are plain, for the same reason.
+PLAIN_STEPS = 8
+# Products after which an eigenproblem counts as a long way from its solution, and how many are
+# made at most once it was helped along.
+PATIENCE = 4
+MOST_PRODUCTS = 12
+# Rows that the next step makes shorter than this, and that have little effect on the others, are
+# left out in the first steps. Those that stay have this share of all effects; at least so many do.
+LOWEST_RATE = 0.5
+STRONG = 0.98
+FEWEST_KEPT, FEWEST_PER_COLUMN = 100, 4
+# Later those are left out that shrink to this share in a step and are below this share of the mean.
 VANISHING_RATE = 0.8
 VANISHING_SIZE = 1e-2
+CERTAIN_RATE = 0.9
+# Rows leave the work when they are at least this share of it.
+WORTH_A_COPY = 0.2
+# What f may rise by for it, relatively: the smoothing holds inactive rows a little off zero.
+SMOOTHING = 1e-3
+# How often rows that were left out may return before all of them are taken in, and how long they
+# are then beside a typical active row.
+MOST_ROUNDS = 5
+FIRST_SIZE = 1e-3
+# Below p = 1: a step that gains less, relatively, is one of waiting for a row to leave; it may have
+# begun if so many steps, each longer than the last, gained next to nothing.
+WAITING = 1e-4
+CALM_STEPS_BELOW_1 = 6
+# A plateau: so many steps that each gained less than this, relatively, while no more than this
+# share of the rows left or returned, and Ritz values that are nearly equal.
+PLATEAU_STEPS, PLATEAU_GAIN, PLATEAU_CHANGE, NEARLY_EQUAL = 20, 1e-5, 1e-3, 0.9
+
+CONVERGED, PLATEAU, MAX_ITER = "converged", "plateau", "max_iter"
 
 
 @dataclass(frozen=True)
@@ -80,8 +102,14 @@ class SPCAFSResult:
     objective: FloatArray
     """f after every step, the first being PCA."""
     n_iter: int
-    converged: bool
+    stop: str
+    """Why it ended: "converged", "plateau" or "max_iter"."""
     n_products: int
+
+    @property
+    def converged(self) -> bool:
+        """Whether f stopped falling."""
+        return self.stop == CONVERGED
 
     @classmethod
     def at(
@@ -92,7 +120,7 @@ class SPCAFSResult:
         *,
         objective: list[float],
         n_iter: int,
-        converged: bool,
+        stop: str,
         n_products: int,
     ) -> "SPCAFSResult":
         """The result at W, whose images are S W.
@@ -103,9 +131,9 @@ class SPCAFSResult:
         squared_norms = squared_row_norms(W)
         inactive = penalty.inactive(squared_norms)
         near_zero = penalty.norms_near_zero(squared_row_norms(images / penalty.gamma))
-        row_norms = np.where(inactive, near_zero, np.sqrt(squared_norms))
+        norms = np.where(inactive, near_zero, np.sqrt(squared_norms))
         history = np.array(objective)
-        return cls(W, row_norms, ~inactive, history, n_iter, converged, n_products)
+        return cls(W, norms, ~inactive, history, n_iter, stop, n_products)
 
     @property
     def n_active(self) -> int:
@@ -187,7 +215,7 @@ def solve_dense(
         penalty,
         objective=history,
         n_iter=n_iter,
-        converged=converged,
+        stop=CONVERGED if converged else MAX_ITER,
         n_products=0,
     )
 
@@ -208,17 +236,19 @@ def solve_block(
     """
     run = BlockRun.resume_or_start(operator, start, penalty, tol)
     run.report(callback)
-    while run.n_iter < max_iter and not run.finished:
+    while run.n_iter < max_iter and not run.finished and not run.on_plateau:
         if keep is not None:
             keep(run.state())
+        if not run.calm:
+            run.leave_out_rows()
         run.step()
         run.report(callback)
-        if not run.calm:
-            run.drop_inactive_rows()
-        elif not run.on_all_rows:
-            run.restore_rows()
+        if run.calm and not run.on_all_rows:
+            run.check_optimality()
     if not run.on_all_rows:
         run.restore_rows()
+    if run.finished:
+        run.let_rows_off_zero()
     if keep is not None:
         keep(run.state())
     return run.result()
@@ -242,16 +272,18 @@ class BlockRun:
         self.penalty_on_all_rows = penalty
         self.penalty = penalty
         self.tol = tol
+        self.smoothed = 0.0
         self.history = [self.objective(start, penalty)] if history is None else history
         self.n_iter = 1
         self.n_products = start.n_products
-        self.drops_left = MOST_DROPS
+        self.rounds_left = MOST_ROUNDS
         self.plain_steps = PLAIN_STEPS
+        self.careful_steps = CAREFUL_STEPS
         self.shrinkage: FloatArray | None = None
         self.calm_steps = 0
-        # Extrapolation pays for p = 1 only: below, it was turned down every second time and once
-        # led to a worse minimum (2e-5 relative).
-        self.ahead = Extrapolation(DEPTH, LONGEST_LOG_STEP) if penalty.p == 1.0 else None
+        self.slow_steps = 0
+        self.n_active = 0
+        self.pace = Pace(penalty)
         self.proposal: FloatArray | None = None
 
     @classmethod
@@ -270,28 +302,38 @@ class BlockRun:
         if "rows" in start:
             run.rows = start["rows"]
             run.operator, run.penalty = operator.restrict(run.rows), penalty.restrict(run.rows)
-        run.n_iter, run.n_products, run.drops_left, run.calm_steps = start["counts"].tolist()
-        run.shrinkage, run.proposal = start.get("shrinkage"), start.get("proposal")
-        if run.ahead is not None and "points" in start:
-            for point, image in zip(start["points"], start["point_images"], strict=True):
-                run.ahead.remember(point, image)
+        run._restore(start)
         return run
+
+    def _restore(self, saved: SavedRun) -> None:
+        counts = saved["counts"].tolist()
+        self.n_iter, self.n_products, self.rounds_left, self.calm_steps = counts[:4]
+        self.slow_steps, self.n_active = counts[4:6]
+        self.pace.lengthening, self.pace.alone = map(bool, counts[6:])
+        self.pace.factor, self.smoothed = saved["reals"].tolist()
+        self.shrinkage, self.proposal = saved.get("shrinkage"), saved.get("proposal")
+        if "points" in saved:
+            for point, image in zip(saved["points"], saved["point_images"], strict=True):
+                self.pace.ahead.remember(point, image)
 
     def state(self) -> SavedRun:
         """What it takes to resume from here."""
-        counts = [self.n_iter, self.n_products, self.drops_left, self.calm_steps]
+        counts = [self.n_iter, self.n_products, self.rounds_left, self.calm_steps]
+        counts += [self.slow_steps, self.n_active, self.pace.lengthening, self.pace.alone]
+        points, images = self.pace.ahead.pairs()
         arrays: dict[str, FloatArray | IndexArray | None] = {
             "vectors": self.space.vectors,
             "images": self.space.images,
             "values": self.space.values,
             "history": np.array(self.history),
-            "counts": np.array(counts),
+            "counts": np.array(counts, dtype=np.int64),
+            "reals": np.array([self.pace.factor, self.smoothed]),
             "rows": self.rows,
             "shrinkage": self.shrinkage,
             "proposal": self.proposal,
+            "points": points,
+            "point_images": images,
         }
-        if self.ahead is not None:
-            arrays["points"], arrays["point_images"] = self.ahead.pairs()
         return {name: array for name, array in arrays.items() if array is not None}
 
     @property
@@ -302,18 +344,27 @@ class BlockRun:
     @property
     def calm(self) -> bool:
         """Whether f has stopped falling on the rows in the work."""
-        return self.calm_steps >= 2
+        return self.calm_steps >= (2 if self.penalty.p == 1.0 else CALM_STEPS_BELOW_1)
 
     @property
     def finished(self) -> bool:
-        """Whether f has stopped falling with every row in the work."""
+        """Whether f has stopped falling, and no row that was set aside would lower it."""
         return self.on_all_rows and self.calm
+
+    @property
+    def on_plateau(self) -> bool:
+        """Whether f falls slowly because the components can be turned at next to no price.
+
+        Where the leading eigenvalues are nearly equal, as in a table without structure, there is no
+        end to be waited for: many blocks are as good as each other.
+        """
+        return self.slow_steps >= PLATEAU_STEPS
 
     def objective(self, space: Subspace, penalty: RowPenalty) -> float:
         """f, with rows that were set aside counted as zero."""
         n_rows = space.vectors.shape[0]
         everywhere = self.penalty_on_all_rows.value_at_zero(self.everything.size)
-        set_aside = everywhere - penalty.value_at_zero(n_rows)
+        set_aside = everywhere - penalty.value_at_zero(n_rows) - self.smoothed
         return penalty.value(space.squared_row_norms) + set_aside - space.trace
 
     def step(self) -> None:
@@ -329,16 +380,45 @@ class BlockRun:
             self._turn_down()
             return
         image = self._log_norms(candidate)
-        calm = _gains_nothing(before, after, candidate.trace, self.tol)
-        self.calm_steps = self.calm_steps + 1 if calm else 0
-        self.shrinkage = image - point
         self.space = candidate
+        self.shrinkage = image - point
         self.history.append(after)
-        self._look_ahead(point, image)
+        self.calm_steps = self.calm_steps + 1 if self._gained_less_than(self.tol) else 0
+        self._look_for_plateau()
+        self.proposal = None
+        if self.n_iter > self.plain_steps:
+            waiting = self._gained_less_than(WAITING)
+            self.proposal = self.pace.propose(
+                point, image, candidate, self.penalty, waiting=waiting
+            )
+
+    def _gained_less_than(self, share: float) -> bool:
+        """Whether the last step lowered f by less than a share of it."""
+        before, after = self.history[-2:]
+        return _gains_nothing(before, after, self.space.trace, share)
+
+    def _look_for_plateau(self) -> None:
+        n_active = self.penalty.count_active(self.space.squared_row_norms)
+        values = self.space.values
+        slow = (
+            self._gained_less_than(PLATEAU_GAIN)
+            and abs(n_active - self.n_active) <= PLATEAU_CHANGE * n_active
+            and len(values) > 1
+            and bool(values[-1] >= NEARLY_EQUAL * values[0] > 0.0)
+        )
+        self.slow_steps = self.slow_steps + 1 if slow else 0
+        self.n_active = n_active
+
+    @property
+    def _inner_tol(self) -> float:
+        careful = self.n_iter < self.careful_steps
+        if self.penalty.p == 1.0:
+            return FIRST_INNER_TOL if careful else INNER_TOL
+        return FIRST_INNER_TOL_BELOW_1 if careful else INNER_TOL_BELOW_1
 
     def _leading(self, shift: FloatArray) -> Subspace:
         """The leading subspace of S - diag(shift); where the way is long, by way of light rows."""
-        tol = INNER_TOL if self.penalty.p == 1.0 else INNER_TOL_BELOW_1
+        tol = self._inner_tol
         found = leading_subspace(self.operator, shift, self.space, tol=tol, max_iter=PATIENCE)
         self.n_products += found.n_products
         if found.residual <= tol:
@@ -346,54 +426,85 @@ class BlockRun:
         nearer = with_light_rows(self.operator, shift, found)
         if nearer is not None:
             self.n_products += 2
-        found = leading_subspace(self.operator, shift, nearer or found, tol=tol)
+        found = leading_subspace(
+            self.operator, shift, nearer or found, tol=tol, max_iter=MOST_PRODUCTS
+        )
         self.n_products += found.n_products
         return found
 
     def _turn_down(self) -> None:
         """Keep the old block. A plain step that raises f does so by rounding: it is the end."""
         if self.proposal is None:
-            self.calm_steps = 2
-        if self.ahead is not None:
-            self.ahead.forget()
+            self.calm_steps = CALM_STEPS_BELOW_1
+        elif self.n_iter > self.plain_steps:  # before, nothing was proposed but the weights of PCA
+            self.pace.turned_down(self.space)
         self.proposal = None
-
-    def _look_ahead(self, point: FloatArray, image: FloatArray) -> None:
-        if self.ahead is None or self.n_iter <= self.plain_steps:
-            return
-        self.ahead.remember(point, image)
-        terms = np.exp(image / 2)  # of the penalty: p = 1
-        costs = self.penalty.costs
-        self.proposal = self.ahead.propose(terms if costs is None else costs * terms)
-        if self.proposal is not None:
-            # The squared norm of a row is at most 1, that of a group at most the number of columns.
-            largest = 1 if self.penalty.groups is None else self.space.vectors.shape[1]
-            np.clip(self.proposal, np.log(self.penalty.eps), np.log(largest), out=self.proposal)
 
     def _log_norms(self, space: Subspace) -> FloatArray:
         """Of the groups: all that the weights depend on."""
         return np.log(self.penalty.pool(space.squared_row_norms) + self.penalty.eps)
 
-    def drop_inactive_rows(self) -> None:
-        """Set vanishing rows to zero and leave them out, if they are many and f does not rise."""
-        size = self.space.vectors.shape[0]
-        width = self.space.vectors.shape[1]
-        if not self.drops_left or self.n_iter < self.plain_steps - 1 or size < FEWEST_ROWS:
+    @property
+    def _slack(self) -> float:
+        """What f may rise by if rows are set to zero: the smoothing holds them a little off it."""
+        scale = max(abs(self.history[-1]), self.space.trace / 100)
+        return min(self.penalty.value_at_zero(len(self.space.vectors)), SMOOTHING * scale)
+
+    def leave_out_rows(self) -> None:
+        """Set rows to zero and leave them out, if they are many and f does not rise.
+
+        In the first steps they are those that the next step all but sends to zero and that have
+        little effect on the others; later those that have become small and are vanishing.
+        """
+        size, width = self.space.vectors.shape
+        if size < 2 * (FEWEST_KEPT + 2 * width):
             return
-        if self.shrinkage is None:
+        early = self.n_iter < self.careful_steps
+        kept = self._strong_rows() if early else self._rows_that_stay()
+        rows = np.flatnonzero(self.penalty.whole_groups(kept))
+        if len(rows) > (1.0 - WORTH_A_COPY) * size:
             return
+        if self.n_iter > 1:
+            self.restrict_to(rows, self._slack)
+        else:
+            self._begin_on(rows)
+
+    def _strong_rows(self) -> BoolArray:
+        rates, effects = self._effects
+        order = np.argsort(-effects)
+        n_strong = int(np.searchsorted(np.cumsum(effects[order]), STRONG * effects.sum())) + 1
+        fewest = FEWEST_KEPT + FEWEST_PER_COLUMN * self.space.vectors.shape[1]
+        strong = rates > LOWEST_RATE
+        strong[order[: max(n_strong, fewest)]] = True
+        return strong
+
+    def _rows_that_stay(self) -> BoolArray:
+        size, width = self.space.vectors.shape
         squared_norms = self.space.squared_row_norms
-        shrinkage = self.penalty.to_rows(self.shrinkage)
-        vanishing = (shrinkage < 2 * np.log(VANISHING_RATE)) & (
-            squared_norms < VANISHING_SIZE * width / size
-        )
-        vanishing |= self.penalty.inactive(squared_norms)
-        vanishing[np.argsort(-squared_norms, kind="stable")[: 4 * width]] = False
-        kept = np.flatnonzero(self.penalty.whole_groups(~vanishing))
-        if len(kept) > size // 2:
-            return
-        self.drops_left -= 1
-        self.restrict_to(kept)
+        stay = ~self.penalty.inactive(squared_norms)
+        if self.shrinkage is not None:
+            shrinkage = self.penalty.to_rows(self.shrinkage)
+            stay &= (shrinkage >= 2 * np.log(VANISHING_RATE)) | (
+                squared_norms >= VANISHING_SIZE * width / size
+            )
+        # One that is small but pulled almost out of zero may have been sent there too soon.
+        stay |= self._effects[0] > CERTAIN_RATE
+        stay[np.argpartition(-squared_norms, 4 * width)[: 4 * width]] = True
+        return stay
+
+    @property
+    def _effects(self) -> tuple[FloatArray, FloatArray]:
+        return self.penalty.first_effects(self.space.squared_row_norms, self.space.images)
+
+    def _begin_on(self, rows: IndexArray) -> None:
+        """Make the first step on some rows only, with the weights of PCA."""
+        weights_at = np.log(self.space.squared_row_norms[rows] + self.penalty.eps)
+        operator, penalty = self.everything.restrict(rows), self.penalty.restrict(rows)
+        space = orthonormal_subspace(operator, self.space.vectors[rows])
+        self.n_products += 1
+        self.rows = rows
+        self._move_to(operator, penalty, space)
+        self.proposal = weights_at if penalty.groups is None else None
 
     def restrict_to(self, kept: IndexArray, slack: float = 0.0) -> None:
         """Set all other rows to zero and leave them out, if f rises by no more than ``slack``."""
@@ -403,17 +514,73 @@ class BlockRun:
         after = self.objective(space, penalty)
         if after > self.history[-1] + slack:
             return
-        self.history[-1] = after
+        self.smoothed += max(after - self.history[-1], 0.0)
+        self.history[-1] = min(after, self.history[-1])
         self.rows = kept if self.rows is None else self.rows[kept]
         self._move_to(operator, penalty, space)
 
+    def check_optimality(self) -> None:
+        """Look at all rows: those at zero that would lower f are taken in, else this is the end."""
+        kept = self.rows
+        self.restore_rows()
+        outside = np.ones(self.everything.size, dtype=bool)
+        outside[kept] = False
+        pulled = outside & self.penalty.pulled_out(self.space.images)
+        if not pulled.any():
+            self.calm_steps = CALM_STEPS_BELOW_1
+        elif self.rounds_left:
+            self.rounds_left -= 1
+            outside &= ~self.penalty.whole_groups(pulled)
+            self._take_in(pulled, np.flatnonzero(~outside))
+
+    def let_rows_off_zero(self) -> None:
+        """Give rows that were left out the size that the smoothing has for them, in closed form."""
+        at_zero = ~self.space.vectors.any(axis=1)
+        if not at_zero.any():
+            return
+        images = self.space.images[at_zero]
+        squares = squared_row_norms(self.space.images / self.penalty.gamma)
+        sizes = self.penalty.norms_near_zero(squares)[at_zero]
+        lengths = np.maximum(row_norms(images), np.finfo(float).tiny)
+        vectors = self.space.vectors.copy("F")
+        vectors[at_zero] = images * (sizes / lengths)[:, np.newaxis]
+        # S W as it was: what these rows add to it is of the size of the smoothing.
+        gained = 2.0 * float(np.vdot(vectors[at_zero], images))
+        price = self.penalty.value(squared_row_norms(vectors))
+        self._end_with(price - self.space.trace - gained)
+        self.space = Subspace(vectors, self.space.images, self.space.values)
+
+    def _end_with(self, objective: float) -> None:
+        """Put f of all rows in the place of those that left out what the smoothing adds."""
+        while len(self.history) > 1 and self.history[-2] < objective:
+            self.history.pop(-2)
+        self.history[-1] = objective
+
+    def _take_in(self, pulled: BoolArray, kept: IndexArray) -> None:
+        """Go on with some rows only, those that are pulled out of zero a little away from it."""
+        squared_norms = self.space.squared_row_norms
+        active = ~self.penalty.inactive(squared_norms)
+        size = FIRST_SIZE * float(np.sqrt(np.median(squared_norms[active])))
+        vectors = self.space.vectors.copy()
+        images = self.space.images[pulled]
+        vectors[pulled] = images * (size / row_norms(images))[:, np.newaxis]
+        operator, penalty = self.everything.restrict(kept), self.penalty.restrict(kept)
+        space = orthonormal_subspace(operator, vectors[kept])
+        self.n_products += 1
+        after = self.objective(space, penalty)
+        if after <= self.history[-1]:
+            self.history[-1] = after
+            self.rows = kept
+            self._move_to(operator, penalty, space)
+
     def restore_rows(self) -> None:
         """Take all rows into the work again; those set aside start from zero."""
-        vectors = np.zeros((self.everything.size, self.space.vectors.shape[1]))
+        vectors = np.zeros((self.everything.size, self.space.vectors.shape[1]), order="F")
         vectors[self.rows] = self.space.vectors
         images = self.everything.matmat(vectors)
         self.n_products += 1
         self.rows = None
+        self.smoothed = 0.0
         space = Subspace(vectors, images, self.space.values)
         self._move_to(self.everything, self.penalty_on_all_rows, space)
 
@@ -424,8 +591,7 @@ class BlockRun:
         self.calm_steps = 0
         self.shrinkage = None
         self.proposal = None
-        if self.ahead is not None:
-            self.ahead.forget()
+        self.pace.ahead.forget()
 
     def report(self, callback: Callback | None) -> None:
         """Tell the callback where the run is."""
@@ -442,50 +608,6 @@ class BlockRun:
             self.penalty,
             objective=self.history,
             n_iter=self.n_iter,
-            converged=self.finished,
+            stop=CONVERGED if self.finished else PLATEAU if self.on_plateau else MAX_ITER,
             n_products=self.n_products,
         )
-
-
-class Extrapolation:
-    """Anderson extrapolation of a fixed-point iteration u -> G(u), from the last few pairs.
-
-    The proposal minimises, in a weighted norm, the linear model of G(u) - u over the affine hull
-    of the remembered points. It carries no guarantee: whoever uses it compares objectives, and
-    calls `forget` when a proposal was turned down.
-    """
-
-    def __init__(self, depth: int, longest_step: float) -> None:
-        self._longest_step = longest_step
-        self._points: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=depth + 1)
-
-    def remember(self, point: FloatArray, image: FloatArray) -> None:
-        """Add a pair; the oldest is dropped."""
-        self._points.append((point, image))
-
-    def pairs(self) -> tuple[FloatArray | None, FloatArray | None]:
-        """All points, and all their images, oldest first."""
-        if not self._points:
-            return None, None
-        points, images = zip(*self._points, strict=True)
-        return np.array(points), np.array(images)
-
-    def forget(self) -> None:
-        """Drop all pairs."""
-        self._points.clear()
-
-    def propose(self, importance: FloatArray) -> FloatArray | None:
-        """A point ahead, or None while fewer than two pairs are known."""
-        if len(self._points) < 2:
-            return None
-        points = np.array([point for point, _ in self._points])
-        images = np.array([image for _, image in self._points])
-        gaps = (images - points) * np.sqrt(importance)
-        gap_steps = np.diff(gaps, axis=0)
-        normal = gap_steps @ gap_steps.T
-        normal[np.diag_indices_from(normal)] += _REGULARISATION * np.trace(normal)
-        if not normal.any():
-            return None
-        coefficients = np.linalg.solve(normal, gap_steps @ gaps[-1])
-        step = -coefficients @ np.diff(images, axis=0)
-        return np.asarray(images[-1] + np.clip(step, -self._longest_step, self._longest_step))

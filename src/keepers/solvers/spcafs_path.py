@@ -22,6 +22,7 @@ import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers.linalg.subspace import Subspace, orthonormal_subspace
+from keepers.solvers.pace import Pace
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.spcafs import BlockRun
 
@@ -74,10 +75,11 @@ class WarmRun(BlockRun):
         expected: FloatArray | None = None,
     ) -> None:
         super().__init__(operator, start, penalty, tol)
-        self.plain_steps = 0
-        self._some_return = False
+        self.plain_steps = self.careful_steps = 0
+        # There is no plateau to be crossed; longer steps would drive equal columns apart.
+        self.pace = Pace(penalty, only_extrapolates=True)
         self._drop_inactive()
-        if expected is not None and self.ahead is not None:
+        if expected is not None and penalty.p == 1.0:
             # log(|w_i|^2 + eps) where the path seems to lead; turned down if it raises f.
             self.proposal = expected if self.rows is None else expected[self.rows]
 
@@ -86,7 +88,7 @@ class WarmRun(BlockRun):
         for step in range(1, max_iter + 1):
             self.step()
             if self.calm and not self.on_all_rows:
-                self._check_optimality()
+                self.check_optimality()
             if self.finished:
                 break
             if step % STEPS_BETWEEN_COPIES == 0:
@@ -97,11 +99,12 @@ class WarmRun(BlockRun):
 
     def _drop_inactive(self) -> None:
         inactive = self._inactive()
-        if inactive.sum() >= WORTH_A_COPY * len(inactive) and not self._some_return:
-            self.restrict_to(np.flatnonzero(~inactive), self._slack())
+        if inactive.sum() >= WORTH_A_COPY * len(inactive):
+            self.restrict_to(np.flatnonzero(~inactive), self._slack)
 
+    @property
     def _slack(self) -> float:
-        """What f may rise by: the smoothing holds inactive rows where f is below that at 0."""
+        """What f may rise by: next to nothing, so that a path keeps the rows of single fits."""
         return self.tol * max(abs(self.history[-1]), self.space.trace / 100)
 
     def _inactive(self) -> BoolArray:
@@ -131,21 +134,9 @@ class WarmRun(BlockRun):
             self.everything, np.where(inactive[:, np.newaxis], 0.0, self.space.vectors)
         )
         after = self.objective(space, self.penalty)
-        if after <= self.history[-1] + self._slack():
+        if after <= self.history[-1] + self._slack:
             self.space = space
             self.history[-1] = after
-
-    def _check_optimality(self) -> None:
-        """Take all rows in; if none of those at zero is pulled out of it, that is the end."""
-        kept = self.rows
-        self.restore_rows()
-        if self.penalty.p == 1.0:
-            pull = 2.0 * np.linalg.norm(self.space.images, axis=1)
-            pull[kept] = 0.0
-            if np.any(pull > self.penalty.gamma):
-                self._some_return = True
-                return
-        self.calm_steps = 2
 
     def point(self) -> PathPoint:
         """Freeze, without the block."""

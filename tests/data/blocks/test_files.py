@@ -182,3 +182,54 @@ def test_sparse_and_dense_files_do_not_mix(tmp_path):
                 file[frame]["_index"] = ["p", "q"]
     with pytest.raises(DataError, match=r"2\.h5ad is sparse and .*1\.h5ad is dense"):
         open_blocks(tmp_path)
+
+
+# From the middle on
+
+
+def _rest(table, n_rows, columns=None):
+    """The blocks after the first rows; None if no block ends there."""
+    blocks = table.blocks_after(n_rows, columns)
+    return None if blocks is None else [block.values for block in blocks]
+
+
+@pytest.mark.parametrize("columns", [None, np.array([2, 0])], ids=["all", "some"])
+def test_blocks_after_some_rows_are_the_others(folder, tmp_path, columns):
+    _write(folder / "part-3.parquet", X[150:200, ::-1], names="dcba")
+    np.save(tmp_path / "X.npy", X)
+    np.savetxt(tmp_path / "X.csv", X, delimiter=",", header="a,b,c,d", comments="", fmt="%.17g")
+    expected = X if columns is None else X[:, columns]
+    for source in (folder, [folder / "part-3.parquet", folder / "part-1.parquet"]):
+        table = open_blocks(source)
+        everything = _stacked(table, columns)
+        for n_rows in range(0, table.n_samples, 50):
+            rest = _rest(table, n_rows, columns)
+            np.testing.assert_array_equal(np.vstack(rest), everything[n_rows:])
+    matrix = open_blocks(tmp_path / "X.npy")
+    for n_rows in (0, 1, 599):  # begins anywhere
+        np.testing.assert_array_equal(np.vstack(_rest(matrix, n_rows, columns)), expected[n_rows:])
+    assert _rest(matrix, 600) == []
+    assert _rest(matrix, 601) is None
+    text = open_blocks(tmp_path / "X.csv")
+    assert _rest(text, 600, columns) == []
+    assert _rest(text, 601, columns) is None
+    assert _rest(text, 17, columns) is None  # all rows are one block
+
+
+def test_files_before_the_rows_are_not_opened(folder):
+    table = open_blocks(folder)
+    for number in range(8):
+        (folder / f"part-{number}.parquet").unlink()
+    np.testing.assert_array_equal(np.vstack(_rest(table, 400)), X[400:])
+
+
+def test_files_of_unknown_length_are_read_up_to_the_rows(tmp_path):
+    for number in range(3):
+        rows = X[5 * number : 5 * number + 5]
+        path = tmp_path / f"part-{number}.csv"
+        np.savetxt(path, rows, delimiter=",", header="a,b,c,d", comments="", fmt="%.17g")
+    table = open_blocks(tmp_path)
+    assert table.n_samples is None
+    np.testing.assert_array_equal(np.vstack(_rest(table, 10)), X[10:15])
+    assert _rest(table, 7) is None
+    assert _rest(table, 20) is None

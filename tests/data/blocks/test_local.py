@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from keepers._protocols import RowBlock
-from keepers.data.blocks.local import even_ranges, shares, sum_in_threads, usable_threads
+from keepers.data.blocks.local import add_blocks, even_ranges, shares, usable_threads
 
 
 class Order:
@@ -36,14 +36,15 @@ def blocks(*origins):
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 5])
 def test_the_ith_block_goes_to_the_same_sum_every_time(n_threads):
     for _ in range(20):
-        total = sum_in_threads(blocks(*map(str, range(11))), [Order() for _ in range(n_threads)])
-        dealt = [str(i) for first in range(n_threads) for i in range(first, 11, n_threads)]
-        assert total.seen == dealt
+        sums = [Order() for _ in range(n_threads)]
+        add_blocks(blocks(*map(str, range(11))), sums)
+        for first, one in enumerate(sums):
+            assert one.seen == [str(i) for i in range(first, 11, n_threads)]
 
 
 def test_several_threads_work():
     sums = [Order(), Order()]
-    sum_in_threads(blocks(*map(str, range(10))), sums)
+    add_blocks(blocks(*map(str, range(10))), sums)
     assert sums[0].threads.isdisjoint(sums[1].threads)
 
 
@@ -53,7 +54,7 @@ def test_an_error_in_any_thread_arrives(n_threads):
         origins = ["fine"] * 5
         origins[place] = "bad"
         with pytest.raises(ValueError, match="block refused"):
-            sum_in_threads(blocks(*origins), [Order() for _ in range(n_threads)])
+            add_blocks(blocks(*origins), [Order() for _ in range(n_threads)])
 
 
 def test_an_error_of_the_reader_arrives():
@@ -62,7 +63,7 @@ def test_an_error_of_the_reader_arrives():
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):
-        sum_in_threads(reader(), [Order(), Order()])
+        add_blocks(reader(), [Order(), Order()])
 
 
 def test_large_sums_and_sums_in_order_have_one_thread():
@@ -83,12 +84,12 @@ def test_two_fits_at_once_leave_the_number_of_blas_threads_as_it_was():
         return reader()
 
     def first():
-        sum_in_threads(waiting("first in", "second in"), [Order(), Order()])
+        add_blocks(waiting("first in", "second in"), [Order(), Order()])
         events["first out"].set()
 
     def second():
         events["first in"].wait(10)
-        sum_in_threads(waiting("second in", "first out"), [Order(), Order()])
+        add_blocks(waiting("second in", "first out"), [Order(), Order()])
 
     before = limits()
     threads = [threading.Thread(target=work) for work in (first, second)]

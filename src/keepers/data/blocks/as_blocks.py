@@ -144,8 +144,12 @@ class ArrayBlocks(LocalBlocks):
 
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
         """Row slices."""
+        return self.blocks_after(0, columns)
+
+    def blocks_after(self, n_rows: int, columns: IndexArray | None = None) -> Iterator[RowBlock]:
+        """Row slices after the first ``n_rows`` rows."""
         assert self.n_samples is not None
-        for start in range(0, self.n_samples, self._step):
+        for start in range(n_rows, self.n_samples, self._step):
             stop = min(start + self._step, self.n_samples)
             origin = f"{self.name}, rows {start + 1} to {stop}"
             values = as_values(self._rows(start, stop), origin)

@@ -1,10 +1,13 @@
 """Tables in one file or in many, read in blocks of rows or collected into memory."""
 
 import copy
+import hashlib
+import pickle
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self, TypeVar
@@ -14,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers._protocols import IndexArray, RowBlock
-from keepers.data.blocks.local import LocalBlocks, even_ranges, known_sum, shares
+from keepers.data.blocks.local import LocalBlocks, drop_rows, even_ranges, known_sum, shares
 from keepers.data.columns import OtherColumn, join_columns
 from keepers.data.limits import SizeLimit
 from keepers.data.table import (
@@ -116,6 +119,16 @@ class FileBlocks(LocalBlocks):
                     rows.values, origin, rows.labels, rows.sample_names, others=rows.others
                 )
             self._refuse_incomplete(progress.rows - before)
+
+    def blocks_after(
+        self, n_rows: int, columns: IndexArray | None = None, *, annotated: bool = False
+    ) -> Iterator[RowBlock] | None:
+        """The blocks after the first ``n_rows`` rows; None if no block ends there."""
+        return drop_rows(self.blocks(columns, annotated=annotated), n_rows)
+
+    def identity(self) -> str | None:
+        """Follows from how the file is read, and from what the system knows of it."""
+        return _identity(self, [self.path])
 
     def _refuse_incomplete(self, n_rows: int) -> None:
         if self.n_samples is not None and n_rows != self.n_samples:
@@ -290,6 +303,16 @@ class MatrixBlocks(FileBlocks):
         assert self.rows is not None
         return self.rows
 
+    def blocks_after(
+        self, n_rows: int, columns: IndexArray | None = None, *, annotated: bool = False
+    ) -> Iterator[RowBlock] | None:
+        """The blocks after the first ``n_rows`` rows, which are not read."""
+        here = self._here
+        if n_rows >= len(here):
+            return iter(()) if n_rows == len(here) else None
+        rest = self.of_rows(range(here.start + n_rows, here.stop))
+        return rest.blocks(columns, annotated=annotated)
+
     def parts(self, n_parts: int) -> list[Self]:
         """The same rows as ``n_parts`` ranges of them."""
         return [self.of_rows(rows) for rows in even_ranges(self._here, n_parts)]
@@ -431,11 +454,30 @@ class FileSequence(LocalBlocks):
     ) -> Iterator[RowBlock]:
         """The rows of each file, block after block, with labels and names if ``annotated``."""
         for member, order in zip(self._members, self._orders, strict=True):
-            if order is None:
-                yield from member.blocks(columns, annotated=annotated)
-            else:
-                chosen = order if columns is None else order[columns]
-                yield from member.blocks(chosen, annotated=annotated)
+            yield from member.blocks(_reordered(columns, order), annotated=annotated)
+
+    def blocks_after(
+        self, n_rows: int, columns: IndexArray | None = None, *, annotated: bool = False
+    ) -> Iterator[RowBlock] | None:
+        """The blocks after the first ``n_rows`` rows; files before them are not opened."""
+        left, at = n_rows, 0
+        for member in self._members[:-1]:
+            if member.n_samples is None or member.n_samples > left:
+                break
+            left -= member.n_samples
+            at += 1
+        member = self._members[at]
+        if member.n_samples is None:
+            rest = self._some(self._members[at:], at)
+            return drop_rows(rest.blocks(columns, annotated=annotated), left)
+        chosen = _reordered(columns, self._orders[at])
+        first = member.blocks_after(left, chosen, annotated=annotated)
+        rest = self._some(self._members[at + 1 :], at + 1)
+        return None if first is None else chain(first, rest.blocks(columns, annotated=annotated))
+
+    def identity(self) -> str | None:
+        """Follows from how the files are read, and from what the system knows of them."""
+        return _identity(self, [member.path for member in self._members])
 
     @property
     def first_file(self) -> FileBlocks:
@@ -478,6 +520,28 @@ class FileSequence(LocalBlocks):
         other.n_samples = known_sum(member.n_samples for member in members)
         other.n_stored = known_sum(member.n_stored for member in members)
         return other
+
+
+def _reordered(columns: IndexArray | None, order: IndexArray | None) -> IndexArray | None:
+    """Where some columns stand in a file with its columns in another order."""
+    if order is None:
+        return columns
+    return order if columns is None else order[columns]
+
+
+def _identity(table: LocalBlocks, paths: Sequence[Path]) -> str | None:
+    """A digest of a table in files that is another one after any of them was written to.
+
+    Whoever writes to a file can set the time of its last change, but not that at which the system
+    noted the change. What the table knows of its files is pickled to be digested, never read back.
+    """
+    try:
+        stats = [path.stat() for path in paths]
+        described = pickle.dumps(table)
+    except Exception:  # an object that cannot be pickled raises anything
+        return None
+    facts = [(s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in stats]
+    return hashlib.sha256(described + repr(facts).encode()).hexdigest()
 
 
 def _order(member: FileBlocks, first: FileBlocks) -> IndexArray | None:

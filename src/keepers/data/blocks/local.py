@@ -8,13 +8,13 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keepers._blas_threads import blas_threads, one_blas_thread
-from keepers._protocols import IndexArray, RowBlock, Sum
+from keepers._protocols import BlockSum, IndexArray, PassProgress, ResumableSum, RowBlock, Sum
 from keepers.exceptions import DataError
 
 # Large enough for one product per block to be efficient, small enough for a cache to help.
@@ -43,21 +43,98 @@ class LocalBlocks(ABC):
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
         """The rows, block after block; only ``columns`` of them, in that order, if given."""
 
+    def blocks_after(
+        self, n_rows: int, columns: IndexArray | None = None
+    ) -> Iterator[RowBlock] | None:
+        """The blocks after the first ``n_rows`` rows; None if no block ends there.
+
+        The rows before are read and dropped; a storage that can begin anywhere overrides this.
+        """
+        return drop_rows(self.blocks(columns), n_rows)
+
+    def identity(self) -> str | None:
+        """What tells, before any row is read, that this is the table of an earlier process.
+
+        None where nothing does: then only the rows themselves can.
+        """
+        return None
+
     def parts(self, n_parts: int) -> Sequence["LocalBlocks"]:
         """The same rows as tables of their own, about ``n_parts``, for workers to share."""
         return [self]
 
-    def total(self, begin: Callable[[], Sum], columns: IndexArray | None = None) -> Sum:
-        """Sum over all blocks, with several threads where sums are small."""
-        width = self.n_features if columns is None else len(columns)
-        blocks = _check_shapes(self.blocks(columns), width)
+    def total(
+        self,
+        begin: Callable[[], Sum],
+        columns: IndexArray | None = None,
+        progress: PassProgress | None = None,
+    ) -> Sum:
+        """Sum over all blocks, with several threads where sums are small.
+
+        With ``progress``, the sums are saved now and then, and an interrupted pass resumes
+        from those it saved.
+        """
         first = begin()
-        n_threads = usable_threads(first.n_bytes)
-        if n_threads > 1:
-            return sum_in_threads(blocks, [first, *(begin() for _ in range(n_threads - 1))])
-        for block in blocks:
-            first.add(block)
-        return first
+        n_sums = usable_threads(first.n_bytes)
+        sums = None if progress is None else progress.load(begin, n_sums)
+        blocks = None
+        if sums is not None:
+            n_rows = sum(cast(ResumableSum, each).n_samples for each in sums)
+            blocks = self.blocks_after(n_rows, columns)
+        if sums is None or blocks is None:
+            sums = [first, *(begin() for _ in range(n_sums - 1))]
+            blocks = self.blocks(columns)
+        width = self.n_features if columns is None else len(columns)
+        stretch = _Stretch(_check_shapes(blocks, width), n_sums, progress)
+        while not stretch.ended:
+            add_blocks(stretch, sums)
+            if progress is not None and not stretch.ended:
+                progress.save(sums)
+        for other in sums[1:]:
+            sums[0].merge(other)
+        return sums[0]
+
+
+class _Stretch(Iterator[RowBlock]):
+    """The blocks up to the moment at which sums are to be saved; then it can be begun again.
+
+    It pauses only when every sum has as many blocks as the others, so that the next block goes to
+    the first sum, as it would without a pause: the digits of the result stay the same.
+    """
+
+    def __init__(
+        self, blocks: Iterator[RowBlock], n_sums: int, progress: PassProgress | None
+    ) -> None:
+        self._blocks = blocks
+        self._n_sums = n_sums
+        self._progress = progress
+        self._count = 0
+        self.ended = False
+
+    def __next__(self) -> RowBlock:
+        """The next block, if it is not time to save."""
+        is_even = self._count > 0 and self._count % self._n_sums == 0
+        if is_even and self._progress is not None and self._progress.is_due():
+            self._count = 0
+            raise StopIteration
+        try:
+            block = next(self._blocks)
+        except StopIteration:
+            self.ended = True
+            raise
+        self._count += 1
+        return block
+
+
+def drop_rows(blocks: Iterator[RowBlock], n_rows: int) -> Iterator[RowBlock] | None:
+    """The blocks after the first ``n_rows`` rows; None if no block ends there."""
+    left = n_rows
+    while left > 0:
+        block = next(blocks, None)
+        if block is None:
+            return None
+        left -= block.values.shape[0]
+    return blocks if left == 0 else None
 
 
 def _check_shapes(blocks: Iterator[RowBlock], width: int) -> Iterator[RowBlock]:
@@ -92,8 +169,12 @@ def usable_threads(n_bytes: float) -> int:
     return max(1, min(MOST_THREADS, int(MOST_BYTES / max(n_bytes, 1.0)), blas_threads()))
 
 
-def sum_in_threads(blocks: Iterator[RowBlock], sums: list[Sum]) -> Sum:
-    """The total of all blocks; the i-th goes to the sum i modulo their number, whoever is first."""
+def add_blocks(blocks: Iterator[RowBlock], sums: Sequence[BlockSum]) -> None:
+    """Add the i-th block to the sum i modulo their number, a thread for each sum."""
+    if len(sums) == 1:
+        for block in blocks:
+            sums[0].add(block)
+        return
     turns = _Turns(blocks, len(sums))
     with one_blas_thread():
         others = [
@@ -110,10 +191,6 @@ def sum_in_threads(blocks: Iterator[RowBlock], sums: list[Sum]) -> Sum:
                 thread.join()
     if turns.error is not None:
         raise turns.error
-    result = sums[0]
-    for other in sums[1:]:
-        result.merge(other)
-    return result
 
 
 class _Turns:
