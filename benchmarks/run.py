@@ -12,7 +12,10 @@ from pathlib import Path
 import compared
 import files
 import front_door
+import growth
+import minima
 import path
+import peers
 import scale
 import spcafs
 from measure import machine
@@ -24,6 +27,8 @@ def rounded(value: object) -> object:
     """Three significant digits are more than the machine gives."""
     if isinstance(value, dict):
         return {key: rounded(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [rounded(entry) for entry in value]
     return float(f"{value:.3g}") if isinstance(value, float) else value
 
 
@@ -32,7 +37,8 @@ def main(wanted: list[str]) -> None:
     warnings.simplefilter("ignore")  # the dense iteration is stopped on purpose
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cases": {}}
     every_day = spcafs.CASES | path.CASES | compared.CASES | files.CASES | front_door.CASES
-    for name, case in (every_day | scale.CASES).items():
+    every_day |= peers.CASES | minima.CASES
+    for name, case in (every_day | growth.CASES | scale.CASES).items():
         if not any(part in name for part in wanted or every_day):
             continue
         started = time.perf_counter()
