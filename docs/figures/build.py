@@ -9,12 +9,22 @@ import sys
 import time
 from pathlib import Path
 
-from figures import architecture, choosing, claims, front_door, method, redundancy, scaling, tables
+from figures import (
+    architecture,
+    choosing,
+    claims,
+    front_door,
+    method,
+    redundancy,
+    scaling,
+    speed,
+    tables,
+)
 from figures.drawing import common_look
 
 __all__ = ["build_all"]
 
-PARTS = (tables, claims, choosing, front_door, architecture, method, scaling, redundancy)
+PARTS = (tables, claims, choosing, front_door, architecture, method, scaling, speed, redundancy)
 
 
 def build_all(docs_dir: str | os.PathLike[str]) -> list[Path]:
