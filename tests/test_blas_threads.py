@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from keepers import _blas_threads
 from keepers._blas_threads import blas_threads, one_blas_thread, one_blas_thread_if_small
@@ -14,8 +15,8 @@ class Process:
     def __init__(self, n_threads):
         self.n_threads = n_threads
 
-    def limits(self, n_threads, user_api):
-        return Limits(self, n_threads)
+    def limit(self, *, limits, user_api):
+        return Limits(self, limits)
 
     def info(self):
         return [{"user_api": "blas", "num_threads": self.n_threads}]
@@ -38,8 +39,7 @@ class Limits:
 @pytest.fixture
 def process(monkeypatch):
     process = Process(8)
-    monkeypatch.setattr(_blas_threads, "threadpool_limits", process.limits)
-    monkeypatch.setattr(_blas_threads, "threadpool_info", process.info)
+    monkeypatch.setattr(_blas_threads, "_pools", lambda: process)
     return process
 
 
@@ -106,3 +106,15 @@ def test_only_small_matrices_are_left_to_one_thread(process, size, n_threads):
     with one_blas_thread_if_small(size):
         assert process.n_threads == n_threads
     assert process.n_threads == 8
+
+
+def test_the_real_pools_are_limited_and_restored():
+    def numbers():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    with threadpool_limits(2, user_api="blas"):
+        before = numbers()
+        assert blas_threads() == max(before)
+        with one_blas_thread():
+            assert set(numbers()) == {1}
+        assert numbers() == before

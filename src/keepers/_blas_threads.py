@@ -9,8 +9,9 @@ change nothing.
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import cache
 
-from threadpoolctl import threadpool_info, threadpool_limits  # comes with scikit-learn
+from threadpoolctl import ThreadpoolController  # comes with scikit-learn
 
 # Up to this size of matrix a second thread gains less than the pools lose by waiting.
 SMALL_MATRIX = 2000
@@ -26,9 +27,9 @@ def one_blas_thread() -> Iterator[None]:
     with ExitStack() as mine:
         with _lock:
             if not _before:
-                _before.append(_threads_now())
+                _before.append(threads_now())
                 mine.callback(_before.clear)
-                mine.enter_context(threadpool_limits(1, user_api="blas"))
+                mine.enter_context(_pools().limit(limits=1, user_api="blas"))
         try:
             yield
         finally:
@@ -58,9 +59,20 @@ def one_blas_thread_for(flops: float) -> AbstractContextManager[object]:
 def blas_threads() -> int:
     """How many threads BLAS may use where `one_blas_thread` does not limit it."""
     with _lock:
-        return _before[0] if _before else _threads_now()
+        return _before[0] if _before else threads_now()
 
 
-def _threads_now() -> int:
-    allowed = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+def threads_now() -> int:
+    """How many threads BLAS may use at this moment."""
+    allowed = [pool["num_threads"] for pool in _pools().info() if pool["user_api"] == "blas"]
     return max(allowed, default=1)
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    """The thread pools of this process, those of NumPy and SciPy among them.
+
+    Finding them means reading the list of all loaded libraries, 5 to 12 ms: as long as a PCA of a
+    small table. It is done once; pools of libraries that are loaded later are none of ours.
+    """
+    return ThreadpoolController()

@@ -11,7 +11,7 @@ from keepers.linalg import storage
 def X(request, monkeypatch):
     if request.param == "many threads":
         monkeypatch.setattr(storage, "WORTH_THREADS", 0)
-        monkeypatch.setattr(storage, "_threads", lambda: 3)
+        monkeypatch.setattr(storage, "threads_now", lambda: 3)
     rng = np.random.default_rng(0)
     table = rng.standard_normal((50, 20)) * (rng.random((50, 20)) < 0.1)
     table[7] = 0.0  # a row without entries
@@ -37,7 +37,7 @@ def test_the_gram_is_that_of_the_dense_matrix(X, share, monkeypatch):
 
 def test_parts_share_the_memory_of_the_matrix(X, monkeypatch):
     monkeypatch.setattr(storage, "WORTH_THREADS", 0)
-    monkeypatch.setattr(storage, "_threads", lambda: 3)
+    monkeypatch.setattr(storage, "threads_now", lambda: 3)
     parts = storage._row_parts(X)
     assert sum(part.shape[0] for _, part in parts) == 50
     assert all(np.shares_memory(part.data, X.data) for _, part in parts if part.nnz)

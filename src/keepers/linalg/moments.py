@@ -113,28 +113,71 @@ def _sparse_moments(X: Any) -> ColumnMoments:
     n_samples, n_features = X.shape
     total = np.zeros(n_features)
     stored = np.zeros(n_features)
-    for columns, values in _stored_pieces(X):
-        total += np.bincount(columns, weights=values, minlength=n_features)
-        stored += np.bincount(columns, minlength=n_features)
+    for piece in _pieces(X):
+        total[piece.columns] += piece.sums(piece.values)
+        stored[piece.columns] += piece.counts()
     mean = total / n_samples
     absent = n_samples - stored
     residue, squares = -absent * mean, absent * mean * mean
-    for columns, values in _stored_pieces(X):
-        centred = values - mean[columns]
-        residue += np.bincount(columns, weights=centred, minlength=n_features)
-        squares += np.bincount(columns, weights=centred * centred, minlength=n_features)
+    for piece in _pieces(X):
+        centred = piece.values - piece.of_entries(mean)
+        residue[piece.columns] += piece.sums(centred)
+        squares[piece.columns] += piece.sums(np.square(centred, out=centred))
     return _correct_mean(n_samples, mean, residue, squares)
 
 
-def _stored_pieces(X: Any) -> Iterator[tuple[IndexArray, FloatArray]]:
-    """Columns and values of the stored entries, a few million at a time."""
-    for start in range(0, X.nnz, _PIECE):
-        piece = slice(start, min(start + _PIECE, X.nnz))
-        if X.format == "csr":
-            columns = X.indices[piece]
-        else:
-            columns = np.searchsorted(X.indptr, np.arange(piece.start, piece.stop), "right") - 1
-        yield columns, X.data[piece].astype(np.float64, copy=False)
+@dataclass(frozen=True)
+class _Piece:
+    """Some rows of a CSR matrix, or some columns of a CSC matrix.
+
+    Columns are summed by products with ones, four times as fast as `numpy.bincount`.
+    """
+
+    columns: slice
+    """Which columns of the matrix it has."""
+    pattern: Any
+    """A matrix of this piece whose values are set before every product."""
+    values: FloatArray
+    """The stored values."""
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """The sum of such values of the entries, for every column."""
+        self.pattern.data = values
+        return np.asarray(self.pattern.T @ np.ones(self.pattern.shape[0]))
+
+    def counts(self) -> FloatArray:
+        """The number of entries of every column."""
+        if self.pattern.format == "csc":
+            return np.diff(self.pattern.indptr).astype(np.float64)
+        n_columns = self.pattern.shape[1]
+        return np.bincount(self.pattern.indices, minlength=n_columns).astype(np.float64)
+
+    def of_entries(self, values: FloatArray) -> FloatArray:
+        """The value of the column of every entry."""
+        if self.pattern.format == "csc":
+            return np.repeat(values[self.columns], np.diff(self.pattern.indptr))
+        return np.take(values, self.pattern.indices)
+
+
+def _pieces(X: Any) -> Iterator[_Piece]:
+    """A few million stored entries at a time; nothing but their values is copied."""
+    n_major = len(X.indptr) - 1
+    start = 0
+    while start < n_major:
+        # As many rows (or columns) as have so many entries, and one at least.
+        stop = int(np.searchsorted(X.indptr, X.indptr[start] + _PIECE, "right")) - 1
+        stop = max(stop, start + 1)
+        entries = slice(X.indptr[start], X.indptr[stop])
+        by_rows = X.format == "csr"
+        columns = slice(0, X.shape[1]) if by_rows else slice(start, stop)
+        shape = (stop - start, X.shape[1]) if by_rows else (X.shape[0], stop - start)
+        values = X.data[entries].astype(np.float64, copy=False)
+        pattern = (sp.csr_array if by_rows else sp.csc_array)(shape)
+        # Set one by one: handed to the constructor, views of a larger array are copied.
+        pattern.indices = X.indices[entries]
+        pattern.indptr = X.indptr[start : stop + 1] - X.indptr[start]
+        yield _Piece(columns, pattern, values)
+        start = stop
 
 
 def _correct_mean(

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_info
 
+from keepers._blas_threads import threads_now
 from keepers._protocols import FloatArray, IndexArray
 
 # Below so many stored entries starting threads takes longer than they save.
@@ -107,7 +107,7 @@ def _row_parts(X: Any) -> list[tuple[slice, Any]]:
     n_rows = X.shape[0]
     if X.format != "csr" or X.nnz < WORTH_THREADS:
         return [(slice(0, n_rows), X)]
-    n_parts = min(_threads(), n_rows)
+    n_parts = min(threads_now(), MOST_THREADS, n_rows)
     cuts = np.searchsorted(X.indptr, np.linspace(0, X.nnz, n_parts + 1)[1:-1]).tolist()
     edges = [0, *cuts, n_rows]
     return [
@@ -124,11 +124,6 @@ def _rows_of(X: Any, start: int, stop: int) -> Any:
     part.data, part.indices = X.data[entries], X.indices[entries]
     part.indptr = X.indptr[start : stop + 1] - X.indptr[start]
     return part
-
-
-def _threads() -> int:
-    allowed = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-    return max(1, min(MOST_THREADS, max(allowed, default=1)))
 
 
 def _all_at_once(
