@@ -72,6 +72,12 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...], hint: str = ""
     return value
 
 
+def check_choice_or_none(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """One of a few words, or None."""
+    if value is not None:
+        check_choice(name, value, choices, "Or None.")
+
+
 def check_flag(name: str, value: Any) -> None:
     """True or False."""
     if not isinstance(value, (bool, np.bool_)):

@@ -23,8 +23,7 @@ import numpy as np
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers.linalg.ordering import best_first
 from keepers.linalg.scatter import DenseScatter
-from keepers.linalg.spectrum import principal_subspace
-from keepers.linalg.subspace import Subspace
+from keepers.linalg.subspace import Subspace, orthonormal_subspace
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.set_changes import (
     HeldSet,
@@ -107,8 +106,9 @@ def improve_by_projection(
         # The last product told that there is no step, or showed where the steps had to end.
         return _freeze(found, images, start, n_products=found.n_steps + 1)
     search = _GrowingSearch(operator, n_components, limit, max_iter, swaps=False)
-    pool = np.union1d(candidates, features)
-    search.take_in(pool)
+    pool = limit.must.copy()
+    pool[candidates] = pool[features] = True
+    search.take_in(np.flatnonzero(_whole_units(pool, limit)))
     return search.finish(search.project(features), start)
 
 
@@ -117,20 +117,21 @@ def solve_row_sparse(
     pca: Subspace,
     limit: SetLimit,
     *,
-    n_components: int | None = None,
     max_iter: int = MAX_ITER,
     most_candidates: int = MOST_CANDIDATES,
 ) -> RowSparseResult:
     """The best set from several starts.
 
-    ``pca``: the m leading eigenpairs of S. ``n_components``: m, if it is not their number.
-    ``most_candidates``: how many rows of S may be held as a matrix.
+    ``pca``: the m leading eigenpairs of S. ``most_candidates``: how many rows of S may be held as a
+    matrix.
     """
-    width = len(pca.values) if n_components is None else n_components
+    width = len(pca.values)
     variances = operator.diagonal()
     scores = rank_one_by_one(pca)
     trace = float(np.sum(variances))
-    has_low_rank = width >= len(pca.values) and trace - float(np.sum(pca.values)) <= RANK_TOL * trace
+    has_low_rank = (
+        width >= len(pca.values) and trace - float(np.sum(pca.values)) <= RANK_TOL * trace
+    )
     simple = {"go": limit.choose(scores), "variance": limit.choose(variances)}
     if has_low_rank and limit.is_count:
         simple = {"go": simple["variance"]}
@@ -144,7 +145,7 @@ def solve_row_sparse(
     if has_low_rank and limit.is_count:
         return search.finish(search.project(simple["go"]), "go")
     ends = {name: search.project(features) for name, features in simple.items()}
-    for name, features in search.starts(float(pca.values[0])):
+    for name, features in search.starts(pca):
         ends[name] = search.project(features)
     return search.finish(*search.polish(ends))
 
@@ -235,8 +236,8 @@ class _GrowingSearch:
         """IPU among the candidates; the result is in places among them."""
         return self.inside.project(self._places(features))
 
-    def starts(self, largest: float) -> Iterator[tuple[str, IndexArray]]:
-        """Sets to start from, beside the simple ones; ``largest`` is the eigenvalue of S."""
+    def starts(self, pca: Subspace) -> Iterator[tuple[str, IndexArray]]:
+        """Sets to start from, beside the simple ones; ``pca``: the leading eigenpairs of S."""
         inside = self.inside
         size = len(inside.limit.choose(inside.variances))
         if size <= MOST_GROWN:
@@ -246,10 +247,9 @@ class _GrowingSearch:
             larger = replace(inside.limit, capacity=float(many)).choose(inside.variances)
             yield "backward", self.rows[inside.shrink(larger)]
         if len(self.rows) <= SPCAFS_ROWS and len(self.rows) > self.width:
-            rng = np.random.default_rng(0)  # not needed: S is decomposed
-            pca = principal_subspace(inside.operator, self.width, rng)
+            begin = orthonormal_subspace(inside.operator, pca.vectors[self.rows])
             for share in SPCAFS_SHARES:
-                norms = _spcafs_norms(inside.operator, pca, share * largest)
+                norms = _spcafs_norms(inside.operator, begin, share * float(pca.values[0]))
                 yield f"spcafs {share:g}", self.rows[inside.limit.choose(norms**2)]
 
     def polish(self, ends: dict[str, Found]) -> tuple[Found, str]:
@@ -314,10 +314,10 @@ class _GrowingSearch:
         return np.asarray(outside & _whole_units(outside & wanted, limit))
 
 
-def _spcafs_norms(operator: SymmetricOperator, pca: Subspace, gamma: float) -> FloatArray:
+def _spcafs_norms(operator: SymmetricOperator, start: Subspace, gamma: float) -> FloatArray:
     """The scores of SPCAFS, as far as it gets in a few steps."""
     penalty = RowPenalty(gamma, 1.0, 1e-12)
-    result = solve_block(operator, pca, penalty, max_iter=SPCAFS_STEPS, tol=SPCAFS_TOL)
+    result = solve_block(operator, start, penalty, max_iter=SPCAFS_STEPS, tol=SPCAFS_TOL)
     return result.row_norms
 
 

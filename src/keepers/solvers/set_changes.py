@@ -72,7 +72,7 @@ def images_of(operator: SymmetricOperator, held: HeldSet) -> FloatArray:
 
 
 def projections(held: HeldSet, images: FloatArray) -> FloatArray:
-    """p of every feature."""
+    """P of every feature."""
     return np.asarray(images**2 @ (1.0 / held.values))
 
 

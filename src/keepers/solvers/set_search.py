@@ -153,9 +153,7 @@ class SetSearch:
         price = np.where(limit.unit_must[units], np.inf, price)
         out = units[np.argsort(price, kind="stable")][: min(n_out, int(np.isfinite(price).sum()))]
         candidates = [
-            self.hold(features)
-            for unit in out
-            for features in self._without(held, int(unit), n_in)
+            self.hold(features) for unit in out for features in self._without(held, int(unit), n_in)
         ]
         if not candidates:
             return held
