@@ -27,6 +27,7 @@ EQUIVARIANT = {
     "AutoSelector": ({}, 1e-9),
     "DenoisedLaplacian": ({}, 1e-9),
     "SPCAFS": ({}, 1e-6),
+    "FSPCA": ({}, 1e-9),
     "LaplacianScore": ({}, 1e-10),
     "MCFS": ({}, 1e-6),
     "UDFS": ({}, 1e-6),

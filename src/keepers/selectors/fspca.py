@@ -124,7 +124,7 @@ class FSPCA(ScatterSelector):
         The start that won: "go" (the authors'), "variance", "greedy", "backward" or "spcafs" with
         its gamma as a share of the largest eigenvalue.
     n_iter_ : int
-        Projection steps and exchanges on that way.
+        Projection steps, the last of which changes nothing, and exchanges on that way.
     n_products_ : int
         Products of S with a block of m columns. Work on the scatter of candidates is not counted.
     n_components_ : int
@@ -160,7 +160,7 @@ class FSPCA(ScatterSelector):
     >>> selector.transform(X).shape
     (83, 20)
     >>> selector.start_, selector.n_iter_
-    ('go', 1)
+    ('go', 2)
     """
 
     n_features_to_select: FeatureCount = None
@@ -296,7 +296,6 @@ class FSPCA(ScatterSelector):
     ) -> None:
         scores = table.to_all_columns(result.projections)
         self.scores_ = scores.astype(table.dtype, copy=False)
-        self._weights_ = control.weights
         order = control.order(scores, everything)
         kept = control.must.copy()
         kept[table.usable[result.features]] = True
@@ -322,4 +321,4 @@ class FSPCA(ScatterSelector):
         self.value_ = float(np.sum(values))
 
     def _count_top(self, k: Any) -> int:
-        return FeatureControl(self._weights_, None).count(k, "k")
+        return self._read_control(self.n_features_in_).count(k, "k")

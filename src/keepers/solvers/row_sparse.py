@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
-from keepers.linalg.ordering import best_first
+from keepers.linalg.ordering import best_first, first_largest
 from keepers.linalg.scatter import DenseScatter
 from keepers.linalg.subspace import Subspace, orthonormal_subspace
 from keepers.solvers.penalty import RowPenalty
@@ -70,7 +70,7 @@ class RowSparseResult:
     history: FloatArray
     """F of every set on the way from the start that won; it never falls."""
     n_iter: int
-    """Steps and swaps on that way."""
+    """Steps, the last of which changes nothing, and swaps on that way."""
     n_products: int
     """Products with all of S."""
     start: str
@@ -103,8 +103,7 @@ def improve_by_projection(
     if candidates is None or isinstance(operator, DenseScatter):
         held = hold(operator, features, n_components)
         found, images = project(operator, held, limit, max_iter)
-        # The last product told that there is no step, or showed where the steps had to end.
-        return _freeze(found, images, start, n_products=found.n_steps + 1)
+        return _freeze(found, images, start, n_products=len(found.history))  # one for every set
     search = _GrowingSearch(operator, n_components, limit, max_iter, swaps=False)
     pool = limit.must.copy()
     pool[candidates] = pool[features] = True
@@ -253,18 +252,33 @@ class _GrowingSearch:
                 yield f"spcafs {share:g}", self.rows[inside.limit.choose(norms**2)]
 
     def polish(self, ends: dict[str, Found]) -> tuple[Found, str]:
-        """The best end, after swaps; of equal ones the first."""
+        """The best end, after swaps; of equal ones that whose features vary most, then the first.
+
+        Features without a part in the components hold nothing, whichever they are.
+        """
         size = len(self.rows) * max(len(found.held.features) for found in ends.values())
-        count = POLISHED_SMALL if size <= SMALL else POLISHED
-        tried: list[tuple[Found, str]] = []
-        seen: set[bytes] = set()
-        for name, found in sorted(ends.items(), key=lambda item: -item[1].variance):
-            key = found.held.features.tobytes()
-            if key not in seen and len(tried) < count:
-                seen.add(key)
-                tried.append((self.inside.swap(found), name))
-        best = max(found.variance for found, _ in tried)
-        return next(each for each in tried if each[0].variance >= best * (1.0 - GAIN))
+        left = POLISHED_SMALL if size <= SMALL else POLISHED
+        polished: dict[str, Found] = {}
+        while ends and left:
+            name = self._best_of(ends)
+            found = ends[name]
+            polished[name] = self.inside.swap(found)
+            same = found.held.features
+            ends = {
+                other: end
+                for other, end in ends.items()
+                if not np.array_equal(end.held.features, same)
+            }
+            left -= 1
+        best = self._best_of(polished)
+        return polished[best], best
+
+    def _best_of(self, ends: dict[str, Found]) -> str:
+        """The name of the one that holds most."""
+        most = max(found.variance for found in ends.values())
+        near = [name for name, found in ends.items() if found.variance >= most * (1.0 - GAIN)]
+        traces = [float(np.sum(self.inside.variances[ends[name].held.features])) for name in near]
+        return near[first_largest(np.array(traces))]
 
     def finish(self, found: Found, start: str) -> RowSparseResult:
         """Look at all rows, go on with those that would come in, and freeze the result."""

@@ -43,7 +43,7 @@ class Found:
     history: tuple[float, ...]
     """F of every set on the way, the last one's included; it never falls."""
     n_steps: int
-    """Steps of `project` that were taken, and swaps."""
+    """Steps of `project`, the last of which changes nothing, and swaps."""
 
     @property
     def variance(self) -> float:
@@ -60,7 +60,9 @@ def project(
     """
     held, history = start, [start.variance]
     images = images_of(operator, held)
-    for _ in range(max_iter):
+    n_steps = 0
+    while n_steps < max_iter:
+        n_steps += 1
         p = projections(held, images)
         features = limit.choose(p)
         if not np.sum(p[features]) > history[-1] * (1.0 + GAIN):
@@ -71,7 +73,7 @@ def project(
         held = candidate
         history.append(held.variance)
         images = images_of(operator, held)
-    return Found(held, tuple(history), len(history) - 1), images
+    return Found(held, tuple(history), n_steps), images
 
 
 class SetSearch:
