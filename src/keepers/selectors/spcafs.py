@@ -267,6 +267,11 @@ class SPCAFS(ScatterSelector):
     verbose: int = 0
     callback: Callback | None = None
 
+    @property
+    def depends_on_k(self) -> bool:  # type: ignore[override]
+        """A refined selection is one for its number of features."""
+        return self.refine is not None
+
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""
         super().check_parameters()
