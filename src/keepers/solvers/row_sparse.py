@@ -12,7 +12,7 @@ that I is all there is to find (Tian, Nie, Wang and Li, NeurIPS 2020). NP-hard a
 * Several starts, swaps (`keepers.solvers.set_search`), and the best of all.
 
 The search runs in S on some candidates, which is in memory. Each time it has ended, one product
-with all of S shows which other features would come in; they become candidates, and it goes on.
+with all of S shows which other features would come in; they become candidates, and it continues.
 """
 
 from collections.abc import Iterator
@@ -281,7 +281,7 @@ class _GrowingSearch:
         return near[first_largest(np.array(traces))]
 
     def finish(self, found: Found, start: str) -> RowSparseResult:
-        """Look at all rows, go on with those that would come in, and freeze the result."""
+        """Look at all rows, continue with those that would come in, and freeze the result."""
         for visit in range(1, MOST_VISITS + 1):
             held = replace(found.held, features=self.rows[found.held.features])
             images = self._images(held)
