@@ -15,8 +15,7 @@ TOOL = Path(__file__).parent.parent / "tools" / "walk.py"
 # proposals of the solver have a file of their own, and it limits the BLAS threads.
 # docs/architecture.md says which files that takes, and why moments and finiteness are found of the
 # table as it was read and again of what the selector gets.)
-# One more than before FSPCA: selectors/scatter_fit.py, in which it shares its reading with SPCAFS.
-MOST_FILES = 51
+MOST_FILES = 50
 MOST_TIMES = {
     "column moments of the whole table": 2,
     "correlations of the kept features": 1,

@@ -150,6 +150,12 @@ def read_control(
     return FeatureControl(weights, labels)
 
 
+def control_of(selector: Any, n_features: int) -> FeatureControl:
+    """What the user of a selector decided before the data do."""
+    names = getattr(selector, "feature_names_in_", None)
+    return read_control(n_features, names, **selector._user_control())
+
+
 def check_control(
     *,
     penalty_weights: Any = None,

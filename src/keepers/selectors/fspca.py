@@ -7,21 +7,40 @@ import numpy as np
 
 from keepers._blas_threads import one_blas_thread_for
 from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
+from keepers.data.in_memory import comes_in_blocks
+from keepers.data.limits import as_n_bytes
 from keepers.exceptions import ParameterError, shorten
 from keepers.linalg.spectrum import leading_spectrum
 from keepers.linalg.subspace import Subspace, fix_signs
-from keepers.selectors.control import FeatureControl, check_costs, read_costs
-from keepers.selectors.fitted_table import FittedTable
+from keepers.selectors.block_tables import ROUTES, read_tall_array
+from keepers.selectors.control import (
+    FeatureControl,
+    check_control,
+    check_costs,
+    control_of,
+    read_costs,
+)
+from keepers.selectors.fitted_table import (
+    FittedTable,
+    is_tall_array,
+    read_table,
+    table_values,
+    warn_of_units,
+)
 from keepers.selectors.kept_sets import allowed_sets, candidate_count, refuse_nothing
 from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
+    check_choice,
+    check_component_count,
+    check_components,
     check_count,
     check_positive,
+    expected_width,
     is_whole,
 )
 from keepers.selectors.saved_passes import SavedPasses
-from keepers.selectors.scatter_fit import ScatterSelector, check_component_count
+from keepers.selectors.scatter_fit import ScatterSelector
 from keepers.solvers.row_sparse import RowSparseResult, solve_row_sparse
 from keepers.solvers.set_changes import hold
 from keepers.solvers.set_limit import SetLimit
@@ -184,6 +203,12 @@ class FSPCA(ScatterSelector):
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""
         super().check_parameters()
+        check_components(self.n_components)
+        check_positive("scaling", self.scaling, at_most=1.0, zero=True)
+        if self.memory_limit is not None:
+            as_n_bytes(self.memory_limit, "memory_limit")
+        check_choice("route", self.route, ("auto", *ROUTES))
+        check_control(**self._user_control())
         check_count("max_iter", self.max_iter)
         check_costs(self.costs)
         if self.budget is not None:
@@ -214,7 +239,7 @@ class FSPCA(ScatterSelector):
     def _check_columns(self, n_features: int) -> None:
         super()._check_columns(n_features)
         if self.budget is None:
-            control = self._read_control(n_features)
+            control = control_of(self, n_features)
             self._check_width(control.count_to_select(self.n_features_to_select))
         else:
             self._read_costs(n_features)
@@ -222,13 +247,22 @@ class FSPCA(ScatterSelector):
     def _read_costs(self, n_features: int) -> FloatArray:
         return read_costs(self.costs, n_features, getattr(self, "feature_names_in_", None))
 
+    def _fit(self, X: Any) -> None:
+        values = table_values(X)
+        if comes_in_blocks(values):
+            self._fit_blocks(X)
+        elif is_tall_array(values):
+            self._fit_table(read_tall_array(self, X, sketched=False))
+        else:
+            self._fit_table(read_table(self, X))
+
     def _fit_table(self, everything: FittedTable, files: SavedPasses | None = None) -> None:
-        control = self._read_control(everything.n_features)
-        self._warn_of_units(everything)
+        control = control_of(self, everything.n_features)
+        warn_of_units(self, everything)
         table = control.restrict(everything).scale(float(self.scaling))
         limit = self._allowed_sets(control, table)
         refuse_nothing(limit)
-        width, n_usable = self._expected_components(), len(table.usable)
+        width, n_usable = expected_width(self.n_components), len(table.usable)
         with one_blas_thread_for(2.0 * width * n_usable * min(2 * table.n_samples, n_usable)):
             scatter = table.scatter(width)
             pca = self._components(scatter, table, limit)
@@ -321,4 +355,4 @@ class FSPCA(ScatterSelector):
         self.value_ = float(np.sum(values))
 
     def _count_top(self, k: Any) -> int:
-        return self._read_control(self.n_features_in_).count(k, "k")
+        return control_of(self, self.n_features_in_).count(k, "k")

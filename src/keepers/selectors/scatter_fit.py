@@ -1,7 +1,7 @@
-"""What the selectors share that rank by the scatter of the columns: how they read a table.
+"""Tables in blocks, for the selectors that rank by the scatter of the columns.
 
-In memory, in blocks, from Dask, or row by row with ``partial_fit``: a subclass is handed a
-`FittedTable` and asks it for the scatter.
+From files, iterators, Dask, or row by row with ``partial_fit``: a subclass is handed a
+`FittedTable` and asks it for the scatter, as of a table in memory.
 """
 
 import os
@@ -16,43 +16,28 @@ from keepers.data.blocks.as_blocks import (
     in_order,
     refuse_repeated,
 )
-from keepers.data.in_memory import comes_in_blocks, describe_missing
-from keepers.data.limits import as_n_bytes
+from keepers.data.in_memory import describe_missing
 from keepers.data.table import NamedValues
-from keepers.exceptions import ParameterError, UnitsWarning, shorten, warn_caller
-from keepers.linalg.moments import variance_span
+from keepers.exceptions import ParameterError, shorten
 from keepers.linalg.sums import ScatterSum
 from keepers.selectors.block_tables import (
-    ROUTES,
     add_rows,
     gaps_in_blocks,
     read_blocks,
-    read_tall_array,
     table_of_scatter,
 )
-from keepers.selectors.control import FeatureControl, check_control, read_control
+from keepers.selectors.control import control_of
 from keepers.selectors.fitted_table import (
     FittedTable,
     fills_gaps,
-    is_tall_array,
     named_table,
-    read_table,
     table_values,
     validate,
 )
 from keepers.selectors.memory import memory_budget
-from keepers.selectors.parameters import (
-    check_choice,
-    check_count,
-    check_positive,
-    is_real,
-    is_whole,
-)
+from keepers.selectors.parameters import check_count, expected_width, is_whole
 from keepers.selectors.ranking import RankingSelector
 from keepers.selectors.saved_passes import SavedPasses
-
-# How many components to expect where the data decide.
-TYPICAL_COMPONENTS = 10
 
 
 class ScatterSelector(RankingSelector):
@@ -67,19 +52,6 @@ class ScatterSelector(RankingSelector):
     route: str
     checkpoint: str | os.PathLike[str] | None = None
     """A parameter of selectors that can resume a fit."""
-
-    def check_parameters(self) -> None:
-        """Refuse settings outside their rules, without looking at data."""
-        super().check_parameters()
-        check_positive("scaling", self.scaling, at_most=1.0, zero=True)
-        m = self.n_components
-        share = is_real(m) and not is_whole(m) and 0 < m < 1
-        if not share and not (isinstance(m, str) and m == "auto"):
-            check_count("n_components", m, hint="Or a share in (0, 1), or 'auto'.")
-        if self.memory_limit is not None:
-            as_n_bytes(self.memory_limit, "memory_limit")
-        check_choice("route", self.route, ("auto", *ROUTES))
-        check_control(**self._user_control())
 
     def _user_control(self) -> dict[str, Any]:
         """What the user decided before the data do, by the names of the parameters."""
@@ -162,32 +134,6 @@ class ScatterSelector(RankingSelector):
             self._fit_table(table_of_scatter(self, so_far, np.dtype(np.float64), quiet=True))
         return self
 
-    def _fit(self, X: Any) -> None:
-        values = table_values(X)
-        if comes_in_blocks(values):
-            self._fit_blocks(X)
-            return
-        if is_tall_array(values):
-            table = read_tall_array(self, X, sketched=self.checkpoint is not None)
-            self._fit_table(table)
-        else:
-            self._fit_table(read_table(self, X))
-
-    def _warn_of_units(self, table: FittedTable) -> None:
-        """Say that some columns will be kept for the size of their numbers alone."""
-        span = variance_span(table.variances)
-        if span is None or not span.has_mixed_units or self.scaling > 0.0:
-            return
-        names = self._names_of_columns()
-        warn_caller(
-            f"Variances span a factor of {span.ratio:.1g} ({shorten(str(names[span.low]))} to "
-            f"{shorten(str(names[span.high]))}): {type(self).__name__} keeps what has large "
-            "numbers. If the "
-            "columns have different units, use scaling=1, or AutoSelector, which does not depend "
-            "on units.",
-            UnitsWarning,
-        )
-
     def _fit_blocks(self, given: Any) -> None:
         source = as_blocks(table_values(given))
         names = given.feature_names if isinstance(given, NamedValues) else source.feature_names
@@ -202,7 +148,7 @@ class ScatterSelector(RankingSelector):
             self,
             source,
             memory_budget(self.memory_limit),
-            self._expected_components(),
+            expected_width(self.n_components),
             route=self.route,
             sketched=self.checkpoint is not None,
             files=files,
@@ -235,28 +181,7 @@ class ScatterSelector(RankingSelector):
 
     def _check_columns(self, n_features: int) -> None:
         """Refuse settings that do not go with the columns, before the rows are read."""
-        self._read_control(n_features).count_to_select(self.n_features_to_select)
+        control_of(self, n_features).count_to_select(self.n_features_to_select)
         if is_whole(self.n_components):
             hint = f"X has {n_features} columns."
             check_count("n_components", self.n_components, at_most=n_features, hint=hint)
-
-    def _read_control(self, n_features: int) -> FeatureControl:
-        """What the user decided before the data do."""
-        names = getattr(self, "feature_names_in_", None)
-        return read_control(n_features, names, **self._user_control())
-
-    def _expected_components(self) -> int:
-        return self.n_components if is_whole(self.n_components) else TYPICAL_COMPONENTS
-
-
-def check_component_count(n_components: Any, n_samples: int, n_usable: int) -> None:
-    """Raise if more components are asked for than a table has."""
-    limit = min(n_samples - 1, n_usable)
-    if is_whole(n_components):
-        check_count(
-            "n_components",
-            n_components,
-            at_most=limit,
-            hint=f"X has {n_samples} samples and {n_usable} columns that vary, hence at most "
-            f"min(samples - 1, columns) = {limit} components.",
-        )

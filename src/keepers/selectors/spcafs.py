@@ -11,6 +11,8 @@ import numpy as np
 
 from keepers._blas_threads import one_blas_thread_for
 from keepers._protocols import IndexArray, SymmetricOperator
+from keepers.data.in_memory import comes_in_blocks
+from keepers.data.limits import as_n_bytes
 from keepers.exceptions import (
     ConvergenceWarning,
     InactiveRowsWarning,
@@ -20,9 +22,16 @@ from keepers.exceptions import (
 )
 from keepers.linalg.spectrum import leading_spectrum
 from keepers.linalg.subspace import fix_signs
+from keepers.selectors.block_tables import ROUTES, read_tall_array
 from keepers.selectors.checkpoint import Checkpoint, SavedFit, check_checkpoint
-from keepers.selectors.control import FeatureControl
-from keepers.selectors.fitted_table import FittedTable
+from keepers.selectors.control import FeatureControl, check_control, control_of
+from keepers.selectors.fitted_table import (
+    FittedTable,
+    is_tall_array,
+    read_table,
+    table_values,
+    warn_of_units,
+)
 from keepers.selectors.kept_sets import refine_order
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.parameters import (
@@ -31,13 +40,16 @@ from keepers.selectors.parameters import (
     check_callback,
     check_choice,
     check_choice_or_none,
+    check_component_count,
+    check_components,
     check_count,
     check_positive,
     check_positive_or_scale,
     check_verbose,
+    expected_width,
 )
 from keepers.selectors.saved_passes import SavedPasses
-from keepers.selectors.scatter_fit import ScatterSelector, check_component_count
+from keepers.selectors.scatter_fit import ScatterSelector
 from keepers.solvers.penalty import RowPenalty, find_inactive_rows
 from keepers.solvers.spcafs import (
     MAX_ITER,
@@ -275,6 +287,12 @@ class SPCAFS(ScatterSelector):
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""
         super().check_parameters()
+        check_components(self.n_components)
+        check_positive("scaling", self.scaling, at_most=1.0, zero=True)
+        if self.memory_limit is not None:
+            as_n_bytes(self.memory_limit, "memory_limit")
+        check_choice("route", self.route, ("auto", *ROUTES))
+        check_control(**self._user_control())
         check_choice("solver", self.solver, ("auto", "block", "dense"))
         check_positive("p", self.p, at_most=1.0, hint="p = 1 is the convex-like default.")
         check_positive("eps", self.eps, at_most=1.0, hint="It smooths squared row norms at zero.")
@@ -293,14 +311,23 @@ class SPCAFS(ScatterSelector):
         if self.checkpoint is not None:
             check_checkpoint(self.checkpoint, self._settings())
 
+    def _fit(self, X: Any) -> None:
+        values = table_values(X)
+        if comes_in_blocks(values):
+            self._fit_blocks(X)
+        elif is_tall_array(values):
+            self._fit_table(read_tall_array(self, X, sketched=self.checkpoint is not None))
+        else:
+            self._fit_table(read_table(self, X))
+
     def _fit_table(self, everything: FittedTable, files: SavedPasses | None = None) -> None:
-        control = self._read_control(everything.n_features)
-        self._warn_of_units(everything)
+        control = control_of(self, everything.n_features)
+        warn_of_units(self, everything)
         table = control.restrict(everything).scale(float(self.scaling))
         self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)
         penalty = control.penalty(1.0, float(self.p), float(self.eps), table.usable)
         checkpoint = self._open_checkpoint(everything, control, files)
-        width, n_usable = self._expected_components(), len(table.usable)
+        width, n_usable = expected_width(self.n_components), len(table.usable)
         saved = None if checkpoint is None else checkpoint.load(penalty, n_usable)
         with one_blas_thread_for(2.0 * width * n_usable * min(2 * table.n_samples, n_usable)):
             scatter = table.scatter(width)
