@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from keepers.selectors import (
         DGUFS,
         EUFS,
+        FSPCA,
         MCFS,
         RNE,
         SOGFS,
@@ -47,6 +48,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DGUFS",
     "EUFS",
+    "FSPCA",
     "MCFS",
     "RNE",
     "SOGFS",

@@ -74,6 +74,7 @@ METHODS = (
         "keepers.selectors.spcafs:SPCAFS",
         grid={"n_components": ["classes - 1"], "gamma": list(PAPER_GRID)},
     ),
+    Method("fspca", "keepers.selectors.fspca:FSPCA", grid={"n_components": ["classes - 1"]}),
     Method("lapscore", "keepers.selectors.laplacian_score:LaplacianScore", "LapScore"),
     Method("mcfs", "keepers.selectors.mcfs:MCFS", fixed={"n_clusters": "classes"}),
     Method(

@@ -130,7 +130,10 @@ def test_what_is_known_of_drawn_rows_only_is_said_so(quick_keepers, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("-k", 3, "--method", "lapscore"), "in blocks are auto, denoised-laplacian, spcafs;"),
+        (
+            ("-k", 3, "--method", "lapscore"),
+            "in blocks are auto, denoised-laplacian, spcafs, fspca;",
+        ),
         (("-k", 3, "--scale", "unit-features"), "scale the files first"),
         (("-k", 3, "--scale", "unit-features", "--method", "spcafs"), "--set scaling=1"),
         (

@@ -96,7 +96,7 @@ def test_existing_files_are_left_alone_without_force(quick_keepers, table, tmp_p
         (["table.csv", "-k", "0", *COLUMNS], 2, "-k"),
         (["table.csv", "-k", "99", *COLUMNS], 2, "8"),
         (["table.csv", "-k", "3", "--id", "sampel"], 1, "sampel"),
-        (["table.csv", "-k", "3", *COLUMNS, "--method", "spca"], 2, "Did you mean 'spcafs'"),
+        (["table.csv", "-k", "3", *COLUMNS, "--method", "spcaf"], 2, "Did you mean 'spcafs'"),
         (["table.csv", "-k", "3", *BY_SPCAFS, "--set", "gama=1"], 2, "gamma"),
         (["table.csv", "-k", "3", *BY_SPCAFS, "--set", "gamma=-1"], 2, "gamma"),
         (["table.csv", "-k", "3", *COLUMNS, "--image", "3x3", "--report", "p.html"], 2, "3x3"),

@@ -396,6 +396,7 @@ WRONG = {
     "solver": "fast",
     "max_iter": 0,
     "tol": -1.0,
+    "refine": "l21",
     "penalty_weights": {"p0": -1.0},
     "groups": 3,
     "missing": "drop",

@@ -27,6 +27,7 @@ EQUIVARIANT = {
     "AutoSelector": ({}, 1e-9),
     "DenoisedLaplacian": ({}, 1e-9),
     "SPCAFS": ({}, 1e-6),
+    "FSPCA": ({}, 1e-9),
     "LaplacianScore": ({}, 1e-10),
     "MCFS": ({}, 1e-6),
     "UDFS": ({}, 1e-6),
@@ -268,7 +269,7 @@ def test_a_method_that_does_not_depend_on_k_ranks_alike_for_every_k(name, table)
         np.testing.assert_array_equal(few.ranking_, many.ranking_)
 
 
-@pytest.mark.parametrize("name", ["MCFS", "DGUFS", "RNE", "SOGFS"])
+@pytest.mark.parametrize("name", ["MCFS", "DGUFS", "RNE", "SOGFS", "FSPCA"])
 def test_methods_whose_ranking_depends_on_k_say_so(name, table):
     few, many = (quietly(make(name, n_features_to_select=k), table) for k in (3, 9))
     assert few.depends_on_k

@@ -168,7 +168,7 @@ def test_a_worker_killed_during_a_fit_costs_time_only():
     np.testing.assert_allclose(found.scores_, expected.scores_, rtol=0, atol=1e-12)
 
 
-IN_BLOCKS = {"SPCAFS", "AutoSelector", "DenoisedLaplacian"}
+IN_BLOCKS = {"SPCAFS", "FSPCA", "AutoSelector", "DenoisedLaplacian"}
 
 
 @pytest.mark.parametrize("name", sorted(set(keepers.all_selectors()) - IN_BLOCKS))

@@ -61,6 +61,11 @@ def refuse_in_memory(
             "--scheduler, --checkpoint or --route."
         )
     if request.checkpoint is not None and "checkpoint" not in settings:
+        if "route" in settings:
+            raise ParameterError(
+                f"--checkpoint is for methods that can resume a fit; {name} cannot. Leave it out, "
+                "or use --method spcafs."
+            )
         raise ParameterError(
             f"--checkpoint is for a fit that reads the table many times; {name} reads it once, so "
             "there is nothing to resume. Leave it out, or use --method spcafs."

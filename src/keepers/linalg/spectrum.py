@@ -95,7 +95,7 @@ def principal_subspace(
     """The ``width`` leading eigenvectors of S."""
     side = scatter.small_side()
     if side is not None:
-        return _lift(scatter, side, *_leading_pairs(side.matrix, width))
+        return _lift(scatter, side, *leading_pairs(side.matrix, width))
     return _refine(scatter, _krylov_subspace(scatter, width, rng, tol), width, tol)
 
 
@@ -244,7 +244,7 @@ def _counted_pairs(
     return values[::-1], vectors[:, ::-1]
 
 
-def _leading_pairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
+def leading_pairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
     """The ``width`` leading eigenpairs of a symmetric matrix, largest first."""
     pairs = _krylov_pairs(matrix, width)
     if pairs is None:

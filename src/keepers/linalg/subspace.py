@@ -292,3 +292,9 @@ def squared_row_norms(Q: FloatArray) -> FloatArray:
 def row_norms(Q: FloatArray) -> FloatArray:
     """Euclidean norm of every row."""
     return np.asarray(np.sqrt(squared_row_norms(Q)))
+
+
+def fix_signs(W: FloatArray) -> FloatArray:
+    """Each column with its largest entry positive: eigenvectors have no sign of their own."""
+    largest = W[np.argmax(np.abs(W), axis=0), np.arange(W.shape[1])]
+    return W * np.where(largest < 0, -1.0, 1.0)

@@ -7,6 +7,7 @@ from keepers.selectors.dgufs import DGUFS
 from keepers.selectors.drop_correlated import DropCorrelated
 from keepers.selectors.drop_uninformative import DropUninformative
 from keepers.selectors.eufs import EUFS
+from keepers.selectors.fspca import FSPCA
 from keepers.selectors.laplacian_score import LaplacianScore
 from keepers.selectors.mcfs import MCFS
 from keepers.selectors.prune import prune_redundant
@@ -20,6 +21,7 @@ from keepers.selectors.udfs import UDFS
 __all__ = [
     "DGUFS",
     "EUFS",
+    "FSPCA",
     "MCFS",
     "RNE",
     "SOGFS",

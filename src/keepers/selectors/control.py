@@ -5,7 +5,7 @@ feature, infinity never does. `read_control` turns what the user wrote, by name 
 those two arrays, a `FeatureControl`, which orders and counts features accordingly.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -150,6 +150,12 @@ def read_control(
     return FeatureControl(weights, labels)
 
 
+def control_of(selector: Any, n_features: int) -> FeatureControl:
+    """What the user of a selector decided before the data do."""
+    names = getattr(selector, "feature_names_in_", None)
+    return read_control(n_features, names, **selector._user_control())
+
+
 def check_control(
     *,
     penalty_weights: Any = None,
@@ -161,12 +167,7 @@ def check_control(
     columns = _UnknownColumns()
     given = {"penalty_weights": penalty_weights, "groups": groups}
     given |= {"must_keep": must_keep, "never_keep": never_keep}
-    for setting, value in given.items():
-        if isinstance(value, Iterator):
-            raise ParameterError(
-                f"{setting} must be something that can be read more than once; got a "
-                f"{type(value).__name__}. Write list(...)."
-            )
+    _refuse_iterators(given)
     _read_weights(penalty_weights, columns)
     _read_groups(groups, columns)
     for setting, value in (("must_keep", must_keep), ("never_keep", never_keep)):
@@ -302,25 +303,29 @@ def _is_labelled(values: Any) -> bool:
 
 
 def _read_weights(given: Any, columns: _Columns) -> FloatArray:
+    return _read_numbers("penalty_weights", "weight", given, columns, _read_weight)
+
+
+def _read_numbers(
+    setting: str, what: str, given: Any, columns: _Columns, read: Callable[[Any], float]
+) -> FloatArray:
+    """A number for every column, from an array or from a dict of some of them; 1 for the others."""
     if given is None:
         return np.ones(columns.n_features)
     entries = given.to_dict() if _is_labelled(given) else given
     if isinstance(entries, Mapping):
-        found = {
-            columns.find("penalty_weights", feature): _read_weight(weight)
-            for feature, weight in entries.items()
-        }
-        weights = np.ones(columns.n_features)
-        weights[list(found)] = list(found.values())
-        return weights
+        found = {columns.find(setting, feature): read(value) for feature, value in entries.items()}
+        numbers = np.ones(columns.n_features)
+        numbers[list(found)] = list(found.values())
+        return numbers
     if isinstance(entries, str) or not isinstance(entries, Iterable):
         raise ParameterError(
-            "penalty_weights must be an array with one weight per feature, or a dict from names "
-            f"or indices to weights; got {shorten(given)}."
+            f"{setting} must be an array with one {what} per feature, or a dict from names or "
+            f"indices to {what}s; got {shorten(given)}."
         )
     entries = list(entries)
-    columns.check_length("penalty_weights", entries)
-    return np.array([_read_weight(weight) for weight in entries])
+    columns.check_length(setting, entries)
+    return np.array([read(value) for value in entries])
 
 
 def _read_weight(weight: Any) -> float:
@@ -330,6 +335,35 @@ def _read_weight(weight: Any) -> float:
             f"feature never to be kept; got {shorten(weight)}."
         )
     return float(weight)
+
+
+def read_costs(costs: Any, n_features: int, names: Any = None) -> FloatArray:
+    """What every column costs; 1 for those that a dict leaves out."""
+    return _read_numbers("costs", "cost", costs, _Columns(n_features, names), _read_cost)
+
+
+def check_costs(costs: Any) -> None:
+    """Raise for costs that are wrong whatever the columns are."""
+    _refuse_iterators({"costs": costs})
+    _read_numbers("costs", "cost", costs, _UnknownColumns(), _read_cost)
+
+
+def _read_cost(cost: Any) -> float:
+    if not is_real(cost) or not 0 < cost < np.inf:
+        raise ParameterError(
+            f"A cost must be a finite number > 0; got {shorten(cost)}. For a feature that is "
+            "always kept use must_keep, and never_keep for one that never is."
+        )
+    return float(cost)
+
+
+def _refuse_iterators(settings: dict[str, Any]) -> None:
+    for setting, value in settings.items():
+        if isinstance(value, Iterator):
+            raise ParameterError(
+                f"{setting} must be something that can be read more than once; got a "
+                f"{type(value).__name__}. Write list(...)."
+            )
 
 
 def _read_groups(given: Any, columns: _Columns) -> IndexArray | None:

@@ -24,10 +24,10 @@ from keepers.data.in_memory import (
 )
 from keepers.data.table import NamedValues
 from keepers.data.wording import some_of
-from keepers.exceptions import DataError, DataWarning, shorten, warn_caller
+from keepers.exceptions import DataError, DataWarning, UnitsWarning, shorten, warn_caller
 from keepers.linalg.correlation import ColumnCorrelations, Correlations
 from keepers.linalg.gaps import column_medians, fill_by_model, observed_columns
-from keepers.linalg.moments import ColumnMoments, column_moments
+from keepers.linalg.moments import ColumnMoments, column_moments, variance_span
 from keepers.linalg.scatter import SMALL_SIDE, as_scatter
 from keepers.linalg.sketch import TableSketch
 from keepers.linalg.storage import scale_columns
@@ -191,6 +191,21 @@ def table_of_values(selector: Any, values: Any, rows: str = "") -> Table:
     small = _stored(values).size <= MOST_IN_DOUBLE
     values = values.astype(np.float64 if small else given, copy=False)
     return Table(kept, usable, moments.mean, given, values)
+
+
+def warn_of_units(selector: Any, table: FittedTable) -> None:
+    """Say that some columns will be kept for the size of their numbers alone."""
+    span = variance_span(table.variances)
+    if span is None or not span.has_mixed_units or selector.scaling > 0.0:
+        return
+    names = selector._names_of_columns()
+    warn_caller(
+        f"Variances span a factor of {span.ratio:.1g} ({shorten(str(names[span.low]))} to "
+        f"{shorten(str(names[span.high]))}): {type(selector).__name__} keeps what has large "
+        "numbers. If the columns have different units, use scaling=1, or AutoSelector, which does "
+        "not depend on units.",
+        UnitsWarning,
+    )
 
 
 def fills_gaps(selector: Any) -> bool:

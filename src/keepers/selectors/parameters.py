@@ -15,6 +15,7 @@ FeatureCount = int | float | np.integer[Any] | None
 """A number of features, a share of them, or None."""
 Seed = int | np.integer[Any] | np.random.RandomState | None
 
+TYPICAL_COMPONENTS = 10
 LARGEST_SEED = 2**32 - 1
 LARGEST_COUNT = 2**63 - 1
 LARGEST_NUMBER = 1e150
@@ -70,6 +71,37 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...], hint: str = ""
             f"{name} must be one of {words}; got {shorten(value)}.{_as_sentence(hint)}"
         )
     return value
+
+
+def check_choice_or_none(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """One of a few words, or None."""
+    if value is not None:
+        check_choice(name, value, choices, "Or None.")
+
+
+def check_components(value: Any) -> None:
+    """An integer >= 1, a share in (0, 1), or "auto"."""
+    share = is_real(value) and not is_whole(value) and 0 < value < 1
+    if not share and not (isinstance(value, str) and value == "auto"):
+        check_count("n_components", value, hint="Or a share in (0, 1), or 'auto'.")
+
+
+def check_component_count(n_components: Any, n_samples: int, n_usable: int) -> None:
+    """Raise if more components are asked for than a table has."""
+    limit = min(n_samples - 1, n_usable)
+    if is_whole(n_components):
+        check_count(
+            "n_components",
+            n_components,
+            at_most=limit,
+            hint=f"X has {n_samples} samples and {n_usable} columns that vary, hence at most "
+            f"min(samples - 1, columns) = {limit} components.",
+        )
+
+
+def expected_width(n_components: Any) -> int:
+    """The number of components, or one to expect where the data decide."""
+    return n_components if is_whole(n_components) else TYPICAL_COMPONENTS
 
 
 def check_flag(name: str, value: Any) -> None:

@@ -5,66 +5,51 @@ import os
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from keepers._blas_threads import one_blas_thread_for
-from keepers._protocols import FloatArray, SymmetricOperator
-from keepers.data.blocks.as_blocks import (
-    as_blocks,
-    column_labels,
-    in_order,
-    refuse_repeated,
-)
-from keepers.data.in_memory import comes_in_blocks, describe_missing
+from keepers._protocols import IndexArray, SymmetricOperator
+from keepers.data.in_memory import comes_in_blocks
 from keepers.data.limits import as_n_bytes
-from keepers.data.table import NamedValues
 from keepers.exceptions import (
     ConvergenceWarning,
     InactiveRowsWarning,
     ParameterError,
-    UnitsWarning,
     shorten,
     warn_caller,
 )
-from keepers.linalg.moments import variance_span
 from keepers.linalg.spectrum import leading_spectrum
-from keepers.linalg.sums import ScatterSum
-from keepers.selectors.block_tables import (
-    ROUTES,
-    add_rows,
-    gaps_in_blocks,
-    read_blocks,
-    read_tall_array,
-    table_of_scatter,
-)
+from keepers.linalg.subspace import fix_signs
+from keepers.selectors.block_tables import ROUTES, read_tall_array
 from keepers.selectors.checkpoint import Checkpoint, SavedFit, check_checkpoint
-from keepers.selectors.control import FeatureControl, check_control, read_control
+from keepers.selectors.control import FeatureControl, check_control, control_of
 from keepers.selectors.fitted_table import (
     FittedTable,
-    fills_gaps,
     is_tall_array,
-    named_table,
     read_table,
     table_values,
-    validate,
+    warn_of_units,
 )
-from keepers.selectors.memory import memory_budget, refuse_past_memory
+from keepers.selectors.kept_sets import refine_order
+from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
     check_callback,
     check_choice,
+    check_choice_or_none,
+    check_component_count,
+    check_components,
     check_count,
     check_positive,
     check_positive_or_scale,
     check_verbose,
-    is_real,
-    is_whole,
+    expected_width,
 )
-from keepers.selectors.ranking import RankingSelector
 from keepers.selectors.saved_passes import SavedPasses
+from keepers.selectors.scatter_fit import ScatterSelector
 from keepers.solvers.penalty import RowPenalty, find_inactive_rows
 from keepers.solvers.spcafs import (
     MAX_ITER,
@@ -83,12 +68,10 @@ logger = logging.getLogger("keepers")
 # tables and lose a few informative features among many; from 0.01 to 0.03, where rows begin to
 # vanish, the ranking was worst on real tables.
 GAMMA_SCALE = 0.1
-# How many components to expect where the data decide.
-TYPICAL_COMPONENTS = 10
 
 
 @dataclass(eq=False, repr=False)
-class SPCAFS(RankingSelector):
+class SPCAFS(ScatterSelector):
     """Unsupervised feature selection by row-sparse PCA.
 
     Finds an orthonormal W (features x components) that keeps as much of the variance as it can
@@ -137,6 +120,11 @@ class SPCAFS(RankingSelector):
         Steps at most.
     tol : float, default=1e-8
         The iteration ends when a step lowers the objective by less than this, relatively.
+    refine : {"l20"} or None, default=None
+        "l20" exchanges kept features for others as long as ``n_components`` components made of the
+        kept ones hold more variance (the steps of `FSPCA`, from this selection). That is all it
+        promises: clusters are not found better for it. The selection then depends on
+        ``n_features_to_select``.
     penalty_weights : array of shape (n_features,), dict or None, default=None
         A factor c_i on the penalty of each feature (a cost, say), or a dict from names or indices
         to factors, 1 for the others. 0 means always kept, infinity never.
@@ -192,7 +180,7 @@ class SPCAFS(RankingSelector):
         1 is the best feature. Ties go by variance, then by index; constant columns come last.
         Features always kept come before all others, those never kept after all others, and the
         members of a group stand together, in the place that the root mean square of their scores
-        gives them.
+        gives them. With ``refine``, the kept features come first.
     support_ : boolean array of shape (n_features,)
         The features kept.
     components_ : array of shape (n_components, n_features)
@@ -216,6 +204,10 @@ class SPCAFS(RankingSelector):
         numbers and a gamma that is small enough.
     active_ : boolean array of shape (n_features,)
         The features whose rows are active; ``n_active_`` of them.
+    refined_from_ : Refinement
+        With ``refine``: ``n_changed``, how many of the kept features are others than those with
+        the best scores; ``variance_before`` and ``variance_after``, the variance that
+        ``n_components`` components made of the kept features hold, on the scale of S.
     penalty_weights_ : array of shape (n_features,)
         The factors used; 0 for features always kept, infinity for those never kept.
     gamma_ : float
@@ -245,6 +237,7 @@ class SPCAFS(RankingSelector):
     See Also
     --------
     SPCAFSCV : Chooses the settings and the number of features without labels.
+    FSPCA : The features that hold the most variance.
     spcafs_path : The same fit for many values of ``gamma``.
     StabilitySelector : Whether other samples would choose the same features.
 
@@ -272,6 +265,7 @@ class SPCAFS(RankingSelector):
     solver: str = "auto"
     max_iter: int = 1000
     tol: float = 1e-8
+    refine: str | None = None
     penalty_weights: Any = None
     groups: Any = None
     must_keep: Any = None
@@ -285,200 +279,85 @@ class SPCAFS(RankingSelector):
     verbose: int = 0
     callback: Callback | None = None
 
+    @property
+    def depends_on_k(self) -> bool:  # type: ignore[override]
+        """A refined selection is one for its number of features."""
+        return self.refine is not None
+
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""
         super().check_parameters()
-        check_choice("solver", self.solver, ("auto", "block", "dense"))
-        check_positive("p", self.p, at_most=1.0, hint="p = 1 is the convex-like default.")
-        check_positive("eps", self.eps, at_most=1.0, hint="It smooths squared row norms at zero.")
-        check_positive("tol", self.tol, zero=True)
+        check_components(self.n_components)
         check_positive("scaling", self.scaling, at_most=1.0, zero=True)
-        check_count("max_iter", self.max_iter)
-        check_positive_or_scale("gamma", self.gamma)
-        check_callback(self.callback)
-        m = self.n_components
-        share = is_real(m) and not is_whole(m) and 0 < m < 1
-        if not share and not (isinstance(m, str) and m == "auto"):
-            check_count("n_components", m, hint="Or a share in (0, 1), or 'auto'.")
-        check_verbose(self.verbose)
         if self.memory_limit is not None:
             as_n_bytes(self.memory_limit, "memory_limit")
         check_choice("route", self.route, ("auto", *ROUTES))
         check_control(**self._user_control())
+        check_choice("solver", self.solver, ("auto", "block", "dense"))
+        check_positive("p", self.p, at_most=1.0, hint="p = 1 is the convex-like default.")
+        check_positive("eps", self.eps, at_most=1.0, hint="It smooths squared row norms at zero.")
+        check_positive("tol", self.tol, zero=True)
+        check_count("max_iter", self.max_iter)
+        check_positive_or_scale("gamma", self.gamma)
+        check_callback(self.callback)
+        check_verbose(self.verbose)
+        check_choice_or_none("refine", self.refine, ("l20",))
+        if self.refine is not None and self.max_correlation is not None:
+            raise ParameterError(
+                "refine='l20' and max_correlation must not be given together: the second undoes "
+                f"what the first found; got max_correlation={shorten(self.max_correlation)}. Leave "
+                "one of them out."
+            )
         if self.checkpoint is not None:
             check_checkpoint(self.checkpoint, self._settings())
-
-    def fit_blocks(self, source: Any, y: Any = None) -> Self:
-        """Rank the features of a table that is read in blocks of rows.
-
-        Scores are those of ``fit`` on the same numbers. What has to be held in memory, and how
-        many times the table is read, follows from ``memory_limit``, or from ``route``: see
-        ``route_`` and ``n_passes_``, and the page "How it scales".
-
-        Parameters
-        ----------
-        source : path, array, list, function, iterator, Dask collection or block table
-            A file (Parquet, Arrow, CSV, NPY, HDF5, h5ad), a folder of files or a pattern such as
-            ``"part-*.parquet"``; an array, memory map, sparse matrix or anything sliced like one; a
-            list of blocks (arrays, sparse matrices or data frames); a function that
-            returns an iterator of blocks; or such an iterator itself, which can be read only once.
-            The columns of data frames are matched by name. An object of your own may be a block
-            table, see the page "How it scales". Rows that change between passes are an error.
-            `keepers.datasets.open_blocks` opens files with columns that are no features.
-        y : ignored
-            Present for API consistency.
-
-        Returns
-        -------
-        self : object
-            The fitted selector.
-
-        Examples
-        --------
-        >>> from keepers import SPCAFS, datasets
-        >>> X = datasets.load("srbct").X[:, :300]
-        >>> blocks = (X[start : start + 20] for start in range(0, len(X), 20))
-        >>> selector = SPCAFS(10).fit_blocks(blocks)
-        >>> selector.n_passes_
-        1
-        """
-        with self._fitting():
-            self._fit_blocks(source)
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Add rows, and rank the features by all rows so far.
-
-        The scatter of the columns is kept, d x d, and solved anew at each call: the result is that
-        of ``fit`` on all rows at once. For a long stream ``fit_blocks``, which solves once, is
-        cheaper. Before the rows suffice (two, and more than ``n_components``) they are only added.
-        Rows given to ``fit`` or ``fit_blocks`` before are not remembered. If X or a parameter is
-        refused, nothing was added. There is no checkpoint of a stream.
-
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix of shape (n_samples, n_features)
-            Rows to add. The columns of data frames are matched by name.
-        y : ignored
-            Present for API consistency.
-
-        Returns
-        -------
-        self : object
-            The selector, fitted once there are rows enough.
-        """
-        self.check_parameters()
-        if self.checkpoint is not None:
-            raise ParameterError(
-                "partial_fit keeps no checkpoint, each call being a fit of its own; got "
-                f"checkpoint={shorten(str(self.checkpoint))}. Leave it out, or use fit_blocks."
-            )
-        so_far = self._add_rows(X)
-        fewest = self.n_components if is_whole(self.n_components) else 1
-        n_varying = int((~so_far.moments.constant).sum())
-        if so_far.n_samples > fewest and n_varying >= fewest:
-            # Columns that do not vary so far may yet do so: no warning.
-            self._fit_table(table_of_scatter(self, so_far, np.dtype(np.float64), quiet=True))
-        return self
 
     def _fit(self, X: Any) -> None:
         values = table_values(X)
         if comes_in_blocks(values):
             self._fit_blocks(X)
-            return
-        if is_tall_array(values):
-            table = read_tall_array(self, X, sketched=self.checkpoint is not None)
-            self._fit_table(table)
+        elif is_tall_array(values):
+            self._fit_table(read_tall_array(self, X, sketched=self.checkpoint is not None))
         else:
             self._fit_table(read_table(self, X))
 
-    def _warn_of_units(self, table: FittedTable) -> None:
-        """Say that some columns will be kept for the size of their numbers alone."""
-        span = variance_span(table.variances)
-        if span is None or not span.has_mixed_units or self.scaling > 0.0:
-            return
-        names = self._names_of_columns()
-        warn_caller(
-            f"Variances span a factor of {span.ratio:.1g} ({shorten(str(names[span.low]))} to "
-            f"{shorten(str(names[span.high]))}): SPCAFS keeps what has large numbers. If the "
-            "columns have different units, use scaling=1, or AutoSelector, which does not depend "
-            "on units.",
-            UnitsWarning,
-        )
-
-    def _fit_blocks(self, given: Any) -> None:
-        source = as_blocks(table_values(given))
-        names = given.feature_names if isinstance(given, NamedValues) else source.feature_names
-        self.n_features_in_ = source.n_features
-        if names is not None:
-            self.feature_names_in_ = np.asarray(names, dtype=object)
-        self._check_columns(source.n_features)
-        files = None
-        if self.checkpoint is not None:
-            files = SavedPasses(Path(self.checkpoint), source)
-        read = read_blocks(
-            self,
-            source,
-            memory_budget(self.memory_limit),
-            self._expected_components(),
-            route=self.route,
-            sketched=self.checkpoint is not None,
-            files=files,
-        )
-        self._fit_table(read.table, files)
-        if files is not None:
-            files.forget()
-        self.n_passes_ = read.passes.n_passes
-        self.route_ = read.route
-
-    def _add_rows(self, X: Any) -> ScatterSum:
-        """Add rows to the sums of ``partial_fit``; nothing is added if X is refused."""
-        so_far: ScatterSum | None = getattr(self, "scatter_sum_", None)
-        if so_far is None:
-            self._forget()  # fit and fit_blocks keep no sums to add to
-            refuse_repeated(column_labels(X) or [], "X")
-        else:
-            X = in_order(X, self._column_labels_, "X", first="the first X")
-        values = validate(self, named_table(X), reset=so_far is None, fewest=1)
-        names = getattr(self, "feature_names_in_", None)
-        explanation = describe_missing(values, names) if fills_gaps(self) else None
-        if explanation is not None:
-            raise gaps_in_blocks(self, explanation)
-        self._check_columns(values.shape[1])
-        summed = add_rows(so_far, values, memory_budget(self.memory_limit))
-        if so_far is None:
-            self._column_labels_: Any = column_labels(X)
-        self.scatter_sum_ = summed
-        return summed
-
-    def _check_columns(self, n_features: int) -> None:
-        """Refuse settings that do not go with the columns, before the rows are read."""
-        self._read_control(n_features).count_to_select(self.n_features_to_select)
-        if is_whole(self.n_components):
-            hint = f"X has {n_features} columns."
-            check_count("n_components", self.n_components, at_most=n_features, hint=hint)
-
     def _fit_table(self, everything: FittedTable, files: SavedPasses | None = None) -> None:
-        control = self._read_control(everything.n_features)
-        self._warn_of_units(everything)
+        control = control_of(self, everything.n_features)
+        warn_of_units(self, everything)
         table = control.restrict(everything).scale(float(self.scaling))
         self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)
         penalty = control.penalty(1.0, float(self.p), float(self.eps), table.usable)
         checkpoint = self._open_checkpoint(everything, control, files)
-        width, n_usable = self._expected_components(), len(table.usable)
+        width, n_usable = expected_width(self.n_components), len(table.usable)
         saved = None if checkpoint is None else checkpoint.load(penalty, n_usable)
         with one_blas_thread_for(2.0 * width * n_usable * min(2 * table.n_samples, n_usable)):
             scatter = table.scatter(width)
             fit = self._begin(scatter, table) if saved is None else saved
             result = self._solve(scatter, fit, replace(penalty, gamma=fit.gamma), checkpoint)
+            norms = result.row_norms.astype(table.working_dtype, copy=False)
+            scores = table.to_all_columns(norms)
+            order = control.order(scores, everything)
+            if self.refine is not None:
+                order = self._refine(scatter, order, table, control, fit.width)
         self._store(result, fit, table)
         self.var_ = everything.variances  # float32 may not hold it
-        scores = table.to_all_columns(result.row_norms.astype(table.working_dtype, copy=False))
         self.scores_ = scores.astype(table.dtype, copy=False)
         self.penalty_weights_ = control.weights
-        order = control.order(scores, everything)
         self._store_order(order, everything, control.must, control.never)
         self._warn_of_inactive_rows()
+
+    def _refine(
+        self,
+        scatter: SymmetricOperator,
+        order: IndexArray,
+        table: FittedTable,
+        control: FeatureControl,
+        width: int,
+    ) -> IndexArray:
+        """The order with the features first that hold more variance."""
+        order, self.refined_from_ = refine_order(
+            scatter, order, table, control, self.n_features_to_select_, width
+        )
+        return order
 
     def _begin(self, scatter: SymmetricOperator, table: FittedTable) -> SavedFit:
         """PCA, where the iteration starts, and what follows from it."""
@@ -541,7 +420,7 @@ class SPCAFS(RankingSelector):
         return result
 
     def _store(self, result: SPCAFSResult, fit: SavedFit, table: FittedTable) -> None:
-        W = _fix_signs(result.W)
+        W = fix_signs(result.W)
         self.components_ = table.to_all_columns(W.T.astype(table.dtype, copy=False))
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
@@ -582,14 +461,6 @@ class SPCAFS(RankingSelector):
         named = ("penalty_weights", "groups", "must_keep", "never_keep")
         return {name: getattr(self, name) for name in named}
 
-    def _read_control(self, n_features: int) -> FeatureControl:
-        """What the user decided before the data do."""
-        names = getattr(self, "feature_names_in_", None)
-        return read_control(n_features, names, **self._user_control())
-
-    def _expected_components(self) -> int:
-        return self.n_components if is_whole(self.n_components) else TYPICAL_COMPONENTS
-
     def _count_top(self, k: Any) -> int:
         return FeatureControl(self.penalty_weights_, None).count(k, "k")
 
@@ -607,19 +478,6 @@ class SPCAFS(RankingSelector):
             self.callback(progress)
 
 
-def check_component_count(n_components: Any, n_samples: int, n_usable: int) -> None:
-    """Raise if more components are asked for than a table has."""
-    limit = min(n_samples - 1, n_usable)
-    if is_whole(n_components):
-        check_count(
-            "n_components",
-            n_components,
-            at_most=limit,
-            hint=f"X has {n_samples} samples and {n_usable} columns that vary, hence at most "
-            f"min(samples - 1, columns) = {limit} components.",
-        )
-
-
 def _plain(value: float | str) -> float | str:
     """A setting as JSON holds it."""
     return value if isinstance(value, str) else float(value)
@@ -631,9 +489,3 @@ def _ensure_log_handler() -> None:
         logger.addHandler(logging.StreamHandler())
     if not logger.isEnabledFor(logging.INFO):
         logger.setLevel(logging.INFO)
-
-
-def _fix_signs(W: FloatArray) -> FloatArray:
-    """Each column with its largest entry positive: eigenvectors have no sign of their own."""
-    largest = W[np.argmax(np.abs(W), axis=0), np.arange(W.shape[1])]
-    return W * np.where(largest < 0, -1.0, 1.0)

@@ -21,6 +21,7 @@ _REPORT_COLOURS = {INK: "ink", MUTED: "muted", LINE: "line", PAPER: "panel"}
 # Light theme, dark theme (hues that remain distinct in any kind of colour vision), marker.
 _HUES = {
     "SPCAFS": ("#c8341b", "#ff7d5e", "o"),
+    "FSPCA": ("#8c4a2f", "#d9a081", ">"),
     "LaplacianScore": ("#332288", "#a79cf5", "s"),
     "MCFS": ("#2e93cc", "#6cc4f2", "^"),
     "UDFS": ("#117733", "#4cc273", "D"),

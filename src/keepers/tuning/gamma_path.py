@@ -14,8 +14,13 @@ from keepers.linalg.ordering import levels
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import leading_spectrum
 from keepers.selectors.fitted_table import read_table, refuse_dask
-from keepers.selectors.parameters import check_callback, check_count, is_whole
-from keepers.selectors.spcafs import SPCAFS, check_component_count
+from keepers.selectors.parameters import (
+    check_callback,
+    check_component_count,
+    check_count,
+    is_whole,
+)
+from keepers.selectors.spcafs import SPCAFS
 from keepers.solvers.penalty import RowPenalty
 from keepers.solvers.spcafs_path import PathPoint, find_path, follow_path
 
