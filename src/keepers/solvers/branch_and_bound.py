@@ -17,21 +17,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keepers._protocols import FloatArray, IndexArray
-from keepers.linalg.scatter import DenseScatter
+from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
+from keepers.linalg.held_variance import variance_held
 from keepers.solvers.row_sparse_start import best_features, improve_by_projection
 from keepers.solvers.tight_bound import MOST_STEPS, tight_bound
 from keepers.solvers.variance_bounds import (
     Restriction,
-    SpectralBound,
     row_sum_bound,
+    spectral_bound,
 )
 
 # A bound that exceeds the best value by no more than this share of it proves that value.
 PROVED = 1e-10
 # The tighter bound: steps at a node, up to how many features, and the share of the gap of the other
 # bound at the first node below which it is taken at all nodes.
-_TIGHT_STEPS, _MOST_TIGHT, _CLOSES = 8, 600, 0.3
+_TIGHT_STEPS, _MOST_TIGHT, _CLOSES = 8, 3000, 0.3
+# Features up to which row sums are looked at.
+_MOST_ROW_SUMS = 500
 _SECONDS_BETWEEN = 5.0
 _INSIDE, _OUTSIDE = 1, -1
 
@@ -76,12 +78,12 @@ SearchState = Mapping[str, NDArray[Any]]
 
 
 class FeatureSearch:
-    """Branch and bound on a matrix in memory.
+    """Branch and bound.
 
     Parameters
     ----------
-    matrix : array of shape (d, d)
-        S, positive semi-definite.
+    operator : SymmetricOperator
+        S, in memory: as a matrix, or as a factor of low rank. Each node decomposes a part of it.
     n_features, n_components : int
         k and m, 1 <= m <= k <= d.
     restriction : Restriction or None
@@ -92,17 +94,17 @@ class FeatureSearch:
 
     def __init__(
         self,
-        matrix: FloatArray,
+        operator: SymmetricOperator,
         n_features: int,
         n_components: int,
         restriction: Restriction | None = None,
         start: IndexArray | None = None,
     ) -> None:
-        self._S = np.asarray(matrix, dtype=np.float64)
-        self._operator = DenseScatter(self._S)
+        self._operator = operator
+        self._variances = np.asarray(operator.diagonal(), dtype=np.float64)
         self._k, self._m = n_features, n_components
-        restriction = restriction or Restriction.to_all(len(matrix))
-        marks = np.zeros(len(matrix), dtype=np.int8)
+        restriction = restriction or Restriction.to_all(operator.size)
+        marks = np.zeros(operator.size, dtype=np.int8)
         marks[~restriction.allowed] = _OUTSIDE
         marks[restriction.forced] = _INSIDE
         self.value, self.features = -np.inf, np.empty(0, dtype=np.intp)
@@ -113,10 +115,10 @@ class FeatureSearch:
         if start is not None:
             self._try(np.sort(start))
         first = best_features(
-            self._S.diagonal(), np.arange(n_features), restriction.allowed, restriction.forced
+            self._variances, np.arange(n_features), restriction.allowed, restriction.forced
         )
         self._try_with_steps(first, restriction)
-        self._push(float(np.sort(self._S.diagonal())[-n_features:].sum()), marks)
+        self._push(float(np.sort(self._variances)[-n_features:].sum()), marks)
 
     @property
     def _tolerance(self) -> float:
@@ -136,33 +138,39 @@ class FeatureSearch:
         callback: Callable[[SearchProgress], object] | None = None,
         keep: Callable[[SearchState], object] | None = None,
     ) -> BestSet:
-        """Search until the best set is proved, or for ``time_limit`` seconds.
+        """Search until the best set is proved, or for ``time_limit`` seconds from now.
 
         ``callback`` is called after every node, ``keep`` with the state from which a search can
-        resume, whenever it is worth it and at the end.
+        resume: every few seconds and at the end, also if that is an exception.
         """
         begun, before = time.perf_counter(), self._seconds
         saved = begun
-        while not self._is_proved():
-            if time_limit is not None and self._seconds >= time_limit:
-                break
-            bound, _, marks = heapq.heappop(self._open)
-            try:
-                self._look_at(-bound, marks)
-            except BaseException:
-                self._push(-bound, marks)
-                raise
-            self._n_nodes += 1
-            now = time.perf_counter()
-            self._seconds = before + now - begun
-            if keep is not None and now - saved >= _SECONDS_BETWEEN:
+        try:
+            while not self._is_proved():
+                if time_limit is not None and time.perf_counter() - begun >= time_limit:
+                    break
+                self._take_next()
+                now = time.perf_counter()
+                self._seconds = before + now - begun
+                if keep is not None and now - saved >= _SECONDS_BETWEEN:
+                    keep(self.state())
+                    saved = time.perf_counter()
+                if callback is not None:
+                    callback(self.progress())
+        finally:
+            if keep is not None:
                 keep(self.state())
-                saved = time.perf_counter()
-            if callback is not None:
-                callback(self.progress())
-        if keep is not None:
-            keep(self.state())
         return self._result()
+
+    def _take_next(self) -> None:
+        """Look at the node with the largest bound; it stays open if that is interrupted."""
+        bound, _, marks = heapq.heappop(self._open)
+        try:
+            self._look_at(-bound, marks)
+        except BaseException:
+            self._push(-bound, marks)
+            raise
+        self._n_nodes += 1
 
     def _is_proved(self) -> bool:
         return not self._open or -self._open[0][0] <= self.value + self._tolerance
@@ -175,7 +183,7 @@ class FeatureSearch:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that a search can resume from, as arrays."""
-        size = len(self._S)
+        size = self._operator.size
         nodes = [marks for _, _, marks in self._open]
         return {
             "features": self.features,
@@ -187,7 +195,7 @@ class FeatureSearch:
 
     def restore(self, state: SearchState) -> None:
         """Resume from a state of the same problem; ValueError if it cannot be one."""
-        size = len(self._S)
+        size = self._operator.size
         bounds, nodes = state["bounds"], state["nodes"]
         features, counts, seconds = state["features"], state["counts"], state["seconds"]
         sound = (
@@ -226,8 +234,7 @@ class FeatureSearch:
         if key in self._known:
             return
         self._known.add(key)
-        part = self._S[np.ix_(features, features)]
-        value = float(np.maximum(np.linalg.eigvalsh(part)[-self._m :], 0.0).sum())
+        value = variance_held(self._operator, features, self._m)
         if value > self.value:
             self.value, self.features = value, features
 
@@ -270,16 +277,13 @@ class FeatureSearch:
 
     def _bound_node(self, marks: NDArray[np.int8]) -> "_Node":
         left = np.flatnonzero(marks != _OUTSIDE)
-        part = self._S[np.ix_(left, left)]
+        part = self._operator.restrict(left)
         inner = Restriction(np.ones(len(left), dtype=bool), marks[left] == _INSIDE)
-        values, vectors = np.linalg.eigh(part)
-        spectrum = SpectralBound.from_pairs(
-            np.maximum(values[::-1], 0.0), vectors[:, ::-1], part.diagonal(), 0.0
-        )
+        spectrum = spectral_bound(part, self._m, np.random.default_rng(0))
         found = spectrum.bound(self._k, self._m, inner)
         value = found.value
-        if self._m == 1:
-            value = min(value, row_sum_bound(part, self._k, inner))
+        if self._m == 1 and len(left) <= _MOST_ROW_SUMS:
+            value = min(value, row_sum_bound(part.dense(), self._k, inner) + found.rounding)
         value = min(value, self._tight_value(part, inner, value))
         node = _Node(left, value, found.value, found.rounding, found.terms)
         restriction = Restriction(marks != _OUTSIDE, marks == _INSIDE)
@@ -291,17 +295,17 @@ class FeatureSearch:
         )
         return node
 
-    def _tight_value(self, part: FloatArray, inner: Restriction, value: float) -> float:
+    def _tight_value(self, part: SymmetricOperator, inner: Restriction, value: float) -> float:
         """The tighter bound, at the first node, and at others if it closed much of the gap there.
 
         It takes the time of a hundred spectra.
         """
         gap = value - self.value
-        if not self._tight_pays or len(part) > _MOST_TIGHT or gap <= self._tolerance:
+        if not self._tight_pays or part.size > _MOST_TIGHT or gap <= self._tolerance:
             return value
         steps = MOST_STEPS if self._n_nodes == 0 else _TIGHT_STEPS
         found = tight_bound(
-            DenseScatter(part),
+            part,
             self._k,
             self._m,
             forced=inner.forced,

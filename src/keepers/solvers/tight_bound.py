@@ -11,9 +11,9 @@ most Tr(Q Y_i). Features of a variance s_i <= t have Y_i = 0.
 Y_i = c g g' is admissible for every vector g with (g'x_i)^2 > |g|^2 (s_i - t), the least c being
 ``t (s_i - t) / ((g'x_i)^2 - |g|^2 (s_i - t))``: then x_i x_i' - c g g' has no eigenvalue above t.
 g = x_i gives (1 - t/s_i) x_i x_i', the chord. Better ones come from a positive definite Q0, taken
-for the best projection: the Y_i of least Tr(Q0 Y_i) has ``g = (t Q0 + mu I)^-1 x_i`` with mu > 0 the
-root of ``x_i' Q0^(1/2) (t Q0 + mu I)^-1 Q0^(1/2) x_i = 1``. Q0 is moved towards the projector on
-the m leading eigenvectors of M (Frank and Wolfe). The bound is valid at every step, whatever the
+for the best projection: the Y_i of least Tr(Q0 Y_i) has ``g = (t Q0 + mu I)^-1 x_i``, where mu > 0
+is the root of ``x_i' Q0^(1/2) (t Q0 + mu I)^-1 Q0^(1/2) x_i = 1``. Q0 is moved towards the projector
+on the m leading eigenvectors of M (Frank and Wolfe). The bound is valid at every step, whatever the
 accuracy of the root and of Q0.
 """
 
@@ -30,7 +30,7 @@ MOST_STEPS = 30
 _STEP_SIZES = (0.05, 0.15, 0.4, 0.7)
 _EVERY = 3
 _NEWTON = 6
-# Where (g'x)^2 - |g|^2 (s - t) is below this share of |g|^2 s it has lost digits: the chord instead.
+# Where (g'x)^2 - |g|^2 (s - t) is below this share of |g|^2 s it has lost digits: the chord then.
 _CANCELLED = 1e-3
 _ROUNDING_SHARE = 1e-11
 # A step that gains less than this share ends the search, if two before it did not gain more.
@@ -42,7 +42,7 @@ class TightBound:
     """The bound, and what it says about single features."""
 
     value: float
-    """With the allowance for rounding, ``2e-12 m lambda_1``."""
+    """With the allowance for rounding, ``precision * m * lambda_1``."""
     rounding: float
     """The allowance."""
     t: float
@@ -65,6 +65,7 @@ def tight_bound(
     forced: BoolArray | None = None,
     max_steps: int = MOST_STEPS,
     enough: float = -np.inf,
+    precision: float = DOUBLE_ROUNDING,
 ) -> TightBound:
     """The bound for an operator that has a small side, after at most ``max_steps`` steps.
 
@@ -74,7 +75,7 @@ def tight_bound(
     search = _Search(columns, n_features, n_components, forced)
     search.run(max_steps, enough)
     # What was left out of S adds no more than m times its largest eigenvalue.
-    rounding = n_components * (DOUBLE_ROUNDING * search.largest + left_out)
+    rounding = n_components * (precision * search.largest + left_out)
     variances = np.asarray(operator.diagonal(), dtype=np.float64)
     return TightBound(search.best + rounding, rounding, search.best_t, variances, search.n_steps)
 
@@ -84,11 +85,11 @@ def factor_columns(operator: SymmetricOperator) -> tuple[FloatArray, float]:
     side = operator.small_side()
     if side is None:
         raise ValueError("the tight bound needs an operator with a small side")
-    values, vectors = eigh(side.matrix)
-    kept = values > _ROUNDING_SHARE * values[-1]
-    values, vectors = values[kept], vectors[:, kept]
+    found, vectors = eigh(side.matrix)
+    kept = found > _ROUNDING_SHARE * found[-1]
+    values, vectors = found[kept], vectors[:, kept]
     lifted = side.lift(np.ascontiguousarray(vectors), values)
-    left_out = 0.0 if kept.all() else 1e-15 * float(values[-1])
+    left_out = 0.0 if kept.all() else max(float(found[~kept].max()), 0.0)
     return np.ascontiguousarray((lifted * np.sqrt(values)).T), left_out
 
 
@@ -156,9 +157,7 @@ class _Search:
                 break  # convex along the way, nearly
         _, self._weights, self._axes = min(moved, key=lambda found: found[0])
 
-    def _look(
-        self, t: float, weights: FloatArray, axes: FloatArray
-    ) -> tuple[float, FloatArray]:
+    def _look(self, t: float, weights: FloatArray, axes: FloatArray) -> tuple[float, FloatArray]:
         """The bound for t and Q0, and the leading eigenvectors of M."""
         n_above = int(np.searchsorted(-self._s, -t, side="left"))
         M = self._constant

@@ -28,7 +28,7 @@ value that some set reaches. A set with feature j has at most U - (tau - t_j), o
 U - (t_i - tau'): where that is below v, j is in no best set, and i is in every one.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
@@ -42,7 +42,7 @@ DOUBLE_ROUNDING = 1e-12
 SINGLE_ROUNDING = 1e-5
 # Eigenvalues below this share of the largest count as zero; see `pairs_above`.
 _ROUNDING_SHARE = 1e-11
-# Eigenvectors beyond the components that are lifted: their eigenvalues are often worth less than mu.
+# Eigenvectors lifted beyond the components; the best mu is seldom below their eigenvalues.
 _MORE_PAIRS = 50
 # Up to so many numbers all eigenvectors are lifted.
 _CHEAP = 1 << 20
@@ -140,6 +140,8 @@ class SpectralBound:
     variances: FloatArray
     """The diagonal of S."""
     precision: float = DOUBLE_ROUNDING
+    small_side: int | None = None
+    """Rows of the small matrix that the pairs come from, if they do."""
 
     @classmethod
     def from_pairs(
@@ -319,7 +321,8 @@ def _from_small_side(
     edge = _ROUNDING_SHARE * float(values[0]) if len(values) <= wanted else float(values[wanted])
     values, vectors = values[:wanted], vectors[:, :wanted]
     lifted = side.lift(np.ascontiguousarray(vectors), values)
-    return SpectralBound.from_pairs(values, lifted, variances, edge, precision)
+    found = SpectralBound.from_pairs(values, lifted, variances, edge, precision)
+    return replace(found, small_side=size)
 
 
 def _pairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
