@@ -21,7 +21,7 @@ from keepers.linalg.low_rank import LowRankScatter
 from keepers.linalg.spectrum import leading_spectrum
 from keepers.selectors.any_table import ReadTable, read_any_table, read_features
 from keepers.selectors.block_tables import ROUTES
-from keepers.selectors.fitted_table import FittedTable
+from keepers.selectors.fitted_table import FittedTable, refuse_other_columns
 from keepers.selectors.parameters import (
     Seed,
     check_choice,
@@ -329,12 +329,40 @@ def certify(
     >>> certificate.share > 0.9
     True
     """
+    return certify_columns(
+        None,
+        X,
+        features,
+        n_components,
+        tight=tight,
+        scaling=scaling,
+        missing=missing,
+        route=route,
+        memory_limit=memory_limit,
+        random_state=random_state,
+    )
+
+
+def certify_columns(
+    selector: Any,
+    X: Any,
+    features: Any,
+    n_components: int | float | str,
+    *,
+    tight: bool | str = "auto",
+    scaling: float = 0.0,
+    missing: str = "error",
+    route: str = "auto",
+    memory_limit: int | float | str | None = None,
+    random_state: Seed = None,
+) -> Certificate:
+    """The same for X with the columns that a selector was fitted to, unless that is None."""
     begun = time.perf_counter()
     _check_settings(n_components, tight, scaling, missing, route, random_state)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    check = _FeaturesOf(features, n_components, selector)
     if isinstance(X, KnownSpectrum):
-        return _certify_spectrum(X, features, n_components, tight, rng, begun)
-    check = _FeaturesOf(features, n_components)
+        return _certify_spectrum(X, check, n_components, tight, rng, begun)
     read = read_any_table(
         X,
         n_components=n_components,
@@ -343,9 +371,8 @@ def certify(
         missing=missing,
         check=check,
     )
-    chosen = check.found
     table = read.table.scale(float(scaling))
-    return _certify_table(table, read, chosen, n_components, tight, rng, begun)
+    return _certify_table(table, read, check.found, n_components, tight, rng, begun)
 
 
 def _certify_table(
@@ -392,7 +419,7 @@ def _certify_table(
 
 def _certify_spectrum(
     given: KnownSpectrum,
-    features: Any,
+    check: "_FeaturesOf",
     n_components: Any,
     tight: bool | str,
     rng: np.random.Generator,
@@ -404,7 +431,6 @@ def _certify_spectrum(
             f"n_components must be an integer >= 1 for a KnownSpectrum; got {shorten(n_components)}"
             ", which needs the number of samples."
         )
-    check = _FeaturesOf(features, n_components)
     check(size, given.feature_names)
     values = np.maximum(given.eigenvalues, 0.0)
     bound = SpectralBound.from_pairs(
@@ -463,8 +489,8 @@ def _certificate(
 class _FeaturesOf:
     """Reads the features once the columns are known."""
 
-    def __init__(self, given: Any, n_components: Any) -> None:
-        self._given, self._m = given, n_components
+    def __init__(self, given: Any, n_components: Any, selector: Any = None) -> None:
+        self._given, self._m, self._selector = given, n_components, selector
         if isinstance(given, np.ndarray):
             self._given = given.tolist()
         elif not isinstance(given, (str, bytes)) and hasattr(given, "__next__"):
@@ -472,6 +498,8 @@ class _FeaturesOf:
         self.found: IndexArray = np.empty(0, dtype=np.intp)
 
     def __call__(self, n_columns: int, names: Any) -> None:
+        if self._selector is not None:
+            refuse_other_columns(self._selector, n_columns, names)
         self.found = read_features(self._given, n_columns, names)
         if is_whole(self._m) and self._m > len(self.found):
             raise ParameterError(

@@ -90,6 +90,8 @@ class FeatureSearch:
         Features that sets have to contain, and those among which they are chosen.
     start : array of indices or None
         A set that is known to be good.
+    bound : float
+        No set holds more, as far as is known.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class FeatureSearch:
         n_components: int,
         restriction: Restriction | None = None,
         start: IndexArray | None = None,
+        bound: float = np.inf,
     ) -> None:
         self._operator = operator
         self._variances = np.asarray(operator.diagonal(), dtype=np.float64)
@@ -118,7 +121,8 @@ class FeatureSearch:
             self._variances, np.arange(n_features), restriction.allowed, restriction.forced
         )
         self._try_with_steps(first, restriction)
-        self._push(float(np.sort(self._variances)[-n_features:].sum()), marks)
+        largest = float(np.sort(self._variances)[-n_features:].sum())
+        self._push(min(largest, bound), marks)
 
     @property
     def _tolerance(self) -> float:

@@ -12,9 +12,9 @@ Y_i = c g g' is admissible for every vector g with (g'x_i)^2 > |g|^2 (s_i - t), 
 ``t (s_i - t) / ((g'x_i)^2 - |g|^2 (s_i - t))``: then x_i x_i' - c g g' has no eigenvalue above t.
 g = x_i gives (1 - t/s_i) x_i x_i', the chord. Better ones come from a positive definite Q0, taken
 for the best projection: the Y_i of least Tr(Q0 Y_i) has ``g = (t Q0 + mu I)^-1 x_i``, where mu > 0
-is the root of ``x_i' Q0^(1/2) (t Q0 + mu I)^-1 Q0^(1/2) x_i = 1``. Q0 is moved towards the projector
-on the m leading eigenvectors of M (Frank and Wolfe). The bound is valid at every step, whatever the
-accuracy of the root and of Q0.
+is the root of ``x_i' Q0^(1/2) (t Q0 + mu I)^-1 Q0^(1/2) x_i = 1``. Q0 is moved towards the
+projector on the m leading eigenvectors of M (Frank and Wolfe). The bound is valid at every step,
+whatever the accuracy of the root and of Q0.
 """
 
 from dataclasses import dataclass
