@@ -328,7 +328,8 @@ def _from_small_side(
 def _pairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
     """The leading eigenpairs, largest first, without those that are rounding."""
     if width < len(matrix):
-        return pairs_above(matrix, np.inf, rank=len(matrix), at_least=width, at_most=width)
+        beyond = 2.0 * float(np.trace(matrix))  # exactly so many are wanted
+        return pairs_above(matrix, beyond, rank=len(matrix), at_least=width, at_most=width)
     values, vectors = eigh(matrix)
     values, vectors = values[::-1], vectors[:, ::-1]
     n_real = max(1, int(np.sum(values > _ROUNDING_SHARE * values[0])))
