@@ -136,7 +136,7 @@ def _least_of_terms(spectrum: SpectralBound, k: int, m: int) -> tuple[TermBound,
     found = spectrum.bound(k, m)
     variances = spectrum.variances
     total = float(np.sort(variances)[-k:].sum())
-    if total + found.rounding < found.value:
+    if total + found.rounding <= found.value * (1.0 + DOUBLE_ROUNDING):
         found = replace(found, value=total + found.rounding, terms=variances)
     return found, "variances" if found.terms is variances else "spectrum"
 
