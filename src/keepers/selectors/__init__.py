@@ -2,11 +2,13 @@
 
 from keepers.selectors.auto import AutoSelector
 from keepers.selectors.baselines import AllFeatures, RandomScore, VarianceScore
+from keepers.selectors.certificate import Certificate, KnownSpectrum, certify
 from keepers.selectors.denoised_laplacian import DenoisedLaplacian
 from keepers.selectors.dgufs import DGUFS
 from keepers.selectors.drop_correlated import DropCorrelated
 from keepers.selectors.drop_uninformative import DropUninformative
 from keepers.selectors.eufs import EUFS
+from keepers.selectors.exact_selection import ExactSelection, solve_exactly
 from keepers.selectors.fspca import FSPCA
 from keepers.selectors.laplacian_score import LaplacianScore
 from keepers.selectors.mcfs import MCFS
@@ -29,14 +31,19 @@ __all__ = [
     "UDFS",
     "AllFeatures",
     "AutoSelector",
+    "Certificate",
     "DenoisedLaplacian",
     "DropCorrelated",
     "DropUninformative",
+    "ExactSelection",
+    "KnownSpectrum",
     "LaplacianScore",
     "RandomScore",
     "RankingSelector",
     "TopFeatures",
     "VarianceScore",
     "as_score_function",
+    "certify",
     "prune_redundant",
+    "solve_exactly",
 ]

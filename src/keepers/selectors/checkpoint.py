@@ -37,6 +37,14 @@ class SavedFit:
 
 def check_checkpoint(path: Any, settings: dict[str, Any]) -> None:
     """Raise, before any data are read, if no fit with these settings can keep its state there."""
+    path = check_checkpoint_path(path)
+    if path.exists():
+        header, _ = _read(path)
+        _refuse_other_settings(path, header, settings)
+
+
+def check_checkpoint_path(path: Any) -> Path:
+    """The path of a file that is there, or can be written; raise if it cannot be."""
     if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
         raise ParameterError(
             f"checkpoint must be the path of a file, or None; got {shorten(path)}."
@@ -51,9 +59,7 @@ def check_checkpoint(path: Any, settings: dict[str, Any]) -> None:
             f"checkpoint must be in a folder that can be written; {path.parent} cannot. Name "
             "another one."
         )
-    if path.exists():
-        header, _ = _read(path)
-        _refuse_other_settings(path, header, settings)
+    return path
 
 
 @dataclass(frozen=True)

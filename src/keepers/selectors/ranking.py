@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -40,7 +40,11 @@ from keepers.selectors.parameters import (
     check_missing,
     check_seed,
     count_features,
+    is_real,
 )
+
+if TYPE_CHECKING:
+    from keepers.selectors.certificate import Certificate
 
 # With max_correlation, the walk down the ranking ends once so many unlike features were found, or
 # as many as are asked for: going on to the end takes time with the square of their number.
@@ -418,3 +422,50 @@ class RankingSelector(ColumnSelector):
 
     def _count_top(self, k: Any) -> int:
         return count_features(k, len(self.scores_), name="k")
+
+    def certificate(
+        self,
+        X: Any,
+        k: int | float | None = None,
+        n_components: int | float | str | None = None,
+        **settings: Any,
+    ) -> "Certificate":
+        """How much of the variance that any k features could hold the best k hold, with proof.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            The table of the fit, or another one with its columns; or a path, blocks or Dask
+            collection, as `certify` takes them.
+        k : int, float in (0, 1] or None, default=None
+            How many features, as in `top`.
+        n_components : int, float in (0, 1), "auto" or None, default=None
+            In how many components. None: those of the fit (``n_components_``), at most k, where the
+            method has any; else "auto".
+        **settings
+            Other settings of `certify`. ``scaling`` and ``missing`` are those of the selector
+            unless they are given, so that the certificate is about the table as it was fitted.
+
+        Returns
+        -------
+        Certificate
+            It prints as a sentence.
+
+        Examples
+        --------
+        >>> from keepers import SPCAFS, datasets
+        >>> X = datasets.load("srbct").X
+        >>> selector = SPCAFS(40, n_components=3).fit(X)
+        >>> selector.certificate(X).share > 0.8
+        True
+        """
+        from keepers.selectors.certificate import certify_columns  # it reads tables by a selector
+
+        features = self.top(k).indices
+        if n_components is None:
+            m = getattr(self, "n_components_", None)
+            n_components = "auto" if m is None else min(int(m), len(features))
+        scaling = getattr(self, "scaling", 0.0)
+        settings.setdefault("scaling", scaling if is_real(scaling) else 0.0)
+        settings.setdefault("missing", self.missing)
+        return certify_columns(self, X, features, n_components, **settings)
