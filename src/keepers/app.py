@@ -11,6 +11,7 @@ try:
     from typer.core import TyperGroup
 
     from keepers.cli.apply import apply
+    from keepers.cli.certify import certify
     from keepers.cli.check import check
     from keepers.cli.console import (
         COULD_NOT,
@@ -66,7 +67,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for command in (check, select, tune, apply, compare, reproduce, datasets):
+for command in (check, select, tune, apply, certify, compare, reproduce, datasets):
     app.command()(command)
 
 

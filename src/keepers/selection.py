@@ -5,7 +5,7 @@ disagree.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -21,6 +21,7 @@ from keepers.exceptions import DataError
 from keepers.linalg.correlation import ROUNDING, ColumnCorrelations
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import as_scatter
+from keepers.selectors.certificate import Certificate
 from keepers.selectors.control import read_control
 from keepers.selectors.fitted_table import fill_gaps, named_table, table_values
 from keepers.solvers.penalty import InactiveRows, find_inactive_rows
@@ -342,6 +343,22 @@ class Selection(AsTable):
             nearest = np.argmax(np.abs(r), axis=1)
             for column, at, its_r in zip(block, nearest, r, strict=True):
                 yield int(column), str(self.feature_names[kept[at]]), float(its_r[at])
+
+    @cached_property
+    def certificate(self) -> Certificate | None:
+        """How near the kept features are to those that hold the most variance, with proof.
+
+        None if the table was read in blocks.
+        """
+        if self.X is None or self.X.shape[0] != self.n_samples:
+            return None
+        names = np.asarray(self.feature_names, dtype=object)
+        return replace(self.selector.certificate(self.X, self.k), feature_names=names)
+
+    @property
+    def seeks_variance(self) -> bool:
+        """Whether the method looks for variance, so that `certificate` tells how well it did."""
+        return bool(getattr(self.selector, "seeks_variance", False))
 
     @cached_property
     def inactive(self) -> InactiveRows | None:

@@ -27,7 +27,7 @@ from keepers.preparation.prepared_blocks import (
     learn_from_blocks,
     learn_from_table,
 )
-from keepers.preparation.table_check import check_facts
+from keepers.preparation.table_check import TableCheck, check_facts
 from keepers.preparation.table_preparer import TablePreparer
 from keepers.selection import describe_fit
 from keepers.selectors.block_tables import ROUTES
@@ -104,15 +104,10 @@ def fit_in_blocks(
     debug: bool,
 ) -> FittedInBlocks:
     """Learn, prepare, fit and describe. ``decide`` gets the names of the features."""
-    learned = _learn(data, reading, quiet=quiet)
-    kinds: Any = reading.asked_kinds
-    preparer = TablePreparer(missing=reading.missing, kinds=kinds, log=reading.log)  # type: ignore[arg-type]
-    check = check_facts(learned.facts, learned.sample, kinds)
-    with all_findings(check, data, reading):
-        preparer.fit_facts(learned.facts)
-    notes = [*check.to_say(type(selector).__name__), *preparer.notes_]
+    prepared = prepare_blocks(data, reading, quiet=quiet)
+    learned, preparer, local = prepared.learned, prepared.preparer, prepared.local
+    notes = prepared.notes(type(selector).__name__)
     say_notes(notes, quiet=quiet)
-    local = PreparedBlocks(learned.source, preparer, is_fitted_table=True)
     names = [str(name) for name in preparer.get_feature_names_out()]
     decide(names)
     drawn = preparer.prepare(learned.sample)
@@ -156,6 +151,33 @@ def fit_in_blocks(
         n_samples=int(selector.n_samples_seen_),
     )
     return FittedInBlocks(selection, preparer, options, notes, learned, drawn)
+
+
+@dataclass(frozen=True)
+class PreparedBlockData:
+    """A table in blocks, as it was read and as a selector takes it."""
+
+    learned: LearnedBlocks
+    preparer: TablePreparer
+    check: TableCheck
+    local: PreparedBlocks
+    """Numbers only."""
+
+    def notes(self, method: str = "") -> list[str]:
+        """What there is to say before a selection by the class of this name."""
+        return [*self.check.to_say(method), *self.preparer.notes_]
+
+
+def prepare_blocks(data: str, reading: ReadingOptions, *, quiet: bool) -> PreparedBlockData:
+    """Look at all rows of a table once, and find how its columns become numbers."""
+    learned = _learn(data, reading, quiet=quiet)
+    kinds: Any = reading.asked_kinds
+    preparer = TablePreparer(missing=reading.missing, kinds=kinds, log=reading.log)  # type: ignore[arg-type]
+    check = check_facts(learned.facts, learned.sample, kinds)
+    with all_findings(check, data, reading):
+        preparer.fit_facts(learned.facts)
+    local = PreparedBlocks(learned.source, preparer, is_fitted_table=True)
+    return PreparedBlockData(learned, preparer, check, local)
 
 
 def _learn(data: str, reading: ReadingOptions, *, quiet: bool) -> LearnedBlocks:

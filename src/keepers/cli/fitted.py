@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from keepers.cli.console import progress_line
 from keepers.cli.prepared import PreparedData, complete_part
 from keepers.cli.reading import ReadingOptions
 from keepers.data.formats.text import text_line
 from keepers.data.replacing import whole_file
 from keepers.data.table import LabelledTable
 from keepers.data.table_files import copy_features, write_selected
+from keepers.exceptions import ParameterError
 from keepers.preparation.prepared_blocks import LearnedBlocks
 from keepers.preparation.table_preparer import TablePreparer
 from keepers.recipe import Recipe, checksum, moments_checksum
 from keepers.selection import Selection
+from keepers.selectors.certificate import Certificate
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class FittedData(ABC):
         image_shape: tuple[int, int] | None,
         image_order: Literal["C", "F"],
         command: str,
+        certificate: Certificate | None,
         *,
         force: bool,
     ) -> None:
@@ -68,6 +72,7 @@ class FittedData(ABC):
             image_order=image_order,
             command=command,
             notes=self.notes,
+            certificate=certificate,
         ).save(path, force=force)
 
     def write_recipe(self, path: Path, reading: ReadingOptions, *, force: bool) -> None:
@@ -104,6 +109,21 @@ class FittedData(ABC):
             for name, why in self.preparer.set_aside_.items()
         ]
         return rows
+
+
+def certificate_of(selection: Selection, asked: bool | None, *, quiet: bool) -> Certificate | None:
+    """The certificate of a selection if it is asked for, or left open and of use."""
+    wanted = selection.seeks_variance if asked is None else asked
+    if not wanted:
+        return None
+    with progress_line(f"certifying {selection.k} features", quiet=quiet):
+        certificate = selection.certificate
+    if asked and certificate is None:
+        raise ParameterError(
+            "--certify needs the table in memory; this one was read in blocks. Write the kept "
+            "features (--save recipe.json), then: keepers certify DATA --features recipe.json."
+        )
+    return certificate
 
 
 @dataclass(frozen=True)

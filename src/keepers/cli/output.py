@@ -12,6 +12,7 @@ from rich.text import Text
 
 from keepers.cli.console import PlainConsole, as_unicode, note, printable, say
 from keepers.selection import KeptFeature, Selection
+from keepers.selectors.certificate import Certificate
 
 ON_A_TERMINAL = 20
 LONGEST_NAME = 48
@@ -24,17 +25,20 @@ def print_selection(
     set_aside: Mapping[str, str],
     json: bool,
     quiet: bool,
+    certificate: Certificate | None = None,
 ) -> None:
     """Print the kept features, and what was written; with ``json`` all of it for machines."""
     written = {what: str(path) for what, path in files.items() if path is not None}
     note_inactive_rows(selection, quiet=quiet)
     _note_findings(selection, quiet=quiet)
     if json:
-        print_json(as_json(selection, written, set_aside))
+        print_json(as_json(selection, written, set_aside, certificate))
         return
-    _print_kept(selection)
+    _print_kept(selection, certificate)
     for line in _sentences(selection):
         note(line, quiet=quiet)
+    if certificate is not None:
+        note(str(certificate), quiet=quiet)
     for what, path in written.items():
         note(f"{what}: {path}", quiet=quiet)
 
@@ -61,7 +65,10 @@ def _note_findings(selection: Selection, *, quiet: bool) -> None:
 
 
 def as_json(
-    selection: Selection, written: dict[str, str], set_aside: Mapping[str, str]
+    selection: Selection,
+    written: dict[str, str],
+    set_aside: Mapping[str, str],
+    certificate: Certificate | None = None,
 ) -> dict[str, Any]:
     """The result for machines."""
     others = [feature for feature in selection.dropped if feature.reason != "ranked below k"]
@@ -79,6 +86,7 @@ def as_json(
         "structure_found": selection.structure_found,
         "n_carrying_structure": selection.n_carrying_structure,
         "variance_share": selection.variance_share,
+        "certificate": None if certificate is None else certificate.as_dict(),
         "n_active": selection.n_active,
         "n_kept_inactive": 0
         if selection.inactive is None
@@ -127,8 +135,8 @@ def _sentences(selection: Selection) -> list[str]:
     return lines
 
 
-def _print_kept(selection: Selection) -> None:
-    """The best on a terminal; all of them, separated by tabs, in a pipe."""
+def _print_kept(selection: Selection, certificate: Certificate | None) -> None:
+    """The best on a terminal, with what is proved of them; all of them, with tabs, in a pipe."""
     kept = selection.kept
     if not sys.stdout.isatty():
         say("rank", "feature", "score", "variance", "neighbour", "correlation")
@@ -136,15 +144,28 @@ def _print_kept(selection: Selection) -> None:
             say(str(rank), *_cells(feature, width=None))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("rank", "feature", "score", "variance", "nearest kept", "r"):
-        is_text = heading in ("feature", "nearest kept")
+    shown = kept[:ON_A_TERMINAL]
+    proofs = [proof_in_words(certificate, feature.column) for feature in shown]
+    headings = ["rank", "feature", "score", "variance", "nearest kept", "r"]
+    for heading in [*headings, "proved"] if any(proofs) else headings:
+        is_text = heading in ("feature", "nearest kept", "proved")
         table.add_column(heading, justify="left" if is_text else "right")
-    for rank, feature in enumerate(kept[:ON_A_TERMINAL], 1):
-        table.add_row(str(rank), *(Text(cell) for cell in _cells(feature, LONGEST_NAME)))
+    for rank, (feature, proof) in enumerate(zip(shown, proofs, strict=True), 1):
+        cells = [*_cells(feature, LONGEST_NAME), *([proof] if any(proofs) else [])]
+        table.add_row(str(rank), *(Text(cell) for cell in cells))
     console = PlainConsole()
     console.print(table)
     if len(kept) > ON_A_TERMINAL:
         console.print(f"... and {len(kept) - ON_A_TERMINAL} more", style="dim")
+
+
+def proof_in_words(certificate: Certificate | None, column: int) -> str:
+    """What is proved of a feature; nothing if nothing is."""
+    if certificate is None:
+        return ""
+    if column in certificate.proved_in:
+        return "in every best set"
+    return "in no best set" if column in certificate.proved_out else ""
 
 
 def _cells(feature: KeptFeature, width: int | None) -> tuple[str, ...]:

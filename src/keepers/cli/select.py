@@ -108,6 +108,15 @@ def select(
         bool,
         typer.Option("--image-columns-first", help="Pixels run down the columns, as in MATLAB."),
     ] = False,
+    certify: Annotated[
+        bool | None,
+        typer.Option(
+            "--certify/--no-certify",
+            help="Say how near the kept features are to those that hold the most variance, with "
+            "proof; by default where the method looks for variance (spcafs, fspca, variance).",
+            show_default=False,
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     force: ForceOption = False,
     max_size: MaxSizeOption = None,
@@ -125,6 +134,7 @@ def select(
     """
     # Imported here, so that help and completion need not wait for scikit-learn.
     from keepers.cli.fit import keep_and_never, make_selector, read_settings
+    from keepers.cli.fitted import certificate_of
     from keepers.cli.output import print_selection
     from keepers.cli.prepared import prepare_data, say_notes
     from keepers.data.table_files import check_writable
@@ -163,19 +173,25 @@ def select(
         decide(list(prepared.table.feature_names))
         fitted = fit_prepared(selector, settings, prepared, scaling, seed=seed, **shared)
     _check_picture(picture, fitted.selection.n_features)
+    certificate = certificate_of(fitted.selection, certify, quiet=quiet)
     if out is not None:
         fitted.write_kept(data, out, reading, force=force)
     if report is not None:
         command = shell_command(["keepers", *sys.argv[1:2], *fitted.options, *sys.argv[2:]])
         order: Literal["C", "F"] = "F" if image_columns_first else "C"
-        fitted.write_report(report, picture, order, command, force=force)
+        fitted.write_report(report, picture, order, command, certificate, force=force)
     if save is not None:
         fitted.write_recipe(save, reading, force=force)
     if scores is not None:
         fitted.write_scores(scores, force=force)
     written = {"out": out, "report": report, "recipe": save, "scores": scores}
     print_selection(
-        fitted.selection, written, set_aside=fitted.preparer.set_aside_, json=json, quiet=quiet
+        fitted.selection,
+        written,
+        set_aside=fitted.preparer.set_aside_,
+        json=json,
+        quiet=quiet,
+        certificate=certificate,
     )
 
 

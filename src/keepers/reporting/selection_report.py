@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from keepers._packages import optional
-from keepers._protocols import FloatArray
+from keepers._protocols import FloatArray, IndexArray
 from keepers.data.replacing import whole_file
 from keepers.data.table import LabelledTable
 from keepers.preparation.table_check import check_table
@@ -22,6 +22,7 @@ from keepers.reporting import report_parts
 from keepers.reporting.selection_figures import COLOURS, Figure, Figures, draw
 from keepers.reporting.selection_summary import Planes, SelectionSummary, summarise
 from keepers.selection import Selection, describe_selection
+from keepers.selectors.certificate import Certificate
 from keepers.tuning.gamma_path import COLOURS as PATH_COLOURS
 
 __all__ = ["SelectionReport", "make_report"]
@@ -101,6 +102,7 @@ def make_report(
     seconds: float | None = None,
     k: int | float | None = None,
     path: Any = None,
+    certify: bool | None = None,
 ) -> SelectionReport:
     """A report on what a selector found: one HTML file that opens offline.
 
@@ -133,6 +135,10 @@ def make_report(
         report lets its reader try others.
     path : SPCAFSPath, optional
         What `keepers.spcafs_path` returns for the same X: drawn as a panel of its own.
+    certify : bool, optional
+        Whether to say, with proof, how near the kept features are to those that hold the most
+        variance; by default where the method looks for variance (`SPCAFS`, `FSPCA`,
+        `VarianceScore`).
 
     Returns
     -------
@@ -150,6 +156,7 @@ def make_report(
     selection = describe_selection(
         selector, X, feature_names=feature_names, k=k, source=source, seconds=seconds
     )
+    wanted = selection.seeks_variance if certify is None else certify
     table = LabelledTable(selection.X, selection.feature_names, name=source or "table")
     return SelectionReport.of(
         selection,
@@ -161,6 +168,7 @@ def make_report(
         command=command,
         path=path,
         notes=check_table(table).to_say(selection.method),
+        certificate=selection.certificate if wanted else None,
     )
 
 
@@ -208,6 +216,8 @@ def page_data(summary: SelectionSummary, figures: Figures) -> dict[str, Any]:
         "r": [None if np.isnan(r) else round(float(r), 3) for r in ranked.neighbour_r],
         "curve": _place(figures.scores),
     }
+    if summary.certificate is not None:
+        data["proved"] = _proved(summary.certificate, ranked.columns)
     if summary.stability is not None:
         data["intervals"] = {
             "halves": summary.stability.n_halves,
@@ -232,6 +242,14 @@ def page_data(summary: SelectionSummary, figures: Figures) -> dict[str, Any]:
     if summary.planes is not None:
         data["samples"] = _samples(summary, summary.planes, figures)
     return data
+
+
+def _proved(certificate: Certificate, columns: IndexArray) -> str:
+    """A letter a feature, best first: i: in every best set, o: in none, -: not known."""
+    marks = np.full(len(columns), "-")
+    marks[np.isin(columns, certificate.proved_in)] = "i"
+    marks[np.isin(columns, certificate.proved_out)] = "o"
+    return "".join(marks)
 
 
 def _samples(summary: SelectionSummary, planes: Planes, figures: Figures) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from keepers.linalg.spectrum import principal_subspace
 from keepers.reporting.report_parts import display_name, significant
 from keepers.selection import SIMILAR, DroppedFeature, Reason, Selection, as_texts
 from keepers.selectors import AutoSelector
+from keepers.selectors.certificate import Certificate
 from keepers.tuning.false_selections import FalseSelections
 from keepers.tuning.gamma_path import SPCAFSPath
 from keepers.tuning.stability import StabilitySelector, wilson_intervals
@@ -210,6 +211,8 @@ class SelectionSummary:
     path: ReportedPath | None
     notes: tuple[str, ...] = ()
     """What there is to know of the table, a sentence each."""
+    certificate: Certificate | None = None
+    """How near the kept features are to those that hold the most variance."""
 
 
 def summarise(
@@ -223,6 +226,7 @@ def summarise(
     command: str | None = None,
     path: Any = None,
     notes: Sequence[str] = (),
+    certificate: Certificate | None = None,
 ) -> SelectionSummary:
     """Measure what `make_report` shows; its parameters are explained there."""
     selector, k, order = selection.selector, selection.k, selection.order
@@ -253,6 +257,7 @@ def summarise(
         stability=_stability(selector, order),
         path=along,
         notes=tuple(notes),
+        certificate=certificate,
     )
 
 

@@ -116,6 +116,7 @@ class VarianceScore(RankingSelector):
     """
 
     why_not_dask = YARDSTICK
+    seeks_variance = True
 
     n_features_to_select: FeatureCount = None
     _: KW_ONLY

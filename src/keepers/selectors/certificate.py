@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 
 from keepers._blas_threads import one_blas_thread_for
 from keepers._protocols import FloatArray, IndexArray
+from keepers.data.wording import some_of
 from keepers.exceptions import ParameterError, shorten
 from keepers.linalg.low_rank import LowRankScatter
 from keepers.linalg.spectrum import leading_spectrum
@@ -39,6 +40,12 @@ from keepers.solvers.variance_bounds import (
 )
 from keepers.solvers.variance_certificate import CertifiedValue, certify_value
 
+_BOUNDS = {
+    "spectrum": "the bound from the spectrum",
+    "variances": "the sum of the largest variances",
+    "row sums": "the bound from row sums",
+    "tight": "the tight bound",
+}
 # A share that differs from 1 by less is 1 but for rounding.
 _ALL_OF_IT = 1e-9
 # Entries of V'V - I up to which eigenvectors count as orthonormal, and what the sum of lambda v^2
@@ -240,6 +247,31 @@ class Certificate:
         m = self.n_components
         details = [f"{m} component{'' if m == 1 else 's'}", *self._proved()]
         return f"{statement} ({'; '.join(details)})."
+
+    def details(self) -> list[str]:
+        """The numbers behind the sentence, and the names of single features, a sentence each.
+
+        Returns
+        -------
+        list of str
+            At most three sentences. Of long lists of names the first are given.
+        """
+        lines = [
+            f"Variance held: {self.value:.6g}. No {self.n_features:,} features hold more than "
+            f"{self.upper_bound:.6g} ({_BOUNDS[self.bound]}); {self.best_known:.6g} is the most "
+            f"that is known. Computed in {self.seconds:.1f} s."
+        ]
+        if len(self.proved_in):
+            lines.append(f"In every best set: {some_of(self._names(self.proved_in))}.")
+        outside = np.intersect1d(self.features, self.proved_out)
+        if len(outside):
+            lines.append(f"In the list, but in no best set: {some_of(self._names(outside))}.")
+        return lines
+
+    def _names(self, columns: IndexArray) -> list[str]:
+        if self.feature_names is None:
+            return [str(column) for column in columns]
+        return [repr(str(self.feature_names[column])) for column in columns]
 
     def _proved(self) -> list[str]:
         """What is proved about single features, as one clause if anything is."""

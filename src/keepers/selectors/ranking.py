@@ -258,6 +258,8 @@ class RankingSelector(ColumnSelector):
     depends_on_k: bool = False
     """True for methods whose ranking depends on ``n_features_to_select``, so that each k needs its
     own fit."""
+    seeks_variance: ClassVar[bool] = False
+    """Whether it looks for features that hold much variance: then their certificate is shown."""
 
     max_correlation: float | None = None
     """A parameter of every selector but `AllFeatures`."""

@@ -46,6 +46,7 @@ class ScatterSelector(RankingSelector):
     A subclass implements ``_fit_table`` and has the parameters below.
     """
 
+    seeks_variance = True
     n_components: int | float | str
     scaling: float
     memory_limit: int | float | str | None

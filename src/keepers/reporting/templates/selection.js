@@ -97,6 +97,8 @@
     state.page = 0;
   };
 
+  const PROOFS = { i: "in every best set", o: "in no best set" };
+
   const rowElement = (i) => {
     const row = document.createElement("tr");
     const rank = cell("number", counted.format(i + 1));
@@ -107,11 +109,19 @@
       word.textContent = " kept";
       rank.append(word);
     }
+    const name = cell("name", nameElement(data.names[i]));
+    const proof = data.proved && PROOFS[data.proved[i]];
+    if (proof) {
+      const mark = document.createElement("span");
+      mark.className = "proof";
+      mark.textContent = proof;
+      name.append(" ", mark);
+    }
     const near = data.neighbours[i];
     const has = near !== undefined && near >= 0;
     row.append(
       rank,
-      cell("name", nameElement(data.names[i])),
+      name,
       cell("number", scoreText(data.scores[i])),
       ...intervalCells(i),
       cell("number", varianceText(data.variances[i])),
