@@ -131,7 +131,7 @@ class _Search:
         self.best, self.best_t, self.n_steps = np.inf, 0.0, 0
         self._weights: FloatArray = np.full(len(columns), self._m / len(columns))
         self._axes: FloatArray = np.eye(len(columns))
-        self._best_at = (self._weights, self._axes)
+        self._best_at: tuple[FloatArray, FloatArray] = (self._weights, self._axes)
 
     def run(self, max_steps: int, enough: float) -> None:
         """Take steps until they gain nothing, or the bound is as small as is asked for."""
