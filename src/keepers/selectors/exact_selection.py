@@ -255,7 +255,11 @@ class _Search:
             reduced, start, bound = self._reduce()
         else:
             reduced, bound = saved[0], np.inf
-        if start is not None and len(reduced.left) > MOST_SEARCHED:
+        operator = self._in_memory(reduced.left)
+        if operator is None:
+            if start is None:
+                assert file is not None
+                raise file.damaged()
             value, features = start
             seconds = time.perf_counter() - begun
             return self._result(features, value, max(bound, value), False, 0, seconds)
@@ -263,9 +267,7 @@ class _Search:
         known = None
         if start is not None and np.isin(start[1], reduced.left).all():
             known = np.searchsorted(reduced.left, start[1])
-        search = FeatureSearch(
-            self._in_memory(reduced.left), self._k, self._m, everything, start=known, bound=bound
-        )
+        search = FeatureSearch(operator, self._k, self._m, everything, start=known, bound=bound)
         if saved is not None:
             _restore(search, saved[1], file)
         unit = 1.0 / self._table.n_samples
@@ -321,16 +323,21 @@ class _Search:
         left = np.flatnonzero(~proofs.outside)
         return _Reduced(left, proofs.inside[left]), (best, best_set), found.value
 
-    def _in_memory(self, left: IndexArray) -> SymmetricOperator:
-        """S on the features left, as a matrix or, where there are few rows, as a factor."""
+    def _in_memory(self, left: IndexArray) -> SymmetricOperator | None:
+        """S on the features left, as a matrix or, where there are few rows, as a factor.
+
+        None where there are too many of both to decompose it at every node.
+        """
+        if len(left) > MOST_SEARCHED:
+            return None
         part = self._operator
         if len(left) < part.size:
             part = part.restrict(left)
         if len(left) <= min(self._table.n_samples, SMALL_SIDE):
             return DenseScatter(part.dense())
-        if part.small_side() is not None:
-            return LowRankScatter(np.ascontiguousarray(factor_columns(part)[0].T))
-        return part
+        if part.small_side() is None:
+            return None
+        return LowRankScatter(np.ascontiguousarray(factor_columns(part)[0].T))
 
 
 def _tell(

@@ -61,10 +61,14 @@ class CertifiedValue:
         found = of_all.proofs(self.best_known)
         if self.of_tight is None:
             return found
-        variances = np.zeros(n_columns)
-        variances[columns[self.left]] = self.of_tight.variances
-        outside = replace(self.of_tight, variances=variances).proofs(self.best_known).outside
-        return Proofs(found.inside, found.outside | outside)
+        tight, left = self.of_tight, columns[self.left]
+        # The columns that are not left are constant, or known to be outside.
+        with_it = np.full(n_columns, tight.of_constant)
+        without = np.full(n_columns, np.inf)
+        with_it[columns] = np.inf
+        with_it[left], without[left] = tight.with_it, tight.without
+        more = replace(tight, with_it=with_it, without=without).proofs(self.best_known)
+        return Proofs(found.inside | more.inside, found.outside | more.outside)
 
 
 def certify_value(
@@ -124,7 +128,9 @@ def certify_value(
     of_tight = None
     if tight is True or (tight == "auto" and _is_cheap(spectrum.small_side, len(left))):
         part = operator if len(left) == operator.size else operator.restrict(left)
-        of_tight = tight_bound(part, k, n_components, enough=best, precision=precision)
+        of_tight = tight_bound(
+            part, k, n_components, enough=best, precision=precision, one_by_one=True
+        )
         if of_tight.value < upper:
             upper, name = of_tight.value, "tight"
     upper = max(upper, best)  # rounding is no contradiction
