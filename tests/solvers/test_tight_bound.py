@@ -8,7 +8,7 @@ from keepers import datasets
 from keepers.linalg.held_variance import variance_held
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import DenseScatter, as_scatter
-from keepers.solvers.row_sparse_start import improve_by_projection
+from keepers.solvers.row_sparse import improve_by_projection
 from keepers.solvers.tight_bound import _Search, factor_columns, tight_bound
 from keepers.solvers.variance_bounds import spectral_bound
 
@@ -101,6 +101,6 @@ def test_genes_are_bounded_to_a_few_per_cent_where_the_spectrum_says_little(k, m
     scatter = as_scatter(X, column_moments(X), 3)
     spectrum = spectral_bound(scatter, 3, np.random.default_rng(0))
     start = np.argsort(-spectrum.leading_terms(3))[:k]
-    value = variance_held(scatter, improve_by_projection(scatter, start, 3), 3)
+    value = improve_by_projection(scatter, start, 3).variance
     assert tight_bound(scatter, k, 3).value / value - 1.0 < most
     assert spectrum.bound(k, 3).value / value - 1.0 > 0.2

@@ -15,7 +15,6 @@ from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import BoolArray, IndexArray, SymmetricOperator
 from keepers.data.replacing import whole_file
 from keepers.exceptions import ParameterError, shorten
-from keepers.linalg.held_variance import variance_held
 from keepers.linalg.low_rank import LowRankScatter
 from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.scatter import SMALL_SIDE, DenseScatter
@@ -34,7 +33,6 @@ from keepers.selectors.parameters import (
 )
 from keepers.selectors.saved_passes import read_arrays
 from keepers.solvers.branch_and_bound import FeatureSearch, SearchProgress, SearchState
-from keepers.solvers.row_sparse_start import best_features, improve_by_projection
 from keepers.solvers.tight_bound import factor_columns
 from keepers.solvers.variance_bounds import (
     DOUBLE_ROUNDING,
@@ -309,16 +307,12 @@ class _Search:
         """What the bound from the spectrum proves, with a good set and the bound."""
         spectrum = spectral_bound(self._operator, self._m, self._rng, self._precision)
         found = spectrum.bound(self._k, self._m, self._restriction)
-        allowed, forced = self._restriction.allowed, self._restriction.forced
         best, best_set = -np.inf, np.empty(0, dtype=np.intp)
         for scores in (found.terms, spectrum.leading_terms(self._m), spectrum.variances):
-            start = best_features(scores, np.arange(self._k), allowed, forced)
-            reached = improve_by_projection(
-                self._operator, start, self._m, allowed=allowed, forced=forced
-            )
-            held = variance_held(self._operator, reached, self._m)
-            if held > best:
-                best, best_set = held, reached
+            start = self._restriction.choose(scores, self._k)
+            reached = self._restriction.improve(self._operator, start, self._m)
+            if reached.variance > best:
+                best, best_set = reached.variance, reached.features
         proofs = found.proofs(best)
         left = np.flatnonzero(~proofs.outside)
         return _Reduced(left, proofs.inside[left]), (best, best_set), found.value

@@ -6,7 +6,7 @@ import numpy as np
 
 from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
 from keepers.linalg.held_variance import variance_held
-from keepers.solvers.row_sparse_start import best_features, improve_by_projection
+from keepers.solvers.row_sparse import improve_by_projection
 from keepers.solvers.tight_bound import TightBound, tight_bound
 from keepers.solvers.variance_bounds import (
     DOUBLE_ROUNDING,
@@ -115,10 +115,9 @@ def certify_value(
     if starts:
         steps = _STEPS if side_is_small else _STEPS_BY_PRODUCTS
         for start in _starts(spectrum, of_terms, features, k, n_components, side_is_small):
-            reached = improve_by_projection(operator, start, n_components, steps)
-            held = variance_held(operator, reached, n_components)
-            if held > best:
-                best, best_set = held, reached
+            found = improve_by_projection(operator, start, n_components, max_iter=steps)
+            if found.variance > best:
+                best, best_set = found.variance, found.features
     upper = of_terms.value
     if n_components == 1 and operator.size <= _MOST_ROW_SUMS:
         by_rows = row_sum_bound(operator.dense(), k) + of_terms.rounding
@@ -155,11 +154,11 @@ def _starts(
     m: int,
     several: bool,
 ) -> list[IndexArray]:
-    like = np.arange(k)
+    anything = Restriction.to_all(len(spectrum.variances))
     scores: list[FloatArray] = [of_terms.terms]
     if several:
         scores += [spectrum.leading_terms(m), spectrum.variances]
-    starts = [best_features(score, like) for score in scores]
+    starts = [anything.choose(score, k) for score in scores]
     if several and len(features) == k:
         starts.append(np.sort(features))
     unique = {start.tobytes(): start for start in starts}
