@@ -43,7 +43,9 @@ def shares_of_bound(rows: list[dict[str, str]]) -> str:
         # The same for all methods but for rounding, as the bound is.
         bound = max(float(row["explained"]) / float(row["share"]) for row in by_method.values())
         cells.append((data, m, str(k), *marked, f"{100 * bound:.1f}"))
-    head = ("data", "m", "k", *methods, "the bound, in % of PCA")
+    # Shares of the largest eigenvalue; the page says so.
+    names = [name.replace("gamma = ", "").replace(" lambda_1", "") for name in methods]
+    head = ("data", "m", "k", *names, "the bound, in % of PCA")
     return markdown_table(head, cells)
 
 
@@ -135,4 +137,6 @@ def _gains(
 
 
 def _seconds(value: float) -> str:
+    if value < 0.01:
+        return "< 0.01"
     return f"{value:.2f}" if value < 1 else f"{value:.1f}" if value < 10 else f"{value:.0f}"
