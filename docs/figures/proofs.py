@@ -10,6 +10,7 @@ __all__ = ["write"]
 
 FIRST = ("FSPCA", "Variance")
 BASE = "SPCAFS"
+_SHORT = {"SparsePCA of scikit-learn": "SparsePCA"}
 # Differences in accuracy below this do not count as better or worse.
 SAME = 0.005
 N_NAMED = 3
@@ -28,25 +29,30 @@ def write(folder: Path) -> list[Path]:
 
 
 def shares_of_bound(rows: list[dict[str, str]]) -> str:
-    """Variance held in % of the bound, a row for each k; the best of a row in bold."""
-    methods = _in_order(row["method"] for row in rows)
-    found: dict[tuple[str, str, int], dict[str, dict[str, str]]] = {}
+    """Variance held in % of the bound, a row for each k; the best of a row in bold.
+
+    SPCAFS has one column, its penalties from small to large.
+    """
+    found: dict[tuple[str, int, int], dict[str, dict[str, str]]] = {}
     for row in rows:
-        key = (row["data"], row["components"], int(row["k"]))
+        key = (row["data"], int(row["components"]), int(row["k"]))
         found.setdefault(key, {})[row["method"]] = row
+    columns: dict[str, list[str]] = {}
+    for method in _in_order(row["method"] for row in rows):
+        columns.setdefault(_SHORT.get(method, method.partition(",")[0]), []).append(method)
     cells = []
     for (data, m, k), by_method in sorted(found.items()):
-        share = {name: float(row["share"]) for name, row in by_method.items()}
-        shown = {name: f"{100 * value:.1f}" for name, value in share.items()}
-        best = f"{100 * max(share.values()):.1f}"
-        marked = [f"**{best}**" if shown.get(n) == best else shown.get(n, "") for n in methods]
-        # The same for all methods but for rounding, as the bound is.
-        bound = max(float(row["explained"]) / float(row["share"]) for row in by_method.values())
-        cells.append((data, m, str(k), *marked, f"{100 * bound:.1f}"))
-    # Shares of the largest eigenvalue; the page says so.
-    names = [name.replace("gamma = ", "").replace(" lambda_1", "") for name in methods]
-    head = ("data", "m", "k", *names, "the bound, in % of PCA")
-    return markdown_table(head, cells)
+        shown = {name: f"{100 * float(row['share']):.1f}" for name, row in by_method.items()}
+        best = max(shown.values(), key=float)
+        marked = {name: f"**{text}**" if text == best else text for name, text in shown.items()}
+        shares = [
+            " / ".join(marked[name] for name in names if name in marked)
+            for names in columns.values()
+        ]
+        # Each method has the least bound that its certificate found; all of them are valid.
+        bound = min(float(row["explained"]) / float(row["share"]) for row in by_method.values())
+        cells.append((f"{data}, {m}", str(k), *shares, f"{100 * bound:.1f}"))
+    return markdown_table(("data, m", "k", *columns, "bound"), cells)
 
 
 def accuracy(rows: list[dict[str, str]]) -> str:
@@ -90,22 +96,25 @@ def accuracy(rows: list[dict[str, str]]) -> str:
 
 
 def exact(rows: list[dict[str, str]]) -> str:
-    """What was proved in how long."""
+    """What was proved in how long: a row for each table and m, a column for each k."""
+    ks = sorted({int(row["k"]) for row in rows})
+    found: dict[tuple[str, int], dict[int, str]] = {}
+    for row in rows:
+        key = (row["data"], int(row["components"]))
+        found.setdefault(key, {})[int(row["k"])] = _outcome(row)
     cells = [
-        (
-            row["data"],
-            row["components"],
-            row["k"],
-            "yes" if row["proved"] == "True" else "no",
-            f"{100 * (1 - float(row['value']) / float(row['upper_bound'])):.1f} %"
-            if row["proved"] != "True"
-            else "0",
-            f"{int(row['nodes']):,}",
-            _seconds(float(row["seconds"])),
-        )
-        for row in sorted(rows, key=lambda r: (r["data"], int(r["components"]), int(r["k"])))
+        (data, str(m), *(by_k.get(k, "") for k in ks)) for (data, m), by_k in sorted(found.items())
     ]
-    return markdown_table(("data", "m", "k", "proved", "gap", "nodes", "seconds"), cells)
+    return markdown_table(("data", "m", *(f"k = {k}" for k in ks)), cells)
+
+
+def _outcome(row: dict[str, str]) -> str:
+    n_nodes = int(row["nodes"])
+    cost = f"{_seconds(float(row['seconds']))} s, {n_nodes:,} node{'' if n_nodes == 1 else 's'}"
+    if row["proved"] == "True":
+        return cost
+    gap = 1.0 - float(row["value"]) / float(row["upper_bound"])
+    return f"gap {100 * gap:.1f} %: {cost}"
 
 
 def _in_order(names: Iterable[str]) -> list[str]:

@@ -3,7 +3,7 @@ How near to the best? A bound on what any k features can hold
 =============================================================
 
 Which k pixels hold the most variance cannot be found by trying all sets: there are more than
-10^17 sets of 30 pixels out of 64. An upper bound on what any of them holds is cheap all the same.
+10^18 sets of 30 pixels out of 64. An upper bound on what any of them holds is cheap all the same.
 With it, every selection comes with a guarantee, whatever method made it, and single pixels are
 proved to be in every best set, or in none. :doc:`/proofs` derives the bound.
 """
