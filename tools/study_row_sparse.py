@@ -23,6 +23,7 @@ import pandas as pd
 from scipy.linalg import qr
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.decomposition import SparsePCA
+from sklearn.preprocessing import scale
 from study_front_door import HALVES, NAMES, SEED, DataSet, Store, attempt, fit, load, work_of
 
 from keepers import FSPCA, SPCAFS, VarianceScore, certify, solve_exactly
@@ -158,7 +159,9 @@ def exact(arguments: argparse.Namespace) -> None:
     store = Store(arguments.out / "exact.csv", EXACT, ("data", "components", "k"))
     tables = {
         "wine": load_wine().data,
+        "wine, standardised": scale(load_wine().data),
         "breast cancer": load_breast_cancer().data,
+        "breast cancer, standardised": scale(load_breast_cancer().data),
         "digits": load_digits().data,
     }
     for name, X in tables.items():

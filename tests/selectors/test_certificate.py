@@ -330,3 +330,10 @@ def test_a_selector_that_chose_its_settings_is_certified_with_those(X):
     expected = np.linalg.eigvalsh(np.cov(scaled[:, kept].T, bias=True))[-2:].sum()
     assert found.n_components == 2
     assert found.value == pytest.approx(expected)
+
+
+def test_a_tight_bound_of_a_table_without_a_small_side_is_refused(X, monkeypatch):
+    monkeypatch.setattr("keepers.linalg.scatter.SMALL_SIDE", 5)
+    with pytest.raises(ParameterError, match="tight=True needs a table in memory"):
+        certify(X, [0, 1, 2], 2, tight=True)
+    assert 0.0 < certify(X, [0, 1, 2], 2).share <= 1.0

@@ -42,6 +42,15 @@ def test_every_storage_gives_the_same(X, case, convert):
     assert found.value == pytest.approx(case.best, rel=1e-6)
 
 
+def test_large_tables_in_single_precision_are_searched_in_double(X, monkeypatch):
+    monkeypatch.setattr("keepers.selectors.fitted_table.MOST_IN_DOUBLE", 10)
+    single = X.astype(np.float32)
+    case = case_of(np.cov(single.astype(np.float64).T, bias=True), 4, 2)
+    found = solve_exactly(single, 4, 2)
+    assert found.proved
+    assert found.value == pytest.approx(case.best, rel=1e-12)
+
+
 def test_more_columns_than_rows_are_searched_by_a_factor():
     X = np.random.default_rng(2).standard_normal((7, 12))
     found = solve_exactly(X, 4, 2)

@@ -425,6 +425,12 @@ def _certify_table(
     single = table.working_dtype == np.float32
     with one_blas_thread_for(2.0 * width * n_usable * min(2 * table.n_samples, n_usable)):
         operator = table.scatter(width)
+        if tight is True and operator.small_side() is None:
+            raise ParameterError(
+                "tight=True needs a table in memory with at most 3000 rows or 3000 columns that "
+                f"vary; this one has {table.n_samples} rows and {n_usable} such columns, or is "
+                "streamed. Use tight='auto'."
+            )
         if not is_whole(n_components):
             spectrum = leading_spectrum(
                 operator,

@@ -17,12 +17,12 @@ from keepers.data.replacing import whole_file
 from keepers.exceptions import ParameterError, shorten
 from keepers.linalg.low_rank import LowRankScatter
 from keepers.linalg.moments import ColumnMoments
-from keepers.linalg.scatter import SMALL_SIDE, DenseScatter
+from keepers.linalg.scatter import SMALL_SIDE, DenseScatter, as_scatter
 from keepers.linalg.sketch import TableSketch
 from keepers.selectors.any_table import ReadTable, read_any_table
 from keepers.selectors.checkpoint import SAME, check_checkpoint_path
 from keepers.selectors.control import check_control, read_control
-from keepers.selectors.fitted_table import FittedTable
+from keepers.selectors.fitted_table import FittedTable, Table
 from keepers.selectors.parameters import (
     Seed,
     check_callback,
@@ -324,14 +324,21 @@ class _Search:
         """
         if len(left) > MOST_SEARCHED:
             return None
-        part = self._operator
-        if len(left) < part.size:
-            part = part.restrict(left)
+        part = self._in_double(left)
         if len(left) <= min(self._table.n_samples, SMALL_SIDE):
             return DenseScatter(part.dense())
         if part.small_side() is None:
             return None
         return LowRankScatter(np.ascontiguousarray(factor_columns(part)[0].T))
+
+
+    def _in_double(self, left: IndexArray) -> SymmetricOperator:
+        """S on the features left, in double precision: nodes are compared to rounding."""
+        table = self._table
+        if isinstance(table, Table) and table.X.dtype == np.float32:
+            moments = table.moments.subset(left)
+            return as_scatter(table.X[:, left].astype(np.float64), moments, self._m)
+        return self._operator if len(left) == self._operator.size else self._operator.restrict(left)
 
 
 def _tell(

@@ -35,6 +35,9 @@ _CANCELLED = 1e-3
 _ROUNDING_SHARE = 1e-11
 # Features are looked at one by one as long as their number times r^3 is at most this.
 _MOST_SINGLE = 3e8
+# Share of the projector of a set in the first start, and how near the bound has to come for it to
+# be the only one.
+_SHARE_OF_SET, _NEAR = 0.6, 0.05
 # A step that gains less than this share ends the search, if two before it did not gain more.
 _SETTLED = 2e-5
 
@@ -129,26 +132,55 @@ class _Search:
         self._places = self._places[order]
         self.largest = float(np.linalg.eigvalsh(columns @ columns.T)[-1])
         self.best, self.best_t, self.n_steps = np.inf, 0.0, 0
+        self._best_of_run = np.inf
         self._weights: FloatArray = np.full(len(columns), self._m / len(columns))
-        self._axes: FloatArray = np.eye(len(columns))
+        self._axes: FloatArray = np.eye(len(columns))  # Q0 = m/r I gives the chord
         self._best_at: tuple[FloatArray, FloatArray] = (self._weights, self._axes)
 
     def run(self, max_steps: int, enough: float) -> None:
-        """Take steps until they gain nothing, or the bound is as small as is asked for."""
+        """Take steps until they gain nothing, or the bound is as small as is asked for.
+
+        If it is not near that, also from the start that knows no set.
+        """
         if self._k <= 0 or not len(self._s):
             self._look(0.0, self._weights, self._axes)
             return
-        t = self._choose_t(0.0, float(self._s[0]), 25)
+        self._run_from(self._start_at_a_set(), max_steps, enough)
+        if self.best > (1.0 + _NEAR) * enough:
+            size = len(self._axes)
+            self._weights, self._axes = np.full(size, self._m / size), np.eye(size)
+            self._run_from(self._choose_t(0.0, float(self._s[0]), 25), max_steps, enough)
+
+    def _run_from(self, t: float, max_steps: int, enough: float) -> None:
         slow = 0
+        self._best_of_run = self._look(t, self._weights, self._axes)[0]
         for step in range(max_steps):
-            self.n_steps = step + 1
-            before = self.best
+            self.n_steps += 1
+            before = self._best_of_run
             self._move(t)
             if step % _EVERY == _EVERY - 1:
                 t = self._choose_t(0.5 * t, min(2.0 * t, float(self._s[0])), 8)
-            slow = slow + 1 if before - self.best <= _SETTLED * abs(before) else 0
+            gained = before - self._best_of_run
+            slow = slow + 1 if gained <= _SETTLED * abs(before) else 0
             if slow >= _EVERY or self.best <= enough:
                 break
+
+    def _start_at_a_set(self) -> float:
+        """Q0 near the projector of a good set, and its t.
+
+        At the best projection Q, t is the k-th largest |Q x_i|^2. A search over t that begins with
+        the chord can end far from there, near t = 0.
+        """
+        size = len(self._axes)
+        P = np.linalg.eigh(self._constant + self._X @ self._X.T)[1][:, -self._m :]
+        for _ in range(_EVERY):
+            held = np.sum((P.T @ self._X) ** 2, axis=0)
+            chosen = self._X[:, np.argsort(-held)[: self._k]]
+            P = np.linalg.eigh(self._constant + chosen @ chosen.T)[1][:, -self._m :]
+        held = np.sort(np.sum((P.T @ self._X) ** 2, axis=0))
+        Q = _SHARE_OF_SET * P @ P.T + (1.0 - _SHARE_OF_SET) * self._m / size * np.eye(size)
+        self._weights, self._axes = np.linalg.eigh(Q)
+        return float(held[-min(self._k, len(held))])
 
     def of_single_features(self, reached: float) -> tuple[FloatArray, FloatArray]:
         """Bounds on the sets with, and on those without, each feature."""
@@ -218,6 +250,7 @@ class _Search:
         size = len(M)
         values, vectors = eigh(M, subset_by_index=[size - self._m, size - 1])
         value = self._k * t + float(values.sum())
+        self._best_of_run = min(value, self._best_of_run)
         if value < self.best:
             self.best, self.best_t, self._best_at = value, t, (weights, axes)
         return value, vectors
