@@ -128,9 +128,7 @@ def solve_row_sparse(
     variances = operator.diagonal()
     scores = rank_one_by_one(pca)
     trace = float(np.sum(variances))
-    has_low_rank = (
-        width >= len(pca.values) and trace - float(np.sum(pca.values)) <= RANK_TOL * trace
-    )
+    has_low_rank = trace - float(np.sum(pca.values)) <= RANK_TOL * trace
     simple = {"go": limit.choose(scores), "variance": limit.choose(variances)}
     if has_low_rank and limit.is_count:
         simple = {"go": simple["variance"]}
