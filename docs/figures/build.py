@@ -15,6 +15,7 @@ from figures import (
     claims,
     front_door,
     method,
+    proofs,
     redundancy,
     scaling,
     speed,
@@ -24,7 +25,18 @@ from figures.drawing import common_look
 
 __all__ = ["build_all"]
 
-PARTS = (tables, claims, choosing, front_door, architecture, method, scaling, speed, redundancy)
+PARTS = (
+    tables,
+    claims,
+    choosing,
+    front_door,
+    architecture,
+    method,
+    proofs,
+    scaling,
+    speed,
+    redundancy,
+)
 
 
 def build_all(docs_dir: str | os.PathLike[str]) -> list[Path]:

@@ -18,6 +18,7 @@ class Results:
         self.paper = root / "experiments" / "results" / "paper"
         self.without_labels = root / "experiments" / "results" / "without-labels"
         self.front_door_study = root / "experiments" / "results" / "front-door"
+        self.row_sparse_study = root / "experiments" / "results" / "row-sparse"
         self.redundancy = root / "experiments" / "results" / "redundancy" / "redundancy.csv"
         self.benchmarks = root / "benchmarks" / "results" / "latest.json"
 
@@ -32,6 +33,10 @@ class Results:
     def front_door(self, name: str) -> list[dict[str, str]]:
         """A table of the study of the front door: "summary", "by_set", "planted", "noise"."""
         return _rows(self.front_door_study / f"{name}.csv")
+
+    def row_sparse(self, name: str) -> list[dict[str, str]]:
+        """A table of the study of the l2,0 problem: "values", "accuracy", "exact"."""
+        return _rows(self.row_sparse_study / f"{name}.csv")
 
     def redundant(self) -> list[dict[str, str]]:
         """What top, pruned and random features of each data set are like."""

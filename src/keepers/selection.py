@@ -368,7 +368,7 @@ class Selection(AsTable):
 
     @property
     def seeks_variance(self) -> bool:
-        """Whether the method looks for variance, so that `certificate` tells how well it did."""
+        """Whether the method looks for variance, so that ``certificate`` tells how well it did."""
         return bool(getattr(self.selector, "seeks_variance", False))
 
     @cached_property

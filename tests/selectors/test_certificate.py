@@ -10,6 +10,7 @@ from sklearn.decomposition import PCA
 from brute_force_sets import case_of
 from keepers import (
     SPCAFS,
+    SPCAFSCV,
     AutoSelector,
     Certificate,
     KnownSpectrum,
@@ -345,3 +346,13 @@ class TestOfASelector:
         selector = AutoSelector().fit(X)
         with pytest.raises(DataError, match="must have the 12 columns"):
             selector.certificate(X[:, :5])
+
+
+def test_a_selector_that_chose_its_settings_is_certified_with_those(X):
+    selector = SPCAFSCV(4, n_components=[2], scaling=[1.0], random_state=0).fit(X)
+    found = selector.certificate(X)
+    scaled = X / X.std(axis=0)
+    kept = selector.get_support(indices=True)
+    expected = np.linalg.eigvalsh(np.cov(scaled[:, kept].T, bias=True))[-2:].sum()
+    assert found.n_components == 2
+    assert found.value == pytest.approx(expected)

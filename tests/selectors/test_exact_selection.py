@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from brute_force_sets import case_of
-from keepers import solve_exactly
+from keepers import datasets, solve_exactly
 from keepers.exceptions import ParameterError
 
 
@@ -47,6 +47,27 @@ def test_more_columns_than_rows_are_searched_by_a_factor():
     found = solve_exactly(X, 4, 2)
     assert found.proved
     assert found.value == pytest.approx(case_of(np.cov(X.T, bias=True), 4, 2).best)
+
+
+def test_few_of_many_genes_are_found():
+    """All sets of three of the seventy genes with the largest variances are looked at."""
+    X = datasets.load("srbct").X
+    S = np.cov(X.T, bias=True)
+    largest = np.sort(np.argsort(-S.diagonal())[:70])
+    case = case_of(S[np.ix_(largest, largest)], 3, 2)
+    found = solve_exactly(X, 3, 2)
+    assert found.proved
+    assert found.value == pytest.approx(case.best)
+    np.testing.assert_array_equal(found.features, largest[case.sets[np.argmax(case.values)]])
+
+
+def test_of_what_is_too_large_to_search_the_first_bound_is_told(X, case, monkeypatch):
+    monkeypatch.setattr("keepers.selectors.exact_selection.MOST_SEARCHED", 3)
+    found = solve_exactly(X, 4, 2)
+    assert not found.proved
+    assert found.n_nodes == 0
+    assert found.value <= case.best * (1 + 1e-12) <= found.upper_bound
+    assert 0.0 < found.gap < 0.3
 
 
 def test_features_can_be_forced_in_and_left_out(X, case):

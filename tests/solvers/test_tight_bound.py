@@ -8,7 +8,7 @@ from keepers import datasets
 from keepers.linalg.held_variance import variance_held
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import DenseScatter, as_scatter
-from keepers.solvers.row_sparse_start import improve_by_projection
+from keepers.solvers.row_sparse import improve_by_projection
 from keepers.solvers.tight_bound import _Search, factor_columns, tight_bound
 from keepers.solvers.variance_bounds import spectral_bound
 
@@ -18,13 +18,19 @@ BELOW = 1e-13
 def test_it_is_never_below_the_optimum_and_proofs_are_right():
     n_proved, gaps = 0, []
     for case in small_cases(300, seed=21, largest=11):
-        found = tight_bound(DenseScatter(case.S), case.k, case.m)
+        found = tight_bound(DenseScatter(case.S), case.k, case.m, enough=case.best, one_by_one=True)
         assert found.value >= case.best * (1 - BELOW), case
-        outside = found.proofs(case.best).outside
-        assert np.all(case.share_of_best_sets()[outside] == 0.0), case
-        n_proved += int(outside.sum())
+        proofs, share = found.proofs(case.best), case.share_of_best_sets()
+        assert np.all(share[proofs.outside] == 0.0), case
+        assert np.all(share[proofs.inside] == 1.0), case
+        n_proved += int(proofs.outside.sum() + proofs.inside.sum())
+        for j in range(len(case.S)):
+            has = (case.sets == j).any(axis=1)
+            assert found.with_it[j] >= case.values[has].max() * (1 - BELOW)
+            if not has.all():
+                assert found.without[j] >= case.values[~has].max() * (1 - BELOW)
         gaps.append(found.value / case.best - 1.0)
-    assert n_proved > 30
+    assert n_proved > 300
     assert np.median(gaps) < 0.03
 
 
@@ -95,6 +101,6 @@ def test_genes_are_bounded_to_a_few_per_cent_where_the_spectrum_says_little(k, m
     scatter = as_scatter(X, column_moments(X), 3)
     spectrum = spectral_bound(scatter, 3, np.random.default_rng(0))
     start = np.argsort(-spectrum.leading_terms(3))[:k]
-    value = variance_held(scatter, improve_by_projection(scatter, start, 3), 3)
+    value = improve_by_projection(scatter, start, 3).variance
     assert tight_bound(scatter, k, 3).value / value - 1.0 < most
     assert spectrum.bound(k, 3).value / value - 1.0 > 0.2

@@ -205,3 +205,19 @@ def test_any_matrix_is_bounded(seed, d, m, exponent):
     found = bound_of(case.S, m).bound(k, m)
     assert found.value >= case.best * (1 - BELOW)
     assert_proofs_hold(case, found.proofs(case.best))
+
+
+def test_steps_within_a_restriction_never_lose_and_keep_what_is_forced():
+    rng = np.random.default_rng(31)
+    for case in small_cases(60, seed=32):
+        operator = DenseScatter(case.S)
+        restriction = Restriction(*random_restriction(case, rng))
+        start = restriction.choose(rng.random(len(case.S)), case.k)
+        found = restriction.improve(operator, start, case.m)
+        for chosen in (start, found.features):
+            assert len(chosen) == case.k
+            assert restriction.allowed[chosen].all()
+            assert restriction.forced.sum() == restriction.forced[chosen].sum()
+        before = np.linalg.eigvalsh(case.S[np.ix_(start, start)])[-case.m :].sum()
+        assert found.variance >= before * (1 - 1e-10)
+        assert found.variance <= case.best * (1 + 1e-10)

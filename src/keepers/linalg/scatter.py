@@ -28,6 +28,8 @@ HARMLESS_MEAN = 100.0
 # A fit takes a few dozen products; forming S must be earned back by that many.
 EXPECTED_PRODUCTS = 40
 _GRAM_BYTES = 1 << 25
+# A stored entry of a sparse X takes part in a product as long as so many entries of a formed S.
+_DENSE_PER_STORED = 8
 # Up to this size a full eigendecomposition takes seconds, and is exact.
 SMALL_SIDE = 3000
 # The number of components where it is not known; it shifts the balance only a little.
@@ -157,12 +159,16 @@ class SparseScatter(FactoredScatter):
         # A row of k entries gives k^2 products, and takes part in 2 k m of every product.
         n_samples, n_features = self.X.shape
         per_row = self.X.nnz / n_samples
-        return n_features <= SMALL_SIDE and per_row <= EXPECTED_PRODUCTS * _TYPICAL_WIDTH
+        forming_is_cheap = per_row <= EXPECTED_PRODUCTS * _TYPICAL_WIDTH
+        products_are = n_features**2 <= _DENSE_PER_STORED * self.X.nnz
+        return n_features <= SMALL_SIDE and forming_is_cheap and products_are
 
     def dense(self) -> FloatArray:
         """S itself."""
-        mean = self.moments.mean
-        return storage.gram(self.X) - self.moments.n_samples * np.outer(mean, mean)
+        total, mean = storage.gram(self.X), self.moments.mean
+        for rows in row_blocks(*total.shape):
+            total[rows] -= np.outer(self.moments.n_samples * mean[rows], mean)
+        return total
 
     def _sample_gram(self) -> FloatArray:
         """X X'; a mean that would cost digits was taken off the stored values (`as_scatter`)."""

@@ -15,7 +15,6 @@ from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import BoolArray, IndexArray, SymmetricOperator
 from keepers.data.replacing import whole_file
 from keepers.exceptions import ParameterError, shorten
-from keepers.linalg.held_variance import variance_held
 from keepers.linalg.low_rank import LowRankScatter
 from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.scatter import SMALL_SIDE, DenseScatter
@@ -34,7 +33,6 @@ from keepers.selectors.parameters import (
 )
 from keepers.selectors.saved_passes import read_arrays
 from keepers.solvers.branch_and_bound import FeatureSearch, SearchProgress, SearchState
-from keepers.solvers.row_sparse_start import best_features, improve_by_projection
 from keepers.solvers.tight_bound import factor_columns
 from keepers.solvers.variance_bounds import (
     DOUBLE_ROUNDING,
@@ -255,7 +253,11 @@ class _Search:
             reduced, start, bound = self._reduce()
         else:
             reduced, bound = saved[0], np.inf
-        if start is not None and len(reduced.left) > MOST_SEARCHED:
+        operator = self._in_memory(reduced.left)
+        if operator is None:
+            if start is None:
+                assert file is not None
+                raise file.damaged()
             value, features = start
             seconds = time.perf_counter() - begun
             return self._result(features, value, max(bound, value), False, 0, seconds)
@@ -263,9 +265,7 @@ class _Search:
         known = None
         if start is not None and np.isin(start[1], reduced.left).all():
             known = np.searchsorted(reduced.left, start[1])
-        search = FeatureSearch(
-            self._in_memory(reduced.left), self._k, self._m, everything, start=known, bound=bound
-        )
+        search = FeatureSearch(operator, self._k, self._m, everything, start=known, bound=bound)
         if saved is not None:
             _restore(search, saved[1], file)
         unit = 1.0 / self._table.n_samples
@@ -307,30 +307,31 @@ class _Search:
         """What the bound from the spectrum proves, with a good set and the bound."""
         spectrum = spectral_bound(self._operator, self._m, self._rng, self._precision)
         found = spectrum.bound(self._k, self._m, self._restriction)
-        allowed, forced = self._restriction.allowed, self._restriction.forced
         best, best_set = -np.inf, np.empty(0, dtype=np.intp)
         for scores in (found.terms, spectrum.leading_terms(self._m), spectrum.variances):
-            start = best_features(scores, np.arange(self._k), allowed, forced)
-            reached = improve_by_projection(
-                self._operator, start, self._m, allowed=allowed, forced=forced
-            )
-            held = variance_held(self._operator, reached, self._m)
-            if held > best:
-                best, best_set = held, reached
+            start = self._restriction.choose(scores, self._k)
+            reached = self._restriction.improve(self._operator, start, self._m)
+            if reached.variance > best:
+                best, best_set = reached.variance, reached.features
         proofs = found.proofs(best)
         left = np.flatnonzero(~proofs.outside)
         return _Reduced(left, proofs.inside[left]), (best, best_set), found.value
 
-    def _in_memory(self, left: IndexArray) -> SymmetricOperator:
-        """S on the features left, as a matrix or, where there are few rows, as a factor."""
+    def _in_memory(self, left: IndexArray) -> SymmetricOperator | None:
+        """S on the features left, as a matrix or, where there are few rows, as a factor.
+
+        None where there are too many of both to decompose it at every node.
+        """
+        if len(left) > MOST_SEARCHED:
+            return None
         part = self._operator
         if len(left) < part.size:
             part = part.restrict(left)
         if len(left) <= min(self._table.n_samples, SMALL_SIDE):
             return DenseScatter(part.dense())
-        if part.small_side() is not None:
-            return LowRankScatter(np.ascontiguousarray(factor_columns(part)[0].T))
-        return part
+        if part.small_side() is None:
+            return None
+        return LowRankScatter(np.ascontiguousarray(factor_columns(part)[0].T))
 
 
 def _tell(

@@ -123,7 +123,7 @@ class FSPCA(ScatterSelector):
     ----------
     scores_ : array of shape (n_features,)
         How much of each feature's sum of squares the components of the selection hold, as scores of
-        the samples: |Q'x_j|^2 with Q their orthonormal scores. Higher is better; over the kept
+        the samples: ``|Q'x_j|^2`` with Q their orthonormal scores. Higher is better; over the kept
         features they add up to ``value_``.
     ranking_ : array of shape (n_features,)
         1 is the best feature. The kept features come first, each part in the order of the scores;

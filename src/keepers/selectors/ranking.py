@@ -464,10 +464,11 @@ class RankingSelector(ColumnSelector):
         from keepers.selectors.certificate import certify_columns  # it reads tables by a selector
 
         features = self.top(k).indices
+        fitted = getattr(self, "best_estimator_", self)  # of those that choose their settings
         if n_components is None:
-            m = getattr(self, "n_components_", None)
+            m = getattr(fitted, "n_components_", None)
             n_components = "auto" if m is None else min(int(m), len(features))
-        scaling = getattr(self, "scaling", 0.0)
+        scaling = getattr(fitted, "scaling", 0.0)
         settings.setdefault("scaling", scaling if is_real(scaling) else 0.0)
         settings.setdefault("missing", self.missing)
         return certify_columns(self, X, features, n_components, **settings)

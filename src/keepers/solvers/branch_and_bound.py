@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
 from keepers.linalg.held_variance import variance_held
-from keepers.solvers.row_sparse_start import best_features, improve_by_projection
 from keepers.solvers.tight_bound import MOST_STEPS, tight_bound
 from keepers.solvers.variance_bounds import (
     Restriction,
@@ -117,10 +116,7 @@ class FeatureSearch:
         self._open: list[tuple[float, int, NDArray[np.int8]]] = []
         if start is not None:
             self._try(np.sort(start))
-        first = best_features(
-            self._variances, np.arange(n_features), restriction.allowed, restriction.forced
-        )
-        self._try_with_steps(first, restriction)
+        self._try_with_steps(restriction.choose(self._variances, n_features), restriction)
         largest = float(np.sort(self._variances)[-n_features:].sum())
         self._push(min(largest, bound), marks)
 
@@ -247,14 +243,7 @@ class FeatureSearch:
         if features.tobytes() in self._known:
             return
         self._try(features)
-        better = improve_by_projection(
-            self._operator,
-            features,
-            self._m,
-            allowed=restriction.allowed,
-            forced=restriction.forced,
-        )
-        self._try(better)
+        self._try(restriction.improve(self._operator, features, self._m).features)
 
     def _look_at(self, bound: float, marks: NDArray[np.int8]) -> None:
         """Bound a node, settle what is proved, and branch."""
@@ -291,12 +280,9 @@ class FeatureSearch:
         value = min(value, self._tight_value(part, inner, value))
         node = _Node(left, value, found.value, found.rounding, found.terms)
         restriction = Restriction(marks != _OUTSIDE, marks == _INSIDE)
-        terms = np.full(len(marks), -np.inf)
+        terms = np.zeros(len(marks))
         terms[left] = found.terms
-        like = np.arange(self._k)
-        self._try_with_steps(
-            best_features(terms, like, restriction.allowed, restriction.forced), restriction
-        )
+        self._try_with_steps(restriction.choose(terms, self._k), restriction)
         return node
 
     def _tight_value(self, part: SymmetricOperator, inner: Restriction, value: float) -> float:

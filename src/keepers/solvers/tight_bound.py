@@ -33,6 +33,8 @@ _NEWTON = 6
 # Where (g'x)^2 - |g|^2 (s - t) is below this share of |g|^2 s it has lost digits: the chord then.
 _CANCELLED = 1e-3
 _ROUNDING_SHARE = 1e-11
+# Features are looked at one by one as long as their number times r^3 is at most this.
+_MOST_SINGLE = 3e8
 # A step that gains less than this share ends the search, if two before it did not gain more.
 _SETTLED = 2e-5
 
@@ -45,16 +47,18 @@ class TightBound:
     """With the allowance for rounding, ``precision * m * lambda_1``."""
     rounding: float
     """The allowance."""
-    t: float
-    variances: FloatArray
-    """Of the features, in the units of S."""
+    with_it: FloatArray
+    """For every feature, a bound on the sets that have it."""
+    without: FloatArray
+    """For every feature, a bound on the sets that do not have it."""
+    of_constant: float
+    """A bound on the sets that have a feature without variance."""
     n_steps: int
 
     def proofs(self, reached: float) -> Proofs:
-        """Features that no best set has: with j, a set holds at most U - (t - s_jj)."""
-        slack = max(self.value - reached, 0.0) + 2.0 * self.rounding
-        outside = self.t - self.variances > slack
-        return Proofs(np.zeros(len(outside), dtype=bool), outside)
+        """What follows from a value that some set reaches, with a margin for rounding."""
+        below = reached - 2.0 * self.rounding
+        return Proofs(self.without < below, self.with_it < below)
 
 
 def tight_bound(
@@ -66,18 +70,29 @@ def tight_bound(
     max_steps: int = MOST_STEPS,
     enough: float = -np.inf,
     precision: float = DOUBLE_ROUNDING,
+    one_by_one: bool = False,
 ) -> TightBound:
     """The bound for an operator that has a small side, after at most ``max_steps`` steps.
 
-    ``forced``: features that the sets contain. A bound at or below ``enough`` ends the search.
+    ``forced``: features that the sets contain. ``enough``: a bound at or below it ends the search.
+    ``one_by_one``: look at single features beside it, the value of a set, where that is cheap: a
+    set without feature i holds at most ``k t`` and the leading eigenvalues of M - Y_i, one with j
+    at most ``(k - 1) t`` and those of M - Y_j + x_j x_j'.
     """
     columns, left_out = factor_columns(operator)
     search = _Search(columns, n_features, n_components, forced)
     search.run(max_steps, enough)
     # What was left out of S adds no more than m times its largest eigenvalue.
     rounding = n_components * (precision * search.largest + left_out)
-    variances = np.asarray(operator.diagonal(), dtype=np.float64)
-    return TightBound(search.best + rounding, rounding, search.best_t, variances, search.n_steps)
+    with_it, without = search.of_single_features(enough - 3.0 * rounding if one_by_one else -np.inf)
+    return TightBound(
+        search.best + rounding,
+        rounding,
+        with_it + rounding,
+        without + rounding,
+        search.best - search.best_t + rounding,
+        search.n_steps,
+    )
 
 
 def factor_columns(operator: SymmetricOperator) -> tuple[FloatArray, float]:
@@ -105,16 +120,18 @@ class _Search:
         self._m = min(n_components, len(columns))
         kept = columns[:, forced]
         self._constant = kept @ kept.T
+        self._size, self._places = size, np.flatnonzero(~forced)
         free = columns[:, ~forced]
         squares = np.einsum("ij,ij->j", free, free)
         order = np.argsort(-squares)
         # Largest variance first: those above t stand in front.
         self._X, self._s = np.ascontiguousarray(free[:, order]), squares[order]
+        self._places = self._places[order]
         self.largest = float(np.linalg.eigvalsh(columns @ columns.T)[-1])
         self.best, self.best_t, self.n_steps = np.inf, 0.0, 0
-        self._weights = np.full(len(columns), self._m / len(columns))
-        self._axes = np.eye(len(columns))
-        self._leading = self._axes[:, : self._m]
+        self._weights: FloatArray = np.full(len(columns), self._m / len(columns))
+        self._axes: FloatArray = np.eye(len(columns))
+        self._best_at: tuple[FloatArray, FloatArray] = (self._weights, self._axes)
 
     def run(self, max_steps: int, enough: float) -> None:
         """Take steps until they gain nothing, or the bound is as small as is asked for."""
@@ -132,6 +149,40 @@ class _Search:
             slow = slow + 1 if before - self.best <= _SETTLED * abs(before) else 0
             if slow >= _EVERY or self.best <= enough:
                 break
+
+    def of_single_features(self, reached: float) -> tuple[FloatArray, FloatArray]:
+        """Bounds on the sets with, and on those without, each feature."""
+        with_it: FloatArray = np.full(self._size, self.best)
+        without: FloatArray = np.full(self._size, self.best)
+        if self._k <= 0 or not len(self._s):
+            return with_it, without
+        t, (weights, axes) = self.best_t, self._best_at
+        with_it[self._places] = self.best - np.maximum(t - self._s, 0.0)
+        slack = self.best - reached
+        room = int(_MOST_SINGLE // len(axes) ** 3)
+        if not np.isfinite(slack) or room == 0:
+            return with_it, without
+        n_above = int(np.searchsorted(-self._s, -t, side="left"))
+        Y = axes @ self._factors(t, weights, axes.T @ self._X[:, :n_above], self._s[:n_above])
+        M = self._constant + Y @ Y.T
+        # Leaving Y out lowers the bound by no more than its eigenvalue.
+        sizes = np.einsum("ij,ij->j", Y, Y)
+        worth = np.flatnonzero(sizes > slack)[: min(room, 2 * self._k)]
+        for at in worth:
+            y = Y[:, at]
+            without[self._places[at]] = self._k * t + self._leading_sum(M - np.outer(y, y))
+        # With j the bound falls by no more than t; those with little variance are the likely ones.
+        if slack < t and len(self._s) <= room:
+            for at in np.flatnonzero(with_it[self._places] >= reached):
+                changed = M + np.outer(self._X[:, at], self._X[:, at])
+                if at < n_above:
+                    changed -= np.outer(Y[:, at], Y[:, at])
+                found = (self._k - 1) * t + self._leading_sum(changed)
+                with_it[self._places[at]] = min(with_it[self._places[at]], found)
+        return with_it, without
+
+    def _leading_sum(self, matrix: FloatArray) -> float:
+        return float(np.linalg.eigvalsh(matrix)[-self._m :].sum())
 
     def _choose_t(self, low: float, high: float, n_looks: int) -> float:
         """The best t for the present Q0."""
@@ -162,13 +213,13 @@ class _Search:
         n_above = int(np.searchsorted(-self._s, -t, side="left"))
         M = self._constant
         if n_above:
-            factor = self._factors(t, weights, axes.T @ self._X[:, :n_above], self._s[:n_above])
-            M = M + axes @ (factor @ factor.T) @ axes.T
+            Y = self._factors(t, weights, axes.T @ self._X[:, :n_above], self._s[:n_above])
+            M = M + axes @ (Y @ Y.T) @ axes.T
         size = len(M)
         values, vectors = eigh(M, subset_by_index=[size - self._m, size - 1])
         value = self._k * t + float(values.sum())
         if value < self.best:
-            self.best, self.best_t, self._leading = value, t, vectors
+            self.best, self.best_t, self._best_at = value, t, (weights, axes)
         return value, vectors
 
     @staticmethod

@@ -35,6 +35,8 @@ from scipy.linalg import eigh
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SmallSide, SymmetricOperator
 from keepers.linalg.spectrum import pairs_above
+from keepers.solvers.row_sparse import RowSparseResult, improve_by_projection
+from keepers.solvers.set_limit import SetLimit
 
 # Added to every bound, as a share of m lambda_1. Eigenvalues of matrices formed in double precision
 # are off by about 1e-14 of the largest, those formed in single precision by about 1e-6.
@@ -80,6 +82,28 @@ class Restriction:
     def free(self) -> IndexArray:
         """Features that may or may not be chosen."""
         return np.flatnonzero(self.allowed & ~self.forced)
+
+    def choose(self, scores: FloatArray, n_features: int) -> IndexArray:
+        """The set of so many features with the largest sum of scores; ties by index."""
+        rows = np.flatnonzero(self.allowed)
+        return rows[self._limit(rows, n_features).choose(scores[rows])]
+
+    def improve(
+        self, operator: SymmetricOperator, features: IndexArray, n_components: int
+    ) -> RowSparseResult:
+        """A set that holds no less, by steps of projection."""
+        rows = np.flatnonzero(self.allowed)
+        part = operator if len(rows) == operator.size else operator.restrict(rows)
+        found = improve_by_projection(
+            part,
+            np.searchsorted(rows, features),
+            n_components,
+            limit=self._limit(rows, len(features)),
+        )
+        return replace(found, features=rows[found.features])
+
+    def _limit(self, rows: IndexArray, n_features: int) -> SetLimit:
+        return SetLimit(len(rows), float(n_features), self.forced[rows])
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
 from keepers.linalg.held_variance import variance_held
-from keepers.solvers.row_sparse_start import best_features, improve_by_projection
+from keepers.solvers.row_sparse import improve_by_projection
 from keepers.solvers.tight_bound import TightBound, tight_bound
 from keepers.solvers.variance_bounds import (
     DOUBLE_ROUNDING,
@@ -61,10 +61,14 @@ class CertifiedValue:
         found = of_all.proofs(self.best_known)
         if self.of_tight is None:
             return found
-        variances = np.zeros(n_columns)
-        variances[columns[self.left]] = self.of_tight.variances
-        outside = replace(self.of_tight, variances=variances).proofs(self.best_known).outside
-        return Proofs(found.inside, found.outside | outside)
+        tight, left = self.of_tight, columns[self.left]
+        # The columns that are not left are constant, or known to be outside.
+        with_it = np.full(n_columns, tight.of_constant)
+        without = np.full(n_columns, np.inf)
+        with_it[columns] = np.inf
+        with_it[left], without[left] = tight.with_it, tight.without
+        more = replace(tight, with_it=with_it, without=without).proofs(self.best_known)
+        return Proofs(found.inside | more.inside, found.outside | more.outside)
 
 
 def certify_value(
@@ -111,10 +115,9 @@ def certify_value(
     if starts:
         steps = _STEPS if side_is_small else _STEPS_BY_PRODUCTS
         for start in _starts(spectrum, of_terms, features, k, n_components, side_is_small):
-            reached = improve_by_projection(operator, start, n_components, steps)
-            held = variance_held(operator, reached, n_components)
-            if held > best:
-                best, best_set = held, reached
+            found = improve_by_projection(operator, start, n_components, max_iter=steps)
+            if found.variance > best:
+                best, best_set = found.variance, found.features
     upper = of_terms.value
     if n_components == 1 and operator.size <= _MOST_ROW_SUMS:
         by_rows = row_sum_bound(operator.dense(), k) + of_terms.rounding
@@ -124,7 +127,9 @@ def certify_value(
     of_tight = None
     if tight is True or (tight == "auto" and _is_cheap(spectrum.small_side, len(left))):
         part = operator if len(left) == operator.size else operator.restrict(left)
-        of_tight = tight_bound(part, k, n_components, enough=best, precision=precision)
+        of_tight = tight_bound(
+            part, k, n_components, enough=best, precision=precision, one_by_one=True
+        )
         if of_tight.value < upper:
             upper, name = of_tight.value, "tight"
     upper = max(upper, best)  # rounding is no contradiction
@@ -149,11 +154,11 @@ def _starts(
     m: int,
     several: bool,
 ) -> list[IndexArray]:
-    like = np.arange(k)
+    anything = Restriction.to_all(len(spectrum.variances))
     scores: list[FloatArray] = [of_terms.terms]
     if several:
         scores += [spectrum.leading_terms(m), spectrum.variances]
-    starts = [best_features(score, like) for score in scores]
+    starts = [anything.choose(score, k) for score in scores]
     if several and len(features) == k:
         starts.append(np.sort(features))
     unique = {start.tobytes(): start for start in starts}

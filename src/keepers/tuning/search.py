@@ -501,6 +501,7 @@ class SPCAFSCV(RankingSelector):
     """
 
     depends_on_k = True
+    seeks_variance = True
 
     n_features_to_select: FeatureCount = None
     _: KW_ONLY
