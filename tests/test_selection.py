@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from keepers import (
+    FSPCA,
     SPCAFS,
     AutoSelector,
     DenoisedLaplacian,
@@ -250,3 +252,82 @@ def test_mean_and_variance_of_a_small_table_are_those_of_all_rows(grouped):
     selector = AutoSelector().fit(grouped)
     np.testing.assert_allclose(selector.mean_, grouped.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(selector.var_, grouped.var(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        SPCAFS(4, n_components=2, scaling=0.5),
+        FSPCA(4, n_components=2),
+        VarianceScore(4),
+        AutoSelector(4),
+    ],
+)
+@pytest.mark.parametrize("storage", [np.asarray, np.float32, pd.DataFrame, sp.csr_matrix])
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.KeepersWarning")
+def test_the_certificate_is_that_of_the_selector(table, selector, storage):
+    table[:, 2] = 3.0  # does not vary
+    if storage is pd.DataFrame:
+        X = pd.DataFrame(table, columns=[f"c{j}" for j in range(12)])
+    else:
+        X = storage(table)
+    fitted = clone(selector).fit(X)
+    found, expected = describe_selection(fitted, X).certificate, fitted.certificate(X)
+    for number in ("value", "upper_bound", "best_known", "share"):
+        assert getattr(found, number) == pytest.approx(getattr(expected, number), rel=1e-6)
+    for columns in ("features", "proved_in", "proved_out"):
+        np.testing.assert_array_equal(getattr(found, columns), getattr(expected, columns))
+    assert (found.n_features, found.n_components) == (4, expected.n_components)
+    names = [f"c{j}" if storage is pd.DataFrame else f"x{j}" for j in found.features]
+    assert found.as_dict()["features_names"] == names
+
+
+def test_the_certificate_of_another_number_of_features_is_about_that(table):
+    selection = describe_selection(VarianceScore(4).fit(table), table, k=2)
+    first = table[:, np.argsort(-table.var(axis=0))[:2]]
+    values = np.linalg.eigvalsh(np.cov(first, rowvar=False, bias=True))[::-1]
+    assert selection.certificate.n_features == 2
+    m = selection.certificate.n_components
+    assert selection.certificate.value == pytest.approx(values[:m].sum())
+
+
+def test_gaps_are_certified_as_they_were_filled(table):
+    gaps = table.copy()
+    gaps[3, 0] = np.nan
+    filled = gaps.copy()
+    filled[3, 0] = np.nanmean(gaps[:, 0])
+    selector = SPCAFS(4, n_components=2, missing="mean").fit(gaps)
+    found = describe_selection(selector, gaps).certificate
+    kept = filled[:, selector.support_]
+    values = np.linalg.eigvalsh(np.cov(kept, rowvar=False, bias=True))[::-1]
+    assert found.value == pytest.approx(values[:2].sum())
+
+
+def test_a_table_that_is_gone_has_no_certificate(table):
+    selector = SPCAFS(4, n_components=2).fit_blocks([table[:20], table[20:]])
+    names = [f"x{j}" for j in range(12)]
+    assert describe_fit(selector, None, names).certificate is None
+    assert describe_fit(selector, table[:30], names, n_samples=40).certificate is None
+
+
+def test_a_certificate_is_the_same_every_time():
+    """Both sides exceed what is decomposed exactly, so a random start is needed."""
+    X = sp.random(3100, 3200, density=0.004, format="csr", random_state=0)
+    selector = VarianceScore(5).fit(X)
+    first, second = (describe_selection(selector, X).certificate for _ in range(2))
+    # The same computation twice: exactly equal.
+    assert (first.value, first.upper_bound) == (second.value, second.upper_bound)
+
+
+@pytest.mark.parametrize(
+    ("selector", "seeks"),
+    [
+        (SPCAFS(2, n_components=1), True),
+        (FSPCA(2, n_components=1), True),
+        (VarianceScore(2), True),
+        (AutoSelector(2), False),
+        (StabilitySelector(VarianceScore(2), n_resamples=4, random_state=0), False),
+    ],
+)
+def test_it_is_known_which_methods_look_for_variance(grouped, selector, seeks):
+    assert describe_selection(selector.fit(grouped), grouped).seeks_variance is seeks

@@ -23,7 +23,12 @@ from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import as_scatter
 from keepers.selectors.certificate import Certificate
 from keepers.selectors.control import read_control
-from keepers.selectors.fitted_table import fill_gaps, named_table, table_values
+from keepers.selectors.fitted_table import (
+    fill_gaps,
+    named_table,
+    table_of_moments,
+    table_values,
+)
 from keepers.solvers.penalty import InactiveRows, find_inactive_rows
 
 __all__ = ["DroppedFeature", "KeptFeature", "Selection", "describe_fit", "describe_selection"]
@@ -352,8 +357,14 @@ class Selection(AsTable):
         """
         if self.X is None or self.X.shape[0] != self.n_samples:
             return None
-        names = np.asarray(self.feature_names, dtype=object)
-        return replace(self.selector.certificate(self.X, self.k), feature_names=names)
+        # The same for the same selection, as the rest of a report is.
+        seed = getattr(self.selector, "random_state", None)
+        found = self.selector.certificate(
+            table_of_moments(self.X, self.moments),
+            self.k,
+            random_state=seed if isinstance(seed, int) else 0,
+        )
+        return replace(found, feature_names=np.asarray(self.feature_names, dtype=object))
 
     @property
     def seeks_variance(self) -> bool:

@@ -303,3 +303,19 @@ def test_what_nobody_foresaw_is_called_unexpected(capfd):
     said = capfd.readouterr().err
     assert said.startswith("keepers: Unexpected error (ZeroDivisionError: a\\x1b[2J). Run")
     assert "--debug" in said
+
+
+def test_what_is_proved_is_a_column_of_the_terminal_if_anything_is(tmp_path):
+    """Of independent columns the k with the largest variances are the only best set."""
+    X = np.random.default_rng(0).standard_normal((40, 6))
+    X = np.linalg.qr(X - X.mean(axis=0))[0] * [6.0, 5.0, 4.0, 1.0, 0.9, 0.8]
+    lines = [",".join(f"g{j}" for j in range(6)), *(",".join(map(repr, row)) for row in X.tolist())]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    options = ("select", "t.csv", "-k", 3, "--method", "fspca", "--set", "n_components=3")
+    shown = run_on_a_terminal(tmp_path, *options)
+    heading = next(line for line in shown.splitlines() if "nearest kept" in line)
+    assert "proved" in heading
+    assert shown.count("in every best set") == 4  # three rows, and the sentence
+    assert "proved" not in run_on_a_terminal(tmp_path, *options, "--no-certify")
+    lapscore = ("select", "t.csv", "-k", 3, "--method", "lapscore")
+    assert "proved" not in run_on_a_terminal(tmp_path, *lapscore)

@@ -54,7 +54,10 @@ def test_features_stay_and_go_by_name(quick_keepers, table, method):
 def test_a_method_that_cannot_be_told_what_to_keep_names_those_that_can(quick_keepers, table):
     done = quick_keepers("select", table, "-k", 3, *COLUMNS, "--keep", "g1", "--method", "mcfs")
     assert done.returncode == 2
-    assert "one of the methods auto, denoised-laplacian, spcafs; MCFS takes neither" in done.stderr
+    assert (
+        "one of the methods auto, denoised-laplacian, spcafs, fspca; MCFS takes neither"
+        in done.stderr
+    )
 
 
 @pytest.mark.parametrize("method", ["auto", "spcafs", "variance", "mcfs"])

@@ -368,3 +368,25 @@ def test_a_fit_interrupted_in_a_pass_goes_on_from_there(quick_keepers, parts, mo
     assert seen[3].startswith("part-2.parquet")  # the two files before it are in the sums
     assert kept(again) == list(SPCAFS().fit(parts).top(4).names)
     assert not list(Path.cwd().glob("fit.state.pass*"))
+
+
+def test_in_blocks_nothing_is_certified_and_it_is_said_what_to_do(quick_keepers, parts):
+    options = ("select", "parts", "-k", 4, "--drop", "sample", "--method", "spcafs")
+    done = quick_keepers(*options, "--json", "--save", "recipe.json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["certificate"] is None
+    refused = quick_keepers(*options, "--certify", "--out", "kept.csv")
+    assert refused.returncode == 2
+    (line,) = refused.stderr.splitlines()
+    assert "--certify needs the table in memory; this one is read in blocks." in line
+    assert "keepers certify DATA --features recipe.json" in line
+    assert not Path("kept.csv").exists()
+    # What it says to do.
+    advised = quick_keepers(
+        *("certify", "parts", "--drop", "sample", "--features", "recipe.json", "-m", 2, "--json")
+    )
+    assert advised.returncode == 0, advised.stderr
+    kept = [feature["name"] for feature in found["features"]]
+    values = np.linalg.eigvalsh(np.cov(parts[kept], rowvar=False, bias=True))
+    assert json.loads(advised.stdout)["value"] == pytest.approx(values[-2:].sum())

@@ -1,5 +1,6 @@
 """`keepers select` and `keepers apply`, as a user runs them."""
 
+import itertools
 import json
 
 import numpy as np
@@ -173,3 +174,90 @@ def test_a_seed_outside_its_range_is_refused_before_the_data_are_read(quick_keep
 def test_the_largest_seed_is_taken(quick_keepers, table):
     done = quick_keepers("select", table, "-k", 2, *COLUMNS, "--seed", "4294967295")
     assert done.returncode == 0, done.stderr
+
+
+def variance_held(frame, names, m):
+    """What PCA of these columns explains with m components, by NumPy."""
+    covariance = np.atleast_2d(np.cov(frame[list(names)].to_numpy(), rowvar=False, bias=True))
+    return float(np.linalg.eigvalsh(covariance)[::-1][:m].sum())
+
+
+def certified(done):
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    return found["certificate"], [feature["name"] for feature in found["features"]]
+
+
+SENTENCE = "of the variance that any 3 features could hold"
+
+
+@pytest.mark.parametrize("method", ["spcafs", "fspca", "variance"])
+def test_methods_that_look_for_variance_tell_how_much_they_found(quick_keepers, table, method):
+    options = ("select", table, "-k", 3, *COLUMNS, "--method", method)
+    done = quick_keepers(*options)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count(SENTENCE) == 1
+    assert SENTENCE not in done.stdout
+    found, kept = certified(quick_keepers(*options, "--json"))
+    assert found["sentence"] in done.stderr
+    assert sorted(found["features_names"]) == sorted(kept)
+    frame = pd.read_csv(table)
+    m = found["n_components"]
+    assert found["value"] == pytest.approx(variance_held(frame, kept, m))
+    features = [f"g{j}" for j in range(8)]
+    most = max(variance_held(frame, names, m) for names in itertools.combinations(features, 3))
+    assert found["upper_bound"] >= most * (1 - 1e-9)
+    assert found["share"] <= found["value"] / most * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("method", ["auto", "lapscore"])
+def test_other_methods_tell_it_if_they_are_asked(quick_keepers, table, method):
+    options = ("select", table, "-k", 3, *COLUMNS, "--method", method)
+    assert SENTENCE not in quick_keepers(*options).stderr
+    assert certified(quick_keepers(*options, "--json"))[0] is None
+    assert SENTENCE in quick_keepers(*options, "--certify").stderr
+    found, kept = certified(quick_keepers(*options, "--certify", "--json"))
+    expected = variance_held(pd.read_csv(table), kept, found["n_components"])
+    assert found["value"] == pytest.approx(expected)
+
+
+def test_nothing_is_certified_if_that_is_not_wanted(quick_keepers, table):
+    options = ("select", table, "-k", 3, *COLUMNS, "--method", "variance", "--no-certify")
+    assert SENTENCE not in quick_keepers(*options).stderr
+    assert certified(quick_keepers(*options, "--json"))[0] is None
+
+
+def test_quiet_leaves_the_certificate_out_too(quick_keepers, table):
+    done = quick_keepers("select", table, "-k", 3, *COLUMNS, "--method", "variance", "--quiet")
+    assert done.stderr == ""
+
+
+def test_the_report_has_the_same_certificate(quick_keepers, table, tmp_path):
+    options = ("select", table, "-k", 3, *COLUMNS, "--method", "variance", "--json")
+    found, _ = certified(quick_keepers(*options, "--report", "r.html"))
+    page = (tmp_path / "r.html").read_text(encoding="utf-8").replace("\xa0", " ")
+    assert found["sentence"] in page
+    certified(quick_keepers(*options, "--no-certify", "--report", "without.html"))
+    assert SENTENCE not in (tmp_path / "without.html").read_text(encoding="utf-8")
+
+
+def test_fewer_features_than_components_are_certified_with_as_many(quick_keepers, table):
+    settings = ("--method", "spcafs", "--set", "n_components=3")
+    found, kept = certified(quick_keepers("select", table, "-k", 2, *COLUMNS, *settings, "--json"))
+    assert found["n_components"] == 2
+    assert found["value"] == pytest.approx(pd.read_csv(table)[kept].var(ddof=0).sum())
+
+
+def test_scaled_values_are_certified_as_they_were_fitted(quick_keepers, table):
+    settings = ("--method", "variance", "--scale", "unit-features")
+    found, kept = certified(quick_keepers("select", table, "-k", 3, *COLUMNS, *settings, "--json"))
+    frame = pd.read_csv(table)[[f"g{j}" for j in range(8)]]
+    scaled = frame / np.sqrt((frame**2).sum())
+    assert found["value"] == pytest.approx(variance_held(scaled, kept, found["n_components"]))
+
+
+@pytest.mark.parametrize("word", ["²", "9" * 5000])
+def test_numbers_that_python_cannot_read_are_refused(quick_keepers, table, word):
+    done = quick_keepers("select", table, "-k", word, *COLUMNS)
+    assert done.returncode == 2
+    assert "-k must be an integer >= 1" in done.stderr

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from keepers import (
+    FSPCA,
     SPCAFS,
     AutoSelector,
     StabilitySelector,
@@ -73,6 +74,15 @@ def hostile_report():
         source=HOSTILE[0],
         command=HOSTILE[2],
     )
+
+
+@pytest.fixture(scope="session")
+def certified_report():
+    """Independent columns, so that all is proved; one name says what is not so."""
+    X = np.random.default_rng(0).standard_normal((40, 6))
+    X = np.linalg.qr(X - X.mean(axis=0))[0] * [0.8, 6.0, 1.0, 5.0, 4.0, 0.9]
+    names = ["a", "b", "c in every best set", "<b class=proof>in no best set</b>", "e", "f"]
+    return make_report(FSPCA(3, n_components=3).fit(X), X, feature_names=names)
 
 
 @pytest.fixture(scope="session")

@@ -317,3 +317,40 @@ def test_the_path_fits_its_page_in_light_and_dark(path_report, open_page, scheme
     assert box["width"] <= 400
     assert page.locator("ul.key li").count() == 8
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_what_is_proved_is_marked_for_the_number_that_was_asked_for(certified_report, open_page):
+    page = open_page(certified_report)
+    marks = page.locator("#rows .proof")
+    inside, outside = ["in every best set"] * 3, ["in no best set"] * 3
+    assert marks.all_inner_texts() == inside + outside
+    page.fill("#k-number", "4")
+    assert marks.count() == 0  # they would be about other sets
+    page.click("#as-asked")
+    assert marks.count() == 6
+    page.click("[data-sort=name]")
+    rows = page.locator("#rows tr")
+    shown = {
+        rows.nth(i).locator("bdi").first.inner_text(): rows.nth(i).locator(".proof").inner_text()
+        for i in range(6)
+    }
+    assert shown["c in every best set"] == "in no best set"
+    assert shown["<b class=proof>in no best set</b>"] == "in every best set"
+    assert page.locator("#rows b").count() == 0
+
+
+def test_nothing_is_marked_where_nothing_was_certified(auto_report, open_page):
+    page = open_page(auto_report)
+    assert page.locator("#rows tr").count() == 25
+    assert page.locator(".proof").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_marks_are_legible_and_fit_a_narrow_screen(certified_report, open_page, scheme):
+    page = open_page(certified_report, viewport={"width": 360, "height": 740}, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    mark = luminance(page, ".proof", "color")
+    for ground in ("html", "tr.kept td"):
+        behind = luminance(page, ground, "backgroundColor")
+        lighter, darker = max(mark, behind), min(mark, behind)
+        assert (lighter + 0.05) / (darker + 0.05) > 4.5  # WCAG 2, level AA

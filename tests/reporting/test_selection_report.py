@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from keepers import SPCAFS, VarianceScore, datasets
+from keepers import SPCAFS, LaplacianScore, VarianceScore, datasets
 from keepers.exceptions import KeepersError, MissingDependencyError, ParameterError
 from keepers.reporting.selection_report import make_report, script_safe_json
 
@@ -197,3 +197,46 @@ def test_the_settings_of_the_user_s_figures_are_left_alone():
     before = dict(matplotlib.rcParams)
     assert make_report(SPCAFS(3).fit(X), X).html
     assert dict(matplotlib.rcParams) == before
+
+
+def data_in(html):
+    block = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
+    return json.loads(block.group(1))
+
+
+def test_the_first_paragraph_has_the_certificate(srbct_report):
+    X = datasets.load("srbct").X
+    kept = list(srbct_report.summary.ranked.columns[:50])
+    certificate = srbct_report.summary.certificate
+    values = np.linalg.eigvalsh(np.cov(X[:, kept], rowvar=False, bias=True))[::-1]
+    assert certificate.value == pytest.approx(values[:3].sum())
+    lead = first_paragraph(srbct_report)
+    assert str(certificate) in lead
+    assert re.search(r"hold at least 9\d\.\d % of the variance that any 50 features could", lead)
+    text = " ".join("".join(Outline(srbct_report.html).texts).split())
+    assert "PCA of these features alone explains with 3 components" in text
+
+
+@pytest.mark.parametrize("certify", [None, True, False])
+def test_what_is_certified_can_be_chosen(certify):
+    X = np.random.default_rng(0).standard_normal((30, 6)) * np.arange(1, 7)
+    by_variance = make_report(VarianceScore(2).fit(X), X, certify=certify)
+    by_smoothness = make_report(LaplacianScore(2).fit(X), X, certify=certify)
+    told = "that any 2 features could hold" in by_variance.html
+    assert told == ("proved" in data_in(by_variance.html)) == (certify is not False)
+    assert (by_smoothness.summary.certificate is not None) == (certify is True)
+    assert ("proved" in data_in(by_smoothness.html)) == (certify is True)
+
+
+def test_marks_are_a_letter_for_each_feature(certified_report):
+    """Of independent columns the three with the largest variances are the only best set."""
+    assert data_in(certified_report.html)["proved"] == "iiiooo"
+
+
+def test_a_kept_set_without_variance_is_told_as_such():
+    X = np.random.default_rng(0).standard_normal((30, 5))
+    X[:, 4] = 1.0
+    with pytest.warns(match="do not vary"):
+        selector = SPCAFS(1, n_components=1, must_keep=[4]).fit(X)
+    lead = first_paragraph(make_report(selector, X))
+    assert "This feature holds at least 0.0 % of the variance" in lead

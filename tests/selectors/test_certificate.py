@@ -158,6 +158,24 @@ def sentence_of(**fields):
     return str(Certificate(**{**known, **fields}))
 
 
+def test_the_details_name_bound_and_features(X):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=[f"c{i}" for i in range(12)])
+    least = [f"c{i}" for i in np.argsort(X.var(axis=0))[:1]]
+    first, *others = certify(frame, least, 1).details()
+    variances = X.var(axis=0)
+    assert first.startswith(
+        f"Variance held: {variances.min():.6g}. No feature holds more than {variances.max():.6g} ("
+    )
+    assert others == [
+        f"In every best set: 'c{int(np.argmax(variances))}'.",
+        f"In the list, but in no best set: '{least[0]}'.",
+    ]
+    many = certify(X, np.arange(12), 2).details()
+    assert "No 12 features hold more than" in many[0]
+    assert many[1] == "In every best set: 0, 1, 2, 3, 4 and 7 more."
+
+
 def test_the_sentence_rounds_down_and_tells_what_is_proved():
     held = "hold at least 94.2 % of the variance that any 3 features could hold"
     assert sentence_of() == f"These 3 features {held} (3 components)."
@@ -174,6 +192,13 @@ def test_the_sentence_rounds_down_and_tells_what_is_proved():
     )
     one = sentence_of(n_features=1, features=np.array([0]), n_components=1)
     assert one.startswith("This feature holds at least 94.2 % of the variance that any one feature")
+    single = {"n_features": 1, "features": np.array([0]), "n_components": 1}
+    assert "(1 component; it is in every best set, 2 others in none)" in sentence_of(
+        **single, proved_in=np.array([0]), proved_out=np.array([1, 2])
+    )
+    assert "(1 component; it is in no best set, 1 other is in every best set)" in sentence_of(
+        **single, proved_in=np.array([1]), proved_out=np.array([0])
+    )
 
 
 def test_it_goes_into_json(X):
@@ -199,6 +224,7 @@ def test_it_goes_into_json(X):
         ({"features": [12]}, "between 0 and 11"),
         ({"features": []}, "at least one feature"),
         ({"features": [0, 1], "n_components": 3}, "at most the number of features in the set, 2"),
+        ({"features": [0, 0, 99], "n_components": 3}, "99(.|\\n)*repeated: 0(.|\\n)*in the set, 2"),
         ({"n_components": 0}, "n_components must be an integer >= 1"),
         ({"n_components": "two"}, "n_components"),
         ({"tight": "yes"}, "tight must be one of 'auto'"),

@@ -1,7 +1,5 @@
 """`keepers certify`: how near a list of features is to the best one of its length, with proof."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +14,9 @@ from keepers.cli.options import (
     SeedOption,
     ThreadsOption,
     as_bytes,
+    as_whole,
     check_scaling,
+    limit_threads,
     reads_in_blocks,
 )
 from keepers.cli.reading import ReadingOptions, takes_reading_options
@@ -80,7 +80,8 @@ def certify(
     names = read_feature_list(features)
     table, label = _open(data, reading, scaling, as_bytes(max_size), quiet=quiet)
     settings: dict[str, Any] = {"tight": "auto" if tight is None else tight, "random_state": seed}
-    with _working(f"certifying {len(names)} features of {label}", threads, quiet=quiet):
+    what = f"certifying {len(names)} of the features of {label}"
+    with progress_line(what, quiet=quiet), limit_threads(threads):
         certificate = certify_features(table, names, n_components, **settings)
     if json:
         print_json({"data": label, **certificate.as_dict()})
@@ -95,8 +96,9 @@ def as_components(text: str) -> int | float | str:
     word = text.strip()
     if word == "auto":
         return word
-    if word.isdigit() and int(word) >= 1:
-        return int(word)
+    number = as_whole(word)
+    if number is not None:
+        return number
     try:
         share = float(word)
     except ValueError:
@@ -116,26 +118,13 @@ def _open(
     from keepers.cli.prepared import prepare_data, say_notes
 
     if reading.sample is None and reads_in_blocks(data, ()):
-        from keepers.cli.fit_blocks import prepare_blocks
+        from keepers.cli.fit_blocks import prepare_blocks, refuse_other_rows, refuse_scaling
 
-        if scaling != "raw":
-            raise ParameterError(
-                f"--scale {scaling} needs the table in memory. Use rows of it (--sample 5000), or "
-                "scale the files first."
-            )
+        refuse_scaling(scaling)
+        refuse_other_rows(reading)
         prepared = prepare_blocks(data, reading, quiet=quiet)
         say_notes(prepared.notes(), quiet=quiet)
         return prepared.local, prepared.local.name
     in_memory = prepare_data(data, reading, max_bytes, quiet=quiet)
     say_notes(in_memory.notes(), quiet=quiet)
     return scale_table(in_memory.table, scaling), in_memory.table.name
-
-
-@contextmanager
-def _working(what: str, threads: int | None, *, quiet: bool) -> Iterator[None]:
-    """Show that there is work, with so many threads."""
-    from threadpoolctl import threadpool_limits
-
-    limits = nullcontext() if threads is None else threadpool_limits(threads)
-    with progress_line(what, quiet=quiet), limits:
-        yield

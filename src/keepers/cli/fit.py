@@ -7,15 +7,15 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from keepers.cli.console import as_unicode, in_words, note, progress_line
 from keepers.cli.fitted import FittedData, FittedInMemory
+from keepers.cli.options import limit_threads
 from keepers.cli.prepared import PreparedData
 from keepers.data.scaling import scale_samples
 from keepers.data.table import LabelledTable
@@ -213,8 +213,7 @@ def fit_progress(
     selector: Any, beginning: str, *, threads: int | None, quiet: bool
 ) -> Iterator[Callable[[str], None]]:
     """Show the steps of a fit inside the block, then its warnings; yields a way to show others."""
-    limits = nullcontext() if threads is None else threadpool_limits(threads)
-    with progress_line(beginning, quiet=quiet) as show, limits:
+    with progress_line(beginning, quiet=quiet) as show, limit_threads(threads):
         # Said with the options of the command, after the fit.
         warnings.simplefilter("ignore", InactiveRowsWarning)
         warnings.simplefilter("ignore", UnitsWarning)  # said before the fit

@@ -49,7 +49,12 @@ class BlockRequest:
 
 
 def refuse_in_memory(
-    selector: Any, request: BlockRequest, scaling: str, reading: ReadingOptions
+    selector: Any,
+    request: BlockRequest,
+    scaling: str,
+    reading: ReadingOptions,
+    *,
+    certify: bool | None,
 ) -> None:
     """Refuse what only a table in memory, or only another method, can give."""
     name, settings = type(selector).__name__, selector.get_params()
@@ -77,11 +82,27 @@ def refuse_in_memory(
                 "once, whatever its size. Leave it out, or use --method spcafs."
             )
         check_choice("--route", request.route, ("auto", *ROUTES))
+    if "scaling" in settings:
+        refuse_scaling(scaling, "For features of equal variance use --set scaling=1.")
+    refuse_scaling(scaling)
+    refuse_other_rows(reading)
+    if certify:
+        raise ParameterError(
+            "--certify needs the table in memory; this one is read in blocks. Write the kept "
+            "features (--save recipe.json), then: keepers certify DATA --features recipe.json."
+        )
+
+
+def refuse_scaling(
+    scaling: str, way_out: str = "Use rows of it (--sample 5000), or scale the files first."
+) -> None:
+    """Raise if a table in blocks is to be scaled."""
     if scaling != "raw":
-        way_out = "Use rows of it (--sample 5000), or scale the files first."
-        if "scaling" in settings:
-            way_out = "For features of equal variance use --set scaling=1."
         raise ParameterError(f"--scale {scaling} needs the table in memory. {way_out}")
+
+
+def refuse_other_rows(reading: ReadingOptions) -> None:
+    """Raise if the rows of a table in blocks are to be columns, or some of them left out."""
     refuse_transposed_blocks(reading.transpose)
     if reading.drop_samples or reading.drop_zero_rows:
         raise ParameterError(

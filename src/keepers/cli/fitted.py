@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 from keepers.cli.console import progress_line
+from keepers.cli.options import limit_threads
 from keepers.cli.prepared import PreparedData, complete_part
 from keepers.cli.reading import ReadingOptions
 from keepers.data.formats.text import text_line
 from keepers.data.replacing import whole_file
 from keepers.data.table import LabelledTable
 from keepers.data.table_files import copy_features, write_selected
-from keepers.exceptions import ParameterError
 from keepers.preparation.prepared_blocks import LearnedBlocks
 from keepers.preparation.table_preparer import TablePreparer
 from keepers.recipe import Recipe, checksum, moments_checksum
@@ -111,19 +111,16 @@ class FittedData(ABC):
         return rows
 
 
-def certificate_of(selection: Selection, asked: bool | None, *, quiet: bool) -> Certificate | None:
+def certificate_of(
+    selection: Selection, asked: bool | None, *, threads: int | None, quiet: bool
+) -> Certificate | None:
     """The certificate of a selection if it is asked for, or left open and of use."""
     wanted = selection.seeks_variance if asked is None else asked
     if not wanted:
         return None
-    with progress_line(f"certifying {selection.k} features", quiet=quiet):
-        certificate = selection.certificate
-    if asked and certificate is None:
-        raise ParameterError(
-            "--certify needs the table in memory; this one was read in blocks. Write the kept "
-            "features (--save recipe.json), then: keepers certify DATA --features recipe.json."
-        )
-    return certificate
+    what = f"certifying {selection.k} of {selection.n_features} features"
+    with progress_line(what, quiet=quiet), limit_threads(threads):
+        return selection.certificate
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import glob
 import os
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,6 +57,8 @@ ScaleOption = Annotated[
     str, typer.Option("--scale", metavar="HOW", help=f"One of: {', '.join(SCALINGS)}.")
 ]
 LARGEST_SEED = 2**32 - 1
+LONGEST_NUMBER = 18
+"""Digits of the longest number that counts something. Python refuses to read very long ones."""
 SeedOption = Annotated[
     int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="Seed of all random numbers.")
 ]
@@ -119,9 +122,15 @@ def as_count(text: str | None) -> int | float | None:
             share = 0.0
         if 0 < share <= 1:
             return share
-    elif word.isdigit() and int(word) >= 1:
-        return int(word)
+    elif (number := as_whole(word)) is not None:
+        return number
     raise ParameterError(f"-k must be an integer >= 1, or a share like 10%; got {shorten(text)}.")
+
+
+def as_whole(word: str) -> int | None:
+    """Read "50" as an integer >= 1; None if it is none."""
+    is_number = word.isdecimal() and len(word) <= LONGEST_NUMBER
+    return int(word) if is_number and int(word) >= 1 else None
 
 
 def as_bytes(text: str | None) -> int | None:
@@ -158,6 +167,13 @@ def as_numbers(text: str, option: str) -> list[int]:
     if not numbers or min(numbers) < 1:
         raise ParameterError(f"{option} must be integers >= 1, as in 10,20; got {shorten(text)}.")
     return numbers
+
+
+def limit_threads(threads: int | None) -> AbstractContextManager[Any]:
+    """Use so many threads of BLAS and OpenMP inside the block; None: as many as there are."""
+    from threadpoolctl import threadpool_limits  # brings NumPy, as above
+
+    return nullcontext() if threads is None else threadpool_limits(threads)
 
 
 def available_cores() -> int:

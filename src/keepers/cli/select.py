@@ -155,13 +155,12 @@ def select(
         keep_and_never(selector, names, keep or [], never or [])
 
     shared: dict[str, Any] = {"threads": threads, "quiet": quiet}
-    blocks = (memory, workers, scheduler, checkpoint, route)
     fitted: FittedData
-    if reading.sample is None and reads_in_blocks(data, blocks):
+    if in_blocks:
         from keepers.cli.fit_blocks import BlockRequest, fit_in_blocks, refuse_in_memory
 
         request = BlockRequest(*blocks)
-        refuse_in_memory(selector, request, scaling, reading)
+        refuse_in_memory(selector, request, scaling, reading, certify=certify)
         fitted = fit_in_blocks(
             data, selector, settings, request, reading, decide, seed=seed, debug=debug, **shared
         )
@@ -173,7 +172,7 @@ def select(
         decide(list(prepared.table.feature_names))
         fitted = fit_prepared(selector, settings, prepared, scaling, seed=seed, **shared)
     _check_picture(picture, fitted.selection.n_features)
-    certificate = certificate_of(fitted.selection, certify, quiet=quiet)
+    certificate = None if in_blocks else certificate_of(fitted.selection, certify, **shared)
     if out is not None:
         fitted.write_kept(data, out, reading, force=force)
     if report is not None:

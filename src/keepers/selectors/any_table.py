@@ -58,9 +58,14 @@ def read_any_table(
 ) -> ReadTable:
     """Read a table, or one that comes in blocks, as `SPCAFS.fit` and ``fit_blocks`` do.
 
+    One that a fit has read is taken as it is.
+
     ``check`` is called with the number of the columns and their names, before rows of blocks are
     read.
     """
+    if isinstance(X, FittedTable):
+        check(X.n_features, None)
+        return ReadTable(X, None)
     reader = TableReader(missing=missing)
     X = named_table(X)
     values = table_values(X)

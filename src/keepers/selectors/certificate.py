@@ -256,10 +256,12 @@ class Certificate:
         list of str
             At most three sentences. Of long lists of names the first are given.
         """
+        k = self.n_features
+        none = "No feature holds" if k == 1 else f"No {k:,} features hold"
         lines = [
-            f"Variance held: {self.value:.6g}. No {self.n_features:,} features hold more than "
-            f"{self.upper_bound:.6g} ({_BOUNDS[self.bound]}); {self.best_known:.6g} is the most "
-            f"that is known. Computed in {self.seconds:.1f} s."
+            f"Variance held: {self.value:.6g}. {none} more than {self.upper_bound:.6g} "
+            f"({_BOUNDS[self.bound]}); {self.best_known:.6g} is the most that is known. Computed "
+            f"in {self.seconds:.1f} s."
         ]
         if len(self.proved_in):
             lines.append(f"In every best set: {some_of(self._names(self.proved_in))}.")
@@ -280,9 +282,11 @@ class Certificate:
         missing = len(self.proved_in) - inside
         others = len(self.proved_out) - outside
         clauses = []
-        if inside:
+        if self.n_features == 1 and (inside or outside):
+            clauses.append(f"it is in {'every' if inside else 'no'} best set")
+        elif inside:
             clauses.append(f"{inside:,} of them {_are(inside)} in every best set")
-        if outside:
+        if outside and self.n_features > 1:
             clauses.append(
                 f"{outside:,} of them in none"
                 if inside
@@ -538,12 +542,25 @@ class _FeaturesOf:
     def __call__(self, n_columns: int, names: Any) -> None:
         if self._selector is not None:
             refuse_other_columns(self._selector, n_columns, names)
-        self.found = read_features(self._given, n_columns, names)
-        if is_whole(self._m) and self._m > len(self.found):
-            raise ParameterError(
-                f"n_components must be at most the number of features in the set, "
-                f"{len(self.found)}; got {self._m}. Give fewer components, or more features."
+        faults: list[str] = []
+        try:
+            self.found = read_features(self._given, n_columns, names)
+            size = len(self.found)
+        except ParameterError as error:
+            faults += error.args
+            size = self._count_given() or n_columns
+        if is_whole(self._m) and self._m > size:
+            faults.append(
+                f"n_components must be at most the number of features in the set, {size}; got "
+                f"{self._m}. Give fewer components, or more features."
             )
+        if faults:
+            raise ParameterError(*faults)
+
+    def _count_given(self) -> int:
+        """How many features a list tells apart, if it is one; a mask tells no number."""
+        given = self._given if isinstance(self._given, (list, tuple)) else ()
+        return len({str(entry) for entry in given if not isinstance(entry, (bool, np.bool_))})
 
 
 def _check_settings(

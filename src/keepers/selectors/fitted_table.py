@@ -183,7 +183,13 @@ def table_of_values(selector: Any, values: Any, rows: str = "") -> Table:
         values = fill_gaps(values, selector.missing)
     moments = column_moments(values)
     refuse_unrepresentable(values, moments)
-    usable = usable_columns(selector, moments, rows=rows)
+    usable_columns(selector, moments, rows=rows)
+    return table_of_moments(values, moments)
+
+
+def table_of_moments(values: Any, moments: ColumnMoments) -> Table:
+    """The table of values that a fit has checked and measured, without its constant columns."""
+    usable = np.flatnonzero(~moments.constant)
     if len(usable) < values.shape[1]:
         values = values[:, usable]
     kept = moments.subset(usable)

@@ -97,6 +97,7 @@
     state.page = 0;
   };
 
+  // What is proved is about sets of as many features as were asked for.
   const PROOFS = { i: "in every best set", o: "in no best set" };
 
   const rowElement = (i) => {
@@ -110,7 +111,7 @@
       rank.append(word);
     }
     const name = cell("name", nameElement(data.names[i]));
-    const proof = data.proved && PROOFS[data.proved[i]];
+    const proof = state.k === data.k && data.proved && PROOFS[data.proved[i]];
     if (proof) {
       const mark = document.createElement("span");
       mark.className = "proof";
