@@ -331,7 +331,6 @@ class _Search:
             return None
         return LowRankScatter(np.ascontiguousarray(factor_columns(part)[0].T))
 
-
     def _in_double(self, left: IndexArray) -> SymmetricOperator:
         """S on the features left, in double precision: nodes are compared to rounding."""
         table = self._table
