@@ -65,7 +65,7 @@ def open_page(browser, tmp_path):
 
 
 def names_shown(page):
-    return page.locator("#rows td.name").all_inner_texts()
+    return page.locator("#rows td.name bdi").all_inner_texts()
 
 
 def kept_summary(page):
