@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal, eigvalsh_tridiagonal, lapack
 from scipy.optimize import brentq
 
+from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray, SmallSide, SymmetricOperator
 from keepers.linalg.subspace import (
     Subspace,
@@ -192,9 +193,11 @@ class _TridiagonalForm:
         self._size = len(matrix)
         self._scale = float(matrix.diagonal().max()) or 1.0
         n_work = int(lapack.dsytrd_lwork(self._size, lower=1)[0])
-        self._reflectors, self._diagonal, self._beside, self._factors, _ = lapack.dsytrd(
-            (np.asarray_chkfinite(matrix) / self._scale).T, lower=1, lwork=n_work, overwrite_a=1
-        )
+        scaled = (np.asarray_chkfinite(matrix) / self._scale).T
+        with one_blas_thread_if_small(self._size):  # many small steps: threads would wait
+            self._reflectors, self._diagonal, self._beside, self._factors, _ = lapack.dsytrd(
+                scaled, lower=1, lwork=n_work, overwrite_a=1
+            )
 
     def count_above(self, edge: float) -> int:
         """How many eigenvalues exceed ``edge``: a Sturm sequence, no value is computed."""

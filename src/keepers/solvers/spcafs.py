@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
+from keepers._blas_threads import one_blas_thread_for
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers.linalg.ordering import tilt_ties
 from keepers.linalg.subspace import (
@@ -241,7 +242,8 @@ def solve_block(
             keep(run.state())
         if not run.calm:
             run.leave_out_rows()
-        run.step()
+        with one_blas_thread_for(run.n_operations):  # rows leave, and products become small
+            run.step()
         run.report(callback)
         if run.calm and not run.on_all_rows:
             run.check_optimality()
@@ -335,6 +337,12 @@ class BlockRun:
             "point_images": images,
         }
         return {name: array for name, array in arrays.items() if array is not None}
+
+    @property
+    def n_operations(self) -> float:
+        """Those of a product of S, formed, with a block; there are never many more."""
+        size, width = self.space.vectors.shape
+        return 2.0 * width * float(size) ** 2
 
     @property
     def on_all_rows(self) -> bool:
