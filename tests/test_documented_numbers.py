@@ -185,14 +185,24 @@ def test_the_readme_tells_how_often_noise_was_called_structure():
     [
         (r"m = 3 \| .solver=.dense.. \| (\d+) times", "SRBCT 83 x 2308, m = 3", ["faster"]),
         (
-            r"gamma = 0.01 lambda_1 \|[^|]*\| ([\d.]+) times faster / ([\d.]+) times PCA",
-            "2600 x 2200, m = 99, gamma/lambda_1 = 0.01",
-            ["faster_than_dense", "times_pca"],
+            r"m = 99, default gamma / 0.03 lambda_1 \|[^|]*\| ([\d.]+) /",
+            "against PCA: AR 2600 x 2200, m = 99",
+            ["times"],
         ),
         (
-            r"gamma = 0.03 lambda_1 \(141 steps\) \|[^|]*\| ([\d.]+) times faster / ([\d.]+)",
-            "2600 x 2200, m = 99, gamma/lambda_1 = 0.03",
-            ["faster_than_dense", "times_pca"],
+            r"m = 99, default gamma / 0.03 lambda_1 \|[^|]*\| [\d.]+ / ([\d.]+) times",
+            "against PCA: AR 2600 x 2200, m = 99, 0.03 lambda_1",
+            ["times"],
+        ),
+        (
+            r"FSPCA, 1,000 x 20,000, m = 10, k = 50 \|[^|]*\| ([\d.]+) times",
+            "FSPCA: planted 1,000 x 20,000, m = 10, k = 50",
+            ["times"],
+        ),
+        (
+            r"certificate, 300 x 200,000, m = 10, k = 100 \|[^|]*\| ([\d.]+) times",
+            "certificate: planted 300 x 200,000, m = 10, k = 100",
+            ["times"],
         ),
         (
             r"300 x 200,000, m = 10 \|[^|]*\| ([\d.]+) times its time, peak memory ([\d.]+) times",
