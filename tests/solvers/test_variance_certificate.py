@@ -45,13 +45,6 @@ def test_the_name_is_that_of_the_least_bound():
     assert found.upper_bound == pytest.approx(3.0)
 
 
-def test_without_starts_the_set_itself_is_the_best_known():
-    case = case_of(scatter_of("flat", 10, np.random.default_rng(54)), 4, 2)
-    worst = case.sets[np.argmin(case.values)]
-    assert certify(case, worst, starts=False).best_known == pytest.approx(case.values.min())
-    assert certify(case, worst).best_known > case.values.min()
-
-
 def test_constant_columns_of_the_table_can_be_in_a_best_set_only_if_there_are_too_few_others():
     S = np.diag([3.0, 2.0, 1.0])
     case = case_of(S, 2, 2)

@@ -81,7 +81,6 @@ def certify_value(
     rng: np.random.Generator,
     precision: float = DOUBLE_ROUNDING,
     spectrum: SpectralBound | None = None,
-    starts: bool = True,
 ) -> CertifiedValue:
     """The variance that ``features`` hold, and bounds on that of any ``n_features``.
 
@@ -102,8 +101,6 @@ def certify_value(
         The allowance for rounding, see `SpectralBound`.
     spectrum : SpectralBound or None
         If it is known.
-    starts : bool
-        Whether to look for better sets: what is proved about single features depends on it.
     """
     if spectrum is None:
         spectrum = spectral_bound(operator, n_components, rng, precision)
@@ -112,12 +109,12 @@ def certify_value(
     value = variance_held(operator, features, n_components)
     best, best_set = value, np.sort(features)
     side_is_small = spectrum.small_side is not None
-    if starts:
-        steps = _STEPS if side_is_small else _STEPS_BY_PRODUCTS
-        for start in _starts(spectrum, of_terms, features, k, n_components, side_is_small):
-            found = improve_by_projection(operator, start, n_components, max_iter=steps)
-            if found.variance > best:
-                best, best_set = found.variance, found.features
+    steps = _STEPS if side_is_small else _STEPS_BY_PRODUCTS
+    # What is proved about single features depends on the best set that is known.
+    for start in _starts(spectrum, of_terms, features, k, n_components, side_is_small):
+        found = improve_by_projection(operator, start, n_components, max_iter=steps)
+        if found.variance > best:
+            best, best_set = found.variance, found.features
     upper = of_terms.value
     if n_components == 1 and operator.size <= _MOST_ROW_SUMS:
         by_rows = row_sum_bound(operator.dense(), k) + of_terms.rounding
