@@ -16,6 +16,7 @@ import growth
 import minima
 import path
 import peers
+import rne_eufs
 import row_sparse
 import scale
 import spcafs
@@ -38,7 +39,7 @@ def main(wanted: list[str]) -> None:
     warnings.simplefilter("ignore")  # the dense iteration is stopped on purpose
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cases": {}}
     every_day = spcafs.CASES | path.CASES | compared.CASES | files.CASES | front_door.CASES
-    every_day |= peers.CASES | minima.CASES | row_sparse.CASES
+    every_day |= peers.CASES | minima.CASES | row_sparse.CASES | rne_eufs.CASES
     for name, case in (every_day | growth.CASES | scale.CASES).items():
         if not any(part in name for part in wanted or every_day):
             continue

@@ -12,6 +12,7 @@ IndexArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 
 __all__ = [
+    "BlockProducts",
     "BlockSum",
     "BlockTable",
     "BoolArray",
@@ -35,15 +36,19 @@ class SmallSide:
     """(eigenvectors, eigenvalues) of ``matrix`` -> unit eigenvectors of the large one."""
 
 
-class SymmetricOperator(Protocol):
+class BlockProducts(Protocol):
+    """A symmetric d x d matrix of which nothing but products is asked."""
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        """Return the product with the d x m block ``V``."""
+
+
+class SymmetricOperator(BlockProducts, Protocol):
     """A symmetric positive semi-definite d x d matrix known by its products."""
 
     @property
     def size(self) -> int:
         """Number of rows and columns, d."""
-
-    def matmat(self, V: FloatArray) -> FloatArray:
-        """Return the product with the d x m block ``V``."""
 
     def diagonal(self) -> FloatArray:
         """Return the d diagonal entries."""

@@ -75,13 +75,28 @@ METHODS = (
         grid={"n_components": ["classes - 1"], "gamma": list(PAPER_GRID)},
     ),
     Method("fspca", "keepers.selectors.fspca:FSPCA", grid={"n_components": ["classes - 1"]}),
+    Method("column-subset", "keepers.selectors.column_subset:ColumnSubset"),
+    Method("cur", "keepers.selectors.cur:CUR"),
     Method("lapscore", "keepers.selectors.laplacian_score:LaplacianScore", "LapScore"),
+    Method("spec", "keepers.selectors.spec:SPEC"),
     Method("mcfs", "keepers.selectors.mcfs:MCFS", fixed={"n_clusters": "classes"}),
     Method(
         "udfs",
         "keepers.selectors.udfs:UDFS",
         fixed={"n_clusters": "classes"},
         grid={"gamma": list(PAPER_GRID)},
+    ),
+    Method(
+        "ndfs",
+        "keepers.selectors.ndfs:NDFS",
+        fixed={"n_clusters": "classes"},
+        grid={"alpha": [0.1, 1.0, 10.0], "beta": [0.01, 0.1, 0.3]},
+    ),
+    Method(
+        "jelsr",
+        "keepers.selectors.jelsr:JELSR",
+        fixed={"n_clusters": "classes"},
+        grid={"alpha": [0.01, 0.1, 0.3], "beta": [0.1, 1.0, 10.0]},
     ),
     Method(
         "eufs",
@@ -102,6 +117,9 @@ METHODS = (
         grid={"gamma": list(PAPER_GRID)},
     ),
     Method("rne", "keepers.selectors.rne:RNE", grid={"alpha": list(PAPER_GRID)}),
+    Method("u2fs", "keepers.selectors.u2fs:U2FS", fixed={"n_clusters": "classes"}),
+    Method("inffs", "keepers.selectors.inffs:InfFS", grid={"alpha": [0.0, 0.25, 0.5, 0.75, 1.0]}),
+    Method("rsr", "keepers.selectors.rsr:RSR", grid={"share": [0.1, 0.2, 0.3, 0.5, 0.7]}),
     Method("variance", "keepers.selectors.baselines:VarianceScore", "Variance", is_baseline=True),
     Method(
         "random", "keepers.selectors.baselines:RandomScore", "Random", draws=20, is_baseline=True

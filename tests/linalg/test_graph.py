@@ -6,9 +6,11 @@ import pytest
 from keepers.linalg.graph import (
     NeighbourList,
     degrees,
+    full_graph_defect,
     graph_defect,
     heat_weights,
     laplacian,
+    reconstruction_laplacian,
     reconstruction_residual,
     reconstruction_weights,
     union_graph,
@@ -46,6 +48,7 @@ def test_the_laplacian_measures_differences_along_edges():
     by_pairs = 0.5 * np.sum(S * (f[:, np.newaxis] - f) ** 2)
     assert f @ (laplacian(graph) @ f) == pytest.approx(by_pairs, rel=1e-14)
     np.testing.assert_allclose(laplacian(graph) @ np.ones(4), 0.0, atol=1e-15)
+    np.testing.assert_allclose(laplacian(S), laplacian(graph).toarray(), atol=1e-15)
 
 
 def test_the_graph_is_symmetric():
@@ -82,6 +85,15 @@ def test_equal_distances_are_told_as_ties():
 def test_a_complete_graph_with_equal_weights_is_not_called_a_tie():
     neighbours = NeighbourList(np.array([[1, 2], [0, 2], [0, 1]]), np.ones((3, 2)))
     assert "equally far from each other" in graph_defect(neighbours, union_graph(neighbours))
+
+
+def test_defects_of_a_graph_of_all_pairs_are_told():
+    pairs = np.ones((4, 4)) - np.eye(4)
+    assert "every pair has the same weight" in full_graph_defect(pairs)
+    assert "underflow" in full_graph_defect(1e-250 * pairs)
+    apart = pairs * np.outer([1, 1, 1, 0], [1, 1, 1, 0])
+    assert "1 of 4 samples" in full_graph_defect(apart)
+    assert full_graph_defect(pairs + np.diag([0.5, 0, 0], 1) + np.diag([0.5, 0, 0], -1)) is None
 
 
 def test_a_sound_graph_has_no_defect():
@@ -208,3 +220,13 @@ def test_the_authors_residual_is_that_of_the_transposed_weights(name):
     W = _weights(stored["X"], int(stored["k"]))
     released = reconstruction_residual(stored["X"], W.T.tocsr())
     np.testing.assert_allclose(released, stored["A_authors"], rtol=0, atol=1e-13)
+
+
+def test_the_reconstruction_laplacian_measures_what_neighbours_cannot_rebuild():
+    X = np.random.default_rng(4).standard_normal((30, 6))
+    W = reconstruction_weights(X, nearest_neighbours(X, 4))
+    L = reconstruction_laplacian(W).toarray()
+    rest = X - W @ X
+    np.testing.assert_allclose(X.T @ L @ X, rest.T @ rest, atol=1e-10)
+    np.testing.assert_allclose(L.sum(axis=1), 0.0, atol=1e-10)
+    assert np.linalg.eigvalsh(L).min() > -1e-10

@@ -59,14 +59,43 @@ def test_the_bound_is_above_the_eigenvalue(kind, storage, count):
     assert form.bound(diagonal, count) >= eigenvalue * (1 - 1e-10)
 
 
-def test_heavy_features_leave_a_good_guess_at_the_leading_eigenvectors_of_the_inverse():
-    rng = np.random.default_rng(5)
-    Q = np.linalg.qr(rng.standard_normal((400, 6)))[0]
-    form = LowRankForm(Q, rng.uniform(1, 2, 6))
-    diagonal = np.concatenate([rng.uniform(0.1, 0.2, 40), rng.uniform(1e3, 1e4, 360)])
-    guess = form.inverse(diagonal).leading_guess(3, reach=1.0)
-    M = (Q * form.s) @ Q.T + np.diag(diagonal)
-    exact = np.linalg.eigh(M)[1][:, :3]
-    np.testing.assert_allclose(guess.T @ guess, np.eye(3), atol=1e-10)
-    overlap = np.linalg.svd(exact.T @ guess, compute_uv=False)
-    np.testing.assert_allclose(overlap, 1.0, atol=1e-4)
+@KINDS
+def test_the_inverse_can_be_had_as_a_matrix(kind, storage):
+    form, M = form_and_matrix(kind)
+    diagonal = 10.0 ** np.random.default_rng(5).uniform(-1, 3, len(M))
+    expected = np.linalg.inv(M + np.diag(diagonal))
+    np.testing.assert_allclose(form.inverse(diagonal).matrix(), expected, rtol=1e-6, atol=1e-9)
+
+
+@KINDS
+def test_rows_of_the_product_are_those_of_the_whole(kind, storage):
+    form, M = form_and_matrix(kind)
+    rows = np.array([1, 4, 5])
+    W = np.random.default_rng(6).standard_normal((len(M), 2))
+    part = np.zeros_like(W)
+    part[rows] = W[rows]
+    atol = 1e-10 * np.abs(M).max()
+    np.testing.assert_allclose(form.images(W, wanted=rows), (M @ W)[rows], atol=atol)
+    np.testing.assert_allclose(form.images(W[rows], given=rows), M @ part, atol=atol)
+
+
+@KINDS
+def test_the_norm_is_that_of_the_matrix(kind, storage):
+    form, M = form_and_matrix(kind)
+    assert form.norm == pytest.approx(np.linalg.norm(M), rel=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["dense", "low rank"])
+@pytest.mark.parametrize("every", [2, 5])
+def test_the_light_part_is_the_schur_complement_for_a_heavy_diagonal(kind, every):
+    form, M = form_and_matrix(kind)
+    light = np.arange(0, len(M), every)
+    heavy = np.setdiff1d(np.arange(len(M)), light)
+    b = 1e6 * np.random.default_rng(7).uniform(1, 2, len(heavy)) * np.abs(M).max()
+    across = M[np.ix_(heavy, light)]
+    # The inverse holds M_hh as well, which is a millionth of b.
+    response = np.linalg.solve(M[np.ix_(heavy, heavy)] + np.diag(b), across)
+    expected = M[np.ix_(light, light)] - across.T @ response
+    found = form.light_part(light, heavy, b).images(np.eye(len(light)))
+    np.testing.assert_allclose(found, expected, atol=1e-10 * np.abs(M).max())
+    assert np.abs(found - M[np.ix_(light, light)]).max() > 1e-8 * np.abs(M).max()

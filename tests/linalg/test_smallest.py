@@ -3,6 +3,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.linalg import eigh, null_space
 
+from keepers.linalg import smallest
 from keepers.linalg.quadratic_form import DenseForm, LaplacianForms, LowRankForm, SparseForm
 from keepers.linalg.smallest import smallest_eigenvectors
 
@@ -145,3 +146,82 @@ def test_the_generator_does_not_decide_the_result():
     first = smallest_eigenvectors(form, diagonal, 4, np.random.default_rng(2)).vectors
     second = smallest_eigenvectors(form, diagonal, 4, np.random.default_rng(3)).vectors
     assert distance(first, second) <= 1e-9
+
+
+def by_the_inverse(X, diagonal, width):
+    """Eigenvectors that a dense solver finds to full accuracy, whatever the diagonal."""
+    C = np.linalg.inv(X.T @ X + np.diag(diagonal))
+    return eigh((C + C.T) / 2)[1][:, ::-1][:, :width]
+
+
+def steps(monkeypatch, heavy):
+    """Sizes of the problems solved, with ``heavy`` in place of the usual ratio."""
+    sizes = []
+    solve = smallest._solve
+
+    def record(problem, *arguments):
+        sizes.append(problem.form.size)
+        return solve(problem, *arguments)
+
+    monkeypatch.setattr(smallest, "HEAVY", heavy)
+    monkeypatch.setattr(smallest, "_solve", record)
+    return sizes
+
+
+def spread_diagonal(n_light, size, ratio, scale, seed=1):
+    rng = np.random.default_rng(seed)
+    diagonal = ratio * scale * rng.uniform(1.0, 9.0, size)
+    diagonal[rng.permutation(size)[:n_light]] = scale * rng.uniform(0.01, 1.0, n_light)
+    return diagonal
+
+
+@pytest.mark.parametrize(("shape", "n_light"), [(WIDE, 50), (WIDE, 150), (TALL, 50)])
+@pytest.mark.parametrize("ratio", [1e4, 1e7])
+def test_without_heavy_rows_the_solution_is_that_of_all_rows(monkeypatch, shape, n_light, ratio):
+    X = table(shape)
+    diagonal = spread_diagonal(n_light, shape[1], ratio, np.linalg.norm(X.T @ X))
+    sizes = steps(monkeypatch, 100.0)
+    found = smallest_eigenvectors(form_of(X), diagonal, 4, np.random.default_rng(2))
+    assert set(sizes) == {n_light}
+    expected = by_the_inverse(X, diagonal, 4)
+    assert distance(found.vectors, expected) <= 1e-9
+    # Row by row, and not only as a whole: the next weights come from the norms of small rows.
+    norms = np.sqrt((expected**2).sum(axis=1))
+    np.testing.assert_allclose(
+        np.sqrt((found.vectors**2).sum(axis=1)), norms, rtol=1e-6, atol=1e-14
+    )
+    np.testing.assert_allclose(found.block.T @ found.block, np.eye(8), atol=1e-12)
+    inside = found.block.T @ (X.T @ (X @ found.block))
+    np.testing.assert_allclose(found.projected, inside, atol=1e-9 * np.abs(inside).max())
+
+
+def test_rows_that_are_less_heavy_are_corrected_for(monkeypatch):
+    X = table(TALL)
+    diagonal = spread_diagonal(60, TALL[1], 10.0, np.linalg.norm(X.T @ X))
+    sizes = steps(monkeypatch, 5.0)
+    found = smallest_eigenvectors(form_of(X), diagonal, 4, np.random.default_rng(2))
+    assert sizes[:2] == [60, 60]
+    assert distance(found.vectors, by_the_inverse(X, diagonal, 4)) <= 1e-6
+
+
+def test_rows_that_cannot_be_left_out_are_not(monkeypatch):
+    X = table(TALL)
+    diagonal = np.random.default_rng(1).uniform(1.0, 50.0, TALL[1])
+    sizes = steps(monkeypatch, 100.0)
+    smallest_eigenvectors(form_of(X), diagonal, 4, np.random.default_rng(2))
+    assert set(sizes) == {TALL[1]}
+
+
+@pytest.mark.parametrize("copies", [5, 30])
+def test_more_copies_of_an_eigenvalue_than_a_block_has_columns_are_found(copies):
+    """A diagonal matrix, turned: its eigenvalues are known."""
+    rng = np.random.default_rng(3)
+    size, width = 300, 40
+    values = np.concatenate([np.full(copies, 2.0), np.arange(3.0, 3.0 + size - copies)])
+    turn = np.linalg.qr(rng.standard_normal((size, size)))[0]
+    form = DenseForm(turn @ np.diag(values) @ turn.T)
+    start = smallest_eigenvectors(form, np.full(size, 1.5), width, rng)
+    found = smallest_eigenvectors(form, np.ones(size), width, rng, start)
+    assert found.converged
+    np.testing.assert_allclose(found.values, 1.0 + values[:width], rtol=1e-9)
+    assert distance(found.vectors, turn[:, :width]) <= 1e-7

@@ -54,3 +54,9 @@ def test_ranks_are_those_of_scipy(levels):
 def test_rounding_does_not_break_ties():
     row = np.array([[0.1 + 0.2, 0.5, 0.3, 0.3 * (1 + 1e-15), -4.0]])
     assert mean_ranks(row).tolist() == [[2.0, 4.0, 2.0, 2.0, 0.0]]
+
+
+def test_by_size_an_outlier_does_not_make_the_others_equal():
+    row = np.array([[0.1 + 0.2, 0.3, 1e15, 0.5, -0.1]])  # 0.1 + 0.2 is not 0.3 in binary
+    assert mean_ranks(row, by_size=True).tolist() == [[1.5, 1.5, 4.0, 3.0, 0.0]]
+    assert mean_ranks(row).tolist() == [[1.5, 1.5, 4.0, 1.5, 1.5]]

@@ -28,12 +28,20 @@ EQUIVARIANT = {
     "DenoisedLaplacian": ({}, 1e-9),
     "SPCAFS": ({}, 1e-6),
     "FSPCA": ({}, 1e-9),
+    "ColumnSubset": ({}, 1e-9),
+    "CUR": ({}, 1e-9),
     "LaplacianScore": ({}, 1e-10),
+    "SPEC": ({}, 1e-10),
     "MCFS": ({}, 1e-6),
     "UDFS": ({}, 1e-6),
+    "NDFS": ({}, 1e-9),
+    "JELSR": ({}, 1e-9),
     "EUFS": ({"max_iter": 2}, 1e-6),
     "DGUFS": ({}, 1e-8),
     "SOGFS": ({}, 1e-6),
+    "U2FS": ({}, 0),
+    "InfFS": ({}, 1e-12),
+    "RSR": ({}, 1e-8),
     "VarianceScore": ({}, 1e-12),
     "AllFeatures": ({}, 0),
 }
@@ -235,7 +243,13 @@ def test_few_samples_mean_few_neighbours_and_a_warning_with_both_numbers(name, t
             make(name, n_neighbors=bad).fit(table)
 
 
-@pytest.mark.parametrize("name", ["UDFS", "DGUFS", "SOGFS", "RNE"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("UDFS", "NDFS", "JELSR", "DGUFS", "SOGFS", "RNE"),
+        *("U2FS", "CUR", "ColumnSubset", "InfFS", "RSR"),
+    ],
+)
 def test_work_past_memory_is_refused_with_the_number_before_it_starts(name, table, monkeypatch):
     monkeypatch.setattr("keepers.selectors.memory.physical_memory", lambda: 1000.0)
     with pytest.raises(DataError, match=rf"{name} needs about \d+\.\d GB for .* more than the"):
@@ -269,7 +283,7 @@ def test_a_method_that_does_not_depend_on_k_ranks_alike_for_every_k(name, table)
         np.testing.assert_array_equal(few.ranking_, many.ranking_)
 
 
-@pytest.mark.parametrize("name", ["MCFS", "DGUFS", "RNE", "SOGFS", "FSPCA"])
+@pytest.mark.parametrize("name", ["MCFS", "DGUFS", "RNE", "SOGFS", "FSPCA", "CUR", "ColumnSubset"])
 def test_methods_whose_ranking_depends_on_k_say_so(name, table):
     few, many = (quietly(make(name, n_features_to_select=k), table) for k in (3, 9))
     assert few.depends_on_k

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from keepers.exceptions import ConvergenceWarning, DataError, DataWarning, ParameterError
+from keepers.linalg import graph_spectrum as solver
 from keepers.linalg.graph import degrees
 from keepers.selectors.mcfs import MCFS
 from keepers.selectors.neighbours import heat_graph
-from keepers.solvers import mcfs as solver
 from shared_material import fixture
 
 

@@ -1,9 +1,16 @@
 """How much memory there is, and work that does not fit into it."""
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from keepers.exceptions import DataError, ParameterError
-from keepers.selectors.memory import memory_budget, refuse_past_memory, refuse_quadratic_form
+from keepers.selectors.memory import (
+    memory_budget,
+    refuse_past_memory,
+    refuse_quadratic_form,
+    refuse_weighted_ridge,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -41,3 +48,12 @@ def test_a_quadratic_form_is_measured_by_its_cheaper_storage():
     with pytest.raises(DataError, match="four 10000 x 30000 tables"):
         refuse_quadratic_form("UDFS", 10_000, 30_000)
     refuse_quadratic_form("UDFS", 1000, 30_000)
+
+
+def test_regressions_are_measured_by_their_smaller_matrix_and_what_is_stored():
+    nothing_stored = np.broadcast_to(0.0, (40_000, 30_000))
+    with pytest.raises(DataError, match=r"needs about 24\.0 GB for two 30000 x 30000 matrices"):
+        refuse_weighted_ridge("NDFS", nothing_stored)
+    with pytest.raises(DataError, match=r"needs about 14\.4 GB"):
+        refuse_weighted_ridge("NDFS", sp.csr_array((40_000, 30_000)))
+    refuse_weighted_ridge("NDFS", sp.csr_array((1000, 3_000_000)))

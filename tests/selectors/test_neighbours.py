@@ -10,6 +10,7 @@ from keepers.exceptions import DataWarning, ParameterError
 from keepers.selectors import neighbours as module
 from keepers.selectors.neighbours import (
     binary_graph,
+    full_heat_graph,
     heat_graph,
     mean_distance,
     nearest_neighbours,
@@ -141,6 +142,30 @@ def test_a_degenerate_graph_warns_and_a_sound_one_does_not():
 def test_samples_that_are_all_the_same_leave_no_scale_for_the_kernel():
     with pytest.raises(ParameterError, match="mean distance between samples is 0"):
         heat_graph(np.ones((5, 3)), 2, None, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("name", ["mix", "digits", "blobs", "wide"])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_the_graph_of_all_pairs_is_that_of_the_authors_of_u2fs_and_of_the_fixture(name, storage):
+    stored = fixture(f"u2fs_authors_{name}")
+    found = full_heat_graph(storage(stored["X"]), None)
+    np.testing.assert_allclose(found, stored["S"], atol=1e-10)
+    rbf = fixture(f"spec_zhao_{name}")
+    given = full_heat_graph(storage(rbf["X"]), float(rbf["t_rbf"]))
+    np.testing.assert_allclose(given, rbf["S_rbf"] - np.eye(len(given)), atol=1e-10)
+
+
+def test_a_degenerate_graph_of_all_pairs_warns_and_a_sound_one_does_not():
+    X = tables()["continuous"]
+    with pytest.warns(DataWarning, match="all heat weights underflow"):
+        full_heat_graph(X, 1e-160)
+    with pytest.warns(DataWarning, match="equally far"):
+        full_heat_graph(np.eye(8), None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        full_heat_graph(X, None)
+    with pytest.raises(ParameterError, match="mean distance between samples is 0"):
+        full_heat_graph(np.ones((5, 3)), None)
 
 
 @pytest.mark.parametrize("seed", range(3))

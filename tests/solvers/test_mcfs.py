@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from scipy.linalg import eigh
 
+from keepers.linalg import graph_spectrum as module
 from keepers.linalg.graph import degrees, laplacian
 from keepers.selectors.neighbours import heat_graph
-from keepers.solvers import mcfs as module
 from keepers.solvers.mcfs import embed, solve_mcfs
 from shared_material import fixture
 

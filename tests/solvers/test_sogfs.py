@@ -101,6 +101,28 @@ def test_many_samples_give_the_indicator_of_the_dense_solver():
     np.testing.assert_allclose(F @ F.T, expected @ expected.T, atol=1e-6)
 
 
+def chains(sizes):
+    """The Laplacian of chains, samples in any order."""
+    graph = sp.block_diag([sp.diags_array(np.ones(n - 1), offsets=1, shape=(n, n)) for n in sizes])
+    order = np.random.default_rng(4).permutation(sum(sizes))
+    graph = sp.csr_array(graph + graph.T)[order][:, order]
+    return laplacian(sp.csr_array(graph))
+
+
+@pytest.mark.parametrize("n_clusters", [2, 3, 7, 12])
+def test_the_indicator_of_a_graph_in_parts_is_that_of_the_whole(n_clusters):
+    L = chains([331, 61, 41])
+    found = indicator_step(L, n_clusters, np.random.default_rng(0))
+    values, vectors = eigh(L.toarray())
+    np.testing.assert_allclose(found.eigenvalues, values[: n_clusters + 1], atol=1e-10)
+    F = found.F
+    np.testing.assert_allclose(F.T @ F, np.eye(n_clusters), atol=1e-9)
+    np.testing.assert_allclose(L @ F, F * values[:n_clusters], atol=1e-8)
+    if n_clusters >= 3:  # with fewer, F is an arbitrary part of the null space
+        expected = vectors[:, :n_clusters]
+        np.testing.assert_allclose(F @ F.T, expected @ expected.T, atol=1e-6)
+
+
 @pytest.mark.parametrize("shape", [(60, 20), (36, 160)])
 def test_a_normal_exit_leaves_exactly_the_components_asked_for(shape):
     found = solve(clusters(*shape))

@@ -1,6 +1,7 @@
 """What is made of lists of nearest neighbours: sparse graphs, Laplacians, reconstructions."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -9,6 +10,9 @@ from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.moments import row_blocks
 from keepers.linalg.ordering import nearest_first
 from keepers.linalg.subspace import squared_row_norms
+
+Graph = Any
+"""A symmetric graph of the samples: a CSR matrix, or an array with a weight for every pair."""
 
 # Below this, a degree is the sum of weights that underflowed.
 _VANISHED = 1e-200
@@ -92,13 +96,17 @@ def union_graph(
     return graph
 
 
-def degrees(graph: sp.csr_array) -> FloatArray:
+def degrees(graph: Graph) -> FloatArray:
     """Row sums."""
     return np.asarray(graph.sum(axis=1)).ravel()
 
 
-def laplacian(graph: sp.csr_array) -> sp.csr_array:
-    """D - S."""
+def laplacian(graph: Graph) -> Graph:
+    """D - S, stored as S is."""
+    if not sp.issparse(graph):
+        L = -graph
+        L.flat[:: len(L) + 1] += degrees(graph)
+        return L
     return sp.csr_array(sp.csr_array(sp.diags(degrees(graph))) - graph)
 
 
@@ -123,6 +131,19 @@ def graph_defect(neighbours: NeighbourList, graph: sp.csr_array) -> str | None:
     return "all neighbours are equally far: which samples are neighbours is decided by ties"
 
 
+def full_graph_defect(graph: FloatArray) -> str | None:
+    """The same for a graph with a weight for every pair, and zeros on its diagonal."""
+    n_samples, to_others = len(graph), degrees(graph)
+    isolated = int(np.sum(to_others <= _VANISHED))
+    if isolated == n_samples:
+        return "all heat weights underflow to zero: the bandwidth is far below the distances"
+    if isolated:
+        return f"{isolated} of {n_samples} samples have no neighbour of non-zero weight"
+    if n_samples > 2 and to_others.min() >= (n_samples - 1) * graph.max() * (1.0 - 1e-12):
+        return "all samples are equally far from each other: every pair has the same weight"
+    return None
+
+
 def reconstruction_weights(X: FloatArray, neighbours: NeighbourList) -> sp.csr_array:
     """Weights that rebuild each sample from its neighbours, as in locally linear embedding.
 
@@ -141,6 +162,12 @@ def reconstruction_weights(X: FloatArray, neighbours: NeighbourList) -> sp.csr_a
     )
     matrix.sort_indices()
     return matrix
+
+
+def reconstruction_laplacian(weights: sp.csr_array) -> sp.csr_array:
+    """(I - W)'(I - W), positive semi-definite and zero on the constant, as a Laplacian is."""
+    rest = sp.csr_array(sp.eye_array(weights.shape[0]) - weights)
+    return sp.csr_array(rest.T @ rest)
 
 
 def reconstruction_residual(X: FloatArray, weights: sp.csr_array) -> FloatArray:

@@ -16,7 +16,7 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 CONSTANT_RATIO = 1e-12
 # Sums of squares that float32 holds, with room for what is made of them.
 SMALLEST_SINGLE, LARGEST_SINGLE = 1e-28, 1e28
-_BLOCK_BYTES = 1 << 22
+BLOCK_BYTES = 1 << 22
 _PIECE = 1 << 22
 
 
@@ -55,7 +55,7 @@ class ColumnMoments:
         return np.dtype(dtype) if held else np.dtype(np.float64)
 
 
-def row_blocks(n_samples: int, n_features: int, n_bytes: int = _BLOCK_BYTES) -> list[slice]:
+def row_blocks(n_samples: int, n_features: int, n_bytes: int = BLOCK_BYTES) -> list[slice]:
     """Slices over the rows, each of ``n_bytes`` of float64; the default fits in a cache."""
     step = max(1, n_bytes // (8 * max(n_features, 1)))
     return [slice(start, min(start + step, n_samples)) for start in range(0, n_samples, step)]

@@ -5,26 +5,33 @@ orthonormal Q of at most n columns (d > n), `SparseForm` a sparse matrix. What t
 inverse of M + diag(b) for b > 0, through a Cholesky factor, through a sparse factor, or by
 Woodbury's formula with n x n work only:
 
-    (M + diag(b))^-1 = diag(1/b) - Z Z',   Z = diag(1/b) Q K^(-1/2),   K = diag(1/s) + Q'diag(1/b)Q.
+    (M + diag(b))^-1 = diag(1/b) - diag(1/b) Q K^-1 Q' diag(1/b),   K = diag(1/s) + Q' diag(1/b) Q.
+
+Rows whose b dwarfs M can be left out of an eigenproblem. With l for the light rows and h for the
+heavy ones, an eigenvector w of M + diag(b) to the eigenvalue t satisfies
+
+    w_h = -(diag(b_h) + M_hh - t)^-1 M_hl w_l,      (M_ll + diag(b_l)) w_l + M_lh w_h = t w_l.
+
+The first term of the series for that inverse, diag(1/b_h), leaves a problem of the size of w_l with
+M_ll - M_lh diag(1/b_h) M_hl in place of M (`light_part`).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import cho_factor, cho_solve, eigh
-from scipy.sparse.linalg import splu
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotri
+from scipy.sparse.linalg import SuperLU, splu
 
 from keepers._protocols import FloatArray, IndexArray
-from keepers.linalg.subspace import whitening
 
-# How many features are looked at one by one before the others count as heavy, and how much heavier
-# than the eigenvalues wanted those have to be.
-FEWEST_LIGHT, LIGHT_PER_COLUMN = 50, 4
-HEAVY_RATIO = 10.0
-DEPENDENT = 1e-12
+Rows = slice | IndexArray
+ALL_ROWS = slice(None)
+# Symmetric products are computed in column blocks of this width, without what lies above them.
+PRODUCT_BLOCK = 256
 
 
 class Inverse(Protocol):
@@ -33,72 +40,54 @@ class Inverse(Protocol):
     def __call__(self, V: FloatArray) -> FloatArray:
         """The product CV."""
 
-    def leading_guess(self, n_columns: int, reach: float) -> FloatArray | None:
-        """Orthonormal approximations to the leading eigenvectors of C, if they come cheaply.
-
-        The eigenvalues wanted of M + diag(b) are at most ``reach``.
-        """
+    def matrix(self) -> FloatArray:
+        """C itself."""
 
 
 @dataclass(frozen=True)
-class _Solve(Inverse):
-    """C through a factor."""
+class _CholeskyInverse(Inverse):
+    """C through a Cholesky factor, in the lower triangle."""
 
-    solve: Callable[[FloatArray], FloatArray]
+    factor: FloatArray
 
     def __call__(self, V: FloatArray) -> FloatArray:
-        return np.asarray(self.solve(V))
+        return np.asarray(cho_solve((self.factor, True), V, check_finite=False))
 
-    def leading_guess(self, n_columns: int, reach: float) -> FloatArray | None:
-        return None
+    def matrix(self) -> FloatArray:
+        return mirrored(dpotri(self.factor, lower=1)[0])
+
+
+@dataclass(frozen=True)
+class _SparseInverse(Inverse):
+    """C through a sparse factor."""
+
+    factor: SuperLU
+
+    def __call__(self, V: FloatArray) -> FloatArray:
+        return np.asarray(self.factor.solve(V))
+
+    def matrix(self) -> FloatArray:
+        return self(np.eye(self.factor.shape[0]))
 
 
 @dataclass(frozen=True)
 class _Woodbury(Inverse):
-    """C = diag(1/b) - Z Z'."""
+    """C = diag(1/b) - diag(1/b) Q K^-1 Q' diag(1/b)."""
 
     inverse_diagonal: FloatArray
-    Z: FloatArray
+    Q: FloatArray
+    factor: FloatArray
+    """Lower Cholesky factor of K."""
 
     def __call__(self, V: FloatArray) -> FloatArray:
-        return np.asarray(self.inverse_diagonal[:, np.newaxis] * V - self.Z @ (self.Z.T @ V))
+        scaled = self.inverse_diagonal[:, np.newaxis] * V
+        if not self.Q.shape[1]:  # SciPy 1.12 refuses an empty system
+            return np.asarray(scaled)
+        middle = cho_solve((self.factor, True), self.Q.T @ scaled, check_finite=False)
+        return np.asarray(scaled - self.inverse_diagonal[:, np.newaxis] * (self.Q @ middle))
 
-    def leading_guess(self, n_columns: int, reach: float) -> FloatArray | None:
-        """Rayleigh-Ritz on the light features and the response of the heavy ones to them.
-
-        On heavy features (b >> reach) an eigenvector is a quickly converging series whose first
-        term lies in the span of Z restricted to them, so all light features and that span almost
-        contain it. What is left to decompose has the size of both, whatever d.
-        """
-        light = self._light_features(n_columns, reach)
-        if light is None:
-            return None
-        heavy = self.Z.copy()
-        heavy[light] = 0.0
-        gram = heavy.T @ heavy
-        weighted = heavy * np.sqrt(self.inverse_diagonal)[:, np.newaxis]
-        T = whitening(gram, DEPENDENT)  # heavy T is orthonormal
-        along = gram @ T  # Z'(heavy T)
-        Z = self.Z[light]
-        corner = T.T @ (weighted.T @ weighted) @ T - along.T @ along
-        side = -(Z @ along)
-        C = np.block([[np.diag(self.inverse_diagonal[light]) - Z @ Z.T, side], [side.T, corner]])
-        last = len(C) - 1
-        _, leading = eigh(C, subset_by_index=[last - n_columns + 1, last], check_finite=False)
-        vectors = heavy @ (T @ leading[len(light) :, ::-1])
-        vectors[light] = leading[: len(light), ::-1]
-        # T has lost digits where Z is nearly dependent; orthonormal up to those, vectors need one
-        # Cholesky step only.
-        return np.asarray(vectors @ np.linalg.inv(np.linalg.cholesky(vectors.T @ vectors)).T)
-
-    def _light_features(self, n_columns: int, reach: float) -> IndexArray | None:
-        count = FEWEST_LIGHT + LIGHT_PER_COLUMN * n_columns
-        if count + self.Z.shape[1] >= len(self.Z):
-            return None
-        light = np.argpartition(-self.inverse_diagonal, count)[:count]
-        if self.inverse_diagonal[light].min() * reach * HEAVY_RATIO > 1.0:
-            return None
-        return light
+    def matrix(self) -> FloatArray:
+        return symmetric_part(self(np.eye(len(self.Q))))
 
 
 class QuadraticForm(Protocol):
@@ -111,8 +100,10 @@ class QuadraticForm(Protocol):
     def diagonal(self) -> FloatArray:
         """The entries M_jj."""
 
-    def images(self, W: FloatArray) -> FloatArray:
-        """The product MW."""
+    def images(
+        self, W: FloatArray, *, given: Rows = ALL_ROWS, wanted: Rows = ALL_ROWS
+    ) -> FloatArray:
+        """The product MW, or some rows of it, for a W that may be zero outside of those given."""
 
     def inverse(self, diagonal: FloatArray) -> Inverse:
         """C = (M + diag(diagonal))^-1, for a positive diagonal."""
@@ -122,6 +113,19 @@ class QuadraticForm(Protocol):
 
     def smallest_distance(self, diagonal: FloatArray) -> float:
         """How far sigma has to stay below min(diagonal) for C to have digits."""
+
+    @property
+    def norm(self) -> float:
+        """The Frobenius norm of M, or a bound on it."""
+
+    @property
+    def most_light(self) -> int:
+        """Up to how many light rows it pays to leave out the others; 0 if it never does."""
+
+    def light_part(
+        self, light: IndexArray, heavy: IndexArray, b: FloatArray
+    ) -> "DenseForm | LowRankForm":
+        """M_ll - M_lh diag(1/b) M_hl."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +141,12 @@ class _MatrixForm(QuadraticForm):
     def diagonal(self) -> FloatArray:
         return np.asarray(self.matrix.diagonal())
 
-    def images(self, W: FloatArray) -> FloatArray:
-        return np.asarray(self.matrix @ W)
+    def images(
+        self, W: FloatArray, *, given: Rows = ALL_ROWS, wanted: Rows = ALL_ROWS
+    ) -> FloatArray:
+        if isinstance(given, slice):
+            return np.asarray(self.matrix[wanted] @ W)
+        return np.asarray((self.matrix[given].T @ W)[wanted])  # symmetric: rows are faster to take
 
 
 class DenseForm(_MatrixForm):
@@ -146,10 +154,10 @@ class DenseForm(_MatrixForm):
 
     def inverse(self, diagonal: FloatArray) -> Inverse:
         """Solve with a Cholesky factor."""
-        shifted = self.matrix.copy(order="F")
+        shifted = self.matrix.T.copy(order="F")  # symmetric, and in this order a plain copy
         shifted[np.diag_indices(self.size)] += diagonal
-        factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
-        return _Solve(lambda V: cho_solve(factor, V, check_finite=False))
+        factor, _ = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+        return _CholeskyInverse(factor)
 
     def bound(self, diagonal: FloatArray, count: int) -> float:
         """The eigenvalues of a principal submatrix lie above those of the whole."""
@@ -161,10 +169,28 @@ class DenseForm(_MatrixForm):
         """Below this, a Cholesky factor of the d x d matrix need not exist."""
         return float(self.size * np.finfo(float).eps * self.diagonal().max())
 
+    @cached_property
+    def norm(self) -> float:
+        """Of the whole matrix."""
+        return float(np.linalg.norm(self.matrix))
+
+    @property
+    def most_light(self) -> int:
+        """What is left has to be worth the products."""
+        return self.size * 3 // 5
+
+    def light_part(
+        self, light: IndexArray, heavy: IndexArray, b: FloatArray
+    ) -> "DenseForm | LowRankForm":
+        """One product of the rows that are light."""
+        rows = self.matrix[light]
+        across = rows[:, heavy]
+        return DenseForm(rows[:, light] - symmetric_product(across.T, (across / b).T))
+
 
 @dataclass(frozen=True)
 class LowRankForm(QuadraticForm):
-    """M = Q diag(s) Q' with orthonormal columns of Q and s > 0."""
+    """M = Q diag(s) Q' with s > 0."""
 
     Q: FloatArray
     s: FloatArray
@@ -176,18 +202,46 @@ class LowRankForm(QuadraticForm):
     def diagonal(self) -> FloatArray:
         return np.asarray(np.einsum("ij,ij,j->i", self.Q, self.Q, self.s))
 
-    def images(self, W: FloatArray) -> FloatArray:
-        return np.asarray(self.Q @ (self.s[:, np.newaxis] * (self.Q.T @ W)))
+    def images(
+        self, W: FloatArray, *, given: Rows = ALL_ROWS, wanted: Rows = ALL_ROWS
+    ) -> FloatArray:
+        return np.asarray(self.Q[wanted] @ (self.s[:, np.newaxis] * (self.Q[given].T @ W)))
 
     def inverse(self, diagonal: FloatArray) -> Inverse:
-        """Woodbury's formula, with the middle factor split between its two sides."""
+        """Woodbury's formula."""
         inverse_diagonal = 1.0 / diagonal
         half = self.Q * np.sqrt(inverse_diagonal)[:, np.newaxis]
         K = half.T @ half
         K[np.diag_indices(len(K))] += 1.0 / self.s
-        Z = self.Q @ np.linalg.inv(np.linalg.cholesky(K)).T
-        Z *= inverse_diagonal[:, np.newaxis]
-        return _Woodbury(inverse_diagonal, Z)
+        return _Woodbury(inverse_diagonal, self.Q, np.linalg.cholesky(K))
+
+    @cached_property
+    def norm(self) -> float:
+        """Q has no part in it."""
+        return float(np.linalg.norm(self.s))
+
+    @property
+    def most_light(self) -> int:
+        """What is left has to be worth the products."""
+        return self.size * 3 // 5
+
+    def light_part(
+        self, light: IndexArray, heavy: IndexArray, b: FloatArray
+    ) -> "DenseForm | LowRankForm":
+        """Q_l G Q_l', G = diag(s) - diag(s) K diag(s) with K = Q_h' diag(1/b) Q_h.
+
+        Dense where its factor costs no more than K; else G, whose eigenvalues are nearly s and so
+        positive, is split between the two sides.
+        """
+        scale = np.zeros((self.size, 1))
+        scale[heavy, 0] = 1.0 / np.sqrt(b)
+        half = self.Q * scale  # zeros cost less than a copy of the heavy rows
+        rank = len(self.s)
+        G = np.diag(self.s) - self.s[:, np.newaxis] * (half.T @ half) * self.s
+        Q = self.Q[light]
+        if len(light) ** 3 <= self.size * rank**2:
+            return DenseForm(symmetric_part(Q @ G @ Q.T))
+        return LowRankForm(Q @ np.linalg.cholesky(G), np.ones(rank))
 
     def bound(self, diagonal: FloatArray, count: int) -> float:
         """A change of rank r moves eigenvalues up by at most r places."""
@@ -216,7 +270,23 @@ class SparseForm(_MatrixForm):
             diag_pivot_thresh=0.0,
             options={"SymmetricMode": True},
         )
-        return _Solve(factor.solve)
+        return _SparseInverse(factor)
+
+    @cached_property
+    def norm(self) -> float:
+        """Of the entries stored."""
+        return float(np.linalg.norm(self.matrix.data))
+
+    @property
+    def most_light(self) -> int:
+        """What is left would not be sparse."""
+        return 0
+
+    def light_part(
+        self, light: IndexArray, heavy: IndexArray, b: FloatArray
+    ) -> "DenseForm | LowRankForm":
+        """Not used."""
+        raise NotImplementedError
 
     def bound(self, diagonal: FloatArray, count: int) -> float:
         """Gershgorin's discs."""
@@ -252,12 +322,12 @@ class LaplacianForms:
 
     def form(self, L: sp.csr_array) -> QuadraticForm:
         """X'LX."""
-        return self.of_middle(self.coordinates.T @ (L @ self.coordinates))
+        return self.of_middle(symmetric_product(self.coordinates, L @ self.coordinates))
 
     def of_middle(self, middle: FloatArray) -> QuadraticForm:
         """The form that is ``middle`` in the coordinates of the samples."""
         if self.basis is None:
-            return DenseForm(symmetric_part(middle))
+            return DenseForm(middle)
         return _low_rank_form(self.basis, middle)
 
 
@@ -271,3 +341,20 @@ def _low_rank_form(basis: FloatArray, middle: FloatArray) -> LowRankForm:
 def symmetric_part(matrix: FloatArray) -> FloatArray:
     """(M + M') / 2, for a matrix that is symmetric up to rounding."""
     return np.asarray((matrix + matrix.T) / 2)
+
+
+def symmetric_product(A: FloatArray, B: FloatArray) -> FloatArray:
+    """A'B where it is symmetric: half of it, and its mirror image."""
+    size = A.shape[1]
+    product = np.empty((size, size))
+    for start in range(0, size, PRODUCT_BLOCK):
+        stop = min(start + PRODUCT_BLOCK, size)
+        product[start:, start:stop] = A[:, start:].T @ B[:, start:stop]
+        product[start:stop, stop:] = product[stop:, start:stop].T
+        product[start:stop, start:stop] = symmetric_part(product[start:stop, start:stop])
+    return product
+
+
+def mirrored(lower: FloatArray) -> FloatArray:
+    """The symmetric matrix that has this lower triangle."""
+    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)

@@ -82,16 +82,26 @@ class FactoredScatter:
         """Number of features, d."""
         return int(self.X.shape[1])
 
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the factor X."""
+        return int(self.X.shape[0])
+
     def matmat(self, V: FloatArray) -> FloatArray:
         """Xc'(Xc V), with the means taken off the two thin products instead of off X."""
+        return self.back(self.times(V))
+
+    def times(self, V: FloatArray) -> FloatArray:
+        """Xc V."""
         product = self._times(V.astype(self.X.dtype, copy=False))
         projected = product.astype(np.float64, copy=False)
-        projected -= self.moments.mean @ V
-        projected -= projected.mean(axis=0)  # what rounding left would be multiplied by the mean
-        return self._back(projected)
+        if np.any(self.moments.mean):
+            projected -= self.moments.mean @ V
+            projected -= projected.mean(axis=0)  # what rounding left would be multiplied by it
+        return projected
 
-    def _back(self, projected: FloatArray) -> FloatArray:
-        """Xc' times a block of n rows that sums to zero up to rounding."""
+    def back(self, projected: FloatArray) -> FloatArray:
+        """Xc' times a block of n rows; if X is to be centred, they sum to zero up to rounding."""
         product = self._transposed_times(projected.astype(self.X.dtype, copy=False))
         result = product.astype(np.float64, copy=False)
         mean, leftover = self.moments.mean[:, np.newaxis], projected.sum(axis=0)
@@ -99,6 +109,26 @@ class FactoredScatter:
             for rows in row_blocks(*product.shape):
                 result[rows] -= mean[rows] * leftover
         return result
+
+    def columns(self, which: IndexArray) -> FloatArray:
+        """Some of the columns of Xc, as an array."""
+        return storage.as_array(self.X[:, which]) - self.moments.mean[which]
+
+    def sample_gram(self) -> FloatArray:
+        """Xc Xc'."""
+        return self._sample_gram()
+
+    def squared_columns(self, gram: FloatArray | None = None) -> FloatArray:
+        """Squared lengths of the columns of S; ``gram`` is Xc Xc', if it is known."""
+        n_rows, size = self.X.shape
+        found = np.zeros(size)
+        for part in row_blocks(size, n_rows if gram is not None else max(n_rows, size)):
+            columns = self.columns(np.arange(part.start, part.stop))
+            if gram is None:
+                found[part] = np.sum(self.back(columns) ** 2, axis=0)
+            else:
+                found[part] = np.einsum("ij,ij->j", columns, gram @ columns)
+        return found
 
     def _times(self, V: FloatArray) -> FloatArray:
         return np.asarray(self.X @ V)
@@ -134,7 +164,7 @@ class FactoredScatter:
         gram = self._sample_gram()
         gram -= gram.mean(axis=0)
         gram -= gram.mean(axis=1, keepdims=True)
-        return SmallSide(gram, lambda vectors, values: self._back(vectors) / np.sqrt(values))
+        return SmallSide(gram, lambda vectors, values: self.back(vectors) / np.sqrt(values))
 
     def _sample_gram(self) -> FloatArray:
         """X X', with X taken about its mean in the precision it has."""
@@ -174,6 +204,34 @@ class SparseScatter(FactoredScatter):
         """X X'; a mean that would cost digits was taken off the stored values (`as_scatter`)."""
         return np.asarray((self.X @ self.X.T).toarray(), dtype=np.float64)
 
+    def sample_gram(self) -> FloatArray:
+        """Xc Xc'."""
+        gram = self._sample_gram()
+        if np.any(self.moments.mean):  # centring rows and columns about any point centres X
+            gram -= gram.mean(axis=0)
+            gram -= gram.mean(axis=1, keepdims=True)
+        return gram
+
+    def squared_columns(self, gram: FloatArray | None = None) -> FloatArray:
+        """Squared lengths of the columns of S, from the sparse columns of X'X."""
+        n_samples, mean = self.X.shape[0], self.moments.mean
+        if self.size <= SMALL_SIDE:
+            return np.asarray(np.sum(self.dense() ** 2, axis=0))
+        by_column, transposed = storage.by_columns(self.X), storage.by_rows(self.X.T)
+        found = np.empty(self.size)
+        for part in row_blocks(self.size, self.size):
+            product = (transposed @ by_column[:, part]).tocsc()
+            # Of an entry that is not stored, what centring takes off is all there is.
+            taken_off = n_samples * mean[part][storage.stored_columns(product)]
+            entries = (product.data - taken_off * mean[product.indices]) ** 2
+            stored = type(product)((entries, product.indices, product.indptr), product.shape)
+            squares = type(product)(
+                (mean[product.indices] ** 2, product.indices, product.indptr), product.shape
+            )
+            absent = np.maximum(mean @ mean - np.ravel(squares.sum(axis=0)), 0.0)
+            found[part] = np.ravel(stored.sum(axis=0)) + (n_samples * mean[part]) ** 2 * absent
+        return found
+
 
 def centred_gram(X: FloatArray, mean: FloatArray) -> FloatArray:
     """(X - 1 mean')'(X - 1 mean'), from blocks of rows so that no centred copy of X is held.
@@ -207,35 +265,62 @@ def forming_pays(n_samples: int, n_features: int, block_width: int) -> bool:
 
 def as_scatter(X: Any, moments: ColumnMoments, block_width: int) -> SymmetricOperator:
     """The scatter of X, in the form whose products with d x ``block_width`` are cheapest."""
-    offset = np.abs(moments.mean) > HARMLESS_MEAN * np.sqrt(moments.variance)
     n_samples, n_features = X.shape
     # Up to a small side S is formed for its decomposition anyway.
     is_small = n_features <= min(n_samples, SMALL_SIDE)
     if sp.issparse(X):
-        factored = _sparse_scatter(X, moments, offset)
+        factored = as_factored(X, moments)
         keeps = is_small and n_features**2 <= 2 * X.nnz
         return DenseScatter(factored.dense()) if keeps else factored
     if is_small or forming_pays(n_samples, n_features, block_width):
         return DenseScatter(centred_gram(X, moments.mean))
-    if np.any(offset):
+    return as_factored(X, moments)
+
+
+def as_factored(X: Any, moments: ColumnMoments) -> FactoredScatter:
+    """The scatter of X through X, which is centred in a copy only where that saves digits."""
+    if sp.issparse(X):
+        return SparseScatter(*without_offsets(X, moments))
+    if np.any(_has_offset(moments)):
         centred = (X - moments.mean).astype(X.dtype, copy=False)
         return FactoredScatter(centred, replace(moments, mean=np.zeros_like(moments.mean)))
     return FactoredScatter(X, moments)
 
 
-def _sparse_scatter(X: Any, moments: ColumnMoments, offset: BoolArray) -> SparseScatter:
-    """Centre the stored values of columns that have an offset.
+def as_short_factor(X: Any, moments: ColumnMoments) -> FactoredScatter:
+    """The scatter through a factor with as few rows as there are columns, in double precision.
+
+    Of a tall array that is the triangle R of Xc = Q R. Its columns have the lengths and angles of
+    those of Xc, to rounding of each, which a Cholesky factor of S would not keep.
+    """
+    n_samples, n_features = X.shape
+    if sp.issparse(X) or n_features > min(n_samples - 1, SMALL_SIDE):
+        return as_factored(X.astype(np.float64, copy=False), moments)
+    R = np.empty((0, n_features))
+    for rows in row_blocks(n_samples, n_features, max(_GRAM_BYTES, 32 * n_features**2)):
+        R = np.asarray(np.linalg.qr(np.vstack([R, X[rows] - moments.mean]), mode="r"))
+    return FactoredScatter(R, replace(moments, mean=np.zeros(n_features)))
+
+
+def _has_offset(moments: ColumnMoments) -> BoolArray:
+    """Columns whose mean would cost digits if it were taken off products."""
+    return np.asarray(np.abs(moments.mean) > HARMLESS_MEAN * np.sqrt(moments.variance))
+
+
+def without_offsets(X: Any, moments: ColumnMoments) -> tuple[Any, ColumnMoments]:
+    """A CSR or CSC matrix in which columns that have an offset are centred, and its moments.
 
     With a share f of its entries stored, a column's squared mean is at most f / (1 - f) times its
     variance: an offset that hurts is only possible in a column with (almost) no implicit zero. In
     a column that has none, the stored values can be centred without touching the pattern.
     """
+    offset = _has_offset(moments)
     if not np.any(offset):
-        return SparseScatter(X, moments)
+        return X, moments
     n_samples, n_features = X.shape
     columns = storage.stored_columns(X)
     full = offset & (np.bincount(columns, minlength=n_features) == n_samples)
     shift = np.where(full, moments.mean, 0.0)
     data = (X.data - shift[columns]).astype(X.dtype, copy=False)
     centred = type(X)((data, X.indices, X.indptr), shape=X.shape)
-    return SparseScatter(centred, replace(moments, mean=moments.mean - shift))
+    return centred, replace(moments, mean=moments.mean - shift)

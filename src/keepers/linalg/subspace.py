@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from keepers._protocols import FloatArray, SymmetricOperator
+from keepers._protocols import BlockProducts, FloatArray, SymmetricOperator
 from keepers.linalg.moments import row_blocks
 
 # Below this, a direction of the 2m-dimensional space is rounding noise (relative, squared norm).
@@ -62,7 +62,7 @@ class Subspace:
         return float(np.vdot(self.vectors.T, self.images.T))
 
 
-def orthonormal_subspace(operator: SymmetricOperator, block: FloatArray) -> Subspace:
+def orthonormal_subspace(operator: BlockProducts, block: FloatArray) -> Subspace:
     """The span of a block, rotated to the Ritz vectors of the operator."""
     basis, _ = np.linalg.qr(block)
     images = operator.matmat(basis)
@@ -71,7 +71,7 @@ def orthonormal_subspace(operator: SymmetricOperator, block: FloatArray) -> Subs
 
 
 def leading_subspace(
-    operator: SymmetricOperator,
+    operator: BlockProducts,
     shift: FloatArray,
     start: Subspace,
     *,
@@ -150,7 +150,7 @@ class _Iteration:
         for rows in self._chunks:
             direction[:, rows] -= overlap @ self._basis[: self._kept, rows]
 
-    def improve(self, operator: SymmetricOperator, *, keep_more: bool) -> None:
+    def improve(self, operator: BlockProducts, *, keep_more: bool) -> None:
         """Move to the leading Ritz vectors of the space of W and the preconditioned residual."""
         width, kept = len(self.W), self._kept
         used = kept + width

@@ -17,6 +17,7 @@ _VALUES_AT_ONCE = 1 << 20
 # A dense table of at most so many values is standardised once and held.
 _MOST_HELD = 1 << 25
 _TIE = 1e-9
+_TIE_BY_SIZE = 1e-14
 
 
 class UnitFreeColumns:
@@ -61,15 +62,21 @@ class UnitFreeColumns:
         return np.ascontiguousarray(block)
 
 
-def mean_ranks(rows: FloatArray) -> FloatArray:
+def mean_ranks(rows: FloatArray, *, by_size: bool = False) -> FloatArray:
     """Ranks within every row, from 0; equal values share the mean of their places.
 
-    Values that differ by a billionth of the range of the row, as rounding may do, are equal.
-    Otherwise what `scipy.stats.rankdata` gives, less 1, in a fraction of the time.
+    Values that differ by a billionth of the range of the row, as rounding may do, are equal; with
+    ``by_size`` those that differ by 1e-14 of their own size, so that beside a far outlier the
+    others keep their order. Otherwise what `scipy.stats.rankdata` gives, less 1, in a fraction of
+    the time.
     """
     order = np.argsort(rows, axis=1)
     ascending = np.take_along_axis(rows, order, axis=1)
-    reach = _TIE * (ascending[:, -1:] - ascending[:, :1])
+    if by_size:
+        size = np.abs(ascending)
+        reach = _TIE_BY_SIZE * np.maximum(size[:, 1:], size[:, :-1])
+    else:
+        reach = _TIE * (ascending[:, -1:] - ascending[:, :1])
     rises = ascending[:, 1:] - ascending[:, :-1] > reach
     ranks = np.empty(rows.shape)
     np.put_along_axis(ranks, order, np.arange(rows.shape[1])[np.newaxis], axis=1)

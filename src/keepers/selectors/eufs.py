@@ -1,18 +1,16 @@
 """EUFS as a scikit-learn selector."""
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.utils import check_random_state
 
 from keepers._protocols import FloatArray
-from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
+from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import laplacian
 from keepers.linalg.subspace import row_norms
 from keepers.selectors.fitted_table import Table
+from keepers.selectors.kmeans_start import kmeans_labels
 from keepers.selectors.neighbours import heat_graph
 from keepers.selectors.parameters import (
     FeatureCount,
@@ -24,7 +22,7 @@ from keepers.selectors.parameters import (
     check_positive_or_scale,
 )
 from keepers.selectors.ranking import RankingSelector
-from keepers.solvers.eufs import EUFSResult, Start, solve_eufs, start_from_labels, vanishing_alpha
+from keepers.solvers.eufs import EUFSResult, solve_eufs, start_from_labels, vanishing_alpha
 
 ALPHA_SCALE = 0.3
 # The split E = X - UV' usually holds to four digits after 300 iterations; worse than this, they
@@ -117,6 +115,7 @@ class EUFS(RankingSelector):
     See Also
     --------
     UDFS : Row-sparse as well, without clusters.
+    NDFS : A row-sparse regression of clusters.
     DGUFS : Clusters and features by their dependence.
 
     Examples
@@ -150,7 +149,7 @@ class EUFS(RankingSelector):
         n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
         rng = np.random.default_rng(random.randint(2**31 - 1))
         graph = heat_graph(values, n_neighbors, self.bandwidth, rng)
-        start = self._start(values, random)
+        start = start_from_labels(values, *kmeans_labels(values, self.n_clusters, random))
         alpha = self.alpha
         if isinstance(alpha, str):
             alpha = ALPHA_SCALE * vanishing_alpha(values, start.U)
@@ -186,22 +185,6 @@ class EUFS(RankingSelector):
         check_count("max_iter", self.max_iter)
         check_positive("tol", self.tol, zero=True)
         check_bandwidth(self.bandwidth)
-
-    def _start(self, X: FloatArray, random: np.random.RandomState) -> Start:
-        """U and V of the k-means clusters."""
-        n_clusters = min(self.n_clusters, X.shape[0])
-        with warnings.catch_warnings():
-            # Fewer distinct samples than clusters: said below, in our words.
-            warnings.simplefilter("ignore", SklearnConvergenceWarning)
-            labels = KMeans(n_clusters, n_init=10, random_state=random).fit(X).labels_
-        found, labels = np.unique(labels, return_inverse=True)
-        if len(found) < self.n_clusters:
-            warn_caller(
-                f"n_clusters={self.n_clusters} needs as many distinct samples; k-means found "
-                f"{len(found)} clusters in the {X.shape[0]} there are, and {len(found)} are used.",
-                DataWarning,
-            )
-        return start_from_labels(X, labels, len(found))
 
     def _warn_of_outcome(self, result: EUFSResult, alpha: float, norms: FloatArray) -> None:
         if not result.converged and result.residual > INEXACT:

@@ -71,6 +71,7 @@ class LaplacianScore(RankingSelector):
 
     See Also
     --------
+    SPEC : The same score and two relatives, on more kinds of graphs.
     MCFS : Regresses eigenvectors of the same graph, so that copies do not pile up.
     SPCAFS : Looks at all features together, without a graph.
 

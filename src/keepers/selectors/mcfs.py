@@ -12,6 +12,7 @@ from keepers.selectors.neighbours import heat_graph
 from keepers.selectors.parameters import (
     FeatureCount,
     Seed,
+    cap_eigenvectors,
     cap_neighbors,
     check_bandwidth,
     check_count,
@@ -89,6 +90,7 @@ class MCFS(RankingSelector):
     See Also
     --------
     LaplacianScore : Scores features one by one on the same graph.
+    JELSR : Embedding and regression in one problem; one fit serves every number of features.
     SPCAFS : One fit serves every number of features.
 
     Examples
@@ -118,7 +120,7 @@ class MCFS(RankingSelector):
         """The largest coefficient of every feature."""
         values = table.in_double()
         cardinality = self._count_nonzeros(table)
-        n_vectors = _cap_vectors(self.n_clusters, table.n_samples)
+        n_vectors = cap_eigenvectors(self.n_clusters, table.n_samples)
         n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
         _refuse_large_gram(values.shape, cardinality, n_vectors)
         rng = self.random_generator()
@@ -155,17 +157,6 @@ class MCFS(RankingSelector):
                 hint="A regression has no more coefficients than X has columns.",
             )
         return min(wanted, len(table.usable))
-
-
-def _cap_vectors(n_clusters: int, n_samples: int) -> int:
-    if n_clusters < n_samples:
-        return n_clusters
-    warn_caller(
-        f"n_clusters={n_clusters} needs at least {n_clusters + 1} samples; X has {n_samples}, so "
-        f"{n_samples - 1} eigenvectors are used.",
-        DataWarning,
-    )
-    return n_samples - 1
 
 
 def _refuse_large_gram(shape: tuple[int, int], cardinality: int, n_vectors: int) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import scipy.sparse as sp
+
 from keepers.data.limits import as_n_bytes, physical_memory
 from keepers.exceptions import DataError
 from keepers.linalg.streamed import Budget
@@ -33,6 +35,14 @@ def refuse_quadratic_form(method: str, n_samples: int, n_features: int) -> None:
     else:
         what = f"four {n_samples} x {n_features} tables"
         refuse_past_memory(method, what, 32.0 * n_samples * n_features)
+
+
+def refuse_weighted_ridge(method: str, X: Any) -> None:
+    """Refuse if regressions on X do not fit in memory: the smaller Gram matrix and its factor."""
+    size = min(X.shape)
+    stored = X.nnz if sp.issparse(X) else X.size
+    what = f"two {size} x {size} matrices and a copy of the table"
+    refuse_past_memory(method, what, 16.0 * size**2 + 8.0 * stored)
 
 
 def memory_budget(limit: Any) -> Budget:

@@ -14,7 +14,13 @@ from sklearn.neighbors import NearestNeighbors
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.exceptions import DataWarning, ParameterError, warn_caller
-from keepers.linalg.graph import NeighbourList, graph_defect, heat_weights, union_graph
+from keepers.linalg.graph import (
+    NeighbourList,
+    full_graph_defect,
+    graph_defect,
+    heat_weights,
+    union_graph,
+)
 from keepers.linalg.moments import row_blocks
 from keepers.linalg.storage import by_rows
 from keepers.selectors.parameters import check_bandwidth, check_count
@@ -231,11 +237,7 @@ def heat_graph(
             pairs.append(_candidates(points, rows, squared, n_neighbors))
         neighbours = _first_of_each(points, n_neighbors, *_concatenate(pairs))
         width = total / X.shape[0] ** 2 if bandwidth is None else bandwidth
-    if width == 0.0:
-        raise ParameterError(
-            "The mean distance between samples is 0, so no heat kernel can be scaled by it; "
-            "all samples are the same. Check that samples are rows."
-        )
+    _refuse_zero_width(width)
     graph = union_graph(neighbours, heat_weights(neighbours, width), self_loops=self_loops)
     warn_of_defect(neighbours, graph)
     return graph
@@ -249,11 +251,45 @@ def binary_graph(X: Any, n_neighbors: int, *, self_loops: bool = False) -> sp.cs
     return graph
 
 
+def full_heat_graph(X: Any, bandwidth: float | None) -> FloatArray:
+    """A heat-kernel weight for every pair of samples, as an array, and none of one with itself.
+
+    None takes the mean distance as bandwidth, over all samples however many there are.
+    """
+    check_bandwidth(bandwidth)
+    graph = _Points(X).squared_distances(slice(None))
+    blocks = row_blocks(len(graph), len(graph), _CACHED_BYTES)
+    total = sum(float(np.sqrt(graph[rows]).sum()) for rows in blocks)
+    width = total / graph.size if bandwidth is None else bandwidth
+    _refuse_zero_width(width)
+    with np.errstate(over="ignore"):  # a square past 1e308 has the weight exp(-inf) = 0
+        for rows in blocks:
+            scaled = np.sqrt(graph[rows]) / width
+            np.exp(-0.5 * scaled * scaled, out=graph[rows])
+    np.fill_diagonal(graph, 0.0)
+    defect = full_graph_defect(graph)
+    if defect is not None:
+        _warn_of_degenerate_graph(defect)
+    return graph
+
+
+def _refuse_zero_width(width: float) -> None:
+    if width == 0.0:
+        raise ParameterError(
+            "The mean distance between samples is 0, so no heat kernel can be scaled by it; "
+            "all samples are the same. Check that samples are rows."
+        )
+
+
 def warn_of_defect(neighbours: NeighbourList, graph: sp.csr_array) -> None:
     """Warn, naming the cause, if the graph carries no information."""
     defect = graph_defect(neighbours, graph)
     if defect is not None:
-        warn_caller(
-            f"The neighbour graph is degenerate: {defect}. The scores say little about X.",
-            DataWarning,
-        )
+        _warn_of_degenerate_graph(defect)
+
+
+def _warn_of_degenerate_graph(defect: str) -> None:
+    warn_caller(
+        f"The neighbour graph is degenerate: {defect}. The scores say little about X.",
+        DataWarning,
+    )

@@ -193,6 +193,17 @@ def cap_clusters(n_clusters: int, n_samples: int) -> int:
     )
 
 
+def cap_eigenvectors(n_clusters: int, n_samples: int) -> int:
+    """``n_clusters``, or as many eigenvectors as a graph has beside the trivial one."""
+    if n_clusters < n_samples:
+        return n_clusters
+    return _lower(
+        f"n_clusters={n_clusters} needs at least {n_clusters + 1} samples; X has {n_samples}, so "
+        f"{n_samples - 1} eigenvectors are used.",
+        n_samples - 1,
+    )
+
+
 def cap_columns(name: str, wanted: int, n_usable: int) -> int:
     """Columns of a row-sparse W: fewer than features, or every score would be 1."""
     most = max(1, n_usable - 1)

@@ -258,6 +258,8 @@ class RankingSelector(ColumnSelector):
     depends_on_k: bool = False
     """True for methods whose ranking depends on ``n_features_to_select``, so that each k needs its
     own fit."""
+    picks_one_by_one: ClassVar[bool] = False
+    """Whether the first features of a fit for many are those of a fit for fewer."""
     seeks_variance: ClassVar[bool] = False
     """Whether it looks for features that hold much variance: then their certificate is shown."""
 

@@ -98,6 +98,8 @@ class RNE(RankingSelector):
     Notes
     -----
     A step costs O(d^2 m) for d features of which m are kept; ``|A'A|`` (d x d) must fit in memory.
+    With alpha from about 100 on most entries of H soon fall below rounding, and the later steps
+    take a small part of that.
     Constant columns are set aside before the samples are scaled. A sample that is zero stays zero.
     A sparse X is accepted and made dense, as A is.
 
@@ -173,11 +175,11 @@ class RNE(RankingSelector):
 
 def _refuse_past_memory(n_samples: int, n_features: int, width: int) -> None:
     count = gram_count(n_samples, n_features)
-    block = 7.0 * n_features * width + 3.0 * n_samples * n_features
+    block = 12.0 * n_features * width + 3.0 * n_samples * n_features
     refuse_past_memory(
         "RNE",
         f"the {n_features} x {n_features} products of the features, {count} of them, and H",
-        8.0 * (count * float(n_features) ** 2 + block),
+        (8.0 * count + 1.0) * float(n_features) ** 2 + 8.0 * block,  # and signs, a byte each
     )
 
 

@@ -9,6 +9,7 @@ a Rayleigh quotient in [0, 2]. Small is good: neighbours have similar values, fa
 Steps: weighted means, denominators from centred values, numerators from differences.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray
-from keepers.linalg.graph import degrees, laplacian
+from keepers.linalg.graph import Graph, degrees, laplacian
 from keepers.linalg.moments import CONSTANT_RATIO, row_blocks
 from keepers.linalg.storage import stored_columns
 
@@ -36,54 +37,81 @@ class LaplacianScores:
 
 
 @dataclass(frozen=True)
-class _Forms:
-    """Per feature: the two quadratic forms, and the scale the second is to be judged on."""
+class QuadraticForms:
+    """Per feature: f' L f and f' D f, for degrees that sum to one."""
 
     across_edges: FloatArray
     """f' L f."""
     around_mean: FloatArray
     """f' D f of the centred feature."""
     around_zero: FloatArray
-    """f' D f of the feature as it is."""
+    """f' D f of the feature as it is: the scale that the one before is to be judged on."""
+
+    @property
+    def flat(self) -> BoolArray:
+        """Features without variance under the degrees."""
+        # Relative: an absolute bound would take every feature for constant when weights are small.
+        return np.asarray(self.around_mean <= CONSTANT_RATIO**2 * self.around_zero)
 
 
-def laplacian_scores(graph: sp.csr_array, X: Any) -> LaplacianScores:
+def laplacian_scores(graph: Graph, X: Any) -> LaplacianScores:
     """Score the columns of X, an array or a CSR/CSC matrix, on the graph of its rows."""
+    forms = quadratic_forms(graph, X)
+    scores = quotients(forms.across_edges, forms.around_mean, forms.flat, WORST_SCORE)
+    return LaplacianScores(scores, forms.flat)
+
+
+def quadratic_forms(graph: Graph, X: Any) -> QuadraticForms:
+    """Of the columns of X, an array or a CSR/CSC matrix; the graph is a CSR matrix or an array."""
     weight = degrees(graph)
     total = float(weight.sum())
     if total == 0.0:  # no edge at all
-        n_features = X.shape[1]
-        return LaplacianScores(np.full(n_features, WORST_SCORE), np.ones(n_features, dtype=bool))
-    measure = _sparse_forms if sp.issparse(X) else _dense_forms
-    forms = measure(graph / total, weight / total, X)
-    # Relative: an absolute bound would take every feature for constant when all weights are small.
-    flat = forms.around_mean <= CONSTANT_RATIO**2 * forms.around_zero
-    scores = np.full(X.shape[1], WORST_SCORE)
-    np.divide(forms.across_edges, forms.around_mean, out=scores, where=~flat)
+        return QuadraticForms(*np.zeros((3, X.shape[1])))
+    measure = _sparse_forms if sp.issparse(X) and sp.issparse(graph) else _dense_forms
+    return measure(graph / total, weight / total, X)
+
+
+def quotients(
+    numerators: FloatArray, denominators: FloatArray, flat: BoolArray, worst: float
+) -> FloatArray:
+    """Scores in [0, worst]; ``worst`` for flat features."""
+    scores = np.full(len(flat), worst)
+    np.divide(numerators, denominators, out=scores, where=~flat)
     scores[scores < ROUNDING] = 0.0  # the same on both ends of every edge
-    return LaplacianScores(np.minimum(scores, WORST_SCORE), flat)
+    return np.minimum(scores, worst)
 
 
-def _dense_forms(graph: sp.csr_array, weight: FloatArray, X: Any) -> _Forms:
-    """Through L F, a few columns at a time; ``weight`` sums to one."""
+def centred_blocks(weight: FloatArray, X: Any) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+    """A few columns at a time: which, their values less their means, and these; as arrays.
+
+    ``weight`` sums to one. A sparse X has to be CSC.
+    """
     n_samples, n_features = X.shape
-    L = laplacian(graph)
-    across_edges, around_mean, mean = (np.empty(n_features) for _ in range(3))
     for columns in row_blocks(n_features, n_samples):
-        F = X[:, columns].astype(np.float64)
-        shift = weight @ F
-        F -= shift
+        block = X[:, columns]
+        F = block.toarray() if sp.issparse(block) else block
+        F = F.astype(np.float64)
+        mean = weight @ F
+        F -= mean
         residue = weight @ F  # what rounding left in the mean
         F -= residue
-        mean[columns] = shift + residue
+        yield columns, F, mean + residue
+
+
+def _dense_forms(graph: Graph, weight: FloatArray, X: Any) -> QuadraticForms:
+    """Through L F, a few columns at a time."""
+    L = laplacian(graph)
+    across_edges, around_mean, around_zero = np.empty((3, X.shape[1]))
+    for columns, F, mean in centred_blocks(weight, X.tocsc() if sp.issparse(X) else X):
         across_edges[columns] = np.einsum("ij,ij->j", F, L @ F)
         around_mean[columns] = np.einsum("i,ij,ij->j", weight, F, F)
-    return _Forms(across_edges, around_mean, around_mean + mean * mean)
+        around_zero[columns] = around_mean[columns] + mean * mean
+    return QuadraticForms(across_edges, around_mean, around_zero)
 
 
-def _sparse_forms(graph: sp.csr_array, weight: FloatArray, X: Any) -> _Forms:
+def _sparse_forms(graph: sp.csr_array, weight: FloatArray, X: Any) -> QuadraticForms:
     """Through the differences along the edges, a few edges at a time; X is never densified."""
-    around_mean, around_zero = _sparse_variances(weight, X)
+    _, around_mean, around_zero = weighted_moments(weight, X)
     n_samples, n_features = X.shape
     across_edges = np.zeros(n_features)
     rows = X.tocsr()
@@ -99,11 +127,11 @@ def _sparse_forms(graph: sp.csr_array, weight: FloatArray, X: Any) -> _Forms:
         across_edges += np.bincount(
             differences.indices, weights=differences.data**2, minlength=n_features
         )
-    return _Forms(across_edges, around_mean, around_zero)
+    return QuadraticForms(across_edges, around_mean, around_zero)
 
 
-def _sparse_variances(weight: FloatArray, X: Any) -> tuple[FloatArray, FloatArray]:
-    """Sums f' D f around the weighted mean and around zero; absent entries are zeros."""
+def weighted_moments(weight: FloatArray, X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weighted means of a CSR/CSC matrix, and sums f' D f around them and around zero."""
     n_samples, n_features = X.shape
     entries = X.tocsc()
     column = stored_columns(entries)
@@ -119,4 +147,4 @@ def _sparse_variances(weight: FloatArray, X: Any) -> tuple[FloatArray, FloatArra
     absent[np.diff(entries.indptr) == n_samples] = 0.0  # exactly: it is multiplied by mean^2
     residue = per_column(stored_weight * gaps) - absent * mean  # what rounding left in the mean
     around_mean = per_column(stored_weight * gaps**2) + absent * mean**2 - residue**2
-    return np.maximum(around_mean, 0.0), per_column(stored_weight * values**2)
+    return mean, np.maximum(around_mean, 0.0), per_column(stored_weight * values**2)

@@ -7,9 +7,8 @@
    intercept nor scaling, to its first knot with ``cardinality`` non-zeros; scale a to length 1.
 3. Score: the largest |a_j| of a feature over the columns.
 
-On a graph in C pieces mu = 1 has C eigenvectors, and any rotation of them would do. To have one
-answer, the embedding then starts from the indicators of the pieces, the largest first, made
-orthogonal to the trivial vector and to each other in that order.
+On a graph in pieces the first columns are constant on each; `keepers.linalg.graph_spectrum` tells
+which ones.
 """
 
 from dataclasses import dataclass
@@ -17,22 +16,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from keepers._protocols import FloatArray, IndexArray
-from keepers.linalg.graph import degrees
-from keepers.linalg.ordering import levels
+from keepers.linalg.graph_spectrum import leading_eigenvectors
 from keepers.solvers.lars import Gram, first_knot_of_size
 
-# Up to here a dense eigenproblem is quicker than Lanczos, and nothing is random.
-DENSE_SAMPLES = 400
 # Eigenvectors to mu this close to 0 are left out, as in Cai's program.
 VANISHING = 1e-6
-# Where eigenvalues crowd, coordinates that span them roughly have to do. The last always ends.
-LANCZOS_TOLS = (1e-10, 1e-5, 1.0)
-MOST_RESTARTS = 300
 
 
 @dataclass(frozen=True)
@@ -80,89 +70,13 @@ def solve_mcfs(X: Any, Y: FloatArray, cardinality: int, ridge: float) -> MCFSRes
 
 def embed(graph: sp.csr_array, n_vectors: int, rng: np.random.Generator) -> Embedding:
     """Step 1: ``n_vectors`` columns, less those whose mu vanishes; none if no edge has weight."""
-    weight = degrees(graph)
-    inverse_root = np.zeros(len(weight))
-    np.divide(1.0, np.sqrt(weight), out=inverse_root, where=weight > 0)
-    scaling = sp.csr_array(sp.diags(inverse_root))
-    N = sp.csr_array(scaling @ graph @ scaling)
-    indicators = _piece_indicators(graph, weight)
-    n_pieces = indicators.shape[1]
-    pieces = _orthogonal_to_trivial(indicators, np.sqrt(weight), n_vectors)
-    n_more = min(n_vectors - pieces.shape[1], len(weight) - n_pieces)
-    mu, vectors, converged = _leading_outside(N, indicators, n_more, rng)
-    kept = np.abs(mu) >= VANISHING
-    if not kept.any() and not pieces.shape[1]:
+    spectrum = leading_eigenvectors(graph, n_vectors, rng)
+    kept = np.abs(spectrum.mu) >= VANISHING
+    if not kept.any():
         kept[:] = True
     return Embedding(
-        Y=np.concatenate([pieces, vectors[:, kept]], axis=1) * inverse_root[:, np.newaxis],
-        mu=np.concatenate([np.ones(pieces.shape[1]), mu[kept]]),
-        n_pieces=n_pieces,
-        converged=converged,
+        Y=spectrum.vectors[:, kept] * spectrum.inverse_root_degrees[:, np.newaxis],
+        mu=spectrum.mu[kept],
+        n_pieces=spectrum.n_pieces,
+        converged=spectrum.converged,
     )
-
-
-def _piece_indicators(graph: sp.csr_array, weight: FloatArray) -> sp.csc_array:
-    """D^1/2 1_C of unit length for each connected piece C, by falling volume."""
-    n_labels, labels = connected_components(graph, directed=False)
-    volume = np.bincount(labels, weights=weight, minlength=n_labels).astype(np.float64)
-    order = np.argsort(-levels(volume), kind="stable")[: np.count_nonzero(volume)]
-    place = np.full(n_labels, -1)
-    place[order] = np.arange(len(order))
-    inside = np.flatnonzero(place[labels] >= 0)
-    values = np.sqrt(weight[inside] / volume[labels[inside]])
-    shape = (len(weight), len(order))
-    return sp.csc_array((values, (inside, place[labels[inside]])), shape=shape)
-
-
-def _orthogonal_to_trivial(
-    indicators: sp.csc_array, trivial: FloatArray, n_vectors: int
-) -> FloatArray:
-    """The indicators but the last, made orthogonal to D^1/2 1 and then to each other."""
-    count = min(n_vectors, max(indicators.shape[1] - 1, 0))
-    basis = np.column_stack([trivial, indicators[:, :count].toarray()])
-    return np.asarray(np.linalg.qr(basis)[0][:, 1:])
-
-
-def _leading_outside(
-    N: sp.csr_array, indicators: sp.csc_array, count: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray, bool]:
-    """The leading eigenpairs of N orthogonal to the pieces, largest first."""
-    n_samples = N.shape[0]
-    if count <= 0 or not indicators.shape[1]:
-        return np.empty(0), np.empty((n_samples, 0)), True
-    if n_samples <= DENSE_SAMPLES or 3 * count > n_samples:
-        projector = (indicators @ indicators.T).toarray()
-        # The pieces move from mu = 1 below everything else, which is at -1 or above.
-        deflated = N.toarray() - 3.0 * projector
-        mu, vectors = eigh(deflated, subset_by_index=[n_samples - count, n_samples - 1])
-        return mu[::-1], vectors[:, ::-1], True
-    return _lanczos(N, indicators, count, rng)
-
-
-def _lanczos(
-    N: sp.csr_array, indicators: sp.csc_array, count: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray, bool]:
-    across = sp.csr_array(indicators.T)
-    n_samples = N.shape[0]
-
-    def deflate(v: FloatArray) -> FloatArray:
-        return np.asarray(N @ v - 3.0 * (indicators @ (across @ v)))
-
-    operator = LinearOperator(N.shape, matvec=deflate, dtype=np.float64)
-    start = rng.standard_normal(n_samples)
-    start -= indicators @ (across @ start)
-    settings = {
-        "k": count,
-        "which": "LA",
-        "v0": start,
-        "ncv": min(n_samples, max(4 * count, 40)),
-        "maxiter": MOST_RESTARTS,
-    }
-    for tol in LANCZOS_TOLS:
-        try:
-            mu, vectors = eigsh(operator, tol=tol, **settings)
-            break
-        except ArpackNoConvergence:
-            continue
-    order = np.argsort(-mu, kind="stable")
-    return mu[order], vectors[:, order], tol == LANCZOS_TOLS[0]

@@ -77,14 +77,14 @@ def row_sparse_projection(
     first = block = smallest_eigenvectors(
         form, gamma * weights, width, rng, start, tol=SUBSPACE_TOL
     )
-    history = [_objective(form, gamma, block.vectors)]
+    history = [_objective(gamma, block)]
     n_iter, converged = 1, False
     while n_iter < max_iter and not converged:
         weights = 0.5 / _smoothed_row_norms(block.vectors)
         candidate = smallest_eigenvectors(
             form, gamma * weights, width, rng, block, tol=SUBSPACE_TOL
         )
-        history.append(_objective(form, gamma, candidate.vectors))
+        history.append(_objective(gamma, candidate))
         n_iter, converged = n_iter + 1, has_converged(history)
         if converged and history[-1] > history[-2]:  # by rounding: the step before was the last
             history.pop()
@@ -118,5 +118,7 @@ def _smoothed_row_norms(W: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(squared_row_norms(W) + EPS))
 
 
-def _objective(form: QuadraticForm, gamma: float, W: FloatArray) -> float:
-    return float(np.vdot(W, form.images(W))) + gamma * float(_smoothed_row_norms(W).sum())
+def _objective(gamma: float, block: EigenBlock) -> float:
+    assert block.projected is not None
+    smoothness = float(block.projected.diagonal()[: block.width].sum())
+    return smoothness + gamma * float(_smoothed_row_norms(block.vectors).sum())

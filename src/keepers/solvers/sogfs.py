@@ -13,10 +13,11 @@ while it has more; the run ends with exactly c. alpha is fixed by the first grap
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.graph import NeighbourList, laplacian
@@ -71,8 +72,6 @@ class Indicator:
     F: FloatArray
     eigenvalues: FloatArray
     """The c + 1 smallest (c if n = c), ascending."""
-    block: EigenBlock | None = None
-    """Where the next, similar problem can start from; None if it was solved densely."""
 
     @property
     def trace(self) -> float:
@@ -139,18 +138,48 @@ def symmetric_graph(neighbours: IndexArray, similarities: FloatArray) -> sp.csr_
     return graph
 
 
-def indicator_step(
-    L: sp.csr_array, n_clusters: int, rng: np.random.Generator, start: EigenBlock | None = None
-) -> Indicator:
-    """F, and one eigenvalue more than it has columns."""
+def indicator_step(L: sp.csr_array, n_clusters: int, rng: np.random.Generator) -> Indicator:
+    """F, and one eigenvalue more than it has columns.
+
+    A graph of many samples is solved one connected component after the other. Each has one zero,
+    so of m components none has more than c + 2 - m of the c + 1 smallest eigenvalues.
+    """
     n_samples = L.shape[0]
     wanted = min(n_clusters + 1, n_samples)
     if n_samples <= DENSE_GRAPH:
         eigenvalues, vectors = np.linalg.eigh(L.toarray())
         return Indicator(vectors[:, :n_clusters], eigenvalues[:wanted])
-    block = smallest_eigenvectors(SparseForm(L), np.ones(n_samples), wanted, rng, start)
+    n_parts, labels = connected_components(L, directed=False)
+    most = max(wanted - n_parts + 1, 1)
+    parts = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
+    values: list[FloatArray] = []
+    places: list[tuple[IndexArray, FloatArray]] = []
+    for part in parts:
+        found, vectors = _smallest_of_part(L[part][:, part], min(most, len(part)), rng)
+        values.append(found)
+        places.extend((part, vector) for vector in vectors.T)
+    eigenvalues = np.concatenate(values)
+    order = np.argsort(eigenvalues, kind="stable")[:wanted]
+    F = np.zeros((n_samples, n_clusters))
+    for column, index in enumerate(order[:n_clusters]):
+        part, vector = places[index]
+        F[part, column] = vector
+    return Indicator(F, eigenvalues[order])
+
+
+def _smallest_of_part(
+    L: sp.csr_array, count: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Smallest eigenvalues and eigenvectors of the Laplacian of a connected graph."""
+    n_samples = L.shape[0]
+    if count == 1:
+        return np.zeros(1), np.full((n_samples, 1), 1.0 / np.sqrt(n_samples))
+    if n_samples <= DENSE_GRAPH:
+        eigenvalues, vectors = np.linalg.eigh(L.toarray())
+        return eigenvalues[:count], vectors[:, :count]
+    block = smallest_eigenvectors(SparseForm(L), np.ones(n_samples), count, rng)
     eigenvalues, rotation = np.linalg.eigh(block.vectors.T @ (L @ block.vectors))
-    return Indicator((block.vectors @ rotation)[:, :n_clusters], eigenvalues, block)
+    return eigenvalues, block.vectors @ rotation
 
 
 def solve_sogfs(
@@ -198,7 +227,7 @@ def solve_sogfs(
         similarities = similarity_step(projected, F, neighbours, lambda_, alpha)
         L = laplacian(symmetric_graph(neighbours, similarities))
         projection = projector.step(L)
-        indicator = indicator_step(L, n_clusters, rng, indicator.block)
+        indicator = indicator_step(L, n_clusters, rng)
         smoothness = projection.objective[-1] + lambda_ * indicator.trace
         value = 2.0 * smoothness + alpha * float(np.vdot(similarities, similarities))
         history.append((value, lambda_))
@@ -246,7 +275,7 @@ class _Projector:
             has_converged=lambda history: abs(history[-2] - history[-1]) < self.tol,
             start=self.start,
         )
-        self.start = projection.first
+        self.start = replace(projection.first, projected=None)  # that is of this graph
         return projection
 
     def cost(self, L: sp.csr_array) -> FloatArray:

@@ -19,7 +19,7 @@ samples where d > n; then the reweighting of `keepers.solvers.reweighting`.
 import numpy as np
 
 from keepers._protocols import FloatArray, IndexArray
-from keepers.linalg.moments import row_blocks
+from keepers.linalg.moments import BLOCK_BYTES, row_blocks
 from keepers.linalg.quadratic_form import QuadraticForm
 from keepers.solvers.reweighting import RowSparseProjection, first_weights, row_sparse_projection
 
@@ -31,7 +31,9 @@ def local_scatter(X: FloatArray, neighbours: IndexArray, regularization: float) 
     n_samples, n_features = X.shape
     patches = np.column_stack([np.arange(n_samples), neighbours])
     M = np.zeros((n_features, n_features))
-    for rows in row_blocks(n_samples, patches.shape[1] * n_features):
+    # Blocks that are small beside M would spend their time on adding it up.
+    n_bytes = max(BLOCK_BYTES, M.nbytes // 2)
+    for rows in row_blocks(n_samples, patches.shape[1] * n_features, n_bytes):
         F = _patch_factors(X[patches[rows]], regularization).reshape(-1, n_features)
         M += F.T @ F
     return M
