@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 DATA = Path(os.environ.get("KEEPERS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
@@ -26,4 +27,7 @@ def benchmark_data(name: str) -> tuple[np.ndarray, np.ndarray]:
     if not path.exists():
         pytest.skip(f"{name}.npz is not there; set KEEPERS_DATA to the folder that holds it")
     archive = _arrays(path)
+    if "X" not in archive:  # the parts of a sparse matrix
+        rows = csr_array(tuple(archive[part] for part in ("data", "indices", "indptr")), shape=tuple(archive["shape"]))
+        return rows.toarray().astype(np.float64), archive["y"]
     return archive["X"].astype(np.float64), archive["y"]

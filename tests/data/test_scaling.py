@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.preprocessing import StandardScaler, normalize
+from sklearn.preprocessing import MinMaxScaler, StandardScaler, minmax_scale, normalize
 
 from keepers.datasets import SCALINGS, scale_samples
 from keepers.exceptions import DataError, ParameterError
@@ -22,7 +22,10 @@ EXPECTED = {
     "raw": lambda X: X,
     "unit-samples": lambda X: normalize(X, axis=1),
     "unit-features": lambda X: normalize(X, axis=0),
+    "standardize-samples": lambda X: StandardScaler().fit_transform(X.T).T,
     "standardize-features": lambda X: StandardScaler().fit_transform(X),
+    "min-max-features": lambda X: MinMaxScaler().fit_transform(X),
+    "0-255": lambda X: minmax_scale(X.ravel(), (0, 255)).reshape(X.shape),
 }
 
 
@@ -34,7 +37,9 @@ def test_dense_agrees_with_scikit_learn(X, scaling, order, dtype):
     before = given.copy()
     scaled = scale_samples(given, scaling)
     assert scaled.dtype == dtype
-    np.testing.assert_allclose(scaled, EXPECTED[scaling](X), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        scaled, EXPECTED[scaling](X), rtol=1e-5, atol=1e-4 if scaling == "0-255" else 1e-6
+    )
     np.testing.assert_array_equal(given, before)
 
 
@@ -61,9 +66,23 @@ def test_a_constant_column_becomes_zero_when_standardised():
     assert np.all(scale_samples(X, "standardize-features")[:, 0] == 0)
 
 
-def test_standardising_sparse_data_is_refused_with_a_way_out(X):
-    with pytest.raises(DataError, match="toarray"):
-        scale_samples(sp.csr_matrix(X), "standardize-features")
+@pytest.mark.parametrize(
+    "scaling", ["standardize-features", "standardize-samples", "min-max-features", "0-255"]
+)
+def test_what_would_fill_sparse_data_is_refused_with_a_way_out(X, scaling):
+    with pytest.raises(DataError, match=f"(?s)fills.*{scaling}.*toarray"):
+        scale_samples(sp.csr_matrix(X), scaling)
+
+
+def test_sparse_counts_become_grey_levels_and_stay_sparse(X):
+    scaled = scale_samples(sp.csr_matrix(np.abs(X)), "0-255")
+    np.testing.assert_allclose(scaled.toarray(), 255 * np.abs(X) / np.abs(X).max())
+    assert scaled.max() == pytest.approx(255)
+    assert scaled.nnz == np.count_nonzero(X)
+
+
+def test_a_table_of_one_value_becomes_zeros_as_grey_levels():
+    assert not scale_samples(np.full((4, 3), 7.0), "0-255").any()
 
 
 def test_an_unknown_scaling_is_met_with_the_known_ones(X):

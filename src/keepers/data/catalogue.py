@@ -115,8 +115,12 @@ class CatalogueEntry:
     """Checksum of the file."""
     scaling: str
     """Recommended before a selection: "raw" or "unit-samples"."""
+    kind: str
+    """What the table holds: "genes", "images", "text" ..."""
     in_paper: bool
     """Whether it is one of the six sets of the SPCAFS paper."""
+    transform: str = ""
+    """What brings the stored values into their usual form: "log2", "log-counts" or nothing."""
 
     @property
     def file_name(self) -> str:

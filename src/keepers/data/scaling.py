@@ -8,7 +8,15 @@ import scipy.sparse as sp
 from keepers.data.wording import closest
 from keepers.exceptions import DataError, ParameterError, shorten
 
-SCALINGS = ("raw", "unit-samples", "unit-features", "standardize-features")
+SCALINGS = (
+    "raw",
+    "unit-samples",
+    "standardize-samples",
+    "unit-features",
+    "standardize-features",
+    "min-max-features",
+    "0-255",
+)
 
 
 def scale_samples(X: Any, scaling: str) -> Any:
@@ -18,12 +26,16 @@ def scale_samples(X: Any, scaling: str) -> Any:
     ----------
     X : ndarray or CSR/CSC matrix of shape (n_samples, n_features)
         The table.
-    scaling : {"raw", "unit-samples", "unit-features", "standardize-features"}
+    scaling : str
         "raw": as it is. "unit-samples": every row divided by its Euclidean norm.
+        "standardize-samples": every row to mean 0 and standard deviation 1 (divisor n).
         "unit-features": every column divided by its Euclidean norm. "standardize-features": every
-        column to mean 0 and standard deviation 1 (divisor n). Rows and columns of zeros stay;
-        constant columns become 0 when standardised. Standardising makes all variances equal, so
-        it takes from the methods that read variance (SPCAFS, VarianceScore) what they read.
+        column to mean 0 and standard deviation 1 (divisor n). "min-max-features": every column to
+        0 (its smallest value) to 1 (its largest). "0-255": the whole table by one shift and one
+        factor, its smallest value to 0 and its largest to 255, as grey levels are stored. Rows and
+        columns of zeros stay; constant ones become 0 when standardised or put between 0 and 1.
+        Standardising features makes all variances equal, so it takes from the methods that read
+        variance (SPCAFS, VarianceScore) what they read.
 
     Returns
     -------
@@ -44,11 +56,45 @@ def scale_samples(X: Any, scaling: str) -> Any:
     if scaling == "unit-features":
         return _divide(X, _norms(X, axis=0), axis=0)
     if scaling == "standardize-features":
-        return _standardize(X)
+        return _standardize(X, axis=0)
+    if scaling == "standardize-samples":
+        return _standardize(X, axis=1)
+    if scaling == "min-max-features":
+        _refuse_sparse(X, scaling, "Subtracting the smallest values", "unit-features")
+        lowest = X.min(axis=0)
+        return _divide(X - lowest, X.max(axis=0) - lowest, axis=0)
+    if scaling == "0-255":
+        return _to_grey_levels(X)
     known = ", ".join(repr(name) for name in SCALINGS)
     raise ParameterError(
         f"scaling must be one of {known}; got {shorten(scaling)}.{closest(str(scaling), SCALINGS)}"
     )
+
+
+TRANSFORMS = ("", "log2", "log-counts")
+LEAST_EXPRESSION = 16.0
+
+
+def transform_values(X: Any, transform: str) -> Any:
+    """Return X in the form in which such values are usually compared; X itself is never changed.
+
+    Parameters
+    ----------
+    X : ndarray or CSR/CSC matrix
+        The table; a sparse one for "log-counts" stays sparse.
+    transform : {"", "log2", "log-counts"}
+        "": as it is. "log2": the logarithm of raw microarray values, those below 16 (noise) set to
+        16. "log-counts": log(1 + x) of rows scaled to the same total, the mean of all that are not
+        empty.
+    """
+    if transform == "log2":
+        return np.log2(np.maximum(X, LEAST_EXPRESSION))
+    if transform == "log-counts":
+        totals = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
+        filled = totals > 0
+        mean = totals[filled].mean() if filled.any() else 1.0
+        return np.log1p(_divide(X, np.where(filled, totals / mean, 1.0), axis=1))
+    return X
 
 
 def _norms(X: Any, axis: int) -> Any:
@@ -75,15 +121,33 @@ def _divide(X: Any, by: Any, axis: int) -> Any:
     return rescaled.asformat(X.format)
 
 
-def _standardize(X: Any) -> Any:
+def _standardize(X: Any, axis: int) -> Any:
+    """Columns (axis 0) or rows (axis 1) to mean 0 and deviation 1."""
+    names = ("standardize-features", "unit-features"), ("standardize-samples", "unit-samples")
+    _refuse_sparse(X, names[axis][0], "Subtracting means", names[axis][1])
+    means = X.mean(axis=axis, keepdims=True)
+    centred = X - means
+    # A constant column whose mean is not exact would otherwise be blown up to +-1.
+    constant = X.max(axis=axis) == X.min(axis=axis)
+    if axis == 0:
+        centred[:, constant] = 0
+    else:
+        centred[constant] = 0
+    return _divide(centred, centred.std(axis=axis), axis=axis)
+
+
+def _to_grey_levels(X: Any) -> Any:
+    lowest, highest = float(X.min()), float(X.max())
+    if lowest != 0:
+        _refuse_sparse(X, "0-255", "Subtracting the smallest value", "raw")
+        X = X - X.dtype.type(lowest)
+    factor = 255.0 / (highest - lowest) if highest > lowest else 1.0
+    return X * (X.dtype.type(factor) if np.issubdtype(X.dtype, np.floating) else factor)
+
+
+def _refuse_sparse(X: Any, scaling: str, what: str, instead: str) -> None:
     if sp.issparse(X):
         raise DataError(
-            "Standardising subtracts column means, which fills a sparse matrix; "
-            "'standardize-features' needs a dense table. Use 'unit-features', or pass X.toarray() "
-            "if it fits in memory."
+            f"{what} fills a sparse matrix; {scaling!r} needs a dense table. Use {instead!r}, or "
+            "pass X.toarray() if it fits in memory."
         )
-    centred = X - X.mean(axis=0)
-    # A constant column whose mean is not exact would otherwise be blown up to +-1.
-    constant = X.max(axis=0) == X.min(axis=0)
-    centred[:, constant] = 0
-    return _divide(centred, centred.std(axis=0), axis=0)

@@ -27,6 +27,8 @@ from keepers.exceptions import DataError, shorten
 LABEL_ARRAYS = ("y", "labels", "label", "target")
 _SPARSE_SIGNS = {"format", "shape", "data"}
 """What every archive of `scipy.sparse.save_npz` holds."""
+_CSR_SIGNS = {"shape", "data", "indices", "indptr"}
+"""The parts of a CSR matrix, as many archives hold them beside their labels."""
 _LONGEST_HEADER = 10_000  # as in NumPy
 _CONVERTED = 8  # bytes per value once in float64
 
@@ -34,7 +36,8 @@ _CONVERTED = 8  # bytes per value once in float64
 def read_npz(path: Path, request: ReadRequest) -> LabelledTable:
     """Read an archive: X (or its only 2-D array), y, feature_names and sample_names if there.
 
-    The parts of a matrix stored by ``scipy.sparse.save_npz`` are put together again.
+    The parts of a matrix stored by ``scipy.sparse.save_npz`` are put together again, and so are
+    those of a CSR matrix without the word that names the format.
     """
     with zipfile.ZipFile(path) as archive:
         members = {
@@ -50,7 +53,8 @@ def read_npz(path: Path, request: ReadRequest) -> LabelledTable:
 
         labels = _named_array(request.labels, members, LABEL_ARRAYS)
         identifier = _named_array(request.identifier, members, ("sample_names",))
-        if set(members) >= _SPARSE_SIGNS and "X" not in members:
+        is_sparse = set(members) >= _SPARSE_SIGNS or set(members) >= _CSR_SIGNS
+        if is_sparse and "X" not in members:
             X = _stored_sparse(read, members, path.name)
         else:
             X = read(_values_array(members, archive, {labels, identifier}))
@@ -158,7 +162,7 @@ def _read_array(stream: IO[bytes], n_bytes: int, name: str, request: ReadRequest
 def _stored_sparse(
     read: Callable[[str], Any], members: Mapping[str, zipfile.ZipInfo], name: str
 ) -> Any:
-    kind = read("format").item()
+    kind = read("format").item() if "format" in members else "csr"
     kind = kind.decode("ascii", errors="replace") if isinstance(kind, bytes) else str(kind)
     known = STORED_PARTS.get(kind)
     if known is None or not set(members) >= set(known):
