@@ -4,6 +4,8 @@ import csv
 import json
 import re
 import statistics
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,18 @@ def means_over_k(tuning):
         if row["acc_mean"]:
             found.setdefault((row["method"], row["data"]), []).append(float(row["acc_mean"]))
     return {key: statistics.fmean(values) for key, values in found.items()}
+
+
+def test_the_marked_tables_of_the_readme_are_those_of_the_kept_results():
+    """Every number in them: the tool that wrote them would write the same."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "readme_tables.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert README.count("<!-- begin ") == README.count("<!-- end ") >= 1
 
 
 def test_the_readme_shows_the_accuracies_of_the_study():

@@ -15,7 +15,8 @@ import pytest
 
 from keepers import SPCAFS, LaplacianScore, VarianceScore, datasets
 from keepers.exceptions import KeepersError, MissingDependencyError, ParameterError
-from keepers.reporting.selection_report import make_report, script_safe_json
+from keepers.reporting.report_parts import script_safe_json
+from keepers.reporting.selection_report import make_report
 
 HOSTILE_TAGS = {"img", "b", "iframe", "object", "embed", "link", "a", "form"}
 

@@ -66,6 +66,27 @@ def test_reproduce_runs_a_study_and_prints_nothing_beside_with_quiet(keepers, ta
     assert len(rows_of(tmp_path / "keepers-mine" / "tuned.csv")) == 3  # two k, and all features
 
 
+def test_a_leaderboard_prints_its_methods_and_has_a_page_for_each_table(keepers, table, tmp_path):
+    random = '[[methods]]\nname = "RandomScore"\nlabel = "Random"\ndraws = 3\n'
+    text = f'page = "leaderboard"\n{STUDY.format(table=table)}{random}'
+    (tmp_path / "mine.toml").write_text(text)
+    done = keepers("reproduce", "mine.toml")
+    assert done.returncode == 0, done.stderr
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert ["# Leaderboard, default settings"] in lines
+    assert ["method", "scaled", "above random", "worst, points"] in lines
+    own = next(line for line in lines if line[0] == "SPCAFS")
+    assert own[:3] == ["SPCAFS", "1.00", "1 of 1"]
+    assert own[3].startswith("patients +")
+    folder = tmp_path / "keepers-mine"
+    assert {row["method"] for row in rows_of(folder / "leaderboard.csv")} == {
+        "SPCAFS",
+        "AllFeatures",
+        "Random",
+    }
+    assert (folder / "sets" / "patients.html").is_file()
+
+
 def test_a_faulty_study_is_refused_with_its_line(quick_keepers, table, tmp_path):
     (tmp_path / "mine.toml").write_text(STUDY.format(table=table).replace("ks =", "kz ="))
     done = quick_keepers("reproduce", "mine.toml")

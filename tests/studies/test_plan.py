@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from keepers.methods import find_method
@@ -150,3 +151,19 @@ def test_a_changed_file_is_another_method_so_that_old_results_are_not_taken_for_
     with_version.cache_clear()
     assert again == first
     assert with_version(modules(CODE + "    # changed\n")) != first
+
+
+@pytest.mark.parametrize("name", ["ColumnSubset", "CUR"])
+def test_columns_picked_one_by_one_are_fitted_once_for_all_k(name):
+    content = {"title": "t", "ks": [3, 5], "data": [{"source": "one"}]}
+    spec = StudySpec.model_validate({**content, "methods": [{"name": name, "default": {}}]})
+    tables = {"one": TableFacts(50, 20, 3, "fingerprint")}
+    assert {entry.task.ks for entry in plan_tasks(spec, tables)} == {(3, 5)}
+
+
+@pytest.mark.parametrize("name", ["ColumnSubset", "CUR"])
+def test_their_first_picks_are_those_of_a_fit_for_fewer(name):
+    X = np.random.default_rng(0).normal(size=(30, 12)) * np.linspace(1, 2, 12)
+    selector = find_method(name).load()
+    many, few = (selector(k).fit(X).top(k).indices for k in (8, 3))
+    np.testing.assert_array_equal(many[:3], few)

@@ -15,7 +15,15 @@ from keepers.methods import METHODS
 
 # Named here as well as where they are defined, so that help and completion do not import NumPy; a
 # test holds the two together.
-SCALINGS = ("raw", "unit-samples", "unit-features", "standardize-features")
+SCALINGS = (
+    "raw",
+    "unit-samples",
+    "standardize-samples",
+    "unit-features",
+    "standardize-features",
+    "min-max-features",
+    "0-255",
+)
 
 METHOD_NAMES = tuple(method.name for method in METHODS if method.selects)
 

@@ -4,7 +4,10 @@ Matplotlib draws; here its output is made small and follows the light or dark th
 (docs/decisions/0012-figures-and-progress.md).
 """
 
+import base64
+import hashlib
 import io
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +21,8 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 # Overrides and isolates can turn the text around them; marks (200E, 200F) only serve their own.
 _DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _NO_BREAK = "\u00a0"
+# What could end a script block, open a comment, or break a line of JavaScript.
+_ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 # Colours that no figure uses for itself: each stands for a colour of the report, light or dark.
 INK, MUTED, LINE, ACCENT = "#010203", "#010204", "#010205", "#010206"
 _REPORT_COLOURS = {
@@ -88,6 +93,18 @@ def duration(seconds: float) -> str:
         return f"{seconds:.2g}{_NO_BREAK}s" if seconds < 10 else f"{seconds:.0f}{_NO_BREAK}s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}{_NO_BREAK}min {rest}{_NO_BREAK}s"
+
+
+def script_safe_json(data: Any) -> str:
+    """JSON that means the same to a JavaScript parser and is inert to an HTML parser."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.translate(_ESCAPES)
+
+
+def script_hash(script: str) -> str:
+    """What a Content-Security-Policy allows a script by."""
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 
 
 @contextmanager

@@ -1,8 +1,5 @@
 """The report on a fitted selector: one HTML file that needs no network."""
 
-import base64
-import hashlib
-import json
 import os
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,8 +25,6 @@ from keepers.tuning.gamma_path import COLOURS as PATH_COLOURS
 __all__ = ["SelectionReport", "make_report"]
 
 _DIGITS = 5
-# What could end a script block, open a comment, or break a line of JavaScript.
-_ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 
 @dataclass(frozen=True)
@@ -195,8 +190,8 @@ def render(summary: SelectionSummary, figures: Figures) -> str:
             path_colours=PATH_COLOURS,
             style=_template("selection.css"),
             script=script,
-            script_hash=_hash(script),
-            data=script_safe_json(page_data(summary, figures)),
+            script_hash=report_parts.script_hash(script),
+            data=report_parts.script_safe_json(page_data(summary, figures)),
         )
     )
 
@@ -300,17 +295,6 @@ def _as_digits(values: FloatArray) -> dict[str, Any]:
     }
 
 
-def script_safe_json(data: Any) -> str:
-    """JSON that means the same to a JavaScript parser and is inert to an HTML parser."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.translate(_ESCAPES)
-
-
 def _template(name: str) -> str:
     folder = files("keepers.reporting") / "templates"
     return (folder / name).read_text(encoding="utf-8").replace("\r\n", "\n")
-
-
-def _hash(script: str) -> str:
-    digest = hashlib.sha256(script.encode("utf-8")).digest()
-    return f"sha256-{base64.b64encode(digest).decode('ascii')}"

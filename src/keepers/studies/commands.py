@@ -100,7 +100,8 @@ def reproduce(
         typer.Argument(
             metavar="[SPEC]",
             help="A study: paper (the SPCAFS paper, hours), quick (bundled data, minutes), suite "
-            "(other data sets), or a TOML file of your own.",
+            "(every method on 46 data sets: the leaderboard, hours), fseval (a check against "
+            "another benchmark), or a TOML file of your own.",
         ),
     ] = "paper",
     out: FolderOption = None,

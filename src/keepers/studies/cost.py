@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from keepers.studies.plan import Entry, GrowthTask, Outcome, with_version
 from keepers.studies.runner import StudyRun
@@ -22,6 +23,8 @@ PRINTED = {
 """Cost of one iteration as the paper's Table 1 prints it."""
 
 QUICK = 0.005
+PAST = 3.0
+"""A time counts from so many times the fixed time on: two thirds of it are then growth."""
 LEAST_POINTS = 3
 
 
@@ -51,6 +54,8 @@ class Slope:
 
     exponent: float | None
     remark: str = ""
+    half_interval: float | None = None
+    """Half the 95 % interval of the exponent, from the standard error of the line."""
     seconds: tuple[tuple[int, float | None], ...] = ()
     """Size and seconds; None where the fit failed or ran out of time."""
 
@@ -123,17 +128,27 @@ def _slope(run: StudyRun, sized: Sequence[tuple[int, GrowthTask]]) -> Slope:
     )
     gaps = _gaps(found)
     measured = [(size, t) for size, t in seconds if t is not None]
-    usable = [(size, t) for size, t in measured if t >= QUICK]
+    fixed = max((o.fixed_seconds for _, o in found if o is not None), default=0.0)
+    usable = _past(measured, max(QUICK, PAST * fixed))
     if len(usable) < LEAST_POINTS:
         if measured and len(measured) >= LEAST_POINTS:
             longest = max(t for _, t in measured)
-            return Slope(None, f"too quick to tell (at most {1000 * longest:.1f} ms)", seconds)
-        return Slope(None, gaps or "too few sizes", seconds)
+            remark = f"too quick to tell (at most {1000 * longest:.1f} ms)"
+            return Slope(None, remark, seconds=seconds)
+        return Slope(None, gaps or "too few sizes", seconds=seconds)
     sizes, times = np.array(usable).T
-    exponent = np.polyfit(np.log(sizes), np.log(times), 1)[0]
+    line = stats.linregress(np.log(sizes), np.log(times))
+    half = float(stats.t.ppf(0.975, len(sizes) - 2) * line.stderr)
     left_out = len(measured) - len(usable)
-    remarks = [f"{left_out} below {1000 * QUICK:.0f} ms left out"] if left_out else []
-    return Slope(float(exponent), "; ".join([*remarks, *([gaps] if gaps else [])]), seconds)
+    remarks = [f"{left_out} near the fixed time left out"] if left_out else []
+    remark = "; ".join([*remarks, *([gaps] if gaps else [])])
+    return Slope(float(line.slope), remark, half, seconds)
+
+
+def _past(measured: Sequence[tuple[int, float]], limit: float) -> list[tuple[int, float]]:
+    """The largest sizes, down to the last whose time is at least the limit."""
+    short = [place for place, (_, t) in enumerate(measured) if t < limit]
+    return list(measured[short[-1] + 1 :] if short else measured)
 
 
 def _gaps(found: Iterable[tuple[int, Outcome | None]]) -> str:

@@ -16,6 +16,8 @@ from keepers._packages import optional
 from keepers.data.formats.text import text_line
 from keepers.exceptions import MissingDependencyError
 from keepers.studies.cost import Slope, TimingRow
+from keepers.studies.paper_claims import ClaimReadings
+from keepers.studies.paper_claims.algorithm import steps_to_the_end
 from keepers.studies.paper_claims.claim import Claim
 from keepers.studies.results import StudyResults
 from keepers.studies.runner import StudyRun
@@ -26,6 +28,7 @@ from keepers.studies.scores import (
     Over,
     as_text,
     round_numbers,
+    statistics_of,
 )
 from keepers.studies.store import claim_folder, write_bytes, write_text
 
@@ -35,15 +38,20 @@ _PLACE = ("section", "data", "method", "role", "params")
 Row = dict[str, Any]
 
 
-def write_tables(study: StudyResults, claims: Iterable[Claim], folder: Path) -> None:
+def write_tables(
+    study: StudyResults,
+    claims: Iterable[Claim],
+    folder: Path,
+    readings: Sequence[ClaimReadings] = (),
+) -> None:
     """Write every table of the study into its results folder, each whole or not at all."""
     claim_folder(folder)
     run, rows = study.run, study.rows
     results = [{name: row[name] for name in row if name not in _TIMES} for row in rows]
     by_name: dict[str, list[Row]] = {
         "results.csv": results,
-        "tuned.csv": _score_rows(study.tuned),
-        "default.csv": _score_rows(study.default),
+        "tuned.csv": _score_rows(study.tuned, STATISTICS),
+        "default.csv": _score_rows(study.default, statistics_of(run.spec)),
         "overview.csv": _overview_rows(study),
         "reduced.csv": _reduced_rows(run),
         "ranks.csv": _rank_rows(study),
@@ -52,6 +60,8 @@ def write_tables(study: StudyResults, claims: Iterable[Claim], folder: Path) -> 
         "timing.csv": _timing_rows(study.timing),
         "seconds.csv": _seconds_rows(rows),
         "claims.csv": [_claim_row(claim) for claim in map(asdict, claims)],
+        "readings.csv": [row for claim in readings for row in _reading_rows(claim)],
+        "steps.csv": [step._asdict() for step in steps_to_the_end(run)],
     }
     for name, content in by_name.items():
         if content:
@@ -83,7 +93,7 @@ def as_csv(rows: Sequence[Row]) -> str:
     return "".join(text_line(cells, ",") + "\n" for cells in lines)
 
 
-def _score_rows(comparison: Comparison) -> list[Row]:
+def _score_rows(comparison: Comparison, statistics: Sequence[str]) -> list[Row]:
     data, methods = comparison.data, comparison.methods
     scores = sorted(
         comparison.scores.values(),
@@ -94,7 +104,7 @@ def _score_rows(comparison: Comparison) -> list[Row]:
             "data": score.data,
             "method": score.method,
             "k": score.k,
-            **round_numbers(score.numbers),
+            **round_numbers(score.numbers, statistics),
             "repeats": score.repeats,
             "params": as_text(score.params),
             "settings_tried": score.settings_tried,
@@ -180,6 +190,7 @@ def _slope_cells(size: str, slope: Slope) -> Row:
     seconds = {str(at): None if t is None else round(t, 4) for at, t in slope.seconds}
     return {
         f"exponent_in_{size}": None if slope.exponent is None else round(slope.exponent, 2),
+        f"half_interval_{size}": _round(slope.half_interval),
         f"remark_{size}": slope.remark,
         f"seconds_by_{size}": json.dumps(seconds),
     }
@@ -212,6 +223,13 @@ def _claim_row(claim: Row) -> Row:
     return {**claim, "numbers": " | ".join(claim["numbers"])}
 
 
+def _reading_rows(claim: ClaimReadings) -> list[Row]:
+    return [
+        {"id": claim.id, "reading": name, "verdict": c.verdict, "numbers": " | ".join(c.numbers)}
+        for name, c in claim.by_reading.items()
+    ]
+
+
 def _round(value: float | None) -> float | None:
     return None if value is None else round(value, 6)
 
@@ -226,7 +244,8 @@ def _write_parquet(rows: list[Row], path: Path) -> None:
     if not rows:
         return
     counts = ("k", "repeats", "n_iter")
-    types = {**dict.fromkeys(counts, pa.int64()), **dict.fromkeys(STATISTICS, pa.float64())}
+    numbers = [name for name in rows[0] if name.endswith(("_mean", "_std"))]
+    types = {**dict.fromkeys(counts, pa.int64()), **dict.fromkeys(numbers, pa.float64())}
     schema = pa.schema([(name, types.get(name, pa.string())) for name in rows[0]])
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), sink)

@@ -6,13 +6,12 @@ variable of the style sheet, which has a value for the dark theme as well.
 
 import io
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from keepers.reporting.report_parts import tidy_svg
-from keepers.studies.specification import MethodChoice
+from keepers.studies.specification import StudySpec
 from keepers.studies.store import make_folder, write_bytes, write_text
 
 INK, MUTED, LINE, PAPER = "#1f242a", "#59626d", "#dcdfe4", "#ffffff"
@@ -20,15 +19,25 @@ _REPORT_COLOURS = {INK: "ink", MUTED: "muted", LINE: "line", PAPER: "panel"}
 
 # Light theme, dark theme (hues that remain distinct in any kind of colour vision), marker.
 _HUES = {
+    "AutoSelector": ("#1559b3", "#7db4ff", "*"),
+    "DenoisedLaplacian": ("#b0457a", "#f08fbd", "p"),
     "SPCAFS": ("#c8341b", "#ff7d5e", "o"),
     "FSPCA": ("#8c4a2f", "#d9a081", ">"),
+    "ColumnSubset": ("#4b5aa3", "#a3b1f0", "d"),
+    "CUR": ("#96345f", "#e58fb4", "p"),
     "LaplacianScore": ("#332288", "#a79cf5", "s"),
+    "SPEC": ("#882255", "#dd7fae", "p"),
     "MCFS": ("#2e93cc", "#6cc4f2", "^"),
     "UDFS": ("#117733", "#4cc273", "D"),
+    "NDFS": ("#882255", "#e07fb0", "p"),
+    "JELSR": ("#4a6fb5", "#93b2ee", "*"),
     "EUFS": ("#44aa99", "#7fdccd", "v"),
     "DGUFS": ("#d99000", "#f2c14e", "P"),
     "SOGFS": ("#aa4499", "#e58bd6", "X"),
     "RNE": ("#7f7a1c", "#c9c45e", "<"),
+    "U2FS": ("#a8572a", "#e8a378", "*"),
+    "InfFS": ("#882255", "#d77fa8", "p"),
+    "RSR": ("#1f5f6b", "#6fb3c0", "8"),
     "RandomScore": ("#6d7580", "#98a2ad", ""),
     "VarianceScore": ("#6d7581", "#98a2ae", ""),
     "AllFeatures": ("#3c434b", "#c8ced5", ""),
@@ -62,15 +71,15 @@ class Look:
     on_top: bool = False
 
 
-def looks_of(methods: Iterable[MethodChoice]) -> dict[str, Look]:
+def looks_of(spec: StudySpec) -> dict[str, Look]:
     """A look for each method of a study; the same method looks the same in every study."""
     seen: set[str] = set()
     looks = {}
-    for method in methods:
+    for method in spec.methods:
         colour, _, marker = _HUES.get(method.name, _OTHER)
         again = method.name in seen
         seen.add(method.name)
-        leads = method.name == "SPCAFS" and not again
+        leads = method.name == spec.highlight and not again
         line = _LINES.get(method.name, (0, (4.0, 2.0)) if again else "solid")
         width = 2.6 if leads else 1.3
         looks[method.title] = Look(colour, marker, line, width, hollow=again, on_top=leads)
@@ -122,18 +131,19 @@ STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Picture:
-    """One figure: inline for the report, and the content of its two files."""
+    """One figure: inline for the report, and the content of its three files."""
 
     name: str
     label: str
     inline: str
     svg: str
     png: bytes
+    pdf: bytes
 
 
 def render(figure: Any, name: str, label: str) -> Picture:
-    """Render a figure as SVG and PNG; the same bytes on every run."""
-    svg, png = io.StringIO(), io.BytesIO()
+    """Render a figure as SVG, PNG and PDF; the same bytes on every run."""
+    svg, png, pdf = io.StringIO(), io.BytesIO(), io.BytesIO()
     with warnings.catch_warnings():
         # Matplotlib's font lacks the letters of many languages; the browser's fonts have them.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
@@ -146,14 +156,16 @@ def render(figure: Any, name: str, label: str) -> Picture:
             metadata={"Software": None},
             facecolor=PAPER,
         )
+        figure.savefig(pdf, format="pdf", metadata={"CreationDate": None}, facecolor=PAPER)
     width = 72 * figure.get_figwidth()
     limits = f"max-width: {1.1 * width:.0f}px; min-width: {0.65 * width:.0f}px"
     inline = tidy_svg(svg.getvalue(), label, _VARIABLES, prefix=f"{name}-", style=limits)
-    return Picture(name, label, inline, svg.getvalue(), png.getvalue())
+    return Picture(name, label, inline, svg.getvalue(), png.getvalue(), pdf.getvalue())
 
 
 def save(picture: Picture, folder: Path) -> None:
-    """Write both files of a picture."""
+    """Write the files of a picture."""
     make_folder(folder)
     write_text(folder / f"{picture.name}.svg", picture.svg)
     write_bytes(folder / f"{picture.name}.png", picture.png)
+    write_bytes(folder / f"{picture.name}.pdf", picture.pdf)

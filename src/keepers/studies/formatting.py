@@ -9,6 +9,7 @@ from keepers.reporting.report_parts import display_name
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 DASH = "–"
+_LONGEST_SLUG = 60  # file systems take 255 bytes
 
 
 def short(name: str, longest: int = 26) -> str:
@@ -94,7 +95,8 @@ def slug(text: str) -> str:
     >>> slug("default gamma"), slug("Gamma!")
     ('default-gamma', 'gamma-5bdab3')
     """
-    if re.fullmatch(r"[a-z0-9]+( [a-z0-9]+)*", text):
+    if len(text) <= _LONGEST_SLUG and re.fullmatch(r"[a-z0-9]+( [a-z0-9]+)*", text):
         return text.replace(" ", "-")
-    words = re.findall(r"[a-z0-9]+", text.lower())
-    return "-".join([*words, hashlib.sha256(text.encode()).hexdigest()[:6]])
+    words = "-".join(re.findall(r"[a-z0-9]+", text.lower()))[:_LONGEST_SLUG].strip("-")
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"{words}-{digest}" if words else digest

@@ -9,7 +9,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import product
 from pathlib import Path
@@ -20,6 +20,7 @@ from keepers.exceptions import ParameterError, shorten
 from keepers.methods import find_method
 from keepers.selectors import AllFeatures
 from keepers.studies.specification import COMPARISON, MethodChoice, StudySpec, Sweep
+from keepers.studies.study_metrics import find_metric
 
 Params = dict[str, Any]
 
@@ -39,11 +40,17 @@ class FitTask:
     ks: tuple[int, ...]
     repeats: int
     seed: int
+    metrics: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
+    """Further measures: name, function (with its version) and the k at which each is taken."""
+    halves: tuple[int, ...] = ()
+    """The k at which what two halves of the samples keep is compared."""
 
     @cached_property
     def key(self) -> str:
-        """Identifies the task in the store."""
-        return _digest({"kind": "judge", **asdict(self)})
+        """Identifies the task in the store; what a task does not ask for leaves its key alone."""
+        content = asdict(self)
+        optional = {name: content.pop(name) for name in ("metrics", "halves")}
+        return _digest({"kind": "judge", **content, **{n: v for n, v in optional.items() if v}})
 
 
 @dataclass(frozen=True)
@@ -67,18 +74,26 @@ class Outcome:
     """The result of a task; a failure and a timeout are results too."""
 
     status: str
-    """"ok", "failed", "timeout" or "killed"."""
+    """"ok", "failed", "timeout" or "killed"; of timed fits also "skipped"."""
     reason: str = ""
     fit_seconds: float = 0.0
     kmeans_seconds: float = 0.0
+    fixed_seconds: float = 0.0
+    """Of a timed fit: what a fit takes whatever its size, measured on a tiny table."""
     judgements: tuple[dict[str, Any], ...] = ()
-    """For each k: n_features, acc and nmi (a number per repeat)."""
+    """For each k: n_features, acc and nmi (a number per repeat), and further metrics where asked;
+    "stability" is the agreement of the sets that two halves of the samples keep."""
     objective: tuple[float, ...] = ()
     """The method's objective after each step, where it has one."""
     n_iter: int | None = None
     top: tuple[int, ...] = ()
     """The best features, best first, up to the largest k."""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def ended_growth(self) -> bool:
+        """Of a timed fit: whether a larger one would fail as well."""
+        return self.status not in ("ok", "missing", "skipped")
 
 
 NOT_RUN = Outcome("missing", "not run yet")
@@ -87,6 +102,11 @@ NOT_RUN = Outcome("missing", "not run yet")
 def resolve_params(params: Params, n_classes: int) -> Params:
     """Replace "classes" and "classes - 1" by numbers (at least 1)."""
     return {name: _resolve(value, n_classes) for name, value in params.items()}
+
+
+def mentions_classes(params: Params) -> bool:
+    """Whether a setting is derived from the number of classes."""
+    return any(isinstance(v, str) and _CLASSES.fullmatch(v) for v in params.values())
 
 
 def _resolve(value: Any, n_classes: int) -> Any:
@@ -160,13 +180,55 @@ def _comparison(
     settings: list[tuple[str, dict[str, Any]]] = []
     if method.draws > 1:
         settings += [("draw", {"random_state": spec.seed + i}) for i in range(method.draws)]
-    else:
+    elif grid or method.default is None or not _measures_more(spec):
         settings += [("grid", point) for point in _points(grid)]
-        if method.default is not None:
-            settings.append(("default", dict(method.default)))
-    for role, chosen in settings:
-        for task in _tasks(spec, method.name, {**method.fixed, **chosen}, name, facts):
-            yield Entry(COMPARISON, name, method.title, role, chosen, task)
+    if method.default is not None and method.draws == 1:
+        settings.append(("default", dict(method.default)))
+    for number, (role, chosen) in enumerate(settings):
+        for task in _tasks(
+            spec,
+            method.name,
+            {**method.fixed, **chosen},
+            name,
+            facts,
+            repeats=method.repeats or spec.repeats,
+            ks=(spec.tuned_ks_within if role == "grid" else spec.ks_within)(facts.n_features),
+        ):
+            extended = _with_metrics(spec, method, task, facts, role, number)
+            yield Entry(COMPARISON, name, method.title, role, chosen, extended)
+
+
+def _measures_more(spec: StudySpec) -> bool:
+    """Whether a default is scored in more ways than a grid point, and so cannot share its fit."""
+    return bool(spec.tuned_ks or spec.metrics or spec.stability_ks)
+
+
+def _with_metrics(
+    spec: StudySpec,
+    method: MethodChoice,
+    task: FitTask,
+    facts: TableFacts,
+    role: str,
+    number: int,
+) -> FitTask:
+    """The task with the measures that are taken of defaults and of the first random draws."""
+    if role == "grid":
+        return task
+    wanted = [metric for metric in spec.metrics if role != "draw" or number < metric.draws]
+    whole = find_method(method.name).load() is AllFeatures
+    metrics = tuple(
+        (
+            m.name,
+            versioned_function(m.metric),
+            task.ks if whole else m.ks_of(task.ks, facts.n_features),
+        )
+        for m in wanted
+    )
+    # Every draw of a random ranking has clusterings of its own, where each has fewer of them.
+    seed = spec.seed + number if role == "draw" and method.repeats else task.seed
+    may_compare = not whole and role == "default"
+    halves = tuple(k for k in task.ks if k in spec.stability_ks) if may_compare else ()
+    return replace(task, metrics=tuple(m for m in metrics if m[2]), halves=halves, seed=seed)
 
 
 def _sweep(spec: StudySpec, sweep: Sweep, name: str, facts: TableFacts) -> Iterator[Entry]:
@@ -174,7 +236,9 @@ def _sweep(spec: StudySpec, sweep: Sweep, name: str, facts: TableFacts) -> Itera
         for point in _points(sweep.grid):
             chosen = {sweep.vary: value, **point}
             params = {**sweep.fixed, **chosen}
-            for task in _tasks(spec, sweep.method, params, name, facts, judge=sweep.judge):
+            repeats = spec.repeats if sweep.judge else 0
+            ks = spec.ks_within(facts.n_features)
+            for task in _tasks(spec, sweep.method, params, name, facts, repeats=repeats, ks=ks):
                 yield Entry(sweep.name, name, sweep.method, "sweep", chosen, task)
 
 
@@ -188,19 +252,19 @@ def _tasks(
     params: dict[str, Any],
     name: str,
     facts: TableFacts,
-    judge: bool = True,
+    *,
+    repeats: int,
+    ks: tuple[int, ...],
 ) -> list[FitTask]:
     """One task for all k, or one for each k if the ranking depends on k."""
     selector = find_method(method).load()
-    ks = spec.ks_within(facts.n_features)
     groups: list[tuple[int, ...]]
     if selector is AllFeatures:
         groups = [(facts.n_features,)]
-    elif selector(**params).depends_on_k:
+    elif selector(**params).depends_on_k and not selector.picks_one_by_one:
         groups = [(k,) for k in ks]
     else:
         groups = [ks]
-    repeats = spec.repeats if judge else 0
     return [
         FitTask(name, facts.fingerprint, with_version(method), params, group, repeats, spec.seed)
         for group in groups
@@ -210,13 +274,21 @@ def _tasks(
 @lru_cache
 def with_version(name: str) -> str:
     """The name under which fits are stored; for MODULE:CLASS it changes with the module's file."""
-    if ":" not in name:
-        return name
+    return name if ":" not in name else _versioned(name, "method", find_method(name).load())
+
+
+@lru_cache
+def versioned_function(name: str) -> str:
+    """The name of a metric; for MODULE:FUNCTION it changes with the module's file."""
+    return name if ":" not in name else _versioned(name, "metric", find_metric(name))
+
+
+def _versioned(name: str, what: str, defined: Any) -> str:
     try:
-        content = Path(inspect.getfile(find_method(name).load())).read_bytes()
+        content = Path(inspect.getfile(defined)).read_bytes()
     except (OSError, TypeError) as error:
         raise ParameterError(
-            f"A method of your own must come from a file; {shorten(name)} does not "
+            f"A {what} of your own must come from a file; {shorten(name)} does not "
             f"({first_line(error)})."
         ) from error
     return f"{name}@{hashlib.sha256(content).hexdigest()[:12]}"

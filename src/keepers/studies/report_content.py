@@ -6,10 +6,21 @@ from typing import Any, NamedTuple, get_args
 
 from keepers.studies.csv_tables import table2_rows
 from keepers.studies.formatting import short
+from keepers.studies.paper_claims import ClaimReadings, best_reading, holding_by_reading
+from keepers.studies.paper_claims.algorithm import steps_to_the_end
 from keepers.studies.paper_claims.claim import Claim, Verdict
 from keepers.studies.results import StudyResults, standings
 from keepers.studies.runner import StudyRun
-from keepers.studies.scores import MEASURES, RANDOM, Comparison, Measure, Score, failures
+from keepers.studies.scores import (
+    ALL_FEATURES,
+    MEASURES,
+    RANDOM,
+    VARIANCE,
+    Comparison,
+    Measure,
+    Score,
+    failures,
+)
 
 Table = Mapping[str, Mapping[str, float | None]]
 _DIGITS = 6  # as in the tables: what is equal there shares the lead
@@ -27,7 +38,9 @@ class MethodRow(NamedTuple):
     remark: str
 
 
-def report_content(study: StudyResults, claims: Sequence[Claim]) -> dict[str, Any]:
+def report_content(
+    study: StudyResults, claims: Sequence[Claim], readings: Sequence[ClaimReadings] = ()
+) -> dict[str, Any]:
     """Everything that the report says, by the names that its template uses."""
     run, best = study.run, study.tuned
     keys = {entry.task.key for entry in run.entries} | {task.key for task in run.growth}
@@ -38,6 +51,13 @@ def report_content(study: StudyResults, claims: Sequence[Claim]) -> dict[str, An
         "n_tasks": len(keys),
         "claims": claims,
         "verdicts": {v: sum(claim.verdict == v for claim in claims) for v in get_args(Verdict)},
+        "readings": readings,
+        "reading_scalings": {"": "", **{r.name: r.scaling for r in run.spec.readings}},
+        "holding": holding_by_reading(readings),
+        "best_reading": best_reading(readings),
+        "steps": steps_to_the_end(run),
+        "lines": _lines_of_baselines(study),
+        "is_tuned": any(len(v) > 1 for m in run.spec.methods for v in m.grid.values()),
         "standings": standings(study),
         "data": table2_rows(run),
         "overview": {m: _overview(study, m) for m in MEASURES},
@@ -53,6 +73,19 @@ def report_content(study: StudyResults, claims: Sequence[Claim]) -> dict[str, An
         "warnings": _count_warnings(run),
         "runs": run.runs,
     }
+
+
+def _lines_of_baselines(study: StudyResults) -> str:
+    """What the lines of the baselines look like, of those that are there."""
+    looks = {ALL_FEATURES: "solid grey is {}", VARIANCE: "dashed {}", RANDOM: "dotted {}"}
+    names = {
+        ALL_FEATURES: "all features",
+        VARIANCE: "the largest variances",
+        RANDOM: "features at random",
+    }
+    there = [kind for kind in looks if study.title_of(kind) is not None]
+    text = ", ".join(looks[kind].format(names[kind]) for kind in there)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def shown_ks(ks: Sequence[int]) -> tuple[int, ...]:
@@ -128,7 +161,7 @@ def headline(study: StudyResults) -> tuple[str, ...]:
     methods = [title for title in study.run.spec.methods_by_title if title not in baselines]
     sentences = [_protocol(study.run, len(methods))]
     for tuning, comparison in (("Tuned", study.tuned), ("With default settings", study.default)):
-        sentences += _leaders(tuning, comparison, methods, baselines)
+        sentences += _leaders(tuning, comparison, [*methods, *baselines], baselines)
         if random is not None:
             sentences += _against_random(comparison, methods, random)
     return tuple(sentences)
@@ -146,17 +179,13 @@ def _protocol(run: StudyRun, n_methods: int) -> str:
 
 
 def _leaders(
-    tuning: str, comparison: Comparison, methods: Sequence[str], baselines: Sequence[str]
+    tuning: str, comparison: Comparison, rows: Sequence[str], baselines: Sequence[str]
 ) -> list[str]:
-    """Who has the highest mean ACC on how many data sets: of all, then of the methods alone."""
-    of_all = _highest(comparison, [*methods, *baselines])
+    """Who has the highest mean ACC on how many data sets, baselines included."""
+    of_all = _highest(comparison, rows)
     if not of_all:
         return []
-    sentences = [f"{tuning}, {_describe_leaders(of_all, baselines)}."]
-    if any(winner in baselines for winners in of_all for winner in winners):
-        alone = _highest(comparison, methods)
-        sentences += [f"Without the baselines, {_describe_leaders(alone, ())}."] if alone else []
-    return sentences
+    return [f"{tuning}, {_describe_leaders(of_all, baselines)}."]
 
 
 def _highest(comparison: Comparison, rows: Sequence[str]) -> list[tuple[str, ...]]:

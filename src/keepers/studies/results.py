@@ -1,6 +1,7 @@
 """A study with every table that its report, its claims and its files need, each made once."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -28,6 +29,8 @@ class StudyResults:
     run: StudyRun
     subject: str = "SPCAFS"
     """Class of the method that the claims are about."""
+    readings: Mapping[str, "StudyResults"] = field(default_factory=dict, hash=False)
+    """The same study with the values read in other ways, by the name of each."""
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:

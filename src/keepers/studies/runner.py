@@ -4,9 +4,10 @@ import hashlib
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import joblib
 import numpy as np
 
 from keepers._packages import package_versions
-from keepers.data.scaling import scale_samples
+from keepers.data.scaling import scale_samples, transform_values
 from keepers.data.table_files import open_table
 from keepers.exceptions import DataError
 from keepers.studies.plan import (
@@ -71,13 +72,15 @@ def run_study(
     claim_folder(folder, [choice.source for choice in spec.data])
     with Store(folder / STORE) as store, store.only_one_run():
         prepared = folder / "prepared"
-        tables = {choice.title: _prepare(choice, prepared) for choice in spec.data}
+        tables = {choice.title: _prepare(choice, prepared, spec) for choice in spec.data}
         entries = plan_tasks(spec, tables)
         growth = plan_growth(spec)
         if retry_unsuccessful:
             store.delete_unsuccessful()
         known = store.outcomes()
-        wanted = _unique(entry.task for entry in entries), _unique(growth)
+        # Of a run that is cut short, the rows that need no grid are there first, on every table.
+        in_order = sorted(entries, key=lambda entry: entry.role == "grid")
+        wanted = _unique(entry.task for entry in in_order), _unique(growth)
         fits, timings = ([task for task in tasks if task.key not in known] for tasks in wanted)
         total = sum(map(len, wanted))
         done = total - len(fits) - len(timings)
@@ -85,14 +88,41 @@ def run_study(
             store.add_run({**environment_facts(), "seed": spec.seed, "jobs": n_jobs})
         on_progress(done, total, "")
         pool = _Pool(prepared, spec.time_limit)
-        # Timed fits run one at a time, so that nothing else slows them down.
-        for tasks, n_workers in ((fits, n_jobs), (timings, 1)):
-            for task, outcome in pool.run(tasks, n_workers):
-                store.add(task, outcome)
-                done += 1
-                on_progress(done, total, describe(task))
+        for task, outcome in chain(pool.run(fits, n_jobs), _time_fits(spec, timings, known)):
+            store.add(task, outcome)
+            done += 1
+            on_progress(done, total, describe(task))
         remove_prepared(prepared)
         return StudyRun(spec, tables, entries, growth, store.outcomes(), store.runs())
+
+
+def _time_fits(
+    spec: StudySpec, tasks: Sequence[GrowthTask], known: Mapping[str, Outcome]
+) -> Iterator[tuple[AnyTask, Outcome]]:
+    """Timed fits one at a time, so that nothing else slows them; none past the limit of a method.
+
+    A method that ran past the limit, or out of memory, is not tried on tables with more samples
+    and features.
+    """
+    limit = (spec.growth and spec.growth.time_limit) or spec.time_limit
+    pool = _Pool(Path(), limit)
+    outcomes = dict(known)
+    ended = [task for task in plan_growth(spec) if outcomes.get(task.key, NOT_RUN).ended_growth]
+    for task in tasks:
+        smaller = next((before for before in ended if _is_within(before, task)), None)
+        if smaller is not None:
+            size = f"{smaller.n_samples} x {smaller.n_features}"
+            yield task, Outcome("skipped", f"not tried: {size} was past the limit")
+            continue
+        for timed, outcome in pool.run([task], 1):
+            if outcome.ended_growth:
+                ended.append(task)
+            yield timed, outcome
+
+
+def _is_within(smaller: GrowthTask, task: GrowthTask) -> bool:
+    same = (smaller.method, smaller.params) == (task.method, task.params)
+    return same and smaller.n_samples <= task.n_samples and smaller.n_features <= task.n_features
 
 
 def describe(task: AnyTask) -> str:
@@ -161,8 +191,8 @@ def _unique(tasks: Iterable[Any]) -> list[Any]:
     return list({task.key: task for task in tasks}.values())
 
 
-def _prepare(choice: DataChoice, folder: Path) -> TableFacts:
-    """Read and scale a table, and write it where the workers find it."""
+def _prepare(choice: DataChoice, folder: Path, spec: StudySpec) -> TableFacts:
+    """Read, cut to size and scale a table, and write it where the workers find it."""
     table = open_table(
         choice.source, labels=choice.labels, identifier=choice.identifier, drop=choice.drop
     )
@@ -171,8 +201,12 @@ def _prepare(choice: DataChoice, folder: Path) -> TableFacts:
             f"{choice.title} has no classes to judge a clustering against. Name the column that "
             "holds them (labels)."
         )
-    X = scale_samples(table.X, choice.scaling)
-    classes = np.unique(table.labels.astype(str), return_inverse=True)[1]
+    X, labels = table.X, table.labels.astype(str)
+    if spec.max_samples is not None and len(labels) > spec.max_samples:
+        drawn = np.random.default_rng(spec.seed).permutation(len(labels))[: spec.max_samples]
+        X, labels = X[np.sort(drawn)], labels[np.sort(drawn)]
+    X = scale_samples(transform_values(X, choice.transform), choice.scaling)
+    classes = np.unique(labels, return_inverse=True)[1]
     if classes.max() == 0:
         raise DataError(f"{choice.title} has one class only; a clustering needs two or more.")
     fingerprint = _fingerprint(X, classes)

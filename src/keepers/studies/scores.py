@@ -8,6 +8,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -15,13 +16,15 @@ import numpy as np
 from keepers.methods import METHODS
 from keepers.studies.plan import NOT_RUN, Entry
 from keepers.studies.runner import StudyRun
-from keepers.studies.specification import COMPARISON
+from keepers.studies.specification import COMPARISON, StudySpec
 
 Measure = Literal["acc", "nmi"]
 Over = int | Literal["mean", "max"]
 MEASURES: tuple[Measure, Measure] = ("acc", "nmi")
 STATISTICS = ("acc_mean", "acc_std", "nmi_mean", "nmi_std")
-"""Names of the numbers of a score; deviations are divided by the number of repeats."""
+"""Names of the numbers of every score; deviations are divided by the number of repeats."""
+STABILITY = "stability"
+"""The measure of how much the sets that two halves of the samples keep agree."""
 
 ALL_FEATURES, RANDOM, VARIANCE = "AllFeatures", "RandomScore", "VarianceScore"
 BASELINES = tuple(method.class_name for method in METHODS if method.is_baseline)
@@ -65,16 +68,19 @@ class Comparison:
     def score(self, data: str, method: str, k: int) -> Score | None:
         """The score at k; None if the study has no such row."""
         if method in self.whole:
-            own = [s for (d, m, _), s in self.scores.items() if (d, m) == (data, method)]
-            return own[0] if own else None
+            return self._scores_of_all.get((data, method))
         return self.scores.get((data, method, k))
 
-    def at(self, data: str, method: str, k: int, measure: Measure) -> float | None:
+    @cached_property
+    def _scores_of_all(self) -> dict[tuple[str, str], Score]:
+        return {(d, m): score for (d, m, _), score in self.scores.items() if m in self.whole}
+
+    def at(self, data: str, method: str, k: int, measure: str) -> float | None:
         """A mean over repeats, or None if there is none."""
         found = self.score(data, method, k)
         return None if found is None else found.numbers.get(f"{measure}_mean")
 
-    def curve(self, data: str, method: str, measure: Measure) -> dict[int, float]:
+    def curve(self, data: str, method: str, measure: str) -> dict[int, float]:
         """The measure by k, without the k that have no score."""
         values = {k: self.at(data, method, k, measure) for k in self.ks[data]}
         return {k: value for k, value in values.items() if value is not None}
@@ -103,7 +109,7 @@ class Comparison:
         return {method: {data: cell(data, method) for data in self.data} for method in self.methods}
 
     def paired_means(
-        self, data: str, first: str, second: str, measure: Measure
+        self, data: str, first: str, second: str, measure: str
     ) -> tuple[float, float] | None:
         """Means of two methods over the k that both have; None if there is no such k."""
         one, two = (self.curve(data, method, measure) for method in (first, second))
@@ -195,9 +201,21 @@ def as_text(params: Mapping[str, Any]) -> str:
     return json.dumps(dict(params), ensure_ascii=False)
 
 
-def round_numbers(numbers: Mapping[str, float]) -> dict[str, float | None]:
+def further_measures(spec: StudySpec) -> tuple[str, ...]:
+    """Names of the measures that a study takes beside the clustering."""
+    return (*(metric.name for metric in spec.metrics), *([STABILITY] if spec.stability_ks else []))
+
+
+def statistics_of(spec: StudySpec) -> tuple[str, ...]:
+    """Names of the numbers of a score in a study."""
+    return (*STATISTICS, *(f"{measure}_mean" for measure in further_measures(spec)))
+
+
+def round_numbers(
+    numbers: Mapping[str, float], names: Sequence[str] = STATISTICS
+) -> dict[str, float | None]:
     """The numbers of a score with six decimals; None for those it lacks."""
-    return {name: round(numbers[name], 6) if name in numbers else None for name in STATISTICS}
+    return {name: round(numbers[name], 6) if name in numbers else None for name in names}
 
 
 def _rows_of(run: StudyRun, entry: Entry) -> Iterator[dict[str, Any]]:
@@ -212,7 +230,7 @@ def _rows_of(run: StudyRun, entry: Entry) -> Iterator[dict[str, Any]]:
             "role": entry.role,
             "params": as_text(entry.params),
             "k": k,
-            **round_numbers(_statistics(judged)),
+            **round_numbers(_statistics(judged), statistics_of(run.spec)),
             "repeats": entry.task.repeats,
             "n_iter": outcome.n_iter,
             "status": outcome.status,
@@ -223,26 +241,33 @@ def _rows_of(run: StudyRun, entry: Entry) -> Iterator[dict[str, Any]]:
 
 
 def _statistics(judged: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Mean and deviation of both measures over all repeats; empty if there are none."""
+    """Mean and deviation of every measure over all repeats; empty if there are none."""
     found: dict[str, float] = {}
-    for measure in MEASURES if judged else ():
-        values = np.concatenate([np.asarray(j[measure], dtype=np.float64) for j in judged])
+    measures = dict.fromkeys(name for j in judged for name in j if name != "n_features")
+    for measure in measures:
+        lists = [j[measure] for j in judged if measure in j]
+        values = np.concatenate([np.asarray(values, dtype=np.float64) for values in lists])
         found |= {f"{measure}_mean": float(values.mean()), f"{measure}_std": float(values.std())}
     return found
 
 
 def _compare(run: StudyRun, role: str) -> Comparison:
+    mine = [entry for entry in run.entries if entry.section == COMPARISON]
+    with_role = {(entry.data, entry.method) for entry in mine if entry.role == role}
     tried: dict[Place, list[Entry]] = defaultdict(list)
-    for entry in run.entries:
-        if entry.section == COMPARISON and entry.role in (role, "draw"):
+    for entry in mine:
+        # A method without a grid is planned once: its default is what tuning would find.
+        stands_in = role == "grid" and (entry.data, entry.method) not in with_role
+        if entry.role in (role, "draw") or (stands_in and entry.role == "default"):
             for k in entry.task.ks:
                 tried[entry.data, entry.method, k].append(entry)
     methods = run.spec.methods_by_title
     present = {method for _, method, _ in tried}
+    ks_of = run.spec.tuned_ks_within if role == "grid" else run.spec.ks_within
     return Comparison(
         data=tuple(run.tables),
         methods=tuple(title for title in methods if title in present),
-        ks={data: run.spec.ks_within(facts.n_features) for data, facts in run.tables.items()},
+        ks={data: ks_of(facts.n_features) for data, facts in run.tables.items()},
         scores={place: _best_score(run, place, entries) for place, entries in tried.items()},
         whole=frozenset(title for title in present if methods[title].name == ALL_FEATURES),
     )

@@ -7,7 +7,8 @@ before anything runs, and every error names the line. ``experiments/paper.toml``
 import inspect
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -24,8 +25,9 @@ from keepers.data.catalogue import catalogue, present
 from keepers.data.scaling import SCALINGS
 from keepers.exceptions import DataError, shorten
 from keepers.methods import METHODS, Method, all_methods, find_method
+from keepers.studies.study_metrics import find_metric
 
-STUDIES = ("paper", "quick", "suite")
+STUDIES = ("paper", "quick", "suite", "fseval")
 """The studies that come with keepers."""
 
 # In a wheel the files lie beside this module; in a checkout they are in experiments/.
@@ -42,11 +44,36 @@ def _method_name(name: str) -> str:
     return method.class_name if method in METHODS else method.target
 
 
+def _known_scaling(scaling: str) -> str:
+    if scaling not in SCALINGS:
+        raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}; got {shorten(scaling)}")
+    return scaling
+
+
+def _known_metric(target: str) -> str:
+    find_metric(target)
+    return target
+
+
 MethodName = Annotated[str, AfterValidator(_method_name)]
+Scaling = Annotated[str, AfterValidator(_known_scaling)]
+MetricTarget = Annotated[str, AfterValidator(_known_metric)]
+Share = Annotated[float, Field(gt=0, le=1)]
 Value = int | float | str | bool
 Params = dict[str, Value]
 Grid = dict[str, Annotated[list[Value], Field(min_length=1)]]
 Counts = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)]
+
+
+def share_of(share: float, n_features: int) -> int:
+    """A share of the features as a number, rounded up.
+
+    Examples
+    --------
+    >>> share_of(0.07, 300), share_of(0.005, 64)
+    (21, 1)
+    """
+    return ceil(round(share * n_features, 9))  # 0.07 * 300 is 21.000000000000004
 
 
 class _Strict(BaseModel):
@@ -59,18 +86,14 @@ class DataChoice(_Strict):
     source: str
     name: str = ""
     """Shown in tables; the source's name if empty."""
-    scaling: str = "raw"
+    scaling: Scaling = "raw"
+    transform: Literal["", "log2", "log-counts"] = ""
+    """Taken of the values before they are scaled: "log2" or "log-counts"."""
+    kind: str = ""
+    """What the table holds (genes, images, ...), for the leaderboard."""
     labels: str | None = None
     identifier: str | None = None
     drop: list[str] = []
-
-    @model_validator(mode="after")
-    def _known_scaling(self) -> "DataChoice":
-        if self.scaling not in SCALINGS:
-            raise ValueError(
-                f"scaling must be one of {', '.join(SCALINGS)}; got {shorten(self.scaling)}"
-            )
-        return self
 
     @property
     def title(self) -> str:
@@ -100,6 +123,8 @@ class MethodChoice(_Strict):
     """Settings of the untuned row, on top of ``fixed``; None: no such row."""
     draws: Annotated[int, Field(ge=1)] = 1
     """Number of seeds of a random ranking."""
+    repeats: Annotated[int, Field(ge=1)] | None = None
+    """Repeats of k-means for this method, or for each of its draws; None: those of the study."""
     reduced: list[Reduction] = []
 
     @property
@@ -116,6 +141,54 @@ class MethodChoice(_Strict):
     def reduction_for(self, data: str) -> Reduction | None:
         """The reduction that applies to a data set, if any."""
         return next((r for r in self.reduced if data in r.data), None)
+
+
+class MetricChoice(_Strict):
+    """A further measure of the kept columns, beside the clustering."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    """Its name in tables; the columns are ``name_mean`` and ``name_std``."""
+    metric: MetricTarget
+    """"forest", or "module:function" called with the kept columns, the classes and a seed."""
+    label: str = ""
+    """Shown in pages; the name if empty."""
+    ks: list[Annotated[int, Field(ge=1)]] = []
+    """The numbers of features at which it is taken, of those in the study."""
+    shares: list[Share] = []
+    """The same as shares; without either, it is taken at every number."""
+    draws: Annotated[int, Field(ge=1)] = 5
+    """Of a random ranking, how many draws are scored."""
+
+    @property
+    def title(self) -> str:
+        """Name of the metric in pages."""
+        return self.label or self.name
+
+    def ks_of(self, ks: Sequence[int], n_features: int) -> tuple[int, ...]:
+        """Those of ``ks`` at which it is taken, for a table of so many features."""
+        wanted = {*self.ks, *(share_of(share, n_features) for share in self.shares)}
+        return tuple(k for k in ks if not wanted or k in wanted)
+
+
+class ReadingReduction(_Strict):
+    """Another grid, or none, of some methods in one reading; the report gives the reason."""
+
+    methods: list[str]
+    data: list[str] = []
+    """Empty: all data sets."""
+    reason: Annotated[str, Field(min_length=1)]
+    grid: Grid = {}
+    skip: bool = False
+
+
+class Reading(_Strict):
+    """Another way to read the values of every data set; the claims are judged under each."""
+
+    name: Annotated[str, Field(min_length=1)]
+    scaling: Scaling
+    repeats: Annotated[int, Field(ge=1)] | None = None
+    """Repeats of k-means in this reading; None: those of the study."""
+    reduced: list[ReadingReduction] = []
 
 
 class Sweep(_Strict):
@@ -152,13 +225,22 @@ class GrowthChoice(_Strict):
     at_features: Annotated[int, Field(ge=2)]
     features: Counts
     at_samples: Annotated[int, Field(ge=10)]
+    time_limit: Annotated[float, Field(gt=0)] | None = None
+    """Seconds for one timed fit; None: those of the study. Past it, larger sizes are not tried."""
 
 
 class StudySpec(_Strict):
     """A whole study."""
 
     title: str
-    ks: Counts
+    ks: list[Annotated[int, Field(ge=1)]] = []
+    """Numbers of features to keep; with ``shares``, both."""
+    shares: list[Share] = []
+    """Numbers of features as shares of those of each table, rounded up."""
+    tuned_ks: list[Annotated[int, Field(ge=1)]] = []
+    """The numbers at which grids are searched; empty: all."""
+    max_samples: Annotated[int, Field(ge=10)] | None = None
+    """Of a table with more samples, so many are drawn (by ``seed``); None: all."""
     repeats: Annotated[int, Field(ge=1)] = 20
     seed: Annotated[int, Field(ge=0)] = 0
     time_limit: Annotated[float, Field(gt=0)] = 3600.0
@@ -167,6 +249,15 @@ class StudySpec(_Strict):
     methods: Annotated[list[MethodChoice], Field(min_length=1)]
     sweeps: list[Sweep] = []
     growth: GrowthChoice | None = None
+    metrics: list[MetricChoice] = []
+    stability_ks: list[Annotated[int, Field(ge=1)]] = []
+    """At these numbers, defaults are also fitted on two halves of the samples, and what the halves
+    keep is compared."""
+    readings: list[Reading] = []
+    highlight: MethodName | None = None
+    """The method that figures and tables bring out; None: none of them."""
+    page: Literal["study", "leaderboard"] = "study"
+    """What the report is: the page of a study, or a leaderboard with a page for each data set."""
     claims: Literal["spcafs"] | None = None
     """Name of the list of published claims to check against the results."""
 
@@ -177,21 +268,57 @@ class StudySpec(_Strict):
 
     def ks_within(self, n_features: int) -> tuple[int, ...]:
         """The numbers of features to keep of a table; all of them if it has fewer than each."""
-        return tuple(sorted({k for k in self.ks if k < n_features})) or (n_features,)
+        asked = {*self.ks, *(share_of(share, n_features) for share in self.shares)}
+        return tuple(sorted({k for k in asked if k < n_features})) or (n_features,)
+
+    def tuned_ks_within(self, n_features: int) -> tuple[int, ...]:
+        """Those at which grids are searched."""
+        ks = self.ks_within(n_features)
+        return tuple(k for k in ks if k in self.tuned_ks) or ks
+
+    def under(self, reading: Reading) -> "StudySpec":
+        """The study with the values read that way; its timed fits are the same."""
+        data = [c.model_copy(update={"scaling": reading.scaling}) for c in self.data]
+        methods = [self._reduced(method, reading) for method in self.methods]
+        changes = {"data": data, "methods": methods, "readings": []}
+        repeats = {"repeats": reading.repeats} if reading.repeats else {}
+        return self.model_copy(update={**changes, **repeats})
+
+    def _reduced(self, method: MethodChoice, reading: Reading) -> MethodChoice:
+        names = [choice.title for choice in self.data]
+        mine = [
+            Reduction(data=r.data or names, reason=r.reason, grid=r.grid, skip=r.skip)
+            for r in reading.reduced
+            if method.title in r.methods
+        ]
+        return method.model_copy(update={"reduced": [*mine, *method.reduced]})
 
     @model_validator(mode="after")
     def _names_fit_together(self) -> "StudySpec":
+        if not self.ks and not self.shares:
+            raise ValueError("a study needs numbers of features: ks, shares, or both")
         titles = [choice.title for choice in self.data]
         _refuse_twice("data sets", titles)
+        _refuse_twice("metrics", [metric.name for metric in self.metrics])
+        _refuse_twice("readings", [reading.name for reading in self.readings])
         _refuse_twice("methods", [method.title for method in self.methods])
         _refuse_twice("sweeps", [sweep.name for sweep in self.sweeps])
         places = [(f"method {shorten(m.title)}", r.data) for m in self.methods for r in m.reduced]
         places += [(f"sweep {shorten(sweep.name)}", sweep.data) for sweep in self.sweeps]
+        reductions = [(reading, r) for reading in self.readings for r in reading.reduced]
+        places += [(f"reading {shorten(reading.name)}", r.data) for reading, r in reductions]
         for place, names in places:
             for name in names:
                 if name not in titles:
                     raise ValueError(
                         f"{place} names the data set {shorten(name)}, which is not among {titles}"
+                    )
+        for reading, reduction in reductions:
+            for name in reduction.methods:
+                if name not in self.methods_by_title:
+                    raise ValueError(
+                        f"reading {shorten(reading.name)} names the method {shorten(name)}, which "
+                        f"is not among {list(self.methods_by_title)}"
                     )
         return self
 
@@ -214,8 +341,18 @@ def read_spec(path: Path) -> StudySpec:
 
 
 def _describe(error: ValidationError, path: Path, text: str) -> list[str]:
-    """One line for each thing that is wrong."""
-    found: dict[tuple[int, str], None] = {}  # a dict keeps order and drops repeats
+    """One line for each thing that is wrong in a file."""
+    found = {(line_of(text, where), message): None for where, message in _faults(error)}
+    return [f"{path}, line {line}: {message}." for line, message in sorted(found)]
+
+
+def describe_faults(error: ValidationError) -> list[str]:
+    """One line for each thing that is wrong in a specification that is no file."""
+    return [f"{message}." for message in dict.fromkeys(message for _, message in _faults(error))]
+
+
+def _faults(error: ValidationError) -> "Iterator[tuple[Location, str]]":
+    """Where each fault is, and what it is."""
     for problem in error.errors(include_url=False, include_input=True):
         where = tuple(part for part in problem["loc"] if not _names_a_type(part))
         rule = problem["msg"].removeprefix("Value error, ").rstrip(".")
@@ -224,8 +361,7 @@ def _describe(error: ValidationError, path: Path, text: str) -> list[str]:
         elif problem["type"] not in ("value_error", "missing"):
             rule += f"; got {shorten(problem['input'])}"
         name = ".".join(str(part) for part in where)
-        found[line_of(text, where), f"{name}: {rule}" if name else rule] = None
-    return [f"{path}, line {line}: {message}." for line, message in sorted(found)]
+        yield where, f"{name}: {rule}" if name else rule
 
 
 def _names_a_type(part: str | int) -> bool:
@@ -287,7 +423,20 @@ def without_data(study: StudySpec, missing: list[str]) -> StudySpec:
         kept = [name for name in sweep.data if name in here]
         if kept:
             sweeps.append(sweep.model_copy(update={"data": kept}))
-    return study.model_copy(update={"data": data, "sweeps": sweeps})
+    readings = [
+        reading.model_copy(update={"reduced": _reductions_here(reading, here)})
+        for reading in study.readings
+    ]
+    return study.model_copy(update={"data": data, "sweeps": sweeps, "readings": readings})
+
+
+def _reductions_here(reading: Reading, here: list[str]) -> list[ReadingReduction]:
+    """The reductions of a reading, of data sets that are there."""
+    return [
+        r.model_copy(update={"data": [name for name in r.data if name in here]})
+        for r in reading.reduced
+        if not r.data or any(name in here for name in r.data)
+    ]
 
 
 def comparison_spec(

@@ -1,6 +1,7 @@
 """A study run from the command line: its progress, its report, its main table."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -8,11 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from keepers.cli.console import PlainConsole, note, printable, say, stderr
+from keepers.studies.formatting import points
+from keepers.studies.leaderboard import BoardRow, Leaderboard, leaderboards
 from keepers.studies.results import StudyResults
-from keepers.studies.runner import StudyRun, run_study
 from keepers.studies.scores import Comparison, failures
 from keepers.studies.specification import StudySpec
-from keepers.studies.study_report import write_study
+from keepers.studies.study_run import run_with_readings, write_report
 
 
 def run_and_report(
@@ -20,14 +22,16 @@ def run_and_report(
 ) -> None:
     """Run what is missing, write tables, figures and report, and print the main table."""
     try:
-        run = _run_with_progress(spec, folder, n_jobs, retry_failed, quiet)
+        study = _run_with_progress(spec, folder, n_jobs, retry_failed, quiet)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"Interrupted. Finished results are in {folder}; the same command resumes."
         ) from None
-    study = StudyResults(run)
-    report = write_study(study, folder)
-    _print_tables(study)
+    report = write_report(study, folder)
+    if spec.page == "leaderboard":
+        _print_boards(study)
+    else:
+        _print_tables(study)
     failed = failures(study.rows)
     if failed:
         first = failed[0]
@@ -41,7 +45,7 @@ def run_and_report(
 
 def _run_with_progress(
     spec: StudySpec, folder: Path, n_jobs: int, retry_failed: bool, quiet: bool
-) -> StudyRun:
+) -> StudyResults:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -59,7 +63,7 @@ def _run_with_progress(
             text = printable(last, width=44) or "working"
             bar.update(shown, completed=done, total=total, description=text)
 
-        return run_study(
+        return run_with_readings(
             spec, folder, n_jobs=n_jobs, on_progress=show, retry_unsuccessful=retry_failed
         )
 
@@ -78,6 +82,23 @@ def _print_tables(study: StudyResults) -> None:
         _print_table(f"ACC, {title}, {settings}", cells)
 
 
+def _print_boards(study: StudyResults) -> None:
+    """Every method over all data sets: scaled score, sets above random, worst set."""
+    for board in leaderboards(study):
+        settings = "default settings" if board.tuning == "default" else "tuned with the labels"
+        cells = {row.method: _board_cells(board, row) for row in board.rows()}
+        if cells:
+            _print_table(f"Leaderboard, {settings}", cells)
+
+
+def _board_cells(board: Leaderboard, row: BoardRow) -> dict[str, str]:
+    is_random = row.method == board.random
+    worst = "" if row.worst is None or is_random else f"{row.worst[0]} {points(row.worst[1])}"
+    above = "" if is_random else f"{row.above_random['acc']} of {len(board.judged())}"
+    scaled = "" if row.scaled is None else f"{row.scaled:.2f}"
+    return {"scaled": scaled, "above random": above, "worst, points": worst}
+
+
 def _acc_by_k(comparison: Comparison) -> dict[str, dict[str, float | None]]:
     (data,) = comparison.data
     ks = comparison.ks[data]
@@ -87,22 +108,26 @@ def _acc_by_k(comparison: Comparison) -> dict[str, dict[str, float | None]]:
     }
 
 
-def _print_table(title: str, cells: dict[str, dict[str, float | None]]) -> None:
+def _print_table(title: str, cells: Mapping[str, Mapping[str, float | str | None]]) -> None:
     columns = list(next(iter(cells.values())))
     if not sys.stdout.isatty():
         say(f"# {title}")
         say("method", *columns)
         for method, values in cells.items():
-            say(method, *map(_three_digits, values.values()))
+            say(method, *map(_as_text, values.values()))
         return
     table = Table(title=Text(printable(title)), title_justify="left", box=None, header_style="bold")
     table.add_column("method")
     for name in columns:
         table.add_column(Text(printable(name, width=16)), justify="right")
     for method, values in cells.items():
-        table.add_row(Text(printable(method)), *map(_three_digits, values.values()))
+        shown = [Text(printable(_as_text(value))) for value in values.values()]
+        table.add_row(Text(printable(method)), *shown)
     PlainConsole().print(table)
 
 
-def _three_digits(value: float | None) -> str:
+def _as_text(value: float | str | None) -> str:
+    """Numbers with three decimals; nothing for None."""
+    if isinstance(value, str):
+        return value
     return "" if value is None else f"{value:.3f}"

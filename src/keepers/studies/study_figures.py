@@ -43,7 +43,7 @@ def draw_figures(study: StudyResults) -> dict[str, Picture]:
 
 def _pictures(study: StudyResults) -> list[Picture]:
     run = study.run
-    looks = looks_of(run.spec.methods)
+    looks = looks_of(run.spec)
     pictures = []
     for tuning, comparison in study.by_tuning:
         for measure in MEASURES:

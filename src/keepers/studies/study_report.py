@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from keepers._packages import optional
 from keepers.studies import formatting
 from keepers.studies.csv_tables import write_tables
 from keepers.studies.drawing import Picture, looks_of, save, style_variables
-from keepers.studies.paper_claims import judge_claims
+from keepers.studies.latex_tables import write_latex
+from keepers.studies.paper_claims import ClaimReadings, claims_by_reading, judge_claims
 from keepers.studies.paper_claims.claim import Claim
 from keepers.studies.report_content import report_content
 from keepers.studies.results import StudyResults
@@ -36,38 +38,53 @@ def write_study(study: StudyResults, folder: Path) -> Path:
     """
     for package in ("matplotlib", "jinja2"):
         optional(package, "Reports")
-    claims = judge_claims(study)
-    write_tables(study, claims, folder)
+    claims, readings = judge_claims(study), claims_by_reading(study)
+    write_tables(study, claims, folder, readings)
+    write_latex(study, readings, folder / "latex")
     pictures = draw_figures(study)
     for picture in pictures.values():
         save(picture, folder / "figures")
     page = folder / "index.html"
-    write_text(page, _render_html(study, claims, pictures))
+    write_text(page, _render_html(study, claims, readings, pictures))
     return page
 
 
 def _render_html(
-    study: StudyResults, claims: Sequence[Claim], pictures: Mapping[str, Picture]
+    study: StudyResults,
+    claims: Sequence[Claim],
+    readings: Sequence[ClaimReadings],
+    pictures: Mapping[str, Picture],
 ) -> str:
     """The report as HTML; the same for the same study."""
+    environment = page_environment()
+    html: str = environment.get_template("study.html.jinja").render(
+        **report_content(study, claims, readings),
+        measures=MEASURES,
+        baselines=study.baselines,
+        leading={t for t, look in looks_of(study.run.spec).items() if look.on_top},
+        pictures=pictures,
+        style=page_style(),
+    )
+    return html
+
+
+def page_environment() -> Any:
+    """Where the templates of studies are rendered: names are escaped, nothing may be undefined."""
     jinja2 = optional("jinja2", "Reports")
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(_template),
+        loader=jinja2.FunctionLoader(read_template),
     )
     environment.filters.update({name: getattr(formatting, name) for name in _FILTERS})
-    html: str = environment.get_template("study.html.jinja").render(
-        **report_content(study, claims),
-        measures=MEASURES,
-        baselines=study.baselines,
-        leading={t for t, look in looks_of(study.run.spec.methods).items() if look.on_top},
-        pictures=pictures,
-        style=_template("study.css") + _colours(),
-    )
-    return html
+    return environment
+
+
+def page_style() -> str:
+    """The style sheet of studies, with the colours of figures in both themes."""
+    return read_template("study.css") + _colours()
 
 
 def _colours() -> str:
@@ -81,6 +98,7 @@ def _colours() -> str:
     )
 
 
-def _template(name: str) -> str:
+def read_template(name: str) -> str:
+    """A file of the folder templates."""
     folder = files("keepers.studies") / "templates"
     return (folder / name).read_text(encoding="utf-8").replace("\r\n", "\n")

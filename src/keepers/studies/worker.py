@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -22,17 +22,22 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 
-from keepers._protocols import IndexArray
+from keepers._protocols import FloatArray, IndexArray
 from keepers.data.replacing import describe_os_error
-from keepers.exceptions import KeepersError
+from keepers.exceptions import KeepersError, KeepersWarning
 from keepers.methods import find_method
 from keepers.metrics import clustering_accuracy, normalized_mutual_information
 from keepers.studies.plan import FitTask, GrowthTask, Outcome, resolve_params, without_version
+from keepers.studies.repeated_kmeans import repeated_kmeans
 from keepers.studies.store import make_folder
+from keepers.studies.study_metrics import find_metric
+from keepers.tuning.stability_index import measure_stability
 
 N_CLUSTERS = 5
+LONG_FIT = 2.0
 _PREPARED = re.compile(r"[0-9a-f]{24}(\.classes)?\.np[yz]")
 
 
@@ -79,18 +84,62 @@ def _fit_and_score(task: FitTask, data_folder: Path) -> Outcome:
         judge_columns(X, classes, top[:k], n_repeats=task.repeats, seed=task.seed)
         for k in (task.ks if task.repeats else ())
     ]
+    further = _further_measures(task, X, classes, top, unfitted)
     n_iter = getattr(selector, "n_iter_", None)
     return Outcome(
         "ok",
         fit_seconds=fit_seconds,
         kmeans_seconds=sum(judgement.seconds for judgement in judgements),
         judgements=tuple(
-            {"n_features": j.n_features, "acc": j.acc, "nmi": j.nmi} for j in judgements
+            {"n_features": j.n_features, "acc": j.acc, "nmi": j.nmi, **further[j.n_features]}
+            for j in judgements
         ),
         objective=_history(selector),
         n_iter=None if n_iter is None else int(np.max(n_iter)),
         top=tuple(int(index) for index in top),
     )
+
+
+def _further_measures(
+    task: FitTask, X: Any, classes: NDArray[Any], top: IndexArray, selector: Any
+) -> dict[int, dict[str, list[float]]]:
+    """For each k the metrics that the task asks for at it, and the agreement of two halves."""
+    found: dict[int, dict[str, list[float]]] = {k: {} for k in task.ks}
+    for name, target, ks in task.metrics:
+        metric = find_metric(without_version(target))
+        for k in ks:
+            values = metric(_kept(X, top[:k]), classes, task.seed)
+            found[k][name] = [float(value) for value in np.atleast_1d(values)]
+    try:
+        for k, value in _agreement_of_halves(selector, X, task).items():
+            found[k]["stability"] = [value]
+    except KeepersError as error:  # half of the samples may be too few for a method
+        warnings.warn(f"No stability: {error}", KeepersWarning, stacklevel=1)
+    return found
+
+
+def _agreement_of_halves(selector: Any, X: Any, task: FitTask) -> dict[int, float]:
+    """How much the sets kept of two halves of the samples agree beyond chance, for each k."""
+    if not task.halves:
+        return {}
+    order = np.random.default_rng(task.seed).permutation(X.shape[0])
+    halves = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
+    tops = [clone(selector).fit(X[rows]).top(max(task.halves)).indices for rows in halves]
+    agreement = {}
+    for k in task.halves:
+        kept = np.zeros((2, X.shape[1]), dtype=bool)
+        for row, top in zip(kept, tops, strict=True):
+            row[top[:k]] = True
+        index = measure_stability(kept)
+        if index.why_undefined is None:  # all features are kept, whatever the samples
+            agreement[k] = float(index)
+    return agreement
+
+
+def _kept(X: Any, columns: IndexArray) -> Any:
+    """Some columns, dense where they are few: their products are quicker, and metrics simpler."""
+    kept = X[:, np.sort(columns)]
+    return kept.toarray() if sp.issparse(kept) and len(columns) < X.shape[1] else kept
 
 
 @dataclass(frozen=True)
@@ -108,18 +157,22 @@ def judge_columns(
 ) -> Judgement:
     """Cluster X[:, columns] ``n_repeats`` times, with seeds ``seed``, ``seed`` + 1, ..."""
     began = time.perf_counter()
-    kept = X[:, np.sort(columns)]
+    kept = _kept(X, columns)
     n_clusters = len(np.unique(classes))
-    clusterings = [
-        KMeans(n_clusters, n_init=1, random_state=seed + repeat).fit_predict(kept)
-        for repeat in range(n_repeats)
-    ]
+    clusterings = _cluster(kept, n_clusters, [seed + repeat for repeat in range(n_repeats)])
     return Judgement(
         n_features=len(columns),
         acc=tuple(clustering_accuracy(classes, found) for found in clusterings),
         nmi=tuple(normalized_mutual_information(classes, found) for found in clusterings),
         seconds=time.perf_counter() - began,
     )
+
+
+def _cluster(kept: Any, n_clusters: int, seeds: list[int]) -> Iterable[Any]:
+    """Labels of one k-means clustering for each seed."""
+    if sp.issparse(kept):  # all columns of a sparse table, which may not fit in memory otherwise
+        return [KMeans(n_clusters, n_init=1, random_state=s).fit_predict(kept) for s in seeds]
+    return repeated_kmeans(kept, n_clusters, seeds) if seeds else ()
 
 
 def _selector(task: FitTask | GrowthTask, k: int, n_classes: int) -> Any:
@@ -136,13 +189,23 @@ def _history(selector: Any) -> tuple[float, ...]:
 
 
 def _time_fit(task: GrowthTask) -> Outcome:
-    """Time one fit on clusters in noise, after a small fit to warm up."""
+    """Time fits on clusters in noise: of a tiny table, and of the one asked for."""
     selector = _selector(task, 10, N_CLUSTERS)
-    selector.fit(_synthetic(60, 30, task.seed))
+    tiny = _synthetic(60, 30, task.seed)
+    selector.fit(tiny)  # to warm up
+    fixed = _median_seconds(selector, tiny)
     X = _synthetic(task.n_samples, task.n_features, task.seed)
-    began = time.perf_counter()
-    selector.fit(X)
-    return Outcome("ok", fit_seconds=time.perf_counter() - began)
+    return Outcome("ok", fit_seconds=_median_seconds(selector, X), fixed_seconds=fixed)
+
+
+def _median_seconds(selector: Any, X: FloatArray) -> float:
+    """Median of three fits, or of as many as end within two seconds."""
+    taken: list[float] = []
+    while len(taken) < 3 and sum(taken) < LONG_FIT:
+        began = time.perf_counter()
+        selector.fit(X)
+        taken.append(time.perf_counter() - began)
+    return float(np.median(taken))
 
 
 def _synthetic(n_samples: int, n_features: int, seed: int) -> NDArray[np.float64]:

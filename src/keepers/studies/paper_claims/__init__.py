@@ -1,16 +1,17 @@
 """The claims of the SPCAFS paper, each checked against a study by a rule of its own."""
 
-from keepers.studies.paper_claims.algorithm import ALGORITHM
-from keepers.studies.paper_claims.claim import Claim
-from keepers.studies.paper_claims.clustering import CLUSTERING
-from keepers.studies.paper_claims.sensitivity import SENSITIVITY
-from keepers.studies.results import StudyResults
+from keepers.studies.paper_claims.judging import judge_claims
+from keepers.studies.paper_claims.readings import (
+    ClaimReadings,
+    best_reading,
+    claims_by_reading,
+    holding_by_reading,
+)
 
-__all__ = ["judge_claims"]
-
-
-def judge_claims(study: StudyResults) -> list[Claim]:
-    """Every claim, in the order of the paper; none if the specification asks for none."""
-    if study.run.spec.claims is None:
-        return []
-    return [claim for part in (CLUSTERING, SENSITIVITY, ALGORITHM) for claim in part.judge(study)]
+__all__ = [
+    "ClaimReadings",
+    "best_reading",
+    "claims_by_reading",
+    "holding_by_reading",
+    "judge_claims",
+]

@@ -1,0 +1,109 @@
+"""A study from Python: readings, shares, metrics, drawn samples, and faults that are named."""
+
+import numpy as np
+import pytest
+
+from keepers.exceptions import ParameterError
+from keepers.studies import run
+from keepers.studies.specification import Reading, StudySpec
+from keepers.studies.study_run import run_with_readings
+
+STUDY = {
+    "title": "small",
+    "ks": [2],
+    "shares": [0.25, 0.5],
+    "tuned_ks": [2],
+    "stability_ks": [2],
+    "repeats": 2,
+    "metrics": [{"name": "forest", "metric": "forest", "ks": [2], "draws": 1}],
+    "methods": [
+        {"name": "SPCAFS", "grid": {"gamma": [1e-2, 1e2]}, "default": {}},
+        {"name": "LaplacianScore", "default": {}},
+        {"name": "RandomScore", "label": "Random", "draws": 3, "repeats": 1},
+        {"name": "AllFeatures", "label": "All features", "default": {}},
+    ],
+}
+
+
+@pytest.fixture
+def content(clusters):
+    return {**STUDY, "data": [{"source": str(clusters), "name": "clusters"}]}
+
+
+def test_shares_metrics_and_stability_are_in_the_results(content, tmp_path):
+    results = run(content, tmp_path / "out", report=False)
+    default = results.default
+    assert default.ks["clusters"] == (2, 3, 6)  # 2, and a quarter and a half of 12
+    assert set(results.tuned.ks["clusters"]) == {2}
+    score = default.score("clusters", "SPCAFS", 2)
+    assert 0.9 <= score.numbers["forest_mean"] <= 1.0  # two columns tell three clusters apart
+    assert -1.0 <= score.numbers["stability_mean"] <= 1.0
+    assert "forest_mean" not in default.score("clusters", "SPCAFS", 6).numbers
+    random = [e for e in results.run.entries if e.role == "draw"]
+    assert [bool(e.task.metrics) for e in random] == [True, False, False]
+    assert {e.task.repeats for e in random} == {1}
+    assert default.score("clusters", "All features", 2).numbers["forest_mean"] > 0.5
+
+
+def test_a_method_without_a_grid_is_fitted_once_and_stands_in_both_tables(content, tmp_path):
+    results = run(content, tmp_path / "out", report=False)
+    entries = [e for e in results.run.entries if e.method == "LaplacianScore"]
+    assert [e.role for e in entries] == ["default"]
+    both = results.default, results.tuned
+    default, tuned = (c.at("clusters", "LaplacianScore", 2, "acc") for c in both)
+    assert default == tuned  # the same fit
+
+
+def test_a_reading_that_changes_nothing_is_not_run_again(content, tmp_path):
+    readings = [{"name": "as they are", "scaling": "raw"}, {"name": "grey", "scaling": "0-255"}]
+    spec = StudySpec.model_validate({**content, "readings": readings})
+    fits = []
+    results = run_with_readings(
+        spec, tmp_path / "out", on_progress=lambda done, total, last: fits.append((done, last))
+    )
+    n_tasks = len({e.task.key for e in results.run.entries})
+    assert sum("as they are: " in last and len(last) > 13 for _, last in fits) == 0
+    assert sum("grey: " in last and len(last) > 6 for _, last in fits) == n_tasks
+    main, raw = results.default, results.readings["as they are"].default
+    assert main.curve("clusters", "SPCAFS", "acc") == raw.curve("clusters", "SPCAFS", "acc")
+
+
+def test_a_reading_scales_every_table_and_can_reduce_a_grid(content):
+    reading = Reading.model_validate(
+        {
+            "name": "unit",
+            "scaling": "unit-samples",
+            "repeats": 1,
+            "reduced": [
+                {"methods": ["SPCAFS"], "grid": {"gamma": [1.0]}, "reason": "to save time"}
+            ],
+        }
+    )
+    spec = StudySpec.model_validate({**content, "readings": [reading]}).under(reading)
+    assert [c.scaling for c in spec.data] == ["unit-samples"]
+    assert spec.repeats == 1
+    assert spec.methods[0].reduction_for("clusters").grid == {"gamma": [1.0]}
+    assert not spec.readings
+
+
+def test_of_a_large_table_some_samples_are_drawn_always_the_same(content, tmp_path):
+    spec = {**content, "max_samples": 20}
+    first, second = (run(spec, tmp_path / name, report=False) for name in ("a", "b"))
+    assert first.run.tables["clusters"].n_samples == 20
+    assert first.run.tables == second.run.tables
+
+
+def test_every_fault_of_a_mapping_is_named(content):
+    with pytest.raises(ParameterError) as refusal:
+        run({**content, "ks": [0], "metrics": [{"name": "a", "metric": "b"}]}, "nowhere")
+    assert "ks.0" in str(refusal.value)
+    assert "no metric 'b'" in str(refusal.value)
+
+
+def test_log_counts_are_rows_of_equal_totals(tmp_path):
+    from keepers.data.scaling import transform_values
+
+    counts = np.array([[1.0, 3.0], [10.0, 10.0], [0.0, 0.0]])
+    expected = np.log1p(np.array([[3.0, 9.0], [6.0, 6.0], [0.0, 0.0]]))
+    np.testing.assert_allclose(transform_values(counts, "log-counts"), expected)
+    np.testing.assert_allclose(transform_values(np.array([[4.0, 32.0]]), "log2"), [[4.0, 5.0]])
