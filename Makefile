@@ -20,7 +20,7 @@ KERNELS ?= 4
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-kernels test-oldest test-newest lint peers bench bench-scale docs docs-check reproduce clean
+.PHONY: help demo test test-slow test-kernels test-oldest test-newest lint peers bench bench-scale docs docs-check reproduce results clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -67,6 +67,9 @@ lint: $(READY)  ## Style, types and the direction of imports
 
 reproduce: $(READY)  ## The paper's study on the data in KEEPERS_DATA: hours, and it resumes
 	$(ONE_THREAD) $(BIN)/keepers reproduce paper --out experiments/runs/paper
+
+results: $(READY)  ## Write the README's tables from the kept results (the site reads them itself)
+	$(BIN)/python tools/readme_tables.py
 
 peers: $(READY)  ## Install the packages that `make bench` measures SPCAFS beside
 	mkdir -p $(PEERS)

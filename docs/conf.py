@@ -4,6 +4,7 @@ The site is one folder that opens offline: no script, font or inventory is fetch
 is built nor while it is read.
 """
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -87,7 +88,7 @@ html_show_sourcelink = False
 html_math_renderer = "mathml"
 html_theme_options = {
     "logo": {"text": "keepers"},
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "navigation_with_keys": False,
     "pygments_light_style": "tango",
@@ -108,6 +109,17 @@ def make_figures(app: Sphinx) -> None:
     build_all(app.srcdir)
 
 
+def copy_leaderboard(app: Sphinx, exception: Exception | None) -> None:
+    """The pages of the leaderboard, as the study wrote them, go to leaderboard/ on the site."""
+    from figures.leaderboard import pages_of_leaderboard  # beside this file
+
+    for path, inside in pages_of_leaderboard() if exception is None else ():
+        target = Path(app.outdir) / "leaderboard" / inside
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+
+
 def setup(app: Sphinx) -> None:
     """Figures and tables are made before the pages are read."""
     app.connect("builder-inited", make_figures)
+    app.connect("build-finished", copy_leaderboard)

@@ -14,6 +14,7 @@ from figures import (
     choosing,
     claims,
     front_door,
+    leaderboard,
     method,
     proofs,
     redundancy,
@@ -36,6 +37,7 @@ PARTS = (
     scaling,
     speed,
     redundancy,
+    leaderboard,
 )
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from figures.drawing import BLUE, GREEN, GREY, INK, ORANGE, board, keep_figure, keep_text
-from figures.kept_results import Results
+from figures.kept_results import Results, markdown_table
 
 __all__ = ["write"]
 
@@ -21,6 +21,7 @@ def write(folder: Path) -> list[Path]:
     return [
         keep_text(folder / "claims.md", claims_table(results)),
         keep_text(folder / "claims-counted.md", claims_counted(results)),
+        keep_text(folder / "readings.md", readings_table(results)),
         *(
             keep_text(folder / f"claims-{topic}.md", claims_about(results, names))
             for topic, names in TOPICS.items()
@@ -62,6 +63,35 @@ def claims_counted(results: Results) -> str:
     counts = {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)}
     parts = [f"{count} {plural.get(verdict, verdict)}" for verdict, count in counts.items()]
     return f"Of {len(verdicts)} claims, " + ", ".join(parts) + ".\n"
+
+
+def readings_table(results: Results) -> str:
+    """Claims x readings, with a count of what holds, and the claims that depend on the reading."""
+    rows = results.study("readings")
+    if not rows:
+        return "The readings have not been run yet.\n"
+    names = list(dict.fromkeys(row["reading"] for row in rows))
+    claims = {row["id"]: row["claim"] for row in results.study("claims")}
+    verdicts = {(row["id"], row["reading"]): row["verdict"] for row in rows}
+    marks = {"holds": "holds", "does not hold here": "does not", "cannot be tested": "untested"}
+    table = [
+        [claim, *(marks[verdicts[key, name]] for name in names)] for key, claim in claims.items()
+    ]
+    counts = {name: sum(verdicts[key, name] == "holds" for key in claims) for name in names}
+    table.append(["**claims that hold**", *(f"**{counts[name]}**" for name in names)])
+    return markdown_table(["claim", *names], table) + "\n" + readings_in_words(rows, claims)
+
+
+def readings_in_words(rows, claims: dict[str, str]) -> str:
+    """Which claims hold under one reading and not under another, with the deciding numbers."""
+    lines = []
+    for key, claim in claims.items():
+        mine = [row for row in rows if row["id"] == key]
+        if {"holds", "does not hold here"} <= {row["verdict"] for row in mine}:
+            texts = [f"{r['reading']}: {r['numbers'].split(' | ')[0]}" for r in mine]
+            lines.append(f"- *{claim}* " + "; ".join(texts) + ".")
+    head = "Claims that depend on the reading:\n\n" if lines else ""
+    return head + "\n".join(lines) + "\n"
 
 
 def draw_curves(results: Results):

@@ -19,12 +19,14 @@ class Results:
         self.without_labels = root / "experiments" / "results" / "without-labels"
         self.front_door_study = root / "experiments" / "results" / "front-door"
         self.row_sparse_study = root / "experiments" / "results" / "row-sparse"
+        self.suite = root / "experiments" / "results" / "suite"
         self.redundancy = root / "experiments" / "results" / "redundancy" / "redundancy.csv"
         self.benchmarks = root / "benchmarks" / "results" / "latest.json"
 
     def study(self, name: str) -> list[dict[str, str]]:
         """A table of the paper's study: "tuned", "default", "claims", "timing" ..."""
-        return _rows(self.paper / f"{name}.csv")
+        path = self.paper / f"{name}.csv"
+        return _rows(path) if path.exists() else []
 
     def choice(self, name: str) -> list[dict[str, str]]:
         """A table of the study of choices made without labels: "regret", "floors", "planted"."""
@@ -37,6 +39,16 @@ class Results:
     def row_sparse(self, name: str) -> list[dict[str, str]]:
         """A table of the study of the l2,0 problem: "values", "accuracy", "exact"."""
         return _rows(self.row_sparse_study / f"{name}.csv")
+
+    def leaderboard(self) -> list[dict[str, str]]:
+        """The leaderboard of the suite; empty while it has not been measured."""
+        path = self.suite / "leaderboard.csv"
+        return _rows(path) if path.is_file() else []
+
+    def fseval(self, name: str) -> list[dict[str, str]]:
+        """A table of the check against FSEVAL: "comparison", "counts"; none if it has not run."""
+        path = self.paper.parent / "fseval" / f"{name}.csv"
+        return _rows(path) if path.exists() else []
 
     def redundant(self) -> list[dict[str, str]]:
         """What top, pruned and random features of each data set are like."""

@@ -1,5 +1,6 @@
 """Tables of the kept results, as Markdown to be included."""
 
+import json
 from pathlib import Path
 
 from figures.drawing import keep_text
@@ -225,12 +226,21 @@ def cost_of(results: Results, name: str) -> str:
     )
     growth = next(row for row in results.study("table1") if row["method"] == name)
     text = (
-        "Default settings, one BLAS thread. Measured growth: samples to the power "
-        f"{float(growth['exponent_in_samples']):.1f} (200 to "
-        f"1600), features to the power {float(growth['exponent_in_features']):.1f} (100 to 1600); "
-        f"the paper's table has {growth['printed']}.\n"
+        f"Default settings, one BLAS thread. Measured growth: {_growth_in(growth, 'samples')}, "
+        f"{_growth_in(growth, 'features')}; the paper's table has {growth['printed']}.\n"
     )
     return f"{table}\n{text}{_against_packages(results, name)}"
+
+
+def _growth_in(growth: dict[str, str], size: str) -> str:
+    """The exponent of one size with its interval, or why there is none."""
+    sizes = [int(at) for at, t in json.loads(growth[f"seconds_by_{size}"]).items() if t is not None]
+    if not growth[f"exponent_in_{size}"]:
+        return f"{size}: {growth[f'remark_{size}']}"
+    interval = growth.get(f"half_interval_{size}")
+    half = f" ± {float(interval):.1f}" if interval else ""
+    power = f"{float(growth[f'exponent_in_{size}']):.1f}{half}"
+    return f"{size} to the power {power} (up to {max(sizes):,})"
 
 
 def _against_packages(results: Results, name: str) -> str:

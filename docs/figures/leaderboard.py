@@ -1,0 +1,94 @@
+"""The leaderboard of the suite as a Markdown table, and its pages for the site."""
+
+from pathlib import Path
+
+from figures.drawing import keep_text
+from figures.kept_results import Results, markdown_table, signed
+
+__all__ = ["pages_of_leaderboard", "write"]
+
+RANDOM = "Random"
+ABSENT = "The results are being made: this page has no numbers yet.\n"
+LINK = """<p><a href="leaderboard/index.html">The whole leaderboard</a>: to sort, by kind of data,
+tuned with labels, and with a page for every data set.</p>
+"""
+
+
+def write(folder: Path) -> list[Path]:
+    """The table of default settings over all sets, and the link to the pages."""
+    results = Results()
+    return [
+        keep_text(folder / "leaderboard.md", leaderboard(results)),
+        keep_text(folder / "fseval.md", beside_fseval(results)),
+    ]
+
+
+def leaderboard(results: Results) -> str:
+    """One row a method, best mean scaled score first."""
+    rows = [r for r in results.leaderboard() if (r["tuning"], r["kind"]) == ("default", "all")]
+    if not rows:
+        return ABSENT
+    link = f"{LINK}\n" if (results.suite / "index.html").is_file() else ""
+    n_sets = rows[0]["sets_of_kind"]
+    head = ("", "method", "mean scaled score", f"above random, of {n_sets}", "mean ACC", "mean NMI")
+    head += ("average rank", "worst set", "needs to be told")
+    return link + markdown_table(head, [_cells(row) for row in rows])
+
+
+def beside_fseval(results: Results) -> str:
+    """The largest differences, and on how many of the shared sets methods are ahead of random."""
+    compared, counted = results.fseval("comparison"), results.fseval("counts")
+    if not compared:
+        return ABSENT
+    words = {"clustering_accuracy": "clustering accuracy", "rf_accuracy": "random-forest accuracy"}
+    lines = []
+    for measure, name in words.items():
+        mine = [row for row in compared if row["measure"] == measure]
+        worst = max(mine, key=lambda row: abs(float(row["difference"])))
+        largest = signed(float(worst["difference"]))
+        where = f"{worst['method']} on {worst['data']}"
+        lines.append(f"- {name.capitalize()}: the largest difference is {largest} ({where}).")
+    table = [
+        (
+            words[row["measure"]],
+            row["source"],
+            row["method"],
+            f"{row['above_random']} of {row['sets']}",
+            signed(float(row["mean_gain"])),
+            signed(float(row["worst_gain"])),
+        )
+        for row in counted
+        if row["method"] in ("Front door", "LapScore", "Laplacian", "LIDFS", "Variance")
+    ]
+    head = ("measure", "figures of", "method", "sets above random", "mean gain", "worst")
+    return "\n".join(lines) + "\n\n" + markdown_table(head, table)
+
+
+def _cells(row: dict[str, str]) -> tuple[str, ...]:
+    is_random = row["method"] == RANDOM
+    worst = row["worst_set"] and f"{row['worst_set']} {signed(100 * float(row['worst_gain']), 1)}"
+    return (
+        row["place"],
+        row["method"],
+        _number(row["scaled"], 2),
+        "" if is_random else row["above_random_acc"],
+        _number(row["acc"], 3),
+        _number(row["nmi"], 3),
+        _number(row["average_rank"], 1),
+        "" if is_random else worst,
+        row["told"] or "nothing",
+    )
+
+
+def _number(text: str, digits: int) -> str:
+    return f"{float(text):.{digits}f}".replace("-", "\N{MINUS SIGN}") if text else ""
+
+
+def pages_of_leaderboard(results: Results | None = None) -> list[tuple[Path, Path]]:
+    """The files that its pages consist of and link to, and where each is below the first page."""
+    folder = (results or Results()).suite
+    if not (folder / "index.html").is_file():
+        return []
+    found = [folder / name for name in ("index.html", "leaderboard.csv", "sets.csv")]
+    found += sorted((folder / "sets").glob("*.html"))
+    return [(path, path.relative_to(folder)) for path in found if path.is_file()]
