@@ -77,6 +77,7 @@ class Outcome:
     """"ok", "failed", "timeout" or "killed"; of timed fits also "skipped"."""
     reason: str = ""
     fit_seconds: float = 0.0
+    """Of the processor, with one thread; of a task without a result, by the clock."""
     kmeans_seconds: float = 0.0
     fixed_seconds: float = 0.0
     """Of a timed fit: what a fit takes whatever its size, measured on a tiny table."""
