@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 
 import compared
+import eight_methods
 import files
 import front_door
 import growth
@@ -40,6 +41,7 @@ def main(wanted: list[str]) -> None:
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cases": {}}
     every_day = spcafs.CASES | path.CASES | compared.CASES | files.CASES | front_door.CASES
     every_day |= peers.CASES | minima.CASES | row_sparse.CASES | rne_eufs.CASES
+    every_day |= eight_methods.CASES
     for name, case in (every_day | growth.CASES | scale.CASES).items():
         if not any(part in name for part in wanted or every_day):
             continue
