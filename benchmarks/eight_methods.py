@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -226,12 +227,19 @@ def along(method: str, shapes: list[tuple[int, int]], sizes: tuple[int, ...]) ->
     within = [point for point in points if "seconds" in point]
     seconds = [float(point["seconds"]) for point in within]
     outcome: dict[str, object] = {"sizes": list(sizes), "seconds": seconds}
-    if "steps" in points[0]:
-        outcome["steps"] = [point["steps"] for point in within]
     if len(within) >= 3:
-        slope = np.polyfit(np.log(sizes[: len(within)]), np.log(seconds), 1)[0]
-        outcome["exponent"] = float(slope)
+        outcome["exponent"] = exponent(sizes, seconds)
+    if "steps" in points[0]:
+        steps = [int(point["steps"]) for point in within]
+        outcome["steps"] = steps
+        if len(within) >= 3:
+            outcome["exponent_a_step"] = exponent(sizes, np.divide(seconds, steps))
     return outcome
+
+
+def exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
+    """The slope of the logarithms."""
+    return float(np.polyfit(np.log(sizes[: len(seconds)]), np.log(seconds), 1)[0])
 
 
 def growth(method: str) -> dict[str, object]:

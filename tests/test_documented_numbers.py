@@ -375,7 +375,8 @@ EIGHT = {"NDFS", "SPEC", "InfFS", "JELSR", "RSR", "CUR", "ColumnSubset", "U2FS"}
 def test_the_eight_methods_take_less_than_a_minute_on_genes():
     case = CASES["eight: 72 x 3571"]
     assert case.keys() >= EIGHT
-    assert all(case[method]["seconds"] < case["aim_s"] == 60 for method in EIGHT)
+    assert case["aim_s"] == 60
+    assert all(case[method]["seconds"] < 60 for method in EIGHT)
 
 
 def test_the_page_on_speed_states_the_limits_of_the_comparisons_of_the_eight_methods():
@@ -398,4 +399,5 @@ def test_growth_of_the_eight_methods_is_measured_at_three_sizes_or_more():
         for axis in ("rows", "columns"):
             line = case[axis]
             assert len(line["seconds"]) >= 3, (method, axis)
-            assert line["seconds"] == sorted(line["seconds"]), (method, axis)
+            slope = line.get("exponent_a_step", line["exponent"])
+            assert 0.2 < slope < 3.2, (method, axis)  # cubic at most

@@ -289,9 +289,19 @@ def _eight_growth(cases: dict[str, Any]) -> str:
                 (
                     name.removesuffix(" growth"),
                     f"{axis} ({line[other]:,} {other})",
-                    f"{line['exponent']:.2f}" if "exponent" in line else "too few points",
+                    _exponents(line),
                     ", ".join(f"{size:,}" for size in line["sizes"][:n_points]),
                     ", ".join(f"{taken:.2g}" for taken in line["seconds"]),
                 )
             )
     return markdown_table(("method", "what grows", "exponent", "sizes", "seconds"), rows)
+
+
+def _exponents(line: dict[str, Any]) -> str:
+    """The exponent, and that of a step where their number is not the same at all sizes."""
+    if "exponent" not in line:
+        return "too few points"
+    if len(set(line.get("steps", ()))) <= 1:
+        return f"{line['exponent']:.2f}"
+    steps = ", ".join(str(count) for count in line["steps"])
+    return f"{line['exponent']:.2f}; of a step {line['exponent_a_step']:.2f} ({steps} steps)"
