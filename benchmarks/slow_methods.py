@@ -4,8 +4,8 @@ python benchmarks/slow_methods.py OTHER [part of a case's name] ...    OTHER: ro
 
 Settings are those of experiments/paper.toml, with a small, a middle and a large weight. Every fit
 is a process of its own with one thread, the two checkouts in turn; times are of the processor.
-STEPS (an environment variable) ends every fit after so many steps, and a fit that takes longer than
-LIMIT seconds (300) is given up.
+Environment variables: STEPS ends every fit after so many steps, SAMPLES draws so many samples,
+WEIGHT is the only weight ("scale" for UDFS and EUFS), and a fit is given up after LIMIT seconds.
 """
 
 import os
@@ -18,18 +18,21 @@ from pathlib import Path
 import numpy as np
 
 TABLES = ("SRBCTML", "LEUML", "PIE", "AR")
-WEIGHTS = (1e-4, 1.0, 1e4)
+WEIGHTS = [os.environ["WEIGHT"]] if "WEIGHT" in os.environ else ["1e-4", "1", "1e3", "1e4"]
 STEPS = int(os.environ.get("STEPS", "0"))
+SAMPLES = int(os.environ.get("SAMPLES", "0"))
 LIMIT = float(os.environ.get("LIMIT", "300"))
 
 
-def fit(method: str, table: str, weight: float) -> None:
+def fit(method: str, table: str, weight: float | str) -> None:
     """Print the seconds of one fit, and its last objective."""
     import keepers
     from measure import DATA
 
     with np.load(DATA / f"{table}.npz") as archive:
         X, classes = archive["X"].astype(np.float64), len(np.unique(archive["y"]))
+    if 0 < SAMPLES < len(X):
+        X = X[np.sort(np.random.default_rng(0).permutation(len(X))[:SAMPLES])]
     if table == "SRBCTML":
         X /= np.linalg.norm(X, axis=1, keepdims=True)
     settings = {
@@ -47,7 +50,7 @@ def fit(method: str, table: str, weight: float) -> None:
     print(time.process_time() - started, selector.objective_[-1])
 
 
-def measured(root: Path, case: tuple[str, str, float]) -> tuple[float, float]:
+def measured(root: Path, case: tuple[str, str, str]) -> tuple[float, float]:
     """Seconds and objective with one checkout; NaN if the limit was passed."""
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     environment = {**os.environ, **threads, "PYTHONPATH": str(root / "src")}
@@ -68,7 +71,7 @@ def main(other: str, wanted: list[str]) -> None:
     for method in ("RNE", "SOGFS", "EUFS", "UDFS"):
         for table in TABLES:
             for weight in WEIGHTS:
-                name = f"{method} {table} {weight:g}"
+                name = f"{method} {table} {weight}"
                 if wanted and not any(part in name for part in wanted):
                     continue
                 theirs = measured(Path(other), (method, table, weight))
@@ -83,6 +86,7 @@ def main(other: str, wanted: list[str]) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "--fit":
-        fit(sys.argv[2], sys.argv[3], float(sys.argv[4]))
+        value = sys.argv[4]
+        fit(sys.argv[2], sys.argv[3], value if value == "scale" else float(value))
     else:
         main(sys.argv[1], sys.argv[2:])
