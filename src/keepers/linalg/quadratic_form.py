@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotri
 from scipy.sparse.linalg import SuperLU, splu
 
@@ -72,22 +72,17 @@ class _SparseInverse(Inverse):
 
 @dataclass(frozen=True)
 class _Woodbury(Inverse):
-    """C = diag(1/b) - diag(1/b) Q K^-1 Q' diag(1/b)."""
+    """C = diag(1/b) - T'T with T = L^-1 Q' diag(1/b), K = L L'."""
 
     inverse_diagonal: FloatArray
-    Q: FloatArray
-    factor: FloatArray
-    """Lower Cholesky factor of K."""
+    T: FloatArray
 
     def __call__(self, V: FloatArray) -> FloatArray:
-        scaled = self.inverse_diagonal[:, np.newaxis] * V
-        if not self.Q.shape[1]:  # SciPy 1.12 refuses an empty system
-            return np.asarray(scaled)
-        middle = cho_solve((self.factor, True), self.Q.T @ scaled, check_finite=False)
-        return np.asarray(scaled - self.inverse_diagonal[:, np.newaxis] * (self.Q @ middle))
+        # In this order BLAS is a third faster.
+        return np.asarray(self.inverse_diagonal[:, np.newaxis] * V - ((V.T @ self.T.T) @ self.T).T)
 
     def matrix(self) -> FloatArray:
-        return symmetric_part(self(np.eye(len(self.Q))))
+        return symmetric_part(np.diag(self.inverse_diagonal) - self.T.T @ self.T)
 
 
 class QuadraticForm(Protocol):
@@ -213,7 +208,11 @@ class LowRankForm(QuadraticForm):
         half = self.Q * np.sqrt(inverse_diagonal)[:, np.newaxis]
         K = half.T @ half
         K[np.diag_indices(len(K))] += 1.0 / self.s
-        return _Woodbury(inverse_diagonal, self.Q, np.linalg.cholesky(K))
+        scaled = (self.Q * inverse_diagonal[:, np.newaxis]).T
+        if len(K):  # SciPy 1.12 refuses an empty system
+            L = np.linalg.cholesky(K)
+            scaled = solve_triangular(L, scaled, lower=True, overwrite_b=True, check_finite=False)
+        return _Woodbury(inverse_diagonal, scaled)
 
     @cached_property
     def norm(self) -> float:

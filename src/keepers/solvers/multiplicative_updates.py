@@ -41,7 +41,7 @@ WHOLE_ROWS = 3
 VANISHED = 1e-150
 # Multiplications that a pair of numbers costs `concentrated`, relative to `everywhere`: two that
 # count, and one of each kind. And what the calls for a column cost.
-BOTH_COUNT, ONE_COUNTS, CALLS = 9.0, 4.0, 2e5
+BOTH_COUNT, ONE_COUNTS, CALLS = 18.0, 5.0, 2e5
 # Updates in one go: as many as fit in so many bytes of history, and no fewer than this.
 HISTORY_BYTES, FEWEST_UPDATES = 1 << 26, 5
 # Updates everywhere before it is asked again which entries count.
