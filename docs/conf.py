@@ -100,7 +100,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": [], "quick-start": []}
+html_sidebars = {"index": [], "quick-start": [], "cheat-sheet": []}
 
 
 def make_figures(app: Sphinx) -> None:

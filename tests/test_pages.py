@@ -57,6 +57,14 @@ def test_everything_that_a_page_includes_is_generated(generated):
 
 
 @pytest.mark.slow
+def test_the_landing_page_shows_a_plain_gain_and_no_column_of_noise(generated):
+    caption = (generated / "_generated" / "landing.md").read_text(encoding="utf-8")
+    after, before = re.search(r"puts (\d+)% of .*, (\d+)% before", caption).groups()
+    assert int(after) > int(before) + 20
+    assert "none of them is a shuffled one" in caption
+
+
+@pytest.mark.slow
 def test_a_figure_drawn_again_has_the_same_bytes_and_leaves_its_file_alone(generated):
     from figures.drawing import common_look, keep_figure
     from figures.method import draw_penalty

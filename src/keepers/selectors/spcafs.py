@@ -79,10 +79,10 @@ class SPCAFS(ScatterSelector):
 
     .. math::
 
-        \min_{W \in \mathbb{R}^{d \times m}} \quad
+        \min_{W} \;
             & -\operatorname{Tr}\left(W^\top S\, W\right) + \gamma \sum_{i=1}^{d}
             c_i \left(\lVert w_i \rVert_2^2 + \varepsilon\right)^{p/2} \\
-        \text{subject to} \quad & W^\top W = I, \qquad 0 < p \le 1.
+        \text{s.t.} \; & W^\top W = I, \qquad 0 < p \le 1.
 
     Here S is the scatter of the centred data, w_i the row of feature i, and c_i its weight, 1
     unless you say otherwise. The score of a feature is the norm of its row. This is
