@@ -3,12 +3,14 @@
 ``python tools/release_check.py`` builds the sdist and the wheel, lets ``twine check`` read them,
 compares the files of the wheel with those of ``src/keepers``, and installs the wheel in an empty
 environment. There, in an empty folder, it runs the Python part of the quick start and ``keepers
-select``. Ends with 1 and says why if anything is wrong. ``--only-files`` stops before the install.
+select``. Ends with 1 and says why if anything is wrong. ``--only-files`` stops before the install;
+``--tag v1.2.3`` also compares a tag with the version and the changelog.
 """
 
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -81,6 +83,30 @@ def faults_of_sdist(path: Path) -> list[str]:
     return [f"{path.name} lacks {name}" for name in NEEDED_IN_SDIST if name not in names]
 
 
+def faults_of_tag(tag: str, version: str, changelog: str, fragments: list[str]) -> list[str]:
+    """Why a commit must not be released under a tag."""
+    faults = []
+    if tag != f"v{version}":
+        faults.append(f"The tag is {tag}, the version {version}: it must be v{version}.")
+    if not re.search(rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$", changelog, re.MULTILINE):
+        faults.append(f"CHANGELOG.md has no heading '## {version} (YYYY-MM-DD)'.")
+    faults += [f"changelog.d/{name} is not in the changelog: make changelog" for name in fragments]
+    return faults
+
+
+def check_tag(tag: str) -> None:
+    """Raise if this commit must not be released under ``tag``."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    faults = faults_of_tag(
+        tag,
+        settings["project"]["version"],
+        (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
+        sorted(path.name for path in (ROOT / "changelog.d").glob("+*.md")),
+    )
+    if faults:
+        raise ReleaseError("\n".join(faults))
+
+
 def build(folder: Path) -> tuple[Path, Path]:
     """Build the sdist, and the wheel from it, as an installer from PyPI would."""
     run(sys.executable, "-m", "build", "--outdir", folder, ROOT, cwd=folder)
@@ -122,30 +148,41 @@ def try_out(commands: Path, folder: Path) -> None:
     run(python, "-m", "keepers", "reproduce", "--help", cwd=folder)
 
 
+def check(temporary: Path, options: argparse.Namespace) -> None:
+    """Do what the options ask for, in a temporary folder; raises at the first fault."""
+    if options.tag is not None:
+        check_tag(options.tag)
+    built = temporary / "dist"
+    built.mkdir()
+    sdist, wheel = build(built)
+    print(f"Built {sdist.name} and {wheel.name}; twine has no complaint.")
+    expected = expected_files()
+    faults = faults_of_wheel(wheel, expected) + faults_of_sdist(sdist)
+    if faults:
+        raise ReleaseError("\n".join(faults))
+    size = wheel.stat().st_size
+    print(f"The wheel has the {len(expected)} files it must have, in {size:,} bytes.")
+    if not options.only_files:
+        commands = install(wheel, temporary / "environment")
+        (temporary / "work").mkdir()
+        try_out(commands, temporary / "work")
+        print("Installed elsewhere, it runs the quick start and keepers select.")
+    if options.keep is not None:
+        options.keep.mkdir(parents=True, exist_ok=True)
+        for path in (sdist, wheel):
+            shutil.copy(path, options.keep)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Check the release; 0 if nothing is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only-files", action="store_true", help="Build and look inside only.")
-    parser.add_argument("--keep", type=Path, help="Folder for the sdist and the wheel.")
+    parser.add_argument("--tag", help="The tag of the release, as v1.2.3.")
+    parser.add_argument("--keep", type=Path, help="Copy the sdist and the wheel to this folder.")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
-        temporary = Path(name).resolve()
-        built = (options.keep or temporary / "dist").resolve()
-        built.mkdir(parents=True, exist_ok=True)
         try:
-            sdist, wheel = build(built)
-            print(f"Built {sdist.name} and {wheel.name}; twine has no complaint.")
-            expected = expected_files()
-            faults = faults_of_wheel(wheel, expected) + faults_of_sdist(sdist)
-            if faults:
-                raise ReleaseError("\n".join(faults))
-            size = wheel.stat().st_size
-            print(f"The wheel has the {len(expected)} files it must have, in {size:,} bytes.")
-            if not options.only_files:
-                commands = install(wheel, temporary / "environment")
-                (temporary / "work").mkdir()
-                try_out(commands, temporary / "work")
-                print("Installed elsewhere, it runs the quick start and keepers select.")
+            check(Path(name).resolve(), options)
         except ReleaseError as error:
             print(error, file=sys.stderr)
             return 1
