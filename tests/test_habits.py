@@ -1,5 +1,6 @@
 """The project's habits: workflows that can be trusted, fragments, bounds, and what is released."""
 
+import ast
 import json
 import re
 import runpy
@@ -124,6 +125,40 @@ def test_hooks_of_pre_commit_run_what_the_project_has_installed():
     hooks = settings["repos"][0]["hooks"]
     assert {hook["id"] for hook in hooks} >= {"ruff", "mypy", "import-linter", "codespell"}
     assert all(hook["language"] == "system" for hook in hooks)
+
+
+def calls_that_run_data(source: str) -> list[str]:
+    """Calls that run what they read: unpickling, evaluation, NumPy's loader unless told not to."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            safe = any(
+                word.arg == "allow_pickle" and ast.unparse(word.value) == "False"
+                for word in node.keywords
+            )
+            runs = re.fullmatch(r"eval|exec|.*pickle\.(load|loads|Unpickler)|joblib\.load", name)
+            if runs or (re.fullmatch(r"np\.load|.*\.read_array", name) and not safe):
+                found.append(ast.unparse(node))
+    return found
+
+
+def test_calls_that_run_data_are_found():
+    source = "pickle.loads(a); np.load(b); np.load(c, allow_pickle=False); pickle.dumps(d); eval(e)"
+    assert calls_that_run_data(source) == ["pickle.loads(a)", "np.load(b)", "eval(e)"]
+
+
+def test_nothing_in_the_package_runs_what_it_reads():
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        assert calls_that_run_data(path.read_text(encoding="utf-8")) == [], path.name
+
+
+def test_the_tests_that_the_security_page_names_exist():
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:tests|tools)/[\w/]+\.py)`", text)
+    assert len(named) > 10
+    for name in named:
+        assert (ROOT / name).is_file(), name
 
 
 @pytest.fixture

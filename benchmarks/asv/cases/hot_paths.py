@@ -51,7 +51,6 @@ class Reference(Case):
 class SPCAFS(Case):
     """A fit with default settings, by shape and storage."""
 
-    timer = CLOCK
     params = ("wide", "tall", "sparse")
     param_names = ("table",)
 
