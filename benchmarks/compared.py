@@ -1,4 +1,4 @@
-"""LaplacianScore, SPEC, MCFS, UDFS and NDFS against the public packages, and their growth with n.
+"""LaplacianScore, MCFS and UDFS against the public packages, and their growth with n.
 
 The packages are installed beside the environment (``make bench`` does it) because they pin old
 dependencies. Each of their runs is a process of its own with a time limit: some never end.
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import make_blobs
 
-from keepers import MCFS, NDFS, SPEC, UDFS, LaplacianScore
+from keepers import MCFS, UDFS, LaplacianScore
 from keepers.selectors.neighbours import heat_graph
 from keepers.solvers.laplacian_score import laplacian_scores
 from measure import PEAK, seconds
@@ -40,10 +40,6 @@ THEIRS = {
         "skfeature-chappers": "from skfeature.function.similarity_based import lap_score\n"
         "started = time.perf_counter()\n" + GRAPH + "lap_score.lap_score(X, W=W)",
     },
-    "SPEC": {
-        "skfeature-chappers": "from skfeature.function.similarity_based import SPEC\n"
-        "started = time.perf_counter()\n" + GRAPH + "SPEC.spec(X, W=W, mode='raw')",
-    },
     "MCFS": {
         "skfeature-chappers": "from skfeature.function.sparse_learning_based import MCFS\n"
         "started = time.perf_counter()\n"
@@ -58,17 +54,11 @@ THEIRS = {
         "ITMO_FS": "from ITMO_FS.filters.sparse import UDFS\n"
         f"started = time.perf_counter()\nUDFS({KEPT}, c=5, k=5).run(X, y)",
     },
-    "NDFS": {
-        "skfeature-chappers": "from skfeature.function.sparse_learning_based import NDFS\n"
-        "started = time.perf_counter()\n" + GRAPH + "NDFS.ndfs(X, W=W, n_clusters=5)",
-    },
 }
 OURS = {
     "LaplacianScore": lambda: LaplacianScore(KEPT),
-    "SPEC": lambda: SPEC(KEPT),
     "MCFS": lambda: MCFS(KEPT, n_clusters=5),
     "UDFS": lambda: UDFS(KEPT, n_clusters=5, random_state=0),
-    "NDFS": lambda: NDFS(KEPT, n_clusters=5, random_state=0),
 }
 
 
@@ -175,10 +165,8 @@ SIZE = f"{N_SAMPLES} x {N_FEATURES}"
 CASES = {
     f"LaplacianScore {SIZE} against packages": lambda: against_packages("LaplacianScore"),
     f"LaplacianScore {SIZE}, graph given": scores_alone,
-    f"SPEC {SIZE} against packages": lambda: against_packages("SPEC"),
     f"MCFS {SIZE} against packages": lambda: against_packages("MCFS"),
     f"UDFS {SIZE} against packages": lambda: against_packages("UDFS"),
-    f"NDFS {SIZE} against packages": lambda: against_packages("NDFS"),
     "LaplacianScore growth with n": lambda: growth("LaplacianScore"),
     "MCFS growth with n": lambda: growth("MCFS"),
     "LaplacianScore 50,000 x 500": lambda: large("LaplacianScore"),

@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 
 import compared
+import eight_methods
 import files
 import front_door
 import growth
@@ -34,12 +35,21 @@ def rounded(value: object) -> object:
     return float(f"{value:.3g}") if isinstance(value, float) else value
 
 
+def keep(name: str, outcome: object) -> None:
+    """Add to the results as they are now: another run may have added to them meanwhile."""
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cases": {}}
+    kept["cases"][name] = outcome
+    kept["machine"] = machine()
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
+
+
 def main(wanted: list[str]) -> None:
     """Run every case whose name contains one of ``wanted`` (all of them, if none is given)."""
     warnings.simplefilter("ignore")  # the dense iteration is stopped on purpose
-    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cases": {}}
     every_day = spcafs.CASES | path.CASES | compared.CASES | files.CASES | front_door.CASES
     every_day |= peers.CASES | minima.CASES | row_sparse.CASES | rne_eufs.CASES
+    every_day |= eight_methods.CASES
     for name, case in (every_day | growth.CASES | scale.CASES).items():
         if not any(part in name for part in wanted or every_day):
             continue
@@ -47,10 +57,7 @@ def main(wanted: list[str]) -> None:
         outcome = rounded(case())
         print(f"{name}  ({time.perf_counter() - started:.0f} s)")
         print(json.dumps(outcome, indent=2), flush=True)
-        kept["cases"][name] = outcome
-        kept["machine"] = machine()
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
+        keep(name, outcome)
 
 
 main(sys.argv[1:])

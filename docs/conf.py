@@ -84,6 +84,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "keepers"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
+html_extra_path = ["llms.txt"]  # for language models: llmstxt.org
 html_show_sourcelink = False
 html_math_renderer = "mathml"
 html_theme_options = {

@@ -15,7 +15,11 @@ def check(tmp_path):
     (tmp_path / "other.html").write_text('<h1 id="there">Other</h1>')
     (tmp_path / "picture.png").write_bytes(b"")
 
-    def run(line: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        line: str, contents: str | None = "[a](other.html)"
+    ) -> subprocess.CompletedProcess[str]:
+        if contents is not None:
+            (tmp_path / "llms.txt").write_text(contents)
         (tmp_path / "index.html").write_text(f"<html><body>{line}</body></html>")
         command = [sys.executable, str(CHECKER), str(tmp_path)]
         return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -52,6 +56,21 @@ def test_links_that_lead_nowhere_are_named_with_page_and_line(check, line, fault
     done = check(line)
     assert done.returncode == 1
     assert done.stdout.startswith("index.html:1: ")
+    assert fault in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("contents", "fault"),
+    [
+        (None, "llms.txt is not there"),
+        ("# A title without links", "llms.txt has no links"),
+        ("- [b](absent.html): a page", "llms.txt: absent.html leads to no file"),
+        ("- [b](other.html#absent): a page", "without that anchor"),
+    ],
+)
+def test_contents_for_language_models_that_lead_nowhere_are_named(check, contents, fault):
+    done = check("<p>A page</p>", contents)
+    assert done.returncode == 1
     assert fault in done.stdout
 
 

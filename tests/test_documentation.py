@@ -34,7 +34,8 @@ PRIVATE_WORDS = {
     r"whole number": "integer",
     r"next to (?:no|nothing)": "almost no",
     r"set aside": "not used, or removed",
-    r"issue \d+|first version|no longer": "(history: docs/decisions)",
+    r"issue \d+|first version|no longer|earlier (?:study|version)s?": "(history: docs/decisions)",
+    r"(?:was|were) changed|aim was \d+": "(history: docs/decisions)",
 }
 # Redrawn with the code; project history belongs there.
 WITH_HISTORY = ("add-a-method.md", "architecture.md", "changelog.md", "contributing.md")
@@ -129,6 +130,20 @@ def test_every_page_is_in_a_table_of_contents(page):
         for folder, entry in toctrees(listing)
     ]
     assert any(fnmatch(name, entry) for entry in entries)
+
+
+def test_llms_txt_lists_every_page_of_the_guide_and_no_other_than_there_are():
+    text = (DOCS / "llms.txt").read_text(encoding="utf-8")
+    title, empty, summary = text.splitlines()[:3]
+    assert (title, empty) == ("# keepers", "")
+    assert summary.startswith("> ")
+    links = {link.removesuffix(".html") for link in LINK.findall(text) if link.endswith(".html")}
+    pages = {link for link in links if link.split("/")[0] not in MADE_BY_THE_BUILD}
+    assert [page for page in sorted(pages) if not (DOCS / f"{page}.md").exists()] == []
+    reference_pages = {link.removeprefix("reference/keepers.") for link in links - pages}
+    assert reference_pages - {"auto_gallery/index"} <= set(keepers.__all__)
+    guide = {entry for _, entry in toctrees(DOCS / "guide.md")}
+    assert guide - pages == set()
 
 
 @named(PAGES)

@@ -367,3 +367,35 @@ def test_rows_of_peers_are_kept_whether_they_win_lose_or_fail():
             assert len({"seconds", "seconds_at_least", "failed"} & row.keys()) == 1, (name, peer)
             if "seconds" in row:  # three digits are kept of each
                 assert row["times"] == pytest.approx(row["seconds"] / ours, rel=0.02)
+
+
+EIGHT = {"NDFS", "SPEC", "InfFS", "JELSR", "RSR", "CUR", "ColumnSubset", "U2FS"}
+
+
+def test_the_eight_methods_take_less_than_a_minute_on_genes():
+    case = CASES["eight: 72 x 3571"]
+    assert case.keys() >= EIGHT
+    assert all(case[method]["seconds"] < case["aim_s"] == 60 for method in EIGHT)
+
+
+def test_the_page_on_speed_states_the_limits_of_the_comparisons_of_the_eight_methods():
+    (limit,) = numbers_in(SPEED, r"A package is stopped after (\d+) s of the processor")
+    compared = {name: case for name, case in CASES.items() if "theirs" in case}
+    assert len(compared) == 4
+    for name, case in compared.items():
+        assert case["threads"] == 1, name
+        if "seconds_at_least" in case["theirs"]:
+            assert case["theirs"]["seconds_at_least"] == limit
+            assert case["faster_at_least"] >= 5, name
+        else:
+            assert case["faster"] >= 5, name
+    assert CASES["eight: CUR 2000 x 1000, 100 picks, against packages"]["same_order"]
+
+
+def test_growth_of_the_eight_methods_is_measured_at_three_sizes_or_more():
+    for method in EIGHT:
+        case = CASES[f"eight: {method} growth"]
+        for axis in ("rows", "columns"):
+            line = case[axis]
+            assert len(line["seconds"]) >= 3, (method, axis)
+            assert line["seconds"] == sorted(line["seconds"]), (method, axis)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import keepers
+
 GALLERY = Path(__file__).resolve().parents[1] / "examples" / "gallery"
 EXAMPLES = sorted(GALLERY.glob("plot_*.py"))
 # The others run when the documentation is built.
@@ -58,6 +60,21 @@ def test_an_example_reads_no_file_of_its_own_and_no_label_before_it_selects(exam
         and len(call.args) > 1
     ]
     assert with_labels == []
+
+
+def test_every_selector_and_every_step_is_used_by_an_example():
+    """Sphinx-Gallery links a class to the examples that import it by name."""
+    imported = {
+        alias.name
+        for example in EXAMPLES
+        for node in ast.walk(ast.parse(example.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "keepers"
+        for alias in node.names
+    }
+    public = {name: getattr(keepers, name) for name in keepers.__all__}
+    estimators = {name for name, value in public.items() if hasattr(value, "get_params")}
+    assert "SPCAFS" in estimators
+    assert estimators <= imported
 
 
 @pytest.mark.slow

@@ -1,9 +1,12 @@
 """Check a built site: every link inside it leads somewhere, and no page asks another host.
 
+The links of llms.txt, the site's contents for language models, are checked too.
+
 ``python tools/check_site.py docs/_build/html`` prints what is wrong, one line each, and ends with 1
 if anything is. Links to other sites are counted, not followed.
 """
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 LINKS = {"href", "src", "poster", "data", "srcset"}
 # A reader follows these; everything else with an address is fetched as the page opens.
 FOLLOWED = {"a", "area"}
+IN_MARKDOWN = re.compile(r"\]\(([^()\s]+)\)")
 
 
 @dataclass
@@ -85,13 +89,28 @@ def faults(site: Path) -> Iterator[str]:
                 yield f"{path.relative_to(site)}:{line}: <{tag}> {link} {fault}"
 
 
+def faults_of_contents(site: Path) -> Iterator[str]:
+    """What is wrong with llms.txt: it is absent, has no links, or some are broken."""
+    path = site / "llms.txt"
+    if not path.is_file():
+        yield "llms.txt is not there"
+        return
+    links = IN_MARKDOWN.findall(path.read_text(encoding="utf-8"))
+    if not links:
+        yield "llms.txt has no links"
+    for link in links:
+        fault = fault_of(path, site, "a", link)
+        if fault:
+            yield f"llms.txt: {link} {fault}"
+
+
 def main() -> int:
     """Check the folder that the command line names."""
     site = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/_build/html").resolve()
     if not (site / "index.html").is_file():
         print(f"{site} holds no index.html; build the site first (make docs).")
         return 2
-    found = list(faults(site))
+    found = [*faults(site), *faults_of_contents(site)]
     for fault in found:
         print(fault)
     pages = [read(path) for path in pages_of(site)]

@@ -8,6 +8,7 @@ The report is photographed in a browser (chromium and `pip install playwright`);
 """
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -38,6 +39,18 @@ def picture_path() -> None:
     upper.figure.savefig(IMAGES / "path.png", dpi=110)
 
 
+def picture_samples() -> None:
+    """What docs/quick-start.md draws: its Python, as far as the line that saves the picture."""
+    page = (ROOT / "docs" / "quick-start.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    last = next(number for number, block in enumerate(blocks) if "samples.png" in block)
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "page.py"
+        script.write_text("\n".join(blocks[: last + 1]), encoding="utf-8")
+        _run(str(script), cwd=Path(folder))
+        shutil.copyfile(Path(folder) / "samples.png", IMAGES / "samples.png")
+
+
 def picture_report() -> None:
     """The top of the page that a selection gives, in a browser."""
     _run("tools/picture_report.py", cwd=ROOT)
@@ -47,6 +60,7 @@ PICTURES: dict[str, Callable[[], None]] = {
     "demo": picture_demo,
     "path": picture_path,
     "report": picture_report,
+    "samples": picture_samples,
 }
 
 

@@ -18,7 +18,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 
-SHOWN = {".py": "python", ".toml": "toml", ".cff": "yaml", ".sh": "bash"}
+SHOWN = {".py": "python", ".md": "markdown", ".toml": "toml", ".cff": "yaml", ".sh": "bash"}
 FOLDER_PAGE = "files"
 Page = tuple[str, dict[str, Any], str]
 
@@ -56,11 +56,13 @@ class RepositoryLinks(SphinxTransform):
         here = docs / Path(self.env.docname).parent
         target, _, anchor = node.get("reftarget", "").partition("#")
         path = (here / target).resolve()
+        if not path.exists() and path.with_name(f"{path.name}.md").exists():
+            path = path.with_name(f"{path.name}.md")  # MyST has cut the suffix off
         if not target or path.is_relative_to(docs) or not path.is_relative_to(docs.parent):
             return
         pages = self.config.repository_pages
         inside = path.relative_to(docs.parent).as_posix()
-        page = pages.get(inside) or pages.get(f"{inside}.md")  # MyST has cut the suffix off
+        page = pages.get(inside)
         if page is not None:
             node["reftarget"] = f"/{page}"
             node["refdomain"], node["reftype"], node["refexplicit"] = "std", "doc", True

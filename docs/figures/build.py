@@ -14,6 +14,7 @@ from figures import (
     choosing,
     claims,
     front_door,
+    landing,
     leaderboard,
     method,
     proofs,
@@ -37,6 +38,7 @@ PARTS = (
     scaling,
     speed,
     redundancy,
+    landing,
     leaderboard,
 )
 

@@ -1,4 +1,4 @@
-"""The tables of the page on speed: SPCAFS beside PCA and its peers, and how time grows."""
+"""The tables of the page on speed: beside PCA and peers, and how time grows."""
 
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ __all__ = ["GROWTH", "growth_exponent", "write"]
 
 PEERS, GROWTH = "peers: ", "growth: "
 AGAINST_PCA, STREAMED = "against PCA: ", "streamed: "
+EIGHT = "eight: "
 OURS = "SPCAFS"
 TABLES = (
     "SRBCT 83 x 2,308, m = 3, k = 50",
@@ -68,6 +69,7 @@ def write(folder: Path) -> list[Path]:
         keep_text(folder / "against_pca.md", beside_pca),
         keep_text(folder / "peers.md", measured_peers(cases) + "\n" + described_peers(cases)),
         keep_text(folder / "growth.md", measured_growth(cases)),
+        keep_text(folder / "eight_methods.md", measured_eight(cases)),
     ]
 
 
@@ -214,3 +216,82 @@ def _span(case: dict[str, Any], side: dict[str, Any]) -> tuple[str, str, str, st
     if "exponent" not in side:
         return "", "", str(side["points"]), last
     return f"{side['from']:,}", f"{side['to']:,}", str(side["points"]), last
+
+
+def measured_eight(cases: dict[str, Any]) -> str:
+    """Beside packages, on genes and sparse tables, and the growth of the eight methods."""
+    own = {name.removeprefix(EIGHT): case for name, case in cases.items() if name.startswith(EIGHT)}
+    beside = {name: case for name, case in own.items() if "theirs" in case}
+    sparse = {name: case for name, case in own.items() if "sparse" in name}
+    growth = {name: case for name, case in own.items() if name.endswith(" growth")}
+    genes = own["72 x 3571"]
+    parts = [
+        _eight_beside(beside),
+        _eight_genes(genes),
+        markdown_table(
+            ("sparse table", "seconds"),
+            [(name, _seconds(case)) for name, case in sparse.items()],
+        ),
+        _eight_growth(growth),
+    ]
+    return "\n".join(parts)
+
+
+def _seconds(run: dict[str, Any]) -> str:
+    if "seconds" in run:
+        return f"{run['seconds']:.2g}"
+    return f"more than {run['seconds_at_least']:g}"
+
+
+def _eight_beside(cases: dict[str, Any]) -> str:
+    rows = []
+    for name, case in cases.items():
+        faster = f"{case['faster']:.2g}" if "faster" in case else ""
+        if "faster_at_least" in case:
+            faster = f"more than {case['faster_at_least']:.2g}"
+        steps = ""
+        if "seconds_a_step" in case["theirs"]:
+            ours, theirs = case["ours"], case["theirs"]
+            steps = f"{ours['seconds_a_step']:.2g} ({ours['steps']} steps) / "
+            steps += f"{theirs['seconds_a_step']:.2g} ({theirs['steps']} steps so far)"
+        rows.append(
+            (
+                name.partition(" against")[0].rstrip(","),
+                case["package"],
+                _seconds(case["ours"]),
+                _seconds(case["theirs"]),
+                f"**{faster}**"
+                if faster and "more" not in faster and case["faster"] < 5
+                else faster,
+                steps,
+            )
+        )
+    head = ("", "package", "keepers, s", "package, s", "times faster", "seconds a step")
+    return markdown_table(head, rows)
+
+
+def _eight_genes(case: dict[str, Any]) -> str:
+    methods = {name: found for name, found in case.items() if isinstance(found, dict)}
+    head = (f"{case['data']}, 72 x 3571", "seconds", "steps")
+    return markdown_table(
+        head,
+        [(name, _seconds(found), str(found.get("steps", ""))) for name, found in methods.items()],
+    )
+
+
+def _eight_growth(cases: dict[str, Any]) -> str:
+    rows = []
+    for name, case in cases.items():
+        for axis, other in (("rows", "columns"), ("columns", "rows")):
+            line = case[axis]
+            n_points = len(line["seconds"])
+            rows.append(
+                (
+                    name.removesuffix(" growth"),
+                    f"{axis} ({line[other]:,} {other})",
+                    f"{line['exponent']:.2f}" if "exponent" in line else "too few points",
+                    ", ".join(f"{size:,}" for size in line["sizes"][:n_points]),
+                    ", ".join(f"{taken:.2g}" for taken in line["seconds"]),
+                )
+            )
+    return markdown_table(("method", "what grows", "exponent", "sizes", "seconds"), rows)

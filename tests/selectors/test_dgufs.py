@@ -88,8 +88,8 @@ def test_one_pass_is_not_enough_to_know():
 
 
 @pytest.mark.parametrize("solver", ["bcd", "admm"])
-def test_a_sparse_table_is_refused_with_the_reason(solver):
-    with pytest.raises(DataError, match="centred columns"):
+def test_a_sparse_table_is_refused_with_the_reason_and_ways_out(solver):
+    with pytest.raises(DataError, match=r"centred columns.*X.toarray\(\).* or use .*MCFS or NDFS"):
         DGUFS(solver=solver).fit(sp.csr_array(np.eye(8)))
 
 

@@ -48,32 +48,35 @@ def way(request, monkeypatch):
         monkeypatch.setattr(module, "_DECOMPOSED", 1)
     if request.param == "by products":
         monkeypatch.setattr(module, "SMALL_SIDE", 1)
+    return request.param
 
 
-@pytest.mark.usefixtures("way")
+# 100 times what another implementation reached; iterations end at residuals of 1e-12.
+LEVERAGE_TOL = {"decomposed": 4.2e-13, "iterated": 1e-10, "by products": 1e-10}
+
+
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("name", SETS)
-def test_orders_and_leverages_are_those_of_skmatter(name, k, storage):
-    stored = fixture(f"cur_css_{name}")
+def test_orders_and_leverages_are_those_of_skmatter(name, k, storage, way):
+    stored, tol = fixture(f"cur_css_{name}"), LEVERAGE_TOL[way]
     found = solve_cur(columns(stored["X"], storage), k, 12)
     np.testing.assert_array_equal(found.order, stored[f"cur_selected_k{k}_every1"])
     path = stored[f"cur_pi_path_k{k}_every1"]
     at_selection = path[np.arange(12), found.order]
-    np.testing.assert_allclose(found.values[found.order], at_selection, atol=1e-10)
+    np.testing.assert_allclose(found.values[found.order], at_selection, rtol=0, atol=tol)
     final = np.where(np.isin(np.arange(len(found.values)), found.order), 0.0, found.values)
-    np.testing.assert_allclose(final, stored[f"cur_pi_final_k{k}_every1"], atol=1e-10)
+    np.testing.assert_allclose(final, stored[f"cur_pi_final_k{k}_every1"], rtol=0, atol=tol)
     assert found.converged
 
 
-@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("name", SETS)
-def test_leverages_of_the_whole_table_are_those_of_skmatter(name, k):
-    stored = fixture(f"cur_css_{name}")
+def test_leverages_of_the_whole_table_are_those_of_skmatter(name, k, way):
+    stored, tol = fixture(f"cur_css_{name}"), LEVERAGE_TOL[way]
     found = leverage_scores(columns(stored["X"]), k, 12)
     np.testing.assert_array_equal(found.order, stored[f"cur_selected_k{k}_every0"])
-    np.testing.assert_allclose(found.values, stored[f"cur_pi_first_k{k}_every0"], atol=1e-10)
+    np.testing.assert_allclose(found.values, stored[f"cur_pi_first_k{k}_every0"], rtol=0, atol=tol)
     assert found.values.sum() == pytest.approx(k, abs=1e-12)
 
 
@@ -83,7 +86,7 @@ def test_residuals_are_those_of_the_recorded_picks(name):
     X = columns(stored["X"])
     found = solve_cur(X, 1, 12)
     residuals = found.left[1:] * stored["css_total"]
-    np.testing.assert_allclose(residuals, stored["cur_residuals_k1_every1"], rtol=1e-10)
+    np.testing.assert_allclose(residuals, stored["cur_residuals_k1_every1"], rtol=2.1e-13)
     assert np.all(np.diff(found.left) < 0)
     assert np.all(found.explained <= best_shares(X, 12) + 1e-12)
 

@@ -23,6 +23,23 @@ def test_the_best_shares_are_those_of_singular_values(shape, storage, small_side
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("shape", [(300, 90), (90, 300)])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_past_the_small_side_a_few_best_shares_are_right_to_a_thousandth(
+    shape, storage, monkeypatch
+):
+    monkeypatch.setattr(module, "SMALL_SIDE", 5)
+    monkeypatch.setattr(module, "principal_subspace", None)  # not the way of few directions
+    rng = np.random.default_rng(1)
+    X = 2.0 + rng.standard_normal(shape) * (rng.random(shape) < 0.2)
+    values = storage(X)
+    found = best_shares(as_short_factor(values, column_moments(values)), 10)
+    squares = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) ** 2
+    np.testing.assert_allclose(found, np.cumsum(squares)[:10] / squares.sum(), rtol=1e-3)
+    again = best_shares(as_short_factor(values, column_moments(values)), 10)
+    np.testing.assert_array_equal(found, again)  # exactly: the same computation, run twice
+
+
 def test_no_picks_have_no_shares():
     X = np.eye(4)
     assert best_shares(as_short_factor(X, column_moments(X)), 0).shape == (0,)

@@ -275,6 +275,11 @@ def test_a_right_hand_side_without_the_weights_of_rows_misses_the_optimum():
     before = reweighted(X, penalty, lambda A, g: np.linalg.solve(g[:, None] * A + eye, A))
     behind = reweighted(X, penalty, lambda A, g: np.linalg.solve(g * A + eye, A))
     best = float(reference["objective_1"])
+    assert best == pytest.approx(315.19, abs=0.01)
+    assert objective(X, np.zeros((20, 20)), penalty) == pytest.approx(510.85, abs=0.01)
+    # Before it, the steps do not even end; behind it they do.
     assert objective(X, before, penalty) > 1.2 * best
-    assert objective(X, behind, penalty) > 1.2 * best
+    assert objective(X, behind, penalty) == pytest.approx(382.13, abs=0.01)
+    further = reweighted(X, penalty, lambda A, g: np.linalg.solve(g * A + eye, A), n_steps=500)
+    np.testing.assert_allclose(further, behind, atol=1e-6)
     assert solve_rsr(X, penalty).value <= best * (1 + 1e-7)

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,44 @@ def test_what_was_added_is_there_for_the_next_process(tmp_path):
         store.add(TASK, OUTCOME)
     with Store(path) as store:
         assert store.outcomes() == {TASK.key: OUTCOME}
+
+
+def test_results_of_an_earlier_run_are_taken_over_once(tmp_path):
+    other = replace(TASK, seed=1)
+    with Store(tmp_path / "then" / "results.sqlite") as store:
+        store.add(TASK, OUTCOME)
+        store.add(other, Outcome("failed", "then"))
+        store.add_run({"machine": "then"})
+    before = (tmp_path / "then" / "results.sqlite").read_bytes()
+    with Store(tmp_path / "now" / "results.sqlite") as store:
+        store.add(other, OUTCOME)  # what is there already stays
+        assert store.add_results_of(tmp_path / "then") == 1
+        assert store.add_results_of(tmp_path / "then" / "results.sqlite") == 0
+        assert store.outcomes() == {TASK.key: OUTCOME, other.key: OUTCOME}
+        assert [run["machine"] for run in store.runs()] == ["then"]
+    assert (tmp_path / "then" / "results.sqlite").read_bytes() == before
+
+
+def test_earlier_results_that_are_absent_foreign_or_damaged_are_refused_whole(tmp_path):
+    with Store(tmp_path / "now" / "results.sqlite") as store:
+        with pytest.raises(DataError, match=r"results\.sqlite; .* is not there"):
+            store.add_results_of(tmp_path / "nowhere")
+        (tmp_path / "notes.txt").write_text("not a database, whatever its name")
+        with pytest.raises(DataError, match="not a results file of keepers"):
+            store.add_results_of(tmp_path / "notes.txt")
+        with Store(tmp_path / "then" / "results.sqlite") as then:
+            then.add(TASK, OUTCOME)
+        with closing(sqlite3.connect(tmp_path / "then" / "results.sqlite")) as database:
+            database.execute("INSERT INTO results VALUES ('k', '{}', '{\"unknown\": 1}', 'now')")
+            database.commit()
+        with pytest.raises(DataError, match="damaged"):
+            store.add_results_of(tmp_path / "then")
+        with closing(sqlite3.connect(tmp_path / "then" / "results.sqlite")) as database:
+            database.execute("UPDATE layout SET version = 99")
+            database.commit()
+        with pytest.raises(DataError, match="layout 99"):
+            store.add_results_of(tmp_path / "then")
+        assert store.outcomes() == {}
 
 
 def test_a_task_has_one_result(tmp_path):

@@ -20,6 +20,10 @@ SPANNED = 1e-12
 # A share of the whole that is smaller than this has lost digits to the range of float64.
 _SMALLEST_SHARE = 1e-290
 _EPS = float(np.finfo(np.float64).eps)
+# A vector whose part in the space of Q is this share of it is orthogonal to Q, up to rounding.
+_ORTHOGONAL = 16.0 * _EPS
+# A vector that keeps this share of its length has lost no digits to the rest.
+_MUCH_LEFT = 0.5
 
 
 class ResidualColumns:
@@ -83,10 +87,24 @@ class ResidualColumns:
         return self._unit * squares
 
     def project(self, block: FloatArray) -> FloatArray:
-        """(I - QQ') times a block of rows as many as X has; twice, as rounding asks for."""
+        """(I - QQ') times a block of rows as many as X has.
+
+        Once for vectors of which much is left, and not at all for those that are orthogonal to Q
+        already: where little is left, rounding asks for a second time.
+        """
         Q = self._basis[: self._n_removed]
-        for _ in range(2 if self._n_removed else 0):
-            block = block - Q.T @ (Q @ block)
+        if not self._n_removed:
+            return block
+        sizes = np.linalg.norm(block, axis=0)
+        for _ in range(2):
+            inside = Q @ block
+            if np.all(np.linalg.norm(inside, axis=0) <= _ORTHOGONAL * sizes):
+                break
+            block = block - Q.T @ inside
+            left = np.linalg.norm(block, axis=0)
+            if np.all(left >= _MUCH_LEFT * sizes):
+                break
+            sizes = left
         return block
 
     def columns(self, which: IndexArray) -> FloatArray:

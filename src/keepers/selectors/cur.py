@@ -66,9 +66,9 @@ class CUR(RankingSelector):
         The features kept.
     n_picked_ : int
         How many features were picked: fewer than wanted if those explain everything.
-    explained_share_ : array of shape (n_picked_,)
+    explained_share_ : array of shape (``n_picked_``,)
         Share of the variance of all features that the first 1, 2, ... picks explain.
-    best_share_ : array of shape (n_picked_,)
+    best_share_ : array of shape (``n_picked_``,)
         The share that as many directions could explain at most: the same number of principal
         components.
     converged_ : bool

@@ -263,16 +263,19 @@ def sound_indices(X: Any) -> Any:
     return canonical_sparse(X) if sp.issparse(X) else named_once(X)
 
 
+_TAKES_SPARSE = "a method that takes sparse tables, such as SPCAFS, MCFS or NDFS"
+
+
 def _refuse_sparse(selector: Any, X: Any) -> None:
     if sp.issparse(X):
         raise DataError(
             f"{type(selector).__name__} does not accept a sparse matrix: {selector.why_not_sparse} "
-            "Pass X.toarray() if it fits in memory."
+            f"Pass X.toarray() if it fits in memory, or use {_TAKES_SPARSE}."
         )
     if hasattr(X, "sparse") and all(str(dtype).startswith("Sparse") for dtype in X.dtypes):
         raise DataError(
             f"{type(selector).__name__} does not accept sparse columns: {selector.why_not_sparse} "
-            "Pass X.sparse.to_dense() if it fits in memory."
+            f"Pass X.sparse.to_dense() if it fits in memory, or use {_TAKES_SPARSE}."
         )
 
 

@@ -72,14 +72,20 @@ GAMMA_SCALE = 0.1
 
 @dataclass(eq=False, repr=False)
 class SPCAFS(ScatterSelector):
-    """Unsupervised feature selection by row-sparse PCA.
+    r"""Unsupervised feature selection by row-sparse PCA.
 
-    Finds an orthonormal W (features x components) that keeps as much of the variance as it can
-    while a penalty on the norms of its rows drives most of them to zero::
+    Finds an orthonormal W (d features x m components) that keeps as much of the variance as it can
+    while a penalty on the norms of its rows drives most of them to zero:
 
-        minimise  -Tr(W' S W) + gamma * sum_i (|w_i|^2 + eps)^(p/2)   subject to W'W = I,
+    .. math::
 
-    where S is the scatter of the centred data. A feature's score is the norm of its row. This is
+        \min_{W \in \mathbb{R}^{d \times m}} \quad
+            & -\operatorname{Tr}\left(W^\top S\, W\right) + \gamma \sum_{i=1}^{d}
+            c_i \left(\lVert w_i \rVert_2^2 + \varepsilon\right)^{p/2} \\
+        \text{subject to} \quad & W^\top W = I, \qquad 0 < p \le 1.
+
+    Here S is the scatter of the centred data, w_i the row of feature i, and c_i its weight, 1
+    unless you say otherwise. The score of a feature is the norm of its row. This is
     Algorithm 1 of "Sparse PCA via l2,p-norm regularization for unsupervised feature selection"
     (Li, Nie, Bian and Li), with eigenproblems that cost a few products with X instead of a
     decomposition of S.
@@ -88,8 +94,14 @@ class SPCAFS(ScatterSelector):
     cells, most gene tables), not where all features are strongly correlated (images, spectra);
     there ``max_correlation=0.8`` helps. `AutoSelector` is the selector to start with.
 
-    What you know beforehand goes into the penalty, ``gamma * sum_G c_G (|W_G|^2 + eps)^(p/2)`` over
-    groups G of features: see ``must_keep``, ``never_keep``, ``penalty_weights`` and ``groups``.
+    What you know beforehand goes into the penalty: see ``must_keep``, ``never_keep``,
+    ``penalty_weights`` and ``groups``. With groups G of features the sum is over groups,
+
+    .. math::
+
+        \gamma \sum_{G} c_G \left(\lVert W_G \rVert_F^2 + \varepsilon\right)^{p/2},
+
+    where W_G has the rows of a group, and a feature in no group is a group of one.
 
     Parameters
     ----------
@@ -236,23 +248,53 @@ class SPCAFS(ScatterSelector):
 
     See Also
     --------
+    AutoSelector : The selector to start with: no settings, and it says how many are enough.
     SPCAFSCV : Chooses the settings and the number of features without labels.
+    spcafs_path : The same fit for many values of ``gamma``, from PCA to the sparsest.
     FSPCA : The features that hold the most variance.
-    spcafs_path : The same fit for many values of ``gamma``.
     StabilitySelector : Whether other samples would choose the same features.
+    prune_redundant : What ``max_correlation`` does, for any scores.
+    certify : How near the selection is to the features that hold the most variance.
+
+    Notes
+    -----
+    :doc:`The method </method>` has the derivation, both solvers and the effect of ``gamma`` and
+    ``p``; :doc:`its page </methods/spcafs>` the costs, and when not to use it.
 
     Examples
     --------
-    >>> from keepers import SPCAFS, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = SPCAFS(40, n_components=3).fit(X)
-    >>> selector.transform(X).shape
-    (83, 40)
-    >>> len(selector.top(10).indices)
-    10
-    >>> selector = SPCAFS(40, n_components=3, must_keep=[7], never_keep=[0, 1]).fit(X)
-    >>> selector.top(1).indices
-    array([7])
+    A data frame of 178 wines with 13 measurements in different units, which ``scaling=1`` makes
+    comparable. The kept columns are columns of the frame:
+
+    >>> from sklearn.datasets import load_wine
+    >>> from keepers import SPCAFS
+    >>> wines = load_wine(as_frame=True).data
+    >>> selector = SPCAFS(3, scaling=1).set_output(transform="pandas")
+    >>> selector.fit_transform(wines).head(2)
+       alcohol  color_intensity  proline
+    0    14.23             5.64   1065.0
+    1    13.20             4.38   1050.0
+
+    The ranking of all features comes with the fit, for any number of them:
+
+    >>> selector.top(4).to_frame().round(2)
+       rank          feature  score
+    0     1  color_intensity   0.58
+    1     2          alcohol   0.54
+    2     3          proline   0.48
+    3     4       flavanoids   0.43
+
+    All 13 rows of W are active here. A larger ``gamma`` leaves as many as there are components:
+
+    >>> selector.n_active_, selector.n_components_
+    (13, 2)
+    >>> SPCAFS(2, scaling=1, gamma=600).fit(wines).n_active_
+    2
+
+    Features that must stay, or must not, are given by their names:
+
+    >>> SPCAFS(3, scaling=1, must_keep=["ash"], never_keep=["proline"]).fit(wines).top().names
+    array(['ash', 'color_intensity', 'alcohol'], dtype=object)
     """
 
     n_features_to_select: FeatureCount = None

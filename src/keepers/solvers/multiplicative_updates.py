@@ -15,7 +15,8 @@ entries have fallen below rounding and go on falling. `concentrated` then
 2. does the same updates to the others afterwards. They only depend on the former, so that one
    product a column serves all updates at once.
 
-An entry that grew enough meanwhile to count is moved to the former, and the updates are repeated.
+Where an entry grew enough meanwhile to count, the updates before that stay, and it is moved to the
+former.
 """
 
 import itertools
@@ -28,8 +29,14 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 # Entries of a column of length one that count: even d of those below the first limit change no
 # digit. One that grew during the last updates is taken to count from the second limit on.
 COUNTS, GROWING_COUNTS = 1e-20, 1e-45
-# If others came to count, those that came so near will count as well when updates are repeated.
-NEARLY = 1e-6
+# Others are followed as long as none has grown to the first of these; those that grew, and are not
+# smaller than the second times what counts, then count as well.
+TOO_LARGE, NEARLY = 1e-18, 1e-6
+# Where that made most updates in vain, the cost of `concentrated` counts so many times from then
+# on, and this much less in each further step.
+IN_VAIN, CALMER = 4.0, 0.8
+# Whole rows of G are taken, not single numbers, where this times the numbers wanted exceeds d.
+WHOLE_ROWS = 3
 # A multiplied entry that has become this small is slow (denormal) and cannot matter any more.
 VANISHED = 1e-150
 # Multiplications that a pair of numbers costs `concentrated`, relative to `everywhere`: two that
@@ -61,6 +68,15 @@ class SplitGram:
         self._has_two = gram_count(*A.shape) == 2
         self._magnitude = np.abs(gram) if self._has_two else gram
         self._is_signed = True
+        self.room = Room()
+        self._kept: dict[str, FloatArray] = {}
+
+    def array(self, name: str, shape: tuple[int, int]) -> FloatArray:
+        """An array that is used again by the next call: fresh pages cost more than what is done."""
+        size = shape[0] * shape[1]
+        if name not in self._kept or size > len(self._kept[name]):
+            self._kept[name] = np.empty(size)
+        return self._kept[name][:size].reshape(shape)
 
     @property
     def cost(self) -> float:
@@ -87,6 +103,14 @@ class SplitGram:
         # Three times as fast as an open mesh. Indices are in range: nothing is clipped.
         np.add(rows[:, np.newaxis] * len(self._signed), columns, out=places)
         self._signed.reshape(-1).take(places, out=block, mode="clip")
+        np.maximum(block, 0.0, out=positive)
+        return positive, np.subtract(positive, block, out=block)
+
+    def row_parts(self, rows: IndexArray, room: "Room") -> tuple[FloatArray, FloatArray]:
+        """G+ and G- in these rows."""
+        self._set_signs(True)
+        _, block, positive = room.arrays((len(rows), len(self._signed)))
+        self._signed.take(rows, axis=0, out=block, mode="clip")
         np.maximum(block, 0.0, out=positive)
         return positive, np.subtract(positive, block, out=block)
 
@@ -142,18 +166,21 @@ class Updates:
         self._gram = gram
         self._Ht = Ht
         self._before = Ht.copy()
+        self._caution = 1.0
 
     def apply(self, gradient: Gradient, n_updates: int) -> None:
         """Do this number of updates."""
+        self._caution = max(CALMER * self._caution, 1.0)
         while n_updates > 0:
             counting = self._counting()
             self._before[:] = self._Ht
             at_once = min(n_updates, UPDATES_EVERYWHERE)
-            if _is_concentrated(self._Ht, counting, self._gram):
+            if _is_concentrated(self._Ht, counting, self._gram, self._caution):
                 n_others = np.count_nonzero(self._Ht) - np.count_nonzero(counting)
                 fitting = HISTORY_BYTES // (8 * int(n_others) + 1)
                 at_once = min(n_updates, max(fitting, FEWEST_UPDATES))
-                concentrated(self._Ht, counting, self._gram, gradient, at_once)
+                if concentrated(self._Ht, counting, self._gram, gradient, at_once):
+                    self._caution *= IN_VAIN
             else:
                 everywhere(self._Ht, self._gram, gradient, at_once)
             n_updates -= at_once
@@ -169,11 +196,13 @@ def column_lengths(Ht: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", Ht, Ht) + _EPS))
 
 
-def _is_concentrated(Ht: FloatArray, counting: BoolArray, gram: SplitGram) -> bool:
+def _is_concentrated(
+    Ht: FloatArray, counting: BoolArray, gram: SplitGram, caution: float = 1.0
+) -> bool:
     counts = np.count_nonzero(counting, axis=1).astype(np.float64)
     others = np.count_nonzero(Ht, axis=1) - counts
     cost = counts * (BOTH_COUNT * counts + ONE_COUNTS * others) + CALLS
-    return bool(counts.min() > 0 and cost.sum() < len(Ht) * gram.cost)
+    return bool(counts.min() > 0 and caution * cost.sum() < len(Ht) * gram.cost)
 
 
 def everywhere(Ht: FloatArray, gram: SplitGram, gradient: Gradient, n_updates: int) -> None:
@@ -197,18 +226,24 @@ def everywhere(Ht: FloatArray, gram: SplitGram, gradient: Gradient, n_updates: i
 
 def concentrated(
     Ht: FloatArray, counting: BoolArray, gram: SplitGram, gradient: Gradient, n_updates: int
-) -> None:
-    """Update H in place; only entries marked in ``counting`` take part in products."""
+) -> bool:
+    """Update H in place; only entries marked in ``counting`` take part in products.
+
+    Where another entry comes to count on the way, the updates before that stay, and the rest is
+    done with what counts then; everywhere, if more than half were in vain. Returns whether it was.
+    """
     values = Ht.reshape(-1)
     while True:
         run = _Concentrated(Ht, counting, gram, gradient, n_updates)
-        largest = run.follow()
-        if largest.max(initial=0.0) <= COUNTS:
-            break
-        counting = counting.copy()
-        counting.reshape(-1)[run.others[largest > NEARLY * COUNTS]] = True
-    values[run.entries] = run.entries_after
-    values[run.others] = run.others_after
+        n_done = run.follow()
+        run.store(values, n_done)
+        n_updates -= n_done
+        if n_updates == 0:
+            return False
+        counting = (Ht > COUNTS) | run.grown(n_done)
+        if n_done < n_updates or not _is_concentrated(Ht, counting, gram):
+            everywhere(Ht, gram, gradient, n_updates)
+            return True
 
 
 class _Concentrated:
@@ -223,7 +258,7 @@ class _Concentrated:
         n_updates: int,
     ) -> None:
         self._gram, self._gradient = gram, gradient
-        self._room = Room()
+        self._room = gram.room
         self._width, self._n_features = Ht.shape
         self.entries = np.flatnonzero(counting)
         self.others = np.flatnonzero((Ht > 0.0) & ~counting)
@@ -231,8 +266,8 @@ class _Concentrated:
         self._entry_parts, self._other_parts = map(self._columns, (self.entries, self.others))
         # After the lengths are made one: entries, and H H'H at the others, update by update.
         self._lengths = np.empty((n_updates, self._width))
-        self._history = np.empty((n_updates, len(self.entries)))
-        self._spread = np.empty((n_updates, len(self.others)))
+        self._history = gram.array("history", (n_updates, len(self.entries)))
+        self._spread = gram.array("spread", (n_updates, len(self.others)))
         self.entries_after = self._update_entries(Ht.reshape(-1)[self.entries])
 
     def _columns(self, places: IndexArray) -> list[slice]:
@@ -247,10 +282,15 @@ class _Concentrated:
         gain, loss = (v.reshape(-1)[entries] for v in (self._gradient.gain, self._gradient.loss))
         unit, minus, plus = (np.empty_like(values) for _ in range(3))
         products = []
-        for part in self._entry_parts:
-            positive, negative = self._gram.parts(feature[part], feature[part])
-            products.append((unit[part], positive, plus[part]))
-            products.append((unit[part], negative, minus[part]))
+        sizes = [part.stop - part.start for part in self._entry_parts]
+        n_numbers = sum(size * size for size in sizes)
+        blocks, end = self._gram.array("blocks", (2, n_numbers)), 0
+        for part, size in zip(self._entry_parts, sizes, strict=True):
+            found = self._gram.parts(feature[part], feature[part], self._room)
+            kept = blocks[:, end : (end := end + size * size)].reshape(2, size, size)
+            kept[:] = found
+            products.append((unit[part], kept[0], plus[part]))
+            products.append((unit[part], kept[1], minus[part]))
         whole = np.zeros((self._width, self._n_features))
         for update, lengths in enumerate(self._lengths):
             np.sqrt(np.add.reduceat(values * values, starts) + _EPS, out=lengths)
@@ -266,17 +306,33 @@ class _Concentrated:
             values[values < VANISHED] = 0.0
         return values
 
-    def follow(self) -> FloatArray:
-        """Do the same updates to the others; returns the largest value that each of them had."""
-        largest = np.empty(len(self.others))
+    def follow(self) -> int:
+        """Do the same updates to the others. Returns how many came before one of them counted."""
+        largest = np.zeros(len(self._history))
         first = 0
         for last in range(self._width):
             size = self._other_parts[last].stop - self._other_parts[first].start
             if last == self._width - 1 or size > _FOLLOWED:
                 part = slice(self._other_parts[first].start, self._other_parts[last].stop)
-                largest[part] = self._follow_columns(range(first, last + 1), part)
+                np.maximum(largest, self._follow_columns(range(first, last + 1), part), out=largest)
                 first = last + 1
-        return largest
+        too_large = np.flatnonzero(largest > TOO_LARGE)
+        return int(too_large[0]) if len(too_large) else len(largest)
+
+    def store(self, values: FloatArray, n_done: int) -> None:
+        """Write H as it is after this number of updates."""
+        if n_done == len(self._history):
+            values[self.entries], values[self.others] = self.entries_after, self.others_after
+        else:
+            values[self.entries], values[self.others] = self._history[n_done], self._spread[n_done]
+
+    def grown(self, n_done: int) -> BoolArray:
+        """Others that were larger after these updates than before, and not far from counting."""
+        grown = np.zeros((self._width, self._n_features), dtype=bool)
+        later = self._spread[n_done]
+        near = (later > NEARLY * COUNTS) & (later > self._spread[0])
+        grown.reshape(-1)[self.others[near]] = True
+        return grown
 
     def _follow_columns(self, columns: range, part: slice) -> FloatArray:
         others, pull = self.others[part], self._gradient.pull
@@ -286,11 +342,13 @@ class _Concentrated:
         numerator += self._gradient.gain.reshape(-1)[others]
         numerator /= denominator
         slopes = np.divide(pull, denominator, out=denominator)
-        values, largest = self.others_after[part], np.zeros(len(others))
+        values, largest = self.others_after[part], np.zeros(len(self._history))
         column = others // self._n_features
-        for lengths, constant, slope in zip(self._lengths, numerator, slopes, strict=True):
+        rounds = zip(self._lengths, numerator, slopes, strict=True)
+        for update, (lengths, constant, slope) in enumerate(rounds):
             values /= lengths[column]
-            np.maximum(largest, values, out=largest)
+            largest[update] = values.max(initial=0.0)
+            self._spread[update, part] = values  # H H'H is not needed any more, these may be
             slope *= values
             slope += constant
             values *= np.sqrt(slope, out=slope)
@@ -299,15 +357,20 @@ class _Concentrated:
 
     def _products(self, columns: range, part: slice) -> tuple[FloatArray, FloatArray]:
         """2 G- H and 2 G+ H at the others of some columns, for all updates."""
-        minus, plus = (np.empty((len(self._history), part.stop - part.start)) for _ in range(2))
-        room = self._room
+        shape = (len(self._history), part.stop - part.start)
+        minus, plus = (self._gram.array(name, shape) for name in ("minus", "plus"))
+        room, d = self._room, self._n_features
         for column in columns:
             mine, other = self._entry_parts[column], self._other_parts[column]
-            rows, others = self.entries[mine], self.others[other]
-            d = self._n_features
-            positive, negative = self._gram.parts(rows % d, others % d, room)
+            rows, others = self.entries[mine] % d, self.others[other] % d
             doubled = 2.0 * self._history[:, mine]
             place = slice(other.start - part.start, other.stop - part.start)
+            if WHOLE_ROWS * len(others) > d:
+                positive, negative = self._gram.row_parts(rows, room)
+                np.matmul(doubled, positive).take(others, axis=1, out=plus[:, place], mode="clip")
+                np.matmul(doubled, negative).take(others, axis=1, out=minus[:, place], mode="clip")
+                continue
+            positive, negative = self._gram.parts(rows, others, room)
             np.matmul(doubled, positive, out=plus[:, place])
             np.matmul(doubled, negative, out=minus[:, place])
         return minus, plus

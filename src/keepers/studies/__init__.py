@@ -24,6 +24,7 @@ def run(
     n_jobs: int = 1,
     on_progress: Callable[[int, int, str], None] | None = None,
     report: bool = True,
+    earlier: str | PathLike[str] | None = None,
 ) -> "StudyResults":
     """Run or resume a study, and write its tables, figures and report.
 
@@ -40,6 +41,9 @@ def run(
         Called with the number of finished tasks, the number of all, and the last one in words.
     report : bool, default=True
         Whether tables, figures and the page are written.
+    earlier : str, path or None, default=None
+        The folder of an earlier run, or its ``results.sqlite``: its results are taken over, so that
+        only what is new is run.
 
     Returns
     -------
@@ -63,4 +67,6 @@ def run(
     """
     from keepers.studies.study_run import run_whole_study
 
-    return run_whole_study(spec, folder, n_jobs=n_jobs, on_progress=on_progress, report=report)
+    return run_whole_study(
+        spec, folder, n_jobs=n_jobs, on_progress=on_progress, report=report, earlier=earlier
+    )

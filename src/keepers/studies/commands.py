@@ -109,6 +109,14 @@ def reproduce(
     skip_absent: Annotated[
         bool, typer.Option("--skip-absent", help="Skip data sets that are not on this machine.")
     ] = False,
+    earlier: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Results of an earlier run, a folder or its results.sqlite: what is in them is "
+            "not run again.",
+        ),
+    ] = None,
     retry_failed: RetryOption = False,
     quiet: QuietOption = False,
     debug: DebugOption = False,
@@ -134,7 +142,9 @@ def reproduce(
         note(f"Skipped, because they are missing: {', '.join(missing)}", quiet=quiet)
     folder = out or Path(f"keepers-{path.stem}")
     n_jobs = threads or available_cores()
-    run_and_report(study, folder, n_jobs=n_jobs, retry_failed=retry_failed, quiet=quiet)
+    run_and_report(
+        study, folder, n_jobs=n_jobs, retry_failed=retry_failed, quiet=quiet, earlier=earlier
+    )
 
 
 @errors_in_one_sentence

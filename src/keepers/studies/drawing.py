@@ -6,11 +6,13 @@ variable of the style sheet, which has a value for the dark theme as well.
 
 import io
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keepers.reporting.report_parts import tidy_svg
+from keepers.reporting.report_parts import clean_style, tidy_svg
 from keepers.studies.specification import StudySpec
 from keepers.studies.store import make_folder, write_bytes, write_text
 
@@ -99,6 +101,8 @@ _VARIABLES = {colour: f"var(--{name})" for colour, name in _REPORT_COLOURS.items
 _VARIABLES |= {colour: f"var({name})" for name, colour in style_variables()[0].items()}
 
 PIXELS_PER_POINT = 2
+_FILES = {"png": "Software", "pdf": "CreationDate"}
+"""Kinds of files besides SVG, and what of each would differ from run to run."""
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -131,41 +135,47 @@ STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Picture:
-    """One figure: inline for the report, and the content of its three files."""
+    """One figure: inline for a page, and what its files are made of."""
 
     name: str
     label: str
     inline: str
     svg: str
-    png: bytes
-    pdf: bytes
+    figure: Any
 
 
 def render(figure: Any, name: str, label: str) -> Picture:
-    """Render a figure as SVG, PNG and PDF; the same bytes on every run."""
-    svg, png, pdf = io.StringIO(), io.BytesIO(), io.BytesIO()
-    with warnings.catch_warnings():
-        # Matplotlib's font lacks the letters of many languages; the browser's fonts have them.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+    """Render a figure as SVG; the same text on every run."""
+    svg = io.StringIO()
+    with _fonts_lack_letters():
         figure.savefig(svg, format="svg", metadata={"Date": None}, facecolor=PAPER)
-        figure.set_layout_engine(None)  # the layout is final; "none" would draw twice
-        figure.savefig(
-            png,
-            format="png",
-            dpi=72 * PIXELS_PER_POINT,
-            metadata={"Software": None},
-            facecolor=PAPER,
-        )
-        figure.savefig(pdf, format="pdf", metadata={"CreationDate": None}, facecolor=PAPER)
+    figure.set_layout_engine(None)  # the layout is final; "none" would draw twice
     width = 72 * figure.get_figwidth()
     limits = f"max-width: {1.1 * width:.0f}px; min-width: {0.65 * width:.0f}px"
     inline = tidy_svg(svg.getvalue(), label, _VARIABLES, prefix=f"{name}-", style=limits)
-    return Picture(name, label, inline, svg.getvalue(), png.getvalue(), pdf.getvalue())
+    return Picture(name, label, inline, svg.getvalue(), figure)
 
 
 def save(picture: Picture, folder: Path) -> None:
-    """Write the files of a picture."""
+    """Write a picture as SVG, PNG and PDF; the same bytes on every run."""
     make_folder(folder)
     write_text(folder / f"{picture.name}.svg", picture.svg)
-    write_bytes(folder / f"{picture.name}.png", picture.png)
-    write_bytes(folder / f"{picture.name}.pdf", picture.pdf)
+    with clean_style(STYLE), _fonts_lack_letters():
+        for suffix, facts in _FILES.items():
+            content = io.BytesIO()
+            picture.figure.savefig(
+                content,
+                format=suffix,
+                dpi=72 * PIXELS_PER_POINT,
+                metadata={facts: None},
+                facecolor=PAPER,
+            )
+            write_bytes(folder / f"{picture.name}.{suffix}", content.getvalue())
+
+
+@contextmanager
+def _fonts_lack_letters() -> Iterator[None]:
+    """Matplotlib's font lacks the letters of many languages; the browser's fonts have them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield

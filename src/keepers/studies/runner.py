@@ -61,13 +61,15 @@ def run_study(
     n_jobs: int = 1,
     on_progress: ReportProgress = lambda done, total, last: None,
     retry_unsuccessful: bool = False,
+    earlier: Path | None = None,
 ) -> StudyRun:
     """Run what is missing of the study in ``folder`` and return all of it.
 
     The folder must be new, empty, or one in which a study has run before. Results are kept in
     ``folder/results.sqlite``, so a run that is interrupted resumes with the tasks that have no
     result yet. A task that fails or runs out of time has a result that says so, and runs again
-    only with ``retry_unsuccessful``.
+    only with ``retry_unsuccessful``. Results of an ``earlier`` run, in another folder or file, are
+    taken over.
     """
     claim_folder(folder, [choice.source for choice in spec.data])
     with Store(folder / STORE) as store, store.only_one_run():
@@ -75,6 +77,8 @@ def run_study(
         tables = {choice.title: _prepare(choice, prepared, spec) for choice in spec.data}
         entries = plan_tasks(spec, tables)
         growth = plan_growth(spec)
+        if earlier is not None:
+            store.add_results_of(earlier)
         if retry_unsuccessful:
             store.delete_unsuccessful()
         known = store.outcomes()

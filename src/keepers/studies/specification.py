@@ -244,7 +244,7 @@ class StudySpec(_Strict):
     repeats: Annotated[int, Field(ge=1)] = 20
     seed: Annotated[int, Field(ge=0)] = 0
     time_limit: Annotated[float, Field(gt=0)] = 3600.0
-    """Seconds allowed for one fit and its clusterings."""
+    """Seconds of the processor allowed for one fit and its clusterings."""
     data: Annotated[list[DataChoice], Field(min_length=1)]
     methods: Annotated[list[MethodChoice], Field(min_length=1)]
     sweeps: list[Sweep] = []

@@ -68,10 +68,7 @@ class Store:
         if not rows:
             self._database.execute("INSERT INTO layout VALUES (?)", (LAYOUT,))
         elif rows[0][0] != LAYOUT:
-            raise DataError(
-                f"{self.path} has layout {rows[0][0]}; this version of keepers writes {LAYOUT}. "
-                "Choose another folder, or use the version that made it."
-            )
+            raise _layout_error(self.path, rows[0][0])
 
     def _check_integrity(self) -> None:
         """Notice damage now, not after hours of fits."""
@@ -97,6 +94,26 @@ class Store:
             return self._database.execute(
                 "DELETE FROM results WHERE json_extract(outcome, '$.status') <> 'ok'"
             ).rowcount
+
+    def add_results_of(self, earlier: Path) -> int:
+        """Add the results of another store that are not in this one; returns their number."""
+        with closing(_open_earlier(earlier)) as other, _explain_errors(earlier):
+            (version,) = other.execute("SELECT version FROM layout").fetchone()
+            if version != LAYOUT:
+                raise _layout_error(earlier, version)
+            rows = other.execute("SELECT key, task, outcome, finished FROM results").fetchall()
+            runs = other.execute("SELECT started, facts FROM runs ORDER BY number").fetchall()
+            for _, task, outcome, _ in rows:  # all of it is as it should be, or nothing is taken
+                json.loads(task), _as_outcome(json.loads(outcome))
+        with _explain_errors(self.path):
+            self._database.execute("BEGIN")
+            insert = "INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?)"
+            added = self._database.executemany(insert, rows).rowcount
+            if added:
+                insert = "INSERT INTO runs (started, facts) VALUES (?, ?)"
+                self._database.executemany(insert, runs)
+            self._database.execute("COMMIT")
+        return added
 
     def add_run(self, facts: dict[str, Any]) -> None:
         """Store the facts of a run: environment, versions, seed, commit."""
@@ -145,6 +162,24 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _open_earlier(path: Path) -> sqlite3.Connection:
+    """A store to read, given by its file or its folder; nothing in it is changed."""
+    path = path / STORE if path.is_dir() else path
+    if not path.is_file():
+        raise DataError(
+            f"Earlier results are a folder of keepers or its file {STORE}; {path} is not there."
+        )
+    with _explain_errors(path):
+        return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+
+
+def _layout_error(path: Path, version: object) -> DataError:
+    return DataError(
+        f"{path} has layout {version}; this version of keepers writes {LAYOUT}. "
+        "Choose another folder, or use the version that made it."
+    )
 
 
 def _as_outcome(stored: dict[str, Any]) -> Outcome:

@@ -1,7 +1,8 @@
 """A study run from the command line: its progress, its report, its main table."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -12,17 +13,32 @@ from keepers.cli.console import PlainConsole, note, printable, say, stderr
 from keepers.studies.formatting import points
 from keepers.studies.leaderboard import BoardRow, Leaderboard, leaderboards
 from keepers.studies.results import StudyResults
+from keepers.studies.runner import ReportProgress
 from keepers.studies.scores import Comparison, failures
 from keepers.studies.specification import StudySpec
 from keepers.studies.study_run import run_with_readings, write_report
 
 
 def run_and_report(
-    spec: StudySpec, folder: Path, *, n_jobs: int, retry_failed: bool, quiet: bool
+    spec: StudySpec,
+    folder: Path,
+    *,
+    n_jobs: int,
+    retry_failed: bool,
+    quiet: bool,
+    earlier: Path | None = None,
 ) -> None:
     """Run what is missing, write tables, figures and report, and print the main table."""
     try:
-        study = _run_with_progress(spec, folder, n_jobs, retry_failed, quiet)
+        with _progress(quiet) as show:
+            study = run_with_readings(
+                spec,
+                folder,
+                n_jobs=n_jobs,
+                on_progress=show,
+                retry_unsuccessful=retry_failed,
+                earlier=earlier,
+            )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"Interrupted. Finished results are in {folder}; the same command resumes."
@@ -43,9 +59,9 @@ def run_and_report(
     note(f"Tables, figures and the report are in {folder}; open {report}", quiet=quiet)
 
 
-def _run_with_progress(
-    spec: StudySpec, folder: Path, n_jobs: int, retry_failed: bool, quiet: bool
-) -> StudyResults:
+@contextmanager
+def _progress(quiet: bool) -> Iterator[ReportProgress]:
+    """A bar with the time left, on terminals."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -63,9 +79,7 @@ def _run_with_progress(
             text = printable(last, width=44) or "working"
             bar.update(shown, completed=done, total=total, description=text)
 
-        return run_with_readings(
-            spec, folder, n_jobs=n_jobs, on_progress=show, retry_unsuccessful=retry_failed
-        )
+        yield show
 
 
 def _print_tables(study: StudyResults) -> None:

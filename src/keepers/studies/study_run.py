@@ -24,10 +24,17 @@ def run_whole_study(
     n_jobs: int = 1,
     on_progress: Callable[[int, int, str], None] | None = None,
     report: bool = True,
+    earlier: str | PathLike[str] | None = None,
 ) -> StudyResults:
     """Run what is missing, under every reading, and write what `keepers reproduce` writes."""
     place = Path(folder)
-    study = run_with_readings(as_spec(spec), place, n_jobs=n_jobs, on_progress=on_progress)
+    study = run_with_readings(
+        as_spec(spec),
+        place,
+        n_jobs=n_jobs,
+        on_progress=on_progress,
+        earlier=None if earlier is None else Path(earlier),
+    )
     if report:
         write_report(study, place)
     return study
@@ -46,20 +53,22 @@ def run_with_readings(
     n_jobs: int = 1,
     on_progress: ReportProgress | None = None,
     retry_unsuccessful: bool = False,
+    earlier: Path | None = None,
 ) -> StudyResults:
     """The study, and the same under each of its readings, in one store: equal fits are shared."""
     show = on_progress or (lambda done, total, last: None)
 
-    def run(part: StudySpec, name: str) -> Any:
+    def run(part: StudySpec, name: str, **of_the_store: Any) -> Any:
         return run_study(
             part,
             folder,
             n_jobs=n_jobs,
             on_progress=lambda done, total, last: show(done, total, f"{name}{last}"),
-            retry_unsuccessful=retry_unsuccessful,
+            **of_the_store,
         )
 
-    main = run(spec, "")
+    # What concerns the store is done once, for all readings.
+    main = run(spec, "", retry_unsuccessful=retry_unsuccessful, earlier=earlier)
     readings = {r.name: StudyResults(run(spec.under(r), f"{r.name}: ")) for r in spec.readings}
     return StudyResults(main, readings=readings)
 
