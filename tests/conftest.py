@@ -1,5 +1,7 @@
 """For all tests."""
 
+import os
+
 import pytest
 
 
@@ -9,3 +11,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if asked:
         config.hook.pytest_deselected(items=asked)
         items[:] = [item for item in items if item not in asked]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs signals that kill, pipes, links or permissions as POSIX has them."""
+    if os.name != "posix" and item.get_closest_marker("posix") is not None:
+        pytest.skip("this system has no such signals, pipes, links or permissions")

@@ -20,12 +20,23 @@ def read(wheel: zipfile.ZipFile, name: str) -> np.ndarray:
     return np.loadtxt(io.StringIO(text), delimiter=",", skiprows=1)
 
 
+def write(target: Path, **arrays: np.ndarray) -> None:
+    """As ``numpy.savez_compressed``, by LZMA: half the size, and ``numpy.load`` reads it."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_LZMA) as archive:
+        for name, values in arrays.items():
+            stream = io.BytesIO()
+            np.lib.format.write_array(stream, values, allow_pickle=False)
+            entry = zipfile.ZipInfo(f"{name}.npy")  # of 1980: the same bytes whenever it is written
+            archive.writestr(entry, stream.getvalue(), zipfile.ZIP_LZMA)
+
+
 def main(path: str) -> None:
     """Stack the training and test samples and write one compressed file."""
     with zipfile.ZipFile(path) as wheel:
         values = np.vstack([read(wheel, name) for name in ("xtrain", "xtest")])
         labels = np.concatenate([read(wheel, name).ravel() for name in ("ytrain", "ytest")])
-    np.savez_compressed(TARGET, log_ratio=values, y=labels.astype(np.int8))
+    write(TARGET, log_ratio=values, y=labels.astype(np.int8))
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -249,6 +249,7 @@ def test_a_file_name_that_is_no_utf8_is_escaped_wherever_it_is_printed_or_stored
     assert b"Unexpected" not in missing.stderr
 
 
+@pytest.mark.posix
 def test_a_command_for_the_shell_survives_any_word(tmp_path):
     words = ["plain", "two words", "it's", "a\nb", "\x1b[2J\\x", "n\udcff", "基因", "", "'\x07'"]
     line = shell_command(words)
@@ -265,6 +266,7 @@ def test_bytes_that_are_no_text_are_shown_as_escapes():
     assert as_unicode("half \ud800") == "half \\ud800"
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

@@ -14,6 +14,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("force", [(), ("--force",)])
 def test_a_named_pipe_is_refused_and_stays(quick_keepers, table, tmp_path, option, force):
@@ -25,6 +26,7 @@ def test_a_named_pipe_is_refused_and_stays(quick_keepers, table, tmp_path, optio
     assert stat.S_ISFIFO(node.stat().st_mode)
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("place", ["table.csv", "/proc/self"])
 def test_a_target_that_cannot_be_written_is_noticed_before_the_fit(

@@ -216,6 +216,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence(
     assert done.stdout == ""
 
 
+@pytest.mark.posix
 def test_an_interruption_ends_the_workers_without_a_traceback(tmp_path):
     write_csv(tmp_path / "wide.csv", clustered(100, 4000))
     with subprocess.Popen(

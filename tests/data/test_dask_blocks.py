@@ -641,6 +641,7 @@ def test_chosen_columns_of_unknown_chunks_stay_unknown(X):
     np.testing.assert_array_equal(chosen.compute(), X[X[:, 0] > 0][:, COLUMNS])
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 def test_a_worker_that_is_killed_costs_time_only(X):
     with dask_client(workers=2) as client:

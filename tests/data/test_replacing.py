@@ -36,6 +36,7 @@ def make_node(path, kind):
         path.symlink_to(os.ttyname(os.openpty()[1]))
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("kind", ["a named pipe", "a socket", "a device"])
 @pytest.mark.parametrize("force", [True, False])
 def test_force_does_not_replace_a_device_or_a_pipe(tmp_path, monkeypatch, kind, force):
@@ -50,6 +51,7 @@ def test_force_does_not_replace_a_device_or_a_pipe(tmp_path, monkeypatch, kind, 
     assert entries(tmp_path) == ["node"]
 
 
+@pytest.mark.posix
 def test_a_link_to_a_file_that_is_not_there_yet_makes_that_file(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real")
     write(tmp_path / "link", force=False)
@@ -57,6 +59,7 @@ def test_a_link_to_a_file_that_is_not_there_yet_makes_that_file(tmp_path):
     assert (tmp_path / "real").read_text() == "new"
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("where", ["link", "missing/real"])
 def test_a_link_that_leads_nowhere_is_refused_with_a_sentence(tmp_path, where):
     (tmp_path / "link").symlink_to(tmp_path / where)
@@ -65,6 +68,7 @@ def test_a_link_that_leads_nowhere_is_refused_with_a_sentence(tmp_path, where):
             refuse(tmp_path / "link", force=True)
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o755])
 def test_a_replaced_file_keeps_its_permissions(tmp_path, mode):
     path = tmp_path / "a"
@@ -77,6 +81,7 @@ def test_a_replaced_file_keeps_its_permissions(tmp_path, mode):
     assert path.read_text() == "new"
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
 def test_a_new_file_follows_the_umask_from_the_beginning(tmp_path, mask):
     before = os.umask(mask)
@@ -88,6 +93,7 @@ def test_a_new_file_follows_the_umask_from_the_beginning(tmp_path, mask):
         os.umask(before)
 
 
+@pytest.mark.posix
 def test_a_group_that_cannot_be_kept_gives_its_rights_to_no_other(tmp_path, monkeypatch):
     path = tmp_path / "a"
     path.touch()
@@ -115,6 +121,7 @@ def kill_while_writing(path):
     assert done.returncode == -signal.SIGKILL
 
 
+@pytest.mark.posix
 def test_what_a_killed_write_left_is_removed_by_the_next_write_of_the_same_file(tmp_path):
     kill_while_writing(tmp_path / "a")
     assert len(entries(tmp_path)) == 1  # the temporary file
@@ -133,6 +140,7 @@ def test_a_temporary_file_of_a_living_process_is_kept(tmp_path):
     assert entries(tmp_path) == ["a"]
 
 
+@pytest.mark.posix
 def test_temporary_files_of_other_machines_are_kept(tmp_path, monkeypatch):
     kill_while_writing(tmp_path / "a")
     monkeypatch.setattr("keepers.data.replacing._machine", lambda: "0123456789")
@@ -140,6 +148,7 @@ def test_temporary_files_of_other_machines_are_kept(tmp_path, monkeypatch):
     assert len(entries(tmp_path)) == 2
 
 
+@pytest.mark.posix
 def test_a_target_under_a_file_or_in_a_folder_that_takes_no_files_is_noticed_early(tmp_path):
     (tmp_path / "file").touch()
     for name in ("file/a", "missing/a"):

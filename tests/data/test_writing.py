@@ -172,6 +172,7 @@ def test_a_disk_that_fails_is_an_error_of_ours(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.posix
 def test_a_link_is_followed_and_stays_a_link(tmp_path):
     (tmp_path / "real.csv").write_text("old")
     (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")

@@ -45,6 +45,7 @@ def gamma_of(X):
     return 0.01 * float(np.linalg.norm(centred, 2)) ** 2
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "max_iter", "limit", "kills"),

@@ -112,6 +112,7 @@ def left_in(checkpoint):
     return {path.name for path in checkpoint.parent.iterdir() if path.is_file()} - known
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("route", ["scatter", "stream"])
 def test_a_first_pass_that_was_killed_is_not_read_again(tmp_path, route):
     X, checkpoint = table(), tmp_path / "fit"
@@ -126,6 +127,7 @@ def test_a_first_pass_that_was_killed_is_not_read_again(tmp_path, route):
     assert not left_in(checkpoint)
 
 
+@pytest.mark.posix
 def test_a_resumed_pass_gives_the_scores_of_one_that_was_not_interrupted(tmp_path):
     folder = write_folder(tmp_path / "parts", table())
     straight = run_child(folder, tmp_path / "straight", "scatter")
@@ -138,6 +140,7 @@ def test_a_resumed_pass_gives_the_scores_of_one_that_was_not_interrupted(tmp_pat
     np.testing.assert_allclose(found["scores"], straight["scores"], rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("last", [N_FILES + 7, 6 * N_FILES + 7])
 def test_a_fit_that_was_killed_in_a_later_pass_does_not_repeat_the_first(tmp_path, last):
     X, checkpoint = table(), tmp_path / "fit"
@@ -151,6 +154,7 @@ def test_a_fit_that_was_killed_in_a_later_pass_does_not_repeat_the_first(tmp_pat
     assert not left_in(checkpoint)
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("route", ["scatter", "stream"])
 def test_a_table_that_changed_after_the_kill_is_read_anew(tmp_path, route):
     X, checkpoint = table(), tmp_path / "fit"

@@ -146,6 +146,7 @@ def test_partitions_with_columns_in_another_order_give_the_scores_of_the_whole(X
     assert_same_fit(found, SPCAFS(8).fit(frame))
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 def test_a_worker_killed_during_a_fit_costs_time_only():
     wide = blobs(60, 5000)

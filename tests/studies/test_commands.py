@@ -186,6 +186,7 @@ def test_a_damaged_store_is_an_error_with_a_way_out(quick_keepers, table, tmp_pa
     assert "Unexpected error" not in done.stderr
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 @pytest.mark.parametrize("kilobytes", [1, 8, 24])
 def test_a_full_disk_is_an_error_with_a_way_out(table, tmp_path, kilobytes):
@@ -229,6 +230,7 @@ def results_in(folder: Path) -> int:
             return 0
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 def test_interrupted_it_says_how_to_resume_and_ends_with_130(tmp_path):
     process = start(tmp_path / "out", stderr=subprocess.PIPE)
@@ -242,6 +244,7 @@ def test_interrupted_it_says_how_to_resume_and_ends_with_130(tmp_path):
     assert "Traceback" not in said
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 def test_killed_ten_times_a_comparison_ends_with_the_same_tables(tmp_path):
     whole, torn = tmp_path / "whole", tmp_path / "torn"

@@ -83,6 +83,7 @@ def test_failures_are_tried_again_only_when_asked(small_study, tmp_path):
     assert {outcome.status for outcome in mended.outcomes.values()} == {"ok"}
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 def test_a_worker_that_is_killed_takes_no_other_task_with_it(small_study, tmp_path, monkeypatch):
     """One task kills its process each time; all others still come to an end."""

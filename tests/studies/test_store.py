@@ -306,6 +306,7 @@ def test_a_database_of_others_is_not_taken_for_a_store(tmp_path):
     assert files_in(tmp_path) == before
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("name", ["results.csv", "prepared/table.npz", "figures/table.npz"])
 def test_a_table_inside_of_the_results_folder_is_refused_and_kept(tmp_path, small_study, name):
     folder = tmp_path / "out"
@@ -349,6 +350,7 @@ die()
 """
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize(
     "moment", ["before the marker", "while the marker is written", "after the marker"]
 )
@@ -361,6 +363,7 @@ def test_a_run_killed_right_after_the_folder_was_made_can_be_resumed(tmp_path, m
     assert os.listdir(folder) == [MARKER]
 
 
+@pytest.mark.posix
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ParameterError, match="file is not a folder"):
@@ -372,6 +375,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
         claim_folder(tmp_path / "link")
 
 
+@pytest.mark.posix
 def test_a_folder_that_cannot_be_written_is_told_before_any_fit(tmp_path, small_study, monkeypatch):
     with pytest.raises(KeepersError, match=r"cannot be written: .* Choose another folder"):
         run_study(small_study, Path("/proc/keepers-results"))

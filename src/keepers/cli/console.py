@@ -16,7 +16,7 @@ import traceback
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from rich.console import Console
@@ -162,9 +162,10 @@ def progress_line(text: str, *, quiet: bool = False) -> Iterator[ShowProgress]:
         TimeLeft(),
     )
     silent = quiet or not stderr.is_terminal
+    bar = Progress(*columns, console=stderr, disable=silent, transient=True)
     with (
         warnings.catch_warnings(record=True) as caught,
-        Progress(*columns, console=stderr, disable=silent, transient=True) as bar,
+        nullcontext() if silent else bar,  # before rich 14.3 a disabled one ended with a newline
     ):
         warnings.simplefilter("always", KeepersWarning)
         task = bar.add_task(printable(text), total=None, count="")
