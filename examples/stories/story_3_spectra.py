@@ -11,8 +11,9 @@ laboratory.
 
 # %%
 # The data are of a real fermentation of lignocellulose to ethanol (Cabaneros Lopez et al.), and
-# come with the package chemotools. To run this story yourself: ``pip install "keepers[all]"
-# pandas chemotools``.
+# come with the package chemotools. To run it yourself:
+#
+# ``pip install "keepers[all]" pandas chemotools``
 #
 # The file
 # --------

@@ -11,8 +11,9 @@ tells, and what is found once it is mended.
 # %%
 # The data are of 1629 smokers who were asked in 1971 and again in 1982 (National Health and
 # Nutrition Examination Survey, follow-up; public data of the United States, as used in the
-# textbook of Hernán and Robins). They come with the package causaldata. To run this story
-# yourself: ``pip install "keepers[all]" causaldata statsmodels``.
+# textbook of Hernán and Robins). They come with the package causaldata. To run it yourself:
+#
+# ``pip install "keepers[all]" causaldata statsmodels``
 #
 # The file
 # --------
