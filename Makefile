@@ -120,4 +120,4 @@ docs-check: docs  ## Check every link inside the built site
 
 clean:  ## Remove everything that the targets made
 	rm -rf $(VENV) $(OLDEST) $(NEWEST) $(PEERS) $(ACTIONLINT) demo-output htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache \
-		docs/_build docs/_generated docs/auto_gallery docs/reference docs/sg_execution_times.rst
+		docs/_build docs/_generated docs/auto_gallery docs/auto_stories docs/reference docs/sg_execution_times.rst

@@ -60,11 +60,11 @@ numpydoc_show_class_members = False
 toc_object_entries_show_parents = "hide"
 
 sphinx_gallery_conf = {
-    "examples_dirs": str(DOCS.parent / "examples" / "gallery"),
-    "gallery_dirs": "auto_gallery",
+    "examples_dirs": [str(DOCS.parent / "examples" / kind) for kind in ("gallery", "stories")],
+    "gallery_dirs": ["auto_gallery", "auto_stories"],
     "backreferences_dir": "auto_gallery/backreferences",  # reference pages list their examples
     "doc_module": ("keepers",),
-    "filename_pattern": r"plot_",
+    "filename_pattern": r"plot_|story_",
     "abort_on_example_error": True,
     "download_all_examples": False,
     "image_scrapers": ("matplotlib",),

@@ -74,6 +74,18 @@ def test_contents_for_language_models_that_lead_nowhere_are_named(check, content
     assert fault in done.stdout
 
 
+def test_a_story_without_its_notebook_is_named(check, tmp_path):
+    story = tmp_path / "auto_stories" / "story_1_genes.html"
+    story.parent.mkdir()
+    (tmp_path / "story_1_genes.ipynb").write_text("{}")
+    story.write_text('<a href="../story_1_genes.ipynb">notebook</a>')
+    assert check("").returncode == 0
+    story.write_text('<a href="../other.html">no notebook</a>')
+    done = check("")
+    assert done.returncode == 1
+    assert "auto_stories/story_1_genes.html: offers no notebook story_1_genes.ipynb" in done.stdout
+
+
 def test_a_folder_that_is_no_site_is_refused(tmp_path):
     done = subprocess.run([sys.executable, str(CHECKER), str(tmp_path)], check=False)
     assert done.returncode == 2

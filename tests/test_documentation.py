@@ -13,7 +13,7 @@ import keepers
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-MADE_BY_THE_BUILD = ("_build", "_generated", "auto_gallery", "reference")
+MADE_BY_THE_BUILD = ("_build", "_generated", "auto_gallery", "auto_stories", "reference")
 PAGES = sorted(
     path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] not in MADE_BY_THE_BUILD
 )

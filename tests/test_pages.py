@@ -17,6 +17,7 @@ PAGES = sorted(
     if ">>> " in path.read_text(encoding="utf-8")
     and path.name not in ELSEWHERE
     and "auto_gallery" not in path.parts
+    and "auto_stories" not in path.parts
     and "_build" not in path.parts
 )
 

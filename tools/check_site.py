@@ -1,6 +1,6 @@
 """Check a built site: every link inside it leads somewhere, and no page asks another host.
 
-The links of llms.txt, the site's contents for language models, are checked too.
+The links of llms.txt, the site's contents for language models, are checked too. Every page of the gallery and of the stories must offer its notebook.
 
 ``python tools/check_site.py docs/_build/html`` prints what is wrong, one line each, and ends with 1
 if anything is. Links to other sites are counted, not followed.
@@ -104,13 +104,22 @@ def faults_of_contents(site: Path) -> Iterator[str]:
             yield f"llms.txt: {link} {fault}"
 
 
+def pages_without_notebook(site: Path) -> Iterator[str]:
+    """Examples and stories that cannot be downloaded as a notebook."""
+    for pattern in ("auto_gallery/plot_*.html", "auto_stories/story_*.html"):
+        for path in sorted(site.glob(pattern)):
+            notebook = f"/{path.stem}.ipynb"
+            if not any(link.endswith(notebook) for _, _, link in read(path).links):
+                yield f"{path.relative_to(site)}: offers no notebook {notebook[1:]}"
+
+
 def main() -> int:
     """Check the folder that the command line names."""
     site = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/_build/html").resolve()
     if not (site / "index.html").is_file():
         print(f"{site} holds no index.html; build the site first (make docs).")
         return 2
-    found = [*faults(site), *faults_of_contents(site)]
+    found = [*faults(site), *faults_of_contents(site), *pages_without_notebook(site)]
     for fault in found:
         print(fault)
     pages = [read(path) for path in pages_of(site)]

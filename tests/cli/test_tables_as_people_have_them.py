@@ -85,6 +85,20 @@ def test_genes_in_rows_are_recognised_and_transposed(quick_keepers, expression):
     assert set(written.columns[1:]) == set(kept(done))
 
 
+def test_the_command_that_a_check_of_a_turned_table_ends_with_runs(quick_keepers):
+    values = np.random.default_rng(0).standard_normal((300, 20))
+    values[7] = values[3]
+    frame = pd.DataFrame(values, columns=[f"S{at}" for at in range(20)])
+    frame.insert(0, "gene", [f"GENE{at}" for at in range(300)])
+    frame.to_csv("copies.csv", index=False)
+    checked = quick_keepers("check", "copies.csv", "--transpose")
+    command = checked.stdout.splitlines()[-1].split()
+    assert command[-2:] == ["--drop", "GENE7"]
+    done = quick_keepers(*command[1:], "-k", 299, "--method", "variance")
+    assert done.returncode == 0, done.stderr
+    assert set(kept(done)) == set(frame["gene"]) - {"GENE7"}
+
+
 def test_samples_in_rows_are_said_to_be_genes_in_a_selection_too(quick_keepers, expression):
     done = quick_keepers("select", expression, "-k", 3, "--missing", "median")
     assert "Features seem to be rows" in done.stderr

@@ -158,6 +158,38 @@ def test_features_in_rows_are_turned(tmp_path, suffix):
     assert open_table(path, transpose=True, drop=["s1"]).sample_names.tolist() == ["s0", "s2"]
 
 
+@pytest.mark.parametrize(
+    ("drop", "samples", "features"),
+    [
+        (["g1,g4"], [0, 1, 2], [0, 2, 3, 5]),
+        (["s0", "g[0-3]"], [1, 2], [4, 5]),
+        (["s*"], None, None),
+        (["g?"], None, None),
+    ],
+)
+def test_rows_of_a_turned_table_are_left_out_by_name_as_columns_are(
+    tmp_path, drop, samples, features
+):
+    path = write(genes(), tmp_path / "g.csv")
+    if samples is None:
+        with pytest.raises(DataError, match="must remain"):
+            open_table(path, transpose=True, drop=drop)
+        return
+    table = open_table(path, transpose=True, drop=drop)
+    whole = genes().drop(columns="gene").to_numpy().T
+    np.testing.assert_array_equal(table.X, whole[np.ix_(samples, features)])  # copied
+    assert table.feature_names.tolist() == [f"g{at}" for at in features]
+    assert table.sample_names.tolist() == [f"s{at}" for at in samples]
+
+
+def test_what_a_turned_table_does_not_hold_cannot_be_left_out(tmp_path):
+    path = write(genes(), tmp_path / "g.csv")
+    with pytest.raises(DataError, match="There is no column 'g9'"):
+        open_table(path, transpose=True, drop=["g9"])
+    with pytest.raises(DataError, match="one role"):
+        open_table(path, transpose=True, identifier="gene", drop=["gene"])
+
+
 def test_numbers_alone_are_turned_with_names_of_their_own(tmp_path):
     X = np.random.default_rng(0).standard_normal((5, 2))
     np.save(tmp_path / "x.npy", X)
@@ -165,6 +197,8 @@ def test_numbers_alone_are_turned_with_names_of_their_own(tmp_path):
     np.testing.assert_array_equal(table.X, X.T)
     assert table.feature_names.tolist() == ["x0", "x1", "x2", "x3", "x4"]
     assert table.sample_names.tolist() == ["x0", "x1"]
+    fewer = open_table(tmp_path / "x.npy", transpose=True, drop=["x1", "x4"])  # x1: a column first
+    np.testing.assert_array_equal(fewer.X, X.T[:1, :4])
 
 
 def test_further_text_is_left_out_with_a_note(tmp_path):

@@ -124,6 +124,12 @@ def test_mixed_units_are_told_by_the_variances():
     assert check_table(frame).to_say("AutoSelector") == []
 
 
+def test_logarithms_are_recommended_until_they_are_taken():
+    check = check_table(gene_counts(100, 500))
+    assert "--log" in " ".join(check.to_say("AutoSelector"))
+    assert "--log" not in " ".join(check.to_say("AutoSelector", log=True))
+
+
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
 def test_rows_of_zeros(storage):
     X = np.random.default_rng(0).poisson(3.0, (50, 8)).astype(float)

@@ -186,7 +186,7 @@ class PreparedBlockData:
 
     def notes(self, method: str = "") -> list[str]:
         """What there is to say before a selection by the class of this name."""
-        return [*self.check.to_say(method), *self.preparer.notes_]
+        return [*self.check.to_say(method, log=self.preparer.log), *self.preparer.notes_]
 
 
 def prepare_blocks(data: str, reading: ReadingOptions, *, quiet: bool) -> PreparedBlockData:

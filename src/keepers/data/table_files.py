@@ -36,6 +36,7 @@ from keepers.data.table import (
     ReadRequest,
     WrittenTable,
     in_source_order,
+    matching_names,
     numbered_names,
     refuse_absent,
     to_table,
@@ -88,7 +89,7 @@ def open_table(
     identifier : str or None
         Column that names the samples.
     drop : sequence of str
-        Columns to leave out.
+        Columns to leave out; with ``transpose`` columns or rows, by name.
     max_bytes : int or None
         Refuse a table that would take more memory than this, compressed files included.
         None: 8 GiB; never more than the memory of the machine.
@@ -179,8 +180,15 @@ def _read_transposed(path: Path, request: ReadRequest) -> LabelledTable:
             "labels= (--labels) names a column, and the columns of a table to be transposed are "
             "samples. Leave it out."
         )
-    table = read_table(path, replace(request, mixed=True))
-    names, others = table.sample_names, list(table.others)
+    # Columns to leave out may be samples, or rows, whose names are known only after reading.
+    twice = request.identifier is not None and request.identifier in request.drop
+    early = request.drop if twice else ()  # then reading refuses it
+    table = read_table(path, replace(request, mixed=True, drop=early))
+    columns = [*map(str, table.feature_names), *(column.name for column in table.others)]
+    asked = matching_names(request.drop, columns)
+    left_out = set(asked).intersection(columns)
+    names = table.sample_names
+    others = [column for column in table.others if column.name not in left_out]
     if names is None and others:
         first = min(others, key=lambda column: column.position)
         others.remove(first)
@@ -196,9 +204,23 @@ def _read_transposed(path: Path, request: ReadRequest) -> LabelledTable:
         if names is None
         else unique_names(list(names), make_unique=request.make_unique)
     )
-    X = table.X.T.tocsr() if table.is_sparse else np.ascontiguousarray(table.X.T)
-    samples = np.array([str(name) for name in table.feature_names], dtype=object)
-    return LabelledTable(X, np.array(features, dtype=object), samples, None, table.name)
+    rows_left_out = matching_names([name for name in asked if name not in left_out], features)
+    refuse_absent(rows_left_out, dict.fromkeys([*columns, *features]))
+    samples = [at for at, name in enumerate(table.feature_names) if str(name) not in left_out]
+    absent = set(rows_left_out)
+    rows = [at for at, name in enumerate(features) if name not in absent]
+    if asked and not (samples and rows):
+        raise DataError("At least one sample and one feature must remain. Leave out fewer.")
+    X = table.X.T.tocsr() if table.is_sparse else table.X.T
+    if asked:
+        X = X[samples][:, rows]
+    return LabelledTable(
+        X if table.is_sparse else np.ascontiguousarray(X),
+        np.array(features, dtype=object)[rows],
+        np.array([str(table.feature_names[at]) for at in samples], dtype=object),
+        None,
+        table.name,
+    )
 
 
 def load_catalogued(name: str, *, verify: bool = True) -> LabelledTable:

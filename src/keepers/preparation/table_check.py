@@ -79,9 +79,14 @@ class TableCheck:
         """The options of all findings, as they are given to the command."""
         return [finding.option for finding in self.findings if finding.option]
 
-    def to_say(self, method: str = "") -> list[str]:
-        """Findings that matter to a selection by the class of this name, beside what was done."""
+    def to_say(self, method: str = "", *, log: bool = False) -> list[str]:
+        """Findings that matter to a selection by the class of this name, beside what was done.
+
+        With ``log``, logarithms have been taken, and need not be recommended.
+        """
         said = [finding for finding in self.findings if finding.about in _SAID]
+        if log:
+            said = [finding for finding in said if finding.about != "counts"]
         if method and method not in UNIT_FREE:
             said += [finding for finding in self.findings if finding.about == "units"]
         return [str(finding) for finding in said]
