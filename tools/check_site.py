@@ -1,6 +1,7 @@
 """Check a built site: every link inside it leads somewhere, and no page asks another host.
 
-The links of llms.txt, the site's contents for language models, are checked too. Every page of the gallery and of the stories must offer its notebook.
+The links of llms.txt, the site's contents for language models, are checked too, and every page of
+the gallery and of the stories must offer its notebook.
 
 ``python tools/check_site.py docs/_build/html`` prints what is wrong, one line each, and ends with 1
 if anything is. Links to other sites are counted, not followed.
