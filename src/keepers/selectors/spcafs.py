@@ -293,7 +293,8 @@ class SPCAFS(ScatterSelector):
 
     Features that must stay, or must not, are given by their names:
 
-    >>> SPCAFS(3, scaling=1, must_keep=["ash"], never_keep=["proline"]).fit(wines).top().names
+    >>> known = {"must_keep": ["ash"], "never_keep": ["proline"]}
+    >>> SPCAFS(3, scaling=1, **known).fit(wines).top().names
     array(['ash', 'color_intensity', 'alcohol'], dtype=object)
     """
 
