@@ -114,10 +114,13 @@ def _sentences(selection: Selection) -> list[str]:
         drawn = f", {selection.n_rows_used} of them drawn at random"
     if selection.moments.n_samples < selection.n_samples:
         of_drawn = " of the rows drawn"
+    held = f"; they hold {selection.variance_share:.1%} of the variance{of_drawn}"
+    if selection.counts_columns_alike:  # that would only be the share of columns
+        held = ""
     lines = [
         f"{selection.method} kept {selection.k} of {selection.n_features} features of "
         f"{selection.source} ({selection.n_samples} samples{drawn}) in {selection.seconds:.1f} s"
-        f"{choosing}; they hold {selection.variance_share:.1%} of the variance{of_drawn}."
+        f"{choosing}{held}."
     ]
     dropped = selection.count_dropped()
     if dropped.keys() - {"ranked below k"}:
