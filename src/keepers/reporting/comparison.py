@@ -99,14 +99,15 @@ def compare(
     tagged = None
     if labels is not None:
         tagged = as_texts("labels", labels, first.X.shape[0], "sample")
+    called = _call(first, second)
     planes = [weighed_planes(selection) for selection in selections]
     thin = [thin_out(each) for each in planes if each is not None]
     return Comparison(
         selections=(first, second),
-        called=_call(first, second),
+        called=called,
         title=title or "Two selections compared",
         made_on=today(),
-        answers=(answer_of(first), answer_of(second)),
+        answers=(answer_of(first, called[0]), answer_of(second, called[1])),
         both=_features(
             first, shared[np.argsort(ranks[:, shared].sum(axis=0), kind="stable")], ranks
         ),

@@ -14,8 +14,8 @@ _SMOOTH = "features on which samples that are alike agree"
 _CLUSTERS = "features that tell groups of samples apart, found without labels"
 _REBUILD = "features from which the others can be computed"
 LOOKS_FOR = {
-    "AutoSelector": _SMOOTH + ", and keeps one of those that say the same",
-    "DenoisedLaplacian": _SMOOTH + ", and prefers one of those that say the same",
+    "AutoSelector": _SMOOTH + ", and ranks lower what repeats a better one",
+    "DenoisedLaplacian": _SMOOTH + ", and ranks lower what repeats a better one",
     "SPCAFS": _VARIANCE,
     "SPCAFSCV": _VARIANCE,
     "FSPCA": _VARIANCE,
@@ -108,9 +108,9 @@ def first_paragraph(
     )
 
 
-def answer_of(selection: Selection) -> str:
-    """How many features are kept, and at whose wish."""
-    method, k, d = selection.method, count(selection.k), count(selection.n_features)
+def answer_of(selection: Selection, called: str = "") -> str:
+    """How many features are kept, and at whose wish; by the method, unless it is called so."""
+    method, k, d = called or selection.method, count(selection.k), count(selection.n_features)
     if selection.k == selection.n_features:
         return f"{method} keeps all {d} features"
     if selection.how_many == "chosen":

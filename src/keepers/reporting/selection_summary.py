@@ -106,7 +106,9 @@ class Trials:
     """The evidence for settings that were chosen: the best of what was tried."""
 
     rows: tuple[tuple[str, str, str, str], ...]
-    """Settings, fidelity, clumpiness and score of each."""
+    """Settings that differ, fidelity, clumpiness and score of each."""
+    same: str
+    """The settings that they share."""
     n_tried: int
 
 
@@ -347,12 +349,15 @@ def _trials(selection: Selection) -> Trials | None:
         return None
     measured = ("fidelity", "clumpiness", "score")
     beside = (*measured, "gamma", "n_active", "n_active_kept")
+    shown = rows[:MOST_TRIALS]
+    texts = {n: [_short(row[n]) for row in shown] for n in rows[0] if n not in beside}
     told = []
-    for row in rows[:MOST_TRIALS]:
-        settings = [f"{n}={_short(v)}" for n, v in row.items() if n not in beside]
+    for at, row in enumerate(shown):
+        settings = [f"{n}={words[at]}" for n, words in texts.items() if len(set(words)) > 1]
         fidelity, clumpiness, score = (f"{row[name]:.3f}" for name in measured)
         told.append((", ".join(settings), fidelity, clumpiness, score))
-    return Trials(tuple(told), len(rows))
+    same = [f"{n}={words[0]}" for n, words in texts.items() if len(set(words)) == 1]
+    return Trials(tuple(told), ", ".join(same), len(rows))
 
 
 def _short(value: Any) -> str:

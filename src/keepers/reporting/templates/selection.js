@@ -287,7 +287,7 @@
     const step = Math.pow(10, Math.floor(Math.log10(Math.max(total / 2, 1))));
     for (let at = linear ? step : 10; at < total; at = linear ? at + step : at * 10) marks.add(at);
     let last = -1;
-    const apart = 0.075; // of the width: labels do not run into each other
+    const apart = 44 / Math.max(byId("k-scale").clientWidth, 1); // labels do not run together
     const shown = [...marks].sort((a, b) => a - b).filter((at, i, all) => {
       const here = positionOf(at);
       const keep = at === total || (here - last >= apart && (at === 1 || 1 - here >= apart));
@@ -483,6 +483,7 @@
   linkLegend();
   if (data.map) linkMap();
   drawScale();
+  window.addEventListener("resize", drawScale);
   refresh();
   setK(data.k);
 })();
