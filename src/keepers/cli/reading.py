@@ -139,7 +139,8 @@ class ReadingOptions:
         if self.sample or self.drop_samples or self.drop_zero_rows:
             return None
         roles = {**self.roles(), "transpose": self.transpose, "mixed": True}
-        preparing = {"missing": self.missing, "kinds": self.asked_kinds, "log": self.log}
+        fills = None if self.missing == "error" else self.missing
+        preparing = {"missing": fills, "kinds": self.asked_kinds, "log": self.log}
         lines = [
             f"table = keepers.datasets.open_table({_arguments([repr(data)], roles)})",
             f"preparer = keepers.TablePreparer({_arguments([], preparing)})",
@@ -169,7 +170,11 @@ class ReadingOptions:
 
 def _arguments(first: list[str], named: dict[str, Any]) -> str:
     """Arguments of a call, without those that say nothing."""
-    given = [f"{name}={value!r}" for name, value in named.items() if value and value != "error"]
+    given = [
+        f"{name}={value!r}"
+        for name, value in named.items()
+        if value or (name == "header" and value is False)
+    ]
     return ", ".join([*first, *given])
 
 

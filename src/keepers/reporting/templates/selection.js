@@ -158,7 +158,7 @@
     state.page = 0;
   };
 
-  // What is proved is about sets of as many features as were asked for.
+  // What is proved is about sets of as many features as the selection keeps.
   const PROOFS = { i: "in every best set", o: "in no best set" };
 
   const badge = (text) => {
