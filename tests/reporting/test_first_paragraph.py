@@ -97,7 +97,7 @@ def test_how_sure_it_is_comes_from_random_sets_proof_or_halves_or_is_not_known()
     auto = describe(AutoSelector())
     drawn = auto.selector.random_agreement_
     sure = words_for(auto).how_sure[0]
-    assert f"10 random sets of as many features keep {drawn.min():.2f} to" in sure
+    assert f"in 10 random sets of as many features, by {drawn.min():.2f} to" in sure
     proved = describe(VarianceScore(3))
     assert words_for(proved, certificate=proved.certificate).how_sure[0].startswith("Proved: These")
     halves = describe(StabilitySelector(VarianceScore(3), n_resamples=10, random_state=0))

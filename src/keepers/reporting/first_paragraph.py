@@ -179,9 +179,9 @@ def _against_random(selector: AutoSelector, k: int) -> list[str]:
         return []
     found, drawn = selector.agreement_[at[0]], selector.random_agreement_
     return [
-        f"Of the neighbours of a sample in the whole table these features keep {found:.2f} (at "
-        f"most 1); {len(drawn)} random sets of as many features keep {drawn.min():.2f} to "
-        f"{drawn.max():.2f}."
+        f"Neighbours of samples in these features agree with those in the whole table by "
+        f"{found:.2f} (at most 1); in {len(drawn)} random sets of as many features, by "
+        f"{drawn.min():.2f} to {drawn.max():.2f}."
     ]
 
 
