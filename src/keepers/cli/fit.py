@@ -187,7 +187,9 @@ def fit_prepared(
     selection = fit_and_describe(
         selector, scaled, scaling=scaling, threads=threads, quiet=quiet, choice=choice
     )
-    notes = prepared.notes(type(selector).__name__, scaling)
+    # Settings that were chosen may have put the columns on one scale.
+    minds_units = "" if selection.counts_columns_alike else type(selector).__name__
+    notes = prepared.notes(minds_units, scaling)
     options = () if choice is None else choice.options
     return FittedInMemory(selection, prepared.preparer, options, notes, prepared)
 

@@ -135,7 +135,7 @@ def _why(selection: Selection) -> tuple[str, ...]:
     if selection.summary:
         sentences.append(selection.summary)
     if selection.chosen:
-        sentences.append(selection.chosen)
+        sentences.append(selection.chosen.replace("`", ""))
     choice = getattr(selection.selector, "choice_", None)
     if choice is not None and selection.how_many == "chosen" and not selection.chosen:
         sentences.append(

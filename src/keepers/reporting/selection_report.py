@@ -162,7 +162,7 @@ def make_report(
     )
     wanted = selection.seeks_variance if certify is None else certify
     table = LabelledTable(selection.X, selection.feature_names, name=source or "table")
-    notes = check_table(table).to_say("" if selection.column_power else selection.method)
+    notes = check_table(table).to_say("" if selection.counts_columns_alike else selection.method)
     return SelectionReport.of(
         selection,
         sample_names=sample_names,

@@ -40,6 +40,8 @@ NEAR_COPY = 0.9
 MOST_IN_THE_MAP = 60
 MOST_ON_THE_PATH = 8
 FEWEST_HISTOGRAMS = 200
+FEWEST_STEPS = 4
+"""Fewer make no curve."""
 MOST_TRIALS = 5
 MOST_PAIRS = 8
 # Fitted quantities worth a line, with the words for them.
@@ -456,7 +458,7 @@ def _value_text(value: Any) -> str:
 
 def _convergence(selector: Any) -> Convergence | None:
     objective = np.asarray(getattr(selector, "objective_", ()), dtype=np.float64)
-    if objective.ndim != 1 or len(objective) < 2 or not np.all(np.isfinite(objective)):
+    if objective.ndim != 1 or len(objective) < FEWEST_STEPS or not np.all(np.isfinite(objective)):
         return None
     if objective[0] == objective[-1]:
         return None
