@@ -9,6 +9,7 @@ from sklearn.base import clone
 from keepers import (
     FSPCA,
     SPCAFS,
+    SPCAFSCV,
     AutoSelector,
     DenoisedLaplacian,
     StabilitySelector,
@@ -18,7 +19,12 @@ from keepers import (
 from keepers.data.table import LabelledTable
 from keepers.exceptions import DataError
 from keepers.linalg.moments import column_moments
-from keepers.selection import correlation_matrix, describe_fit, nearest_kept
+from keepers.selection import (
+    DroppedFeature,
+    correlation_matrix,
+    describe_fit,
+    nearest_kept,
+)
 
 
 @pytest.fixture
@@ -331,3 +337,43 @@ def test_a_certificate_is_the_same_every_time():
 )
 def test_it_is_known_which_methods_look_for_variance(grouped, selector, seeks):
     assert describe_selection(selector.fit(grouped), grouped).seeks_variance is seeks
+
+
+def test_where_the_number_comes_from_is_known(table):
+    assert describe_selection(VarianceScore(2).fit(table), table).how_many == "asked"
+    assert describe_selection(VarianceScore().fit(table), table).how_many == "half"
+    assert describe_selection(VarianceScore().fit(table), table, k=2).how_many == "asked"
+
+
+def test_a_dropped_feature_is_called_a_copy_only_if_it_is_one():
+    told = {
+        r: DroppedFeature(0, "a", 1.0, reason, "b", r).why
+        for reason, r in [("max_correlation", -0.9), ("max_correlation", 0.7), ("redundant", 0.3)]
+    }
+    assert told == {
+        -0.9: "copy of b, r = -0.90",
+        0.7: "too similar to b, r = +0.70",
+        0.3: "adds little to better features; nearest is b, r = +0.30",
+    }
+    assert DroppedFeature(0, "a", 1.0, "no structure").why == "no structure"
+
+
+def test_settings_that_were_chosen_tell_why_features_were_dropped(table):
+    """`SPCAFSCV` has several limits to try; the winner's is the one that counts."""
+    table[:, 5] = table[:, 0] + 1e-3
+    chosen = SPCAFSCV(2, n_components=2, scaling=0.0, max_correlation=[0.8], random_state=0)
+    selection = describe_selection(chosen.fit(table), table)
+    assert (
+        selection.count_dropped()
+        == describe_selection(chosen.best_estimator_, table).count_dropped()
+    )
+
+
+@pytest.mark.parametrize(("scaling", "power"), [(0.0, 0.0), (0.5, 0.5), (1.0, 1.0)])
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
+def test_shares_of_variance_are_those_that_the_method_weighs(table, scaling, power):
+    selection = describe_selection(SPCAFS(3, scaling=scaling).fit(table), table)
+    weighed = table.var(axis=0) ** (1.0 - power)
+    share = weighed[selection.columns].sum() / weighed.sum()
+    assert selection.variance_share == pytest.approx(share)
+    assert selection.counts_columns_alike == (scaling == 1.0)

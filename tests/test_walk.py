@@ -11,13 +11,14 @@ import pytest
 TOOL = Path(__file__).parent.parent / "tools" / "walk.py"
 
 # What the standard command may cost at most; lower these with the code, never raise them. (Raised
-# three times. From 35 files: tables are now looked at and prepared before a selection. From 48: the
+# four times. From 35 files: tables are now looked at and prepared before a selection. From 48: the
 # proposals of the solver have a file of their own, and it limits the BLAS threads. From 50, and
 # from four scatters: a selection that looks for variance is certified, in ten files, and the
-# fit does not keep its scatter. Moments and finiteness are those of the fit.
+# fit does not keep its scatter. From 60: the words that a report begins with and the values of the
+# kept features have a file each. Moments and finiteness are those of the fit.
 # docs/architecture.md says which files that takes, and why moments and finiteness are found of the
 # table as it was read and again of what the selector gets.)
-MOST_FILES = 60
+MOST_FILES = 62
 MOST_TIMES = {
     "column moments of the whole table": 2,
     "correlations of the kept features": 1,

@@ -21,6 +21,7 @@ from keepers.exceptions import DataError
 from keepers.linalg.correlation import ROUNDING, ColumnCorrelations
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import as_scatter
+from keepers.selectors import AllFeatures, AutoSelector, DenoisedLaplacian
 from keepers.selectors.certificate import Certificate
 from keepers.selectors.control import read_control
 from keepers.selectors.fitted_table import (
@@ -29,6 +30,7 @@ from keepers.selectors.fitted_table import (
     table_of_moments,
     table_values,
 )
+from keepers.selectors.parameters import is_real
 from keepers.solvers.penalty import InactiveRows, find_inactive_rows
 
 __all__ = ["DroppedFeature", "KeptFeature", "Selection", "describe_fit", "describe_selection"]
@@ -41,10 +43,14 @@ NOT_OF_THE_RESULT = ("callback", "checkpoint")
 _AT_ONCE = 256
 _TIE = 1e-7
 
+HowMany = Literal["asked", "chosen", "half", "all"]
+"""Where the number of features comes from: the user, the table, or a default."""
 Reason = Literal[
     "ranked below k", "max_correlation", "redundant", "no structure", "constant", "never_keep"
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
+COPY = 0.9
+"""From this correlation on, in size, one feature is called a copy of another."""
 SIMILAR: tuple[Reason, ...] = ("max_correlation", "redundant")
 """Reasons that a kept feature stands for the dropped one."""
 
@@ -81,11 +87,20 @@ class DroppedFeature:
     @property
     def why(self) -> str:
         """The reason in words."""
-        if self.reason in SIMILAR and self.neighbour is not None:
-            return f"copy of {self.neighbour}, r = {self.correlation:.2f}"
+        if self.neighbour is not None:
+            return f"{self.why_of} {self.neighbour}, r = {self.correlation:+.2f}"
         return {"redundant": "redundant", "max_correlation": "too similar to a kept one"}.get(
             self.reason, self.reason
         )
+
+    @property
+    def why_of(self) -> str:
+        """How it relates to the kept feature that follows, in words."""
+        if abs(self.correlation) >= COPY:
+            return "copy of"
+        if self.reason == "max_correlation":
+            return "too similar to"
+        return "adds little to better features; nearest is"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,12 +143,17 @@ class Selection(AsTable):
     selector: Any = field(repr=False)
     X: Any = field(repr=False)
     """The values of the fit; None if they were read in blocks."""
+    how_many: HowMany = "asked"
+    chosen: str = ""
+    """Why this number of features, and these settings, were chosen: a sentence, if they were."""
+    trials: tuple[Mapping[str, Any], ...] = ()
+    """The settings that were tried for it, best first, with their evidence."""
 
     def __repr__(self) -> str:
-        return (
-            f"<Selection: {self.k} of {self.n_features} features by {self.method}, with "
-            f"{self.variance_share:.1%} of the variance>"
+        held = (
+            "" if self.counts_columns_alike else f", with {self.variance_share:.1%} of the variance"
         )
+        return f"<Selection: {self.k} of {self.n_features} features by {self.method}{held}>"
 
     def rows(self) -> list[dict[str, Any]]:
         """The kept features, best first, a dict each; ``dropped`` has the others.
@@ -201,10 +221,59 @@ class Selection(AsTable):
         return np.sort(self.order[: self.k])
 
     @cached_property
+    def column_power(self) -> float:
+        """Power of the standard deviation that the method divides columns by.
+
+        0: columns are taken as they are; 1: all of them count the same.
+        """
+        return column_power(self.selector)
+
+    @cached_property
+    def column_factors(self) -> FloatArray:
+        """What the method multiplies columns by; 1 for constant ones."""
+        varies = self.variances > 0.0
+        scale = np.where(varies, self.variances, 1.0)
+        return np.asarray(scale ** (-self.column_power / 2))
+
+    @cached_property
+    def weighed_variances(self) -> FloatArray:
+        """Variances of the columns as the method weighs them; 0 for constant ones."""
+        return self.variances * self.column_factors**2
+
+    @cached_property
     def variance_share(self) -> float:
-        """Variance of the kept features over that of all."""
-        total = float(self.variances.sum())
-        return float(self.variances[self.order[: self.k]].sum()) / total if total > 0 else 0.0
+        """Variance of the kept features over that of all, as the method weighs columns."""
+        total = float(self.weighed_variances.sum())
+        kept = float(self.weighed_variances[self.order[: self.k]].sum())
+        return kept / total if total > 0 else 0.0
+
+    @property
+    def counts_columns_alike(self) -> bool:
+        """Whether the method divides columns by their standard deviation, or X has been.
+
+        A share of the variance is then no more than a share of the columns.
+        """
+        return self.column_power == 1.0 or self.scaling == "standardize-features"
+
+    @cached_property
+    def n_by_score(self) -> int:
+        """How far down the ranking follows the scores.
+
+        Behind are features that were skipped for being too similar to a better one, ruled out, or
+        constant.
+        """
+        scores = self.scores[self.order]
+        set_last = (self.never | (self.variances == 0.0))[self.order]
+        if getattr(fitted_selector(self.selector), "max_correlation", None) is not None:
+            rises = scores[1:] > scores[:-1] + _TIE * np.abs(scores[:-1])
+            set_last[1:] |= rises
+        behind = np.flatnonzero(set_last[self.k :])
+        return self.k + int(behind[0]) if len(behind) else self.n_features
+
+    @cached_property
+    def active(self) -> BoolArray | None:
+        """Which features have active rows of W; None for methods without them."""
+        return getattr(fitted_selector(self.selector), "active_", None)
 
     @cached_property
     def correlation(self) -> FloatArray:
@@ -285,7 +354,7 @@ class Selection(AsTable):
         They score as high as some kept feature, so nothing else can have left them out. In blocks
         the neighbour is unknown, and with groups so is the reason.
         """
-        limit = self.settings.get("max_correlation")
+        limit = getattr(fitted_selector(self.selector), "max_correlation", None)
         if limit is None:
             return {}
         others = self.order[self.k :]
@@ -448,11 +517,13 @@ def describe_fit(
     seconds: float | None = None,
     seconds_choosing: float = 0.0,
     n_samples: int | None = None,
+    chosen: str = "",
+    trials: Sequence[Mapping[str, Any]] = (),
 ) -> Selection:
     """The same for values that the fit has just checked.
 
     If it read them in blocks, X is None, or some of the rows; ``n_samples`` is then the number of
-    all.
+    all. ``chosen`` says why the settings of the selector were chosen, from ``trials``.
     """
     names = np.array([str(name) for name in feature_names], dtype=object)
     weights = _control_weights(selector)
@@ -480,7 +551,37 @@ def describe_fit(
         versions=package_versions(),
         selector=selector,
         X=X,
+        how_many=_how_many(selector, k, chosen),
+        chosen=chosen,
+        trials=tuple(trials),
     )
+
+
+def fitted_selector(selector: Any) -> Any:
+    """The selector that ranked the features: the winner, of one that chose its settings."""
+    return getattr(selector, "best_estimator_", selector)
+
+
+def column_power(selector: Any) -> float:
+    """Power of the standard deviation that a fitted selector divides columns by."""
+    fitted = fitted_selector(getattr(selector, "selector_", selector))  # of a StabilitySelector
+    if isinstance(fitted, DenoisedLaplacian):
+        return 1.0
+    scaling = getattr(fitted, "scaling", 0.0)
+    return float(scaling) if is_real(scaling) else 0.0
+
+
+def _how_many(selector: Any, k: int | float | None, chosen: str) -> HowMany:
+    """Where the number of kept features comes from."""
+    if isinstance(selector, AllFeatures):
+        return "all"
+    if chosen:
+        return "chosen"
+    asked = getattr(selector, "n_features_to_select", None)
+    inner = selector if asked is not None else getattr(selector, "selector_", selector)
+    if k is not None or getattr(inner, "n_features_to_select", None) is not None:
+        return "asked"
+    return "chosen" if isinstance(inner, AutoSelector) or hasattr(inner, "choice_") else "half"
 
 
 def _control_weights(selector: Any) -> FloatArray:

@@ -68,10 +68,13 @@ def test_json_and_report_name_the_same_neighbours(quick_keepers, tmp_path, k):
     data = report_data(tmp_path / "report.html")
     names = [data["prefix"] + rest for rest in data["names"]]
     assert [feature["name"] for feature in features] == names[:k]
-    assert [feature["neighbour"] for feature in features] == [
-        names[at] for at in data["neighbours"][:k]
+    last = [
+        [pair for pair in zip(near[::2], near[1::2], strict=True) if pair[0] < k][-1]
+        for near in data["near"][:k]
     ]
-    assert [round(feature["correlation"], 3) for feature in features] == data["r"][:k]
+    assert [feature["neighbour"] for feature in features] == [names[at] for at, _ in last]
+    rounded = [f"{feature['correlation']:.2f}" for feature in features]
+    assert rounded == [f"{hundredths / 100:.2f}" for _, hundredths in last]
 
 
 def test_it_is_said_why_features_were_dropped(quick_keepers, table):

@@ -46,3 +46,13 @@ def test_every_command_has_the_options(quick_keepers, command):
     shown = quick_keepers(command, "--help").stdout
     for option in ("--missing", "--as", "--transpose", "--sheet", "--make-unique", "--sample"):
         assert option in shown
+
+
+def test_options_are_written_as_python():
+    given = ReadingOptions(labels="kind", header=False, missing="median", kinds=["x=number"])
+    assert given.in_python("a b.csv", "raw") == [
+        "table = keepers.datasets.open_table('a b.csv', labels='kind', header=False, mixed=True)",
+        "preparer = keepers.TablePreparer(missing='median', kinds={'x': 'number'})",
+        "table = preparer.fit(table).prepare(table, first_row=0)",
+    ]
+    assert ReadingOptions(sample=9).in_python("a.csv", "raw") is None

@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import re
+from html import unescape
 
 import numpy as np
 import pandas as pd
@@ -50,7 +52,8 @@ def test_the_page_is_written_with_features_that_must_go(quick_keepers, grouped, 
     chosen = ("-k", 4, "--keep", "g7", "--never", "g2", "--report", "page.html")
     done = quick_keepers("select", grouped, *COLUMNS, *chosen)
     assert done.returncode == 0, done.stderr
-    assert "Asked for 4, it keeps" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "AutoSelector keeps the 4 features asked for, of" in page
 
 
 def test_a_report_is_written_for_people(keepers, table, tmp_path):
@@ -59,6 +62,93 @@ def test_a_report_is_written_for_people(keepers, table, tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert "keepers select" in page
     assert all(name in page for name in kept_by_hand(table))
+
+
+@pytest.fixture
+def people(tmp_path):
+    """Gaps, a category, an identifier, a constant, and columns in different units."""
+    rng = np.random.default_rng(0)
+    group = np.arange(90) % 3
+    frame = pd.DataFrame(5 * rng.standard_normal((3, 6))[group] + rng.standard_normal((90, 6)))
+    frame = frame.add_prefix("g")
+    frame["g5"] *= 1e5
+    frame.loc[[3, 50], "g1"] = np.nan
+    frame["always"] = 1
+    frame["colour"] = np.array(["red", "green", "blue"])[rng.integers(0, 3, 90)]
+    frame["note"] = [f"person number {number} said so" for number in range(90)]
+    frame["kind"] = np.array(["a", "b", "c"])[group]
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    return "people.csv"
+
+
+def python_of(page):
+    """The Python that a report says repeats it."""
+    return unescape(re.search(r'<code id="code-python">(.*?)</code>', page, re.S).group(1))
+
+
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.KeepersWarning")
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--missing", "median"),
+        ("--missing", "drop-rows", "--method", "variance", "-k", "3"),
+        ("--missing", "mean", "--method", "variance", "--scale", "standardize-features", "-k", "3"),
+    ],
+)
+def test_the_python_in_a_report_reads_the_file_and_finds_the_same(
+    quick_keepers, people, options, tmp_path, monkeypatch
+):
+    page = tmp_path / "page.html"
+    done = quick_keepers("select", people, "--labels", "kind", *options, "--report", page)
+    assert done.returncode == 0, done.stderr
+    kept = [line.split("\t")[1] for line in done.stdout.splitlines()[1:]]
+    monkeypatch.chdir(tmp_path)
+    scope = {}
+    exec(python_of(page.read_text(encoding="utf-8")), scope)
+    assert scope["selector"].top(len(kept)).names.tolist() == kept
+    assert (tmp_path / "report.html").exists()
+
+
+def test_a_report_tells_what_was_filled_and_set_aside(quick_keepers, people, tmp_path):
+    done = quick_keepers(
+        "select", people, "--labels", "kind", "--missing", "median", "--report", "page.html"
+    )
+    assert done.returncode == 0, done.stderr
+    page = unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    watch = re.search(r'<ul class="watch".*?</ul>', page, re.S).group()
+    assert "Gaps filled (median) in 1 column: 'g1' (2)." in watch
+    assert "Set aside as identifier: 'note'" in watch
+    aside = re.search(r'<div class="note" id="set-aside">.*?</div>', page, re.S).group()
+    assert "<bdi>note</bdi>: <bdi>identifier: distinct text</bdi>" in aside
+
+
+def test_units_are_no_matter_once_the_features_are_on_one_scale(quick_keepers, people, tmp_path):
+    options = ("--labels", "kind", "--missing", "mean", "--method", "variance", "-k", 3)
+    raw = quick_keepers("select", people, *options, "--report", "raw.html")
+    assert "different units" in raw.stderr
+    assert "different units" in (tmp_path / "raw.html").read_text(encoding="utf-8")
+    scaled = ("--scale", "standardize-features", "--report", "scaled.html")
+    done = quick_keepers("select", people, *options, *scaled)
+    assert done.returncode == 0, done.stderr
+    assert "different units" not in done.stderr
+    assert "different units" not in (tmp_path / "scaled.html").read_text(encoding="utf-8")
+    assert "they hold" not in done.stderr  # the share of the columns, and no more
+
+
+def test_after_a_choice_the_report_shows_its_evidence(quick_keepers, people, tmp_path):
+    options = ("--labels", "kind", "--missing", "mean", "--method", "spcafs", "--threads", 1)
+    done = quick_keepers("select", people, *options, "--report", "page.html")
+    assert done.returncode == 0, done.stderr
+    page = unescape((tmp_path / "page.html").read_text(encoding="utf-8")).replace("\xa0", " ")
+    assert re.search(r"SPCAFS chose \d+ of the \d+ features", page)
+    assert "asked for" not in re.search(r"<header>.*?</header>", page, re.S).group()
+    assert re.search(r"It took [^.]*\.?[^.]* in all, of which .* to choose the number", page)
+    trials = re.search(r'<figure id="trials">.*?</figure>', page, re.S).group()
+    evidence = [float(found) for found in re.findall(r'number">([\d.]+)</td></tr>', trials)]
+    assert len(evidence) == 5
+    assert evidence == sorted(evidence, reverse=True)
+    said = re.search(r"Chosen without labels: .*", done.stderr).group()
+    assert said.replace("`", "") in page
 
 
 def test_pixels_are_drawn_when_the_image_shape_is_given(quick_keepers, tmp_path):

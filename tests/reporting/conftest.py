@@ -1,5 +1,7 @@
-"""Selections to report on."""
+"""Selections to report on, and a browser to look at the reports."""
 
+import os
+import shutil
 import warnings
 
 import numpy as np
@@ -125,3 +127,74 @@ def stability_report(stable_selector):
 def auto_report():
     X, names, labels = datasets.load("srbct")
     return make_report(AutoSelector().fit(X), X, feature_names=names, labels=labels, source="srbct")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Debian's chromium, driven by playwright, where both are installed."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
+    )
+    known = ["chromium", "chromium-browser", "chrome"]
+    chromium = next(filter(None, map(shutil.which, known)), None)
+    if chromium is None:
+        pytest.skip("chromium is not installed: apt-get install chromium")
+    # Chromium refuses to run its own sandbox as root, which is what containers are.
+    arguments = ["--no-sandbox"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """Open a report; afterwards no console error, dialog or request may have been seen."""
+    seen = []
+    contexts = []
+
+    def open_report(report, **options):
+        target = report.save(tmp_path / "report.html", force=True)
+        context = browser.new_context(**options)
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        contexts.append(context)
+        page = context.new_page()
+        own = target.as_uri()
+        page.on("console", lambda m: m.type == "error" and seen.append(f"console: {m.text}"))
+        page.on("pageerror", lambda error: seen.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (seen.append("dialog"), dialog.dismiss()))
+        page.on("popup", lambda popup: seen.append("popup"))
+        page.on(
+            "request",
+            lambda request: (
+                request.url == own
+                or request.url.startswith("data:")
+                or seen.append(f"request: {request.url[:80]}")
+            ),
+        )
+        page.goto(own)
+        return page
+
+    yield open_report
+    for context in contexts:
+        context.close()
+    assert seen == []
+
+
+@pytest.fixture(scope="session")
+def skipping_report():
+    """Ten columns, each but the first three a copy of one of these, which max_correlation skips."""
+    rng = np.random.default_rng(0)
+    causes = np.linalg.qr(rng.standard_normal((60, 5)))[0] * [9.0, 8.0, 7.0, 2.0, 1.0]
+    X = causes[:, [0, 1, 2, 3, 4, 0, 1, 2, 0, 1]] + 1e-4 * rng.standard_normal((60, 10))
+    X[:, 5:] *= 0.99
+    names = [f"cause {j}" for j in range(5)] + [f"<i>copy</i> {j}" for j in range(5)]
+    return make_report(VarianceScore(3, max_correlation=0.9).fit(X), X, feature_names=names)
+
+
+@pytest.fixture(scope="session")
+def wine():
+    """178 wines x 13 columns in different units: the variance is that of one of them."""
+    from sklearn.datasets import load_wine
+
+    return load_wine(as_frame=True).data

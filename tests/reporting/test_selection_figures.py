@@ -172,8 +172,11 @@ def test_the_page_stays_small_and_asks_nobody(path_report, stability_report):
 def test_the_front_door_speaks_in_the_first_paragraph(auto_report):
     selector = auto_report.summary.selection.selector
     text = text_of(auto_report)
-    assert f"83 samples. {selector.summary_} {' '.join(selector.doubts_)} It keeps " in text
-    assert "Asked for" not in text
+    kept = selector.n_features_to_select_
+    assert f"AutoSelector chose {kept} of the 2,308 features: " in text
+    assert f"{selector.summary_} How sure:" in text
+    assert "What to watch: " + " ".join(selector.doubts_) in text
+    assert "asked for" not in text
     dropped = auto_report.summary.selection.count_dropped()
     assert f"{dropped['redundant']:,} redundant with a kept one" in text
     assert f"{dropped['no structure']:,} without structure" in text
@@ -182,7 +185,7 @@ def test_the_front_door_speaks_in_the_first_paragraph(auto_report):
 def test_a_number_that_was_asked_for_is_said_to_be():
     X = datasets.load("srbct").X
     text = text_of(make_report(AutoSelector(10).fit(X), X))
-    assert "Asked for 10, it keeps" in text
+    assert "AutoSelector keeps the 10 features asked for, of 2,308: " in text
     assert "are enough" in text
 
 
@@ -207,5 +210,5 @@ def test_hostile_names_stay_text_beside_the_front_door(hostile_names):
     X[:, :8] += 5 * rng.standard_normal((3, 8))[np.arange(60) % 3]
     X[:, 8] = X[:, 0] + 0.01 * rng.standard_normal(60)
     report = make_report(AutoSelector(3).fit(X), X, feature_names=hostile_names)
-    assert report.summary.similar
+    assert data_of(report)["alike"]
     assert not {"img", "b", "iframe", "object", "a"} & set(Texts(report.html).tags)

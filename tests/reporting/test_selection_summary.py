@@ -11,14 +11,28 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
-from keepers import SPCAFS, AllFeatures, LaplacianScore, VarianceScore, all_selectors, datasets
+from keepers import (
+    SPCAFS,
+    AllFeatures,
+    AutoSelector,
+    LaplacianScore,
+    VarianceScore,
+    all_selectors,
+    datasets,
+)
 from keepers.exceptions import DataError, ParameterError
 from keepers.linalg.moments import column_moments
 from keepers.linalg.ordering import knee_of
 from keepers.reporting import selection_summary
 from keepers.reporting.selection_figures import draw
 from keepers.reporting.selection_report import page_data
-from keepers.reporting.selection_summary import classes_of, plane_of, planes_of
+from keepers.reporting.selection_summary import (
+    classes_of,
+    closest_so_far,
+    plane_of,
+    planes_of,
+    thin_out,
+)
 from keepers.selection import correlation_matrix, describe_selection
 
 
@@ -61,7 +75,9 @@ def test_storages_give_the_same_numbers(table):
     dense = summarise(selector, table)
     sparse = summarise(selector, sp.csr_matrix(table))
     assert dense.selection.variance_share == pytest.approx(sparse.selection.variance_share)
-    np.testing.assert_allclose(dense.ranked.neighbour_r, sparse.ranked.neighbour_r)
+    for one, other in zip(dense.ranked.closest, sparse.ranked.closest, strict=True):
+        np.testing.assert_allclose(one, other)
+    assert dense.ranked.histograms == sparse.ranked.histograms  # of the same values
     np.testing.assert_allclose(dense.planes.after.points, sparse.planes.after.points, atol=1e-8)
 
 
@@ -109,20 +125,23 @@ def test_method_and_versions_are_told(table):
     assert summary.selection.method == "SPCAFS"
     assert dict(method.parameters)["p"] == "0.5"
     assert dict(method.parameters)["callback"] == "<print>"
+    assert dict(method.defaults)["scaling"] == "0.0"
+    assert not dict(method.defaults).keys() & dict(method.parameters).keys()
     assert dict(method.found)["converged"] == "yes"
     for package in ("numpy", "scipy", "scikit-learn", "keepers"):
         assert summary.selection.versions[package] == version(package)
 
 
-def test_the_python_that_repeats_it_does(table):
+def test_the_python_that_repeats_it_does(tmp_path, monkeypatch):
     X, _, _ = datasets.load("digits")
     with pytest.warns(match="do not vary"):
         selector = SPCAFS(9, n_components=4).fit(X)
     recipe = summarise(selector, X, source="digits").method.python
-    runnable = [line for line in recipe.splitlines() if not line.startswith("keepers.report")]
     scope = {}
+    monkeypatch.chdir(tmp_path)
     with pytest.warns(match="do not vary"):
-        exec("\n".join(runnable), scope)
+        exec(recipe, scope)
+    assert (tmp_path / "report.html").exists()
     np.testing.assert_array_equal(scope["selector"].ranking_, selector.ranking_)
 
 
@@ -216,8 +235,8 @@ def test_the_summary_of_redundancy_agrees_with_numpy(redundant):
     found = selection_summary.redundancy_of(correlations_of(redundant))
     pairs = np.abs(r[np.triu_indices(12, 1)])
     assert found.median == pytest.approx(np.median(pairs))
-    assert found.closest == (5, 7)
-    assert found.closest_r == pytest.approx(r[5, 7])
+    assert found.pairs[0] == (5, 7, pytest.approx(r[5, 7]))
+    assert found.pairs[1][:2] == (0, 3)
     assert found.n_near_copies == np.sum(np.sort(np.abs(r), axis=1)[:, -2] > 0.9)
     np.testing.assert_allclose(found.correlation, r[np.ix_(found.shown, found.shown)], atol=1e-12)
 
@@ -295,8 +314,9 @@ def test_keeping_everything_leaves_the_plane_as_it_was():
 
 def test_at_most_two_thousand_samples_are_shown_and_always_the_same():
     X = np.random.default_rng(0).standard_normal((5000, 4))
-    first = planes_of(X, column_moments(X), np.array([0, 1]))
-    second = planes_of(X, column_moments(X), np.array([0, 1]))
+    whole = planes_of(X, column_moments(X), np.array([0, 1]))
+    first, second = thin_out(whole), thin_out(whole)
+    np.testing.assert_array_equal(first.after.points, whole.after.points[first.samples])  # copied
     assert len(first.samples) == 2000
     assert len(set(first.samples.tolist())) == 2000
     np.testing.assert_array_equal(first.samples, second.samples)
@@ -321,3 +341,61 @@ def test_past_ten_classes_the_small_ones_share_a_colour():
     assert classes.legend == (*(f"c{size:02d}" for size in range(6, 15)), "5 other classes")
     assert classes.sizes[-1] == 1 + 2 + 3 + 4 + 5
     assert set(classes.colour_of[: classes.sizes[-1]]) == {9}
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 12])
+def test_the_nearest_of_any_number_is_that_of_a_selection_of_so_many(redundant, k):
+    r = np.corrcoef(redundant, rowvar=False)
+    np.fill_diagonal(r, 0.0)
+    for row, closer in enumerate(closest_so_far(correlations_of(redundant))):
+        others = [at for at in range(k) if at != row]
+        within = [pair for pair in closer if pair[0] < k]
+        assert bool(within) == bool(others)
+        if others:
+            nearest = max(others, key=lambda at: abs(r[row, at]))
+            assert within[-1] == (nearest, pytest.approx(r[row, nearest]))
+
+
+def test_columns_that_do_not_vary_are_near_nothing(redundant):
+    redundant[:, 2] = 1.0
+    closest = closest_so_far(correlations_of(redundant))
+    assert closest[2] == ()
+    assert all(at != 2 for closer in closest for at, _ in closer)
+
+
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
+def test_planes_and_shares_are_of_the_values_that_the_method_weighs(table):
+    table = table * np.logspace(0, 4, 14)
+    summary = summarise(SPCAFS(6, scaling=1.0).fit(table), table)
+    standardised = (table - table.mean(axis=0)) / table.std(axis=0)
+    model = PCA(2).fit(standardised)
+    np.testing.assert_allclose(summary.planes.before.shares, model.explained_variance_ratio_)
+    half = summarise(SPCAFS(6, scaling=0.5).fit(table), table)
+    weighed = table.std(axis=0)  # the variance of a column divided by the root of its deviation
+    share = weighed[half.selection.columns].sum() / weighed.sum()
+    assert half.selection.variance_share == pytest.approx(share)
+
+
+def test_the_knee_is_none_of_a_number_that_was_chosen(table):
+    rng = np.random.default_rng(0)
+    table[:, :8] += 6 * rng.standard_normal((3, 8))[np.arange(50) % 3]
+    chosen = AutoSelector().fit(table)
+    assert summarise(chosen, table).selection.how_many == "chosen"
+    assert summarise(chosen, table).knee is None
+    asked = summarise(chosen, table, k=5)
+    assert asked.selection.how_many == "asked"
+    assert asked.knee == knee_of(np.sort(chosen.scores_)[::-1])
+
+
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.UnitsWarning")
+def test_no_inactive_feature_stands_before_the_knee(table):
+    table[:, 0] *= 1e4
+    selector = SPCAFS(4).fit(table)
+    assert knee_of(selector.top(14).scores) > selector.n_active_ == 1
+    assert summarise(selector, table).knee is None
+
+
+def test_the_date_can_be_held_fixed(table, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    assert summarise(VarianceScore(6).fit(table), table).made_on.isoformat() == "1970-01-02"

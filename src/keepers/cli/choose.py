@@ -43,6 +43,8 @@ class Choice:
     options: tuple[str, ...]
     """The same as options of `keepers select`."""
     seconds: float
+    trials: tuple[dict[str, Any], ...] = ()
+    """The settings that were tried, best first, with their evidence."""
 
 
 def choose(
@@ -81,6 +83,7 @@ def choose(
         f"{why}.",
         as_options(k, {name: value for name, value in params.items() if name not in given}),
         time.perf_counter() - began,
+        () if found is None else tuple(found.rows()),
     )
 
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from keepers.exceptions import (
 from keepers.methods import METHODS, find_method
 from keepers.selection import Selection, describe_fit
 from keepers.selectors import AutoSelector
+
+if TYPE_CHECKING:
+    from keepers.cli.choose import Choice
 
 HAS_AN_OPTION = {
     "n_features_to_select": "-k",
@@ -138,7 +141,7 @@ def fit_and_describe(
     scaling: str,
     threads: int | None,
     quiet: bool,
-    seconds_choosing: float = 0.0,
+    choice: "Choice | None" = None,
 ) -> Selection:
     """Fit a selector to a scaled table, and describe what it keeps."""
     beginning = f"{type(selector).__name__} on {table.n_samples} x {table.n_features}"
@@ -152,9 +155,20 @@ def fit_and_describe(
         table.feature_names,
         source=as_unicode(table.name),
         scaling=scaling,
-        seconds=seconds_choosing + time.perf_counter() - began,
-        seconds_choosing=seconds_choosing,
+        **told_of_choice(choice, time.perf_counter() - began),
     )
+
+
+def told_of_choice(choice: "Choice | None", seconds: float) -> dict[str, Any]:
+    """What `describe_fit` takes of a choice and of a fit that took so long."""
+    if choice is None:
+        return {"seconds": seconds}
+    return {
+        "seconds": seconds + choice.seconds,
+        "seconds_choosing": choice.seconds,
+        "chosen": choice.why,
+        "trials": choice.trials,
+    }
 
 
 def fit_prepared(
@@ -169,13 +183,14 @@ def fit_prepared(
 ) -> FittedData:
     """Fit a selector to a prepared table; what the user left open is chosen first."""
     scaled = scale_table(prepared.table, scaling)
-    options, seconds = choose_open(
-        selector, settings, scaled, seed=seed, threads=threads, quiet=quiet
-    )
+    choice = choose_open(selector, settings, scaled, seed=seed, threads=threads, quiet=quiet)
     selection = fit_and_describe(
-        selector, scaled, scaling=scaling, threads=threads, quiet=quiet, seconds_choosing=seconds
+        selector, scaled, scaling=scaling, threads=threads, quiet=quiet, choice=choice
     )
-    notes = prepared.notes(type(selector).__name__)
+    # Settings that were chosen may have put the columns on one scale.
+    minds_units = "" if selection.counts_columns_alike else type(selector).__name__
+    notes = prepared.notes(minds_units, scaling)
+    options = () if choice is None else choice.options
     return FittedInMemory(selection, prepared.preparer, options, notes, prepared)
 
 
@@ -187,16 +202,16 @@ def choose_open(
     seed: int,
     threads: int | None,
     quiet: bool,
-) -> tuple[tuple[str, ...], float]:
-    """Set what the user left open; the same as options of the command, and the time it took."""
+) -> "Choice | None":
+    """Set what the user left open; None if that is nothing."""
     if selector.n_features_to_select is not None or isinstance(selector, AutoSelector):
-        return (), 0.0
+        return None
     from keepers.cli.choose import choose
 
     choice = choose(selector, settings, table, seed=seed, threads=threads, quiet=quiet)
     note(choice.why, quiet=quiet)
     selector.set_params(**choice.params)
-    return choice.options, choice.seconds
+    return choice
 
 
 def refuse_noise(selector: Any, name: str) -> None:

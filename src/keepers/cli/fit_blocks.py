@@ -11,7 +11,13 @@ from typing import Any
 
 from keepers._protocols import BlockTable, IndexArray, RowBlock
 from keepers.cli.console import as_unicode, progress_line
-from keepers.cli.fit import choose_open, fit_progress, methods_that, refuse_noise
+from keepers.cli.fit import (
+    choose_open,
+    fit_progress,
+    methods_that,
+    refuse_noise,
+    told_of_choice,
+)
 from keepers.cli.fitted import FittedInBlocks
 from keepers.cli.prepared import all_findings, refuse_transposed_blocks, say_notes
 from keepers.cli.reading import ReadingOptions
@@ -132,9 +138,7 @@ def fit_in_blocks(
     names = [str(name) for name in preparer.get_feature_names_out()]
     decide(names)
     drawn = preparer.prepare(learned.sample)
-    options, seconds_choosing = choose_open(
-        selector, settings, drawn, seed=seed, threads=threads, quiet=quiet
-    )
+    choice = choose_open(selector, settings, drawn, seed=seed, threads=threads, quiet=quiet)
     if request.memory is not None:
         as_n_bytes(request.memory, "--memory")  # refused where it is no size, whoever takes it
     limits = {
@@ -167,10 +171,10 @@ def fit_in_blocks(
         drawn.X,
         names,
         source=as_unicode(local.name),
-        seconds=seconds + seconds_choosing,
-        seconds_choosing=seconds_choosing,
         n_samples=int(selector.n_samples_seen_),
+        **told_of_choice(choice, seconds),
     )
+    options = () if choice is None else choice.options
     return FittedInBlocks(selection, preparer, options, notes, learned, drawn)
 
 

@@ -57,11 +57,14 @@ class FittedData(ABC):
         image_shape: tuple[int, int] | None,
         image_order: Literal["C", "F"],
         command: str,
+        loading: Sequence[str] | None,
         certificate: Certificate | None,
         *,
         force: bool,
     ) -> None:
-        """Write the report; ``command`` repeats the selection."""
+        """Write the report; ``command`` repeats the selection, ``loading`` is the same in Python,
+        as far as the table.
+        """
         from keepers.reporting.selection_report import SelectionReport
 
         SelectionReport.of(
@@ -72,6 +75,8 @@ class FittedData(ABC):
             image_order=image_order,
             command=command,
             notes=self.notes,
+            set_aside=self.preparer.set_aside_,
+            loading=loading,
             certificate=certificate,
         ).save(path, force=force)
 

@@ -109,15 +109,16 @@ def _sentences(selection: Selection) -> list[str]:
     choosing = ""
     if selection.seconds_choosing:
         choosing = f" ({selection.seconds_choosing:.1f} s of it to choose the settings)"
-    drawn, of_drawn = "", ""
+    drawn = ""
     if selection.n_rows_used < selection.n_samples:
         drawn = f", {selection.n_rows_used} of them drawn at random"
-    if selection.moments.n_samples < selection.n_samples:
-        of_drawn = " of the rows drawn"
+    held = f"; they hold {selection.variance_share:.1%} of the variance"
+    if selection.counts_columns_alike:  # that would only be the share of columns
+        held = ""
     lines = [
         f"{selection.method} kept {selection.k} of {selection.n_features} features of "
         f"{selection.source} ({selection.n_samples} samples{drawn}) in {selection.seconds:.1f} s"
-        f"{choosing}; they hold {selection.variance_share:.1%} of the variance{of_drawn}."
+        f"{choosing}{held}."
     ]
     dropped = selection.count_dropped()
     if dropped.keys() - {"ranked below k"}:

@@ -21,6 +21,7 @@ from keepers.preparation.row_sample import SEED, draw_table
 from keepers.preparation.table_check import TableCheck, check_facts
 from keepers.preparation.table_preparer import TablePreparer
 
+PUTS_FEATURES_ON_ONE_SCALE = ("unit-features", "standardize-features", "min-max-features")
 ROWS_DRAWN = 5000
 """Rows of a folder that are taken into memory where all of them are not needed."""
 
@@ -36,9 +37,10 @@ class PreparedData:
     preparer: TablePreparer
     check: TableCheck
 
-    def notes(self, method: str = "") -> list[str]:
+    def notes(self, method: str = "", scaling: str = "raw") -> list[str]:
         """What there is to say before a selection by the class of this name."""
-        return [*self.check.to_say(method, log=self.preparer.log), *self.preparer.notes_]
+        minds_units = "" if scaling in PUTS_FEATURES_ON_ONE_SCALE else method
+        return [*self.check.to_say(minds_units, log=self.preparer.log), *self.preparer.notes_]
 
 
 def prepare_data(

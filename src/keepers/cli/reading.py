@@ -134,6 +134,24 @@ class ReadingOptions:
             "sheet": self.sheet,
         }
 
+    def in_python(self, data: str, scaling: str) -> list[str] | None:
+        """Lines of Python that make the same ``table``; None if rows are drawn or left out."""
+        if self.sample or self.drop_samples or self.drop_zero_rows:
+            return None
+        roles = {**self.roles(), "transpose": self.transpose, "mixed": True}
+        fills = None if self.missing == "error" else self.missing
+        preparing = {"missing": fills, "kinds": self.asked_kinds, "log": self.log}
+        lines = [
+            f"table = keepers.datasets.open_table({_arguments([repr(data)], roles)})",
+            f"preparer = keepers.TablePreparer({_arguments([], preparing)})",
+            "table = preparer.fit(table).prepare(table, first_row=0)",
+        ]
+        if scaling != "raw":
+            scaled = f"keepers.datasets.scale_samples(table.X, {scaling!r})"
+            lines = ["import dataclasses", "", *lines]
+            lines.append(f"table = dataclasses.replace(table, X={scaled})")
+        return lines
+
     def words(self) -> list[str]:
         """The options as they are written, without those left at their defaults."""
         words: list[str] = []
@@ -148,6 +166,16 @@ class ReadingOptions:
                 for item in value if isinstance(value, list) else [value]:
                     words += [name, str(item)]
         return words
+
+
+def _arguments(first: list[str], named: dict[str, Any]) -> str:
+    """Arguments of a call, without those that say nothing."""
+    given = [
+        f"{name}={value!r}"
+        for name, value in named.items()
+        if value or (name == "header" and value is False)
+    ]
+    return ", ".join([*first, *given])
 
 
 def _options() -> list[Any]:

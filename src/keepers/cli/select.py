@@ -168,7 +168,7 @@ def select(
         from keepers.cli.fit import fit_prepared
 
         prepared = prepare_data(data, reading, limit, quiet=quiet)
-        say_notes(prepared.notes(type(selector).__name__), quiet=quiet)
+        say_notes(prepared.notes(type(selector).__name__, scaling), quiet=quiet)
         decide(list(prepared.table.feature_names))
         fitted = fit_prepared(selector, settings, prepared, scaling, seed=seed, **shared)
     _check_picture(picture, fitted.selection.n_features)
@@ -178,7 +178,8 @@ def select(
     if report is not None:
         command = shell_command(["keepers", *sys.argv[1:2], *fitted.options, *sys.argv[2:]])
         order: Literal["C", "F"] = "F" if image_columns_first else "C"
-        fitted.write_report(report, picture, order, command, certificate, force=force)
+        loading = None if in_blocks else reading.in_python(data, scaling)
+        fitted.write_report(report, picture, order, command, loading, certificate, force=force)
     if save is not None:
         fitted.write_recipe(save, reading, force=force)
     if scores is not None:

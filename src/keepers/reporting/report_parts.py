@@ -1,4 +1,4 @@
-"""What reports share: names and numbers as safe text, figures as small and inert SVG.
+"""What reports share: safe text, figures as small and inert SVG, a file or a notebook to be in.
 
 Matplotlib draws; here its output is made small and follows the light or dark theme of the report
 (docs/decisions/0012-figures-and-progress.md).
@@ -8,13 +8,18 @@ import base64
 import hashlib
 import io
 import json
+import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from keepers._packages import optional
+from keepers.data.replacing import whole_file
 
 LONGEST_SHOWN = 60
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -107,6 +112,66 @@ def script_hash(script: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 
 
+class HtmlReport(ABC):
+    """A report: save it, or let a notebook show it."""
+
+    @property
+    @abstractmethod
+    def html(self) -> str:
+        """The whole report, one HTML file that needs no other."""
+
+    def save(self, path: str | os.PathLike[str], force: bool = False) -> Path:
+        """Write the report, all of it or nothing.
+
+        Parameters
+        ----------
+        path : str or path
+            Where to; its folder must exist.
+        force : bool, default=False
+            Replace a file that is already there.
+
+        Returns
+        -------
+        Path
+            Where it was written.
+        """
+        target = Path(path)
+        with whole_file(target, force=force) as temporary:
+            # A name may hold bytes that are no UTF-8; the report shows them as escapes.
+            temporary.write_text(self.html, encoding="utf-8", errors="backslashreplace")
+        return target
+
+    def _repr_html_(self) -> str:
+        """The report in a frame of its own, shut off from the notebook around it."""
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts" title="Selection report"'
+            ' style="width: 100%; height: 720px; border: 1px solid #8884; border-radius: 6px">'
+            "</iframe>"
+        )
+
+
+def fill_template(name: str, **content: Any) -> str:
+    """A page from a template of the package; what is not marked as safe is escaped."""
+    jinja2 = optional("jinja2", "Reports")
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=jinja2.FunctionLoader(template),
+    )
+    environment.filters.update(
+        count=count, display_name=display_name, few=significant, percent=percent
+    )
+    return str(environment.get_template(name).render(**content))
+
+
+def template(name: str) -> str:
+    """The text of a file in the folder of templates."""
+    folder = files("keepers.reporting") / "templates"
+    return (folder / name).read_text(encoding="utf-8").replace("\r\n", "\n")
+
+
 @contextmanager
 def clean_style(settings: Mapping[Any, Any] | None = None) -> Iterator[None]:
     """Matplotlib's defaults and these settings (those of the report), for the figures drawn
@@ -126,11 +191,11 @@ def new_figure(name: str, width: float, height: float) -> Any:
     return matplotlib.Figure(figsize=(width / 72, height / 72), dpi=72, layout="constrained")
 
 
-def inline_svg(figure: Any, label: str) -> str:
+def inline_svg(figure: Any, label: str, style: str = "") -> str:
     """The figure as an ``<svg>`` element; to be called while the style is in force."""
     stream = io.StringIO()
     figure.savefig(stream, format="svg", metadata={"Date": None})
-    return tidy_svg(stream.getvalue(), label, _REPORT_COLOURS)
+    return tidy_svg(stream.getvalue(), label, _REPORT_COLOURS, style=style)
 
 
 def tidy_svg(

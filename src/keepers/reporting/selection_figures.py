@@ -9,6 +9,7 @@ import numpy as np
 
 from keepers._packages import optional
 from keepers._protocols import FloatArray, IndexArray
+from keepers.reporting.kept_values import FARTHEST, HeatMap
 from keepers.reporting.report_parts import (
     ACCENT,
     INK,
@@ -39,8 +40,16 @@ COLOURS = (
     "#3b82c4", "#e8853a", "#3fa66b", "#d4524e", "#8d6cc3",
     "#b08a3e", "#d873b0", "#2aa5b0", "#8fae2e", "#8a929c",
 )  # fmt: skip
+WARM = "#d9702b"
+"""Above the mean, in the heat map; below it is the first of the colours."""
 MOST_CURVE_POINTS = 800
-LONGEST_LABEL = 16
+LONGEST_LABEL = 24
+LETTER = 11.0
+"""Height of labels that stand at rows, in pixels: such figures are not scaled."""
+NARROWEST_ROW, WIDEST_ROW = 13.0, 38.0
+HEAT_WIDTH = 1040.0
+_SHADES = 12
+_MOST_OF_LETTER = 0.62
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,7 @@ class Figures:
 
     scores: Figure
     convergence: Figure | None
+    heat: str | None
     agreement: Figure | None
     redundancy: Figure | None
     before: Figure | None
@@ -75,10 +85,11 @@ def draw(summary: SelectionSummary) -> Figures:
         before, after = None, None
         if summary.planes is not None:
             before, after = _both_planes(summary.planes, summary.classes)
-        names = summary.ranked.names
+        names, heat = summary.ranked.names, summary.heat
         return Figures(
             scores=_scores(summary),
             convergence=None if summary.convergence is None else _convergence(summary.convergence),
+            heat=None if heat is None else _heat(heat, names, summary.classes),
             agreement=None if summary.agreement is None else _agreement(summary.agreement),
             redundancy=None if summary.redundancy is None else _map(summary.redundancy, names),
             before=before,
@@ -89,11 +100,12 @@ def draw(summary: SelectionSummary) -> Figures:
 
 def ranks_shown(n_features: int, k: int, knee: int | None) -> int:
     """Ranks on the score curve: thrice what is kept or stands before the knee, 30 at least."""
-    return min(n_features, max(30, 3 * k, 3 * (knee or 0)))
+    return max(1, min(n_features, max(30, 3 * k, 3 * (knee or 0))))
 
 
 def _scores(summary: SelectionSummary) -> Figure:
-    shown = ranks_shown(summary.selection.n_features, summary.selection.k, summary.knee)
+    # What stands behind was skipped, whatever it scores: the curve would leap up there.
+    shown = ranks_shown(summary.selection.n_by_score, summary.selection.k, summary.knee)
     scores = summary.ranked.scores[:shown]
     ranks = np.unique(np.linspace(1, shown, min(shown, MOST_CURVE_POINTS)).round().astype(int))
     board = new_figure("scores", 340, 225)
@@ -155,15 +167,24 @@ def _mark(axes: Any, what: str, number: int, height: float, offset: int = 12) ->
 
 
 def _convergence(convergence: Convergence) -> Figure:
-    steps = np.arange(1, len(convergence.objective) + 1)
+    """How far every step was from the last, as a share of the whole way; no unit, no offset."""
+    objective = convergence.objective
+    away = np.abs(objective - objective[-1]) / np.abs(objective[0] - objective[-1])
+    steps = np.flatnonzero(away > 0)
     board = new_figure("convergence", 340, 200)
     axes = board.add_subplot()
-    axes.plot(steps, convergence.objective, color=ACCENT, linewidth=1.8)
+    axes.plot(steps + 1, 100 * away[steps], color=ACCENT, linewidth=1.8)
+    axes.set_yscale("log")
     axes.set_xlabel("step")
-    axes.set_ylabel("objective")
+    axes.set_ylabel("way left (%)")
     axes.grid(axis="y")
-    _few_ticks(axes)
-    svg = inline_svg(board, "Objective after every step")
+    ticker = optional("matplotlib.ticker", "Reports")
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(5, integer=True, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_locator(ticker.LogLocator(numticks=5))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.minorticks_off()
+    axes.tick_params(length=0)
+    svg = inline_svg(board, "What was left of the way to the last objective, after every step")
     return Figure(svg, _frame(board, axes))
 
 
@@ -188,38 +209,92 @@ def _map(redundancy: Redundancy, names: tuple[str, ...]) -> Figure:
     """The correlation map: the accent colour, as opaque as |r|, so that it reads on any ground."""
     size = len(redundancy.shown)
     labels = [display_name(names[position], LONGEST_LABEL) for position in redundancy.shown]
-    side = 300.0 if size <= 25 else 400.0 if size <= 40 else 500.0
-    letter = float(np.clip(0.7 * side / size, 4.5, 9.0))
-    left, right = 8 + 0.6 * letter * max(map(_columns_wide, labels)), 62.0
-    width, height = left + side + right, side + 8
+    side = size * float(np.clip(300 / size, NARROWEST_ROW, WIDEST_ROW))
+    left, right = _label_width(labels), 62.0
+    width, height = left + side + right, max(side, 120.0) + 8
     board = new_figure("redundancy", width, height)
     board.set_layout_engine("none")
-    axes = board.add_axes((left / width, 4 / height, side / width, side / height))
-    axes.imshow(_tint(np.abs(redundancy.correlation)), interpolation="none")
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.spines[:].set_visible(False)
-    legend = board.add_axes(((width - 50) / width, 0.3, 10 / width, 0.4))
+    axes = board.add_axes((left / width, 1 - (side + 4) / height, side / width, side / height))
+    axes.imshow(_tint(COLOURS[0], np.abs(redundancy.correlation)), interpolation="none")
+    _bare(axes)
+    legend = board.add_axes(((width - 50) / width, 1 - 110 / height, 10 / width, 80 / height))
     ramp = board.colorbar(_ramp(), cax=legend, ticks=[0, 0.5, 1])
     legend.set_title("|r|", color=MUTED)
     ramp.outline.set_edgecolor(LINE)
     ramp.outline.set_linewidth(0.6)
     legend.tick_params(length=0)
-    svg = inline_svg(board, "Correlations among the kept features, similar ones side by side")
+    label = "Correlations among the kept features, similar ones side by side"
+    svg = inline_svg(board, label, f"--natural: {width:.0f}px")
     frame = _frame(board, axes)
-    return Figure(svg.replace("</svg>", _row_labels(labels, frame, letter) + "</svg>"), frame)
+    return Figure(svg.replace("</svg>", _row_labels(labels, frame) + "</svg>"), frame)
 
 
-def _row_labels(labels: list[str], frame: tuple[float, float, float, float], letter: float) -> str:
-    """Names beside the map, past Matplotlib: its fonts lack the letters of many languages."""
+def _heat(heat: HeatMap, names: tuple[str, ...], classes: Classes | None) -> str:
+    """Kept features over samples: orange above the mean of a feature, blue below."""
+    n_rows = len(heat.z)
+    labels = [display_name(name, LONGEST_LABEL) for name in names[:n_rows]]
+    row = float(np.clip(260 / n_rows, NARROWEST_ROW, 22.0))
+    left, top = _label_width(labels), 26.0 if classes is not None else 4.0
+    width, height = HEAT_WIDTH, top + n_rows * row + 4
+    board = new_figure("heat", width, height)
+    board.set_layout_engine("none")
+    size = ((width - left - 4) / width, n_rows * row / height)
+    axes = board.add_axes((left / width, 4 / height, *size))
+    # A few shades: the picture in the file is a third of the size.
+    strength = np.rint(_SHADES * np.abs(heat.z) / FARTHEST) / _SHADES
+    cells = np.where(heat.z[..., None] > 0, _tint(WARM, strength), _tint(COLOURS[0], strength))
+    axes.imshow(cells, interpolation="none", aspect="auto")
+    _bare(axes)
+    svg = inline_svg(board, "Kept features over samples", f"--natural: {width:.0f}px")
+    frame = _frame(board, axes)
+    beside = _row_labels(labels, frame)
+    if classes is not None:
+        beside += _class_strip(heat, classes, frame)
+    return svg.replace("</svg>", beside + "</svg>")
+
+
+def _class_strip(heat: HeatMap, classes: Classes, frame: tuple[float, float, float, float]) -> str:
+    """A bar in the colour of each class above its samples, with its name where that fits."""
+    left, top, right, _ = frame
+    step = (right - left) / len(heat.samples)
+    parts, begin = [], left
+    for at, n_columns in heat.classes:
+        wide = n_columns * step
+        parts.append(
+            f'<rect x="{begin:.1f}" y="{top - 6:.1f}" width="{max(wide - 1, 0.5):.1f}" height="4" '
+            f'fill="{COLOURS[at]}"/>\n'
+        )
+        label = display_name(classes.legend[at], LONGEST_LABEL)
+        if _MOST_OF_LETTER * LETTER * _columns_wide(label) <= wide:
+            middle = f'x="{begin + wide / 2:.1f}" y="{top - 11:.1f}"'
+            parts.append(_svg_text(middle, "middle", label))
+        begin += wide
+    return "".join(parts)
+
+
+def _label_width(labels: list[str]) -> float:
+    return 8 + _MOST_OF_LETTER * LETTER * max(map(_columns_wide, labels))
+
+
+def _bare(axes: Any) -> None:
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[:].set_visible(False)
+
+
+def _row_labels(labels: list[str], frame: tuple[float, float, float, float]) -> str:
+    """Names beside rows, past Matplotlib: its fonts lack the letters of many languages."""
     left, top, _, bottom = frame
     step = (bottom - top) / len(labels)
     return "".join(
-        f'<text x="{left - 4:.1f}" y="{top + (row + 0.5) * step + 0.35 * letter:.1f}" '
-        f'text-anchor="end" style="font-size: {letter:.1f}px; fill: var(--muted)">'
-        f"{escape(label)}</text>\n"
+        _svg_text(f'x="{left - 4:.1f}" y="{top + (row + 0.5) * step + 4:.1f}"', "end", label)
         for row, label in enumerate(labels)
     )
+
+
+def _svg_text(place: str, anchor: str, text: str) -> str:
+    style = f"font-size: {LETTER:g}px; fill: var(--muted)"
+    return f'<text {place} text-anchor="{anchor}" style="{style}">{escape(text)}</text>\n'
 
 
 def _columns_wide(text: str) -> int:
@@ -227,9 +302,9 @@ def _columns_wide(text: str) -> int:
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def _tint(strength: FloatArray) -> FloatArray:
-    to_rgb = optional("matplotlib.colors", "Reports").to_rgb
-    return np.dstack([np.broadcast_to(to_rgb(COLOURS[0]), (*strength.shape, 3)), strength])
+def _tint(colour: str, strength: FloatArray) -> FloatArray:
+    rgb = optional("matplotlib.colors", "Reports").to_rgb(colour)
+    return np.dstack([np.broadcast_to(rgb, (*strength.shape, 3)), strength])
 
 
 def _ramp() -> Any:
@@ -246,12 +321,12 @@ def _both_planes(planes: Planes, classes: Classes | None) -> tuple[Figure, Figur
         colour_of = classes.colour_of[planes.samples]
     shared = classes is not None and classes.n_sharing > 0
     return (
-        _plane("before", planes.before, colour_of, shared),
-        _plane("after", planes.after, colour_of, shared),
+        draw_plane("before", planes.before, colour_of, shared),
+        draw_plane("after", planes.after, colour_of, shared),
     )
 
 
-def _plane(name: str, plane: Plane, colour_of: Any, last_is_shared: bool) -> Figure:
+def draw_plane(name: str, plane: Plane, colour_of: Any, last_is_shared: bool) -> Figure:
     board = new_figure(name, 330, 280)
     axes = board.add_subplot()
     axes.update_datalim(plane.points)

@@ -1,34 +1,46 @@
 """The report on a fitted selector: one HTML file that needs no network."""
 
-import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
-from importlib.resources import files
-from pathlib import Path
+from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 
 from keepers._packages import optional
 from keepers._protocols import FloatArray, IndexArray
-from keepers.data.replacing import whole_file
+from keepers.data.in_memory import numeric_input
 from keepers.data.table import LabelledTable
+from keepers.data.wording import some_of
 from keepers.preparation.table_check import check_table
 from keepers.reporting import report_parts
-from keepers.reporting.selection_figures import COLOURS, Figure, Figures, draw
+from keepers.reporting.comparison import ComparisonReport, compare, refuse_more_than_two
+from keepers.reporting.kept_values import FARTHEST
+from keepers.reporting.selection_figures import COLOURS, WARM, Figure, Figures, draw
 from keepers.reporting.selection_summary import Planes, SelectionSummary, summarise
-from keepers.selection import Selection, describe_selection
+from keepers.selection import Reason, Selection, describe_selection
 from keepers.selectors.certificate import Certificate
+from keepers.selectors.fitted_table import named_table, table_values
 from keepers.tuning.gamma_path import COLOURS as PATH_COLOURS
 
 __all__ = ["SelectionReport", "make_report"]
 
 _DIGITS = 5
+_LETTERS: dict[Reason, str] = {
+    "ranked below k": "b",
+    "max_correlation": "u",
+    "redundant": "u",
+    "no structure": "n",
+    "constant": "c",
+    "never_keep": "x",
+}
+_LIKE = {"copy of": "C", "too similar to": "T", "adds little to better features; nearest is": "A"}
 
 
 @dataclass(frozen=True)
-class SelectionReport:
+class SelectionReport(report_parts.HtmlReport):
     """A report on one selection: save it, or let a notebook show it."""
 
     summary: SelectionSummary
@@ -36,35 +48,13 @@ class SelectionReport:
     @classmethod
     def of(cls, selection: Selection, **shown: Any) -> "SelectionReport":
         """The report on a described selection; what else is shown is as for `keepers.report`."""
-        for module in ("matplotlib", "jinja2"):
-            optional(module, "Reports")
+        _require_packages()
         return cls(summarise(selection, **shown))
 
     @cached_property
     def html(self) -> str:
         """The whole report, one HTML file that needs no other."""
         return render(self.summary, draw(self.summary))
-
-    def save(self, path: str | os.PathLike[str], force: bool = False) -> Path:
-        """Write the report, all of it or nothing.
-
-        Parameters
-        ----------
-        path : str or path
-            Where to; its folder must exist.
-        force : bool, default=False
-            Replace a file that is already there.
-
-        Returns
-        -------
-        Path
-            Where it was written.
-        """
-        target = Path(path)
-        with whole_file(target, force=force) as temporary:
-            # A name may hold bytes that are no UTF-8; the report shows them as escapes.
-            temporary.write_text(self.html, encoding="utf-8", errors="backslashreplace")
-        return target
 
     def __repr__(self) -> str:
         selection = self.summary.selection
@@ -73,13 +63,10 @@ class SelectionReport:
             f"{selection.method}; .save('report.html') writes it>"
         )
 
-    def _repr_html_(self) -> str:
-        """The report in a frame of its own, shut off from the notebook around it."""
-        return (
-            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts" title="Selection report"'
-            ' style="width: 100%; height: 720px; border: 1px solid #8884; border-radius: 6px">'
-            "</iframe>"
-        )
+
+def _require_packages() -> None:
+    for module in ("matplotlib", "jinja2"):
+        optional(module, "Reports")
 
 
 def make_report(
@@ -98,13 +85,18 @@ def make_report(
     k: int | float | None = None,
     path: Any = None,
     certify: bool | None = None,
-) -> SelectionReport:
-    """A report on what a selector found: one HTML file that opens offline.
+) -> SelectionReport | ComparisonReport:
+    """A report on what a selector found, or on two side by side: one HTML file, opens offline.
+
+    It begins with the answer, why, how sure and what to watch; then come all features with a
+    histogram of the first ones and the reason for each that was dropped, the kept ones over the
+    samples, and how to repeat it.
 
     Parameters
     ----------
-    selector : fitted selector
-        Any selector of keepers after ``fit``.
+    selector : fitted selector, or a list of two
+        Any selector of keepers after ``fit``. Of two, fitted to the same table, the report shows
+        what both keep and what only one does.
     X : array, data frame or sparse matrix of shape (n_samples, n_features)
         The table it was fitted on. A sparse one is not densified beyond the kept columns.
     feature_names : sequence of str, optional
@@ -118,7 +110,8 @@ def make_report(
     image_order : {"C", "F"}, default="C"
         Whether pixels are numbered row by row ("C") or column by column ("F", as in MATLAB).
     title : str, optional
-        Heading of the report.
+        Heading of the report. Below it stand the source, the shape of the table and the date (that
+        of the environment variable SOURCE_DATE_EPOCH, if it is set).
     source : str, optional
         Where the table came from: a file name, or a bundled name.
     command : str, optional
@@ -137,7 +130,7 @@ def make_report(
 
     Returns
     -------
-    SelectionReport
+    SelectionReport, or ComparisonReport of two
         ``save(path)`` writes it, ``html`` is the text, and a notebook shows it in place.
 
     Examples
@@ -148,11 +141,28 @@ def make_report(
     >>> report
     <SelectionReport: 40 of 2308 features by SPCAFS; .save('report.html') writes it>
     """
+    if isinstance(selector, (list, tuple)):
+        of_one = {
+            "sample_names": sample_names,
+            "image_shape": image_shape,
+            "command": command,
+            "seconds": seconds,
+            "path": path,
+            "certify": certify,
+        }
+        refuse_more_than_two(selector, of_one)
+        _require_packages()
+        described = [
+            describe_selection(each, X, feature_names=feature_names, k=k, source=source)
+            for each in selector
+        ]
+        return ComparisonReport(compare(described, labels, title))
     selection = describe_selection(
         selector, X, feature_names=feature_names, k=k, source=source, seconds=seconds
     )
     wanted = selection.seeks_variance if certify is None else certify
     table = LabelledTable(selection.X, selection.feature_names, name=source or "table")
+    notes = check_table(table).to_say("" if selection.counts_columns_alike else selection.method)
     return SelectionReport.of(
         selection,
         sample_names=sample_names,
@@ -162,37 +172,48 @@ def make_report(
         title=title,
         command=command,
         path=path,
-        notes=check_table(table).to_say(selection.method),
+        notes=[*notes, *note_gaps(selector, X, selection.feature_names)],
         certificate=selection.certificate if wanted else None,
     )
 
 
+def note_gaps(selector: Any, X: Any, names: Iterable[str]) -> list[str]:
+    """What to say of gaps that the selector filled."""
+    if getattr(selector, "missing", "error") == "error":
+        return []
+    values = numeric_input(table_values(named_table(X)))
+    gaps = np.asarray(_count_gaps(values)).ravel()
+    told = [f"{name!r} ({n})" for name, n in zip(names, gaps.tolist(), strict=True) if n]
+    if not told:
+        return []
+    columns = "1 column" if len(told) == 1 else f"{len(told)} columns"
+    return [f"Gaps filled ({selector.missing}) in {columns}: {some_of(told)}."]
+
+
+def _count_gaps(values: Any) -> Any:
+    if sp.issparse(values):
+        stored = values.tocsc(copy=True)
+        stored.data = np.isnan(stored.data)
+        return stored.sum(axis=0)
+    return np.isnan(np.asarray(values, dtype=np.float64)).sum(axis=0)
+
+
 def render(summary: SelectionSummary, figures: Figures) -> str:
-    """The report as text; the same for the same input."""
-    jinja2 = optional("jinja2", "Reports")
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters.update(
-        count=report_parts.count,
-        display_name=report_parts.display_name,
-        duration=report_parts.duration,
-        few=report_parts.significant,
-        percent=report_parts.percent,
-    )
-    script = _template("selection.js")
-    return str(
-        environment.from_string(_template("selection.html.jinja")).render(
-            summary=summary,
-            selection=summary.selection,
-            figures=figures,
-            colours=COLOURS,
-            path_colours=PATH_COLOURS,
-            style=_template("selection.css"),
-            script=script,
-            script_hash=report_parts.script_hash(script),
-            data=report_parts.script_safe_json(page_data(summary, figures)),
-        )
+    """The report as text; the same for the same input, on the same day."""
+    script = report_parts.template("selection.js")
+    return report_parts.fill_template(
+        "selection.html.jinja",
+        summary=summary,
+        selection=summary.selection,
+        figures=figures,
+        colours=COLOURS,
+        warm=WARM,
+        farthest=FARTHEST,
+        path_colours=PATH_COLOURS,
+        style=report_parts.template("selection.css"),
+        script=script,
+        script_hash=report_parts.script_hash(script),
+        data=report_parts.script_safe_json(page_data(summary, figures)),
     )
 
 
@@ -206,13 +227,23 @@ def page_data(summary: SelectionSummary, figures: Figures) -> dict[str, Any]:
         "names": [name[len(prefix) :] for name in ranked.names],
         "scores": _as_digits(ranked.scores),
         "variances": _as_digits(ranked.variances),
-        "total": float(ranked.variances.sum()),
-        "neighbours": ranked.neighbour.tolist(),
-        "r": [None if np.isnan(r) else round(float(r), 3) for r in ranked.neighbour_r],
+        "near": [
+            [number for at, r in closer for number in (at, _hundredths(r))]
+            for closer in ranked.closest
+        ],
+        "sparks": [
+            [bars.heights, *(report_parts.significant(end, 3) for end in (bars.low, bars.high))]
+            for bars in ranked.histograms
+        ],
+        **_reasons(summary.selection),
         "curve": _place(figures.scores),
     }
+    if summary.selection.column_power not in (0.0, 1.0):
+        data["weighed"] = _as_digits(summary.selection.weighed_variances[ranked.columns])
+    if summary.selection.active is not None:
+        data["inactive"] = _runs(np.where(summary.selection.active[ranked.columns], "-", "i"))
     if summary.certificate is not None:
-        data["proved"] = _proved(summary.certificate, ranked.columns)
+        data["proved"] = _runs(_proved(summary.certificate, ranked.columns))
     if summary.stability is not None:
         data["intervals"] = {
             "halves": summary.stability.n_halves,
@@ -239,12 +270,35 @@ def page_data(summary: SelectionSummary, figures: Figures) -> dict[str, Any]:
     return data
 
 
-def _proved(certificate: Certificate, columns: IndexArray) -> str:
+def _proved(certificate: Certificate, columns: IndexArray) -> np.ndarray:
     """A letter a feature, best first: i: in every best set, o: in none, -: not known."""
     marks = np.full(len(columns), "-")
     marks[np.isin(columns, certificate.proved_in)] = "i"
     marks[np.isin(columns, certificate.proved_out)] = "o"
-    return "".join(marks)
+    return marks
+
+
+def _reasons(selection: Selection) -> dict[str, Any]:
+    """A letter for each feature that was not kept, best first; which kept one it is like, and r."""
+    rank_of = {str(selection.feature_names[at]): i for i, at in enumerate(selection.order.tolist())}
+    letters, alike = [], {}
+    for rank, feature in enumerate(selection.dropped, selection.k):
+        letter = _LETTERS[feature.reason]
+        if feature.neighbour is not None:
+            letter = _LIKE[feature.why_of]
+            alike[rank] = [rank_of[feature.neighbour], _hundredths(feature.correlation)]
+        letters.append(letter)
+    return {"reasons": _runs(letters), "alike": alike}
+
+
+def _hundredths(r: float) -> int:
+    """A correlation as the terminal rounds it."""
+    return round(100 * float(f"{r:.2f}"))
+
+
+def _runs(letters: Iterable[str]) -> str:
+    """Letters with how often each stands: "aab" -> "a2b1"."""
+    return "".join(f"{letter}{len(list(group))}" for letter, group in groupby(letters))
 
 
 def _samples(summary: SelectionSummary, planes: Planes, figures: Figures) -> dict[str, Any]:
@@ -293,8 +347,3 @@ def _as_digits(values: FloatArray) -> dict[str, Any]:
         "exponent": exponent,
         "values": [int(value) if value.is_integer() else value for value in short],
     }
-
-
-def _template(name: str) -> str:
-    folder = files("keepers.reporting") / "templates"
-    return (folder / name).read_text(encoding="utf-8").replace("\r\n", "\n")

@@ -1,7 +1,9 @@
 """What the report shows beside the selection itself, as plain numbers and strings."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from inspect import signature
 from typing import Any, Literal
 
@@ -18,8 +20,11 @@ from keepers.linalg.moments import ColumnMoments, column_moments, row_blocks
 from keepers.linalg.ordering import knee_of
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import principal_subspace
+from keepers.linalg.storage import scale_columns
+from keepers.reporting.first_paragraph import FirstParagraph, first_paragraph
+from keepers.reporting.kept_values import HeatMap, Histogram, heat_map, histograms
 from keepers.reporting.report_parts import display_name, significant
-from keepers.selection import SIMILAR, DroppedFeature, Reason, Selection, as_texts
+from keepers.selection import Reason, Selection, as_texts
 from keepers.selectors import AutoSelector
 from keepers.selectors.certificate import Certificate
 from keepers.tuning.false_selections import FalseSelections
@@ -34,7 +39,11 @@ MOST_COLOURS = 10
 NEAR_COPY = 0.9
 MOST_IN_THE_MAP = 60
 MOST_ON_THE_PATH = 8
-MOST_SIMILAR_LISTED = 100
+FEWEST_HISTOGRAMS = 200
+FEWEST_STEPS = 4
+"""Fewer make no curve."""
+MOST_TRIALS = 5
+MOST_PAIRS = 8
 # Fitted quantities worth a line, with the words for them.
 _FOUND = {
     "n_components_": "components used",
@@ -57,9 +66,11 @@ class RankedFeatures:
     scores: FloatArray
     variances: FloatArray
     """Population variances (divided by n)."""
-    neighbour: IndexArray
-    """For the first of them: rank - 1 of the most correlated other kept feature; -1 for none."""
-    neighbour_r: FloatArray
+    closest: tuple[tuple[tuple[int, float], ...], ...]
+    """For the first of them, the most correlated other one among the best 1, 2, ...: rank - 1 and
+    r of each that is closer than those before it."""
+    histograms: tuple[Histogram, ...]
+    """Of the first of them, all kept ones at least; empty if the table is not there."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +81,10 @@ class Redundancy:
     """Kept features that were compared with each other."""
     median: float
     """Median |r| over their pairs."""
-    closest: tuple[int, int]
-    closest_r: float
     n_near_copies: int
     """Those with |r| > 0.9 to another."""
+    pairs: tuple[tuple[int, int, float], ...]
+    """The closest pairs and their r, closest first."""
     shown: IndexArray
     """Those in the map, similar ones side by side."""
     correlation: FloatArray
@@ -85,9 +96,22 @@ class Provenance:
     """How the ranking was made, and how to make it again."""
 
     parameters: tuple[tuple[str, str], ...]
+    """Those that are not the defaults."""
+    defaults: tuple[tuple[str, str], ...]
     found: tuple[tuple[str, str], ...]
     python: str
     command: str | None
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The evidence for settings that were chosen: the best of what was tried."""
+
+    rows: tuple[tuple[str, str, str, str], ...]
+    """Settings that differ, fidelity, clumpiness and score of each."""
+    same: str
+    """The settings that they share."""
+    n_tried: int
 
 
 @dataclass(frozen=True)
@@ -192,16 +216,21 @@ class SelectionSummary:
 
     selection: Selection
     title: str
+    made_on: date
+    first: FirstParagraph
     knee: int | None
+    """Where the score curve bends; None where it does not, or the number was chosen otherwise."""
     ranked: RankedFeatures
     dropped: Mapping[Reason, int]
     """How many features were dropped, by reason."""
-    similar: tuple[DroppedFeature, ...]
-    """The best of those dropped because a kept one stands for them."""
+    set_aside: Mapping[str, str]
+    """Columns that are no features, and why."""
+    trials: Trials | None
     method: Provenance
     convergence: Convergence | None
     agreement: NeighbourAgreement | None
     redundancy: Redundancy | None
+    heat: HeatMap | None
     planes: Planes | None
     classes: Classes | None
     labels: tuple[str, ...] | None
@@ -209,8 +238,6 @@ class SelectionSummary:
     image: MeanImage | None
     stability: SelectionStability | None
     path: ReportedPath | None
-    notes: tuple[str, ...] = ()
-    """What there is to know of the table, a sentence each."""
     certificate: Certificate | None = None
     """How near the kept features are to those that hold the most variance."""
 
@@ -226,52 +253,132 @@ def summarise(
     command: str | None = None,
     path: Any = None,
     notes: Sequence[str] = (),
+    set_aside: Mapping[str, str] | None = None,
+    loading: Sequence[str] | None = None,
     certificate: Certificate | None = None,
 ) -> SelectionSummary:
-    """Measure what `make_report` shows; its parameters are explained there."""
+    """Measure what `make_report` shows; its parameters are explained there.
+
+    ``notes`` are what was found in the table and done to it, ``loading`` is lines of Python that
+    make ``table`` of a file.
+    """
     selector, k, order = selection.selector, selection.k, selection.order
     n_samples = selection.n_samples if selection.X is None else selection.X.shape[0]
     tagged = None if labels is None else tuple(as_texts("labels", labels, n_samples, "sample"))
     called = None
     if sample_names is not None:
         called = tuple(as_texts("sample_names", sample_names, n_samples, "sample"))
-    ranked = _rank(selection)
     along = _reported_path(path, selection)
-    similar = [feature for feature in selection.dropped if feature.reason in SIMILAR]
+    redundancy = redundancy_of(selection.correlation[:k, :k])
+    classes = None if tagged is None else classes_of(list(tagged))
+    planes = weighed_planes(selection)
+    first = first_paragraph(
+        selection,
+        certificate=certificate,
+        n_near_copies=0 if redundancy is None else redundancy.n_near_copies,
+        notes=notes,
+    )
     return SelectionSummary(
         selection=selection,
         title=title or "Features worth keeping",
-        knee=knee_of(ranked.scores[ranked.variances > 0]),
-        ranked=ranked,
+        made_on=today(),
+        first=first,
+        knee=_knee(selection),
+        ranked=_rank(selection),
         dropped=selection.count_dropped(),
-        similar=tuple(similar[:MOST_SIMILAR_LISTED]),
-        method=_method(selection, image_shape, along, command),
+        set_aside=dict(set_aside or {}),
+        trials=_trials(selection),
+        method=_method(selection, image_shape, along, command, loading),
         convergence=_convergence(selector),
         agreement=_agreement(selector),
-        redundancy=redundancy_of(selection.correlation[:k, :k]),
-        planes=planes_of(selection.X, selection.moments, order[:k]),
-        classes=None if tagged is None else classes_of(list(tagged)),
+        redundancy=redundancy,
+        heat=_heat(selection, classes, planes),
+        planes=None if planes is None else thin_out(planes),
+        classes=classes,
         labels=tagged,
         sample_names=called,
         image=_mean_image(image_shape, image_order, selection.moments.mean),
         stability=_stability(selector, order),
         path=along,
-        notes=tuple(notes),
         certificate=certificate,
     )
 
 
 def _rank(selection: Selection) -> RankedFeatures:
     order = selection.order
-    neighbour, neighbour_r = selection.nearest
     return RankedFeatures(
         names=tuple(selection.feature_names[order].tolist()),
         columns=order,
         scores=selection.scores[order],
         variances=selection.variances[order],
-        neighbour=neighbour,
-        neighbour_r=neighbour_r,
+        closest=closest_so_far(selection.correlation),
+        histograms=histograms(selection.X, order[: max(selection.k, FEWEST_HISTOGRAMS)]),
     )
+
+
+def closest_so_far(correlation: FloatArray) -> tuple[tuple[tuple[int, float], ...], ...]:
+    """Per row the columns, from the left, with a larger |r| than all before; itself aside.
+
+    The last of them within the first k columns is what `nearest_kept` gives for k.
+    """
+    strength = np.where(np.isnan(correlation), -1.0, np.abs(correlation))
+    np.fill_diagonal(strength, -1.0)
+    strength = np.round(strength, 12)
+    before = np.full_like(strength, -1.0)
+    before[:, 1:] = np.maximum.accumulate(strength, axis=1)[:, :-1]
+    return tuple(
+        tuple((int(at), float(row[at])) for at in np.flatnonzero(closer))
+        for row, closer in zip(correlation, strength > before, strict=True)
+    )
+
+
+def _knee(selection: Selection) -> int | None:
+    """The knee of the scores that features stand by; None if an inactive one stands before it."""
+    if selection.how_many == "chosen":
+        return None
+    ranked = selection.order[: selection.n_by_score]
+    knee = knee_of(selection.scores[ranked])
+    if knee is None or selection.active is None or selection.active[ranked[:knee]].all():
+        return knee
+    return None
+
+
+def _trials(selection: Selection) -> Trials | None:
+    """What was tried for settings that were chosen."""
+    choice = getattr(selection.selector, "choice_", None)
+    rows = selection.trials or (() if choice is None else choice.rows())
+    if not rows:
+        return None
+    measured = ("fidelity", "clumpiness", "score")
+    beside = (*measured, "gamma", "n_active", "n_active_kept")
+    shown = rows[:MOST_TRIALS]
+    texts = {n: [_short(row[n]) for row in shown] for n in rows[0] if n not in beside}
+    told = []
+    for at, row in enumerate(shown):
+        settings = [f"{n}={words[at]}" for n, words in texts.items() if len(set(words)) > 1]
+        fidelity, clumpiness, score = (f"{row[name]:.3f}" for name in measured)
+        told.append((", ".join(settings), fidelity, clumpiness, score))
+    same = [f"{n}={words[0]}" for n, words in texts.items() if len(set(words)) == 1]
+    return Trials(tuple(told), ", ".join(same), len(rows))
+
+
+def _short(value: Any) -> str:
+    return significant(value, 3) if isinstance(value, float) else readable(value)
+
+
+def weighed_planes(selection: Selection) -> Planes | None:
+    """Both planes of the values as the method weighs columns."""
+    X, moments, kept = selection.X, selection.moments, selection.order[: selection.k]
+    if X is not None and selection.column_power:
+        X = scale_columns(X, selection.column_factors)
+        moments = moments.scaled(selection.column_factors)
+    return None if X is None else planes_of(X, moments, kept)
+
+
+def _heat(selection: Selection, classes: Classes | None, planes: Planes | None) -> HeatMap | None:
+    colour_of = None if classes is None else classes.colour_of
+    along = None if planes is None else planes.after.points[:, 0]
+    return heat_map(selection.X, selection.order[: selection.k], colour_of, along)
 
 
 def redundancy_of(correlation: FloatArray) -> Redundancy | None:
@@ -282,16 +389,18 @@ def redundancy_of(correlation: FloatArray) -> Redundancy | None:
     among = correlation[np.ix_(varies, varies)]
     rows, columns = np.triu_indices(len(varies), 1)
     pairs = np.abs(among[rows, columns])
-    top = int(np.argmax(np.round(pairs, 12)))
+    top = np.argsort(-np.round(pairs, 12), kind="stable")[:MOST_PAIRS]
     strongest = np.abs(among - np.diag(among.diagonal())).max(axis=1)
     shown = varies[:MOST_IN_THE_MAP]
     shown = shown[_side_by_side(correlation[np.ix_(shown, shown)])]
     return Redundancy(
         n_compared=len(varies),
         median=float(np.median(pairs)),
-        closest=(int(varies[rows[top]]), int(varies[columns[top]])),
-        closest_r=float(among[rows[top], columns[top]]),
         n_near_copies=int(np.sum(strongest > NEAR_COPY)),
+        pairs=tuple(
+            (int(varies[i]), int(varies[j]), float(among[i, j]))
+            for i, j in zip(rows[top], columns[top], strict=True)
+        ),
         shown=shown,
         correlation=correlation[np.ix_(shown, shown)],
     )
@@ -311,13 +420,18 @@ def _method(
     image_shape: tuple[int, int] | None,
     along: ReportedPath | None,
     command: str | None,
+    loading: Sequence[str] | None,
 ) -> Provenance:
     selector = selection.selector
+    settings = [
+        (name, readable(value), readable(value) == readable(default))
+        for name, value, default in settings_of(selector)
+    ]
     extras = [] if image_shape is None else [f"image_shape={readable(tuple(image_shape))}"]
     if along is not None:
-        settings = f"n_components={along.path.n_components}"
-        settings += "" if along.path.p == 1.0 else f", p={along.path.p}"
-        extras.append(f"path=keepers.spcafs_path(X, {settings})")
+        of_path = f"n_components={along.path.n_components}"
+        of_path += "" if along.path.p == 1.0 else f", p={along.path.p}"
+        extras.append(f"path=keepers.spcafs_path(X, {of_path})")
     found = [
         (words, _value_text(getattr(selector, name)))
         for name, words in _FOUND.items()
@@ -326,9 +440,10 @@ def _method(
     if selection.n_active is not None:
         found.append(("active rows", str(selection.n_active)))
     return Provenance(
-        parameters=tuple((name, readable(value)) for name, value, _ in settings_of(selector)),
+        parameters=tuple((name, value) for name, value, usual in settings if not usual),
+        defaults=tuple((name, value) for name, value, usual in settings if usual),
         found=tuple(found),
-        python=python_recipe(selection, extras),
+        python=python_recipe(selection, extras, loading),
         command=command,
     )
 
@@ -343,7 +458,9 @@ def _value_text(value: Any) -> str:
 
 def _convergence(selector: Any) -> Convergence | None:
     objective = np.asarray(getattr(selector, "objective_", ()), dtype=np.float64)
-    if objective.ndim != 1 or len(objective) < 2 or not np.all(np.isfinite(objective)):
+    if objective.ndim != 1 or len(objective) < FEWEST_STEPS or not np.all(np.isfinite(objective)):
+        return None
+    if objective[0] == objective[-1]:
         return None
     converged = getattr(selector, "converged_", None)
     return Convergence(objective, None if converged is None else bool(converged))
@@ -449,25 +566,40 @@ def _constructor_call(selector: Any) -> str:
     return f"{home}.{cls.__name__}({', '.join(settings)})"
 
 
-def python_recipe(selection: Selection, extras: Iterable[str]) -> str:
+def python_recipe(
+    selection: Selection, extras: Iterable[str], loading: Sequence[str] | None = None
+) -> str:
     """Lines of Python that repeat the selection, with the settings that are not the defaults."""
     source, cls = selection.source, type(selection.selector)
     home = "keepers" if cls.__module__.startswith("keepers.") else cls.__module__
     lines = ["import keepers"] if home == "keepers" else ["import keepers", f"import {home}"]
-    arguments = list(extras)
-    if source in BUNDLED:
+    table, arguments = "X", list(extras)
+    if loading is not None:
+        table = "table"
+        lines += ["", *loading]
+        arguments = ["labels=table.labels", *arguments]
+    elif source in BUNDLED:
         lines += ["", f"X, names, labels = keepers.datasets.load({source!r})"]
-        arguments = ["feature_names=names", *arguments]
+        arguments = ["feature_names=names", "labels=labels", *arguments]
     else:
-        origin = f", from {display_name(source)}" if source else ""
-        shape = f"{selection.n_samples} samples x {selection.n_features} features"
-        lines += ["", f"X = ...  # {shape}{origin}"]
+        origin = f" of {display_name(source)}" if source else ""
+        shape = f"{selection.n_samples} samples x {selection.n_features} features{origin}"
+        lines += ["", f"X = ...  # the table of the fit: {shape}"]
     lines += [
-        f"selector = {_constructor_call(selection.selector)}.fit(X)",
-        f"selector.top({selection.k}).names",
-        f"keepers.report({', '.join(['selector', 'X', *arguments])}).save('report.html')",
+        f"selector = {_constructor_call(selection.selector)}.fit({table})",
+        f"print(selector.top({selection.k}).names)",
+        f"report = keepers.report({', '.join(['selector', table, *arguments])})",
+        "report.save('report.html')",
     ]
     return "\n".join(lines)
+
+
+def today() -> date:
+    """The date, or that of SOURCE_DATE_EPOCH, where a report has to be the same every day."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if epoch.isdigit():
+        return datetime.fromtimestamp(int(epoch), tz=UTC).date()
+    return datetime.now().astimezone().date()
 
 
 def settings_of(selector: Any) -> list[tuple[str, Any, Any]]:
@@ -478,21 +610,27 @@ def settings_of(selector: Any) -> list[tuple[str, Any, Any]]:
 
 
 def planes_of(X: Any, moments: ColumnMoments, kept: IndexArray) -> Planes | None:
-    """Both planes of at most 2000 samples, chosen by a fixed seed; None if no plane exists."""
+    """Both planes; None if no plane exists."""
     n_samples = X.shape[0]
     if n_samples < 3 or not np.any(moments.sum_of_squares[kept] > 0):
         return None
     before = plane_of(X, moments)
     chosen = X[:, kept]
     after = _turn_towards(before, plane_of(chosen, moments.subset(kept)))
-    samples = np.arange(n_samples)
-    if n_samples > MOST_POINTS:
-        samples = np.sort(np.random.default_rng(0).choice(n_samples, MOST_POINTS, replace=False))
+    return Planes(before, after, np.arange(n_samples), n_samples)
+
+
+def thin_out(planes: Planes) -> Planes:
+    """The planes with at most 2000 samples, chosen by a fixed seed."""
+    if planes.n_samples <= MOST_POINTS:
+        return planes
+    rng = np.random.default_rng(0)
+    samples = np.sort(rng.choice(planes.n_samples, MOST_POINTS, replace=False))
     return Planes(
-        Plane(before.points[samples], before.shares),
-        Plane(after.points[samples], after.shares),
+        Plane(planes.before.points[samples], planes.before.shares),
+        Plane(planes.after.points[samples], planes.after.shares),
         samples,
-        n_samples,
+        planes.n_samples,
     )
 
 

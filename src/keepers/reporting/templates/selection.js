@@ -13,17 +13,24 @@
     values.map((value) => (exponent < 0 ? value / 10 ** -exponent : value * 10 ** exponent));
   data.scores = unpacked(data.scores);
   data.variances = unpacked(data.variances);
+  // Letters, a feature each, as runs: "b12C1".
+  const spread = (runs) =>
+    [...(runs || "").matchAll(/([A-Za-z-])(\d+)/g)].map(([, letter, n]) => letter.repeat(Number(n))).join("");
+  const reasons = spread(data.reasons);
+  const inactive = spread(data.inactive);
+  const proved = spread(data.proved);
   const total = data.names.length;
   const byId = (id) => document.getElementById(id);
   const counted = new Intl.NumberFormat("en-US");
   const collator = new Intl.Collator("en", { numeric: true });
   const state = { k: data.k, page: 0, column: "rank", descending: false, found: [] };
 
-  // Variance held by the first k, for every k.
+  // Variance held by the first k, for every k, as the method weighs columns.
+  const weighed = data.weighed ? unpacked(data.weighed) : data.variances;
   const held = new Float64Array(total + 1);
-  data.variances.forEach((variance, i) => { held[i + 1] = held[i] + variance; });
+  weighed.forEach((variance, i) => { held[i + 1] = held[i] + variance; });
 
-  const shareOf = (k) => (data.total > 0 ? Math.min(held[k] / data.total, 1) : 0);
+  const shareOf = (k) => (held[total] > 0 ? Math.min(held[k] / held[total], 1) : 0);
   const percent = (share) => (100 * share).toFixed(1) + "\u00a0%";
 
   // ---- names: always text, never markup ----
@@ -47,20 +54,34 @@
     element.append(...content);
     return element;
   };
-  // The same number of decimals down a column, chosen by its largest entry; tiny ones as 1.2e-7.
-  const columnFormat = (values) => {
+  const minus = (text) => text.replace(/-/g, "−");
+  // One notation down a column. Scores: as many decimals as the largest needs; what is smaller is
+  // said to be. Variances: three digits each, written out, unless some would need many zeros.
+  const fixedFormat = (values) => {
     const largest = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    if (largest > 0 && (largest < 1e-4 || largest >= 1e7)) return digitFormat(values);
     const decimals = Math.min(Math.max(3 - Math.floor(Math.log10(largest || 1)), 0), 8);
     const smallest = Math.pow(10, -decimals);
     return (value) => {
-      const size = Math.abs(value);
-      const text = value === 0 ? "0"
-        : size < smallest || size >= 1e7 ? value.toExponential(1) : value.toFixed(decimals);
-      return text.replace(/-/g, "−");
+      if (value === 0) return "0";
+      if (Math.abs(value) < smallest) return (value > 0 ? "<" : ">−") + smallest.toFixed(decimals);
+      return minus(value.toFixed(decimals));
     };
   };
-  const scoreText = columnFormat(data.scores);
-  const varianceText = columnFormat(data.variances);
+  const digitFormat = (values) => {
+    const sizes = values.map(Math.abs).filter((size) => size > 0);
+    const plain = sizes.every((size) => size >= 1e-6 && size < 1e9);
+    return (value) => {
+      if (value === 0) return "0";
+      if (!plain) return minus(value.toExponential(2));
+      const size = Math.abs(value);
+      const decimals = Math.max(2 - Math.floor(Math.log10(size)), 0);
+      return minus(Number(value.toPrecision(3)).toLocaleString("en-US",
+        { minimumFractionDigits: Math.min(decimals, 8), maximumFractionDigits: Math.min(decimals, 8) }));
+    };
+  };
+  const scoreText = fixedFormat(data.scores);
+  const varianceText = digitFormat(data.variances);
   // The interval of a frequency depends on how many halves it counts alone.
   const intervalCells = (i) => {
     if (!data.intervals) return [];
@@ -70,21 +91,61 @@
   };
 
   // ---- the table ----
+  // The most correlated other feature among the first k: the last that came closer.
+  const nearest = (i) => {
+    const closer = data.near[i] || [];
+    let at = -1;
+    for (let step = 0; step < closer.length && closer[step] < state.k; step += 2) at = step;
+    return at < 0 ? null : { rank: closer[at], hundredths: closer[at + 1] };
+  };
+  const rText = (hundredths) =>
+    (hundredths < 0 ? "−" : "+") + (Math.abs(hundredths) / 100).toFixed(2);
+
   const VALUE = {
     rank: (i) => i,
     score: (i) => data.scores[i],
     variance: (i) => data.variances[i],
-    neighbour: (i) => (data.r[i] === null || data.r[i] === undefined ? -1 : Math.abs(data.r[i])),
+    neighbour: (i) => { const near = nearest(i); return near ? Math.abs(near.hundredths) : -1; },
   };
   const LARGEST_FIRST = new Set(["score", "variance", "neighbour"]);
 
+  // Why a feature is not among the first k: known for the k of the selection; what another k cuts
+  // off is ranked below it.
+  const WHY = {
+    b: () => ["ranked below " + counted.format(state.k)],
+    C: (i) => likeWhich("copy of ", i),
+    T: (i) => likeWhich("too similar to ", i),
+    A: (i) => likeWhich("adds little to better features; nearest is ", i),
+    u: () => ["too similar to a kept one"],
+    n: () => ["no structure"],
+    c: () => ["constant"],
+    x: () => ["excluded"],
+  };
+  const likeWhich = (words, i) => {
+    const [rank, hundredths] = data.alike[i];
+    return [words, nameElement(data.names[rank]), ", r = " + rText(hundredths)];
+  };
+  const reasonOf = (i) => (i < data.k ? "b" : reasons[i - data.k]);
+  const GROUPS = [
+    ["all", "all features", () => true],
+    ["kept", "kept", (i) => i < state.k],
+    ["dropped", "not kept", (i) => i >= state.k],
+    ["CTAu", "not kept: too similar to kept ones"],
+    ["n", "not kept: no structure"],
+    ["c", "not kept: constant"],
+    ["x", "not kept: excluded"],
+  ].filter(([letters, , test]) => test || [...letters].some((letter) => reasons.includes(letter)));
+  const inGroup = (wanted) => {
+    const [letters, , test] = GROUPS.find(([letters]) => letters === wanted);
+    return test || ((i) => i >= state.k && letters.includes(reasonOf(i)));
+  };
+
   const findRows = () => {
     const wanted = byId("search").value.trim().toLowerCase();
-    const keptOnly = byId("kept-only").checked;
-    const last = keptOnly ? state.k : total;
+    const belongs = inGroup(byId("which").value);
     const found = [];
-    for (let i = 0; i < last; i++) {
-      if (wanted === "" || data.names[i].toLowerCase().includes(wanted)) found.push(i);
+    for (let i = 0; i < total; i++) {
+      if (belongs(i) && (wanted === "" || data.names[i].toLowerCase().includes(wanted))) found.push(i);
     }
     const sign = state.descending ? -1 : 1;
     if (state.column === "name") {
@@ -97,40 +158,66 @@
     state.page = 0;
   };
 
-  // What is proved is about sets of as many features as were asked for.
+  // What is proved is about sets of as many features as the selection keeps.
   const PROOFS = { i: "in every best set", o: "in no best set" };
+
+  const badge = (text) => {
+    const mark = document.createElement("span");
+    mark.className = "proof";
+    mark.textContent = text;
+    return [" ", mark];
+  };
+  const small = (className, ...content) => {
+    const element = document.createElement("span");
+    element.className = className;
+    element.append(...content);
+    return element;
+  };
+
+  const SVG = document.querySelector("#curve svg").namespaceURI;
+  const sparkElement = ([heights, low, high]) => {
+    const svg = document.createElementNS(SVG, "svg");
+    place(svg, { viewBox: "0 0 " + 4 * heights.length + " 18", role: "img",
+      "aria-label": "values from " + low + " to " + high });
+    const title = document.createElementNS(SVG, "title");
+    title.textContent = low + " to " + high;
+    const path = document.createElementNS(SVG, "path");
+    const bar = (height, at) =>
+      Number(height) ? "M" + 4 * at + " 18v-" + (2 * Number(height)) + "h3v" + (2 * Number(height)) + "z" : "";
+    path.setAttribute("d", [...heights].map(bar).join(""));
+    svg.append(title, path);
+    return svg;
+  };
 
   const rowElement = (i) => {
     const row = document.createElement("tr");
     const rank = cell("number", counted.format(i + 1));
+    const name = cell("name", nameElement(data.names[i]));
     if (i < state.k) {
       row.className = "kept";
-      const word = document.createElement("span");
-      word.className = "unseen";
-      word.textContent = " kept";
-      rank.append(word);
+      rank.append(small("unseen", " kept"));
+    } else {
+      name.append(small("why", ...WHY[reasonOf(i)](i)));
     }
-    const name = cell("name", nameElement(data.names[i]));
-    const proof = state.k === data.k && data.proved && PROOFS[data.proved[i]];
-    if (proof) {
-      const mark = document.createElement("span");
-      mark.className = "proof";
-      mark.textContent = proof;
-      name.append(" ", mark);
-    }
-    const near = data.neighbours[i];
-    const has = near !== undefined && near >= 0;
+    const proof = state.k === data.k && PROOFS[proved[i]];
+    if (proof) nameElementOf(name).after(...badge(proof));
+    if (inactive[i] === "i") nameElementOf(name).after(...badge("inactive"));
+    const near = nearest(i);
+    const spark = data.sparks.length === 0 ? []
+      : [cell("spark", ...(data.sparks[i] ? [sparkElement(data.sparks[i])] : []))];
     row.append(
       rank,
       name,
+      ...spark,
       cell("number", scoreText(data.scores[i])),
       ...intervalCells(i),
       cell("number", varianceText(data.variances[i])),
-      cell("neighbour", has ? nameElement(data.names[near]) : "–"),
-      cell("number", has ? data.r[i].toFixed(2).replace("-", "−") : "–"),
+      cell("neighbour", near ? nameElement(data.names[near.rank]) : "–"),
+      cell("number", near ? rText(near.hundredths) : "–"),
     );
     return row;
   };
+  const nameElementOf = (element) => element.querySelector("bdi");
 
   const showRows = () => {
     const first = state.page * ROWS_A_PAGE;
@@ -139,7 +226,7 @@
       const row = document.createElement("tr");
       row.className = "empty";
       const only = cell("", "No name matches.");
-      only.colSpan = data.intervals ? 7 : 6;
+      only.colSpan = document.querySelectorAll("#features th").length;
       row.append(only);
       shown.push(row);
     }
@@ -183,14 +270,35 @@
     if (number !== document.activeElement || Number(number.value) !== k) number.value = String(k);
     const [kept, share] = byId("kept-summary").querySelectorAll("strong");
     kept.textContent = counted.format(k);
-    share.textContent = percent(shareOf(k));
+    if (share) share.textContent = percent(shareOf(k));
+    const idle = [...inactive.slice(0, k)].filter((letter) => letter === "i").length;
+    byId("kept-inactive").textContent = idle ? "; " + counted.format(idle) + " of them inactive" : "";
     byId("as-asked").disabled = k === data.k;
     byId("copy-status").textContent = "";
     byId("copy-text").hidden = true;
     moveLine(k);
     paintImage(k);
-    if (byId("kept-only").checked) findRows();
+    if (byId("which").value !== "all" || state.column === "neighbour") findRows();
     showRows();
+  };
+
+  const drawScale = () => {
+    const marks = new Set([1, total]);
+    const step = Math.pow(10, Math.floor(Math.log10(Math.max(total / 2, 1))));
+    for (let at = linear ? step : 10; at < total; at = linear ? at + step : at * 10) marks.add(at);
+    let last = -1;
+    const apart = 44 / Math.max(byId("k-scale").clientWidth, 1); // labels do not run together
+    const shown = [...marks].sort((a, b) => a - b).filter((at, i, all) => {
+      const here = positionOf(at);
+      const keep = at === total || (here - last >= apart && (at === 1 || 1 - here >= apart));
+      if (keep) last = here;
+      return keep;
+    });
+    byId("k-scale").replaceChildren(...shown.map((at) => {
+      const mark = small("", counted.format(at));
+      mark.style.left = "calc(8px + (100% - 16px) * " + positionOf(at).toFixed(4) + ")";
+      return mark;
+    }));
   };
 
   // Arrow keys move by one feature, whatever the scale of the slider.
@@ -203,12 +311,16 @@
 
   // ---- the list to take away ----
   const keptText = () => data.names.slice(0, state.k).join("\n");
+  const copyText = (text, done, byHand) => {
+    if (navigator.clipboard) navigator.clipboard.writeText(text).then(done, byHand);
+    else byHand();
+  };
   const copyList = () => {
     const text = keptText();
     const done = () => {
       byId("copy-status").textContent = "Copied " + counted.format(state.k) + " names.";
     };
-    const byHand = () => {
+    copyText(text, done, () => {
       const area = byId("copy-text");
       area.hidden = false;
       area.value = text;
@@ -216,9 +328,17 @@
       area.select();
       if (document.execCommand("copy")) done();
       else byId("copy-status").textContent = "The list is selected below: press Ctrl+C.";
-    };
-    if (navigator.clipboard) navigator.clipboard.writeText(text).then(done, byHand);
-    else byHand();
+    });
+  };
+  const copyCode = (button) => {
+    const code = byId(button.dataset.code);
+    const status = button.nextElementSibling;
+    const done = () => { status.textContent = "Copied."; };
+    copyText(code.textContent, done, () => {
+      getSelection().selectAllChildren(code);
+      if (document.execCommand("copy")) done();
+      else status.textContent = "Selected: press Ctrl+C.";
+    });
   };
   const fillPrintedList = () => {
     const separated = data.names.slice(0, state.k).flatMap((name) => [nameElement(name), ", "]);
@@ -347,7 +467,11 @@
   if (toKnee) toKnee.addEventListener("click", () => setK(Number(toKnee.dataset.knee)));
   byId("copy").addEventListener("click", copyList);
   byId("search").addEventListener("input", refresh);
-  byId("kept-only").addEventListener("change", refresh);
+  byId("which").replaceChildren(...GROUPS.map(([letters, words]) => new Option(words, letters)));
+  byId("which").addEventListener("change", refresh);
+  document.querySelectorAll(".copy-code").forEach((button) => {
+    button.addEventListener("click", () => copyCode(button));
+  });
   byId("previous").addEventListener("click", () => { state.page -= 1; showRows(); });
   byId("next").addEventListener("click", () => { state.page += 1; showRows(); });
   document.querySelectorAll("[data-sort]").forEach((button) => {
@@ -358,6 +482,8 @@
   if (data.samples) linkSamples();
   linkLegend();
   if (data.map) linkMap();
+  drawScale();
+  window.addEventListener("resize", drawScale);
   refresh();
   setK(data.k);
 })();
