@@ -138,7 +138,7 @@ def test_code_is_whole_and_has_a_button_to_copy_it(srbct_report, open_page, widt
         cut = page.locator("pre").nth(at).evaluate("e => e.scrollWidth - e.clientWidth")
         assert cut <= 0
         page.click(f"[data-code=code-{kind}]")
-        page.wait_for_function(f"document.querySelectorAll('.code [role=status]')[{at}].innerText")
+        page.locator(".code [role=status]", has_text="Copied.").nth(at).wait_for()
         copied = page.evaluate("navigator.clipboard.readText()")
         assert copied == getattr(srbct_report.summary.method, kind)
 

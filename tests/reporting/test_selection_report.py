@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from keepers import SPCAFS, LaplacianScore, VarianceScore, datasets
 from keepers.exceptions import KeepersError, MissingDependencyError, ParameterError
@@ -240,3 +241,21 @@ def test_a_kept_set_without_variance_is_told_as_such():
         selector = SPCAFS(1, n_components=1, must_keep=[4]).fit(X)
     lead = first_paragraph(make_report(selector, X))
     assert "This feature holds at least 0.0 % of the variance" in lead
+
+
+def test_gaps_that_the_selector_filled_are_told():
+    X = np.random.default_rng(0).standard_normal((30, 5))
+    X[[3, 4], 1] = np.nan
+    X[7, 4] = np.nan
+    lead = first_paragraph(make_report(SPCAFS(2, missing="mean", n_components=2).fit(X), X))
+    assert "Gaps filled (mean) in 2 columns: 'x1' (2), 'x4' (1)." in lead
+    for whole in (np.nan_to_num(X), sp.csr_matrix(np.nan_to_num(X))):
+        selector = SPCAFS(2, missing="mean", n_components=2).fit(whole)
+        assert "Gaps" not in first_paragraph(make_report(selector, whole))
+
+
+def test_features_in_different_units_are_told_unless_the_method_scales_them():
+    X = np.random.default_rng(0).standard_normal((30, 5)) * [1.0, 1.0, 1.0, 1.0, 1e4]
+    assert "different units" in first_paragraph(make_report(VarianceScore(2).fit(X), X))
+    scaled = SPCAFS(2, scaling=1.0, n_components=2, gamma=1e-3).fit(X)
+    assert "different units" not in first_paragraph(make_report(scaled, X))

@@ -182,20 +182,14 @@ def note_gaps(selector: Any, X: Any, names: Iterable[str]) -> list[str]:
     if getattr(selector, "missing", "error") == "error":
         return []
     values = numeric_input(table_values(named_table(X)))
-    gaps = np.asarray(_count_gaps(values)).ravel()
+    if sp.issparse(values):  # whose gaps are refused
+        return []
+    gaps = np.isnan(np.asarray(values, dtype=np.float64)).sum(axis=0)
     told = [f"{name!r} ({n})" for name, n in zip(names, gaps.tolist(), strict=True) if n]
     if not told:
         return []
     columns = "1 column" if len(told) == 1 else f"{len(told)} columns"
     return [f"Gaps filled ({selector.missing}) in {columns}: {some_of(told)}."]
-
-
-def _count_gaps(values: Any) -> Any:
-    if sp.issparse(values):
-        stored = values.tocsc(copy=True)
-        stored.data = np.isnan(stored.data)
-        return stored.sum(axis=0)
-    return np.isnan(np.asarray(values, dtype=np.float64)).sum(axis=0)
 
 
 def render(summary: SelectionSummary, figures: Figures) -> str:
