@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -70,9 +70,10 @@ def _progress(quiet: bool) -> Iterator[ReportProgress]:
     )
     silent = quiet or not stderr.is_terminal
     # Fits differ widely, so the speed is averaged over an hour.
-    with Progress(
+    bar = Progress(
         *columns, console=stderr, disable=silent, transient=True, speed_estimate_period=3600
-    ) as bar:
+    )
+    with nullcontext() if silent else bar:  # before rich 14.3 a disabled one ended with a newline
         shown = bar.add_task("reading data", total=None)
 
         def show(done: int, total: int, last: str) -> None:
