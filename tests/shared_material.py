@@ -28,6 +28,9 @@ def benchmark_data(name: str) -> tuple[np.ndarray, np.ndarray]:
         pytest.skip(f"{name}.npz is not there; set KEEPERS_DATA to the folder that holds it")
     archive = _arrays(path)
     if "X" not in archive:  # the parts of a sparse matrix
-        rows = csr_array(tuple(archive[part] for part in ("data", "indices", "indptr")), shape=tuple(archive["shape"]))
+        rows = csr_array(
+            tuple(archive[part] for part in ("data", "indices", "indptr")),
+            shape=tuple(archive["shape"]),
+        )
         return rows.toarray().astype(np.float64), archive["y"]
     return archive["X"].astype(np.float64), archive["y"]
