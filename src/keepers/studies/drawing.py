@@ -7,7 +7,7 @@ variable of the style sheet, which has a value for the dark theme as well.
 import io
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -133,6 +133,11 @@ STYLE: dict[Any, Any] = {
 }
 
 
+def our_style() -> AbstractContextManager[None]:
+    """The style in which the figures of studies are drawn and saved."""
+    return clean_style(STYLE)
+
+
 @dataclass(frozen=True)
 class Picture:
     """One figure: inline for a page, and what its files are made of."""
@@ -157,10 +162,10 @@ def render(figure: Any, name: str, label: str) -> Picture:
 
 
 def save(picture: Picture, folder: Path) -> None:
-    """Write a picture as SVG, PNG and PDF; the same bytes on every run."""
+    """Write a picture as SVG, PNG and PDF; the same bytes on every run inside `our_style`."""
     make_folder(folder)
     write_text(folder / f"{picture.name}.svg", picture.svg)
-    with clean_style(STYLE), _fonts_lack_letters():
+    with _fonts_lack_letters():
         for suffix, facts in _FILES.items():
             content = io.BytesIO()
             picture.figure.savefig(

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from keepers._packages import optional
-from keepers.reporting.report_parts import clean_style, script_hash, script_safe_json
+from keepers.reporting.report_parts import script_hash, script_safe_json
 from keepers.studies.csv_tables import as_csv, write_tables
-from keepers.studies.drawing import STYLE, Look, Picture, looks_of, save
+from keepers.studies.drawing import Look, Picture, looks_of, our_style, save
 from keepers.studies.leaderboard import Leaderboard, board_rows, leaderboards, set_rows
 from keepers.studies.leaderboard_content import TITLES, index_content, script_data, set_views
 from keepers.studies.paper_claims import judge_claims
@@ -42,7 +42,7 @@ def write_leaderboard(study: StudyResults, folder: Path) -> Path:
         if rows:
             write_text(folder / name, as_csv(rows))
     pages = _Pages(study)
-    with clean_style(STYLE):
+    with our_style():
         pictures = _rank_figures(boards, pages.looks)
         for picture in pictures.values():
             save(picture, folder / "figures")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keepers.reporting.report_parts import clean_style, new_figure
+from keepers.reporting.report_parts import new_figure
 from keepers.studies.cost import GrowthRow, Slope, TimingRow
 from keepers.studies.drawing import (
     INK,
@@ -14,7 +14,6 @@ from keepers.studies.drawing import (
     MUTED,
     PAPER,
     RAMP,
-    STYLE,
     Look,
     Picture,
     looks_of,
@@ -36,9 +35,8 @@ SELECTION, KMEANS = "#2e93cc", "#d99000"
 
 
 def draw_figures(study: StudyResults) -> dict[str, Picture]:
-    """The figures by name, without those that have nothing to show."""
-    with clean_style(STYLE):
-        return {picture.name: picture for picture in _pictures(study)}
+    """The figures by name, without those that have nothing to show; call it inside `our_style`."""
+    return {picture.name: picture for picture in _pictures(study)}
 
 
 def _pictures(study: StudyResults) -> list[Picture]:

@@ -8,7 +8,7 @@ from typing import Any
 from keepers._packages import optional
 from keepers.studies import formatting
 from keepers.studies.csv_tables import write_tables
-from keepers.studies.drawing import Picture, looks_of, save, style_variables
+from keepers.studies.drawing import Picture, looks_of, our_style, save, style_variables
 from keepers.studies.latex_tables import write_latex
 from keepers.studies.paper_claims import ClaimReadings, claims_by_reading, judge_claims
 from keepers.studies.paper_claims.claim import Claim
@@ -41,9 +41,10 @@ def write_study(study: StudyResults, folder: Path) -> Path:
     claims, readings = judge_claims(study), claims_by_reading(study)
     write_tables(study, claims, folder, readings)
     write_latex(study, readings, folder / "latex")
-    pictures = draw_figures(study)
-    for picture in pictures.values():
-        save(picture, folder / "figures")
+    with our_style():
+        pictures = draw_figures(study)
+        for picture in pictures.values():
+            save(picture, folder / "figures")
     page = folder / "index.html"
     write_text(page, _render_html(study, claims, readings, pictures))
     return page
