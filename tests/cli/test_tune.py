@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -229,7 +230,12 @@ def test_an_interruption_ends_the_workers_without_a_traceback(tmp_path):
         start_new_session=True,
     ) as running:
         time.sleep(4)
-        os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to everyone
-        _, said = running.communicate(timeout=60)
+        said = ""
+        # Python loses an interruption that falls into a finalizer; a person presses again.
+        for _ in range(3):
+            os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to everyone
+            with suppress(subprocess.TimeoutExpired):
+                _, said = running.communicate(timeout=15)
+                break
     assert running.returncode == 130
     assert said.strip() == "keepers: Interrupted."

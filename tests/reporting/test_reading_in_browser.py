@@ -127,7 +127,8 @@ def test_convergence_is_folded_away_and_has_no_offset(srbct_report, open_page):
     assert page.locator("#convergence").is_visible()
     ticks = page.locator("#convergence svg text").all_text_contents()
     assert "way left (%)" in ticks
-    assert "100" in ticks
+    # Which powers of ten are ticks is Matplotlib's choice, and differs between versions.
+    assert len([tick for tick in ticks if re.fullmatch(r"0\.0*1|10*", tick)]) >= 3
     assert not [tick for tick in ticks if re.match(r"1e|[+−-]", tick)]
 
 
