@@ -138,8 +138,9 @@ def try_out(commands: Path, folder: Path) -> None:
         raise ReleaseError(f"The environment imports keepers from the clone: {home}")
     (folder / "quick_start.py").write_text(quick_start(), encoding="utf-8")
     run(python, "quick_start.py", cwd=folder)
-    words = ("-k", "20", "--id", "sample", "--labels", "tumour", "--out", "kept.csv")
-    run(commands / "keepers", "select", "genes.csv", *words, "--report", "report.html", cwd=folder)
+    roles = ("--id", "patient", "--labels", "tumour", "--missing", "model")
+    files = ("--out", "kept.csv", "--report", "report.html")
+    run(commands / "keepers", "select", "genes.csv", "-k", "20", *roles, *files, cwd=folder)
     header = (folder / "kept.csv").read_text(encoding="utf-8").partition("\n")[0].split(",")
     if len(header) != 22:  # the identifier, the classes, and twenty features
         raise ReleaseError(f"keepers select -k 20 wrote {len(header)} columns: {header}")
