@@ -12,6 +12,7 @@ __all__ = ["layers", "write"]
 
 # What each package does; one that is missing here is drawn without a line.
 DESCRIPTIONS = {
+    "__main__": "python -m keepers",
     "app": "the command and its subcommands",
     "studies": "comparisons and the paper's study, with their commands",
     "cli": "check, select, tune, apply",
@@ -41,6 +42,7 @@ COLOURS = {
     "_protocols": GREEN,
     "_packages": GREEN,
     "exceptions": GREEN,
+    "__main__": ORANGE,
     "app": ORANGE,
     "studies": ORANGE,
     "cli": ORANGE,
