@@ -231,7 +231,8 @@ def test_an_interruption_ends_the_workers_without_a_traceback(tmp_path):
     ) as running:
         time.sleep(4)
         said = ""
-        # Python loses an interruption that falls into a finalizer; a person presses again.
+        # Once, on the oldest versions, the first one had no effect; why was not found. A person
+        # presses again.
         for _ in range(3):
             os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to everyone
             with suppress(subprocess.TimeoutExpired):
