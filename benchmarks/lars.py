@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.linear_model import lars_path, lars_path_gram
 
 from keepers import MCFS, datasets
-from keepers.solvers.lars import Gram, first_knot_of_size
+from keepers.solvers.lars import Gram, first_knots_of_sizes
 
 RIDGE, REPEATS = 1e-3, 5
 
@@ -28,7 +28,7 @@ def by_ours(X, Y, size, _steps):
     coef = np.zeros((Y.shape[1], X.shape[1]))
     steps = []
     for row, y in zip(coef, Y.T, strict=True):
-        fit = first_knot_of_size(gram, X.T @ y, size)
+        fit = first_knots_of_sizes(gram, X.T @ y, [size])[0]
         row[fit.knot.features] = fit.knot.values
         steps.append(fit.n_knots)
     return coef, steps

@@ -28,6 +28,33 @@ def test_the_whole_fit_is_cais_program_on_a_connected_graph(m, n_clusters, key):
     np.testing.assert_array_equal(selector.top(m).indices, stored[key].ravel())
 
 
+def test_several_numbers_of_features_come_from_one_walk_as_from_a_fit_each():
+    stored = fixture("mcfs_cai_mix")
+    counts = [8, 2, 5]
+    unfitted = MCFS(3, n_clusters=5)
+    together = unfitted.fit_each(stored["X"], counts)
+    assert [selector.n_features_to_select for selector in together] == counts
+    for count, selector in zip(counts, together, strict=True):
+        alone = MCFS(count, n_clusters=5).fit(stored["X"])
+        np.testing.assert_allclose(selector.coef_, alone.coef_, rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(selector.ranking_, alone.ranking_)
+        np.testing.assert_array_equal(selector.support_, alone.support_)
+        assert (selector.n_iter_, selector.cardinality_) == (alone.n_iter_, alone.cardinality_)
+    # Cai's program, and a selector that is left as it was.
+    np.testing.assert_array_equal(together[2].top(5).indices, stored["sel_5"].ravel())
+    assert not hasattr(unfitted, "ranking_")
+
+
+def test_a_path_that_ends_early_is_told_for_each_number_it_misses():
+    X = np.repeat(table(d=3), 4, axis=1)
+    selector = MCFS(n_clusters=2, ridge=0.0)
+    with pytest.warns(DataWarning, match="ended before") as told:
+        two, six, nine = selector.fit_each(X, [2, 6, 9])
+    assert len(told) == 2
+    assert np.count_nonzero(two.coef_[0]) == 2
+    np.testing.assert_array_equal(six.coef_, nine.coef_)
+
+
 def test_the_number_of_features_is_the_cardinality_unless_one_is_given():
     X = table()
     selector = MCFS(4, n_clusters=3).fit(X)

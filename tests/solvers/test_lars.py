@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import lars_path_gram
 
-from keepers.solvers.lars import Gram, first_knot_of_size, lasso_knots
+from keepers.solvers.lars import Gram, first_knots_of_sizes, lasso_knots
 
 
 def problem(seed):
@@ -87,7 +87,7 @@ def test_the_path_ends_at_the_ridge_solution():
 def test_more_features_than_samples_become_active_through_the_ridge():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((12, 50)), rng.standard_normal(12)
-    fit = first_knot_of_size(Gram(X, 1e-3), X.T @ y, 30)
+    fit = first_knots_of_sizes(Gram(X, 1e-3), X.T @ y, [30])[0]
     assert fit.reached
     assert fit.knot.n_nonzero == 30
     expected = scikit_learn_path(X, y, 1e-3)[fit.n_knots - 1]
@@ -97,7 +97,7 @@ def test_more_features_than_samples_become_active_through_the_ridge():
 def test_without_ridge_the_path_is_exhausted_at_the_rank_of_X():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((12, 50)), rng.standard_normal(12)
-    fit = first_knot_of_size(Gram(X, 0.0), X.T @ y, 30)
+    fit = first_knots_of_sizes(Gram(X, 0.0), X.T @ y, [30])[0]
     assert not fit.reached
     assert fit.knot.n_nonzero == 12
     np.testing.assert_allclose(X @ dense(fit.knot, 50), y, atol=1e-9)
@@ -114,7 +114,7 @@ def test_the_first_knot_of_the_size_is_taken_where_a_drop_makes_the_path_come_ba
             at = np.flatnonzero(sizes == size)
             if len(at) > 1:
                 visited_again += 1
-                fit = first_knot_of_size(Gram(X, ridge), X.T @ y, int(size))
+                fit = first_knots_of_sizes(Gram(X, ridge), X.T @ y, [int(size)])[0]
                 scale = np.abs(path[at[0]]).max()
                 np.testing.assert_allclose(
                     dense(fit.knot, X.shape[1]), path[at[0]], atol=1e-7 * scale
@@ -139,7 +139,7 @@ def test_two_equal_columns_share_their_coefficient_under_a_ridge():
     X = rng.standard_normal((30, 4))
     X = np.column_stack([X, X[:, 0]])
     y = 3 * X[:, 0] + rng.standard_normal(30)
-    fit = first_knot_of_size(Gram(X, 1e-3), X.T @ y, 1)
+    fit = first_knots_of_sizes(Gram(X, 1e-3), X.T @ y, [1])[0]
     coef = dense(fit.knot, 5)
     assert fit.reached
     assert fit.knot.n_nonzero == 2  # they join in a tie
@@ -153,7 +153,7 @@ def test_orthonormal_columns_are_thresholded():
     products = Q.T @ y
     order = np.argsort(-np.abs(products))
     for size in range(1, 10):
-        knot = first_knot_of_size(Gram(Q, 0.0), products, size).knot
+        knot = first_knots_of_sizes(Gram(Q, 0.0), products, [size])[0].knot
         level = np.abs(products[order[size]])
         expected = np.sign(products) * np.maximum(np.abs(products) - level, 0.0)
         np.testing.assert_allclose(dense(knot, 10), expected, atol=1e-14)
@@ -165,8 +165,8 @@ def test_sparse_storage_changes_nothing(storage, n_samples):
     rng = np.random.default_rng(4)
     X = rng.standard_normal((n_samples, 50)) * (rng.uniform(size=(n_samples, 50)) < 0.3)
     y = rng.standard_normal(n_samples)
-    found = first_knot_of_size(Gram(storage(X), 1e-2), X.T @ y, 30)
-    expected = first_knot_of_size(Gram(X, 1e-2), X.T @ y, 30)
+    found = first_knots_of_sizes(Gram(storage(X), 1e-2), X.T @ y, [30])[0]
+    expected = first_knots_of_sizes(Gram(X, 1e-2), X.T @ y, [30])[0]
     assert found.n_knots == expected.n_knots
     np.testing.assert_allclose(dense(found.knot, 50), dense(expected.knot, 50), atol=1e-10)
 
@@ -179,7 +179,7 @@ def test_the_unit_of_the_target_only_scales_the_path():
 
 
 def test_a_target_unrelated_to_every_feature_has_no_knot():
-    fit = first_knot_of_size(Gram(np.eye(3), 1e-3), np.zeros(3), 2)
+    fit = first_knots_of_sizes(Gram(np.eye(3), 1e-3), np.zeros(3), [2])[0]
     assert not fit.reached
     assert fit.n_knots == 0
     assert len(fit.knot.features) == 0

@@ -55,8 +55,8 @@ def test_a_disconnected_graph_has_one_embedding_however_the_samples_are_ordered(
     X, graph = blobs(3)
     order = np.random.default_rng(5).permutation(len(X))
     shuffled = sp.csr_array(graph.toarray()[np.ix_(order, order)])
-    plain = solve_mcfs(X, embed(graph, 5, rng()).Y, 4, 1e-3).scores
-    again = solve_mcfs(X[order], embed(shuffled, 5, rng()).Y, 4, 1e-3).scores
+    plain = solve_mcfs(X, embed(graph, 5, rng()).Y, [4], 1e-3)[0].scores
+    again = solve_mcfs(X[order], embed(shuffled, 5, rng()).Y, [4], 1e-3)[0].scores
     np.testing.assert_allclose(again, plain, atol=1e-8)
 
 
@@ -89,14 +89,14 @@ def test_samples_without_edges_stay_at_zero():
 def test_a_graph_without_weights_has_no_embedding_and_all_scores_are_zero():
     found = embed(sp.csr_array((30, 30)), 3, rng())
     assert found.Y.shape == (30, 0)
-    result = solve_mcfs(np.random.default_rng(0).standard_normal((30, 4)), found.Y, 2, 1e-3)
+    result = solve_mcfs(np.random.default_rng(0).standard_normal((30, 4)), found.Y, [2], 1e-3)[0]
     # Exactly: no regression was run.
     np.testing.assert_array_equal(result.scores, np.zeros(4))
 
 
 def test_each_regression_has_the_cardinality_and_length_one():
     X, graph = blobs(1)
-    result = solve_mcfs(X, embed(graph, 4, rng()).Y, 5, 1e-3)
+    result = solve_mcfs(X, embed(graph, 4, rng()).Y, [5], 1e-3)[0]
     np.testing.assert_array_equal(np.count_nonzero(result.coef, axis=1), 5)
     np.testing.assert_allclose(np.linalg.norm(result.coef, axis=1), 1.0, rtol=1e-14)
     # Exactly: one of the numbers, not a sum of them.
@@ -107,15 +107,15 @@ def test_each_regression_has_the_cardinality_and_length_one():
 def test_signs_of_the_embedding_do_not_matter():
     X, graph = blobs(1)
     Y = embed(graph, 4, rng()).Y
-    flipped = solve_mcfs(X, Y * [1, -1, -1, 1], 5, 1e-3).scores
-    np.testing.assert_allclose(flipped, solve_mcfs(X, Y, 5, 1e-3).scores, rtol=1e-12)
+    flipped = solve_mcfs(X, Y * [1, -1, -1, 1], [5], 1e-3)[0].scores
+    np.testing.assert_allclose(flipped, solve_mcfs(X, Y, [5], 1e-3)[0].scores, rtol=1e-12)
 
 
 def test_orthonormal_features_are_chosen_by_their_products_with_the_embedding():
     generator = np.random.default_rng(1)
     Q = np.linalg.qr(generator.standard_normal((50, 12)))[0]
     y = generator.standard_normal((50, 1))
-    result = solve_mcfs(Q, y, 4, 0.0)
+    result = solve_mcfs(Q, y, [4], 0.0)[0]
     expected = np.argsort(-np.abs(Q.T @ y[:, 0]))[:4]
     assert set(np.flatnonzero(result.scores)) == set(expected)
 
@@ -123,8 +123,8 @@ def test_orthonormal_features_are_chosen_by_their_products_with_the_embedding():
 def test_paths_that_end_early_are_counted():
     generator = np.random.default_rng(1)
     result = solve_mcfs(
-        generator.standard_normal((6, 20)), generator.standard_normal((6, 3)), 10, 0.0
-    )
+        generator.standard_normal((6, 20)), generator.standard_normal((6, 3)), [10], 0.0
+    )[0]
     assert result.n_short == 3
 
 
@@ -137,12 +137,12 @@ def test_cais_program_is_reproduced_from_the_data_on_a_connected_graph():
     signs = np.sign(np.sum(Y * stored["Y"], axis=0))
     np.testing.assert_allclose(Y * signs, stored["Y"], atol=1e-9)
     for m in (5, 10, 15):
-        result = solve_mcfs(X, Y, m, 1e-3)
+        result = solve_mcfs(X, Y, [m], 1e-3)[0]
         np.testing.assert_allclose(result.coef.T * signs, stored[f"coef_{m}"], atol=1e-8)
         np.testing.assert_array_equal(
             np.argsort(-result.scores, kind="stable")[:m], stored[f"sel_{m}"].ravel()
         )
-    result = solve_mcfs(X, embed(graph, 4, rng()).Y, 8, 1e-3)
+    result = solve_mcfs(X, embed(graph, 4, rng()).Y, [8], 1e-3)[0]
     np.testing.assert_array_equal(
         np.argsort(-result.scores, kind="stable")[:8], stored["sel_8_neig4"].ravel()
     )
@@ -154,7 +154,7 @@ def test_cais_program_is_reproduced_from_the_data_on_a_connected_graph():
 def test_regressions_on_a_given_embedding_are_those_of_cais_program(name, sizes):
     stored = fixture(f"mcfs_cai_{name}")
     for m in sizes:
-        result = solve_mcfs(stored["X"], stored["Y"], m, 1e-3)
+        result = solve_mcfs(stored["X"], stored["Y"], [m], 1e-3)[0]
         np.testing.assert_allclose(result.coef.T, stored[f"coef_{m}"], atol=4e-12)
         np.testing.assert_array_equal(
             np.argsort(-result.scores, kind="stable")[:m], stored[f"sel_{m}"].ravel()
@@ -164,7 +164,7 @@ def test_regressions_on_a_given_embedding_are_those_of_cais_program(name, sizes)
 def test_more_non_zeros_than_samples_are_those_of_cais_program():
     stored = fixture("mcfs_cai_wide_largecard")
     for m in (30, 60):
-        result = solve_mcfs(stored["X"], stored["Y"], m, 1e-3)
+        result = solve_mcfs(stored["X"], stored["Y"], [m], 1e-3)[0]
         np.testing.assert_array_equal(np.count_nonzero(result.coef, axis=1), m)
         np.testing.assert_allclose(result.coef.T, stored[f"coef_{m}"], atol=3.4e-9)
 
@@ -175,5 +175,7 @@ def test_sparse_storage_changes_nothing(storage):
     X = X * (np.abs(X) > 0.5)
     Y = embed(graph, 4, rng()).Y
     np.testing.assert_allclose(
-        solve_mcfs(storage(X), Y, 4, 1e-3).scores, solve_mcfs(X, Y, 4, 1e-3).scores, atol=1e-11
+        solve_mcfs(storage(X), Y, [4], 1e-3)[0].scores,
+        solve_mcfs(X, Y, [4], 1e-3)[0].scores,
+        atol=1e-11,
     )

@@ -28,6 +28,7 @@ def study(**changes) -> StudySpec:
         "methods": [
             {"name": "SPCAFS", "grid": {"gamma": [1, 10], "p": [0.5, 1.0]}, "default": {}},
             {"name": "MCFS"},
+            {"name": "DGUFS"},
             {"name": "RandomScore", "label": "Random", "draws": 3},
             {"name": "AllFeatures", "label": "All"},
         ],
@@ -53,7 +54,21 @@ def test_a_grid_is_the_product_of_its_lists_and_the_default_comes_on_top():
 def test_one_fit_serves_every_k_unless_the_ranking_depends_on_k():
     entries = plan_tasks(study(), FACTS)
     assert [entry.task.ks for entry in on(entries, "a", "SPCAFS")] == [(5, 10, 20)] * 5
-    assert [entry.task.ks for entry in on(entries, "a", "MCFS")] == [(5,), (10,), (20,)]
+    assert [entry.task.ks for entry in on(entries, "a", "DGUFS")] == [(5,), (10,), (20,)]
+    # Each k needs a fit of its own, but one walk makes them all.
+    assert [entry.task.ks for entry in on(entries, "a", "MCFS")] == [(5, 10, 20)]
+
+
+def test_a_slow_method_may_be_run_at_some_k_only():
+    slow = {"name": "DGUFS", "grid": {"beta": [0.1, 0.5]}, "default": {}, "ks": [10, 20]}
+    entries = plan_tasks(study(methods=[slow], tuned_ks=[5, 20]), FACTS)
+    of = {
+        role: [e.task.ks for e in on(entries, "a", "DGUFS") if e.role == role]
+        for role in ("default", "grid")
+    }
+    assert of == {"default": [(10,), (20,)], "grid": [(20,), (20,)]}
+    # A table that has none of them is not left out.
+    assert {entry.task.ks for entry in on(entries, "b", "DGUFS")} == {(5,)}
 
 
 def test_ks_stay_below_the_number_of_features_and_all_features_is_its_own_row():

@@ -39,14 +39,14 @@ def test_a_finished_study_does_nothing_again(small_study, tmp_path):
         small_study, tmp_path / "out", n_jobs=2, on_progress=lambda *news: told.append(news)
     )
     assert second.outcomes == first.outcomes
-    assert told == [(10, 10, "")]
+    assert told == [(9, 9, "")]
     assert len(second.runs) == 1  # no work, no new run
 
 
 def test_progress_counts_every_task_and_names_the_last(small_study, tmp_path):
     told = []
     run_study(small_study, tmp_path / "out", n_jobs=2, on_progress=lambda *news: told.append(news))
-    assert [(done, total) for done, total, _ in told] == [(done, 10) for done in range(11)]
+    assert [(done, total) for done, total, _ in told] == [(done, 9) for done in range(10)]
     assert "on clusters" in told[-1][2]
 
 
@@ -89,16 +89,16 @@ def test_a_worker_that_is_killed_takes_no_other_task_with_it(small_study, tmp_pa
     """One task kills its process each time; all others still come to an end."""
     from keepers.studies import runner
 
-    monkeypatch.setattr(runner, "_run_task", die_on_mcfs_with_two_features)
+    monkeypatch.setattr(runner, "_run_task", die_on_mcfs)
     run = run_study(small_study, tmp_path / "out", n_jobs=2)
     killed = [o for o in run.outcomes.values() if o.status == "killed"]
     assert len(killed) == 1
     assert "killed" in killed[0].reason
-    assert sum(o.status == "ok" for o in run.outcomes.values()) == 9
+    assert sum(o.status == "ok" for o in run.outcomes.values()) == 8
 
 
-def die_on_mcfs_with_two_features(task, prepared, time_limit, runner):
-    if isinstance(task, FitTask) and task.method == "MCFS" and task.ks == (2,):
+def die_on_mcfs(task, prepared, time_limit, runner):
+    if isinstance(task, FitTask) and task.method == "MCFS":
         os.kill(os.getpid(), signal.SIGKILL)
     return task, run_task(task, prepared, time_limit, runner)
 

@@ -8,6 +8,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import normalized_mutual_info_score
 
+from keepers.selectors import MCFS
+from keepers.studies import worker
 from keepers.studies.plan import FitTask, GrowthTask, Outcome
 from keepers.studies.repeated_kmeans import repeated_kmeans
 from keepers.studies.worker import judge_columns, run_task, save_prepared
@@ -64,6 +66,31 @@ def test_a_fit_past_the_limit_ends_as_a_timeout(tmp_path):
     assert "0.5 s" in outcome.reason
     assert outcome.fit_seconds >= 0.5
     assert time.monotonic() - began < 20
+
+
+def test_fits_made_together_have_the_time_of_as_many_and_the_results_of_each(blobs, tmp_path):
+    save_prepared(tmp_path, "together", *blobs)
+    assert worker._n_fits(FitTask("d", "f", "MCFS", {}, (2, 4), 1, 0)) == 2
+    assert worker._n_fits(FitTask("d", "f", "SPCAFS", {}, (2, 4), 1, 0)) == 1
+    task = FitTask("d", "together", "MCFS", {"n_clusters": 3}, (2, 4), 3, 0, halves=(2, 4))
+    outcome = run_task(task, tmp_path, 60.0, os.getpid())
+    assert outcome.status == "ok"
+    for judged, k in zip(outcome.judgements, (2, 4), strict=True):
+        kept = MCFS(k, n_clusters=3).fit(blobs[0]).top(k).indices
+        expected = judge_columns(*blobs, kept, n_repeats=3, seed=0)
+        assert judged["acc"] == expected.acc
+        assert -1.0 <= judged["stability"][0] <= 1.0
+
+
+def test_columns_that_were_judged_before_are_not_clustered_again(blobs, tmp_path, monkeypatch):
+    save_prepared(tmp_path, "twice", *blobs)
+    tasks = [FitTask("d", "twice", "VarianceScore", {}, (2,), repeats, 0) for repeats in (3, 3, 4)]
+    first = run_task(tasks[0], tmp_path, 60.0, os.getpid())
+    asked = []
+    monkeypatch.setattr(worker, "judge_columns", lambda *_, **how: asked.append(how))
+    assert run_task(tasks[1], tmp_path, 60.0, os.getpid()).judgements == first.judgements
+    run_task(tasks[2], tmp_path, 60.0, os.getpid())
+    assert asked == [{"n_repeats": 4, "seed": 0}]
 
 
 def test_growth_times_one_fit_of_the_stated_size(tmp_path):

@@ -1,12 +1,16 @@
 """MCFS as a scikit-learn selector."""
 
+import copy
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 
 from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
-from keepers.selectors.fitted_table import Table
+from keepers.selectors.fitted_table import Table, named_table, read_table
 from keepers.selectors.memory import refuse_past_memory
 from keepers.selectors.neighbours import heat_graph
 from keepers.selectors.parameters import (
@@ -17,6 +21,7 @@ from keepers.selectors.parameters import (
     check_bandwidth,
     check_count,
     check_positive,
+    count_features,
 )
 from keepers.selectors.ranking import RankingSelector
 from keepers.solvers.mcfs import Embedding, MCFSResult, embed, solve_mcfs
@@ -33,7 +38,7 @@ class MCFS(RankingSelector):
     A fit is made for one number of features: about ``n_clusters`` times ``cardinality`` of them
     can have a score above zero, often fewer, and all the others tie at zero and are ranked by
     their index. Hence refit for another number of features instead of reading ``top(k)`` far
-    beyond ``n_features_to_select``.
+    beyond ``n_features_to_select``; ``fit_each`` serves several numbers at the price of one.
 
     Parameters
     ----------
@@ -105,6 +110,7 @@ class MCFS(RankingSelector):
     """
 
     depends_on_k = True
+    fits_each_together = True
 
     n_features_to_select: FeatureCount = None
     _: KW_ONLY
@@ -118,23 +124,61 @@ class MCFS(RankingSelector):
 
     def score_features(self, table: Table) -> FloatArray:
         """The largest coefficient of every feature."""
+        ((_, scores),) = self._scores_of([self], table)
+        return scores
+
+    def fit_each(self, X: Any, counts: Sequence[int]) -> list[Self]:
+        """Copies of this selector, one fitted for each number of features.
+
+        All of them come from one walk along the lasso paths, which takes as long as a fit for the
+        largest number.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            As in ``fit``.
+        counts : sequence of int
+            The numbers of features.
+
+        Returns
+        -------
+        list of MCFS
+            In the order of ``counts``; each the same as a fit of its own.
+        """
+        unfitted = clone(self).set_params(n_features_to_select=max(counts))
+        with unfitted._fitting():
+            table = read_table(unfitted, named_table(X))
+            twins = [copy.copy(unfitted).set_params(n_features_to_select=k) for k in counts]
+            for twin in twins:
+                twin.n_features_to_select_ = count_features(
+                    twin.n_features_to_select, table.n_features
+                )
+            for twin, scores in self._scores_of(twins, table):
+                twin._store_ranking(scores, table)
+        return twins
+
+    def _scores_of(
+        self, selectors: Sequence[Self], table: Table
+    ) -> Iterator[tuple[Self, FloatArray]]:
+        """The scores of selectors that differ in the number of features; sets what they learned."""
         values = table.in_double()
-        cardinality = self._count_nonzeros(table)
+        cardinalities = [selector._count_nonzeros(table) for selector in selectors]
         n_vectors = cap_eigenvectors(self.n_clusters, table.n_samples)
         n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
-        _refuse_large_gram(values.shape, cardinality, n_vectors)
+        _refuse_large_gram(values.shape, max(cardinalities), n_vectors)
         rng = self.random_generator()
         graph = heat_graph(values, n_neighbors, self.bandwidth, rng)
         embedding = embed(graph, n_vectors, rng)
-        result = solve_mcfs(values, embedding.Y, cardinality, float(self.ridge))
-        _warn_of_shortfalls(embedding, result, cardinality)
-        self.coef_ = table.to_all_columns(result.coef)
-        self.embedding_ = embedding.Y
-        self.eigenvalues_ = np.maximum(1.0 - embedding.mu, 0.0)
-        self.cardinality_ = cardinality
-        self.n_iter_ = int(result.n_knots.sum())
-        self.converged_ = embedding.converged
-        return table.to_all_columns(result.scores)
+        results = solve_mcfs(values, embedding.Y, cardinalities, float(self.ridge))
+        for selector, result, cardinality in zip(selectors, results, cardinalities, strict=True):
+            _warn_of_shortfalls(embedding, result, cardinality)
+            selector.coef_ = table.to_all_columns(result.coef)
+            selector.embedding_ = embedding.Y
+            selector.eigenvalues_ = np.maximum(1.0 - embedding.mu, 0.0)
+            selector.cardinality_ = cardinality
+            selector.n_iter_ = int(result.n_knots.sum())
+            selector.converged_ = embedding.converged
+            yield selector, table.to_all_columns(result.scores)
 
     def check_parameters(self) -> None:
         """Refuse settings outside their rules, without looking at data."""

@@ -1,13 +1,13 @@
 """What every selector shares: the columns it keeps, a ranking of them, and the first k of it."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -260,6 +260,8 @@ class RankingSelector(ColumnSelector):
     own fit."""
     picks_one_by_one: ClassVar[bool] = False
     """Whether the first features of a fit for many are those of a fit for fewer."""
+    fits_each_together: ClassVar[bool] = False
+    """Whether `fit_each` takes about as long as one fit, though each k needs its own."""
     seeks_variance: ClassVar[bool] = False
     """Whether it looks for features that hold much variance: then their certificate is shown."""
 
@@ -296,6 +298,23 @@ class RankingSelector(ColumnSelector):
         with self._fitting():
             self._fit(named_table(X))
         return self
+
+    def fit_each(self, X: Any, counts: Sequence[int]) -> list[Self]:
+        """Copies of this selector, one fitted for each number of features.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            As in ``fit``.
+        counts : sequence of int
+            The numbers of features.
+
+        Returns
+        -------
+        list of selectors
+            In the order of ``counts``.
+        """
+        return [clone(self).set_params(n_features_to_select=count).fit(X) for count in counts]
 
     def _fit(self, X: Any) -> None:
         table = read_table(self, X)

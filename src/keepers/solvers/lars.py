@@ -25,9 +25,8 @@ the ridge, and the same is smaller seen from the samples: with B = X_A X_A' + ri
     q = X_A' t,   h = ridge * X' t outside A,   outside = ridge * (1 + x_j' t).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -397,16 +396,31 @@ class SparseFit:
     """Whether the knot has as many non-zero coefficients as asked for."""
 
 
-def first_knot_of_size(gram: Gram, covariance: FloatArray, size: int) -> SparseFit:
-    """The first knot with ``size`` non-zero coefficients; with more, if features join in a tie."""
+def first_knots_of_sizes(
+    gram: Gram, covariance: FloatArray, sizes: Sequence[int]
+) -> list[SparseFit]:
+    """For each size the first knot with so many non-zero coefficients, in one walk.
+
+    A knot has more of them if features join in a tie.
+    """
+    found: dict[int, SparseFit] = {}
+    waiting = sorted(set(sizes), reverse=True)
     knot = Knot(0.0, np.empty(0, dtype=np.intp), np.empty(0))
     n_knots = 0
-    # Without a limit, a tie that rounding breaks now this way, now that, could go round forever.
-    for knot in islice(lasso_knots(gram, covariance, size), 50 * size + 1000):
+    for knot in lasso_knots(gram, covariance, waiting[0]):
         n_knots += 1
-        if knot.n_nonzero >= size:
-            return SparseFit(knot, n_knots, True)
-    return SparseFit(knot, n_knots, False)
+        while waiting and (knot.n_nonzero >= waiting[-1] or n_knots >= _most_knots(waiting[-1])):
+            size = waiting.pop()
+            found[size] = SparseFit(knot, n_knots, knot.n_nonzero >= size)
+        if not waiting:
+            break
+    ended = {size: SparseFit(knot, n_knots, False) for size in waiting}
+    return [(found | ended)[size] for size in sizes]
+
+
+def _most_knots(size: int) -> int:
+    """Without a limit, a tie that rounding breaks now this way, now that, could go on forever."""
+    return 50 * size + 1000
 
 
 def lasso_knots(gram: Gram, covariance: FloatArray, room: int = 64) -> Iterator[Knot]:

@@ -11,6 +11,7 @@ On a graph in pieces the first columns are constant on each; `keepers.linalg.gra
 which ones.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ import scipy.sparse as sp
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.graph_spectrum import leading_eigenvectors
-from keepers.solvers.lars import Gram, first_knot_of_size
+from keepers.solvers.lars import Gram, SparseFit, first_knots_of_sizes
 
 # Eigenvectors to mu this close to 0 are left out, as in Cai's program.
 VANISHING = 1e-6
@@ -51,12 +52,22 @@ class MCFSResult:
     """Regressions that ended before they had as many non-zeros as asked for."""
 
 
-def solve_mcfs(X: Any, Y: FloatArray, cardinality: int, ridge: float) -> MCFSResult:
-    """Steps 2 and 3, for X an array or a CSR/CSC matrix."""
+def solve_mcfs(
+    X: Any, Y: FloatArray, cardinalities: Sequence[int], ridge: float
+) -> list[MCFSResult]:
+    """Steps 2 and 3 for each cardinality, along one path; X is an array or a CSR/CSC matrix."""
     gram = Gram(X, ridge)
     covariances = np.asarray(X.T @ Y)
-    fits = [first_knot_of_size(gram, covariance, cardinality) for covariance in covariances.T]
-    coef = np.zeros((len(fits), gram.size))
+    fits = [first_knots_of_sizes(gram, covariance, cardinalities) for covariance in covariances.T]
+    return [
+        _summarise([of_vector[place] for of_vector in fits], gram.size)
+        for place in range(len(cardinalities))
+    ]
+
+
+def _summarise(fits: Sequence[SparseFit], n_features: int) -> MCFSResult:
+    """The regressions of one cardinality, scaled to length 1."""
+    coef = np.zeros((len(fits), n_features))
     for row, fit in zip(coef, fits, strict=True):
         length = np.linalg.norm(fit.knot.values)
         row[fit.knot.features] = fit.knot.values / (length if length > 0 else 1.0)

@@ -159,6 +159,13 @@ def how_to_read(board: Leaderboard) -> list[str]:
             "Data sets on which nothing is a point or more ahead of random columns have no scale "
             f"and are left out of the scaled score: {names}."
         )
+    for method in board.study.run.spec.methods:
+        if method.ks:
+            numbers = ", ".join(map(str, sorted(method.ks)))
+            sentences.append(
+                f"{short(method.title)}, a long fit for each number of features, was run at k = "
+                f"{numbers} only; its gain is over random columns at the same k."
+            )
     return sentences
 
 

@@ -193,7 +193,7 @@ def _comparison(
             name,
             facts,
             repeats=method.repeats or spec.repeats,
-            ks=(spec.tuned_ks_within if role == "grid" else spec.ks_within)(facts.n_features),
+            ks=spec.ks_of(method, facts.n_features, tuned=role == "grid"),
         ):
             extended = _with_metrics(spec, method, task, facts, role, number)
             yield Entry(COMPARISON, name, method.title, role, chosen, extended)
@@ -257,12 +257,12 @@ def _tasks(
     repeats: int,
     ks: tuple[int, ...],
 ) -> list[FitTask]:
-    """One task for all k, or one for each k if the ranking depends on k."""
+    """One task for all k, or one for each k if each takes the time of a fit."""
     selector = find_method(method).load()
     groups: list[tuple[int, ...]]
     if selector is AllFeatures:
         groups = [(facts.n_features,)]
-    elif selector(**params).depends_on_k and not selector.picks_one_by_one:
+    elif ranks_anew(selector(**params)) and not selector.fits_each_together:
         groups = [(k,) for k in ks]
     else:
         groups = [ks]
@@ -270,6 +270,11 @@ def _tasks(
         FitTask(name, facts.fingerprint, with_version(method), params, group, repeats, spec.seed)
         for group in groups
     ]
+
+
+def ranks_anew(selector: Any) -> bool:
+    """Whether the best k features of a fit for more are not those of a fit for k."""
+    return selector.depends_on_k and not selector.picks_one_by_one
 
 
 @lru_cache

@@ -76,6 +76,11 @@ def share_of(share: float, n_features: int) -> int:
     return ceil(round(share * n_features, 9))  # 0.07 * 300 is 21.000000000000004
 
 
+def _among(wanted: Sequence[int], ks: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of ``ks`` that are wanted; all of them if none is."""
+    return tuple(k for k in ks if k in wanted) or ks
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -125,6 +130,9 @@ class MethodChoice(_Strict):
     """Number of seeds of a random ranking."""
     repeats: Annotated[int, Field(ge=1)] | None = None
     """Repeats of k-means for this method, or for each of its draws; None: those of the study."""
+    ks: list[Annotated[int, Field(ge=1)]] = []
+    """For a method that is slow for every number of features: those at which it is run, of the
+    study's; empty: all."""
     reduced: list[Reduction] = []
 
     @property
@@ -273,8 +281,14 @@ class StudySpec(_Strict):
 
     def tuned_ks_within(self, n_features: int) -> tuple[int, ...]:
         """Those at which grids are searched."""
-        ks = self.ks_within(n_features)
-        return tuple(k for k in ks if k in self.tuned_ks) or ks
+        return _among(self.tuned_ks, self.ks_within(n_features))
+
+    def ks_of(
+        self, method: MethodChoice, n_features: int, *, tuned: bool = False
+    ) -> tuple[int, ...]:
+        """Those at which a method is run, or at which its grid is searched."""
+        ks = (self.tuned_ks_within if tuned else self.ks_within)(n_features)
+        return _among(method.ks, ks)
 
     def under(self, reading: Reading) -> "StudySpec":
         """The study with the values read that way; its timed fits are the same."""

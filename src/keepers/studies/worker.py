@@ -15,7 +15,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -33,7 +33,14 @@ from keepers.data.replacing import describe_os_error
 from keepers.exceptions import KeepersError, KeepersWarning
 from keepers.methods import find_method
 from keepers.metrics import clustering_accuracy, normalized_mutual_information
-from keepers.studies.plan import FitTask, GrowthTask, Outcome, resolve_params, without_version
+from keepers.studies.plan import (
+    FitTask,
+    GrowthTask,
+    Outcome,
+    ranks_anew,
+    resolve_params,
+    without_version,
+)
 from keepers.studies.repeated_kmeans import repeated_kmeans
 from keepers.studies.store import make_folder
 from keepers.studies.study_metrics import find_metric
@@ -55,6 +62,7 @@ def run_task(
     if os.getpid() != runner:
         _exit_with(runner)
     began = time.perf_counter()
+    time_limit *= _n_fits(task)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -76,18 +84,32 @@ def run_task(
     return replace(outcome, warnings=messages)
 
 
+def _n_fits(task: FitTask | GrowthTask) -> int:
+    """How many fits a task stands for; each would have had the time limit for itself."""
+    method = find_method(without_version(task.method)).load()
+    together = isinstance(task, FitTask) and method.fits_each_together
+    return len(task.ks) if together else 1
+
+
 def _fit_and_score(task: FitTask, data_folder: Path) -> Outcome:
     X, classes = load_prepared(data_folder, task.fingerprint)
     unfitted = _selector(task, max(task.ks), len(np.unique(classes)))
     began = time.thread_time()
-    selector = unfitted.fit(X)
+    if ranks_anew(unfitted):
+        fits = unfitted.fit_each(X, task.ks)
+        tops = {k: fit.top(k).indices for k, fit in zip(task.ks, fits, strict=True)}
+        selector = fits[-1]
+    else:
+        selector = unfitted.fit(X)
+        order = selector.top(max(task.ks)).indices
+        tops = {k: order[:k] for k in task.ks}
     fit_seconds = time.thread_time() - began
-    top = selector.top(max(task.ks)).indices
+    kept = {k: np.sort(top).tobytes() for k, top in tops.items()}
     judgements = [
-        judge_columns(X, classes, top[:k], n_repeats=task.repeats, seed=task.seed)
+        _judged(data_folder, task.fingerprint, kept[k], task.repeats, task.seed)
         for k in (task.ks if task.repeats else ())
     ]
-    further = _further_measures(task, X, classes, top, unfitted)
+    further = _further_measures(task, data_folder, kept, X, unfitted)
     n_iter = getattr(selector, "n_iter_", None)
     return Outcome(
         "ok",
@@ -99,20 +121,18 @@ def _fit_and_score(task: FitTask, data_folder: Path) -> Outcome:
         ),
         objective=_history(selector),
         n_iter=None if n_iter is None else int(np.max(n_iter)),
-        top=tuple(int(index) for index in top),
+        top=tuple(int(index) for index in tops[max(task.ks)]),
     )
 
 
 def _further_measures(
-    task: FitTask, X: Any, classes: NDArray[Any], top: IndexArray, selector: Any
+    task: FitTask, data_folder: Path, kept: Mapping[int, bytes], X: Any, selector: Any
 ) -> dict[int, dict[str, list[float]]]:
     """For each k the metrics that the task asks for at it, and the agreement of two halves."""
     found: dict[int, dict[str, list[float]]] = {k: {} for k in task.ks}
     for name, target, ks in task.metrics:
-        metric = find_metric(without_version(target))
         for k in ks:
-            values = metric(_kept(X, top[:k]), classes, task.seed)
-            found[k][name] = [float(value) for value in np.atleast_1d(values)]
+            found[k][name] = _measured(data_folder, task.fingerprint, target, kept[k], task.seed)
     try:
         for k, value in _agreement_of_halves(selector, X, task).items():
             found[k]["stability"] = [value]
@@ -121,18 +141,38 @@ def _further_measures(
     return found
 
 
+# Settings and methods often keep the same columns: what was found of them is kept too.
+@lru_cache(maxsize=10_000)
+def _judged(
+    data_folder: Path, fingerprint: str, columns: bytes, n_repeats: int, seed: int
+) -> "Judgement":
+    """ACC and NMI of columns, given by the bytes of their sorted indices."""
+    X, classes = load_prepared(data_folder, fingerprint)
+    indices = np.frombuffer(columns, dtype=np.intp)
+    return judge_columns(X, classes, indices, n_repeats=n_repeats, seed=seed)
+
+
+@lru_cache(maxsize=10_000)
+def _measured(
+    data_folder: Path, fingerprint: str, target: str, columns: bytes, seed: int
+) -> list[float]:
+    """A further metric of columns."""
+    X, classes = load_prepared(data_folder, fingerprint)
+    metric = find_metric(without_version(target))
+    values = metric(_kept(X, np.frombuffer(columns, dtype=np.intp)), classes, seed)
+    return [float(value) for value in np.atleast_1d(values)]
+
+
 def _agreement_of_halves(selector: Any, X: Any, task: FitTask) -> dict[int, float]:
     """How much the sets kept of two halves of the samples agree beyond chance, for each k."""
     if not task.halves:
         return {}
     order = np.random.default_rng(task.seed).permutation(X.shape[0])
     halves = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
-    tops = [clone(selector).fit(X[rows]).top(max(task.halves)).indices for rows in halves]
+    fits = [clone(selector).fit_each(X[rows], task.halves) for rows in halves]
     agreement = {}
-    for k in task.halves:
-        kept = np.zeros((2, X.shape[1]), dtype=bool)
-        for row, top in zip(kept, tops, strict=True):
-            row[top[:k]] = True
+    for k, pair in zip(task.halves, zip(*fits, strict=True), strict=True):
+        kept = np.array([fit.get_support() for fit in pair])
         index = measure_stability(kept)
         if index.why_undefined is None:  # all features are kept, whatever the samples
             agreement[k] = float(index)
