@@ -42,7 +42,8 @@ def run(
     report : bool, default=True
         Whether tables, figures and the page are written.
     earlier : str, path or None, default=None
-        The folder of an earlier run, or its ``results.sqlite``: its results are taken over, so that
+        The folder of an earlier run, its ``results.sqlite`` or the ``results.jsonl.xz`` that
+        somebody gave you: its results are taken over, so that
         only what is new is run.
 
     Returns

@@ -113,8 +113,8 @@ def reproduce(
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="Results of an earlier run, a folder or its results.sqlite: what is in them is "
-            "not run again.",
+            help="Results of an earlier run, a folder, its results.sqlite or its "
+            "results.jsonl.xz: what is in them is not run again.",
         ),
     ] = None,
     retry_failed: RetryOption = False,

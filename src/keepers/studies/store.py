@@ -16,6 +16,7 @@ from typing import Any
 from keepers.data.replacing import describe_os_error, is_temporary, whole_file
 from keepers.data.wording import first_line, some_of
 from keepers.exceptions import DataError, KeepersError, ParameterError
+from keepers.studies.packed_results import PACKED, StoredRows, read_packed
 from keepers.studies.plan import FitTask, GrowthTask, Outcome
 
 MARKER = "keepers-results.txt"
@@ -95,23 +96,31 @@ class Store:
                 "DELETE FROM results WHERE json_extract(outcome, '$.status') <> 'ok'"
             ).rowcount
 
+    def rows(self) -> StoredRows:
+        """Everything in the store, as text."""
+        with _explain_errors(self.path):
+            return _rows_of(self._database)
+
     def add_results_of(self, earlier: Path) -> int:
         """Add the results of another store that are not in this one; returns their number."""
-        with closing(_open_earlier(earlier)) as other, _explain_errors(earlier):
-            (version,) = other.execute("SELECT version FROM layout").fetchone()
-            if version != LAYOUT:
-                raise _layout_error(earlier, version)
-            rows = other.execute("SELECT key, task, outcome, finished FROM results").fetchall()
-            runs = other.execute("SELECT started, facts FROM runs ORDER BY number").fetchall()
-            for _, task, outcome, _ in rows:  # all of it is as it should be, or nothing is taken
+        rows = _read_earlier(earlier)
+        if rows.layout != LAYOUT:
+            raise _layout_error(earlier, rows.layout)
+        with _explain_errors(earlier):
+            for (
+                _,
+                task,
+                outcome,
+                _,
+            ) in rows.results:  # all of it is as it should be, or none is taken
                 json.loads(task), _as_outcome(json.loads(outcome))
         with _explain_errors(self.path):
             self._database.execute("BEGIN")
             insert = "INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?)"
-            added = self._database.executemany(insert, rows).rowcount
+            added = self._database.executemany(insert, rows.results).rowcount
             if added:
                 insert = "INSERT INTO runs (started, facts) VALUES (?, ?)"
-                self._database.executemany(insert, runs)
+                self._database.executemany(insert, rows.runs)
             self._database.execute("COMMIT")
         return added
 
@@ -164,15 +173,27 @@ class Store:
         self.close()
 
 
-def _open_earlier(path: Path) -> sqlite3.Connection:
-    """A store to read, given by its file or its folder; nothing in it is changed."""
-    path = path / STORE if path.is_dir() else path
+def _read_earlier(path: Path) -> StoredRows:
+    """A store or a packed file, given by its name or its folder; nothing in it is changed."""
+    if path.is_dir():
+        path = next((path / name for name in (STORE, PACKED) if (path / name).is_file()), path)
     if not path.is_file():
         raise DataError(
-            f"Earlier results are a folder of keepers or its file {STORE}; {path} is not there."
+            f"Earlier results are a folder of keepers or its file {STORE} or {PACKED}; {path} is "
+            "not there."
         )
-    with _explain_errors(path):
-        return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    if path.suffix == ".xz":
+        return read_packed(path)
+    address = f"{path.resolve().as_uri()}?mode=ro"
+    with _explain_errors(path), closing(sqlite3.connect(address, uri=True)) as database:
+        return _rows_of(database)
+
+
+def _rows_of(database: sqlite3.Connection) -> StoredRows:
+    (version,) = database.execute("SELECT version FROM layout").fetchone()
+    results = database.execute("SELECT key, task, outcome, finished FROM results").fetchall()
+    runs = database.execute("SELECT started, facts FROM runs ORDER BY number").fetchall()
+    return StoredRows(results, runs, version)
 
 
 def _layout_error(path: Path, version: object) -> DataError:

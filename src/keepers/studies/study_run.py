@@ -9,9 +9,11 @@ from pydantic import ValidationError
 
 from keepers.exceptions import ParameterError
 from keepers.studies.leaderboard_page import write_leaderboard
+from keepers.studies.packed_results import PACKED, write_packed
 from keepers.studies.results import StudyResults
 from keepers.studies.runner import ReportProgress, run_study
 from keepers.studies.specification import StudySpec, describe_faults, find_study, read_spec
+from keepers.studies.store import STORE, Store
 from keepers.studies.study_report import write_study
 
 AnySpec = StudySpec | Mapping[str, Any] | str | PathLike[str]
@@ -70,6 +72,8 @@ def run_with_readings(
     # What concerns the store is done once, for all readings.
     main = run(spec, "", retry_unsuccessful=retry_unsuccessful, earlier=earlier)
     readings = {r.name: StudyResults(run(spec.under(r), f"{r.name}: ")) for r in spec.readings}
+    with Store(folder / STORE) as store:
+        write_packed(folder / PACKED, store.rows())
     return StudyResults(main, readings=readings)
 
 
