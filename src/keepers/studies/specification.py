@@ -294,9 +294,13 @@ class StudySpec(_Strict):
         """The study with the values read that way; its timed fits are the same."""
         data = [c.model_copy(update={"scaling": reading.scaling}) for c in self.data]
         methods = [self._reduced(method, reading) for method in self.methods]
-        changes = {"data": data, "methods": methods, "readings": []}
-        repeats = {"repeats": reading.repeats} if reading.repeats else {}
-        return self.model_copy(update={**changes, **repeats})
+        repeats = reading.repeats or self.repeats
+        for place, method in enumerate(methods):
+            if method.repeats is not None:  # in proportion
+                fewer = max(1, method.repeats * repeats // self.repeats)
+                methods[place] = method.model_copy(update={"repeats": fewer})
+        changes = {"data": data, "methods": methods, "readings": [], "repeats": repeats}
+        return self.model_copy(update=changes)
 
     def _reduced(self, method: MethodChoice, reading: Reading) -> MethodChoice:
         names = [choice.title for choice in self.data]
