@@ -49,6 +49,10 @@ _FRESH = 64
 _EXACT = 1e-13
 # An event that leaves less than this of a squared length is followed by a fresh solution.
 _CANCELLED = 1e-5
+# An answer of B^-1 that misses more than this of the right side is computed anew.
+_FITS = 1e-8
+# A knot whose correlations are off by more than this, beside the first, is not on the path.
+_ON_PATH = 1e-3
 # Below this share of the trace of B, a ridge is too small to divide by.
 _SMALLEST_RIDGE = 1e-13
 
@@ -177,6 +181,7 @@ class ActiveSet:
         self.features = np.delete(self.features, position)
         self.signs = np.delete(self.signs, position)
         self._move(line.h, b_step, w_step)
+        self._change_sides()
 
     def _move(self, h: FloatArray, b_step: float, w_step: float) -> None:
         self._events += 1
@@ -189,12 +194,16 @@ class ActiveSet:
             self._p, self._slope = self.covariance - images[0], images[1]
 
     def _change_sides(self) -> None:
-        """Go over to equations between samples once they are fewer, if the ridge bears it."""
-        as_many = len(self.features) == self.gram.X.shape[0]
-        if as_many and self.gram.ridge > 0 and isinstance(self._equations, _FeatureEquations):
+        """Take the equations between samples where these are fewer, if the ridge bears it."""
+        n_active, n_samples = len(self.features), self.gram.X.shape[0]
+        between_features = isinstance(self._equations, _FeatureEquations)
+        if between_features and n_active == n_samples and self.gram.ridge > 0:
             between_samples = _SampleEquations(self.gram, self.features)
             if between_samples.solvable:
                 self._equations = between_samples
+        elif not between_features and n_active < n_samples:  # B is singular but for the ridge
+            equations = _FeatureEquations.of(self.gram, self.features, self._p)
+            self._equations = equations or self._equations
 
     def _forgive_dropped(self) -> None:
         if self._just_dropped is not None:
@@ -229,6 +238,18 @@ class _FeatureEquations:
         self._M = np.zeros((room, room))
         self._count = 0
         self.worn = False
+
+    @classmethod
+    def of(
+        cls, gram: Gram, features: IndexArray, promise: FloatArray
+    ) -> "_FeatureEquations | None":
+        """Those of features that are active already; None if one depends on the others."""
+        equations = cls(gram, len(features))
+        for place, feature in enumerate(features):
+            if equations.join(int(feature), features[:place], promise) is None:
+                return None
+        equations.worn = True  # nothing carries over from the equations between samples
+        return equations
 
     def join(self, feature: int, features: IndexArray, correlation: FloatArray) -> _Line | None:
         """Border the factor."""
@@ -359,6 +380,14 @@ class _SampleEquations:
 
     def _divide(self, right_side: FloatArray) -> FloatArray:
         """B^-1 times a vector or two; B itself makes good what its inverse has lost."""
+        u = self._refined(right_side)
+        missed = np.abs(right_side - self._B @ u).max()
+        if not missed <= _FITS * np.abs(right_side).max():  # changes have worn the inverse out
+            self._inverse = np.linalg.inv(self._B)
+            u = self._refined(right_side)
+        return u
+
+    def _refined(self, right_side: FloatArray) -> FloatArray:
         u = self._inverse @ right_side
         return np.asarray(u + self._inverse @ (right_side - self._B @ u))
 
@@ -411,11 +440,23 @@ def first_knots_of_sizes(
         n_knots += 1
         while waiting and (knot.n_nonzero >= waiting[-1] or n_knots >= _most_knots(waiting[-1])):
             size = waiting.pop()
-            found[size] = SparseFit(knot, n_knots, knot.n_nonzero >= size)
+            reached = knot.n_nonzero >= size and _is_on_path(gram, covariance, knot)
+            found[size] = SparseFit(knot, n_knots, reached)
         if not waiting:
             break
     ended = {size: SparseFit(knot, n_knots, False) for size in waiting}
     return [(found | ended)[size] for size in sizes]
+
+
+def _is_on_path(gram: Gram, covariance: FloatArray, knot: Knot) -> bool:
+    """Whether the active features correlate with the residual as the penalty says.
+
+    Columns that are all but dependent, beside a ridge that is all but zero, can end the path so.
+    """
+    active = as_array(gram.X[:, knot.features])
+    left = covariance[knot.features] - active.T @ (active @ knot.values) - gram.ridge * knot.values
+    missed = np.abs(np.abs(left) - knot.penalty).max(initial=0.0)
+    return bool(missed <= _ON_PATH * np.abs(covariance).max())
 
 
 def _most_knots(size: int) -> int:
