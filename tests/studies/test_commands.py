@@ -66,6 +66,15 @@ def test_reproduce_runs_a_study_and_prints_nothing_beside_with_quiet(keepers, ta
     assert len(rows_of(tmp_path / "keepers-mine" / "tuned.csv")) == 3  # two k, and all features
 
 
+def test_a_study_without_default_settings_prints_what_there_is(keepers, table, tmp_path):
+    text = STUDY.format(table=table).replace("default = {}\n", "")
+    (tmp_path / "grids.toml").write_text(text)
+    done = keepers("reproduce", "grids.toml")
+    assert done.returncode == 0, done.stderr
+    titles = [line for line in done.stdout.splitlines() if line.startswith("#")]
+    assert titles == ["# ACC, patients, tuned with the labels, as in the paper"]
+
+
 def test_a_leaderboard_prints_its_methods_and_has_a_page_for_each_table(keepers, table, tmp_path):
     random = '[[methods]]\nname = "RandomScore"\nlabel = "Random"\ndraws = 3\n'
     text = f'page = "leaderboard"\n{STUDY.format(table=table)}{random}'

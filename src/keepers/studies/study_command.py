@@ -94,7 +94,8 @@ def _print_tables(study: StudyResults) -> None:
             title, cells = comparison.data[0], _acc_by_k(comparison)
         else:
             title, cells = "mean over k", comparison.table("acc", "mean")
-        _print_table(f"ACC, {title}, {settings}", cells)
+        if cells:  # a study may be of grids alone, or of defaults
+            _print_table(f"ACC, {title}, {settings}", cells)
 
 
 def _print_boards(study: StudyResults) -> None:
