@@ -30,7 +30,7 @@ GROWTH = {
     "growth": {
         "samples": [100, 200, 400, 800],
         "at_features": 50,
-        "features": [40, 80, 160],
+        "features": [10, 60, 100, 200, 400],
         "at_samples": 60,
     },
 }
@@ -40,7 +40,7 @@ def test_growth_exponents_are_those_of_a_power_law() -> None:
     def seconds(task: Any) -> float | None:
         if task.method == "RandomScore":
             return 0.001
-        if task.method == "RNE" and task.n_features == 160:
+        if task.method == "RNE" and task.n_features >= 100:
             return None
         return 1e-4 * task.n_samples**1.5 * task.n_features**0.5
 
@@ -53,4 +53,22 @@ def test_growth_exponents_are_those_of_a_power_law() -> None:
     assert rows["Random"].in_samples.exponent is None
     assert "too quick to tell" in rows["Random"].in_samples.remark
     assert rows["RNE"].in_features.exponent is None
-    assert "160: timeout" in rows["RNE"].in_features.remark
+    assert "100: timeout" in rows["RNE"].in_features.remark
+
+
+def test_what_does_not_grow_is_no_part_of_an_exponent() -> None:
+    def seconds(task: Any) -> float | None:
+        grows = 1e-3 * task.n_samples if task.method == "SPCAFS" else 1e-5 * task.n_samples
+        return 0.3 + grows
+
+    longer = {**GROWTH["growth"], "samples": [100, 300, 6400, 12800, 25600]}
+    spec = {**GROWTH, "growth": longer}
+    run = study(spec, judge, sizes=SIZES, grown=seconds)
+    rows = {row.method: row for row in growth_rows(run)}
+    own = rows["SPCAFS"].in_samples
+    assert own.exponent == pytest.approx(1.0, abs=0.05)  # 0.8 with all five
+    assert own.remark == "2 near the time that does not grow left out"
+    assert rows["RNE"].in_samples.exponent is None
+    assert rows["RNE"].in_samples.remark == (
+        "grows too little to tell (1.8 times from 100 to 25600)"
+    )

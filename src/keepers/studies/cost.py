@@ -25,6 +25,8 @@ PRINTED = {
 QUICK = 0.005
 PAST = 3.0
 """A time counts from so many times the fixed time on: two thirds of it are then growth."""
+GREW = 2.0
+"""And from so many times the time of the smallest size on: what does not grow is in that one."""
 LEAST_POINTS = 3
 
 
@@ -129,20 +131,27 @@ def _slope(run: StudyRun, sized: Sequence[tuple[int, GrowthTask]]) -> Slope:
     gaps = _gaps(found)
     measured = [(size, t) for size, t in seconds if t is not None]
     fixed = max((o.fixed_seconds for _, o in found if o is not None), default=0.0)
-    usable = _past(measured, max(QUICK, PAST * fixed))
+    smallest = measured[0][1] if measured else 0.0
+    usable = _past(measured, max(QUICK, PAST * fixed, GREW * smallest))
     if len(usable) < LEAST_POINTS:
-        if measured and len(measured) >= LEAST_POINTS:
-            longest = max(t for _, t in measured)
-            remark = f"too quick to tell (at most {1000 * longest:.1f} ms)"
-            return Slope(None, remark, seconds=seconds)
-        return Slope(None, gaps or "too few sizes", seconds=seconds)
+        return Slope(None, _why_no_slope(measured, gaps), seconds=seconds)
     sizes, times = np.array(usable).T
     line = stats.linregress(np.log(sizes), np.log(times))
     half = float(stats.t.ppf(0.975, len(sizes) - 2) * line.stderr)
     left_out = len(measured) - len(usable)
-    remarks = [f"{left_out} near the fixed time left out"] if left_out else []
+    remarks = [f"{left_out} near the time that does not grow left out"] if left_out else []
     remark = "; ".join([*remarks, *([gaps] if gaps else [])])
     return Slope(float(line.slope), remark, half, seconds)
+
+
+def _why_no_slope(measured: Sequence[tuple[int, float]], gaps: str) -> str:
+    if len(measured) < LEAST_POINTS:
+        return gaps or "too few sizes"
+    longest = max(seconds for _, seconds in measured)
+    if longest < LEAST_POINTS * QUICK:
+        return f"too quick to tell (at most {1000 * longest:.1f} ms)"
+    (first, short), (last, long) = measured[0], measured[-1]
+    return f"grows too little to tell ({long / short:.1f} times from {first} to {last})"
 
 
 def _past(measured: Sequence[tuple[int, float]], limit: float) -> list[tuple[int, float]]:
