@@ -77,13 +77,38 @@ def test_a_reading_scales_every_table_and_can_reduce_a_grid(content):
             "reduced": [
                 {"methods": ["SPCAFS"], "grid": {"gamma": [1.0]}, "reason": "to save time"}
             ],
+            "sweep_data": {"convergence": []},
         }
     )
-    spec = StudySpec.model_validate({**content, "readings": [reading]}).under(reading)
+    sweep = {"method": "SPCAFS", "data": ["clusters"], "vary": "gamma", "values": [1.0]}
+    sweeps = [{"name": "convergence", **sweep}, {"name": "gamma", **sweep}]
+    spec = StudySpec.model_validate({**content, "sweeps": sweeps, "readings": [reading]})
+    spec = spec.under(reading)
+    assert {sweep.name: sweep.data for sweep in spec.sweeps} == {
+        "convergence": [],
+        "gamma": ["clusters"],
+    }
     assert [c.scaling for c in spec.data] == ["unit-samples"]
     assert spec.repeats == 1
     assert spec.methods[0].reduction_for("clusters").grid == {"gamma": [1.0]}
     assert not spec.readings
+
+
+def test_a_reading_with_fewer_repeats_has_fewer_of_each_draw_in_proportion(content):
+    draws = {"name": "RandomScore", "label": "Random", "draws": 3, "repeats": 4}
+    reading = {"name": "unit", "scaling": "unit-samples", "repeats": 5}
+    spec = StudySpec.model_validate(
+        {**content, "repeats": 20, "methods": [draws], "readings": [reading]}
+    )
+    assert spec.under(spec.readings[0]).methods[0].repeats == 1
+    same = spec.readings[0].model_copy(update={"repeats": None})
+    assert spec.under(same).methods[0].repeats == 4
+
+
+def test_a_reading_names_sweeps_and_data_sets_that_are_there(content):
+    reading = {"name": "unit", "scaling": "unit-samples", "sweep_data": {"nothing": ["clusters"]}}
+    with pytest.raises(ValueError, match="names the sweep 'nothing'"):
+        StudySpec.model_validate({**content, "readings": [reading]})
 
 
 def test_of_a_large_table_some_samples_are_drawn_always_the_same(content, tmp_path):

@@ -197,6 +197,8 @@ class Reading(_Strict):
     repeats: Annotated[int, Field(ge=1)] | None = None
     """Repeats of k-means in this reading; None: those of the study."""
     reduced: list[ReadingReduction] = []
+    sweep_data: dict[str, list[str]] = {}
+    """The data sets of a sweep in this reading, by its name, where they are fewer."""
 
 
 class Sweep(_Strict):
@@ -299,7 +301,12 @@ class StudySpec(_Strict):
             if method.repeats is not None:  # in proportion
                 fewer = max(1, method.repeats * repeats // self.repeats)
                 methods[place] = method.model_copy(update={"repeats": fewer})
-        changes = {"data": data, "methods": methods, "readings": [], "repeats": repeats}
+        sweeps = [
+            sweep.model_copy(update={"data": reading.sweep_data.get(sweep.name, sweep.data)})
+            for sweep in self.sweeps
+        ]
+        changes = {"data": data, "methods": methods, "sweeps": sweeps, "repeats": repeats}
+        changes["readings"] = []
         return self.model_copy(update=changes)
 
     def _reduced(self, method: MethodChoice, reading: Reading) -> MethodChoice:
@@ -325,19 +332,23 @@ class StudySpec(_Strict):
         places += [(f"sweep {shorten(sweep.name)}", sweep.data) for sweep in self.sweeps]
         reductions = [(reading, r) for reading in self.readings for r in reading.reduced]
         places += [(f"reading {shorten(reading.name)}", r.data) for reading, r in reductions]
+        in_sweeps = [(r, name) for r in self.readings for name in r.sweep_data]
+        places += [(f"reading {shorten(r.name)}", r.sweep_data[name]) for r, name in in_sweeps]
         for place, names in places:
             for name in names:
                 if name not in titles:
                     raise ValueError(
                         f"{place} names the data set {shorten(name)}, which is not among {titles}"
                     )
-        for reading, reduction in reductions:
-            for name in reduction.methods:
-                if name not in self.methods_by_title:
-                    raise ValueError(
-                        f"reading {shorten(reading.name)} names the method {shorten(name)}, which "
-                        f"is not among {list(self.methods_by_title)}"
-                    )
+        named = [("method", reading, name) for reading, r in reductions for name in r.methods]
+        named += [("sweep", reading, name) for reading, name in in_sweeps]
+        known = {"method": list(self.methods_by_title), "sweep": [s.name for s in self.sweeps]}
+        for what, reading, name in named:
+            if name not in known[what]:
+                raise ValueError(
+                    f"reading {shorten(reading.name)} names the {what} {shorten(name)}, which is "
+                    f"not among {known[what]}"
+                )
         return self
 
 
@@ -441,20 +452,23 @@ def without_data(study: StudySpec, missing: list[str]) -> StudySpec:
         kept = [name for name in sweep.data if name in here]
         if kept:
             sweeps.append(sweep.model_copy(update={"data": kept}))
-    readings = [
-        reading.model_copy(update={"reduced": _reductions_here(reading, here)})
-        for reading in study.readings
-    ]
+    readings = [_reading_here(reading, here) for reading in study.readings]
     return study.model_copy(update={"data": data, "sweeps": sweeps, "readings": readings})
 
 
-def _reductions_here(reading: Reading, here: list[str]) -> list[ReadingReduction]:
-    """The reductions of a reading, of data sets that are there."""
-    return [
-        r.model_copy(update={"data": [name for name in r.data if name in here]})
+def _reading_here(reading: Reading, here: list[str]) -> Reading:
+    """A reading with what it says of data sets that are there."""
+
+    def there(names: list[str]) -> list[str]:
+        return [name for name in names if name in here]
+
+    reduced = [
+        r.model_copy(update={"data": there(r.data)})
         for r in reading.reduced
-        if not r.data or any(name in here for name in r.data)
+        if not r.data or there(r.data)
     ]
+    sweep_data = {sweep: there(names) for sweep, names in reading.sweep_data.items()}
+    return reading.model_copy(update={"reduced": reduced, "sweep_data": sweep_data})
 
 
 def comparison_spec(
