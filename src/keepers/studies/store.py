@@ -107,13 +107,8 @@ class Store:
         if rows.layout != LAYOUT:
             raise _layout_error(earlier, rows.layout)
         with _explain_errors(earlier):
-            for (
-                _,
-                task,
-                outcome,
-                _,
-            ) in rows.results:  # all of it is as it should be, or none is taken
-                json.loads(task), _as_outcome(json.loads(outcome))
+            for row in rows.results:  # all of it is as it should be, or nothing is taken
+                json.loads(row[1]), _as_outcome(json.loads(row[2]))
         with _explain_errors(self.path):
             self._database.execute("BEGIN")
             insert = "INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?)"
