@@ -66,6 +66,18 @@ def test_reproduce_runs_a_study_and_prints_nothing_beside_with_quiet(keepers, ta
     assert len(rows_of(tmp_path / "keepers-mine" / "tuned.csv")) == 3  # two k, and all features
 
 
+def test_a_report_can_be_written_of_what_has_run_so_far(keepers, table, tmp_path):
+    text = STUDY.format(table=table)
+    (tmp_path / "mine.toml").write_text(text)
+    assert keepers("reproduce", "mine.toml", "--out", "out").returncode == 0
+    more = '[[methods]]\nname = "MCFS"\ndefault = {}\n'
+    (tmp_path / "mine.toml").write_text(text + more)
+    done = keepers("reproduce", "mine.toml", "--out", "out", "--report-only")
+    assert done.returncode == 0, done.stderr
+    found = {row["method"]: row["status"] for row in rows_of(tmp_path / "out" / "default.csv")}
+    assert found == {"SPCAFS": "ok", "AllFeatures": "ok", "MCFS": "missing"}
+
+
 def test_a_study_without_default_settings_prints_what_there_is(keepers, table, tmp_path):
     text = STUDY.format(table=table).replace("default = {}\n", "")
     (tmp_path / "grids.toml").write_text(text)

@@ -43,6 +43,19 @@ def test_a_finished_study_does_nothing_again(small_study, tmp_path):
     assert len(second.runs) == 1  # no work, no new run
 
 
+def test_what_is_missing_can_be_left_so(small_study, tmp_path):
+    told = []
+    run = run_study(
+        small_study,
+        tmp_path / "out",
+        run_missing=False,
+        on_progress=lambda *news: told.append(news),
+    )
+    assert run.outcomes == {}
+    assert {run.outcome(entry).status for entry in run.entries} == {"missing"}
+    assert told == [(0, 9, "")]
+
+
 def test_progress_counts_every_task_and_names_the_last(small_study, tmp_path):
     told = []
     run_study(small_study, tmp_path / "out", n_jobs=2, on_progress=lambda *news: told.append(news))

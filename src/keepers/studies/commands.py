@@ -117,6 +117,12 @@ def reproduce(
             "results.jsonl.xz: what is in them is not run again.",
         ),
     ] = None,
+    report_only: Annotated[
+        bool,
+        typer.Option(
+            "--report-only", help="Run nothing; write tables and report of what has run so far."
+        ),
+    ] = False,
     retry_failed: RetryOption = False,
     quiet: QuietOption = False,
     debug: DebugOption = False,
@@ -143,7 +149,13 @@ def reproduce(
     folder = out or Path(f"keepers-{path.stem}")
     n_jobs = threads or available_cores()
     run_and_report(
-        study, folder, n_jobs=n_jobs, retry_failed=retry_failed, quiet=quiet, earlier=earlier
+        study,
+        folder,
+        n_jobs=n_jobs,
+        retry_failed=retry_failed,
+        quiet=quiet,
+        earlier=earlier,
+        run_missing=not report_only,
     )
 
 

@@ -62,6 +62,7 @@ def run_study(
     on_progress: ReportProgress = lambda done, total, last: None,
     retry_unsuccessful: bool = False,
     earlier: Path | None = None,
+    run_missing: bool = True,
 ) -> StudyRun:
     """Run what is missing of the study in ``folder`` and return all of it.
 
@@ -69,7 +70,7 @@ def run_study(
     ``folder/results.sqlite``, so a run that is interrupted resumes with the tasks that have no
     result yet. A task that fails or runs out of time has a result that says so, and runs again
     only with ``retry_unsuccessful``. Results of an ``earlier`` run, in another folder or file, are
-    taken over.
+    taken over. Without ``run_missing`` nothing is run.
     """
     claim_folder(folder, [choice.source for choice in spec.data])
     with Store(folder / STORE) as store, store.only_one_run():
@@ -88,7 +89,9 @@ def run_study(
         fits, timings = ([task for task in tasks if task.key not in known] for tasks in wanted)
         total = sum(map(len, wanted))
         done = total - len(fits) - len(timings)
-        if done < total:
+        if not run_missing:
+            fits, timings = [], []
+        if fits or timings:
             store.add_run({**environment_facts(), "seed": spec.seed, "jobs": n_jobs})
         on_progress(done, total, "")
         pool = _Pool(prepared, spec.time_limit)

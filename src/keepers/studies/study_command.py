@@ -27,6 +27,7 @@ def run_and_report(
     retry_failed: bool,
     quiet: bool,
     earlier: Path | None = None,
+    run_missing: bool = True,
 ) -> None:
     """Run what is missing, write tables, figures and report, and print the main table."""
     try:
@@ -38,6 +39,7 @@ def run_and_report(
                 on_progress=show,
                 retry_unsuccessful=retry_failed,
                 earlier=earlier,
+                run_missing=run_missing,
             )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(

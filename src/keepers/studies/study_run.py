@@ -56,6 +56,7 @@ def run_with_readings(
     on_progress: ReportProgress | None = None,
     retry_unsuccessful: bool = False,
     earlier: Path | None = None,
+    run_missing: bool = True,
 ) -> StudyResults:
     """The study, and the same under each of its readings, in one store: equal fits are shared."""
     show = on_progress or (lambda done, total, last: None)
@@ -66,6 +67,7 @@ def run_with_readings(
             folder,
             n_jobs=n_jobs,
             on_progress=lambda done, total, last: show(done, total, f"{name}{last}"),
+            run_missing=run_missing,
             **of_the_store,
         )
 
