@@ -45,6 +45,11 @@ class Results:
         path = self.suite / "leaderboard.csv"
         return _rows(path) if path.is_file() else []
 
+    def suite_scores(self) -> list[dict[str, str]]:
+        """Every method of the suite at every number of features, at default settings."""
+        path = self.suite / "default.csv"
+        return _rows(path) if path.is_file() else []
+
     def fseval(self, name: str) -> list[dict[str, str]]:
         """A table of the check against FSEVAL: "comparison", "counts"; none if it has not run."""
         path = self.paper.parent / "fseval" / f"{name}.csv"
