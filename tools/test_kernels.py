@@ -17,8 +17,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("linalg", "solvers", "selectors", "preparation", "tuning", "studies")
-FOLDERS = [f"tests/{room}" for room in ROOMS]
+ROOMS = ("linalg", "solvers", "selectors", "preparation", "tuning")
+# Of studies only what rounds: their commands, pages and stores take three minutes.
+FOLDERS = [*(f"tests/{room}" for room in ROOMS), "tests/studies/test_repeated_kmeans.py"]
 # The oldest kernel differs most from what recent CPUs take; the newest has the widest registers.
 KERNELS = ("SkylakeX", "Sandybridge", "Haswell", "Zen")
 LIMIT = 1200  # seconds for one run
