@@ -103,7 +103,8 @@ def readings() -> str:
         for key in ids
         if {"holds", "does not hold here"} <= {verdicts[key, name] for name in names}
     ]
-    lines = [[key, *(short[verdicts[key, name]] for name in names)] for key in changing]
+    said = {row["id"]: row["claim"] for row in rows_of(RESULTS / "paper" / "claims.csv")}
+    lines = [[said[key], *(short[verdicts[key, name]] for name in names)] for key in changing]
     holding = {name: sum(verdicts[key, name] == "holds" for key in ids) for name in names}
     lines.append([f"hold, of {len(ids)}", *(f"**{holding[name]}**" for name in names)])
     return table(["claims that change with the reading", *names], lines)
