@@ -63,8 +63,10 @@ def paper_study() -> StudyRun:
     names = [c["source"] for c in PAPER["data"] if c["source"] not in ("PIE", "AR")]
     kept = [c for c in PAPER["data"] if c["source"] in names]
     methods = [{**m, "reduced": _only(names, m.get("reduced", ()))} for m in PAPER["methods"]]
+    readings = [{**r, "reduced": _only(names, r.get("reduced", ()))} for r in PAPER["readings"]]
+    smaller = {"repeats": 2, "ks": [50, 100], "data": kept, "methods": methods}
     return study(
-        {**PAPER, "repeats": 2, "ks": [50, 100], "data": kept, "methods": methods},
+        {**PAPER, **smaller, "readings": readings},
         lambda e, k: (0.4 + k / 500 + 0.01 * len(e.method), 0.5 + k / 500),
         objective=lambda e: (10.0, 5.0, 4.0, 4.0) if e.section == "convergence" else (),
         grown=lambda t: None if t.method == "RNE" else 1e-5 * t.n_samples * t.n_features,
@@ -72,7 +74,7 @@ def paper_study() -> StudyRun:
 
 
 def _only(names: list[str], reductions: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    cut = [{**r, "data": [name for name in r["data"] if name in names]} for r in reductions]
+    cut = [{**r, "data": [n for n in r.get("data", names) if n in names]} for r in reductions]
     return [reduction for reduction in cut if reduction["data"]]
 
 
