@@ -265,7 +265,7 @@ def test_a_rival_that_failed_somewhere_is_not_counted_there() -> None:
 
 
 def test_a_study_that_names_no_claims_has_none() -> None:
-    content = {**CONTENT, "claims": None, "sweeps": [], "growth": None}
+    content = {**CONTENT, "claims": None, "sweeps": [], "growth": None, "readings": []}
     assert judge_claims(StudyResults(study(content, as_printed))) == []
 
 
