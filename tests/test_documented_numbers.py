@@ -126,6 +126,10 @@ def test_the_claims_that_the_readme_lists_are_judged_so():
     verdicts = {row["id"]: row["verdict"] for row in rows_of(STUDY / "claims.csv")}
     holds = ["palm-approaches", "descent", "converges-fast", "linear-in-n"]
     assert {verdicts[name] for name in holds} == {"holds"}
+    (eufs,) = (row for row in rows_of(STUDY / "table1.csv") if row["method"] == "EUFS")
+    exponent, half = numbers_in(README, r"EUFS misses narrowly \(([\d.]+) ± ([\d.]+)\)")
+    assert exponent == float(eufs["exponent_in_samples"])
+    assert half == round(float(eufs["half_interval_samples"]), 2)
     fails = ["exceeds-all", "gamma", "components"]
     assert {verdicts[name] for name in fails} == {"does not hold here"}
 

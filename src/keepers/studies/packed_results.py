@@ -2,7 +2,7 @@
 
 ``results.jsonl.xz`` has a line for the format, one for each run and one for each result, as JSON.
 It is what `keepers reproduce --earlier` needs and no more: numbers with eight decimals (tables have
-six), and without the list of the best features of every fit, which is most of a store.
+six), and without the list of the best features of every fit, which is about half of a store.
 """
 
 import json
@@ -15,7 +15,7 @@ from keepers.exceptions import DataError
 
 PACKED = "results.jsonl.xz"
 MOST_BYTES = 1 << 30
-"""Unpacked, a file is at most this large: the suite has 60 MB."""
+"""Unpacked, a file is at most this large: that of the paper's study has 9 MB."""
 
 _FORMAT = {"format": "keepers results"}
 _DECIMALS = 8

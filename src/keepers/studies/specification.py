@@ -305,9 +305,8 @@ class StudySpec(_Strict):
             sweep.model_copy(update={"data": reading.sweep_data.get(sweep.name, sweep.data)})
             for sweep in self.sweeps
         ]
-        changes = {"data": data, "methods": methods, "sweeps": sweeps, "repeats": repeats}
-        changes["readings"] = []
-        return self.model_copy(update=changes)
+        changes = {"data": data, "methods": methods, "sweeps": sweeps}
+        return self.model_copy(update={**changes, "repeats": repeats, "readings": []})
 
     def _reduced(self, method: MethodChoice, reading: Reading) -> MethodChoice:
         names = [choice.title for choice in self.data]
