@@ -54,6 +54,20 @@ def test_a_method_without_a_grid_is_fitted_once_and_stands_in_both_tables(conten
     assert default == tuned  # the same fit
 
 
+def test_tuning_can_try_the_default_too(content, tmp_path):
+    only_worse = {"name": "SPCAFS", "grid": {"gamma": [1e8]}, "default": {}}
+    content = {**content, "methods": [only_worse, *content["methods"][1:]]}
+    plain = run(content, tmp_path / "out", report=False)
+    tried = run({**content, "tune_from_default": True}, tmp_path / "out", report=False)
+    grid, default = (c.score("clusters", "SPCAFS", 2) for c in (plain.tuned, plain.default))
+    tuned = tried.tuned.score("clusters", "SPCAFS", 2)
+    assert (grid.settings_tried, tuned.settings_tried) == (1, 2)
+    best = max(grid.numbers["acc_mean"], default.numbers["acc_mean"])
+    assert tuned.numbers["acc_mean"] == best
+    plans = [{entry.task.key for entry in study.run.entries} for study in (plain, tried)]
+    assert plans[0] == plans[1]  # nothing further is fitted
+
+
 def test_a_reading_that_changes_nothing_is_not_run_again(content, tmp_path):
     readings = [{"name": "as they are", "scaling": "raw"}, {"name": "grey", "scaling": "0-255"}]
     spec = StudySpec.model_validate({**content, "readings": readings})

@@ -150,6 +150,7 @@ def tuned_scores(run: StudyRun) -> Comparison:
     """For every data set, method and k the grid point with the best mean ACC.
 
     Of equal grid points the first counts. Methods without a grid, and baselines, have one point.
+    With ``tune_from_default`` the default is a further point.
     """
     return _compare(run, "grid")
 
@@ -257,7 +258,9 @@ def _compare(run: StudyRun, role: str) -> Comparison:
     tried: dict[Place, list[Entry]] = defaultdict(list)
     for entry in mine:
         # A method without a grid is planned once: its default is what tuning would find.
-        stands_in = role == "grid" and (entry.data, entry.method) not in with_role
+        stands_in = role == "grid" and (
+            run.spec.tune_from_default or (entry.data, entry.method) not in with_role
+        )
         if entry.role in (role, "draw") or (stands_in and entry.role == "default"):
             for k in entry.task.ks:
                 tried[entry.data, entry.method, k].append(entry)

@@ -249,6 +249,8 @@ class StudySpec(_Strict):
     """Numbers of features as shares of those of each table, rounded up."""
     tuned_ks: list[Annotated[int, Field(ge=1)]] = []
     """The numbers at which grids are searched; empty: all."""
+    tune_from_default: bool = False
+    """Whether the default is one of the settings that tuning tries, beside those of the grid."""
     max_samples: Annotated[int, Field(ge=10)] | None = None
     """Of a table with more samples, so many are drawn (by ``seed``); None: all."""
     repeats: Annotated[int, Field(ge=1)] = 20
