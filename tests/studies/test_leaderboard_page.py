@@ -5,6 +5,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -237,3 +238,22 @@ def test_a_study_that_has_not_finished_has_its_pages(tmp_path: Path, finished: s
     index = read(write_leaderboard(StudyResults(run), tmp_path))
     assert "This study is not finished:" in index.text
     assert "There is no result yet." in read(pages(tmp_path)[-1]).text
+
+
+def test_a_figure_of_many_methods_names_the_best(tmp_path: Path) -> None:
+    further = [
+        {"name": "SPCAFS", "default": {"n_components": i + 1}, "label": f"Mine {i}"}
+        for i in range(9)
+    ]
+    gains = {f"Mine {i}": i / 100 for i in range(9)}
+
+    def score(entry: Any, k: int) -> tuple[float, float] | None:
+        return judge(entry, k) if entry.method not in gains else (0.4 + gains[entry.method], 0.2)
+
+    content = {**CONTENT, "methods": [*CONTENT["methods"], *further]}
+    write_leaderboard(StudyResults(study(content, score, sizes=SIZES)), tmp_path)
+    page = next((tmp_path / "sets").glob("plain*.html")).read_text(encoding="utf-8")
+    named = re.findall(r"<text[^>]*>([^<]*)</text>", page)
+    # MCFS is not run on this set; METHOD (0.66) and Mine 8, 7, 6, 5 are the best five.
+    assert {"SPCAFS", "Random", "All features", "Mine 8", "Mine 5", "the others"} <= set(named)
+    assert not {f"Mine {i}" for i in range(5)} & set(named)

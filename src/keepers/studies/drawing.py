@@ -31,14 +31,14 @@ _HUES = {
     "SPEC": ("#882255", "#dd7fae", "p"),
     "MCFS": ("#2e93cc", "#6cc4f2", "^"),
     "UDFS": ("#117733", "#4cc273", "D"),
-    "NDFS": ("#882255", "#e07fb0", "p"),
+    "NDFS": ("#00708a", "#56bcd6", "h"),
     "JELSR": ("#4a6fb5", "#93b2ee", "*"),
     "EUFS": ("#44aa99", "#7fdccd", "v"),
     "DGUFS": ("#d99000", "#f2c14e", "P"),
     "SOGFS": ("#aa4499", "#e58bd6", "X"),
     "RNE": ("#7f7a1c", "#c9c45e", "<"),
     "U2FS": ("#a8572a", "#e8a378", "*"),
-    "InfFS": ("#882255", "#d77fa8", "p"),
+    "InfFS": ("#5d7a1f", "#a9c95e", "D"),
     "RSR": ("#1f5f6b", "#6fb3c0", "8"),
     "RandomScore": ("#6d7580", "#98a2ad", ""),
     "VarianceScore": ("#6d7581", "#98a2ae", ""),
@@ -71,6 +71,11 @@ class Look:
     hollow: bool = False
     """Another variant of a method: hollow markers on a dashed line."""
     on_top: bool = False
+    alpha: float = 1.0
+
+
+FAINT = Look(_OTHER[0], "", "solid", 0.8, alpha=0.4)
+"""Of a method that stands for many, where naming all would hide what a figure shows."""
 
 
 def looks_of(spec: StudySpec) -> dict[str, Look]:

@@ -1,8 +1,9 @@
 """The leaderboard of a study on disk: tables, a first page to sort, a page for each data set."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from keepers._packages import optional
@@ -17,6 +18,8 @@ from keepers.studies.scores import Comparison
 from keepers.studies.store import make_folder, write_text
 from keepers.studies.study_figures import against_k, critical_differences
 from keepers.studies.study_report import page_environment, page_style, read_template
+
+MOST_NAMED = 5  # curves in a figure beside the baselines and the highlighted one
 
 
 def write_leaderboard(study: StudyResults, folder: Path) -> Path:
@@ -92,7 +95,7 @@ def _write_sets(pages: _Pages, boards: Sequence[Leaderboard], folder: Path) -> N
     make_folder(folder)
     views = set_views(pages.study, boards)
     for view in views:
-        pictures = _curves(boards[0].comparison, view.name, pages.looks)
+        pictures = _curves(boards[0].comparison, view.name, pages.looks, pages.study.baselines)
         write_text(folder / view.file, pages.of_set(view=view, pictures=pictures))
     for old in folder.glob("*.html"):
         if old.name not in {view.file for view in views}:
@@ -106,10 +109,17 @@ def _rank_figures(boards: Sequence[Leaderboard], looks: dict[str, Look]) -> dict
     return {} if picture is None else {picture.name: picture}
 
 
-def _curves(comparison: Comparison, data: str, looks: dict[str, Look]) -> dict[str, Picture]:
-    """ACC against k on one data set."""
+def _curves(
+    comparison: Comparison, data: str, looks: dict[str, Look], baselines: Collection[str]
+) -> dict[str, Picture]:
+    """ACC against k on one data set: of many methods, the best are named."""
     alone = replace(comparison, data=(data,))
-    if not any(alone.curve(data, method, "acc") for method in alone.methods):
+    curves = {method: alone.curve(data, method, "acc") for method in alone.methods}
+    means = {method: fmean(curve.values()) for method, curve in curves.items() if curve}
+    if not means:
         return {}
+    always = {method for method in means if method in baselines or looks[method].on_top}
+    others = sorted((m for m in means if m not in always), key=lambda m: means[m], reverse=True)
+    faint = others[MOST_NAMED:] if len(others) > MOST_NAMED + 1 else []
     label = "ACC against the number of features, default settings"
-    return {"against-k": against_k(alone, "acc", looks, "against-k", label)}
+    return {"against-k": against_k(alone, "acc", looks, "against-k", label, faint)}

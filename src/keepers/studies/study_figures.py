@@ -1,6 +1,6 @@
 """Every figure that a study has the numbers for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import ceil
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 from keepers.reporting.report_parts import new_figure
 from keepers.studies.cost import GrowthRow, Slope, TimingRow
 from keepers.studies.drawing import (
+    FAINT,
     INK,
     LINE,
     MUTED,
@@ -31,6 +32,7 @@ WIDTH = 1080
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<")
 _SIGNS = {"gamma": "γ", "n_components": "m", "alpha": "α", "beta": "β"}
 ROW = 21
+MOST_NUMBERS = 12  # on the axis of ranks, where more would touch
 SELECTION, KMEANS = "#2e93cc", "#d99000"
 
 
@@ -79,12 +81,19 @@ def _sweeps(run: StudyRun) -> list[Picture]:
 
 
 def against_k(
-    comparison: Comparison, measure: Measure, looks: Mapping[str, Look], name: str, label: str
+    comparison: Comparison,
+    measure: Measure,
+    looks: Mapping[str, Look],
+    name: str,
+    label: str,
+    faint: Collection[str] = (),
 ) -> Picture:
-    """One panel a data set, all methods."""
+    """One panel a data set, all methods; those of ``faint`` thin and grey, under one name."""
     n_columns, n_rows = _grid(len(comparison.data), 3)
     width = WIDTH if n_columns == 3 else 420 * n_columns + 60
-    n_lines = ceil(len(comparison.methods) / (6 if n_columns == 3 else 2 * n_columns + 1))
+    n_named = len(comparison.methods) - len(faint) + bool(faint)
+    n_lines = ceil(n_named / (6 if n_columns == 3 else 2 * n_columns + 1))
+    looks = {**looks, **dict.fromkeys(faint, FAINT)}
     figure = new_figure(name, width, 255 * n_rows + 24 * n_lines + 20)
     panels = _panels(figure, len(comparison.data), n_columns)
     drawn: dict[str, Any] = {}
@@ -94,8 +103,12 @@ def against_k(
         panel.set_ylabel(measure.upper())
     for panel in panels[-n_columns:]:
         panel.set_xlabel("features kept, k")
-    ordered = [method for method in comparison.methods if method in drawn]
-    _add_legend(figure, [drawn[m] for m in ordered], [short(m) for m in ordered], n_lines)
+    named = [method for method in comparison.methods if method in drawn and method not in faint]
+    lines, texts = [drawn[method] for method in named], [short(method) for method in named]
+    if faint:
+        lines.append(drawn[next(iter(faint))])
+        texts.append("the others")
+    _add_legend(figure, lines, texts, n_lines)
     return render(figure, name, label)
 
 
@@ -134,6 +147,7 @@ def _line_style(look: Look) -> dict[str, Any]:
         "markeredgecolor": look.colour if look.hollow else PAPER,
         "markeredgewidth": 1.0 if look.hollow else 0.4,
         "zorder": 5 if look.on_top else 3 if look.marker else 2.5,
+        "alpha": look.alpha,
     }
 
 
@@ -356,8 +370,11 @@ def _draw_ranks(
     panel.set_xlim(1 - margin, n_methods + margin)
     panel.set_ylim(-(height - 62), 34)
     panel.plot([1, n_methods], [0, 0], color=MUTED, linewidth=1.2)
+    every = ceil(n_methods / MOST_NUMBERS)
     for rank in range(1, n_methods + 1):
         panel.plot([rank, rank], [0, 5], color=MUTED, linewidth=1)
+        if (rank - 1) % every:
+            continue
         panel.text(rank, 8, str(rank), ha="center", va="bottom", color=MUTED, fontsize=10)
     width = test.critical_difference or 0.0
     panel.plot([1, 1 + width], [27, 27], color=INK, linewidth=1.6, marker="|", markersize=7)
