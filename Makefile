@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OLDEST := .venv-oldest
+OLDEST_READY := $(OLDEST)/.ready
 NEWEST := .venv-newest
 PEERS := .venv-peers
 ACTIONLINT := .actionlint
@@ -21,7 +22,7 @@ KERNELS ?= 4
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-kernels test-oldest test-newest coverage lint lint-workflows changelog \
+.PHONY: help demo test test-slow test-kernels test-oldest test-oldest-kernels test-newest coverage lint lint-workflows changelog \
 	release-check peers bench asv bench-scale docs docs-check reproduce results clean
 
 help:  ## List the targets
@@ -45,11 +46,17 @@ test-slow: $(READY)  ## Run the tests that take long: kills, whole documents, lo
 test-kernels: $(READY)  ## Repeat the numerical tests on other BLAS kernels, threads and orders
 	$(BIN)/python tools/test_kernels.py --most $(KERNELS)
 
-test-oldest: pyproject.toml tools/oldest-versions.txt  ## Run the tests on the oldest supported versions
+$(OLDEST_READY): pyproject.toml tools/oldest-versions.txt
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" \
 		-r tools/oldest-versions.txt
+	@touch $(OLDEST_READY)
+
+test-oldest: $(OLDEST_READY)  ## Run the tests on the oldest supported versions
 	$(ONE_THREAD) $(OLDEST)/bin/python $(PYTEST) -m "not slow"
+
+test-oldest-kernels: $(OLDEST_READY)  ## Repeat the numerical tests on the oldest versions and other kernels
+	$(OLDEST)/bin/python tools/test_kernels.py --most $(KERNELS)
 
 test-newest: pyproject.toml  ## Run the tests of tables with the newest pandas (anndata needs an older one)
 	test -x $(NEWEST)/bin/python || $(PYTHON) -m venv $(NEWEST)
