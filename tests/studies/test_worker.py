@@ -106,3 +106,24 @@ def test_warnings_of_a_fit_are_kept(tmp_path):
         FitTask("d", "w", "SPCAFS", {"max_iter": 1}, (2,), 1, 0), tmp_path, 60, os.getpid()
     )
     assert any(message.startswith("ConvergenceWarning") for message in outcome.warnings)
+
+
+def test_a_method_that_takes_no_sparse_table_gets_a_dense_one_where_memory_allows(
+    blobs, tmp_path, monkeypatch
+):
+    X, y = blobs
+    save_prepared(tmp_path, "dense", X, y)
+    save_prepared(tmp_path, "sparse", sp.csr_matrix(X), y)
+    dense, sparse = (
+        run_task(
+            FitTask("d", name, "UDFS", {"n_clusters": 3}, (2,), 2, 0), tmp_path, 60, os.getpid()
+        )
+        for name in ("dense", "sparse")
+    )
+    assert sparse.status == "ok"
+    assert sparse.top == dense.top
+    monkeypatch.setattr(worker, "DENSE_BYTES", 8 * X.size - 1)
+    task = FitTask("d", "sparse", "UDFS", {"n_clusters": 3}, (2,), 2, 0)
+    refused = run_task(task, tmp_path, 60, os.getpid())
+    assert refused.status == "failed"
+    assert "UDFS does not accept a sparse matrix" in refused.reason

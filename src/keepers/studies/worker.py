@@ -48,6 +48,7 @@ from keepers.tuning.stability_index import measure_stability
 
 N_CLUSTERS = 5
 LONG_FIT = 2.0
+DENSE_BYTES = 1 << 30  # a sparse table that is not larger than this may be made dense
 _PREPARED = re.compile(r"[0-9a-f]{24}(\.classes)?\.np[yz]")
 
 
@@ -95,6 +96,7 @@ def _n_fits(task: FitTask | GrowthTask) -> int:
 def _fit_and_score(task: FitTask, data_folder: Path) -> Outcome:
     X, classes = load_prepared(data_folder, task.fingerprint)
     unfitted = _selector(task, max(task.ks), len(np.unique(classes)))
+    X = _as_accepted(unfitted, X)
     began = time.thread_time()
     if ranks_anew(unfitted):
         fits = unfitted.fit_each(X, task.ks)
@@ -124,6 +126,12 @@ def _fit_and_score(task: FitTask, data_folder: Path) -> Outcome:
         n_iter=None if n_iter is None else int(np.max(n_iter)),
         top=tuple(int(index) for index in tops[max(task.ks)]),
     )
+
+
+def _as_accepted(selector: Any, X: Any) -> Any:
+    """X, dense for a method that takes no sparse table, where memory allows it."""
+    refuses = sp.issparse(X) and selector.why_not_sparse is not None
+    return X.toarray() if refuses and 8 * X.shape[0] * X.shape[1] <= DENSE_BYTES else X
 
 
 def _further_measures(
