@@ -37,7 +37,7 @@ $(READY): pyproject.toml
 demo: $(READY)  ## Select features of a gene expression table; ends with a table and a picture
 	$(BIN)/python examples/demo.py
 
-test: $(READY)  ## Run the tests (six minutes on two cores)
+test: $(READY)  ## Run the tests (a quarter of an hour on two cores)
 	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m "not slow"
 
 test-slow: $(READY)  ## Run the tests that take long: kills, whole documents, long iterations
