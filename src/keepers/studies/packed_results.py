@@ -15,7 +15,7 @@ from keepers.exceptions import DataError
 
 PACKED = "results.jsonl.xz"
 MOST_BYTES = 1 << 30
-"""Unpacked, a file is at most this large: that of the paper's study has 9 MB."""
+"""Unpacked, a file is at most this large: that of the suite has 16 MB."""
 
 _FORMAT = {"format": "keepers results"}
 _DECIMALS = 8

@@ -373,9 +373,8 @@ def _draw_ranks(
     every = ceil(n_methods / MOST_NUMBERS)
     for rank in range(1, n_methods + 1):
         panel.plot([rank, rank], [0, 5], color=MUTED, linewidth=1)
-        if (rank - 1) % every:
-            continue
-        panel.text(rank, 8, str(rank), ha="center", va="bottom", color=MUTED, fontsize=10)
+        if (rank - 1) % every == 0:
+            panel.text(rank, 8, str(rank), ha="center", va="bottom", color=MUTED, fontsize=10)
     width = test.critical_difference or 0.0
     panel.plot([1, 1 + width], [27, 27], color=INK, linewidth=1.6, marker="|", markersize=7)
     panel.text(1 + width + 0.1, 27, f"critical difference {width:.2f}", va="center", fontsize=10)
