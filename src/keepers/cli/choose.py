@@ -1,6 +1,5 @@
 """The number of features and the settings, chosen without labels where the user gave none."""
 
-import signal
 import threading
 import time
 import warnings
@@ -12,6 +11,7 @@ from typing import Any
 import joblib
 import numpy as np
 
+from keepers._interrupts import interrupts_kept_from_children
 from keepers.cli.console import progress_line
 from keepers.cli.options import available_cores
 from keepers.data.table import LabelledTable
@@ -130,20 +130,17 @@ def count_processes(X: Any, threads: int | None) -> int:
 
 
 def _start_workers(n_jobs: int) -> None:
-    """Start joblib's processes with SIGINT ignored: this process receives it, and ends them.
+    """Start joblib's processes without Ctrl-C: this process receives it, and ends them.
 
-    Otherwise each of them prints a traceback of its own. They inherit what is set here, and wait
-    for the next to use joblib.
+    Otherwise each of them prints a traceback of its own. They wait for the next to use joblib.
     """
     if n_jobs == 1 or threading.current_thread() is not threading.main_thread():
         return
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
-    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        answers = parallel(joblib.delayed(abs)(number) for number in range(n_jobs))
-    finally:
-        signal.signal(signal.SIGINT, usual)
-    list(answers)
+    # Entering it starts the process that watches over the others, which may unblock the signal.
+    with joblib.Parallel(n_jobs=n_jobs, return_as="generator") as parallel:
+        with interrupts_kept_from_children():
+            answers = parallel(joblib.delayed(abs)(number) for number in range(n_jobs))
+        list(answers)
 
 
 def _hold(given: dict[str, Any]) -> dict[str, Any]:

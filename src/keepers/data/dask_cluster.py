@@ -6,13 +6,12 @@ The only file that imports Dask; it does so when a function is called.
 import asyncio
 import concurrent.futures
 import logging
-import signal
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
+from keepers._interrupts import interrupts_kept_from_children
 from keepers._packages import optional
 from keepers.data.wording import first_line
 from keepers.exceptions import (
@@ -234,7 +233,7 @@ async def _shake_hands(address: str) -> None:
 @contextmanager
 def _local_cluster(n_workers: int, show_log: bool) -> Iterator[Any]:
     """A cluster for so many workers, without any yet, that other machines cannot reach."""
-    with _interrupts_kept_from_threads():
+    with interrupts_kept_from_children():
         cluster = _distributed().LocalCluster(
             n_workers=0,
             threads_per_worker=1,
@@ -254,23 +253,6 @@ def _local_cluster(n_workers: int, show_log: bool) -> Iterator[Any]:
         cluster.shutdown_on_close = False  # or it is closed once more when Python ends
         with suppress(Exception):  # of workers that had not started when an interrupt came
             cluster.close(timeout=SECONDS_TO_ANSWER)
-
-
-@contextmanager
-def _interrupts_kept_from_threads() -> Iterator[None]:
-    """Let threads started inside, and their processes, not see Ctrl-C: this process ends them."""
-    if sys.platform == "win32":  # Ctrl-C reaches all processes of a console there
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    # Python starts this process with the first of all, and unblocks the signal in doing so.
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start_workers(cluster: Any, client: Any, n_workers: int) -> None:
