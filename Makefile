@@ -6,6 +6,7 @@ READY := $(VENV)/.ready
 OLDEST := .venv-oldest
 OLDEST_READY := $(OLDEST)/.ready
 NEWEST := .venv-newest
+NEWEST_READY := $(NEWEST)/.ready
 PEERS := .venv-peers
 ACTIONLINT := .actionlint
 # Run beside SPCAFS by `make bench`, never imported by it; abess is GPL. Each has a folder of its own
@@ -23,7 +24,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-kernels test-oldest test-oldest-kernels test-newest coverage lint lint-workflows changelog \
-	release-check peers bench asv bench-scale docs docs-check reproduce results clean
+	release-check peers bench asv bench-scale docs docs-check reproduce results environments clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
@@ -58,13 +59,18 @@ test-oldest: $(OLDEST_READY)  ## Run the tests on the oldest supported versions
 test-oldest-kernels: $(OLDEST_READY)  ## Repeat the numerical tests on the oldest versions and other kernels
 	$(OLDEST)/bin/python tools/test_kernels.py --most $(KERNELS)
 
-test-newest: pyproject.toml  ## Run the tests of tables with the newest pandas (anndata needs an older one)
+$(NEWEST_READY): pyproject.toml
 	test -x $(NEWEST)/bin/python || $(PYTHON) -m venv $(NEWEST)
 	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[cli,dask,excel,io,plot]" \
 		"pandas>=3" duckdb hypothesis openpyxl polars "pytest>=8" pytest-xdist
+	@touch $(NEWEST_READY)
+
+test-newest: $(NEWEST_READY)  ## Run the tests of tables with the newest pandas (anndata needs an older one)
 	$(ONE_THREAD) $(NEWEST)/bin/python $(PYTEST:-p no:randomly=) -m "not slow" tests/preparation \
 		tests/data/test_mixed.py tests/data/test_mixed_files.py tests/data/test_written_features.py \
 		tests/data/test_foreign_frames.py tests/data/test_copy_features.py tests/cli/test_tables_as_people_have_them.py
+
+environments: $(READY) $(OLDEST_READY) $(NEWEST_READY)  ## Install what the tests above run in
 
 coverage: $(READY)  ## Measure which lines the tests run; fails below the share in pyproject.toml
 	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m "not slow" --cov --cov-report=term --cov-report=html
