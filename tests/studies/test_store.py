@@ -54,6 +54,22 @@ def test_results_of_an_earlier_run_are_taken_over_once(tmp_path):
     assert (tmp_path / "then" / "results.sqlite").read_bytes() == before
 
 
+def test_parts_of_a_study_that_ran_apart_tell_of_their_common_beginning_once(tmp_path):
+    tasks = [replace(TASK, seed=seed) for seed in range(3)]
+    with Store(tmp_path / "first" / "results.sqlite") as first:
+        first.add(tasks[0], OUTCOME)
+        first.add_run({"machine": "first"})
+    for part in (1, 2):
+        with Store(tmp_path / f"part {part}" / "results.sqlite") as store:
+            store.add_results_of(tmp_path / "first")
+            store.add(tasks[part], OUTCOME)
+            store.add_run({"machine": f"part {part}"})
+    with Store(tmp_path / "whole" / "results.sqlite") as whole:
+        added = [whole.add_results_of(tmp_path / f"part {part}") for part in (1, 2)]
+        assert added == [2, 1]
+        assert [run["machine"] for run in whole.runs()] == ["first", "part 1", "part 2"]
+
+
 def test_earlier_results_that_are_absent_foreign_or_damaged_are_refused_whole(tmp_path):
     with Store(tmp_path / "now" / "results.sqlite") as store:
         with pytest.raises(DataError, match=r"results\.jsonl\.xz; .* is not there"):

@@ -113,9 +113,11 @@ class Store:
             self._database.execute("BEGIN")
             insert = "INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?)"
             added = self._database.executemany(insert, rows.results).rowcount
-            if added:
+            if added:  # two that began with the same earlier run both tell of it
+                told = set(self._database.execute("SELECT started, facts FROM runs"))
                 insert = "INSERT INTO runs (started, facts) VALUES (?, ?)"
-                self._database.executemany(insert, rows.runs)
+                new = [run for run in rows.runs if tuple(run) not in told]
+                self._database.executemany(insert, new)
             self._database.execute("COMMIT")
         return added
 
