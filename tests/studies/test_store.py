@@ -54,7 +54,7 @@ def test_results_of_an_earlier_run_are_taken_over_once(tmp_path):
     assert (tmp_path / "then" / "results.sqlite").read_bytes() == before
 
 
-def test_parts_of_a_study_that_ran_apart_tell_of_their_common_beginning_once(tmp_path):
+def test_of_parts_of_a_study_that_ran_apart_the_run_they_start_from_is_listed_once(tmp_path):
     tasks = [replace(TASK, seed=seed) for seed in range(3)]
     with Store(tmp_path / "first" / "results.sqlite") as first:
         first.add(tasks[0], OUTCOME)

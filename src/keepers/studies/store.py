@@ -113,10 +113,10 @@ class Store:
             self._database.execute("BEGIN")
             insert = "INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?)"
             added = self._database.executemany(insert, rows.results).rowcount
-            if added:  # two that began with the same earlier run both tell of it
-                told = set(self._database.execute("SELECT started, facts FROM runs"))
+            if added:  # parts that start from the same earlier run both list it
+                known = set(self._database.execute("SELECT started, facts FROM runs"))
                 insert = "INSERT INTO runs (started, facts) VALUES (?, ?)"
-                new = [run for run in rows.runs if tuple(run) not in told]
+                new = [run for run in rows.runs if tuple(run) not in known]
                 self._database.executemany(insert, new)
             self._database.execute("COMMIT")
         return added
