@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready
 OLDEST := .venv-oldest
 OLDEST_READY := $(OLDEST)/.ready
@@ -23,26 +24,34 @@ KERNELS ?= 4
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-kernels test-oldest test-oldest-kernels test-newest coverage lint lint-workflows changelog \
-	release-check peers bench asv bench-scale docs docs-check reproduce results environments clean
+.PHONY: help demo test test-slow test-all test-kernels test-hostile test-oldest test-oldest-kernels test-newest coverage lint lint-workflows changelog \
+	release-check peers bench bench-all asv bench-scale docs docs-check reproduce results environments clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
 
-$(READY): pyproject.toml
+$(DEMO_READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot,frames]"
+	@touch $(DEMO_READY)
+
+$(READY): $(DEMO_READY) pyproject.toml studies/pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" -e studies
 	@touch $(READY)
 
-demo: $(READY)  ## Select features of a gene expression table; ends with a table and a picture
+demo: $(DEMO_READY)  ## Select features of a gene expression table; ends with a table and a picture
 	$(BIN)/python examples/demo.py
 
-test: $(READY)  ## Run the tests (a quarter of an hour on two cores)
+test: $(READY)  ## Run the tests (four minutes on two cores)
 	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m "not slow"
 
-test-slow: $(READY)  ## Run the tests that take long: kills, whole documents, long iterations
-	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m slow
+test-slow: $(READY)  ## Run the tests that take long: browser, kills, documents, tools, the studies
+	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m slow tests
+	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m "not slow" studies/tests
+
+test-all: test-slow  ## All that `make test` leaves out, also on another BLAS kernel, the oldest and newest versions
+	$(MAKE) test-oldest-kernels KERNELS=1
+	$(MAKE) test-newest
 
 test-kernels: $(READY)  ## Repeat the numerical tests on other BLAS kernels, threads and orders
 	$(BIN)/python tools/test_kernels.py --most $(KERNELS)
@@ -52,6 +61,9 @@ $(OLDEST_READY): pyproject.toml tools/oldest-versions.txt
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" \
 		-r tools/oldest-versions.txt
 	@touch $(OLDEST_READY)
+
+test-hostile: $(READY)  ## Odd and random input against brute force; fails on a wrong bound or a crash (two minutes)
+	$(ONE_THREAD) $(BIN)/python tools/hostile.py
 
 test-oldest: $(OLDEST_READY)  ## Run the tests on the oldest supported versions
 	$(ONE_THREAD) $(OLDEST)/bin/python $(PYTEST) -m "not slow"
@@ -66,9 +78,8 @@ $(NEWEST_READY): pyproject.toml
 	@touch $(NEWEST_READY)
 
 test-newest: $(NEWEST_READY)  ## Run the tests of tables with the newest pandas (anndata needs an older one)
-	$(ONE_THREAD) $(NEWEST)/bin/python $(PYTEST:-p no:randomly=) -m "not slow" tests/preparation \
-		tests/data/test_mixed.py tests/data/test_mixed_files.py tests/data/test_written_features.py \
-		tests/data/test_foreign_frames.py tests/data/test_copy_features.py tests/cli/test_tables_as_people_have_them.py
+	$(ONE_THREAD) $(NEWEST)/bin/python $(PYTEST:-p no:randomly=) -m "not slow" tests/prepare \
+		tests/tables/test_objects.py tests/tables/test_columnar.py tests/cli/test_tables_as_people_have_them.py
 
 environments: $(READY) $(OLDEST_READY) $(NEWEST_READY)  ## Install what the tests above run in
 
@@ -93,10 +104,10 @@ release-check: $(READY)  ## Build the wheel, look inside, install it in an empty
 	$(BIN)/python tools/release_check.py
 
 reproduce: $(READY)  ## The paper's study on the data in KEEPERS_DATA: hours, and it resumes
-	$(ONE_THREAD) $(BIN)/keepers reproduce paper --out experiments/runs/paper
+	$(ONE_THREAD) $(BIN)/keepers-studies reproduce paper --out studies/runs/paper
 
 results: $(READY)  ## Write the README's tables from the kept results (the site reads them itself)
-	$(BIN)/python tools/readme_tables.py
+	$(BIN)/python tools/readme_numbers.py
 
 peers: $(READY)  ## Install the packages that `make bench` measures SPCAFS beside
 	mkdir -p $(PEERS)
@@ -108,7 +119,10 @@ peers: $(READY)  ## Install the packages that `make bench` measures SPCAFS besid
 			|| echo "$$name could not be installed: see $(PEERS)/$$name.log"; \
 	done
 
-bench: $(READY) peers  ## Measure against Algorithm 1, PCA and the public packages (40 minutes)
+bench: $(READY)  ## Measure what people wait for, each beside a yardstick (10 minutes)
+	cd benchmarks && ../$(BIN)/python run.py waits:
+
+bench-all: $(READY) peers  ## Measure against Algorithm 1, PCA and the public packages (40 minutes)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
 		--target $(VENV)/rivals skfeature-chappers ITMO_FS imbalanced-learn sklearn-compat qpsolvers
 	$(BIN)/python benchmarks/run.py

@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.datasets import make_blobs
 
 from keepers import MCFS, UDFS, LaplacianScore
-from keepers.selectors.neighbours import heat_graph
-from keepers.solvers.laplacian_score import laplacian_scores
+from keepers.methods.laplacian import laplacian_scores
+from keepers.methods.neighbours import heat_graph
 from measure import PEAK, seconds
 
 RIVALS = Path(sys.prefix) / "rivals"

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.linear_model import lars_path, lars_path_gram
 
 from keepers import MCFS, datasets
-from keepers.solvers.lars import Gram, first_knots_of_sizes
+from keepers.methods.rivals.mcfs import Gram, first_knots_of_sizes
 
 RIDGE, REPEATS = 1e-3, 5
 

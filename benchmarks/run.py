@@ -12,15 +12,14 @@ from pathlib import Path
 import compared
 import eight_methods
 import files
-import front_door
 import growth
 import minima
 import path
 import peers
-import rne_eufs
 import row_sparse
 import scale
 import spcafs
+import waits
 from measure import machine
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
@@ -47,8 +46,8 @@ def keep(name: str, outcome: object) -> None:
 def main(wanted: list[str]) -> None:
     """Run every case whose name contains one of ``wanted`` (all of them, if none is given)."""
     warnings.simplefilter("ignore")  # the dense iteration is stopped on purpose
-    every_day = spcafs.CASES | path.CASES | compared.CASES | files.CASES | front_door.CASES
-    every_day |= peers.CASES | minima.CASES | row_sparse.CASES | rne_eufs.CASES
+    every_day = spcafs.CASES | path.CASES | compared.CASES | files.CASES | waits.CASES
+    every_day |= peers.CASES | minima.CASES | row_sparse.CASES
     every_day |= eight_methods.CASES
     for name, case in (every_day | growth.CASES | scale.CASES).items():
         if not any(part in name for part in wanted or every_day):

@@ -2,8 +2,9 @@
 
 python benchmarks/slow_methods.py OTHER [part of a case's name] ...    OTHER: root of the other one
 
-Settings are those of experiments/paper.toml, with a small, a middle and a large weight. Every fit
-is a process of its own with one thread, the two checkouts in turn; times are of the processor.
+Settings are those of studies/keepers_studies/study_files/paper.toml, with a small, a middle and a
+large weight. Every fit is a process of its own with one thread, the two checkouts in turn; times
+are of the processor.
 Environment variables: STEPS ends every fit after so many steps, SAMPLES draws so many samples,
 WEIGHT is the only weight ("scale" for UDFS and EUFS), and a fit is given up after LIMIT seconds.
 """

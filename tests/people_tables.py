@@ -86,3 +86,57 @@ def gene_counts(n_samples=12, n_genes=3000, seed=0):
     levels = np.exp(rng.normal(3.0, 2.0, n_genes))
     rates = levels * rng.gamma(5.0, 0.2, (n_samples, n_genes))
     return rng.poisson(rates).astype(float)
+
+
+def houses(n=600, seed=0):
+    """Columns as in the Ames housing data: numbers, words, grades, and gaps in up to 99 % of rows.
+
+    ``MEASURED`` follow the size and age of a house; the last seven are noise.
+    """
+    rng = np.random.default_rng(seed)
+    size, age = rng.standard_normal(n), rng.standard_normal(n)
+
+    def near(cause, noise=0.5):
+        return cause + noise * rng.standard_normal(n)
+
+    def graded(cause, words):
+        ranks = np.argsort(np.argsort(near(cause)))
+        return np.array(words, dtype=object)[ranks * len(words) // n]
+
+    def holed(values, share):
+        values = np.array(values, dtype=object)
+        values[rng.permutation(n)[: round(share * n)]] = None
+        return values
+
+    grades = ["Po", "Fa", "TA", "Gd", "Ex"]
+    table = pd.DataFrame(
+        {
+            "Id": np.arange(1, n + 1),
+            "SaleDate": pd.date_range("2006-01-01", periods=n, freq="2D").strftime("%Y-%m-%d"),
+            "GrLivArea": (1500 + 400 * near(size)).round(),
+            "TotalBsmtSF": (1000 + 300 * near(size)).round(),
+            "GarageCars": np.clip(np.rint(2 + near(size)), 0, 4).astype(int),
+            "TotRmsAbvGrd": np.clip(np.rint(6 + 1.5 * near(size)), 2, 14).astype(int),
+            "LotFrontage": holed((70 + 20 * near(size)).round(1), 0.18),
+            "YearBuilt": np.rint(1970 - 25 * near(age)).astype(int),
+            "YearRemodAdd": np.rint(1985 - 15 * near(age)).astype(int),
+            "ExterQual": graded(-age, grades),
+            "KitchenQual": graded(-age, grades),
+            "Foundation": graded(age, ["PConc", "CBlock", "BrkTil"]),
+            "FireplaceQu": holed(graded(size, grades), 0.47),
+            "CentralAir": rng.choice(["Y", "N"], n),
+            "MoSold": rng.integers(1, 13, n),
+            "PoolQC": holed(rng.choice(grades, n), 0.99),
+            "Alley": holed(rng.choice(["Grvl", "Pave"], n), 0.93),
+            "Fence": holed(rng.choice(["GdPrv", "MnPrv", "GdWo", "MnWw"], n), 0.81),
+            "PoolArea": holed(rng.normal(500, 90, n).round(), 0.99),
+            "MiscVal": holed(rng.gamma(2, 300, n).round(), 0.96),
+        }
+    )
+    return table.infer_objects()
+
+
+MEASURED = (
+    *("GrLivArea", "TotalBsmtSF", "GarageCars", "TotRmsAbvGrd", "LotFrontage", "YearBuilt"),
+    *("YearRemodAdd", "ExterQual", "KitchenQual", "Foundation", "FireplaceQu"),
+)

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 import keepers.anndata
 from keepers import AutoSelector, LaplacianScore, VarianceScore
-from keepers.exceptions import DataError, NoStructureWarning, ParameterError
+from keepers.exceptions import DataError, DataWarning, NoStructureWarning, ParameterError
 from keepers.extending import RankingSelector
 
 anndata = pytest.importorskip("anndata")
@@ -48,7 +48,7 @@ class MeanValue(RankingSelector):
 def test_scores_ranks_and_the_choice_are_those_of_the_selector():
     cells = _cells()
     assert keepers.anndata.select(cells) is None
-    selector = AutoSelector().fit(_values())
+    selector = AutoSelector(n_halves=2).fit(_values())
     np.testing.assert_array_equal(cells.var["keepers_selected"], selector.support_)
     np.testing.assert_array_equal(cells.var["keepers_rank"], selector.ranking_ - 1)
     np.testing.assert_allclose(cells.var["keepers_score"], selector.scores_)
@@ -81,7 +81,7 @@ def test_the_record_survives_a_file(tmp_path):
     assert np.flatnonzero(record["params"]["never_keep"]).tolist() == [3]
     assert "max_correlation" not in record["params"]
     assert record["versions"]["numpy"] == np.__version__
-    assert record["summary"].startswith("a: 59 features")  # one is never kept
+    assert record["summary"].startswith("a: Keep 9 of 60 features. ")
     assert read.var.loc["gene40", "keepers_rank"] == 0
     assert not hasattr(method, "support_")
 
@@ -129,10 +129,14 @@ def test_the_parent_of_a_view_is_left_alone():
     assert view.var["keepers_selected"].sum() == 10
 
 
+@pytest.mark.filterwarnings("ignore:.*Counts with a long tail")
 @pytest.mark.parametrize(
-    "storage", ["csr", "csc", "float32", "int64", "dask", "sparse dask", "coo dask"]
+    ("storage", "batch_key"),
+    [
+        *(("csr", None), ("csc", "donor"), ("float32", None), ("int64", "donor")),
+        *(("dask", None), ("sparse dask", "donor"), ("coo dask", None)),
+    ],
 )
-@pytest.mark.parametrize("batch_key", [None, "donor"])
 def test_every_kind_of_values_gives_the_same(storage, batch_key):
     counts = np.rint(np.exp(_values())).clip(0, 1000)
     expected = keepers.anndata.select(_cells(counts), batch_key=batch_key, inplace=False)
@@ -150,9 +154,13 @@ def test_every_kind_of_values_gives_the_same(storage, batch_key):
     np.testing.assert_allclose(found["keepers_score"], expected["keepers_score"], atol=1e-5)
 
 
-@pytest.mark.parametrize("storage", ["csr", "csc", "dense"])
-@pytest.mark.parametrize("batch_key", [None, "donor"])
-@pytest.mark.parametrize("method", ["auto", "lapscore"])
+@pytest.mark.parametrize(
+    ("storage", "batch_key", "method"),
+    [
+        *(("csr", None, "auto"), ("csc", "donor", "auto")),
+        *(("dense", None, "lapscore"), ("csr", "donor", "lapscore")),
+    ],
+)
 def test_a_backed_object_is_read_from_its_file(tmp_path, storage, batch_key, method):
     values = np.maximum(_values(), 0)
     cells = _cells(values if storage == "dense" else sp.csr_matrix(values).asformat(storage))
@@ -187,7 +195,7 @@ def test_batches_are_combined_as_in_scanpy():
 
     keepers.anndata.select(cells, 20, batch_key="donor", method=NormalisedVariance())
     theirs = sc.pp.highly_variable_genes(
-        cells, flavor="seurat_v3", n_top_genes=20, batch_key="donor", inplace=False
+        cells, flavor="seurat_v3_paper", n_top_genes=20, batch_key="donor", inplace=False
     )
     np.testing.assert_array_equal(cells.var["keepers_selected"], theirs["highly_variable"])
     np.testing.assert_array_equal(
@@ -197,7 +205,19 @@ def test_batches_are_combined_as_in_scanpy():
     np.testing.assert_allclose(cells.var["keepers_score"], theirs["variances_norm"])
 
 
-def test_ties_of_the_median_go_to_the_gene_in_more_batches():
+def test_a_gene_that_leads_in_all_batches_is_kept():
+    """Gene 0 is second everywhere; the first of every batch is last in the others."""
+    means = np.array([[2.0, 3.0, 0.0, 0.0], [2.0, 0.0, 3.0, 0.0], [2.0, 0.0, 0.0, 3.0]])
+    donor = np.arange(30) % 3
+    values = means[donor] + 1e-3 * np.random.default_rng(0).standard_normal((30, 4))
+    cells = anndata.AnnData(values)
+    cells.obs["donor"] = donor
+    keepers.anndata.select(cells, 2, batch_key="donor", method=MeanValue())
+    assert cells.var["keepers_n_batches"].iloc[0] == 3
+    assert cells.var["keepers_selected"].iloc[0]
+
+
+def test_of_genes_in_as_many_batches_the_lower_median_rank_wins():
     """Ranks by hand: gene 0 is the first of one batch, gene 1 of the two others."""
     means = np.array([[3.0, 1.0, 2.0], [1.0, 3.0, 2.0], [0.0, 3.0, 2.0]])
     donor = np.arange(30) % 3
@@ -223,13 +243,94 @@ def test_without_a_number_the_batch_that_needs_most_decides():
     assert cells.var["keepers_selected"].sum() == max(counts)
 
 
-def test_batches_without_structure_are_named():
+@pytest.mark.parametrize("n_features", [None, 12])
+def test_batches_without_structure_are_named_and_do_not_count(n_features):
     values = _values()
     values[70:] = np.random.default_rng(5).standard_normal((50, N_GENES))
     cells = _cells(values)
-    with pytest.warns(NoStructureWarning, match="in 1 of 2 batches: 'a'"):
-        keepers.anndata.select(cells, batch_key="donor")
-    assert 0 < cells.var["keepers_selected"].sum() < N_GENES
+    with pytest.warns(NoStructureWarning, match="in 1 of 2 batches: 'a'.*not counted"):
+        keepers.anndata.select(cells, n_features, batch_key="donor")
+    alone = AutoSelector(n_features, n_halves=0).fit(values[:70])
+    np.testing.assert_array_equal(cells.var["keepers_selected"], alone.support_)
+    np.testing.assert_allclose(cells.var["keepers_score"], alone.scores_)
+    assert cells.var["keepers_n_batches"].max() == 1
+    assert cells.uns["keepers"]["batches_left_out"].tolist() == ["a"]
+
+
+def test_where_no_batch_has_structure_all_of_them_count():
+    cells = _cells(np.random.default_rng(5).standard_normal((N_CELLS, N_GENES)))
+    with pytest.warns(NoStructureWarning, match="in 2 of 2 batches.*random"):
+        keepers.anndata.select(cells, 6, batch_key="donor")
+    assert cells.var["keepers_selected"].sum() == 6
+    assert "batches_left_out" not in cells.uns["keepers"]
+
+
+def test_large_batches_share_the_cells_that_are_looked_at(monkeypatch):
+    monkeypatch.setattr("keepers.anndata.ROWS_OF_BATCHES", 80)
+    monkeypatch.setattr("keepers.anndata.FEWEST_DRAWN", 30)
+    cells = _cells()
+    keepers.anndata.select(cells, 10, batch_key="donor")
+    assert cells.uns["keepers"]["n_obs_used"] == 40 + 40
+    monkeypatch.setattr("keepers.anndata.ROWS_OF_BATCHES", 10)
+    keepers.anndata.select(cells, 10, batch_key="donor")
+    assert cells.uns["keepers"]["n_obs_used"] == 30 + 30
+    assert cells.var["keepers_selected"].iloc[:N_MARKERS].sum() == 10
+
+
+def test_the_record_says_how_many_cells_were_looked_at(monkeypatch):
+    cells = _cells()
+    monkeypatch.setattr("keepers.methods.auto.MOST_ROWS", 90)
+    keepers.anndata.select(cells, 10)
+    assert (cells.uns["keepers"]["n_obs"], cells.uns["keepers"]["n_obs_used"]) == (N_CELLS, 90)
+    keepers.anndata.select(cells, 10, method="variance", batch_key="donor")
+    assert cells.uns["keepers"]["n_obs_used"] == N_CELLS
+
+
+@pytest.mark.parametrize("batch_key", [None, "donor"])
+@pytest.mark.parametrize("method", ["auto", "spcafs"])
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
+def test_genes_whose_names_match_are_never_kept(method, batch_key):
+    """The same genes as from an object without them."""
+    cells = _cells()
+    cells.var_names = ["MT-ND1", "MT-CO1", "RPS4X", "RPLP0", *GENES[4:]]
+    pattern = r"^(MT-|RP[SL])"
+    settings = {"batch_key": batch_key, "method": method}
+    keepers.anndata.select(cells, 8, exclude=pattern, **settings)
+    without = cells[:, 4:].copy()
+    keepers.anndata.select(without, 8, **settings)
+    assert not cells.var["keepers_selected"].iloc[:4].any()
+    assert cells.uns["keepers"]["exclude"] == pattern
+    kept = cells.var_names[cells.var["keepers_selected"]]
+    assert list(kept) == list(without.var_names[without.var["keepers_selected"]])
+
+
+def test_genes_excluded_by_the_selector_stay_excluded():
+    cells = _cells()
+    keepers.anndata.select(cells, 8, exclude="^gene1$", method=AutoSelector(never_keep=["gene2"]))
+    assert not cells.var.loc[["gene1", "gene2"], "keepers_selected"].any()
+
+
+def test_a_pattern_that_matches_nothing_is_mentioned():
+    with pytest.warns(DataWarning, match=r"'\^mt-' matches none of the 60 variables.*'gene0'"):
+        keepers.anndata.select(_cells(), 8, exclude="^mt-")
+
+
+@pytest.mark.parametrize("storage", ["array", "csr", "file", "dask"])
+def test_raw_counts_are_mentioned_and_logarithms_are_not(tmp_path, storage):
+    counts = np.floor(np.exp(np.abs(_values()).clip(max=7)))
+    counts[0, 0] = 5000
+    for values, warns in ((counts, True), (np.log1p(counts), False)):
+        cells = _cells(sp.csr_matrix(values) if storage in ("csr", "file") else values)
+        if storage == "dask":
+            cells.X = pytest.importorskip("dask.array").from_array(values, chunks=(50, N_GENES))
+        elif storage == "file":
+            cells.write_h5ad(tmp_path / f"{warns}.h5ad")
+            cells = anndata.read_h5ad(tmp_path / f"{warns}.h5ad", backed="r")
+        if warns:
+            with pytest.warns(DataWarning, match=r"long tail: up to 5,000,.*log1p"):
+                keepers.anndata.select(cells, 8, method=AutoSelector(n_halves=0))
+        else:
+            keepers.anndata.select(cells, 8, method=AutoSelector(n_halves=0))
 
 
 def test_unused_categories_are_no_batches():
@@ -257,9 +358,9 @@ def _change(cells, change):
             {"batch_key": "donor"},
             r"4 of obs\['donor'\] are missing",
         ),
-        (lambda a: a.X.__setitem__((3, 7), np.nan), {}, r"NaN or infinity.*'gene7' \(1\)"),
+        (lambda a: a.X.__setitem__((3, 7), np.inf), {}, r"infinity.*'gene7' \(1\)"),
         (
-            lambda a: a.X.__setitem__((3, 7), np.nan),
+            lambda a: a.X.__setitem__((3, 7), np.inf),
             {"batch_key": "donor"},
             r"In batch 'b': .*'gene7' \(1\)",
         ),
@@ -273,6 +374,9 @@ def _change(cells, change):
         (None, {"method": "autos"}, r"no method 'autos'\. Did you mean 'auto'"),
         (None, {"method": AutoSelector}, r"name of a method or a selector of keepers"),
         (None, {"subset": "yes"}, r"subset must be True or False"),
+        (None, {"exclude": "(MT"}, r"regular expression.*'\(MT'"),
+        (None, {"exclude": "^MT-", "method": "variance"}, r"never_keep.*VarianceScore"),
+        (None, {"exclude": "gene"}, r"never"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Variable names are not unique")

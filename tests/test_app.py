@@ -1,12 +1,21 @@
-"""The command as a whole: its help, its version, its entry point."""
+"""The command as a whole: its help, its version, its entry points, the packages it may need."""
 
+import platform
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
+import numpy as np
+import pytest
+import sklearn
 from typer.testing import CliRunner
 
 from keepers import __version__
+from keepers._packages import EXTRAS, optional, package_versions
 from keepers.app import app
+from keepers.exceptions import MissingDependencyError
 
 WITHOUT_TYPER = """
 import sys
@@ -28,7 +37,7 @@ def test_help_and_completion_do_not_wait_for_scikit_learn():
 
 def test_every_command_is_in_the_help():
     shown = CliRunner().invoke(app, ["--help"]).stdout
-    for command in ("select", "tune", "apply", "compare", "reproduce", "datasets"):
+    for command in ("check", "select", "apply", "certify", "compare", "datasets"):
         assert f"  {command} " in shown
 
 
@@ -42,3 +51,37 @@ def test_without_its_extra_the_command_says_what_to_install():
     assert done.stderr == (
         'keepers: the command needs typer. Install it with: pip install "keepers[cli]"\n'
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"), [(["--version"], 0, __version__), (["select", "--no-such"], 2, "")]
+)
+def test_python_dash_m_keepers_is_the_command(words, code, told):
+    command = [sys.executable, "-m", "keepers", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert told in done.stdout
+
+
+def test_a_package_that_is_absent_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    expected = r'Parquet files need polars, .* pip install "keepers\[io\]"'
+    with pytest.raises(MissingDependencyError, match=expected):
+        optional("polars", "Parquet files")
+
+
+@pytest.mark.parametrize(("package", "extra"), EXTRAS.items())
+def test_every_extra_installs_its_package(package, extra):
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    required = project["optional-dependencies"][extra]
+    distribution = package.replace("_", "-")  # as PyPI spells it
+    assert any(re.split(r"[>\[.]", line)[0] == distribution for line in required)
+
+
+def test_versions_are_those_of_the_packages_themselves(monkeypatch):
+    versions = package_versions()
+    assert versions["python"] == platform.python_version()
+    assert versions["numpy"] == np.__version__
+    assert versions["scikit-learn"] == sklearn.__version__
+    monkeypatch.setattr("keepers._packages._VERSIONED", ("a-package-that-nobody-wrote",))
+    assert package_versions()["a-package-that-nobody-wrote"] == "unknown"

@@ -1,41 +1,43 @@
-"""What people who write a method may rely on."""
+"""Scores of methods of the user's own."""
 
-import ast
-import re
-from pathlib import Path
+import numpy as np
+import pytest
 
-import keepers
 from keepers import extending
 
-ROOT = Path(__file__).parents[1]
+
+class Returns(extending.RankingSelector):
+    """Gives the scores it was made with."""
+
+    def __init__(self, n_features_to_select=None, scores=None):
+        self.n_features_to_select = n_features_to_select
+        self.scores = scores
+
+    def score_features(self, table):
+        """The scores, whatever they are."""
+        return self.scores
 
 
-def test_every_name_exists_and_is_in_the_table_of_the_docstring():
-    told = set(re.findall(r"`(\w+)`", extending.__doc__.replace("``", "`")))
-    assert told - {"keepers"} == set(extending.__all__)
-    assert all(hasattr(extending, name) for name in extending.__all__)
-    assert keepers.extending is extending
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        (np.array([1.0, np.nan, 2.0]), r"must be finite; 1 .*'x1' is nan"),
+        (np.array([1.0, 3.0, -np.inf]), r"must be finite; 1 .*'x2' is -inf"),
+        (np.array([1.0, 3.0, 2.0j]), r"real numbers; got complex128.*scores\.real"),
+        (np.array(["a", "b", "c"]), r"real numbers; got <U1"),
+        (np.ones(2), r"must give 3 scores.*shape \(2,\).*to_all_columns"),
+        (np.ones((3, 1)), r"must give 3 scores.*shape \(3, 1\)"),
+        (None, r"must give 3 scores.*shape \(\)"),
+    ],
+)
+def test_scores_that_cannot_be_ranked_are_refused(scores, message):
+    selector = Returns(2, scores)
+    with pytest.raises(extending.DataError, match=message):
+        selector.fit(np.random.default_rng(0).standard_normal((9, 3)))
+    assert not hasattr(selector, "scores_")
 
 
-def test_every_class_and_function_is_documented():
-    for name in extending.__all__:
-        if callable(getattr(extending, name)):
-            assert getattr(extending, name).__doc__, name
-
-
-def test_the_example_of_the_guide_imports_nothing_private():
-    tree = ast.parse((ROOT / "examples" / "add_a_method.py").read_text(encoding="utf-8"))
-    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {name for name in modules if name.startswith("keepers")} == {
-        "keepers",
-        "keepers.extending",
-    }
-    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    assert not {name for name in attributes if name.startswith("_")}
-
-
-def test_the_guide_names_nothing_private_and_only_what_there_is():
-    guide = (ROOT / "docs" / "add-a-method.md").read_text(encoding="utf-8")
-    assert not re.findall(r"`(?:self\.)?_[a-z]\w*", guide)
-    for name in re.findall(r"`(check_\w+|cap_\w+|refuse_\w+)`", guide):
-        assert hasattr(extending, name) or hasattr(extending.RankingSelector, name), name
+@pytest.mark.parametrize("scores", [[1, 3, 2], (1.0, 3.0, 2.0), np.array([False, True, True])])
+def test_scores_may_be_any_real_numbers(scores):
+    selector = Returns(2, scores).fit(np.random.default_rng(0).standard_normal((9, 3)))
+    assert selector.support_.tolist() == [False, True, True]

@@ -1,5 +1,6 @@
 """Ctrl-C while processes start: theirs to ignore, ours to see."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -8,11 +9,18 @@ import threading
 import pytest
 
 from keepers._interrupts import interrupts_kept_from_children
-from keepers.cli import choose
 
 pytestmark = pytest.mark.posix
 
 BLOCKED = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
+
+
+@pytest.fixture(autouse=True)
+def default_handler():
+    """Python's own handler: a job in the background of a shell ignores the signal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def is_blocked():
@@ -38,22 +46,9 @@ def test_one_that_comes_inside_is_not_lost():
     assert not is_blocked()
 
 
-def test_one_that_comes_while_the_command_starts_its_processes_is_not_lost(monkeypatch):
-    class Interrupted:
-        def __init__(self, **_):
-            pass
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-        def __call__(self, tasks):
-            signal.raise_signal(signal.SIGINT)
-            return tasks
-
-    monkeypatch.setattr(choose.joblib, "Parallel", Interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        choose._start_workers(2)
-    assert not is_blocked()
+def test_ctrl_c_during_imports_ends_without_a_traceback(tmp_path):
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [sys.executable, "-c", "from keepers.app import main; main()"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (130, "")

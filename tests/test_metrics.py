@@ -2,7 +2,6 @@
 
 from itertools import permutations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,26 +58,9 @@ def test_accuracy_of_hand_cases(true, pred, accuracy):
     assert clustering_accuracy(true, pred) == pytest.approx(accuracy)
 
 
-def test_nmi_of_a_split_class_is_the_entropy_ratio():
-    # Classes of 2 and 2, one of them split in two: MI = log 2, larger entropy = 1.5 log 2.
-    assert normalized_mutual_information([0, 0, 1, 1], [0, 0, 1, 2]) == pytest.approx(2 / 3)
-
-
-def test_independent_partitions_share_no_information():
-    assert normalized_mutual_information([0, 0, 1, 1], [0, 1, 0, 1]) == pytest.approx(0, abs=1e-15)
-
-
-def test_one_part_each_agrees_perfectly():
-    assert normalized_mutual_information([3, 3], ["a", "a"]) == 1.0
-
-
 @pytest.mark.parametrize("measure", [clustering_accuracy, normalized_mutual_information])
 def test_unequal_lengths_and_empty_labels_are_refused_with_the_way_out(measure):
     with pytest.raises(DataError, match="same length; got 2 and 3"):
         measure([0, 1], [0, 1, 2])
     with pytest.raises(DataError, match="at least one label"):
         measure([], [])
-
-
-def test_labels_may_be_numpy_strings_or_negative_numbers():
-    assert clustering_accuracy(np.array(["a", "b"]), np.array([-1, 9])) == 1.0

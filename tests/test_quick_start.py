@@ -11,13 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).parent.parent / "docs"
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 # Reads blocks as lines of JSON; runs each statement by statement, as one types them at the prompt;
 # answers with what was printed. What a notebook would draw is drawn.
-SAID = "ignore:Only 10 of the 20 kept features"  # Quick start tells of it
+SAID = "ignore:Only 10 of the 20 kept features"  # the page explains it
 READER = """
 import ast, contextlib, io, json, sys, traceback
 
@@ -121,7 +123,6 @@ def follow(page: str, reader) -> None:
                 assert trimmed(step.shown) in streams, f"docs/{page}, line {step.line}: {printed}"
 
 
-@pytest.mark.slow
 def test_quick_start_works_line_by_line_in_an_empty_folder(reader, tmp_path):
     follow("quick-start.md", reader)
     assert (tmp_path / "report.html").stat().st_size > 10_000
@@ -129,20 +130,19 @@ def test_quick_start_works_line_by_line_in_an_empty_folder(reader, tmp_path):
     assert (tmp_path / "samples.png").stat().st_size > 10_000  # the page shows it
 
 
-@pytest.mark.slow
 def test_prepare_your_table_works_line_by_line_in_an_empty_folder(reader, tmp_path):
     follow("prepare-your-table.md", reader)
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
-@pytest.mark.slow
 def test_the_cheat_sheet_works_line_by_line_beside_a_table(reader, tmp_path):
     rng = np.random.default_rng(0)
     group = rng.integers(3, size=90)
     names = ["age", "batch", "mri", "red", "green", "blue", *(f"q{i}" for i in range(8))]
     values = (rng.normal(size=(90, 14)) + np.outer(group, rng.normal(size=14))).round(3)
     lines = [[f"s{row}", *map(str, numbers)] for row, numbers in enumerate(values)]
-    write_csv(tmp_path / "clean.csv", names, lines)
+    classes = [[*line, f"kind{kind}"] for line, kind in zip(lines, group, strict=True)]
+    write_csv(tmp_path / "clean.csv", [*names, "group"], classes)
     write_csv(tmp_path / "part-1.csv", names, lines[:45])
     write_csv(tmp_path / "part-2.csv", names, lines[45:])
     write_csv(tmp_path / "later.csv", names, lines[:5])
@@ -157,16 +157,3 @@ def test_the_cheat_sheet_works_line_by_line_beside_a_table(reader, tmp_path):
 
 def write_csv(path, names, lines):
     path.write_text("\n".join(",".join(line) for line in [["name", *names], *lines]) + "\n")
-
-
-def test_what_the_page_shows_is_found_after_the_block_that_prints_it():
-    page = "```python\nprint(1)\n```\n\n```text\n1\n```\n\nWords.\n\n```bash\nls\n```\n"
-    assert steps_of(page) == [
-        Step("python", "print(1)\n", "1\n", 2),
-        Step("bash", "ls\n", None, 12),
-    ]
-
-
-def test_times_are_not_compared_and_other_numbers_are():
-    assert trimmed("kept 75 in 0.3 s; ") == trimmed("kept 75 in 12.5 s;")
-    assert trimmed("kept 75 in 0.3 s") != trimmed("kept 76 in 0.3 s")

@@ -12,7 +12,6 @@ from keepers import (
     StabilitySelector,
     VarianceScore,
     describe_selection,
-    select_method,
     select_settings,
     spcafs_path,
 )
@@ -48,7 +47,6 @@ RESULTS = {
     "top": lambda X: VarianceScore(6).fit(X).top(),
     "selection": lambda X: describe_selection(VarianceScore(6).fit(X), X),
     "settings": lambda X: select_settings(X, 3, random_state=0),
-    "method": lambda X: select_method(X, 3, random_state=0),
     "path": lambda X: spcafs_path(X, n_components=2, n_gammas=3),
     "stability": lambda X: (
         StabilitySelector(VarianceScore(2), 10, random_state=0).fit(X).stability_
@@ -76,49 +74,9 @@ def test_names_of_features_cannot_run(name):
     assert set(frame().columns) <= set(Cells(html).texts)
 
 
-def test_the_best_features_have_ranks_names_and_scores():
-    X = frame()
-    top = VarianceScore().fit(X).top(2)
-    expected = X.var(ddof=0).sort_values(ascending=False)[:2]
-    table = top.to_frame()
-    assert table["rank"].tolist() == [1, 2]
-    assert table["feature"].tolist() == expected.index.tolist()
-    np.testing.assert_allclose(table["score"], expected)
-
-
-def test_frequencies_are_a_table():
-    X = frame()
-    selector = StabilitySelector(VarianceScore(2), 10, random_state=0).fit(X)
-    table = selector.to_frame().set_index("feature")
-    assert table.index.tolist() == selector.top(6).names.tolist()
-    np.testing.assert_array_equal(table.loc[X.columns, "frequency"], selector.frequencies_)
-    np.testing.assert_array_equal(table.loc[X.columns, "stable"], selector.stable_)
-
-
-def test_long_tables_are_cut_in_notebooks_only():
-    rows = [{"n": n} for n in range(100)]
-    html = tables.as_html(rows)
-    assert "and 70 more rows" in html
-    assert Cells(html).tags.count("td") == 30
-    assert len(tables.as_frame(rows)) == 100
-
-
-def test_cells_are_written_for_people():
-    rows = [{"a": 0.123456, "b": None, "c": {"gamma": 1e-9}, "d": True}, {"a": np.float64(2)}]
-    assert Cells(tables.as_html(rows, "Title")).texts == [
-        "Title", "a", "b", "c", "d", "0.1235", "gamma=1e-09", "True", "2",
-    ]  # fmt: skip
-    assert "<tr></tr>" in tables.as_html([])
-
-
 def test_a_missing_pandas_is_said_with_the_way_out(monkeypatch):
     top = SPCAFS(2, n_components=1).fit(frame().to_numpy()).top()
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingDependencyError, match=r"keepers\[frames\]"):
         top.to_frame()
     assert top._repr_html_().startswith("<table>")
-
-
-def test_a_result_without_rows_of_its_own_says_so():
-    with pytest.raises(NotImplementedError):
-        tables.AsTable().rows()

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 
 SNIPPET = """
@@ -34,15 +36,14 @@ def checked(tmp_path, monkeypatch):
     return output
 
 
-@pytest.mark.slow
 def test_a_fitted_selector_keeps_its_type_and_a_wrong_setting_is_told(checked):
     revealed = re.findall(r'Revealed type is "keepers\.([\w.]+)"', checked)
     assert revealed == [
-        "selectors.spcafs.SPCAFS",
-        "selectors.spcafs.SPCAFS",
-        "selectors.spcafs.SPCAFS",
-        "selectors.baselines.VarianceScore",
-        "selectors.ranking.TopFeatures",
+        "methods.spcafs.SPCAFS",
+        "methods.spcafs.SPCAFS",
+        "methods.spcafs.SPCAFS",
+        "methods.baselines.VarianceScore",
+        "methods.base.TopFeatures",
     ]
     faults = [line for line in checked.splitlines() if ": error:" in line]
     assert len(faults) == 1

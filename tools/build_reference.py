@@ -1,6 +1,6 @@
 """Algorithm 1 of the paper, transcribed once more with NumPy and SciPy alone, on SRBCT.
 
-Writes tests/solvers/srbct_algorithm1.json: for each gamma / lambda_1 and p the objective at which
+Writes tests/methods/srbct_algorithm1.json: for each gamma / lambda_1 and p the objective at which
 the iteration settles and its 100 best features. It takes about twenty minutes, which is why the
 outcome is kept; nothing of keepers but the data is used.
 """
@@ -13,7 +13,7 @@ from scipy.linalg import eigh
 
 from keepers import datasets
 
-TARGET = Path(__file__).parent.parent / "tests" / "solvers" / "srbct_algorithm1.json"
+TARGET = Path(__file__).parent.parent / "tests" / "methods" / "srbct_algorithm1.json"
 M, EPS, TOL = 3, 1e-12, 1e-8
 
 

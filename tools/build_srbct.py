@@ -1,4 +1,4 @@
-"""Rebuild src/keepers/data/files/srbct.npz from the wheel of the PyPI package ISLP.
+"""Rebuild src/keepers/tables/files/srbct.npz from the wheel of the PyPI package ISLP.
 
 pip download --no-deps -d /tmp/islp ISLP
 python tools/build_srbct.py /tmp/islp/islp-*.whl

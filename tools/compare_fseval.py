@@ -2,9 +2,9 @@
 
 python tools/compare_fseval.py
 
-Reads experiments/results/fseval/published.csv (figures of the public repository
+Reads studies/results/fseval/published.csv (figures of the public repository
 mrajabinasab/FSEVAL, dashboard/resources, commit e1d3f52) and default.csv beside it (ours, made by
-`keepers reproduce experiments/fseval.toml`), and writes comparison.csv, counts.csv and summary.md.
+`keepers-studies reproduce fseval`), and writes comparison.csv, counts.csv and summary.md.
 """
 
 import csv
@@ -13,7 +13,7 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import fmean
 
-FOLDER = Path(__file__).parents[1] / "experiments" / "results" / "fseval"
+FOLDER = Path(__file__).parents[1] / "studies" / "results" / "fseval"
 PAIRS = {"Random": "Random", "Variance": "Variance", "Laplacian": "LapScore"}
 """Their name of a method, and ours."""
 MEASURES = {"clustering_accuracy": "acc_mean", "rf_accuracy": "forest_mean"}

@@ -1,9 +1,9 @@
 """Keep the results of a study in the repository, and write the README's tables from them.
 
-python tools/keep_results.py FOLDER NAME    FOLDER of `keepers reproduce`; NAME: paper or suite
+python tools/keep_results.py FOLDER NAME    FOLDER of a study; NAME: paper or suite
 
 Copies the tables, the page and the packed results, from which the next run starts
-(`keepers reproduce NAME --earlier experiments/results/NAME`), to experiments/results/NAME. Files
+(`keepers-studies reproduce NAME --earlier studies/results/NAME`), to studies/results/NAME. Files
 that this run did not write are removed there; the store itself and most figures stay behind.
 """
 
@@ -11,10 +11,10 @@ import argparse
 import shutil
 from pathlib import Path
 
-from readme_tables import main as write_readme
+from readme_numbers import main as write_readme
 
-RESULTS = Path(__file__).parents[1] / "experiments" / "results"
-TABLES = ("claims", "default", "leaderboard", "overview", "ranks", "readings", "reduced", "sets")
+RESULTS = Path(__file__).parents[1] / "studies" / "results"
+TABLES = ("claims", "default", "leaderboard", "ranks", "readings", "reduced", "sets")
 TABLES += ("steps", "table1", "table2", "timing", "tuned")
 FILES = [f"{name}.csv" for name in TABLES]
 FILES += ["environment.json", "index.html", "results.jsonl.xz", "results.parquet"]
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("name", choices=sorted(FIGURES))
     chosen = parser.parse_args()
     if not (chosen.folder / "index.html").is_file():
-        parser.error(f"{chosen.folder} has no report; run `keepers reproduce` to its end first")
+        parser.error(f"{chosen.folder} has no report; run the study to its end first")
     print(f"kept in {keep(chosen.folder, chosen.name)}")
     write_readme()
 

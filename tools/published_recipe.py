@@ -1,4 +1,4 @@
-"""The ranking without labels that a front door has to match: smoothness over four graphs.
+"""The ranking without labels that AutoSelector has to match: smoothness over four graphs.
 
 1.  Of more than 1,000 rows, 1,000 are drawn; constant columns are left out.
 2.  The columns, centred (A) and at variance 1 (B), each give two clouds of samples: the leading
@@ -12,7 +12,7 @@
     the columns taken leave of it: 1 minus the largest squared correlation. The rest follow by
     smoothness.
 
-It stands here, in as few lines as it takes, so that `study_front_door.py` can compare with it.
+It stands here, in as few lines as it takes, so that `study_autoselector.py` can compare with it.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -22,9 +22,9 @@ import scipy.sparse as sp
 
 from keepers.extending import (
     FeatureCount,
+    MemoryTable,
     RankingSelector,
     Seed,
-    Table,
     nearest_neighbours,
     union_graph,
 )
@@ -47,7 +47,7 @@ class PublishedRecipe(RankingSelector):
     _: KW_ONLY
     random_state: Seed = None
 
-    def score_features(self, table: Table) -> np.ndarray:
+    def score_features(self, table: MemoryTable) -> np.ndarray:
         """The place in the ranking, counted from behind."""
         rng = self.random_generator()
         A, varying = _drawn_and_centred(table, rng)
@@ -66,7 +66,9 @@ class PublishedRecipe(RankingSelector):
         return table.to_all_columns(places)
 
 
-def _drawn_and_centred(table: Table, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _drawn_and_centred(
+    table: MemoryTable, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """Step 1: the columns that vary in the rows drawn, and which of the table's they are."""
     X = table.in_double()
     n_samples = X.shape[0]

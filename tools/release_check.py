@@ -53,12 +53,9 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 
 def expected_files() -> set[str]:
-    """What the wheel must have, outside its metadata: tracked files, and the studies."""
+    """What the wheel must have, outside its metadata: the tracked files."""
     listed = run("git", "ls-files", "--cached", "--others", "--exclude-standard", SOURCE, cwd=ROOT)
-    files = {line.removeprefix("src/") for line in listed.splitlines() if (ROOT / line).is_file()}
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    carried = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    return files | set(carried.values())
+    return {line.removeprefix("src/") for line in listed.splitlines() if (ROOT / line).is_file()}
 
 
 def faults_of_wheel(path: Path, expected: set[str]) -> list[str]:
@@ -146,7 +143,7 @@ def try_out(commands: Path, folder: Path) -> None:
         raise ReleaseError(f"keepers select -k 20 wrote {len(header)} columns: {header}")
     if (folder / "report.html").stat().st_size < 10_000:
         raise ReleaseError("The report of keepers select is empty.")
-    run(python, "-m", "keepers", "reproduce", "--help", cwd=folder)
+    run(python, "-m", "keepers", "compare", "--help", cwd=folder)
 
 
 def check(temporary: Path, options: argparse.Namespace) -> None:

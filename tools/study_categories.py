@@ -38,15 +38,15 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from front_door_tables import markdown
-from study_front_door import Store, load
+from autoselector_tables import markdown
+from keepers_studies.worker import judge_columns
+from study_autoselector import Store, load
 
 from keepers import SPCAFS, AutoSelector
-from keepers.data.replacing import whole_file
-from keepers.preparation import categories
-from keepers.studies.worker import judge_columns
+from keepers.prepare import categories
+from keepers.tables.atomic import whole_file
 
-KEPT = Path(__file__).parents[1] / "experiments" / "results" / "categories"
+KEPT = Path(__file__).parents[1] / "studies" / "results" / "categories"
 CHOOSING = ("Libras", "SRBCTML", "Semeion")
 REPORTING = ("GasDrift_batch1", "Isolet", "Mfeat649", "Waveform40", "christensen")
 REPORTING += ("pbmc68k_reduced", "tissue_gene_expr")
@@ -106,7 +106,7 @@ def on_other_half(numbers: np.ndarray, codes: list[np.ndarray]) -> list[np.ndarr
     """As the library does."""
     rows = np.arange(len(numbers))
     found = categories.quantify(numbers, codes, rows)
-    return [each.of_rows(rows, code) for each, code in zip(found, codes, strict=True)]
+    return [each.of(code, rows) for each, code in zip(found, codes, strict=True)]
 
 
 def with_constants(numbers: np.ndarray, codes: list[np.ndarray], **constants: float) -> list:
@@ -118,7 +118,7 @@ def with_constants(numbers: np.ndarray, codes: list[np.ndarray], **constants: fl
 def on_same_rows(numbers: np.ndarray, codes: list[np.ndarray]) -> list[np.ndarray]:
     """The numbers of all rows, found on all of them."""
     found = categories.quantify(numbers, codes, np.arange(len(numbers)))
-    return [each.of_new(code) for each, code in zip(found, codes, strict=True)]
+    return [each.of(code) for each, code in zip(found, codes, strict=True)]
 
 
 def by_half(numbers: np.ndarray, codes: list[np.ndarray]) -> list[np.ndarray]:

@@ -17,7 +17,7 @@ reported on others (which had been looked at once before the weight of estimates
 docs/decisions/0016-missing-values.md). At most 400 rows and 1,500 columns of
 a set are used; k is 50, or 20 of fewer than 200 columns, or a third of fewer than 60.
 
-Everything goes to experiments/results/missing. Tables that are there are not computed again.
+Everything goes to studies/results/missing. Tables that are there are not computed again.
 """
 
 import argparse
@@ -30,18 +30,18 @@ from time import perf_counter
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from front_door_tables import markdown
-from study_front_door import Store, load
+from autoselector_tables import markdown
+from keepers_studies.worker import judge_columns
+from study_autoselector import Store, load
 
 from keepers import SPCAFS, AutoSelector
-from keepers.data.replacing import whole_file
 from keepers.linalg.gaps import column_medians, fill_by_model, fill_rows, observed_columns
 from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.spectrum import null_edge
-from keepers.selectors.block_tables import ScatterTable
-from keepers.studies.worker import judge_columns
+from keepers.methods.reading_blocks import ScatterTable
+from keepers.tables.atomic import whole_file
 
-KEPT = Path(__file__).parents[1] / "experiments" / "results" / "missing"
+KEPT = Path(__file__).parents[1] / "studies" / "results" / "missing"
 # Genes, gas sensors, movements, genes in five levels, binary pixels.
 CHOOSING = ("SRBCTML", "GasDrift_batch1", "Libras", "lung_discrete", "Semeion")
 # Genes, single cells, genes in five levels as answers to a survey have them, speech, measured

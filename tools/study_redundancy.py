@@ -1,6 +1,6 @@
 """When do features that repeat each other hurt? Runs the study of docs/redundancy.md.
 
-python tools/study_redundancy.py    experiments/results/redundancy/redundancy.csv
+python tools/study_redundancy.py    studies/results/redundancy/redundancy.csv
 
 The 50 best features of SPCAFS with next to no penalty, the 50 best that correlate below 0.6, and 50
 at random: how many directions they span, how much of the variance they hold, and the accuracy of
@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from keepers_studies.worker import judge_columns
 from study_without_labels import load
 
 from keepers import SPCAFS
-from keepers.data.replacing import whole_file
 from keepers.exceptions import KeepersWarning
-from keepers.studies.worker import judge_columns
+from keepers.tables.atomic import whole_file
 
-TARGET = Path(__file__).parents[1] / "experiments" / "results" / "redundancy" / "redundancy.csv"
+TARGET = Path(__file__).parents[1] / "studies" / "results" / "redundancy" / "redundancy.csv"
 DATA = ("Yale", "Isolet", "COIL20", "PalmData25", "Imm40", "warpPIE10P")
 DATA += ("AR", "PIE", "LEUML", "SRBCTML", "colon", "GLIOMA")
 MANY_CLASSES = ("AR", "PalmData25")

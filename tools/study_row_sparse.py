@@ -7,8 +7,8 @@ python tools/study_row_sparse.py tables    summary.md
 
     --data NAME ...   these sets only
 
-The 46 sets, k and the judgement by k-means are those of study_front_door.py. Everything goes to
-experiments/results/row-sparse; what is there is not computed again, after a kill neither.
+The 46 sets, k and the judgement by k-means are those of study_autoselector.py. Everything goes to
+studies/results/row-sparse; what is there is not computed again, after a kill neither.
 """
 
 import argparse
@@ -24,12 +24,12 @@ from scipy.linalg import qr
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.decomposition import SparsePCA
 from sklearn.preprocessing import scale
-from study_front_door import HALVES, NAMES, SEED, DataSet, Store, attempt, fit, load, work_of
+from study_autoselector import HALVES, NAMES, SEED, DataSet, Store, attempt, fit, load, work_of
 
 from keepers import FSPCA, SPCAFS, VarianceScore, certify, solve_exactly
-from keepers.data.catalogue import data_folder
+from keepers.tables.catalogue import data_folder
 
-KEPT = Path(__file__).parents[1] / "experiments" / "results" / "row-sparse"
+KEPT = Path(__file__).parents[1] / "studies" / "results" / "row-sparse"
 VALUES = ("data", "components", "k", "method", "explained", "share", "bound", "seconds")
 ACCURACY = ("data", "half", "method", "k", "acc", "nmi", "explained", "seconds", "note")
 EXACT = ("data", "components", "k", "value", "upper_bound", "proved", "nodes", "seconds")

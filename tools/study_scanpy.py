@@ -4,7 +4,7 @@ python tools/study_scanpy.py run      every method on every set: scores.csv
 python tools/study_scanpy.py tables   means over draws: summary.csv, summary.md
 
     --data NAME ...   these sets only
-    --out FOLDER      where results go; experiments/results/scanpy by default
+    --out FOLDER      where results go; studies/results/scanpy by default
 
 pbmc68k_reduced comes with scanpy: 700 cells, 765 genes that were chosen as highly variable before,
 labels from sorted cells (bulk_labels). Its raw.X is used, logarithms of normalised counts; its X is
@@ -32,11 +32,11 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 import keepers.anndata
-from keepers.data.catalogue import data_folder
-from keepers.data.replacing import whole_file
 from keepers.metrics import normalized_mutual_information
+from keepers.tables.atomic import whole_file
+from keepers.tables.catalogue import data_folder
 
-KEPT = Path(__file__).parents[1] / "experiments" / "results" / "scanpy"
+KEPT = Path(__file__).parents[1] / "studies" / "results" / "scanpy"
 SIZES, SEED = (50, 100, 200), 0
 STARTS, DRAWS, STARTS_OF_DRAW = 10, 20, 3
 LABELS, COUNTS = "cell_type", "counts"

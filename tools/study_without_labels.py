@@ -1,15 +1,11 @@
 """How good are choices made without labels? Runs the study of docs/without-labels.md.
 
 python tools/study_without_labels.py run DATA [DATA ...]   a CSV each; finished ones are kept
-python tools/study_without_labels.py planted               planted.csv: is k found?
 python tools/study_without_labels.py tables                regret.csv, floors.csv
-python tools/study_without_labels.py methods FOLDER NAME.. methods.csv: is `select_method` better
-                                                           than AutoSelector alone? NAME.npz holds
-                                                           X (or a CSR matrix) and y
 
 Everything is judged by the protocol of the paper: k-means 20 times, mean accuracy. On the six data
 sets of the paper, its grid and the compared methods are taken from the study of the paper, kept in
-experiments/results/paper; elsewhere they are computed here.
+studies/results/paper; elsewhere they are computed here.
 """
 
 import json
@@ -20,19 +16,17 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
+from keepers_studies.worker import judge_columns
 from sklearn.datasets import load_digits
 
-from keepers import MCFS, SPCAFS, LaplacianScore, VarianceScore, select_method, select_settings
-from keepers.data.replacing import whole_file
+from keepers import MCFS, SPCAFS, LaplacianScore, VarianceScore, select_settings
 from keepers.datasets import open_table
 from keepers.exceptions import KeepersWarning
-from keepers.studies.worker import judge_columns
-from keepers.tuning import find_structure
+from keepers.tables.atomic import whole_file
 
 ROOT = Path(__file__).parents[1]
-KEPT = ROOT / "experiments" / "results" / "without-labels"
-PAPER = ROOT / "experiments" / "results" / "paper" / "results.parquet"
+KEPT = ROOT / "studies" / "results" / "without-labels"
+PAPER = ROOT / "studies" / "results" / "paper" / "results.parquet"
 
 OF_THE_PAPER = ("Imm40", "SRBCTML", "LEUML", "PalmData25", "PIE", "AR")
 HELD_OUT = ("TOX_171", "lung_discrete")
@@ -50,12 +44,6 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["tables"]:
         assemble()
         return
-    if arguments[:1] == ["planted"]:
-        plant()
-        return
-    if arguments[:1] == ["methods"]:
-        compare_methods(Path(arguments[1]), arguments[2:])
-        return
     for name in arguments[1:]:
         target = KEPT / f"{name}.csv"
         if not target.exists():
@@ -67,7 +55,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     if name == "digits":
         return load_digits(return_X_y=True)
     table = open_table(name)
-    X = np.asarray(table.X, dtype=np.float64)
+    X = np.asarray(table.values, dtype=np.float64)
     if name == "SRBCTML":
         X = X / np.linalg.norm(X, axis=1, keepdims=True)
     return X, np.asarray(table.labels)
@@ -89,11 +77,9 @@ def run(name: str, target: Path) -> None:
         )
 
     began = time.perf_counter()
-    choice = select_settings(X, random_state=SEED)
-    took = time.perf_counter() - began
-    print(name, "chosen k", choice.n_features_to_select, f"in {took:.1f} s", flush=True)
     for k in ks:
-        chosen = choice.at(k)
+        chosen = select_settings(X, k, random_state=SEED)
+        took = chosen.seconds
         settings = json.dumps({key: chosen.params[key] for key in sorted(chosen.params)})
         judge("label-free", chosen.best.columns, k, settings=settings, seconds=took)
     plain = SPCAFS(random_state=SEED).fit(X)
@@ -126,102 +112,6 @@ def floors(X: np.ndarray, classes: np.ndarray, judge: object) -> None:
             "MCFS": MCFS(k, n_clusters=n_clusters, random_state=SEED),
         }.items():
             judge(label, selector.fit(X).top(k).indices, k)
-
-
-def plant() -> None:
-    """50 of 5,000 features tell four clusters apart, by means of some spread; 0 is pure noise."""
-    rows = []
-    for n_samples, strength, draws in (
-        (100, 0.0, 100),
-        *((n, s, 10) for n in (100, 200) for s in (0.7, 1.0, 1.5, 2.5)),
-    ):
-        for draw in range(draws):
-            rng = np.random.default_rng(draw)
-            means = strength * rng.standard_normal((4, 50))
-            X = rng.standard_normal((n_samples, 5000))
-            X[:, :50] += means[rng.integers(4, size=n_samples)]
-            found = find_structure(X, np.random.default_rng(SEED))
-            rows.append(
-                {
-                    "samples": n_samples,
-                    "strength": strength,
-                    "draw": draw,
-                    "chosen": found.n_features_to_select,
-                    "informative": int(found.carries[:50].sum()),
-                    "false": int(found.carries[50:].sum()),
-                }
-            )
-    table = pd.DataFrame(rows)
-    table.to_csv(KEPT / "planted.csv", index=False)
-    by_case = table.groupby(["samples", "strength"])
-    summary = by_case["chosen"].agg(["count", "median", "min", "max"])
-    summary["none found"] = by_case["chosen"].agg(lambda chosen: int((chosen == 0).sum()))
-    summary["false, mean"] = by_case["false"].mean()
-    print(summary.to_string())
-
-
-METHODS_K, METHODS_ROWS = 50, 1000
-IN_LOGARITHMS = ("Brain_Tumor_1", "DLBCL", "MLL_Leukemia_3", "TOX_171")
-COUNTS = ("mouse_bladder_2100", "classic3", "CNAE9")
-
-
-def load_prepared(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """At most 1000 rows; intensities of microarrays and counts of words in logarithms."""
-    with np.load(path) as kept:
-        y = np.unique(kept["y"], return_inverse=True)[1]
-        if "X" in kept:
-            X = kept["X"].astype(float)
-        else:
-            parts = (kept["data"].astype(float), kept["indices"], kept["indptr"])
-            X = sp.csr_array(parts, shape=tuple(kept["shape"]))
-    if len(y) > METHODS_ROWS:
-        rows = np.sort(np.random.default_rng(SEED).choice(len(y), METHODS_ROWS, replace=False))
-        X, y = X[rows], np.unique(y[rows], return_inverse=True)[1]
-    X = X.toarray() if sp.issparse(X) else X
-    if path.stem in IN_LOGARITHMS or path.stem.startswith("desouto"):
-        X = np.log2(np.maximum(X, 16)) if X.max() > 100 else X
-    if path.stem in COUNTS:
-        totals = X.sum(axis=1, keepdims=True)
-        X = np.log1p(X * (totals[totals > 0].mean() / np.where(totals > 0, totals, 1)))
-    return X, y
-
-
-def compare_methods(folder: Path, names: list[str]) -> None:
-    """Accuracy of what `select_method` chooses, of AutoSelector's, and of random features."""
-    target = KEPT / "methods.csv"
-    rows = pd.read_csv(target).to_dict("records") if target.exists() else []
-    for name in names:
-        if name in [row["data"] for row in rows]:
-            continue
-        X, y = load_prepared(folder / f"{name}.npz")
-        usable = np.flatnonzero(X.std(axis=0) > 0)
-        k = METHODS_K if X.shape[1] >= 4 * METHODS_K else X.shape[1] // 4
-        choice = select_method(X, k, random_state=SEED)
-        draws = [np.random.default_rng(draw).permutation(usable)[:k] for draw in range(DRAWS)]
-
-        def accuracy(columns: np.ndarray, repeats: int = REPEATS, X=X, y=y) -> float:
-            judged = judge_columns(X, y, columns, n_repeats=repeats, seed=SEED)
-            return float(np.mean(judged.acc))
-
-        rows.append(
-            {
-                "data": name,
-                "samples": X.shape[0],
-                "features": X.shape[1],
-                "k": k,
-                "chosen": choice.best.class_name,
-                "strongest": choice.strongest.class_name,
-                "interchangeable": choice.interchangeable,
-                "acc chosen": accuracy(choice.best.columns),
-                "acc strongest": accuracy(choice.strongest.columns),
-                "acc AutoSelector": accuracy(choice.front_trial.columns),
-                "acc random": float(np.mean([accuracy(draw, REPEATS // 4) for draw in draws])),
-                "seconds": round(choice.seconds, 1),
-            }
-        )
-        print(rows[-1], flush=True)
-        pd.DataFrame(rows).to_csv(target, index=False, float_format="%.6g")
-    print(pd.DataFrame(rows).round(3).to_string())
 
 
 def of_the_paper() -> pd.DataFrame:

@@ -17,12 +17,11 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("linalg", "solvers", "selectors", "tuning")
-# Of studies and tables only what rounds: commands, pages, stores and kinds of columns do not.
-FOLDERS = [*(f"tests/{room}" for room in ROOMS), "tests/studies/test_repeated_kmeans.py"]
-FOLDERS += ["tests/preparation/test_table_preparer.py"]
-# Kills, files and processes: what they end with is compared on one kernel, and they take long.
-LEFT_OUT = ("test_saved_passes.py", "test_checkpoint.py", "test_spcafs_dask.py")
+PACKAGES = ("linalg", "methods", "proofs", "tuning")
+# Of tables only what rounds: files and kinds of columns do not.
+FOLDERS = [*(f"tests/{package}" for package in PACKAGES), "tests/prepare/test_preparer.py"]
+# Processes: what they end with is compared on one kernel, and they take long.
+LEFT_OUT = "tests/methods/test_spcafs_dask.py"
 # The oldest kernel differs most from what recent CPUs take; the newest has the widest registers.
 KERNELS = ("SkylakeX", "Sandybridge", "Haswell", "Zen")
 LIMIT = 1200  # seconds for one run
@@ -73,7 +72,7 @@ def run(kernel: str, n_threads: int, without: list[str], seed: int) -> bool:
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal"]
     # What scikit-learn asks of an estimator is no question of rounding.
     command += ["-m", "not slow", "-k", "not scikit_learn_accepts_it"]
-    command += [f"--ignore=tests/selectors/{name}" for name in LEFT_OUT]
+    command += [f"--ignore={LEFT_OUT}"]
     command += ["-p", "no:cacheprovider", "-p", "randomly", f"--randomly-seed={seed}", *FOLDERS]
     return subprocess.run(command, cwd=ROOT, env=env, timeout=LIMIT, check=False).returncode == 0
 

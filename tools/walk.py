@@ -77,20 +77,20 @@ QUESTIONS = (
         "column moments of the whole table",
         (
             "keepers.linalg.moments:column_moments",
-            "keepers.preparation.facts:TableFacts._add_dense",
+            "keepers.prepare.facts:TableFacts._add_dense",
         ),
         of_the_whole_table,
     ),
     Question(
         "correlations of the kept features",
-        ("keepers.selection:correlation_matrix",),
+        ("keepers.reports.selection:correlation_matrix",),
         every_call,
     ),
     Question(
         "finiteness of the values",
         (
-            "keepers.preparation.facts:TableFacts._add_dense",
-            "keepers.selection:as_matrix",
+            "keepers.prepare.facts:TableFacts._add_dense",
+            "keepers.reports.selection:as_matrix",
             "sklearn.utils.validation:_assert_all_finite",
         ),
         of_the_whole_table,
@@ -98,7 +98,7 @@ QUESTIONS = (
     Question("as_scatter", ("keepers.linalg.scatter:as_scatter",), every_call),
     Question(
         "existence of one target",
-        ("keepers.data.replacing:_target_of",),
+        ("keepers.tables.atomic:_target_of",),
         of_one_path,
     ),
 )

@@ -9,51 +9,43 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keepers import anndata, datasets, extending, metrics
-    from keepers.methods import all_selectors
-    from keepers.preparation.table_check import check_table
-    from keepers.preparation.table_preparer import TablePreparer
-    from keepers.reporting.selection_report import make_report as report
-    from keepers.selection import Selection, describe_selection
-    from keepers.selectors import (
-        CUR,
-        DGUFS,
-        EUFS,
-        FSPCA,
-        JELSR,
-        MCFS,
-        NDFS,
-        RNE,
-        RSR,
-        SOGFS,
-        SPCAFS,
-        SPEC,
-        U2FS,
-        UDFS,
+    from keepers.catalogue import all_selectors
+    from keepers.methods.auto import AutoSelector
+    from keepers.methods.base import TopFeatures
+    from keepers.methods.baselines import (
         AllFeatures,
-        AutoSelector,
-        Certificate,
-        ColumnSubset,
-        DenoisedLaplacian,
-        DropCorrelated,
-        DropUninformative,
-        ExactSelection,
-        InfFS,
-        KnownSpectrum,
-        LaplacianScore,
         RandomScore,
-        TopFeatures,
         VarianceScore,
         as_score_function,
-        certify,
-        prune_redundant,
-        solve_exactly,
     )
+    from keepers.methods.drop import DropCorrelated, DropUninformative, prune_redundant
+    from keepers.methods.fspca import FSPCA
+    from keepers.methods.laplacian import SPEC, LaplacianScore
+    from keepers.methods.path import spcafs_path
+    from keepers.methods.rivals.columns import CUR, ColumnSubset
+    from keepers.methods.rivals.dgufs import DGUFS
+    from keepers.methods.rivals.eufs import EUFS
+    from keepers.methods.rivals.inffs import InfFS
+    from keepers.methods.rivals.jelsr import JELSR
+    from keepers.methods.rivals.mcfs import MCFS
+    from keepers.methods.rivals.ndfs import NDFS
+    from keepers.methods.rivals.rne import RNE
+    from keepers.methods.rivals.rsr import RSR
+    from keepers.methods.rivals.sogfs import SOGFS
+    from keepers.methods.rivals.u2fs import U2FS
+    from keepers.methods.rivals.udfs import UDFS
+    from keepers.methods.spcafs import SPCAFS
+    from keepers.prepare.check import check_table
+    from keepers.prepare.preparer import TablePreparer
+    from keepers.proofs.certify import Certificate, certify
+    from keepers.proofs.exact import ExactSelection, solve_exactly
+    from keepers.reports.explain import explain
+    from keepers.reports.html import make_report as report
+    from keepers.reports.selection import Selection, describe_selection
     from keepers.tuning import (
         SPCAFSCV,
         StabilitySelector,
-        select_method,
         select_settings,
-        spcafs_path,
     )
 
 __version__ = "0.1.0"
@@ -78,12 +70,10 @@ __all__ = [
     "AutoSelector",
     "Certificate",
     "ColumnSubset",
-    "DenoisedLaplacian",
     "DropCorrelated",
     "DropUninformative",
     "ExactSelection",
     "InfFS",
-    "KnownSpectrum",
     "LaplacianScore",
     "RandomScore",
     "Selection",
@@ -98,39 +88,70 @@ __all__ = [
     "check_table",
     "datasets",
     "describe_selection",
+    "explain",
     "extending",
     "metrics",
     "prune_redundant",
     "report",
-    "select_method",
     "select_settings",
     "solve_exactly",
     "spcafs_path",
 ]
 
-_ELSEWHERE = {
+# Where each name lives; None: it is a module.
+_HOMES = {
+    "AutoSelector": ("keepers.methods.auto", "AutoSelector"),
+    "AllFeatures": ("keepers.methods.baselines", "AllFeatures"),
+    "RandomScore": ("keepers.methods.baselines", "RandomScore"),
+    "VarianceScore": ("keepers.methods.baselines", "VarianceScore"),
+    "Certificate": ("keepers.proofs.certify", "Certificate"),
+    "certify": ("keepers.proofs.certify", "certify"),
+    "DropCorrelated": ("keepers.methods.drop", "DropCorrelated"),
+    "DropUninformative": ("keepers.methods.drop", "DropUninformative"),
+    "ExactSelection": ("keepers.proofs.exact", "ExactSelection"),
+    "solve_exactly": ("keepers.proofs.exact", "solve_exactly"),
+    "FSPCA": ("keepers.methods.fspca", "FSPCA"),
+    "LaplacianScore": ("keepers.methods.laplacian", "LaplacianScore"),
+    "prune_redundant": ("keepers.methods.drop", "prune_redundant"),
+    "TopFeatures": ("keepers.methods.base", "TopFeatures"),
+    "ColumnSubset": ("keepers.methods.rivals.columns", "ColumnSubset"),
+    "CUR": ("keepers.methods.rivals.columns", "CUR"),
+    "DGUFS": ("keepers.methods.rivals.dgufs", "DGUFS"),
+    "EUFS": ("keepers.methods.rivals.eufs", "EUFS"),
+    "InfFS": ("keepers.methods.rivals.inffs", "InfFS"),
+    "JELSR": ("keepers.methods.rivals.jelsr", "JELSR"),
+    "MCFS": ("keepers.methods.rivals.mcfs", "MCFS"),
+    "NDFS": ("keepers.methods.rivals.ndfs", "NDFS"),
+    "RNE": ("keepers.methods.rivals.rne", "RNE"),
+    "RSR": ("keepers.methods.rivals.rsr", "RSR"),
+    "SOGFS": ("keepers.methods.rivals.sogfs", "SOGFS"),
+    "U2FS": ("keepers.methods.rivals.u2fs", "U2FS"),
+    "UDFS": ("keepers.methods.rivals.udfs", "UDFS"),
+    "as_score_function": ("keepers.methods.baselines", "as_score_function"),
+    "SPCAFS": ("keepers.methods.spcafs", "SPCAFS"),
+    "SPEC": ("keepers.methods.laplacian", "SPEC"),
     "anndata": ("keepers.anndata", None),
     "datasets": ("keepers.datasets", None),
     "extending": ("keepers.extending", None),
     "metrics": ("keepers.metrics", None),
-    "report": ("keepers.reporting.selection_report", "make_report"),
-    "TablePreparer": ("keepers.preparation.table_preparer", "TablePreparer"),
-    "check_table": ("keepers.preparation.table_check", "check_table"),
-    "all_selectors": ("keepers.methods", "all_selectors"),
+    "explain": ("keepers.reports.explain", "explain"),
+    "report": ("keepers.reports.html", "make_report"),
+    "TablePreparer": ("keepers.prepare.preparer", "TablePreparer"),
+    "check_table": ("keepers.prepare.check", "check_table"),
+    "all_selectors": ("keepers.catalogue", "all_selectors"),
     "SPCAFSCV": ("keepers.tuning", "SPCAFSCV"),
     "StabilitySelector": ("keepers.tuning", "StabilitySelector"),
-    "Selection": ("keepers.selection", "Selection"),
-    "describe_selection": ("keepers.selection", "describe_selection"),
-    "select_method": ("keepers.tuning", "select_method"),
+    "Selection": ("keepers.reports.selection", "Selection"),
+    "describe_selection": ("keepers.reports.selection", "describe_selection"),
     "select_settings": ("keepers.tuning", "select_settings"),
-    "spcafs_path": ("keepers.tuning", "spcafs_path"),
+    "spcafs_path": ("keepers.methods.path", "spcafs_path"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module 'keepers' has no attribute {name!r}")
-    module_name, attribute = _ELSEWHERE.get(name, ("keepers.selectors", name))
+    module_name, attribute = _HOMES[name]
     module = importlib.import_module(module_name)
     found = module if attribute is None else getattr(module, attribute)
     globals()[name] = found  # asked for once

@@ -1,4 +1,4 @@
-"""One BLAS thread inside a block, and what was there before after it, whoever else asks for it.
+"""One BLAS thread inside a block; the former number of threads is restored after it.
 
 The number of BLAS threads belongs to the process. Two fits in two threads that each set it, and
 each put back what they had found, could leave behind what the first of them had set. So one thread
@@ -13,12 +13,8 @@ from functools import cache
 
 from threadpoolctl import ThreadpoolController  # comes with scikit-learn
 
-# Up to this size of matrix a second thread gains less than the pools lose by waiting.
-SMALL_MATRIX = 2000
-# The same for a product, in multiplications and additions.
-SMALL_PRODUCT = 3e8
 _lock = threading.Lock()
-_before: list[int] = []  # the number of threads that is to come back; empty where nothing is set
+_limited = threading.Event()
 
 
 @contextmanager
@@ -26,9 +22,9 @@ def one_blas_thread() -> Iterator[None]:
     """One BLAS thread inside the block."""
     with ExitStack() as mine:
         with _lock:
-            if not _before:
-                _before.append(threads_now())
-                mine.callback(_before.clear)
+            if not _limited.is_set():
+                _limited.set()
+                mine.callback(_limited.clear)
                 mine.enter_context(_pools().limit(limits=1, user_api="blas"))
         try:
             yield
@@ -44,26 +40,19 @@ def one_blas_thread_if_small(size: int) -> AbstractContextManager[object]:
     other works. Where small calls to both alternate that costs far more than threads can gain:
     UDFS on 2000 x 1000 took 29 s with two threads and 6 s with one.
     """
-    return one_blas_thread() if size <= SMALL_MATRIX else nullcontext()
+    return one_blas_thread() if size <= 2000 else nullcontext()
 
 
 def one_blas_thread_for(flops: float) -> AbstractContextManager[object]:
-    """One BLAS thread while products of so many operations are made again and again.
+    """One BLAS thread while products of ``flops`` operations are made again and again.
 
     Below the limit threads gain little, and lose much where other programs use the cores: with both
     of two cores busy, a fit of 72 x 3571 took 1900 ms with two threads and 95 ms with one.
     """
-    return one_blas_thread() if flops <= SMALL_PRODUCT else nullcontext()
-
-
-def blas_threads() -> int:
-    """How many threads BLAS may use where `one_blas_thread` does not limit it."""
-    with _lock:
-        return _before[0] if _before else threads_now()
+    return one_blas_thread() if flops <= 3e8 else nullcontext()
 
 
 def threads_now() -> int:
-    """How many threads BLAS may use at this moment."""
     allowed = [pool["num_threads"] for pool in _pools().info() if pool["user_api"] == "blas"]
     return max(allowed, default=1)
 
@@ -73,6 +62,6 @@ def _pools() -> ThreadpoolController:
     """The thread pools of this process, those of NumPy and SciPy among them.
 
     Finding them means reading the list of all loaded libraries, 5 to 12 ms: as long as a PCA of a
-    small table. It is done once; pools of libraries that are loaded later are none of ours.
+    small table. It is done once; pools of libraries that are loaded later are not limited.
     """
     return ThreadpoolController()

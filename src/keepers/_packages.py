@@ -8,8 +8,10 @@ from types import ModuleType
 from keepers.exceptions import MissingDependencyError
 
 EXTRAS = {
-    "pyarrow": "io",
+    "polars": "io",
     "h5py": "io",
+    "backports": "io",
+    "anndata": "h5ad",
     "python_calamine": "excel",
     "xlsxwriter": "excel",
     "zarr": "zarr",
@@ -30,7 +32,7 @@ def optional(module: str, purpose: str) -> ModuleType:
     Parameters
     ----------
     module : str
-        Full name, such as "pyarrow.parquet".
+        Full name, such as "polars.selectors".
     purpose : str
         What needs it, as the subject of a sentence in the plural: "Parquet files".
 

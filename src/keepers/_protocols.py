@@ -1,8 +1,8 @@
 """Types that several packages use."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,21 +10,6 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.floating]
 IndexArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
-
-__all__ = [
-    "BlockProducts",
-    "BlockSum",
-    "BlockTable",
-    "BoolArray",
-    "FloatArray",
-    "IndexArray",
-    "PassProgress",
-    "ResumableSum",
-    "RowBlock",
-    "SmallSide",
-    "Sum",
-    "SymmetricOperator",
-]
 
 
 @dataclass(frozen=True)
@@ -37,7 +22,7 @@ class SmallSide:
 
 
 class BlockProducts(Protocol):
-    """A symmetric d x d matrix of which nothing but products is asked."""
+    """A symmetric d x d matrix, given by its products."""
 
     def matmat(self, V: FloatArray) -> FloatArray:
         """Return the product with the d x m block ``V``."""
@@ -70,26 +55,16 @@ class RowBlock:
     values: Any
     """Array or CSR matrix, rows x features, float64 or float32."""
     origin: str
-    """Where the rows stand, for messages: "part-3.parquet, rows 4097 to 8192"."""
-    labels: Any = None
-    """Classes of the rows as they are stored, where there are any and they were asked for."""
-    sample_names: Any = None
-    """Identifiers of the rows as they are stored, where there are any and they were asked for."""
+    """The place of the rows, for messages: "part-3.parquet, rows 4097 to 8192"."""
     start: int | None = None
     """Number of the first row in the table, from 0; None: the block follows the one added before.
 
     Needed only in sums that are merged, by methods that draw some of the rows.
     """
-    others: tuple[Any, ...] = ()
-    """Columns of text and dates (`OtherColumn`), if they were asked for."""
 
 
 class BlockSum(Protocol):
     """Something that is summed over the blocks of a table."""
-
-    @property
-    def n_bytes(self) -> float:
-        """Memory of one such sum; infinite if blocks must come in order, into one sum."""
 
     def add(self, block: RowBlock) -> None:
         """Take a block in."""
@@ -99,37 +74,6 @@ class BlockSum(Protocol):
 
 
 Sum = TypeVar("Sum", bound=BlockSum)
-
-
-@runtime_checkable
-class ResumableSum(BlockSum, Protocol):
-    """A sum that can be written to a file in the middle of a pass, as arrays."""
-
-    @property
-    def n_samples(self) -> int:
-        """Rows so far."""
-
-    def parameters(self) -> tuple[Any, ...]:
-        """What it was begun with: arrays, numbers and words."""
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """What was summed so far, to the last digit."""
-
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from such a state; ValueError, and nothing has changed, if it is not one."""
-
-
-class PassProgress(Protocol):
-    """How far a pass over a table has come, kept in a file."""
-
-    def load(self, begin: Callable[[], Sum], n_sums: int) -> list[Sum] | None:
-        """The sums of an interrupted pass, as many as asked for; None if there are none."""
-
-    def is_due(self) -> bool:
-        """Whether it is time to save."""
-
-    def save(self, sums: Sequence[Sum]) -> None:
-        """Replace what is kept."""
 
 
 class BlockTable(Protocol):

@@ -34,12 +34,11 @@ class AsTable:
         return as_html(self.rows(), self._caption())
 
     def _caption(self) -> str:
-        """What stands above the table."""
         return ""
 
 
 def as_frame(rows: Rows, headings: Sequence[str] | None = None) -> Any:
-    """Rows as a pandas data frame; ``headings`` where there may be no row."""
+    """Rows as a pandas data frame; ``headings`` are needed if there may be no row."""
     pandas = optional("pandas", "Data frames of results")
     return pandas.DataFrame(list(rows), columns=headings)
 

@@ -10,22 +10,21 @@ try:
     import typer
     from typer.core import TyperGroup
 
-    from keepers.cli.apply import apply
-    from keepers.cli.certify import certify
-    from keepers.cli.check import check
+    from keepers.cli.compare import compare, datasets
     from keepers.cli.console import (
-        COULD_NOT,
+        INTERRUPTED,
         cut,
         end_with,
         flush_results,
         make_streams_safe,
         printable,
     )
-    from keepers.cli.select import select
-    from keepers.cli.tune import tune
-    from keepers.studies.commands import compare, datasets, reproduce
+    from keepers.cli.options import TableCommand
+    from keepers.cli.table_commands import apply, certify, check, select
+except KeyboardInterrupt:
+    sys.exit(130)
 except ModuleNotFoundError as error:
-    if error.name not in ("typer", "rich", "pydantic"):
+    if error.name not in ("typer", "rich"):
         raise
     sys.exit(
         f'keepers: the command needs {error.name}. Install it with: pip install "keepers[cli]"'
@@ -41,8 +40,8 @@ class SafeCommands(TyperGroup):
         settings["standalone_mode"] = False
         try:
             code = super().main(args, *more, **settings)
-        except typer.Abort:
-            code = COULD_NOT
+        except typer.Abort:  # Ctrl-C outside of a command
+            code = INTERRUPTED
         except OSError as error:
             end_with(error)
         except Exception as raised:
@@ -67,8 +66,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for command in (check, select, tune, apply, certify, compare, reproduce, datasets):
-    app.command()(command)
+for on_a_table in (check, select, apply, certify, compare):
+    app.command(cls=TableCommand)(on_a_table)
+app.command()(datasets)
 
 
 def _show_version(asked: bool) -> None:

@@ -1,7 +1,8 @@
 """Data sets and files in, tables out."""
 
 from keepers._protocols import RowBlock
-from keepers.data.catalogue import (
+from keepers.linalg.scaling import SCALINGS, scale_samples
+from keepers.tables.catalogue import (
     CatalogueEntry,
     Dataset,
     catalogue,
@@ -11,38 +12,28 @@ from keepers.data.catalogue import (
     names,
     present,
 )
-from keepers.data.scaling import SCALINGS, scale_samples
-from keepers.data.table import LabelledTable
-from keepers.data.table_files import (
-    TableWriter,
-    copy_features,
-    load_catalogued,
-    open_blocks,
-    open_table,
-    open_writer,
-    write_features,
-    write_table,
-)
+from keepers.tables.opening import load_catalogued, open_table, scan_table
+from keepers.tables.scans import FileScan
+from keepers.tables.table import ReadRequest, Table
+from keepers.tables.writing import write_table
 
 __all__ = [
     "SCALINGS",
     "CatalogueEntry",
     "Dataset",
-    "LabelledTable",
+    "FileScan",
+    "ReadRequest",
     "RowBlock",
-    "TableWriter",
+    "Table",
     "catalogue",
-    "copy_features",
     "data_folder",
     "find",
     "load",
     "load_catalogued",
     "names",
-    "open_blocks",
     "open_table",
-    "open_writer",
     "present",
     "scale_samples",
-    "write_features",
+    "scan_table",
     "write_table",
 ]

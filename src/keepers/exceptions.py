@@ -9,10 +9,10 @@
     └── MissingDependencyError (also ImportError) an extra is not installed
     KeepersWarning            (also UserWarning)
     ├── DataWarning           usable, but something in the table was set aside
-    │   ├── NoStructureWarning  nothing in the table says which features to keep
+    │   ├── NoStructureWarning  no feature has more structure than chance
     │   └── UnitsWarning      columns have different units, and large numbers decide
     ├── ConvergenceWarning    the answer may not be final
-    └── InactiveRowsWarning   more features were asked for than the penalty left active
+    └── InactiveRowsWarning   more features are wanted than the penalty left active
 
 Every message gives the rule, the value found and the way out; values are quoted with ``shorten``.
 """
@@ -21,6 +21,7 @@ import sys
 import warnings
 from itertools import islice
 from typing import Any
+from weakref import WeakKeyDictionary
 
 __all__ = [
     "ClusterError",
@@ -87,7 +88,7 @@ class ConvergenceWarning(KeepersWarning):
 
 
 class InactiveRowsWarning(KeepersWarning):
-    """More features were asked for than rows of W are active."""
+    """More features are wanted than rows of W are active."""
 
 
 def shorten(value: object, limit: int = _LONGEST) -> str:
@@ -137,9 +138,30 @@ def _shorten_items(values: Any, limit: int) -> str:
     return f"{text} ({len(values)} items)" if more else text
 
 
+_OTHERS = ("keepers.", "sklearn.", "joblib.")
+_warned: WeakKeyDictionary[Any, set[type[KeepersWarning]]] = WeakKeyDictionary()
+"""Kinds of warnings that a running search of scikit-learn has shown."""
+
+
 def warn_caller(message: str, category: type[KeepersWarning]) -> None:
-    """Warn with the line outside of keepers from which it was called."""
+    """Warn with the line from which keepers was called, directly or by scikit-learn.
+
+    A search or a cross-validation of scikit-learn warns once. Python would show the warning of
+    every fold, because its numbers differ.
+    """
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("keepers."):
+    search = None
+    while frame.f_back is not None:
+        name = frame.f_globals.get("__name__", "")
+        if not name.startswith(_OTHERS):
+            break
+        if name.startswith("sklearn.model_selection."):
+            found = frame.f_locals
+            search = found.get("self", found.get("estimator", search))
         level, frame = level + 1, frame.f_back
+    if search is not None:
+        shown = _warned.setdefault(search, set())
+        if category in shown:
+            return
+        shown.add(category)
     warnings.warn(message, category, stacklevel=level)

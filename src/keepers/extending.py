@@ -9,10 +9,11 @@ other modules of the package hold may change at any time.
 for                       names
 ========================= =========================================================================
 the base class            ``RankingSelector``, `TopFeatures`
-a table that was read     `Table`, `FittedTable`, `read_table`, `ColumnMoments`, `column_moments`
-rules of parameters       `check_count`, `check_positive`, `check_positive_or_scale`,
-                          `check_choice`, `check_flag`, `check_bandwidth`, `check_callback`;
-                          ``FeatureCount`` and ``Seed`` for annotations
+a table that was read     `MemoryTable`, `FittedTable`, `read_table`, `ColumnMoments`,
+                          `column_moments`
+rules of parameters       `Rule`, `whole`, `positive`, `one_of`, ``FLAG``, ``FUNCTION``, and
+                          `check_value` for what is not a parameter; ``FeatureCount`` and ``Seed``
+                          for annotations
 a table that is too small `cap_neighbors`, `cap_clusters`, `count_features`, `refuse_past_memory`
 operators                 `as_scatter`, `SymmetricOperator`, `leading_spectrum`, `Spectrum`,
                           `principal_subspace`, `Subspace`
@@ -38,26 +39,28 @@ from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import Spectrum, leading_spectrum, principal_subspace
 from keepers.linalg.subspace import Subspace
-from keepers.selectors.fitted_table import FittedTable, Table, read_table
-from keepers.selectors.memory import refuse_past_memory
-from keepers.selectors.neighbours import binary_graph, heat_graph, nearest_neighbours
-from keepers.selectors.parameters import (
+from keepers.methods.base import RankingSelector, TopFeatures
+from keepers.methods.memory import refuse_past_memory
+from keepers.methods.neighbours import binary_graph, heat_graph, nearest_neighbours
+from keepers.methods.parameters import (
+    FLAG,
+    FUNCTION,
     FeatureCount,
+    Rule,
     Seed,
     cap_clusters,
     cap_neighbors,
-    check_bandwidth,
-    check_callback,
-    check_choice,
-    check_count,
-    check_flag,
-    check_positive,
-    check_positive_or_scale,
+    check_value,
     count_features,
+    one_of,
+    positive,
+    whole,
 )
-from keepers.selectors.ranking import RankingSelector, TopFeatures
+from keepers.methods.reading import FittedTable, MemoryTable, read_table
 
 __all__ = [
+    "FLAG",
+    "FUNCTION",
     "BoolArray",
     "ColumnMoments",
     "ConvergenceWarning",
@@ -67,36 +70,34 @@ __all__ = [
     "FittedTable",
     "FloatArray",
     "IndexArray",
+    "MemoryTable",
     "NeighbourList",
     "ParameterError",
     "RankingSelector",
+    "Rule",
     "Seed",
     "Spectrum",
     "Subspace",
     "SymmetricOperator",
-    "Table",
     "TopFeatures",
     "as_scatter",
     "binary_graph",
     "cap_clusters",
     "cap_neighbors",
-    "check_bandwidth",
-    "check_callback",
-    "check_choice",
-    "check_count",
-    "check_flag",
-    "check_positive",
-    "check_positive_or_scale",
+    "check_value",
     "column_moments",
     "count_features",
     "heat_graph",
     "laplacian",
     "leading_spectrum",
     "nearest_neighbours",
+    "one_of",
+    "positive",
     "principal_subspace",
     "read_table",
     "refuse_past_memory",
     "shorten",
     "union_graph",
     "warn_caller",
+    "whole",
 ]

@@ -65,19 +65,3 @@ def table(tmp_path: Path) -> Path:
     path = tmp_path / "table.csv"
     path.write_text("\n".join(lines) + "\n")
     return path
-
-
-@pytest.fixture
-def grouped(tmp_path: Path) -> Path:
-    """60 samples x 12 numbers, an identifier and a class; six columns differ between classes."""
-    random = np.random.default_rng(0)
-    classes = np.arange(60) % 3
-    X = random.standard_normal((60, 12))
-    X[:, :6] += 3 * random.standard_normal((3, 6))[classes]
-    lines = ["sample,class," + ",".join(f"g{j}" for j in range(12))]
-    lines += [
-        f"s{i},kind {classes[i]}," + ",".join(f"{value:.17g}" for value in X[i]) for i in range(60)
-    ]
-    path = tmp_path / "grouped.csv"
-    path.write_text("\n".join(lines) + "\n")
-    return path

@@ -1,13 +1,16 @@
-"""A selection as JSON, in a pipe and in words."""
+"""A selection as JSON, in words and as an AnnData file from which nothing but genes is lost."""
 
+import io
 import json
 import re
 
+import anndata
 import numpy as np
 import pandas as pd
 import pytest
 
-from keepers import SPCAFS
+from keepers import SPCAFS, AutoSelector, datasets, describe_selection
+from keepers.cli.selecting import print_selection
 
 COLUMNS = ("--id", "sample", "--labels", "class")
 BY_SPCAFS = (*COLUMNS, "--method", "spcafs")
@@ -32,66 +35,6 @@ def test_json_is_for_machines(quick_keepers, table):
     assert result["variance_share"] == pytest.approx(share)
 
 
-def test_the_nearest_redundant_neighbour_is_the_most_correlated_kept_feature(quick_keepers, table):
-    done = quick_keepers("select", table, "-k", 3, *COLUMNS, "--json")
-    features = {feature["name"]: feature for feature in json.loads(done.stdout)["features"]}
-    correlation = pd.read_csv(table)[list(features)].corr()
-    for name, feature in features.items():
-        others = correlation[name].drop(name)
-        assert feature["neighbour"] == others.abs().idxmax()
-        assert feature["correlation"] == pytest.approx(others[feature["neighbour"]])
-
-
-def test_in_a_pipe_every_kept_feature_is_a_line(quick_keepers, table):
-    done = quick_keepers("select", table, "-k", 5, *COLUMNS)
-    lines = done.stdout.splitlines()
-    assert lines[0].split("\t")[:3] == ["rank", "feature", "score"]
-    assert len(lines) == 6
-
-
-def report_data(path):
-    page = path.read_text(encoding="utf-8")
-    block = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
-    return json.loads(block.group(1))
-
-
-@pytest.mark.parametrize("k", [5, 260])
-def test_json_and_report_name_the_same_neighbours(quick_keepers, tmp_path, k):
-    """More kept features than the report used to compare, and fewer."""
-    X = np.random.default_rng(0).standard_normal((30, 300))
-    pd.DataFrame(X).add_prefix("g").to_csv(tmp_path / "wide.csv", index=False)
-    method = ("--method", "variance")
-    done = quick_keepers(
-        "select", "wide.csv", "-k", k, *method, "--json", "--report", "report.html"
-    )
-    features = json.loads(done.stdout)["features"]
-    data = report_data(tmp_path / "report.html")
-    names = [data["prefix"] + rest for rest in data["names"]]
-    assert [feature["name"] for feature in features] == names[:k]
-    last = [
-        [pair for pair in zip(near[::2], near[1::2], strict=True) if pair[0] < k][-1]
-        for near in data["near"][:k]
-    ]
-    assert [feature["neighbour"] for feature in features] == [names[at] for at, _ in last]
-    rounded = [f"{feature['correlation']:.2f}" for feature in features]
-    assert rounded == [f"{hundredths / 100:.2f}" for _, hundredths in last]
-
-
-def test_it_is_said_why_features_were_dropped(quick_keepers, table):
-    options = ("--never", "g7", "--set", "max_correlation=0.8", "--method", "spcafs")
-    done = quick_keepers("select", table, "-k", 3, *COLUMNS, *options, "--json")
-    result = json.loads(done.stdout)
-    dropped = {feature["name"]: feature for feature in result["dropped_features"]}
-    assert result["dropped"] == {"ranked below k": 3, "never_keep": 1, "max_correlation": 1}
-    assert dropped["g7"]["reason"] == "never_keep"
-    (similar,) = {"g0", "g1"} & dropped.keys()  # they correlate with 0.95
-    assert dropped[similar]["neighbour"] == ({"g0", "g1"} - {similar}).pop()
-    said = quick_keepers("select", table, "-k", 3, *COLUMNS, *options).stderr
-    assert "Not kept: 3 ranked below 3, " in said
-    assert "1 too similar to a kept one (max_correlation=0.8)" in said
-    assert "1 excluded by --never" in said
-
-
 @pytest.mark.parametrize("blocks", [(), ("--memory", "1G")])
 def test_copies_and_noise_are_told_apart(quick_keepers, tmp_path, blocks):
     random = np.random.default_rng(0)
@@ -111,38 +54,85 @@ def test_copies_and_noise_are_told_apart(quick_keepers, tmp_path, blocks):
     assert dropped[copy]["neighbour"] == ({"g0", "g4"} - {copy}).pop()
     assert dropped[copy]["correlation"] > 0.999
     said = quick_keepers("select", "copies.csv", *options).stderr
-    words = "1 redundant with a kept one, 4 without structure, 1 excluded by --never."
+    words = "1 same as a kept one, 4 no structure beyond chance, 1 excluded."
     assert f"Not kept: {words}" in said
 
 
-def test_the_time_includes_the_choice_of_settings(quick_keepers, grouped):
-    chosen = json.loads(quick_keepers("select", grouped, *BY_SPCAFS, "--json").stdout)
-    assert chosen["seconds"] > chosen["seconds_choosing"] > 0
-    given = json.loads(quick_keepers("select", grouped, "-k", 2, *BY_SPCAFS, "--json").stdout)
-    assert given["seconds_choosing"] == 0
+@pytest.fixture
+def cells(tmp_path):
+    """A file with an object that has more than a table."""
+    rng = np.random.default_rng(0)
+    kinds = np.arange(60) % 3
+    counts = rng.poisson(2.0, size=(60, 20)) + 9 * (rng.random((3, 20)) < 0.3)[kinds]
+    obs = pd.DataFrame({"kind": pd.Categorical.from_codes(kinds, ["b", "m", "t"])})
+    obs.index = [f"cell{at}" for at in range(60)]
+    full = anndata.AnnData(counts.astype(np.int64), obs=obs)
+    full.var_names = [f"gene{at}" for at in range(20)]
+    full.raw = full.copy()
+    full.layers["counts"] = counts
+    full.obsm["X_umap"] = rng.standard_normal((60, 2))
+    full.uns["note"] = "kept"
+    full.write_h5ad(tmp_path / "cells.h5ad")
+    return full
 
 
-@pytest.mark.parametrize("blocks", [(), ("--memory", "1G")])
-@pytest.mark.parametrize("json_wanted", [False, True])
-def test_the_terminal_says_if_more_features_are_kept_than_are_active(
-    quick_keepers, table, blocks, json_wanted
-):
-    method = ("--method", "spcafs", "--set", "n_components=2")
-    settings = (*method, "--set", "gamma=1e5", *blocks)
-    columns = ("--drop", "sample", "--drop", "class") if blocks else COLUMNS
-    told = ("--json",) if json_wanted else ()
-    done = quick_keepers("select", table, "-k", 5, *columns, *settings, *told)
+def test_select_and_apply_keep_the_rest_of_the_file(quick_keepers, cells, tmp_path):
+    done = quick_keepers(
+        *("select", "cells.h5ad", "-k", 5, "--labels", "kind", "--drop", "gene3"),
+        *("--out", "kept.h5ad", "--save", "recipe.json"),
+    )
     assert done.returncode == 0, done.stderr
-    note = " ".join(done.stderr.split())
-    assert note.count("active (non-zero)") == 1
-    assert "Only 2 of the 5 kept features have active (non-zero) rows of W with gamma=1e+05" in note
-    assert "or keep at most 2 features (-k 2)." in note
-    gamma = re.search(r"\(--set gamma=(\S+) should be small enough", note).group(1)
-    if json_wanted:
-        result = json.loads(done.stdout)
-        assert (result["n_active"], result["n_kept_inactive"]) == (2, 3)
-    smaller = (*method, "--set", f"gamma={gamma}", *blocks)
-    for way_out in (("-k", 5, *smaller), ("-k", 2, *settings)):
-        done = quick_keepers("select", table, *way_out, *columns, "--json")
-        assert "active" not in done.stderr
-        assert json.loads(done.stdout)["n_kept_inactive"] == 0
+    done = quick_keepers("apply", "recipe.json", "cells.h5ad", "--out", "applied.h5ad")
+    assert done.returncode == 0, done.stderr
+    kept = anndata.read_h5ad(tmp_path / "kept.h5ad")
+    assert kept.n_vars == 5
+    assert "gene3" not in kept.var_names
+    for found in (kept, anndata.read_h5ad(tmp_path / "applied.h5ad")):
+        expected = cells[:, found.var_names]
+        assert set(found.var_names) == set(kept.var_names)
+        assert found.X.dtype == np.int64
+        np.testing.assert_array_equal(found.X, expected.X)
+        np.testing.assert_array_equal(found.layers["counts"], expected.layers["counts"])
+        np.testing.assert_array_equal(found.obsm["X_umap"], cells.obsm["X_umap"])
+        pd.testing.assert_series_equal(found.obs["kind"], cells.obs["kind"], check_names=False)
+        assert found.raw.shape == (60, 20)
+        assert found.uns["note"] == "kept"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_shows_the_answer_and_ten_features_with_their_reasons(monkeypatch, capsys):
+    X, names, _ = datasets.load("srbct")
+    selector = AutoSelector(n_halves=2).fit(X)
+    selection = describe_selection(selector, X, feature_names=names, source="genes", seconds=1.0)
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    print_selection(selection, {}, set_aside={"day": "date"}, json=False, quiet=False)
+    printed = re.sub("\x1b\\[[0-9;]*m", "", terminal.getvalue())
+    lines = printed.splitlines()
+    assert lines[0].split() == ["rank", "feature", "score", "why"]
+    best = [str(name) for name in names[selector.top(10).indices]]
+    assert [line.split()[1] for line in lines if line.split()[0].isdigit()] == best
+    assert "closest kept: " in printed
+    assert f"and {selection.k - 10} more" in printed
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"Keep {selection.k} of 2,308 features. Found in 1.0 s from genes (83 samples)." in said
+    assert said.count(str(selector.stability_)) == 1
+    assert "Not used: 'day' (date)." in said
+
+
+def test_categories_have_correlations_without_a_sign(quick_keepers):
+    random = np.random.default_rng(0)
+    group = random.integers(0, 3, 90)
+    frame = pd.DataFrame(random.standard_normal((90, 4)) + 3 * group[:, None], columns=list("abcd"))
+    frame["kind"] = np.array(["oak", "elm", "fir"])[group]
+    frame["e"] = -frame["a"] + random.standard_normal(90)
+    frame.to_csv("trees.csv", index=False)
+    lines = quick_keepers("select", "trees.csv").stdout.splitlines()[1:]
+    rows = {line.split("\t")[1]: line.split("\t") for line in lines}
+    for name, row in rows.items():
+        with_category = "kind" in (name, row[4])
+        assert row[5][0] in ("0" if with_category else "+-")

@@ -1,29 +1,13 @@
 """Where files are to be written is checked before anything is read or fitted."""
 
-import os
-import stat
-
 import pytest
 
 OPTIONS = {
     "--out": "a.csv",
     "--report": "a.html",
     "--save": "a.json",
-    "--checkpoint": "a.npz",
     "--scores": "s.csv",
 }
-
-
-@pytest.mark.posix
-@pytest.mark.parametrize("option", OPTIONS)
-@pytest.mark.parametrize("force", [(), ("--force",)])
-def test_a_named_pipe_is_refused_and_stays(quick_keepers, table, tmp_path, option, force):
-    node = tmp_path / OPTIONS[option]
-    os.mkfifo(node)
-    done = quick_keepers("select", table, "--id", "sample", "-k", 2, option, node, *force)
-    assert done.returncode == 2
-    assert "is a named pipe; only a regular file is replaced. Name a file." in done.stderr
-    assert stat.S_ISFIFO(node.stat().st_mode)
 
 
 @pytest.mark.posix
@@ -36,7 +20,7 @@ def test_a_target_that_cannot_be_written_is_noticed_before_the_fit(
         raise AssertionError("the table was read")
 
     monkeypatch.setattr("keepers.cli.prepared.open_table", fitted)
-    monkeypatch.setattr("keepers.cli.fit_blocks.open_blocks", fitted)
+    monkeypatch.setattr("keepers.cli.prepared.scan_table", fitted)
     target = f"{place}/{OPTIONS[option]}"
     done = quick_keepers("select", table, "--id", "sample", "-k", 2, option, target)
     assert done.returncode in (1, 2)
@@ -44,20 +28,56 @@ def test_a_target_that_cannot_be_written_is_noticed_before_the_fit(
     assert "Unexpected error" not in done.stderr
 
 
-def test_a_read_only_file_is_noticed_before_the_fit_also_with_force(
-    quick_keepers, table, tmp_path, monkeypatch
-):
-    (tmp_path / "a.json").write_text("mine")
-    monkeypatch.setattr(os, "access", lambda path, mode, **_: mode != os.W_OK)
-    done = quick_keepers("select", "absent.csv", "-k", 2, "--save", "a.json", "--force")
+@pytest.mark.parametrize("pair", [("--out", "--scores"), ("--report", "--save")])
+@pytest.mark.parametrize("way", ["same name", "symbolic link", "hard link"])
+@pytest.mark.posix
+def test_no_output_replaces_another(quick_keepers, table, tmp_path, pair, way):
+    first, second = tmp_path / "b.csv", tmp_path / "b.csv"
+    if way != "same name":
+        first.write_text("mine")
+        second = tmp_path / "c.csv"
+        second.symlink_to(first) if way == "symbolic link" else second.hardlink_to(first)
+    done = quick_keepers("select", table, "-k", 2, pair[0], first, pair[1], second, "--force")
     assert done.returncode == 2
-    assert "a.json is read-only and is not overwritten" in done.stderr
-    assert (tmp_path / "a.json").read_text() == "mine"
+    assert f"{pair[0]} and {pair[1]} must be different files" in done.stderr
+    assert way == "same name" or first.read_text() == "mine"
 
 
-def test_a_checkpoint_that_exists_is_no_obstacle(quick_keepers, table, tmp_path):
-    for _ in range(2):
-        arguments = ("-k", 2, "--checkpoint", "a.npz", "--labels", "class", "--method", "spcafs")
-        done = quick_keepers("select", table, "--id", "sample", *arguments)
-        assert done.returncode == 0, done.stderr
-        assert (tmp_path / "a.npz").exists()
+@pytest.mark.posix
+@pytest.mark.parametrize("option", ["--out", "--report", "--save", "--scores"])
+def test_the_input_is_never_replaced(quick_keepers, table, tmp_path, option):
+    before = table.read_bytes()
+    (tmp_path / "link.csv").symlink_to(table)
+    (tmp_path / "part").mkdir()
+    part = tmp_path / "part" / "1.csv"
+    part.write_bytes(before)
+    for data, target in (
+        (table, table),
+        (table, "link.csv"),
+        ("link.csv", table),
+        ("part", part),
+        ("part/*.csv", part),
+    ):
+        done = quick_keepers("select", data, "-k", 2, option, target, "--force")
+        assert done.returncode == 2
+        assert f"{option} must not replace its input" in done.stderr
+    assert table.read_bytes() == part.read_bytes() == before
+
+
+def test_apply_and_compare_do_not_replace_their_input(quick_keepers, table):
+    before = table.read_bytes()
+    roles = ("--id", "sample", "--labels", "class")
+    assert quick_keepers("select", table, "-k", 2, *roles, "--save", "r.json").returncode == 0
+    for command in (("apply", "r.json", table), ("compare", table, *roles)):
+        done = quick_keepers(*command, "--out", table, "--force")
+        assert done.returncode == 2
+        assert "--out must not replace its input" in done.stderr
+    assert table.read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["--out", "--report", "--save", "--scores"])
+def test_the_standard_output_is_not_a_file(quick_keepers, table, tmp_path, option):
+    done = quick_keepers("select", table, "-k", 2, option, "-")
+    assert done.returncode == 2
+    assert f"{option} writes a file; -" in done.stderr
+    assert not (tmp_path / "-").exists()

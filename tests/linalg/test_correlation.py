@@ -1,4 +1,4 @@
-"""Correlations from every source against NumPy's, and which features repeat a better one."""
+"""Correlations against NumPy, repeats of better features, and columns that are nearly the same."""
 
 import numpy as np
 import pandas as pd
@@ -6,12 +6,12 @@ import pytest
 import scipy.sparse as sp
 
 from keepers.linalg.correlation import (
+    COMPARED_ALL,
     ColumnCorrelations,
     FetchedCorrelations,
     PairwiseCorrelations,
     ScatterCorrelations,
-    UnitColumnCorrelations,
-    unlike_the_better,
+    similar_columns,
     walk_ranking,
 )
 from keepers.linalg.moments import column_moments
@@ -33,7 +33,6 @@ SOURCES = {
     "array": lambda X: ColumnCorrelations(X, column_moments(X)),
     "CSR": lambda X: ColumnCorrelations(sp.csr_array(X), column_moments(X)),
     "CSC": lambda X: ColumnCorrelations(sp.csc_array(X), column_moments(X)),
-    "unit columns": lambda X: UnitColumnCorrelations.of(X, column_moments(X)),
     "pairwise": lambda X: PairwiseCorrelations.of(X, fewest=3),
     "scatter": lambda X: ScatterCorrelations(scatter_of(X)),
     "fetched": lambda X: FetchedCorrelations(
@@ -55,21 +54,11 @@ def test_copies_are_skipped_whatever_their_sign_unless_they_are_always_kept(sour
     X = table(1)
     X[:, 4], X[:, 6], X[:, 9] = 2.0 * X[:, 0], -X[:, 1], X[:, 0]
     order = np.arange(12)
-    keeps = unlike_the_better(SOURCES[source](X), order, 0.999, most=12)
+    keeps = walk_ranking(SOURCES[source](X), order, 0.999, most=12).keeps
     np.testing.assert_array_equal(np.flatnonzero(~keeps), [4, 6, 9])
     always = order == 9
-    keeps = unlike_the_better(SOURCES[source](X), order, 0.999, most=12, always=always)
+    keeps = walk_ranking(SOURCES[source](X), order, 0.999, most=12, always=always).keeps
     np.testing.assert_array_equal(np.flatnonzero(~keeps), [4, 6])
-
-
-def test_it_ends_with_as_many_as_are_wanted_and_a_limit_of_one_keeps_copies():
-    X = table(2)
-    X[:, 1] = X[:, 0]
-    correlations = SOURCES["array"](X)
-    assert (
-        unlike_the_better(correlations, np.arange(12), 1.0, most=5).tolist()
-        == [True] * 5 + [False] * 7
-    )
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -100,10 +89,80 @@ def test_correlations_over_common_rows_are_those_of_pandas(gaps, offset):
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_many_columns_are_compared_in_parts():
-    X = np.random.default_rng(0).standard_normal((4, 5000))
-    columns = np.arange(5000)
-    expected = np.corrcoef(X.T[:2], X.T)[:2, 2:]
-    for name in ("unit columns", "pairwise"):
-        found = SOURCES[name](X).between(np.array([0, 1]), columns)
-        np.testing.assert_allclose(found, expected, atol=1e-12)
+def by_brute_force(X, least):
+    """Every column with the first that it resembles and that resembles none."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r = np.nan_to_num(np.corrcoef(X.T))
+    found = {}
+    for first in range(X.shape[1]):
+        for second in range(first + 1, X.shape[1]):
+            alike = abs(r[first, second]) >= least
+            if alike and first not in found and second not in found:
+                found[second] = (first, r[first, second])
+    return found
+
+
+def plant(X, n_pairs, noise, rng):
+    """Copies of columns with noise, in other units and with either sign; returns the pairs."""
+    first, second = rng.permutation(X.shape[1])[: 2 * n_pairs].reshape(2, n_pairs)
+    deviations = X[:, first].std(axis=0)
+    copies = X[:, first] + noise * deviations * rng.standard_normal((len(X), n_pairs))
+    X[:, second] = copies * rng.choice([-1.0, 1.0], n_pairs) * rng.uniform(0.01, 100, n_pairs)
+    return list(zip(first.tolist(), second.tolist(), strict=True))
+
+
+def tables():
+    rng = np.random.default_rng(0)
+    factor = rng.standard_normal((80, 3))
+    yield "noise", rng.standard_normal((80, 300))
+    yield "factors", factor @ rng.standard_normal((3, 300)) + 0.1 * rng.standard_normal((80, 300))
+    yield "far from zero", 1e7 + rng.standard_normal((80, 300))
+    yield "counts", rng.poisson(0.3, (80, 300)).astype(float)
+    yield "constant columns", rng.standard_normal((80, 300)) * (np.arange(300) % 5 > 0)
+
+
+TABLES = dict(tables())
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("least", [0.9, 0.99])
+def test_few_columns_are_all_compared(name, least):
+    X = TABLES[name].copy()
+    plant(X, 20, 0.05, np.random.default_rng(1))
+    found, expected = similar_columns(X, least), by_brute_force(X, least)
+    assert {column: first for column, (first, _) in found.items()} == {
+        column: first for column, (first, _) in expected.items()
+    }
+    for column, (_, r) in found.items():
+        assert r == pytest.approx(expected[column][1], abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["noise", "factors", "few rows"])
+def test_of_many_columns_planted_pairs_are_found(kind):
+    rng = np.random.default_rng(0)
+    n, d = (15 if kind == "few rows" else 300), 5000
+    assert d > COMPARED_ALL
+    X = rng.standard_normal((n, d))
+    if kind == "factors":
+        X = 0.7 * X + rng.standard_normal((n, 5)) @ rng.standard_normal((5, d))
+    pairs = plant(X, 200, 0.1, rng)
+    found = similar_columns(X, 0.99)
+    alike = {pair for pair in pairs if abs(np.corrcoef(X[:, list(pair)].T)[0, 1]) >= 0.99}
+    assert len(alike) >= 150
+    missed = [pair for pair in alike if max(pair) not in found]
+    assert len(missed) <= 1
+    for column, (first, r) in found.items():
+        assert first < column
+        assert first not in found
+        assert abs(r) >= 0.99
+        assert r == pytest.approx(np.corrcoef(X[:, [first, column]].T)[0, 1], abs=1e-9)
+
+
+def test_extreme_values_and_constant_columns_are_no_trouble():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(30)
+    X = np.column_stack([x * 1e200, np.full(30, 0.1), x * 1e-200, np.zeros(30), -x])
+    assert {column: first for column, (first, _) in similar_columns(X, 0.99).items()} == {
+        2: 0,
+        4: 0,
+    }

@@ -15,7 +15,7 @@ from keepers.linalg.graph import (
     reconstruction_weights,
     union_graph,
 )
-from keepers.selectors.neighbours import nearest_neighbours
+from keepers.methods.neighbours import nearest_neighbours
 from shared_material import fixture
 
 # Four samples on a line, at 0, 1, 3 and 7, each with its one nearest neighbour.
@@ -36,11 +36,6 @@ def test_self_loops_put_ones_on_the_diagonal_and_cancel_in_the_laplacian():
     )
 
 
-def test_heat_weights_are_gaussian_in_the_distance():
-    expected = [[np.exp(-1 / 8)], [np.exp(-1 / 8)], [np.exp(-4 / 8)], [np.exp(-16 / 8)]]
-    np.testing.assert_allclose(heat_weights(LINE, 2.0), expected, rtol=1e-15)
-
-
 def test_the_laplacian_measures_differences_along_edges():
     graph = union_graph(LINE, heat_weights(LINE, 2.0))
     f = np.array([2.0, -1.0, 0.5, 3.0])
@@ -51,20 +46,10 @@ def test_the_laplacian_measures_differences_along_edges():
     np.testing.assert_allclose(laplacian(S), laplacian(graph).toarray(), atol=1e-15)
 
 
-def test_the_graph_is_symmetric():
-    graph = union_graph(LINE, heat_weights(LINE, 2.0))
-    assert abs(graph - graph.T).max() == 0.0
-
-
 def test_weights_that_underflow_are_told_as_such():
     graph = union_graph(LINE, heat_weights(LINE, 1e-200))  # and no overflow warning on the way
     assert "underflow" in graph_defect(LINE, graph)
     assert "smallest 1" in graph_defect(LINE, graph)
-
-
-def test_self_loops_do_not_hide_that_all_weights_vanished():
-    graph = union_graph(LINE, heat_weights(LINE, 1e-3), self_loops=True)
-    assert "underflow" in graph_defect(LINE, graph)
 
 
 def test_isolated_samples_are_counted():
@@ -72,19 +57,9 @@ def test_isolated_samples_are_counted():
     assert graph_defect(LINE, graph) == "1 of 4 samples have no neighbour of non-zero weight"
 
 
-def test_samples_that_all_coincide_are_told():
-    neighbours = NeighbourList(np.array([[1], [0], [3], [2]]), np.zeros((4, 1)))
-    assert "coincide" in graph_defect(neighbours, union_graph(neighbours))
-
-
 def test_equal_distances_are_told_as_ties():
     neighbours = NeighbourList(np.array([[1], [2], [3], [0]]), np.ones((4, 1)))
     assert "ties" in graph_defect(neighbours, union_graph(neighbours))
-
-
-def test_a_complete_graph_with_equal_weights_is_not_called_a_tie():
-    neighbours = NeighbourList(np.array([[1, 2], [0, 2], [0, 1]]), np.ones((3, 2)))
-    assert "equally far from each other" in graph_defect(neighbours, union_graph(neighbours))
 
 
 def test_defects_of_a_graph_of_all_pairs_are_told():
@@ -94,10 +69,6 @@ def test_defects_of_a_graph_of_all_pairs_are_told():
     apart = pairs * np.outer([1, 1, 1, 0], [1, 1, 1, 0])
     assert "1 of 4 samples" in full_graph_defect(apart)
     assert full_graph_defect(pairs + np.diag([0.5, 0, 0], 1) + np.diag([0.5, 0, 0], -1)) is None
-
-
-def test_a_sound_graph_has_no_defect():
-    assert graph_defect(LINE, union_graph(LINE)) is None
 
 
 DATA = ["mix", "digits", "blobs", "wide"]
@@ -129,36 +100,6 @@ def test_the_weights_minimise_the_distance_to_the_sample_under_unit_sum():
     )
 
 
-@pytest.mark.parametrize("n_neighbors", [1, 3, 7, 19])
-def test_rows_sum_to_one_and_hold_the_neighbours_only(n_neighbors):
-    X = np.random.default_rng(1).normal(size=(20, 6))
-    neighbours = nearest_neighbours(X, n_neighbors)
-    W = reconstruction_weights(X, neighbours)
-    np.testing.assert_allclose(W.sum(axis=1), 1.0, rtol=0, atol=1e-12)
-    assert W.nnz == 20 * n_neighbors
-    np.testing.assert_array_equal(
-        W.indices.reshape(20, n_neighbors), np.sort(neighbours.indices, axis=1)
-    )
-
-
-def test_the_residual_does_not_change_when_all_samples_are_shifted():
-    rng = np.random.default_rng(2)
-    X, shift = rng.normal(size=(30, 8)), rng.normal(size=8)
-    W = _weights(X, 5)
-    np.testing.assert_allclose(
-        reconstruction_residual(X + shift, W), reconstruction_residual(X, W), rtol=0, atol=1e-12
-    )
-
-
-def test_interior_points_of_an_even_line_are_the_middle_of_their_neighbours():
-    X = np.arange(9.0)[:, np.newaxis]
-    W = _weights(X, 2)
-    inside = np.arange(1, 8)
-    np.testing.assert_allclose(W.toarray()[inside, inside - 1], 0.5, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(W.toarray()[inside, inside + 1], 0.5, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(reconstruction_residual(X, W)[inside], 0.0, atol=1e-12)
-
-
 def test_more_neighbours_than_features_are_regularised_by_a_thousandth_of_the_trace():
     X = np.array([[0.0], [1.0], [3.0]])
     W = _weights(X, 2).toarray()
@@ -167,44 +108,9 @@ def test_more_neighbours_than_features_are_regularised_by_a_thousandth_of_the_tr
     np.testing.assert_allclose(W[0, 1:], w / w.sum(), rtol=1e-10)
 
 
-def test_duplicate_samples_get_finite_weights_that_sum_to_one():
-    X = np.random.default_rng(3).normal(size=(6, 10))
-    W = _weights(np.repeat(X, 3, axis=0), 5)
-    assert np.isfinite(W.data).all()
-    np.testing.assert_allclose(W.sum(axis=1), 1.0, rtol=0, atol=1e-12)
-
-
 def test_a_sample_that_coincides_with_all_its_neighbours_weighs_them_equally():
     W = _weights(np.zeros((4, 3)), 3).toarray()
     np.testing.assert_allclose(W, (1 - np.eye(4)) / 3, rtol=0, atol=1e-15)
-
-
-def test_the_unit_of_the_data_does_not_change_the_weights():
-    X = np.random.default_rng(4).normal(size=(20, 3))
-    expected = _weights(X, 5).toarray()  # singular: more neighbours than features
-    np.testing.assert_allclose(_weights(1e-6 * X, 5).toarray(), expected, rtol=0, atol=1e-9)
-
-
-def test_samples_treated_in_blocks_get_the_weights_they_get_together(monkeypatch):
-    X = np.random.default_rng(5).normal(size=(23, 7))
-    together = _weights(X, 4).toarray()
-    monkeypatch.setattr(
-        "keepers.linalg.graph.row_blocks",
-        lambda n_samples, _: [slice(start, start + 5) for start in range(0, n_samples, 5)],
-    )
-    np.testing.assert_allclose(_weights(X, 4).toarray(), together, rtol=0, atol=1e-14)
-
-
-def test_neighbours_may_be_listed_in_any_order():
-    X = np.random.default_rng(6).normal(size=(15, 9))
-    neighbours = nearest_neighbours(X, 4)
-    turned = NeighbourList(neighbours.indices[:, ::-1].copy(), neighbours.distances[:, ::-1])
-    np.testing.assert_allclose(
-        reconstruction_weights(X, turned).toarray(),
-        reconstruction_weights(X, neighbours).toarray(),
-        rtol=0,
-        atol=1e-11,
-    )
 
 
 @pytest.mark.parametrize("name", DATA)

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 from scipy.linalg import eigh
 
-from keepers.linalg import graph_spectrum
-from keepers.linalg.graph_spectrum import leading_eigenvectors
+from keepers.linalg import graph as graphs
+from keepers.linalg.graph import leading_eigenvectors
 
 
 def rng():
@@ -32,7 +32,7 @@ def normalised(S):
 @pytest.fixture(params=["dense", "lanczos"], autouse=True)
 def eigensolver(request, monkeypatch):
     if request.param == "lanczos":
-        monkeypatch.setattr(graph_spectrum, "DENSE_SAMPLES", 0)
+        monkeypatch.setattr(graphs, "DENSE_SAMPLES", 0)
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])

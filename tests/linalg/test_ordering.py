@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from keepers.linalg.ordering import (
-    TIE_TOLERANCE,
     best_first,
     first_largest,
     first_smallest,
@@ -19,16 +18,6 @@ def test_scores_that_agree_to_rounding_go_by_variance_then_by_index():
     scores = np.array([1.0, 1.0 + 3e-16, 1.0 - 2e-16, 2.0, 1.0])
     variances = np.array([1.0, 2.0, 3.0, 0.1, 2.0 + 1e-15])
     assert best_first(scores, variances).tolist() == [3, 2, 1, 4, 0]
-
-
-def test_scores_further_apart_than_the_tolerance_are_no_ties():
-    scores = np.array([1.0, 1.0 + 2 * TIE_TOLERANCE])
-    assert best_first(scores, np.array([5.0, 1.0])).tolist() == [1, 0]
-
-
-def test_without_ties_the_order_is_that_of_a_sort():
-    scores = np.random.default_rng(0).standard_normal(500)
-    np.testing.assert_array_equal(best_first(scores, np.ones(500)), np.argsort(-scores))
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
@@ -49,17 +38,13 @@ def test_single_precision_is_coarser():
     assert levels(values.astype(np.float32)).tolist() == [0, 0]
 
 
-def test_nothing_and_one_value_have_levels():
-    assert levels(np.empty(0)).tolist() == []
-    assert levels(np.array([7.0])).tolist() == [0]
-
-
 def test_the_first_of_equal_extremes_is_taken_whatever_rounding_says():
     values = np.array([0.5, 0.3 + 1e-16, 0.3, 0.3 - 1e-16])
     assert first_smallest(values) == 1
     assert first_largest(-values) == 1
     assert first_smallest(np.array([1e-12, 0.0]), scale=1.0) == 0
     assert first_smallest(np.array([np.inf, np.inf])) == 0
+    assert first_smallest(np.array([2e-20, 1e-20])) == 1  # what is small is not therefore equal
 
 
 def test_neighbours_at_the_same_distance_go_by_index():

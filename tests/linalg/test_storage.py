@@ -35,14 +35,6 @@ def test_the_gram_is_that_of_the_dense_matrix(X, share, monkeypatch):
     np.testing.assert_allclose(storage.gram(X), dense.T @ dense, atol=1e-13)
 
 
-def test_parts_share_the_memory_of_the_matrix(X, monkeypatch):
-    monkeypatch.setattr(storage, "WORTH_THREADS", 0)
-    monkeypatch.setattr(storage, "threads_now", lambda: 3)
-    parts = storage._row_parts(X)
-    assert sum(part.shape[0] for _, part in parts) == 50
-    assert all(np.shares_memory(part.data, X.data) for _, part in parts if part.nnz)
-
-
 def test_stacked_rows_are_as_precise_as_the_most_precise_piece():
     single, double = np.float32([[0.1]]), np.float64([[0.1]])
     stacked = storage.stack_rows([single, double])

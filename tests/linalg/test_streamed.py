@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from keepers.data.blocks.as_blocks import ArrayBlocks
-from keepers.linalg.correlation import FetchedCorrelations
+from keepers.blocks.sources import ArrayBlocks
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import DenseScatter
 from keepers.linalg.streamed import Budget, CountedPasses, StreamedScatter
@@ -63,24 +62,3 @@ def test_few_rows_and_many_columns_are_held_as_rows():
     part = operator.restrict(np.arange(1, 4000))
     assert not isinstance(part, (StreamedScatter, DenseScatter))
     assert operator.passes.n_passes == 1
-
-
-def test_correlations_are_fetched_ahead_in_few_passes():
-    X = np.random.default_rng(3).standard_normal((50, 30))
-    S = np.cov(X, rowvar=False) * 49
-    order = np.random.default_rng(4).permutation(30)
-    fetched = []
-
-    def scatter_of(columns):
-        fetched.append(columns)
-        return S[np.ix_(columns, columns)]
-
-    correlations = FetchedCorrelations(scatter_of, order, ahead=10)
-    for start in range(0, 30, 5):
-        mine, before = order[start : start + 5], order[: start + 5]
-        np.testing.assert_allclose(
-            correlations.between(mine, before),
-            np.corrcoef(X, rowvar=False)[np.ix_(mine, before)],
-            atol=1e-12,
-        )
-    assert len(fetched) == 2

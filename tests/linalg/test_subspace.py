@@ -8,9 +8,9 @@ from scipy.linalg import eigh, subspace_angles
 
 from keepers.linalg import subspace
 from keepers.linalg.scatter import DenseScatter
-from keepers.linalg.spectrum import principal_subspace
 from keepers.linalg.subspace import (
     Subspace,
+    fix_signs,
     leading_subspace,
     orthonormal_subspace,
     relative_residual,
@@ -53,70 +53,12 @@ def test_the_trace_never_falls_however_early_it_stops():
         before = trace
 
 
-def test_at_least_one_product_is_made_even_from_the_solution():
-    S = scatter(1)
-    operator = DenseScatter(S)
-    solution = principal_subspace(operator, 3, np.random.default_rng(0))
-    assert leading_subspace(operator, np.zeros(30), solution, tol=1.0).n_products == 1
-
-
 def test_the_width_may_reach_the_full_dimension():
     S = scatter(2, d=6)
     operator = DenseScatter(S)
     space = orthonormal_subspace(operator, np.random.default_rng(0).standard_normal((6, 6)))
     found = leading_subspace(operator, np.ones(6), space)
     np.testing.assert_allclose(found.values, np.linalg.eigvalsh(S - np.eye(6))[::-1], rtol=1e-9)
-
-
-@pytest.fixture
-def problem(monkeypatch):
-    """Shifts over orders of magnitude; a block spread over all rows to start from."""
-    monkeypatch.setattr(subspace, "_FEWEST_LIGHT", 17)
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((80, 300))
-    shift = 10.0 ** rng.uniform(1, 6, 300)
-    operator = DenseScatter(X.T @ X)
-    start = orthonormal_subspace(operator, rng.standard_normal((300, 4)))
-    exact = eigh(X.T @ X - np.diag(shift), eigvals_only=True)[::-1][:4].sum()
-    return operator, shift, start, exact
-
-
-def held(space, shift):
-    return space.trace - float(shift @ space.squared_row_norms)
-
-
-def test_it_is_nearer_to_the_solution_and_orthonormal(problem):
-    operator, shift, start, exact = problem
-    nearer = subspace.with_light_rows(operator, shift, start)
-    W = nearer.vectors
-    np.testing.assert_allclose(W.T @ W, np.eye(4), atol=1e-12)
-    np.testing.assert_allclose(nearer.images, operator.matrix @ W, rtol=1e-9, atol=1e-6)
-    assert exact - held(nearer, shift) < 0.05 * (exact - held(start, shift))
-    assert held(nearer, shift) <= exact * (1 + 1e-12)
-
-
-def test_after_as_many_products_it_is_further_on(problem):
-    operator, shift, start, exact = problem
-    nearer = subspace.with_light_rows(operator, shift, start)
-    cold = leading_subspace(operator, shift, start, tol=0.0, max_iter=6)
-    warm = leading_subspace(operator, shift, nearer, tol=0.0, max_iter=4)
-    assert held(cold, shift) < held(warm, shift) <= exact * (1 + 1e-12)
-
-
-def test_a_small_problem_needs_no_short_cut(problem):
-    _, _, start, _ = problem
-    small = DenseScatter(np.eye(60))
-    assert subspace.with_light_rows(small, np.ones(60), start) is None
-
-
-def test_the_residual_of_exact_eigenvectors_is_rounding():
-    S = scatter(3)
-    values, vectors = np.linalg.eigh(S)
-    leading = vectors[:, ::-1][:, :4]
-    exact = Subspace(leading, S @ leading, values[::-1][:4])
-    assert relative_residual(exact) < 1e-12
-    found = principal_subspace(DenseScatter(S), 4, np.random.default_rng(0))
-    assert relative_residual(found) < 1e-12
 
 
 def test_the_residual_is_the_largest_over_the_norm_of_its_image():
@@ -147,7 +89,7 @@ def hard_problem(seed, size=400, width=6):
     return operator, shift, start, values[::-1], vectors
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_long_way_ends_orthonormal_and_with_the_eigenpairs_of_lapack(seed, monkeypatch):
     operator, shift, start, values, vectors = hard_problem(seed)
     kept_more = []
@@ -169,32 +111,6 @@ def test_a_long_way_ends_orthonormal_and_with_the_eigenpairs_of_lapack(seed, mon
     np.testing.assert_allclose(found.images, operator.matrix @ W, rtol=0, atol=1e-8 * values[0])
 
 
-def test_the_trace_never_falls_where_vectors_are_kept_beside_the_block():
-    operator, shift, start, values, _ = hard_problem(5)
-    traces = [
-        held(leading_subspace(operator, shift, start, tol=1e-12, max_iter=k), shift)
-        for k in range(1, 40, 3)
-    ]
-    assert np.all(np.diff(traces) >= -1e-10 * abs(values.sum()))
-    assert traces[-1] <= values.sum() + 1e-10 * abs(values.sum())
-
-
-@pytest.mark.parametrize("n_products", [1, 8])
-def test_the_memory_order_of_the_start_does_not_matter(n_products):
-    operator, shift, start, _, _ = hard_problem(6)
-    found = [
-        leading_subspace(
-            operator,
-            shift,
-            Subspace(order(start.vectors), order(start.images), start.values),
-            tol=0.0,
-            max_iter=n_products,
-        )
-        for order in (np.ascontiguousarray, np.asfortranarray)
-    ]
-    np.testing.assert_allclose(found[0].values, found[1].values, rtol=1e-9)
-    for space in found:
-        assert space.vectors.flags.f_contiguous
-        assert space.images.flags.f_contiguous
-    assert subspace_angles(found[0].vectors, found[1].vectors).max() < 1e-6
-    assert found[0].residual == pytest.approx(found[1].residual, rel=1e-6)
+def test_every_column_gets_its_largest_entry_positive():
+    W = np.array([[3.0, -1.0], [-4.0, 0.5]])
+    np.testing.assert_array_equal(fix_signs(W), [[-3.0, 1.0], [4.0, -0.5]])

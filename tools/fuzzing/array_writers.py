@@ -163,28 +163,6 @@ def plain_hdf5(rng: Generator, path: Path) -> Case:
     return Case("h5py, plain", where, X, None, None, labels, arguments)
 
 
-def _frame(rng: Generator, file: Any, part: str, index: list[str]) -> Any:
-    """An empty data frame with its index, as anndata stores it since 0.7."""
-    group = file.create_group(part)
-    key = choose(rng, "_index", "cell ids")
-    group.attrs["_index"] = key
-    group.attrs["encoding-type"] = "dataframe"
-    group.create_dataset(key, data=np.array(index, dtype=object), dtype=TEXT)
-    return group
-
-
-def _write_X(rng: Generator, file: Any, X: Any, by: tuple[str, str]) -> None:
-    """X, dense or in the parts of a sparse matrix; ``by``: attributes for its kind and shape."""
-    if not sp.issparse(X):
-        _stored(rng, file, "X", X)
-        return
-    group = file.create_group("X")
-    group.attrs[by[0]] = X.format if by[0].startswith("h5") else f"{X.format}_matrix"
-    group.attrs[by[1]] = X.shape
-    for part in ("data", "indices", "indptr"):
-        _stored(rng, group, part, getattr(X, part))
-
-
 def _cells(rng: Generator) -> tuple[Any, Any]:
     """X, often sparse, and a table with its names and labels as text."""
     table = odd_table(rng, kinds=("f8", "f4", "i4", "scales"))
@@ -193,64 +171,6 @@ def _cells(rng: Generator) -> tuple[Any, Any]:
         dense = np.where(rng.random(X.shape) < 0.3, np.nan_to_num(X.astype(float)), 0)
         X = choose(rng, sp.csr_matrix, sp.csc_matrix)(np.where(np.isfinite(dense), dense, 0))
     return X, table
-
-
-def present_h5ad(rng: Generator, path: Path) -> Case:
-    """An .h5ad as anndata lays it out since 0.8: categories in groups, nullable columns."""
-    X, table = _cells(rng)
-    where = path.with_suffix(".h5ad")
-    labels = table.labels
-    with h5py.File(where, "w") as file:
-        _write_X(rng, file, X, ("encoding-type", "shape"))
-        _frame(rng, file, "var", table.names)
-        obs = _frame(rng, file, "obs", table.samples)
-        kind = int(rng.integers(3))
-        if kind == 0:  # categories
-            codes, categories = pd.factorize(np.array([str(label) for label in labels]))
-            group = obs.create_group("kind")
-            _stored(rng, group, "codes", codes.astype(np.int8))
-            group.create_dataset("categories", data=np.array(categories, dtype=object), dtype=TEXT)
-            labels = np.array([str(label) for label in labels], dtype=object)
-        elif kind == 1 and labels.dtype.kind == "i":  # nullable integers
-            group = obs.create_group("kind")
-            _stored(rng, group, "values", labels)
-            _stored(rng, group, "mask", np.zeros(len(labels), dtype=bool))
-        elif labels.dtype == object:
-            obs.create_dataset("kind", data=labels, dtype=TEXT)
-        else:
-            _stored(rng, obs, "kind", labels)
-    names = table.names
-    return Case("h5py, as anndata", where, X, names, table.samples, labels, {"labels": "kind"})
-
-
-def old_h5ad(rng: Generator, path: Path) -> Case:
-    """An .h5ad as anndata 0.6 (records, h5sparse) or 0.7 (``__categories``) laid it out."""
-    X, table = _cells(rng)
-    where = path.with_suffix(".h5ad")
-    codes, categories = pd.factorize(np.array([f"c {label}" for label in table.labels]))
-    texts = np.array(categories, dtype=object)
-    with h5py.File(where, "w") as file:
-        if chance(rng, 0.5):  # 0.7
-            _write_X(rng, file, X, ("encoding-type", "shape"))
-            obs = _frame(rng, file, "obs", table.samples)
-            _stored(rng, obs, "kind", codes.astype(np.int8))
-            obs.create_dataset("__categories/kind", data=texts, dtype=TEXT)
-            _frame(rng, file, "var", table.names)
-        else:  # 0.6
-            _write_X(rng, file, X, ("h5sparse_format", "h5sparse_shape"))
-            kind = TEXT if chance(rng, 0.5) else "S60"
-            obs = np.empty(len(codes), dtype=[("index", kind), ("kind", "i1")])
-            obs["index"] = [name if kind is TEXT else name.encode() for name in table.samples]
-            obs["kind"] = codes
-            var = np.empty(len(table.names), dtype=[("index", kind), ("mean", "f8")])
-            var["index"] = [name if kind is TEXT else name.encode() for name in table.names]
-            var["mean"] = 0
-            file.create_dataset("obs", data=obs)
-            file.create_dataset("var", data=var)
-            file.create_dataset("uns/kind_categories", data=texts, dtype=TEXT)
-    labels = categories[codes]
-    names = table.names
-    return Case("h5py, as old anndata", where, X, names, table.samples, labels, {"labels": "kind"})
 
 
 def anndata_h5ad(rng: Generator, path: Path) -> Case:
@@ -295,8 +215,6 @@ ARRAY_WRITERS = (
     scipy_savemat,
     matlab_73,
     plain_hdf5,
-    present_h5ad,
-    old_h5ad,
     matlab_4,
     *((anndata_h5ad,) if HAS_ANNDATA else ()),
 )

@@ -93,16 +93,6 @@ def polars_ipc(rng: Generator, path: Path) -> Case:
     return _case("polars write_ipc", where, parts)
 
 
-def polars_stream(rng: Generator, path: Path) -> Case:
-    """`polars.DataFrame.write_ipc_stream`."""
-    parts = columns_of(rng, odd_table(rng))
-    where = path.with_suffix(choose(rng, ".arrow", ".ipc"))
-    polars_frame(rng, parts).write_ipc_stream(
-        where, compression=choose(rng, "uncompressed", "lz4", "zstd")
-    )
-    return _case("polars write_ipc_stream", where, parts)
-
-
 def arrow_table(rng: Generator, parts: Parts) -> Any:
     """An Arrow table: dictionaries, decimals, long strings, nulls, several chunks."""
     _, headers, columns, _ = parts
@@ -157,15 +147,14 @@ def arrow_feather(rng: Generator, path: Path) -> Case:
 
 
 def arrow_ipc(rng: Generator, path: Path) -> Case:
-    """`pyarrow.ipc`: files and streams of many batches, empty ones too."""
+    """`pyarrow.ipc`: files of many batches, empty ones too."""
     parts = columns_of(rng, odd_table(rng))
     where = path.with_suffix(choose(rng, ".arrow", ".ipc"))
     table = arrow_table(rng, parts)
     options = pa.ipc.IpcWriteOptions(
         compression=choose(rng, None, "lz4", "zstd"), unify_dictionaries=True
     )
-    new = choose(rng, pa.ipc.new_file, pa.ipc.new_stream)
-    with new(str(where), table.schema, options=options) as writer:
+    with pa.ipc.new_file(str(where), table.schema, options=options) as writer:
         writer.write_table(table, max_chunksize=choose(rng, None, 1, 7))
     return _case("pyarrow ipc", where, parts)
 
@@ -181,7 +170,6 @@ COLUMN_WRITERS = (
     pandas_feather,
     polars_parquet,
     polars_ipc,
-    polars_stream,
     arrow_parquet,
     arrow_feather,
     arrow_ipc,

@@ -13,9 +13,9 @@ from typing import IO, Any
 import numpy as np
 
 from fuzzing.tables import stacked, strict_warnings, values_difference
-from keepers.data.formats.registry import has_blocks
-from keepers.datasets import open_blocks, open_table
+from keepers.datasets import open_table, scan_table
 from keepers.exceptions import KeepersError
+from keepers.tables.opening import format_of
 
 READ, REFUSED, UNSOUND = "read", "refused", "unsound"
 EXCEPTION, CRASH, HANG, MEMORY = "other exception", "crash", "hang", "out of memory"
@@ -28,6 +28,12 @@ FILES_PER_PROCESS = 500
 NO_MEMORY = "does not fit in memory"
 
 
+def has_blocks(path: Path) -> bool:
+    """Whether files of this format are read in blocks."""
+    known = format_of(path)
+    return known is not None and known.scan is not None
+
+
 def read_both_ways(path: Path, arguments: dict[str, Any]) -> tuple[str, str]:
     """The outcome of reading a file as a table and in blocks, and what to say of it."""
     outcome, told, table = _attempt(lambda: open_table(path, **arguments))
@@ -36,11 +42,11 @@ def read_both_ways(path: Path, arguments: dict[str, Any]) -> tuple[str, str]:
         outcome = UNSOUND if told else READ
     if outcome not in (READ, REFUSED) or not has_blocks(path):
         return outcome, told
-    in_blocks, why, values = _attempt(lambda: stacked(open_blocks(path, **arguments)))
+    in_blocks, why, values = _attempt(lambda: stacked(scan_table(path, **arguments)))
     if in_blocks not in (READ, REFUSED):
         return in_blocks, f"in blocks: {why}"
     if outcome == in_blocks == READ:
-        found = values_difference(values, table.X)
+        found = values_difference(values, table.values)
         return (READ, "") if found is None else (UNSOUND, f"blocks and table differ: {found}")
     return outcome, told
 
@@ -59,20 +65,20 @@ def _attempt(read: Any) -> tuple[str, str, Any]:
 
 def _fault(table: Any) -> str:
     """What is wrong with a table that was read, if something is."""
-    if table.X.shape != (table.n_samples, table.n_features) or 0 in table.X.shape:
-        return f"shape {table.X.shape}"
-    if table.X.dtype not in (np.float64, np.float32):
-        return f"dtype {table.X.dtype}"
-    if len(set(table.feature_names)) != table.n_features:
+    if table.values.shape != (table.n_samples, table.n_features) or not table.columns:
+        return f"shape {table.values.shape}"
+    if table.values.dtype not in (np.float64, np.float32):
+        return f"dtype {table.values.dtype}"
+    if len(set(table.columns)) != table.n_features + len(table.others):
         return "feature names stand twice"
-    for names in (table.feature_names, table.sample_names):
+    for names in (table.names, table.ids):
         if names is not None and not all(isinstance(name, str) for name in names):
             return "a name is no text"
-    for column in (table.sample_names, table.labels):
+    for column in (table.ids, table.labels):
         if column is not None and column.shape != (table.n_samples,):
             return f"a column of shape {column.shape}"
     if table.is_sparse:
-        table.X.check_format(full_check=True)
+        table.values.check_format(full_check=True)
     return ""
 
 

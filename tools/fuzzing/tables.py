@@ -120,11 +120,11 @@ def classes(rng: Generator, count: int) -> np.ndarray[Any, Any]:
 
 def difference(case: Case, table: Any) -> str | None:
     """What a table in memory and the written one differ in, if they do."""
-    found = values_difference(case.X, table.X)
+    found = values_difference(case.X, table.values)
     if found is None and case.names is not None:
-        found = _list_difference("feature names", case.names, table.feature_names)
+        found = _list_difference("feature names", case.names, table.names)
     if found is None and case.samples is not None:
-        found = _list_difference("sample names", case.samples, table.sample_names)
+        found = _list_difference("sample names", case.samples, table.ids)
     if found is None and case.labels is not None:
         found = _list_difference("labels", np.asarray(case.labels).tolist(), table.labels)
     return found
@@ -164,14 +164,15 @@ def _list_difference(what: str, given: list[Any], read: Any) -> str | None:
 
 def stacked(blocks: Any) -> Any:
     """The rows of a table in blocks as one array."""
-    parts = [block.values for block in blocks.blocks()]
+    parts = [block.values for block in blocks.blocks()] or [np.empty((blocks.n_samples, 0))]
     return np.vstack([part.toarray() if sp.issparse(part) else part for part in parts])
 
 
 @contextmanager
 def strict_warnings() -> Iterator[None]:
-    """Ignore warnings of keepers; any other is an error."""
+    """Ignore warnings of keepers and of casts of damaged values; any other is an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", RuntimeWarning)
         warnings.simplefilter("ignore", KeepersWarning)
         yield

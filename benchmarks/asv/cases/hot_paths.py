@@ -68,7 +68,7 @@ class SPCAFS(Case):
 
 
 class AutoSelector(Case):
-    """The front door: no settings."""
+    """AutoSelector: no settings."""
 
     def setup(self) -> None:
         warnings.simplefilter("ignore")

@@ -1,1 +1,1 @@
-"""The commands select, tune and apply, and how a command speaks."""
+"""The command line: what is asked, what is printed, what is written."""

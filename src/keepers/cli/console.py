@@ -1,4 +1,4 @@
-"""How the command speaks: results to stdout, everything else to stderr, and four exit codes.
+"""How the command prints: results to stdout, everything else to stderr, and four exit codes.
 
 0: done. 1: could not, with one sentence why and the way out. 2: misuse. 130: interrupted. 141: the
 reader of the output has left, as in ``keepers ... | head``. A traceback is shown only with
@@ -9,6 +9,8 @@ Names of files, columns and cells come from others. All that is printed therefor
 """
 
 import functools
+import json
+import math
 import os
 import shlex
 import sys
@@ -17,18 +19,10 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from rich.console import Console
-from rich.progress import (
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-)
-from rich.text import Text
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from keepers.exceptions import KeepersError, KeepersWarning, ParameterError
 
@@ -90,7 +84,7 @@ def _visible(character: str) -> str:
 
 
 def as_unicode(text: str) -> str:
-    """The same text, where every byte of a file name that is no UTF-8 is shown as an escape."""
+    """The same text, with every byte of a file name that is not UTF-8 as an escape."""
     if not any("\ud800" <= character <= "\udfff" for character in text):
         return text
     try:
@@ -100,16 +94,13 @@ def as_unicode(text: str) -> str:
 
 
 def shell_command(words: Iterable[str]) -> str:
-    """Words as a line for the shell, in printable characters only."""
-    return " ".join(map(_quote, words))
+    """Words as a line for the shell, safe to print: control characters are shown as escapes."""
+    return printable(shlex.join(words))
 
 
-def _quote(word: str) -> str:
-    if printable(word) == word:
-        return shlex.quote(word)
-    plain = {byte: chr(byte) for byte in range(0x20, 0x7F) if chr(byte) not in "\\'"}
-    escaped = (plain.get(byte, f"\\x{byte:02x}") for byte in os.fsencode(word))
-    return f"$'{''.join(escaped)}'"
+def say_notes(notes: Iterable[str], *, quiet: bool) -> None:
+    for each in notes:
+        note(f"keepers: note: {each}", quiet=quiet)
 
 
 def say(*cells: str) -> None:
@@ -130,36 +121,33 @@ def cut(text: str) -> str:
     return f"{text[:LONGEST_LINE]}... ({len(text)} characters)"
 
 
-class TimeLeft(ProgressColumn):
-    """Rich's estimate of the time left, in words."""
-
-    max_refresh = 0.5
-
-    def render(self, task: Task) -> Text:
-        """Empty while it is unknown."""
-        return Text(in_words(task.time_remaining) if task.time_remaining else "")
+def print_json(content: dict[str, Any]) -> None:
+    """Print plain ASCII JSON; NaN and infinity become null, bytes that are not Unicode escapes."""
+    print(json.dumps(_as_plain(content), indent=1, allow_nan=False))
 
 
-class ShowProgress(Protocol):
-    """What `progress_line` yields."""
-
-    def __call__(
-        self, text: str | None = None, done: int | None = None, total: int | None = None
-    ) -> None:
-        """Show another text, or how many of all are done."""
+def _as_plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _as_plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return as_unicode(value if isinstance(value, str) else repr(type(value)))
 
 
 @contextmanager
-def progress_line(text: str, *, quiet: bool = False) -> Iterator[ShowProgress]:
-    """Show that work is under way, how far it is and the time left; then its warnings.
+def progress_line(text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """Show a line with the time it takes inside the block; then its warnings.
 
-    Without a terminal nothing but the warnings is shown.
+    Yields a function that shows another text. Without a terminal only the warnings are shown.
     """
     columns = (
         SpinnerColumn("dots" if stderr.encoding.startswith("utf") else "line"),
-        TextColumn("{task.description}{task.fields[count]}", markup=False),
+        TextColumn("{task.description}", markup=False),
         TimeElapsedColumn(),
-        TimeLeft(),
     )
     silent = quiet or not stderr.is_terminal
     bar = Progress(*columns, console=stderr, disable=silent, transient=True)
@@ -168,33 +156,14 @@ def progress_line(text: str, *, quiet: bool = False) -> Iterator[ShowProgress]:
         nullcontext() if silent else bar,  # before rich 14.3 a disabled one ended with a newline
     ):
         warnings.simplefilter("always", KeepersWarning)
-        task = bar.add_task(printable(text), total=None, count="")
-
-        def show(
-            text: str | None = None, done: int | None = None, total: int | None = None
-        ) -> None:
-            if text is not None:
-                bar.update(task, description=printable(text))
-            if done is not None:
-                bar.update(task, completed=done, total=total, count=f": {done} of {total}")
-
-        yield show
+        task = bar.add_task(printable(text), total=None)
+        yield lambda text: bar.update(task, description=printable(text))
     messages = [str(w.message) for w in caught if issubclass(w.category, KeepersWarning)]
-    for message in dict.fromkeys(messages):
-        note(f"keepers: note: {message}", quiet=quiet)
-
-
-def in_words(seconds: float) -> str:
-    """Time left, in words, rounded."""
-    if seconds < 90:
-        return f"about {max(1, round(seconds))} s left"
-    if seconds < 5400:
-        return f"about {round(seconds / 60)} min left"
-    return f"about {seconds / 3600:.1f} h left"
+    say_notes(dict.fromkeys(messages), quiet=quiet)
 
 
 def errors_in_one_sentence(command: Command) -> Command:
-    """Turn what goes wrong inside a command into a sentence and an exit code."""
+    """Turn an error inside a command into a sentence and an exit code."""
 
     @functools.wraps(command)
     def run_command(*args: Any, **settings: Any) -> None:
@@ -203,7 +172,9 @@ def errors_in_one_sentence(command: Command) -> Command:
             flush_results()
         except BrokenPipeError:
             _end_without_reader()
-        except (Exception, KeyboardInterrupt) as error:
+        except SystemExit:
+            raise
+        except BaseException as error:  # a panic of polars is not an Exception
             if settings.get("debug"):
                 for line in traceback.format_exc().splitlines():
                     note(line)
@@ -213,28 +184,33 @@ def errors_in_one_sentence(command: Command) -> Command:
 
 
 def end_with(error: BaseException) -> NoReturn:
-    """End the process with what went wrong in a sentence, and its exit code."""
-    _end(*_explain(error))
-
-
-def _explain(error: BaseException) -> tuple[list[str], int]:
-    """The lines that say what went wrong, and the exit code."""
+    """End the process with a sentence about the error, and its exit code."""
+    code, lines = COULD_NOT, [str(error)]
     match error:
         case KeepersError():
             several = len(error.args) > 1 and all(isinstance(line, str) for line in error.args)
-            lines = list(error.args) if several else [str(error)]
-            return lines, MISUSE if isinstance(error, ParameterError) else COULD_NOT
+            lines = list(error.args) if several else lines
+            code = MISUSE if isinstance(error, ParameterError) else COULD_NOT
         case KeyboardInterrupt():
-            return [str(error) or "Interrupted."], INTERRUPTED
+            code, lines = INTERRUPTED, [str(error) or "Interrupted."]
         case MemoryError():
-            return ["Not enough memory for this table."], COULD_NOT
+            lines = ["Not enough memory for this table."]
         case OSError():
-            reason = f"{error.strerror or error}: {error.filename or ''}"
-            return [reason.rstrip(": ")], COULD_NOT
-    return [
-        f"Unexpected error ({type(error).__name__}: {error}). Run the command again with --debug "
-        "and report the traceback."
-    ], COULD_NOT
+            lines = [f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")]
+        case _:
+            lines = [
+                f"Unexpected error ({type(error).__name__}: {error}). Run the command again with "
+                "--debug and report the traceback."
+            ]
+    shown = [f"keepers: {lines[0]}", *lines[1:MOST_LINES]]
+    if len(lines) > MOST_LINES:
+        shown.append(f"... and {len(lines) - MOST_LINES} more lines")
+    try:
+        for line in shown:
+            note(line)
+    except OSError:  # nobody reads the error stream either
+        _discard(sys.stderr)
+    raise SystemExit(code) from None
 
 
 def flush_results() -> None:
@@ -249,7 +225,7 @@ def flush_results() -> None:
 
 
 def _end_without_reader() -> NoReturn:
-    """End as a tool that the signal SIGPIPE ends: nobody is left to tell."""
+    """End like a tool that the signal SIGPIPE ends, without a message."""
     for stream in (sys.stdout, sys.stderr):
         _discard(stream)
     raise SystemExit(READER_LEFT) from None
@@ -259,15 +235,3 @@ def _discard(stream: Any) -> None:
     """Discard what is still to be written: the interpreter would try it once more."""
     with suppress(OSError, ValueError):  # ValueError: a stream without a file, as in tests
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _end(lines: list[str], code: int) -> NoReturn:
-    shown = [f"keepers: {lines[0]}", *lines[1:MOST_LINES]]
-    if len(lines) > MOST_LINES:
-        shown.append(f"... and {len(lines) - MOST_LINES} more lines")
-    try:
-        for line in shown:
-            note(line)
-    except OSError:  # nobody reads the error stream either
-        _discard(sys.stderr)
-    raise SystemExit(code) from None

@@ -1,4 +1,4 @@
-"""Correlations between columns, and which features of a ranking repeat a better one."""
+"""Correlations between columns: which features of a ranking, or of a table, repeat another."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,21 +40,6 @@ class RankingWalk:
     """By place, the correlation with that column; NaN where there is none."""
 
 
-def unlike_the_better(
-    correlations: Correlations,
-    order: IndexArray,
-    max_correlation: float,
-    *,
-    most: int,
-    always: BoolArray | None = None,
-) -> BoolArray:
-    """Which places of ``order`` hold a feature unlike all the better ones that are kept.
-
-    As in `walk_ranking`.
-    """
-    return walk_ranking(correlations, order, max_correlation, most=most, always=always).keeps
-
-
 def walk_ranking(
     correlations: Correlations,
     order: IndexArray,
@@ -74,80 +59,61 @@ def walk_ranking(
     r = np.full(len(order), np.nan)
     kept: list[int] = []
     for start in range(0, len(order), _AT_ONCE):
-        places = np.arange(start, min(start + _AT_ONCE, len(order)))
-        block = order[places]
+        block = order[start : start + _AT_ONCE]
         # One row a candidate, one column a feature kept before the block or, behind, in the block.
-        with_kept: FloatArray = np.empty((len(block), 0))
-        if kept:
-            with_kept = correlations.between(block, np.array(kept))
+        with_kept = correlations.between(block, np.array(kept, dtype=np.intp))
         strongest = np.abs(with_kept).max(axis=1, initial=0.0)
         among = correlations.between(block, block)
-        forced = np.zeros(len(block), dtype=bool) if always is None else always[block]
         chosen: list[int] = []
-        for i in range(len(block)):
+        for i, feature in enumerate(block):
             if len(kept) == most:
                 return RankingWalk(keeps, instead, r)
             like = max(strongest[i], np.abs(among[i, chosen]).max(initial=0.0))
-            if like <= max_correlation + ROUNDING or forced[i]:
-                keeps[places[i]] = True
-                kept.append(int(block[i]))
+            if like <= max_correlation + ROUNDING or (always is not None and always[feature]):
+                keeps[start + i] = True
+                kept.append(int(feature))
                 chosen.append(i)
             else:
                 theirs = np.concatenate([with_kept[i], among[i, chosen]])
                 # Of those that agree to rounding the best, on every machine.
                 nearest = int(np.argmax(np.abs(theirs) >= like - ROUNDING))
-                instead[places[i]], r[places[i]] = kept[nearest], theirs[nearest]
+                instead[start + i], r[start + i] = kept[nearest], theirs[nearest]
     return RankingWalk(keeps, instead, r)
 
 
-@dataclass(frozen=True)
 class ColumnCorrelations(Correlations):
-    """From the columns of an array or a CSR/CSC matrix."""
+    """From the columns of an array or a CSR/CSC matrix, all of which vary."""
 
-    X: Any
-    moments: ColumnMoments
+    def __init__(self, X: Any, moments: ColumnMoments) -> None:
+        self.X, self.moments = X, moments
+        if not sp.issparse(X):
+            # Centred columns of length 1, a row each, made when first asked for: rows that are
+            # never written take no memory.
+            self._units = np.empty(X.shape[::-1])
+            self._is_made = np.zeros(X.shape[1], dtype=bool)
 
     def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
         if sp.issparse(self.X):
             return self._between_sparse(mine, theirs)
-        return np.asarray(self._unit_columns(mine).T @ self._unit_columns(theirs))
+        my_units = self._unit_rows(mine)
+        found = np.empty((len(mine), len(theirs)))
+        for part in _parts(len(theirs)):
+            np.matmul(my_units, self._unit_rows(theirs[part]).T, out=found[:, part])
+        return found
 
-    def _unit_columns(self, columns: IndexArray) -> FloatArray:
-        part = self.X[:, columns] - self.moments.mean[columns]
-        part /= np.sqrt(self.moments.sum_of_squares[columns])
-        return np.asarray(part)
+    def _unit_rows(self, columns: IndexArray) -> FloatArray:
+        new = columns[~self._is_made[columns]]
+        if len(new):
+            units = self.X[:, new] - self.moments.mean[new]
+            self._units[new] = (units / np.sqrt(self.moments.sum_of_squares[new])).T
+            self._is_made[new] = True
+        return self._units[columns]
 
     def _between_sparse(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
         products = (self.X[:, mine].T @ self.X[:, theirs]).toarray()
         mean, lengths = self.moments.mean, np.sqrt(self.moments.sum_of_squares)
         products -= self.moments.n_samples * np.outer(mean[mine], mean[theirs])
         return np.asarray(products / lengths[mine, np.newaxis] / lengths[theirs])
-
-
-@dataclass(frozen=True)
-class UnitColumnCorrelations(Correlations):
-    """From columns that were centred and scaled to length 1 once, for a walk over many of them.
-
-    It takes one more copy of the table; `ColumnCorrelations` takes none and scales them each time.
-    """
-
-    units: FloatArray
-    """One row a column of the table, so that picking columns copies whole rows."""
-
-    @classmethod
-    def of(cls, X: FloatArray, moments: ColumnMoments) -> "UnitColumnCorrelations":
-        """Of an array whose columns all vary."""
-        units = np.array(X.T, dtype=np.float64, order="C")
-        units -= moments.mean[:, np.newaxis]
-        units /= np.sqrt(moments.sum_of_squares)[:, np.newaxis]
-        return cls(units)
-
-    def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
-        my_units = self.units[mine]
-        found = np.empty((len(mine), len(theirs)))
-        for part in _parts(len(theirs)):
-            np.matmul(my_units, self.units[theirs[part]].T, out=found[:, part])
-        return found
 
 
 @dataclass(frozen=True)
@@ -159,7 +125,6 @@ class PairwiseCorrelations(Correlations):
 
     values: FloatArray
     """One row a column of the table: less its median, with 0 in the gaps."""
-    squares: FloatArray
     present: FloatArray
     """1 where there is a value, else 0."""
     fewest: int
@@ -178,7 +143,7 @@ class PairwiseCorrelations(Correlations):
         values[gaps] = 0.0
         largest = np.abs(values).max(axis=1, keepdims=True)
         values /= np.where(largest > 0.0, largest, 1.0)
-        return cls(values, values * values, (~gaps).astype(np.float64), fewest)
+        return cls(values, (~gaps).astype(np.float64), fewest)
 
     def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
         found = np.empty((len(mine), len(theirs)))
@@ -187,11 +152,12 @@ class PairwiseCorrelations(Correlations):
         return found
 
     def _between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
-        x, xx, has_x = self.values[mine], self.squares[mine], self.present[mine]
-        y, yy, has_y = self.values[theirs].T, self.squares[theirs].T, self.present[theirs].T
+        x, has_x = self.values[mine], self.present[mine]
+        y, has_y = self.values[theirs].T, self.present[theirs].T
         n = has_x @ has_y
         rows = np.maximum(n, 1.0)
-        sum_x, sum_y, square_x, square_y = x @ has_y, has_x @ y, xx @ has_y, has_x @ yy
+        sum_x, sum_y = x @ has_y, has_x @ y
+        square_x, square_y = (x * x) @ has_y, has_x @ (y * y)
         scatter_x = square_x - sum_x * sum_x / rows
         scatter_y = square_y - sum_y * sum_y / rows
         tells = (n >= self.fewest) & (scatter_x > _CANCELLED * square_x)
@@ -221,8 +187,8 @@ class ScatterCorrelations(Correlations):
 class FetchedCorrelations(Correlations):
     """From the scatter of some columns at a time, fetched in a pass over the table.
 
-    What stands next in ``order`` is fetched along with what is asked for, so that the walk needs
-    few passes.
+    The columns next in ``order`` are fetched along with those asked for, so that a walk needs few
+    passes.
     """
 
     def __init__(
@@ -244,3 +210,72 @@ class FetchedCorrelations(Correlations):
         return self._known.between(
             np.searchsorted(self._held, mine), np.searchsorted(self._held, theirs)
         )
+
+
+# Up to this many columns, all pairs are compared. Of more, those whose signs agree along 16 random
+# directions in at least one of 12 draws: a pair with |r| = 0.99 is missed once in a thousand times.
+COMPARED_ALL = 2000
+_BITS, _DRAWS = 16, 12
+# Where more columns share their signs, each is compared with the nearest along one more direction.
+_WINDOW = 32
+_PAIRS_AT_ONCE = 2**12
+
+
+def similar_columns(X: FloatArray, least: float) -> dict[int, tuple[int, float]]:
+    """For columns that resemble an earlier one: that one, and their correlation.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_columns)
+        Finite values. Columns that do not vary resemble none.
+    least : float
+        The absolute correlation from which on columns resemble each other.
+
+    Returns
+    -------
+    dict
+        Column -> (the first column that it resembles and that itself resembles none, r).
+    """
+    Z, varies = _standardise(X)
+    d = Z.shape[1]
+    if d <= COMPARED_ALL:
+        pairs = np.argwhere(np.triu(np.abs(Z.T @ Z) >= least, 1))
+    else:
+        pairs = _likely_pairs(Z)
+    found: dict[int, tuple[int, float]] = {}
+    for start in range(0, len(pairs), _PAIRS_AT_ONCE):
+        some = pairs[start : start + _PAIRS_AT_ONCE]
+        r = np.einsum("ij,ij->j", Z[:, some[:, 0]], Z[:, some[:, 1]])
+        for at in np.flatnonzero(np.abs(r) >= least):
+            first, second = map(int, varies[some[at]])
+            if first not in found and second not in found:
+                found[second] = (first, float(r[at]))
+    return found
+
+
+def _likely_pairs(Z: FloatArray) -> IndexArray:
+    """Pairs of columns, one a row and in order, that may be much alike."""
+    d = Z.shape[1]
+    rng = np.random.default_rng(0)
+    numbers = []
+    for _ in range(_DRAWS):
+        signs = np.ascontiguousarray((rng.standard_normal((_BITS, len(Z))) @ Z > 0).T)
+        signs ^= ~signs[:, :1]  # r and -r are alike: the first bit is always set
+        codes = np.packbits(signs, axis=1).view(np.uint16)[:, 0]
+        order = np.lexsort((np.abs(rng.standard_normal(len(Z)) @ Z), codes))
+        for step in range(1, _WINDOW):
+            same = codes[order[step:]] == codes[order[:-step]]
+            one, other = order[step:][same], order[:-step][same]
+            numbers.append(np.minimum(one, other) * d + np.maximum(one, other))
+    return np.column_stack(np.divmod(np.unique(np.concatenate(numbers)), d))
+
+
+def _standardise(X: FloatArray) -> tuple[FloatArray, IndexArray]:
+    """Centred columns of length 1, and which columns of X they are: those that vary."""
+    largest = np.abs(X).max(axis=0, initial=0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = X / np.where(largest > 0.0, largest, 1.0)  # squares may leave the range otherwise
+    scaled -= scaled.mean(axis=0)
+    norms = np.sqrt(np.einsum("ij,ij->j", scaled, scaled))
+    varies = np.flatnonzero(norms > 1e-10)
+    return scaled[:, varies] / norms[varies], varies

@@ -16,9 +16,9 @@ two further numbers per column suffice for that, so new rows are filled as those
 Nothing is random.
 
 An estimate lacks the noise of a value. With estimates z = w't as they are, a column has the right
-covariances with others, but neighbouring rows agree on it more than on complete columns, so that
-columns with many gaps seem to carry structure. If a share p of the column is observed, of which
-the components explain the share R, and gaps are filled with s z, agreement relative to variance is
+covariances with others, but neighbouring rows agree on it more than on complete columns: columns
+with many gaps seem to carry structure. If a share p of the column is observed, the components
+explain the share R of it, and gaps are filled with s z, agreement relative to variance is
 R (p + (1 - p) s)^2 / (p + (1 - p) s^2 R). It is R, as in the complete column, for ::
 
     s = 1 / (1 + sqrt((1 - R) / p)).
@@ -26,9 +26,8 @@ R (p + (1 - p) s)^2 / (p + (1 - p) s^2 R). It is R, as in the complete column, f
 Gaps are filled with sqrt(s) z, between the two.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,8 +38,8 @@ from keepers.linalg.reservoir import drawn_rows
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import edge_of_scatter, leading_spectrum, principal_subspace
 
+# The model is fitted to this number of rows at most.
 MOST_ROWS_FITTED = 2000
-"""Rows that the model is fitted to; larger tables are represented by so many of them."""
 MOST_COMPONENTS = 40
 MAX_ITER = 60
 TOLERANCE = 3e-4
@@ -62,36 +61,21 @@ class ObservedColumns:
     scales: FloatArray
     """Divided by the number of values; 0 for columns that do not vary."""
 
-    def merge(self, other: "ObservedColumns") -> "ObservedColumns":
-        """Of the rows of both."""
-        counts = self.counts + other.counts
-        share = other.counts / np.maximum(counts, 1)
-        change = np.where(other.counts > 0, other.means - self.means, 0.0)
-        change = np.where(self.counts > 0, change, 0.0)
-        means = np.where(self.counts > 0, self.means, other.means) + change * share
-        variances = (
-            (1.0 - share) * self.scales**2
-            + share * other.scales**2
-            + share * (1.0 - share) * change**2
-        )
-        n_rows = self.n_rows + other.n_rows
-        return ObservedColumns(n_rows, counts, means, _deviations(variances, means))
-
 
 @dataclass(frozen=True)
 class GapModel:
-    """What gaps are filled from: `fill_rows` needs nothing else."""
+    """The fitted model; `fill_rows` needs nothing else."""
 
     means: FloatArray
-    """Of the columns, as the model sees them; shape (n_features,)."""
+    """Column means in the model; shape (n_features,)."""
     scales: FloatArray
     """Standard deviations of the observed values; 0 for columns that do not vary."""
     loadings: FloatArray
-    """Of the standardised columns; shape (n_features, rank)."""
+    """Loadings of the standardised columns; shape (n_features, rank)."""
     uncertainty: FloatArray
     """Variance of the loadings of each column."""
     weights: FloatArray
-    """By which estimates of each column are multiplied."""
+    """Factors that the estimates of each column are multiplied with."""
     noise: float
     """Variance of what the components do not explain of a standardised column."""
     n_iter: int = 0
@@ -104,64 +88,19 @@ class GapModel:
         """The number of components; 0 fills with means."""
         return self.loadings.shape[1]
 
-    def restrict(self, columns: Sequence[int]) -> "GapModel":
-        """What is known of some of the columns; without the course of the fit."""
-        parts = {
-            name: getattr(self, name)[columns]
-            for name in ("means", "scales", "loadings", "uncertainty", "weights")
-        }
-        return replace(self, **parts, objective=())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, for JSON."""
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in asdict(self).items()
-        }
-
-    @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> "GapModel":
-        """The model of which `to_dict` was stored."""
-        arrays = {
-            name: np.asarray(stored[name], dtype=np.float64)
-            for name in ("means", "scales", "loadings", "uncertainty", "weights")
-        }
-        arrays["loadings"] = arrays["loadings"].reshape(len(arrays["means"]), -1)
-        return cls(
-            **arrays,
-            noise=float(stored["noise"]),
-            n_iter=int(stored["n_iter"]),
-            converged=bool(stored["converged"]),
-            objective=tuple(float(value) for value in stored["objective"]),
-        )
-
-
-@dataclass(frozen=True)
-class FilledTable:
-    """A table without gaps, and the model that they were filled from."""
-
-    X: FloatArray
-    model: GapModel
-
-
-def fill_by_model(X: FloatArray) -> FilledTable:
+def fill_by_model(X: FloatArray) -> FloatArray:
     """Fill the NaN of a float64 array of shape (n_samples, n_features); X is not changed.
 
     Every column needs at least one value. Where no component stands out from noise, as in tables
     too small to tell, gaps are filled with the means of the columns.
     """
-    model = fit_gap_model(X)
-    return FilledTable(fill_rows(model, X), model)
+    return fill_rows(fit_gap_model(X), X)
 
 
-def fit_gap_model(
-    X: FloatArray, observed: ObservedColumns | None = None, *, max_iter: int = MAX_ITER
-) -> GapModel:
-    """The model of a table with gaps, or of a sample of its rows.
-
-    ``observed`` is given if X is a sample: what is known of the columns of the whole table.
-    """
-    observed = observed_columns(X) if observed is None else observed
+def fit_gap_model(X: FloatArray, *, max_iter: int = MAX_ITER) -> GapModel:
+    """The model of a table with gaps."""
+    observed = observed_columns(X)
     _refuse_empty(observed)
     varying = np.flatnonzero(observed.scales > 0)
     X = X[drawn_rows(len(X), MOST_ROWS_FITTED, seed=0)]
@@ -240,7 +179,7 @@ def column_medians(X: FloatArray) -> FloatArray:
 
 
 def _deviations(variances: FloatArray, means: FloatArray) -> FloatArray:
-    """Standard deviations; 0 where they are rounding beside the mean."""
+    """Standard deviations; 0 where they are rounding noise of the mean."""
     scales = np.sqrt(variances)
     return np.where(scales <= CONSTANT_RATIO * np.abs(means), 0.0, scales)
 
@@ -255,7 +194,7 @@ def _refuse_empty(observed: ObservedColumns) -> None:
     if not np.all(np.isfinite(observed.means) & np.isfinite(observed.scales)):
         raise DataError(
             "A model of the gaps needs finite values whose squares float64 can hold; some columns "
-            "have none. Drop infinite values, or rescale X."
+            "hold others. Drop infinite values, or rescale X."
         )
 
 
@@ -268,7 +207,7 @@ def _standardise(
 
 
 def _weights(loadings: FloatArray, noise: float, shares: FloatArray) -> FloatArray:
-    """What estimates are multiplied by, from the shares of the columns that are observed."""
+    """Factors of the estimates, from the observed share of every column."""
     noise -= _LEAST_NOISE  # at which the components explain everything
     explained = np.einsum("ij,ij->i", loadings, loadings)
     unexplained = noise / np.maximum(explained + noise, np.finfo(float).tiny)
@@ -326,7 +265,7 @@ class _VariationalPCA:
         self._update_components(*self._moments_of_start(loadings / share))
 
     def iterate(self, max_iter: int) -> bool:
-        """Until the bound rises by no more than the tolerance per value; whether it came to it."""
+        """Iterate until the bound rises by at most the tolerance per value; True if it did."""
         for _ in range(max_iter):
             self._step()
             if len(self.objective) > 1:
@@ -336,7 +275,7 @@ class _VariationalPCA:
         return False
 
     def _moments_of_start(self, loadings: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What the rows sum over the loadings of the start, which are taken to be certain."""
+        """Sums of every row over the loadings of the start, which are taken to be exact."""
         W = np.hstack([loadings, np.zeros((self._d, 1))])
         second = np.zeros((self._n, self._triangle.n_entries))
         for columns in _column_blocks(self._d):
@@ -400,11 +339,9 @@ class _Triangle:
         self._places[self._above] = self._places.T[self._above] = np.arange(self.n_entries)
 
     def pack(self, matrices: FloatArray) -> FloatArray:
-        """Matrices -> rows."""
         return matrices[:, self._above[0], self._above[1]]
 
     def unpack(self, rows: FloatArray) -> FloatArray:
-        """Rows -> matrices."""
         return rows[:, self._places]
 
     def products(self, vectors: FloatArray) -> FloatArray:

@@ -15,8 +15,6 @@ TIE_TOLERANCE_SINGLE = 2e-6
 # Single steps of a computation carry less rounding than its result.
 _STEP_TOLERANCE = 1e-10
 _TILT = 1e-9
-# A falling curve that is nowhere below its chord by more than this has no knee.
-_SHALLOWEST_KNEE = 0.05
 
 
 def levels(values: FloatArray) -> IndexArray:
@@ -78,7 +76,7 @@ def tilt_ties(weights: FloatArray, values: FloatArray) -> FloatArray:
 
     Rows of identical columns are the same in every step of a method but for rounding, and where one
     of them has to vanish, rounding would choose. Begun like this, the last one does on every
-    machine; weights of later steps are not tilted, so that the solution is what it was.
+    machine; weights of later steps are not tilted, so the solution stays the same.
     """
     level = levels(values)
     order = np.argsort(level, kind="stable")
@@ -88,24 +86,27 @@ def tilt_ties(weights: FloatArray, values: FloatArray) -> FloatArray:
     return np.asarray(weights * (1.0 + _TILT * place / (1.0 + place.max(initial=0.0))))
 
 
-def knee_of(scores: FloatArray) -> int | None:
-    """How many features stand up to the knee of the score curve; None if it has none.
+def mean_ranks(rows: FloatArray, *, by_size: bool = False) -> FloatArray:
+    """Ranks within every row, from 0; equal values share the mean of their places.
 
-    Ranks and scores are both scaled to run from 0 to 1. The knee is the point of the falling curve
-    that lies furthest below the straight line from its first to its last point. A curve that lies
-    nowhere below it by more than a twentieth has no knee.
-
-    Examples
-    --------
-    >>> knee_of(np.array([10.0, 9.0, 8.0, 0.2, 0.1, 0.0]))
-    4
-    >>> knee_of(np.array([3.0, 2.0, 1.0, 0.0])) is None
-    True
+    Values that differ by a billionth of the range of the row are equal; with ``by_size`` those that
+    differ by 1e-14 of their own size: a far outlier does not change the order of the others.
+    Otherwise what `scipy.stats.rankdata` gives, less 1, in a fraction of the time.
     """
-    if len(scores) < 3 or not scores[0] > scores[-1]:
-        return None
-    rank = np.linspace(0.0, 1.0, len(scores))
-    height = (scores - scores[-1]) / (scores[0] - scores[-1])
-    below = 1.0 - rank - height
-    furthest = int(np.argmax(below))
-    return furthest + 1 if below[furthest] > _SHALLOWEST_KNEE else None
+    n_rows, size = rows.shape
+    places = np.argsort(rows, axis=1)
+    places += size * np.arange(n_rows)[:, np.newaxis]
+    ascending = rows.ravel()[places]
+    reach = 1e-9 * (ascending[:, -1:] - ascending[:, :1])
+    if by_size:
+        reach = 1e-14 * np.maximum(np.abs(ascending[:, 1:]), np.abs(ascending[:, :-1]))
+    starts = np.ones(rows.shape, dtype=bool)
+    np.greater(ascending[:, 1:] - ascending[:, :-1], reach, out=starts[:, 1:])
+    ranks = np.empty(rows.shape)
+    flat = ranks.reshape(-1)
+    flat[places] = np.arange(float(size))
+    tied = np.flatnonzero(~starts.all(axis=1))
+    first = np.flatnonzero(starts[tied])
+    counts = np.diff(first, append=len(tied) * size)
+    flat[places[tied]] = np.repeat(first % size + (counts - 1) / 2.0, counts).reshape(-1, size)
+    return ranks

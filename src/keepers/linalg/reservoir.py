@@ -13,14 +13,25 @@ from numpy.typing import NDArray
 from keepers._protocols import BlockSum, IndexArray, RowBlock
 from keepers.exceptions import DataError
 from keepers.linalg import storage
-from keepers.linalg.hashing import GOLDEN_RATIO, mix
 from keepers.linalg.sums import refuse_not_finite
 
 Keys = NDArray[np.uint64]
 
 _LARGEST = int(np.iinfo(np.uint64).max)
+GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
+"""The step of SplitMix64: its i-th number from the state s is ``mix(s + i * GOLDEN_RATIO)``."""
 # Keys that are made at once where no rows come with them.
 _STEP = 1 << 18
+
+
+def mix(numbers: Keys) -> Keys:
+    """The mixing function of SplitMix64 (Steele, Lea and Flood, 2014), a bijection of 64 bits."""
+    mixed = numbers
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = mixed ^ (mixed >> np.uint64(shift))
+        mixed *= np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
 
 
 def row_keys(numbers: IndexArray, seed: int) -> Keys:
@@ -84,8 +95,6 @@ class RowReservoir(BlockSum):
         Whether rows may have gaps; otherwise NaN is refused in all rows as well.
     """
 
-    n_bytes = float("inf")  # blocks that do not say where they start must come in order
-
     def __init__(
         self, n_rows: int, seed: int, largest_key: int | None = None, *, allow_nan: bool = False
     ) -> None:
@@ -119,9 +128,9 @@ class RowReservoir(BlockSum):
         """Take in the rows of other blocks."""
         if other._assumed_first and self.n_samples:
             raise DataError(
-                "To draw rows, a block table must add its blocks in order to one sum (n_bytes is "
-                "infinite), or tell where they start: RowBlock(values, origin, start=number of "
-                "the first row in the table). This one merged sums of blocks without start."
+                "To draw rows, a block table must add its blocks in order to one sum, or give "
+                "where each starts: RowBlock(values, origin, start=number of its first row in the "
+                "table). This one merged sums of blocks without start."
             )
         self.n_samples += other.n_samples
         self._next = other._next

@@ -13,6 +13,7 @@ CSR or CSC, otherwise              `SparseScatter`     Xc'(Xc V), never densifie
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,9 @@ HARMLESS_MEAN = 100.0
 # A fit takes a few dozen products; forming S must be earned back by that many.
 EXPECTED_PRODUCTS = 40
 _GRAM_BYTES = 1 << 25
-# A stored entry of a sparse X takes part in a product as long as so many entries of a formed S.
-_DENSE_PER_STORED = 8
+# S of a sparse X is formed if it has at most so many entries for each one stored. With 1 to 3 it
+# was earned back after 5 to 30 products, with 3 to 4 after 80 to 180, with more never.
+_DENSE_PER_STORED = 2
 # Up to this size a full eigendecomposition takes seconds, and is exact.
 SMALL_SIDE = 3000
 # The number of components where it is not known; it shifts the balance only a little.
@@ -147,7 +149,7 @@ class FactoredScatter:
 
     def _forming_pays(self) -> bool:
         n_samples, n_features = self.X.shape
-        return forming_pays(n_samples, n_features, _TYPICAL_WIDTH)
+        return forming_pays(n_samples, n_features)
 
     def dense(self) -> FloatArray:
         """S itself."""
@@ -159,12 +161,22 @@ class FactoredScatter:
         if min(n_samples, n_features) > SMALL_SIDE:
             return None
         if n_features <= n_samples:
-            return SmallSide(self.dense(), lambda vectors, _: vectors)
+            return SmallSide(self._small_matrix, lambda vectors, _: vectors)
+        return SmallSide(
+            self._small_matrix, lambda vectors, values: self.back(vectors) / np.sqrt(values)
+        )
+
+    @cached_property
+    def _small_matrix(self) -> FloatArray:
+        """S or Xc Xc', made once: the spectrum, the bounds and the certificate share it."""
+        n_samples, n_features = self.X.shape
+        if n_features <= n_samples:
+            return self.dense()
         # Centring the rows and columns of X X' about any point centres the features of X.
         gram = self._sample_gram()
         gram -= gram.mean(axis=0)
         gram -= gram.mean(axis=1, keepdims=True)
-        return SmallSide(gram, lambda vectors, values: self.back(vectors) / np.sqrt(values))
+        return gram
 
     def _sample_gram(self) -> FloatArray:
         """X X', with X taken about its mean in the precision it has."""
@@ -251,7 +263,7 @@ def centred_gram(X: FloatArray, mean: FloatArray) -> FloatArray:
     return total
 
 
-def forming_pays(n_samples: int, n_features: int, block_width: int) -> bool:
+def forming_pays(n_samples: int, n_features: int, block_width: int = _TYPICAL_WIDTH) -> bool:
     """Whether S formed once is cheaper than two thin products with X each time.
 
     Forming takes n d^2 multiplications and additions (S is symmetric), a product with the formed
@@ -263,7 +275,9 @@ def forming_pays(n_samples: int, n_features: int, block_width: int) -> bool:
     return n_samples * n_features**2 <= EXPECTED_PRODUCTS * saved_per_product
 
 
-def as_scatter(X: Any, moments: ColumnMoments, block_width: int) -> SymmetricOperator:
+def as_scatter(
+    X: Any, moments: ColumnMoments, block_width: int = _TYPICAL_WIDTH
+) -> SymmetricOperator:
     """The scatter of X, in the form whose products with d x ``block_width`` are cheapest."""
     n_samples, n_features = X.shape
     # Up to a small side S is formed for its decomposition anyway.
@@ -281,7 +295,7 @@ def as_factored(X: Any, moments: ColumnMoments) -> FactoredScatter:
     """The scatter of X through X, which is centred in a copy only where that saves digits."""
     if sp.issparse(X):
         return SparseScatter(*without_offsets(X, moments))
-    if np.any(_has_offset(moments)):
+    if np.any(has_offset(moments)):
         centred = (X - moments.mean).astype(X.dtype, copy=False)
         return FactoredScatter(centred, replace(moments, mean=np.zeros_like(moments.mean)))
     return FactoredScatter(X, moments)
@@ -302,7 +316,7 @@ def as_short_factor(X: Any, moments: ColumnMoments) -> FactoredScatter:
     return FactoredScatter(R, replace(moments, mean=np.zeros(n_features)))
 
 
-def _has_offset(moments: ColumnMoments) -> BoolArray:
+def has_offset(moments: ColumnMoments) -> BoolArray:
     """Columns whose mean would cost digits if it were taken off products."""
     return np.asarray(np.abs(moments.mean) > HARMLESS_MEAN * np.sqrt(moments.variance))
 
@@ -314,7 +328,7 @@ def without_offsets(X: Any, moments: ColumnMoments) -> tuple[Any, ColumnMoments]
     variance: an offset that hurts is only possible in a column with (almost) no implicit zero. In
     a column that has none, the stored values can be centred without touching the pattern.
     """
-    offset = _has_offset(moments)
+    offset = has_offset(moments)
     if not np.any(offset):
         return X, moments
     n_samples, n_features = X.shape

@@ -1,16 +1,17 @@
 """The leading spectrum of the scatter S: how many components there are, and where SPCAFS starts.
 
 Where one side of the data is small, its Gram matrix is formed and its leading eigenpairs are exact:
-up to a few hundred rows, or where many pairs are wanted, by a reduction to tridiagonal form, whose
-eigenvalues tell how many components there are at next to no cost; else from a block Krylov space
-of that matrix. Where neither side is small, they come from products with S: a randomised block
-Krylov space, then the block iteration of `keepers.linalg.subspace`.
+up to a few hundred rows, or where many pairs are wanted, by LAPACK's `eigh` of the pairs above the
+edge; else from a block Krylov space of that matrix. Where neither side is small, they come from
+products with S: a randomised block Krylov space, then the iteration of `keepers.linalg.subspace`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal, eigvalsh_tridiagonal, lapack
+from scipy.linalg import eigh
 from scipy.optimize import brentq
 
 from keepers._blas_threads import one_blas_thread_if_small
@@ -77,17 +78,18 @@ def leading_spectrum(
     if n_components != "auto" and float(n_components) >= 1.0:
         return Spectrum(principal_subspace(scatter, int(n_components), rng, tol=tol))
     limit = min(n_samples - 1, scatter.size)
-    count: _AboveEdge | _UpToShare
+    edge = None
     if n_components == "auto":
         limit = min(limit, MOST_AUTO_COMPONENTS)
-        count = _AboveEdge(edge_of_scatter(sum_of_squares, n_samples))
+        edge = edge_of_scatter(sum_of_squares, n_samples)
+        count = partial(_count_above, edge)
     else:
-        count = _UpToShare(float(n_components) * float(sum_of_squares.sum()))
+        count = partial(_count_up_to, float(n_components) * float(sum_of_squares.sum()))
     side = scatter.small_side()
     if side is None:
         width, found = _count_by_products(scatter, count, limit, rng)
         return Spectrum(_refine(scatter, found, width, tol))
-    return Spectrum(_lift(scatter, side, *_counted_pairs(side.matrix, count, limit)))
+    return Spectrum(_lift(scatter, side, *_counted_pairs(side.matrix, count, limit, edge)))
 
 
 def principal_subspace(
@@ -114,10 +116,7 @@ def pairs_above(
         start = np.random.default_rng(0).standard_normal((len(matrix), rank + _OVERSAMPLING))
         basis = np.linalg.qr(matrix @ np.linalg.qr(matrix @ start)[0])[0]
         matrix = basis.T @ matrix @ basis
-    reduced = _TridiagonalForm(matrix)
-    width = int(np.clip(reduced.count_above(edge), at_least, at_most))
-    values, vectors = reduced.leading_pairs(min(width, len(matrix)))
-    values, vectors = values[::-1], vectors[:, ::-1]
+    values, vectors = _eigenpairs_above(matrix, edge, min(at_least, len(matrix)), at_most)
     n_real = max(1, int(np.sum(values > _ROUNDING_SHARE * values[0])))
     values, vectors = values[:n_real], vectors[:, :n_real]
     return values, vectors if basis is None else basis @ vectors
@@ -150,91 +149,58 @@ def edge_of_scatter(sum_of_squares: FloatArray, n_samples: int) -> float:
     return freedom * null_edge(sum_of_squares / freedom, freedom)
 
 
-@dataclass(frozen=True)
-class _AboveEdge:
-    """Counts the eigenvalues above an edge, at least 1."""
-
-    edge: float
-
-    def __call__(self, values: FloatArray) -> int | None:
-        """How many of the leading values; None if all of them, so that there may be more."""
-        above = int(np.sum(values > self.edge))
-        return max(above, 1) if above < len(values) else None
-
-    def in_all(self, reduced: "_TridiagonalForm") -> int:
-        """How many of all."""
-        return max(reduced.count_above(self.edge), 1)
+_Count = Callable[[FloatArray], int | None]
+"""How many of the leading eigenvalues are components; None if all, so that there may be more."""
 
 
-@dataclass(frozen=True)
-class _UpToShare:
-    """Counts the leading eigenvalues that sum to what is wanted."""
-
-    wanted: float
-
-    def __call__(self, values: FloatArray) -> int | None:
-        """How many of the leading values; None if all of them are not enough."""
-        reached = np.flatnonzero(np.cumsum(values) >= self.wanted * (1 - 1e-12))
-        return int(reached[0]) + 1 if len(reached) else None
-
-    def in_all(self, reduced: "_TridiagonalForm") -> int | None:
-        """How many of all."""
-        return self(reduced.values())
+def _count_above(edge: float, values: FloatArray) -> int | None:
+    """The eigenvalues above an edge, at least 1."""
+    above = int(np.sum(values > edge))
+    return max(above, 1) if above < len(values) else None
 
 
-class _TridiagonalForm:
-    """A symmetric matrix Q T Q', for as many of its eigenvalues and eigenvectors as are wanted.
+def _count_up_to(wanted: float, values: FloatArray) -> int | None:
+    """The leading eigenvalues that sum to what is wanted."""
+    reached = np.flatnonzero(np.cumsum(values) >= wanted * (1 - 1e-12))
+    return int(reached[0]) + 1 if len(reached) else None
 
-    LAPACK's drivers have to be told the number of eigenvectors beforehand, so its steps are called
-    one by one.
-    """
 
-    def __init__(self, matrix: FloatArray) -> None:
-        self._size = len(matrix)
-        self._scale = float(matrix.diagonal().max()) or 1.0
-        n_work = int(lapack.dsytrd_lwork(self._size, lower=1)[0])
-        scaled = (np.asarray_chkfinite(matrix) / self._scale).T
-        with one_blas_thread_if_small(self._size):  # many small steps: threads would wait
-            self._reflectors, self._diagonal, self._beside, self._factors, _ = lapack.dsytrd(
-                scaled, lower=1, lwork=n_work, overwrite_a=1
-            )
+def _eigenpairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
+    """The ``width`` leading eigenpairs of a symmetric matrix by LAPACK, largest first."""
+    size = len(matrix)
+    with one_blas_thread_if_small(size):  # many small steps: threads would wait
+        values, vectors = eigh(matrix, subset_by_index=(size - width, size - 1))
+    return values[::-1], vectors[:, ::-1]
 
-    def count_above(self, edge: float) -> int:
-        """How many eigenvalues exceed ``edge``: a Sturm sequence, no value is computed."""
-        beyond = (edge / self._scale, np.inf)
-        if self._size == 1:  # SciPy 1.12 fails on a single number
-            return int(self._diagonal[0] > beyond[0])
-        crude = eigvalsh_tridiagonal(
-            self._diagonal, self._beside, select="v", select_range=beyond, tol=np.inf
-        )
-        return len(crude)
 
-    def values(self) -> FloatArray:
-        """All eigenvalues, largest first."""
-        return np.asarray(self._scale * eigvalsh_tridiagonal(self._diagonal, self._beside)[::-1])
+def _eigenpairs_above(
+    matrix: FloatArray, edge: float, at_least: int, at_most: int
+) -> tuple[FloatArray, FloatArray]:
+    """The same for those above an edge, at least and at most so many."""
+    if _is_bounded(matrix, edge):
+        return _eigenpairs(matrix, at_least)
+    with one_blas_thread_if_small(len(matrix)):
+        values, vectors = eigh(matrix, subset_by_value=(edge, np.inf))
+    if len(values) < at_least:
+        return _eigenpairs(matrix, at_least)
+    return values[::-1][:at_most], vectors[:, ::-1][:, :at_most]
 
-    def leading_pairs(self, width: int) -> tuple[FloatArray, FloatArray]:
-        """The ``width`` largest eigenvalues, ascending, and their eigenvectors."""
-        values, vectors = eigh_tridiagonal(
-            self._diagonal,
-            self._beside,
-            select="i",
-            select_range=(self._size - width, self._size - 1),
-            lapack_driver="stemr",
-        )
-        if self._size > 1:
-            # The reflectors stand below the diagonal and leave the first row alone.
-            below = np.asfortranarray(self._reflectors[1:, :-1])
-            moved = np.asfortranarray(vectors[1:])
-            n_work = int(lapack.dormqr("L", "N", below, self._factors, moved, -1)[1][0])
-            vectors[1:] = lapack.dormqr("L", "N", below, self._factors, moved, n_work)[0]
-        return self._scale * values, vectors
+
+def _is_bounded(matrix: FloatArray, bound: float) -> bool:
+    """Whether no eigenvalue reaches a bound: a Cholesky factor of the difference exists."""
+    difference = -matrix
+    difference.flat[:: len(matrix) + 1] += bound
+    try:
+        np.linalg.cholesky(difference)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _counted_pairs(
-    matrix: FloatArray, count: "_AboveEdge | _UpToShare", limit: int
+    matrix: FloatArray, count: _Count, limit: int, edge: float | None
 ) -> tuple[FloatArray, FloatArray]:
-    """As many leading eigenpairs as ``count`` says, at most ``limit``, largest first."""
+    """The leading eigenpairs that ``count`` counts (those above an edge, if it is given)."""
     width = min(_FIRST_WIDTH, limit)
     while (pairs := _krylov_pairs(matrix, width)) is not None:
         n_found = count(pairs[0])
@@ -242,18 +208,14 @@ def _counted_pairs(
             width = min(n_found or limit, limit)
             return pairs[0][:width], pairs[1][:, :width]
         width = min(2 * width, limit)
-    reduced = _TridiagonalForm(matrix)
-    values, vectors = reduced.leading_pairs(min(count.in_all(reduced) or limit, limit))
-    return values[::-1], vectors[:, ::-1]
+    if edge is not None:
+        return _eigenpairs_above(matrix, edge, 1, limit)
+    return _eigenpairs(matrix, min(count(np.linalg.eigvalsh(matrix)[::-1]) or limit, limit))
 
 
 def leading_pairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
     """The ``width`` leading eigenpairs of a symmetric matrix, largest first."""
-    pairs = _krylov_pairs(matrix, width)
-    if pairs is None:
-        values, vectors = _TridiagonalForm(matrix).leading_pairs(width)
-        pairs = values[::-1], vectors[:, ::-1]
-    return pairs
+    return _krylov_pairs(matrix, width) or _eigenpairs(matrix, width)
 
 
 def _krylov_pairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArray] | None:
@@ -389,7 +351,7 @@ def _krylov_subspace(
 
 def _count_by_products(
     scatter: SymmetricOperator,
-    count: _AboveEdge | _UpToShare,
+    count: _Count,
     limit: int,
     rng: np.random.Generator,
 ) -> tuple[int, Subspace]:

@@ -1,6 +1,6 @@
 """Arrays and CSR/CSC matrices: what depends on which of them a table is stored in.
 
-Products of CSR matrices, which SciPy makes with one thread, are made with as many as BLAS may use.
+SciPy multiplies CSR matrices with one thread; here all threads that BLAS may use take part.
 """
 
 import itertools
@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from keepers._blas_threads import threads_now
 from keepers._protocols import FloatArray, IndexArray
 
-# Below so many stored entries starting threads takes longer than they save.
+# Below this number of stored entries, starting threads takes longer than they save.
 WORTH_THREADS = 2_000_000
 MOST_THREADS = 8
 # From this share of stored entries on a product of dense rows is faster than one of sparse rows.
@@ -35,7 +35,6 @@ def by_columns(X: Any) -> Any:
 
 
 def as_array(X: Any) -> FloatArray:
-    """X as an array."""
     return np.asarray(X.toarray() if sp.issparse(X) else X)
 
 
@@ -71,6 +70,19 @@ def stored_columns(X: Any) -> IndexArray:
     if X.format == "csr":
         return np.asarray(X.indices)
     return np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
+
+
+def major_slice(X: Any, start: int, stop: int) -> Any:
+    """Some rows of a CSR matrix, or some columns of a CSC matrix; nothing is copied."""
+    entries = slice(X.indptr[start], X.indptr[stop])
+    if X.format == "csr":
+        part = sp.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
+    else:
+        part = sp.csc_array((X.shape[0], stop - start), dtype=X.dtype)
+    # Set one by one: handed to the constructor, views of a larger array are copied.
+    part.data, part.indices = X.data[entries], X.indices[entries]
+    part.indptr = X.indptr[start : stop + 1] - X.indptr[start]
+    return part
 
 
 def times(X: Any, V: FloatArray) -> FloatArray:
@@ -111,19 +123,10 @@ def _row_parts(X: Any) -> list[tuple[slice, Any]]:
     cuts = np.searchsorted(X.indptr, np.linspace(0, X.nnz, n_parts + 1)[1:-1]).tolist()
     edges = [0, *cuts, n_rows]
     return [
-        (slice(start, stop), _rows_of(X, start, stop))
+        (slice(start, stop), major_slice(X, start, stop))
         for start, stop in itertools.pairwise(edges)
         if start < stop
     ]
-
-
-def _rows_of(X: Any, start: int, stop: int) -> Any:
-    entries = slice(X.indptr[start], X.indptr[stop])
-    part = sp.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
-    # Set one by one: handed to the constructor, views of a larger array are copied.
-    part.data, part.indices = X.data[entries], X.indices[entries]
-    part.indptr = X.indptr[start : stop + 1] - X.indptr[start]
-    return part
 
 
 def _all_at_once(

@@ -5,16 +5,13 @@ needs few columns: their scatter is summed, or they are taken into memory, in a 
 further pass is needed until the rows set aside are looked at again.
 """
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 
 from keepers._protocols import (
-    BlockSum,
     BlockTable,
     FloatArray,
     IndexArray,
@@ -24,14 +21,11 @@ from keepers._protocols import (
 )
 from keepers.exceptions import DataError
 from keepers.linalg.moments import ColumnMoments, column_moments
-from keepers.linalg.scatter import HARMLESS_MEAN, DenseScatter, as_scatter, forming_pays
-from keepers.linalg.sketch import TableSketch, differs, same_means, sketch_vectors
+from keepers.linalg.scatter import DenseScatter, as_scatter, forming_pays, has_offset
 from keepers.linalg.storage import scale_columns
 from keepers.linalg.sums import ProductSum, RowCollection, ScatterSum
 
-# The number of components is not known here; it shifts the balance only a little.
-_TYPICAL_WIDTH = 10
-# Blocks in hand: four threads at most, each with one as read and less its mean; and the readers.
+# Blocks in hand: as stored, as read, less the mean, and what readers hold ahead.
 _BLOCKS = 12 * 8 * 2**20
 # d x d arrays at the worst moment: S, the product of a block, a copy for the decomposition.
 _SQUARES = 3
@@ -39,6 +33,7 @@ _SQUARES = 3
 # Krylov space of the start with its images.
 _ITERATION, _KRYLOV = 14, 10
 _OVERSAMPLING = 8
+_ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,6 @@ class Budget:
     n_bytes: float
 
     def holds(self, n_bytes: float) -> bool:
-        """Whether this fits."""
         return n_bytes <= self.n_bytes
 
     def of_scatter(self, n_columns: int) -> float:
@@ -75,110 +69,39 @@ class Budget:
         return _BLOCKS + 2.0 * held
 
 
-class SavedPass(Protocol):
-    """A pass whose sums are kept in a file."""
-
-    def result(self, begin: Callable[[], Sum]) -> Sum | None:
-        """The sum over all blocks, if it was made before; None if not."""
-
-    def total(self, begin: Callable[[], Sum], columns: IndexArray | None) -> Sum:
-        """Sum over all blocks, from where an interrupted pass ended."""
-
-
-class PassFiles(Protocol):
-    """Where the sums of passes are kept, so that an interrupted one need not be read again."""
-
-    def open(self, empty: BlockSum, columns: IndexArray | None) -> SavedPass | None:
-        """The pass that makes this sum; None if it cannot be kept."""
-
-    def know(self, sketch: TableSketch) -> None:
-        """Tell by what the table is known from now on."""
-
-    def forget(self) -> None:
-        """Remove all files."""
-
-
 class CountedPasses:
     """A table that has to give the same rows every time it is read, and how many times it was."""
 
-    def __init__(self, table: BlockTable, files: PassFiles | None = None) -> None:
+    def __init__(self, table: BlockTable) -> None:
         self.table = table
-        self.files = files
         self.n_passes = 0
-        self._n_sums = 0
-        self._products: dict[bytes, FloatArray] = {}
 
     def total(self, begin: Callable[[], Sum], columns: IndexArray | None = None) -> Sum:
-        """Sum over all blocks."""
-        self._n_sums += 1
-        saved = None if self.files is None else self.files.open(begin(), columns)
-        found = None if saved is None else saved.result(begin)
-        if found is not None:
-            return found
         self.n_passes += 1
-        if saved is not None:
-            return saved.total(begin, columns)
         return self.table.total(begin, columns)
-
-    def know(self, sketch: TableSketch) -> None:
-        """Tell what the first pass found: the passes after it belong to this table."""
-        if self.files is not None:
-            self.files.know(sketch)
-
-    def expect(self, columns: IndexArray, product: FloatArray) -> None:
-        """Tell what the scatter of ``columns`` times their probe (`_probe`) has to be."""
-        self._products[_key(columns)] = product
 
     def refuse_other_rows(
         self, n_samples: int, mean_change: FloatArray | None, moments: ColumnMoments
     ) -> None:
         """Raise if the last pass gave another number of rows or other means than the first."""
         before = moments.n_samples
-        if (
-            n_samples == before
-            and mean_change is not None
-            and same_means(mean_change, moments, self._tolerance)
-        ):
-            return
-        if self.files is not None:
-            self.files.forget()  # sums of rows that are not there any more
+        if n_samples == before and mean_change is not None:
+            # Far above what rounding does, far below what another row does in all but huge tables.
+            tolerance = 1e-6 if self.table.dtype == np.float64 else 1e-3
+            allowed = tolerance * np.sqrt(moments.variance) + _ROUNDING * np.abs(moments.mean)
+            if np.all(np.abs(mean_change) <= allowed):
+                return
         rule = f"{self.table.name} must give the same rows every time it is read"
         way_out = "Fit again, on a copy that nobody changes meanwhile."
         if n_samples != before:
             raise DataError(
-                f"{rule}; pass 1 gave {before} rows and pass {self._n_sums} gave {n_samples}. "
+                f"{rule}; pass 1 gave {before} rows and pass {self.n_passes} gave {n_samples}. "
                 f"{way_out}"
             )
         raise DataError(
-            f"{rule}; passes 1 and {self._n_sums} gave {before} rows each, but with other "
+            f"{rule}; passes 1 and {self.n_passes} gave {before} rows each, but with other "
             f"values. {way_out}"
         )
-
-    def refuse_other_product(
-        self, columns: IndexArray, product: FloatArray, moments: ColumnMoments
-    ) -> None:
-        """Raise if the scatter of ``columns`` times their probe is not what it was before."""
-        expected = self._products.setdefault(_key(columns), product)
-        probe = _probe(columns)
-        change = differs(
-            product[:, np.newaxis], expected[:, np.newaxis], moments, probe, self._tolerance
-        )
-        if change:
-            self.refuse_other_rows(moments.n_samples, None, moments)
-
-    @property
-    def _tolerance(self) -> float:
-        """Far above what rounding does, far below what another row does in all but huge tables."""
-        return 1e-6 if self.table.dtype == np.float64 else 1e-3
-
-
-def _key(columns: IndexArray) -> bytes:
-    return hashlib.sha256(columns.tobytes()).digest()
-
-
-def _probe(columns: IndexArray) -> FloatArray:
-    """One vector with a weight for every column, by whose product with S the rows are known."""
-    return sketch_vectors(columns).sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -187,15 +110,14 @@ class StreamedScatter:
 
     passes: CountedPasses
     moments: ColumnMoments
-    """Of these columns, before the factors."""
+    """Moments of these columns, before the factors."""
     columns: IndexArray
-    """Where they stand in the table."""
+    """Places of the columns in the table."""
     factors: FloatArray
     budget: Budget
 
     @property
     def size(self) -> int:
-        """Number of columns."""
         return len(self.columns)
 
     @property
@@ -207,18 +129,12 @@ class StreamedScatter:
         """F Xc'(Xc (F V)): one pass."""
         scaled = self.factors[:, np.newaxis] * V
         moments = self.moments
-        offset = np.any(np.abs(moments.mean) > HARMLESS_MEAN * np.sqrt(moments.variance))
-        begin = partial(
-            ProductSum,
-            moments.mean,
-            np.hstack([scaled, _probe(self.columns)]),
-            bool(offset),
-            moments.precision_for(self.passes.table.dtype),
-        )
+        offset = bool(np.any(has_offset(moments)))
+        precision = moments.precision_for(self.passes.table.dtype)
+        begin = partial(ProductSum, moments.mean, scaled, offset, precision)
         summed = self.passes.total(begin, self._columns_to_read)
         self.passes.refuse_other_rows(summed.n_samples, summed.sums / moments.n_samples, moments)
-        self.passes.refuse_other_product(self.columns, summed.product[:, -1].copy(), moments)
-        return summed.product[:, :-1] * self.factors[:, np.newaxis]
+        return summed.product * self.factors[:, np.newaxis]
 
     def diagonal(self) -> FloatArray:
         """Centred sum of squares of every column."""
@@ -234,7 +150,7 @@ class StreamedScatter:
         )
         n_samples, n_columns = self.moments.n_samples, len(rows)
         scatter_fits = self.budget.holds(self.budget.of_scatter(n_columns))
-        if scatter_fits and forming_pays(n_samples, n_columns, _TYPICAL_WIDTH):
+        if scatter_fits and forming_pays(n_samples, n_columns):
             return DenseScatter(part.dense())
         if self.budget.holds(self.budget.of_rows(self.passes.table, n_samples, n_columns)):
             return part.in_memory()
@@ -251,7 +167,7 @@ class StreamedScatter:
         if np.any(self.factors != 1.0):
             X = scale_columns(X, self.factors)
         X = X.astype(self.moments.precision_for(X.dtype), copy=False)
-        return as_scatter(X, self.moments.scaled(self.factors), _TYPICAL_WIDTH)
+        return as_scatter(X, self.moments.scaled(self.factors))
 
     def dense(self) -> FloatArray:
         """S itself: one pass."""

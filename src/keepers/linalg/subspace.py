@@ -18,15 +18,12 @@ over d then run through memory, where rows of three or ten numbers would cost a 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh
 
-from keepers._protocols import BlockProducts, FloatArray, SymmetricOperator
+from keepers._protocols import BlockProducts, FloatArray
 from keepers.linalg.moments import row_blocks
 
 # Below this, a direction of the 2m-dimensional space is rounding noise (relative, squared norm).
 _DEPENDENT = 1e-8
-# Up to this the block counts as orthonormal; past it, it is made so again.
-_ORTHONORMAL = 1e-10
 # theta_j + shift_i may cross zero in rows with little shift; such quotients are capped.
 _SMALLEST_QUOTIENT = 1e-3
 # Images smaller than this share of the largest do not set the accuracy.
@@ -34,10 +31,6 @@ _NEGLIGIBLE = 1e-4
 # A step looks at every entry of a few d x m arrays some twenty times. Entries are taken in chunks
 # that stay in the cache meanwhile, small enough for BLAS not to call its threads for them.
 _CHUNK_BYTES, _FEWEST_ROWS = 1 << 18, 256
-# From so many times the tolerance away, more than two products are to be expected.
-_FAR = 10.0
-# Rows that count as light, at least and for every vector.
-_FEWEST_LIGHT, _LIGHT_PER_COLUMN = 150, 5
 
 
 @dataclass(frozen=True)
@@ -53,12 +46,10 @@ class Subspace:
 
     @property
     def squared_row_norms(self) -> FloatArray:
-        """The squared norm of the row of every feature."""
         return squared_row_norms(self.vectors)
 
     @property
     def trace(self) -> float:
-        """Tr(W'SW)."""
         return float(np.vdot(self.vectors.T, self.images.T))
 
 
@@ -87,7 +78,8 @@ def leading_subspace(
     for n_products in range(max_iter + 1):
         if n_products == max_iter or (n_products > 0 and work.error <= tol):
             break
-        work.improve(operator, keep_more=work.error > _FAR * tol)
+        # From ten times the tolerance away, more than two products are to be expected.
+        work.improve(operator, keep_more=work.error > 10.0 * tol)
     return Subspace(work.W.T.copy("F"), work.SW.T.copy("F"), work.values, work.error, n_products)
 
 
@@ -167,32 +159,8 @@ class _Iteration:
             projected[:, kept:] += basis @ moved.T
         projected[kept:, :kept] = projected[:kept, kept:].T
         wanted = min(2 * width, used) if keep_more else width
-        self._ritz_values, mixing = _ritz_vectors_beside(gram, projected, kept, wanted)
+        self._ritz_values, mixing = _ritz_vectors(gram, projected, wanted)
         self._move(self._basis[:used], self._images[:used], mixing)
-
-
-def _ritz_vectors_beside(
-    gram: FloatArray, projected: FloatArray, kept: int, wanted: int
-) -> tuple[FloatArray, FloatArray]:
-    """`_ritz_vectors`, where the first ``kept`` are orthonormal and the others orthogonal to them.
-
-    Rounding may have it otherwise: then as for any basis.
-    """
-    apart = gram[:kept].copy()
-    apart[:, :kept] -= np.eye(kept)
-    scale = np.sqrt(np.maximum(gram.diagonal(), np.finfo(float).tiny))
-    inverse = None
-    if np.abs(apart / scale).max() < _ORTHONORMAL:
-        inverse = _inverse_factor(gram[kept:, kept:])
-    if inverse is None:
-        return _ritz_vectors(gram, projected, wanted)
-    beside = projected[:kept, kept:] @ inverse.T
-    own = inverse @ projected[kept:, kept:] @ inverse.T
-    whole = np.block([[projected[:kept, :kept], beside], [beside.T, own]])
-    values, vectors = _descending(whole)
-    mixing = vectors[:, :wanted].copy()
-    mixing[kept:] = inverse.T @ mixing[kept:]
-    return values[:wanted], mixing
 
 
 def relative_residual(block: Subspace) -> float:
@@ -210,42 +178,6 @@ def _relative_error(residual_squares: FloatArray, image_squares: FloatArray) -> 
     # Images far smaller than the largest do not set the accuracy.
     least = max(_NEGLIGIBLE * float(sizes.max()), np.finfo(float).tiny)
     return float(np.max(np.sqrt(residual_squares) / np.maximum(sizes, least)))
-
-
-def with_light_rows(
-    operator: SymmetricOperator, shift: FloatArray, block: Subspace
-) -> Subspace | None:
-    """The best vectors in the span of a block and of the eigenvectors on the lightest rows.
-
-    Where shifts spread over orders of magnitude, the leading eigenvectors lie on the rows with the
-    smallest ones, and elsewhere they are small corrections, which the preconditioned iteration
-    finds at once. What it does not find soon is the way from a block spread over all rows to one
-    that lies on a few. There the principal submatrix on the lightest rows is decomposed instead,
-    and its eigenvectors are offered beside the block: the best of the space of both is never worse
-    than the block. Costs one product and a restriction; None where the operator is too small for
-    that to be a short cut.
-    """
-    width = block.vectors.shape[1]
-    count = _FEWEST_LIGHT + _LIGHT_PER_COLUMN * width
-    if 8 * count > operator.size:
-        return None
-    light = np.sort(np.argpartition(shift, count)[:count])
-    part = operator.restrict(light).dense().copy()
-    part[np.diag_indices(count)] -= shift[light]
-    _, leading = eigh(part, subset_by_index=[count - width, count - 1])
-    vectors = np.zeros((operator.size, width))
-    vectors[light] = leading
-    offered = Subspace(vectors, operator.matmat(vectors), np.zeros(width))
-    return _best_of_both(block, offered, shift)
-
-
-def _best_of_both(one: Subspace, other: Subspace, shift: FloatArray) -> Subspace:
-    """The leading Ritz vectors of S - diag(shift) in the span of two blocks."""
-    basis = np.hstack([one.vectors, other.vectors])
-    images = np.hstack([one.images, other.images])
-    projected = basis.T @ (images - shift[:, np.newaxis] * basis)
-    values, mixing = _ritz_vectors(basis.T @ basis, projected, one.vectors.shape[1])
-    return Subspace(basis @ mixing, images @ mixing, values)
 
 
 def _ritz_vectors(
@@ -285,12 +217,10 @@ def _descending(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def squared_row_norms(Q: FloatArray) -> FloatArray:
-    """Squared Euclidean norm of every row."""
     return np.asarray(np.einsum("ij,ij->i", Q, Q))
 
 
 def row_norms(Q: FloatArray) -> FloatArray:
-    """Euclidean norm of every row."""
     return np.asarray(np.sqrt(squared_row_norms(Q)))
 
 

@@ -14,39 +14,16 @@ without touching its zeros.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
 from keepers._protocols import FloatArray
-from keepers.linalg import storage
-from keepers.linalg.moments import ColumnMoments, row_blocks
+from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.scatter import without_offsets
-
-EPS = float(np.finfo(np.float64).eps)
-# Columns of X are weighted in blocks of so many bytes, so that no second X is held.
-_BLOCK_BYTES = 1 << 25
-
-
-@dataclass(frozen=True)
-class Fit:
-    """The solution of one regression."""
-
-    W: FloatArray
-    residual: FloatArray
-    """Y - X W."""
-
-
-class RidgeFactor(Protocol):
-    """Regressions on one table with one choice of weights."""
-
-    def fit(self, Y: FloatArray) -> Fit:
-        """The regression of a block of n rows."""
-
-    def residual(self, Y: FloatArray) -> FloatArray:
-        """What it leaves of the block, without W where that saves work."""
+from keepers.linalg.storage import gram, scale_columns
 
 
 class WeightedRidge:
@@ -69,98 +46,73 @@ class WeightedRidge:
         return cls(X - moments.mean)
 
     def times(self, W: FloatArray) -> FloatArray:
-        """X W."""
-        product = storage.times(self.X, W) if sp.issparse(self.X) else self.X @ W
+        product = self.X @ W
         return np.asarray(product if self.mean is None else product - self.mean @ W)
 
     def transposed_times(self, Y: FloatArray) -> FloatArray:
-        """X'Y."""
-        product = storage.transposed_times(self.X, Y) if sp.issparse(self.X) else self.X.T @ Y
+        product = self.X.T @ Y
         if self.mean is None:
             return np.asarray(product)
         return np.asarray(product - np.outer(self.mean, Y.sum(axis=0)))
 
-    def at(self, q: FloatArray) -> RidgeFactor:
+    def at(self, q: FloatArray) -> "RidgeFactor":
         """The regressions with weights ``q``."""
+        root = np.sqrt(q)
         if self._gram is not None:
-            return _ByFeatures(self, np.sqrt(q), _factor_above_one(self._weighted_gram(q)))
-        return _BySamples(self, q, _factor_above_one(self._kernel(q)))
+            matrix = root[:, np.newaxis] * self._gram * root
+        else:
+            weighted = scale_columns(self.X, root)
+            matrix = weighted @ weighted.T
+            matrix = matrix.toarray() if sp.issparse(matrix) else matrix
+            if self.mean is not None:
+                # Centring the rows and columns of the kernel centres the features.
+                matrix -= matrix.mean(axis=0)
+                matrix -= matrix.mean(axis=1, keepdims=True)
+        # The 1 is raised where the rounding of the matrix would exceed it.
+        diagonal = np.diag_indices(len(matrix))
+        rounding = len(matrix) * np.finfo(np.float64).eps * float(matrix[diagonal].max(initial=0.0))
+        matrix[diagonal] += max(1.0, rounding)
+        cholesky = cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+        return RidgeFactor(self, q[:, np.newaxis], cholesky)
 
     def _form_gram(self) -> FloatArray:
-        """X'X."""
         if not sp.issparse(self.X):
             return np.asarray(self.X.T @ self.X)
-        gram = storage.gram(self.X)
+        product = gram(self.X)
         if self.mean is not None:
-            gram -= self.n_samples * np.outer(self.mean, self.mean)
-        return gram
-
-    def _weighted_gram(self, q: FloatArray) -> FloatArray:
-        """X'X with rows and columns times sqrt(q)."""
-        root = np.sqrt(q)
-        weighted: FloatArray = self._gram * root
-        weighted *= root[:, np.newaxis]
-        return weighted
-
-    def _kernel(self, q: FloatArray) -> FloatArray:
-        """X diag(q) X'."""
-        root = np.sqrt(q)
-        if sp.issparse(self.X):
-            weighted = storage.scale_columns(self.X, root)
-            kernel = np.asarray((weighted @ weighted.T).toarray())
-        else:
-            kernel = np.zeros((self.n_samples, self.n_samples))
-            for columns in row_blocks(self.n_features, self.n_samples, _BLOCK_BYTES):
-                block = self.X[:, columns] * root[columns]
-                kernel += block @ block.T
-        if self.mean is not None:
-            # Centring the rows and columns of the kernel centres the features.
-            kernel -= kernel.mean(axis=0)
-            kernel -= kernel.mean(axis=1, keepdims=True)
-        return kernel
+            product -= self.n_samples * np.outer(self.mean, self.mean)
+        return product
 
 
 @dataclass(frozen=True)
-class _ByFeatures:
-    """The regressions for d <= n, with a factor of I + s X'X s."""
+class RidgeFit:
+    """The solution of one regression."""
 
-    table: WeightedRidge
-    root: FloatArray
-    factor: tuple[FloatArray, bool]
-
-    def fit(self, Y: FloatArray) -> Fit:
-        root = self.root[:, np.newaxis]
-        pulled = root * self.table.transposed_times(Y)
-        W = root * cho_solve(self.factor, pulled, overwrite_b=True, check_finite=False)
-        return Fit(W, Y - self.table.times(W))
-
-    def residual(self, Y: FloatArray) -> FloatArray:
-        return self.fit(Y).residual
+    W: FloatArray
+    residual: FloatArray
 
 
 @dataclass(frozen=True)
-class _BySamples:
-    """The regressions for d > n, with a factor of I + X diag(q) X'."""
+class RidgeFactor:
+    """Regressions on one table with one choice of weights."""
 
     table: WeightedRidge
     q: FloatArray
-    factor: tuple[FloatArray, bool]
+    cholesky: tuple[FloatArray, bool]
+    """The factor of I + s X'X s for d <= n, of I + X diag(q) X' for d > n."""
 
-    def fit(self, Y: FloatArray) -> Fit:
-        residual = self.residual(Y)
-        return Fit(self.q[:, np.newaxis] * self.table.transposed_times(residual), residual)
+    def fit(self, Y: FloatArray) -> RidgeFit:
+        """The regression of a block of n rows."""
+        if self.table.by_features:
+            root = np.sqrt(self.q)
+            W = root * self._solve(root * self.table.transposed_times(Y))
+            return RidgeFit(W, Y - self.table.times(W))
+        residual = self._solve(Y)
+        return RidgeFit(self.q * self.table.transposed_times(residual), residual)
 
     def residual(self, Y: FloatArray) -> FloatArray:
-        return np.asarray(cho_solve(self.factor, Y, check_finite=False))
+        """Y - X W, without W where that saves work."""
+        return self.fit(Y).residual if self.table.by_features else self._solve(Y)
 
-
-def _factor_above_one(matrix: FloatArray) -> tuple[FloatArray, bool]:
-    """The Cholesky factor of I + matrix, for one that is positive semi-definite up to rounding.
-
-    The 1 is raised where the rounding of the matrix would exceed it.
-    """
-    diagonal = np.diag_indices(len(matrix))
-    rounding = len(matrix) * EPS * float(matrix[diagonal].max(initial=0.0))
-    matrix[diagonal] += max(1.0, rounding)
-    factor, lower = cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
-    return factor, lower
+    def _solve(self, B: FloatArray) -> FloatArray:
+        return np.asarray(cho_solve(self.cholesky, B, check_finite=False))

@@ -1,4 +1,4 @@
-"""What speaks for a set of features, read from X alone.
+"""Evidence for a set of features, from X alone.
 
 Two things that clustering, and every other method that looks at neighbours, needs:
 
@@ -36,20 +36,15 @@ from keepers.linalg.storage import as_array, by_columns
 N_NEIGHBORS = 5
 MOST_SAMPLES = 1000
 N_DRAWS = 3
-N_PAIRS_OF_HALVES = 5
-# Clumpiness below this is noise, and may be negative; its logarithm must not decide.
-LEAST_CLUMPINESS = 0.01
-# Identical samples have neighbours at no distance: nearer than this is no better.
-MOST_CLUMPINESS = 2.0
 _COLUMNS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
 class NeighbourEvidence:
-    """What speaks for a set of features."""
+    """The evidence for a set of features."""
 
     fidelity: float
-    """Share of nearest neighbours in the whole table that are so in the kept columns too."""
+    """Share of nearest neighbours in the whole table that stay so in the kept columns."""
     clumpiness: float
     """How much nearer neighbours are than in Gaussian data of the same covariance; 0: as near,
     2: three times as near, or nearer."""
@@ -57,7 +52,8 @@ class NeighbourEvidence:
     @property
     def score(self) -> float:
         """Fidelity times the square root of clumpiness; higher is better."""
-        return float(self.fidelity * np.sqrt(max(self.clumpiness, LEAST_CLUMPINESS)))
+        # Clumpiness below 0.01 is noise, and may be negative.
+        return float(self.fidelity * np.sqrt(max(self.clumpiness, 0.01)))
 
 
 class Judge:
@@ -81,25 +77,6 @@ class Judge:
             rng = np.random.default_rng(self._seed)
             self._known[key] = _weigh(self._kept(columns), self._near, rng)
         return self._known[key]
-
-    def scores_on_halves(self, columns: IndexArray) -> FloatArray:
-        """The score on halves of the samples: how far it would be another on other samples.
-
-        The halves are the same for every set of columns, and come in complementary pairs. Empty
-        where there are too few samples to halve.
-        """
-        n_samples = len(self._near)
-        half = n_samples // 2
-        if half <= N_NEIGHBORS:
-            return np.empty(0)
-        kept = self._kept(np.sort(columns))
-        rng = np.random.default_rng(self._seed)
-        orders = [rng.permutation(n_samples) for _ in range(N_PAIRS_OF_HALVES)]
-        scores = []
-        for rows in (part for order in orders for part in (order[:half], order[half:])):
-            near = _nearest(self._whole[np.ix_(rows, rows)])
-            scores.append(_weigh(kept[rows], near, rng).score)
-        return np.array(scores)
 
     def _kept(self, columns: IndexArray) -> FloatArray:
         return np.array(as_array(self._X[:, columns]), dtype=np.float64)
@@ -135,7 +112,8 @@ def _clumpiness(kept: FloatArray, rng: np.random.Generator) -> float:
     ]
     found = _nearness(squared_distances(kept))
     ratio = float(np.mean(draws)) / max(found, np.finfo(float).tiny)
-    return min(ratio - 1.0, MOST_CLUMPINESS)
+    # Identical samples have neighbours at distance 0: three times as near is enough.
+    return min(ratio - 1.0, 2.0)
 
 
 def _nearness(distances: FloatArray) -> float:

@@ -1,0 +1,1 @@
+"""Tables larger than memory, or than one machine: blocks of rows, and Dask."""

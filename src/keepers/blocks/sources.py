@@ -1,0 +1,314 @@
+"""From whatever holds a table to blocks of its rows: input types are dispatched in one place."""
+
+import mmap
+import os
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from keepers._protocols import BlockTable, IndexArray, RowBlock, Sum
+from keepers._wording import duplicates, some_of
+from keepers.blocks.dask_blocks import DaskBlocks, as_declared
+from keepers.exceptions import DataError, ParameterError, shorten
+from keepers.tables.objects import (
+    canonical_sparse,
+    column_as_floats,
+    frame_batches,
+    frame_columns,
+    is_anndata,
+    is_dask,
+    is_frame,
+    numeric_input,
+    refuse_beside,
+    values_of,
+)
+from keepers.tables.opening import scan_table
+from keepers.tables.scans import LocalBlocks, refuse_misshapen, rows_at_once
+from keepers.tables.table import as_floats, checked_matrix
+
+
+def as_blocks(source: Any) -> BlockTable:
+    """The rows of ``source`` in blocks."""
+    paths = source if isinstance(source, (list, tuple)) else [source]
+    if paths and all(isinstance(path, (str, os.PathLike)) for path in paths):
+        source = scan_table(source)
+    if isinstance(source, (LocalBlocks, DaskBlocks)):
+        refuse_beside(source)
+        return source
+    if is_dask(source):
+        return DaskBlocks.of(source)
+    if callable(getattr(source, "total", None)) and hasattr(source, "n_features"):
+        return ForeignBlocks(source)
+    if isinstance(source, np.memmap):
+        return MappedBlocks(source, "X" if source.filename is None else Path(source.filename).name)
+    if is_anndata(source):
+        table = values_of(source)
+        if is_dask(table.values):
+            return replace(DaskBlocks.of(table.values), feature_names=table.names)
+        return ArrayBlocks(table.values, "X", table.names)
+    batches = frame_batches(source)
+    if batches is not None:
+        return GivenBlocks(batches, "the data frame")
+    if sp.issparse(source) or (hasattr(source, "shape") and hasattr(source, "__getitem__")):
+        return ArrayBlocks(source, "X")
+    if callable(source):
+        return GivenBlocks(source, "the function")
+    if isinstance(source, Iterator):
+        return GivenBlocks(lambda: source, "the iterator", rereadable=False)
+    if hasattr(source, "__iter__"):
+        return GivenBlocks(lambda: source, f"the {type(source).__name__}")
+    raise ParameterError(
+        "Blocks come from a file, a folder, an array, a list of blocks, a function that returns "
+        "an iterator, an iterator, a Dask collection or a block table of your own; got a "
+        f"{type(source).__name__}."
+    )
+
+
+def number_rows(source: BlockTable) -> BlockTable:
+    """The same table, whose sums can number the rows; a Dask collection may count them first."""
+    return source.count_rows() if isinstance(source, DaskBlocks) else source
+
+
+class ArrayBlocks(LocalBlocks):
+    """Rows of something with a shape, a dtype and slices, which may lie on a disk."""
+
+    def __init__(self, X: Any, name: str, feature_names: Any = None) -> None:
+        if len(X.shape) != 2 or 0 in X.shape:
+            raise DataError(
+                "A table has two dimensions (samples, features), at least one row and one column; "
+                f"{name} is {' x '.join(map(str, X.shape))}. Reshape it."
+            )
+        self._X = canonical_sparse(X).tocsr() if sp.issparse(X) else X
+        self.name, self.feature_names = name, feature_names
+        n_samples, self.n_features = (int(length) for length in X.shape)
+        first = _floats(self._rows(0, 1), name)
+        self.is_sparse = bool(sp.issparse(first))
+        self.dtype, self.n_samples = first.dtype, n_samples
+        stored = getattr(X, "nnz", None) if self.is_sparse else n_samples * self.n_features
+        self.n_stored = None if stored is None else int(stored)
+        per_row = self.n_features if stored is None else stored // n_samples
+        self._step = rows_at_once(per_row, self.dtype.itemsize)
+
+    def _rows(self, start: int, stop: int) -> Any:
+        rows = numeric_input(self._X[start:stop])
+        return rows if sp.issparse(rows) else np.asarray(rows)
+
+    def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
+        n_rows = self._X.shape[0]
+        for start in range(0, n_rows, self._step):
+            stop = min(start + self._step, n_rows)
+            origin = f"{self.name}, rows {start + 1} to {stop}"
+            values = _floats(self._rows(start, stop), origin)
+            yield RowBlock(values if columns is None else values[:, columns], origin)
+
+
+class MappedBlocks(ArrayBlocks):
+    """Rows of a memory map, copied block by block; never of its file, which may be another by now.
+
+    Pages that were read count as memory of the process until the system takes them back, which
+    would make a budget hard to keep; so they are given back after every block.
+    """
+
+    def __init__(self, X: Any, name: str) -> None:
+        # The changes to a copy-on-write map are lost with its pages.
+        self._map = None if X.mode == "c" else X._mmap
+        super().__init__(X, name)
+
+    def _rows(self, start: int, stop: int) -> Any:
+        rows = np.array(self._X[start:stop], subok=False)
+        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+        return rows
+
+
+class GivenBlocks(LocalBlocks):
+    """Blocks that ``ask()`` gives, again for every pass unless they can be read only once.
+
+    The first block is read when the table is made, and kept for the first pass: a function may
+    return the same iterator every time.
+    """
+
+    def __init__(
+        self, ask: Callable[[], Iterable[Any]], name: str, *, rereadable: bool = True
+    ) -> None:
+        self._ask, self.name, self.rereadable = ask, name, rereadable
+        blocks = self._begin()
+        first = next(blocks, None)
+        if first is None:
+            raise DataError(f"There must be at least one block; {name} gives none.")
+        self._begun: Iterator[Any] | None = chain([first], blocks)
+        self._labels = column_labels(first)
+        if self._labels is not None and all(isinstance(label, str) for label in self._labels):
+            self.feature_names = np.array(self._labels, dtype=object)
+        values = _values(first, "block 1")
+        self.n_features, self.dtype = int(values.shape[1]), values.dtype
+        self.is_sparse = bool(sp.issparse(values))
+
+    def _begin(self) -> Iterator[Any]:
+        asked = self._ask()
+        return _from_the_first(asked, self.name) if isinstance(asked, Iterator) else iter(asked)
+
+    def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
+        begun, self._begun = self._begun, None
+        for number, given in enumerate(self._begin() if begun is None else begun, 1):
+            origin = f"block {number}"
+            values = _values(in_order(given, self._labels, origin), origin)
+            refuse_misshapen(RowBlock(values, origin), self.n_features)
+            n_stored = values.nnz if sp.issparse(values) else values.size
+            step = rows_at_once(n_stored // values.shape[0], values.dtype.itemsize)
+            for start in range(0, values.shape[0], step):
+                rows = values[start : start + step]
+                yield RowBlock(rows if columns is None else rows[:, columns], origin)
+
+
+# Iterators from which blocks were taken, up to their last one: those of fits that failed. Blocks
+# cannot be put back, and a second fit would read the other rows only.
+_STARTED: deque[Any] = deque(maxlen=8)
+
+
+def _from_the_first(iterator: Iterator[Any], name: str) -> Iterator[Any]:
+    """All blocks of an iterator; raise if some were taken before."""
+    if any(started is iterator for started in _STARTED):
+        raise DataError(
+            f"Blocks are read from the first on; {name} was already consumed, at least in part, by "
+            "a fit before this one. Make a new iterator, or give a list of blocks or a function "
+            "that returns a new iterator."
+        )
+    _STARTED.append(iterator)
+    yield from iterator
+    with suppress(ValueError):  # others took its place meanwhile
+        _STARTED.remove(iterator)
+
+
+class ForeignBlocks:
+    """A block table of the user's own; its blocks are checked."""
+
+    def __init__(self, table: Any) -> None:
+        members = [name for name in vars(BlockTable) if not name.startswith("_")]
+        lacking = [name for name in members if not hasattr(table, name)]
+        if lacking:
+            raise ParameterError(
+                f"A block table must have {', '.join(members)}; the {type(table).__name__} given "
+                f'lacks {", ".join(lacking)}. The page "How it scales" shows a class that has all.'
+            )
+        self._table, self.name = table, str(table.name)
+        self.n_features = int(table.n_features)
+        self.n_samples, self.n_stored = table.n_samples, table.n_stored
+        self.dtype = np.dtype(table.dtype)
+        self.is_sparse, self.rereadable = bool(table.is_sparse), bool(table.rereadable)
+        self.is_local = bool(table.is_local)
+        names = table.feature_names
+        self.feature_names = None if names is None else np.asarray(names, dtype=object)
+        if self.dtype not in (np.float32, np.float64):
+            raise ParameterError(
+                f"dtype of a block table must be float64 or float32; {self.name} has {self.dtype}."
+            )
+        if self.feature_names is not None and len(self.feature_names) != self.n_features:
+            raise ParameterError(
+                f"A block table must have a name for each of its {self.n_features} columns, or "
+                f"feature_names None; {self.name} has {len(self.feature_names)}."
+            )
+
+    def total(self, begin: Callable[[], Sum], columns: IndexArray | None = None) -> Sum:
+        width = self.n_features if columns is None else len(columns)
+        found = self._table.total(lambda: _CheckedSum(begin(), width, self), columns)
+        if not isinstance(found, _CheckedSum):
+            raise ParameterError(
+                f"total(begin, columns) must return a sum made by begin(); that of {self.name} "
+                f"returned a {type(found).__name__}."
+            )
+        result: Sum = found.inner
+        return result
+
+
+class _CheckedSum:
+    """A sum that checks every block before it is added."""
+
+    def __init__(self, inner: Any, width: int, table: ForeignBlocks) -> None:
+        self.inner, self._width = inner, width
+        self._dtype, self._is_sparse = table.dtype, table.is_sparse
+
+    def add(self, block: RowBlock) -> None:
+        values = _values(block.values, block.origin)
+        refuse_misshapen(RowBlock(values, block.origin), self._width)
+        declared = as_declared(values, self._dtype, self._is_sparse)
+        self.inner.add(RowBlock(declared, block.origin, start=block.start))
+
+    def merge(self, other: "_CheckedSum") -> None:
+        self.inner.merge(other.inner)
+
+
+def _values(block: Any, origin: str) -> Any:
+    """A block as an array or a CSR matrix of floats."""
+    block = numeric_input(values_of(block).values if is_anndata(block) else block)
+    if is_frame(block):
+        return np.column_stack([column_as_floats(column) for _, column in frame_columns(block)])
+    if sp.issparse(block):
+        return _floats(block, origin)
+    try:
+        values = np.asarray(block)
+        values = values.astype(np.float64) if values.dtype.kind == "O" else values
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"A block is a numeric array, sparse matrix or data frame; {origin} is a "
+            f"{type(block).__name__} that holds something else. Drop or encode it."
+        ) from error
+    return _floats(values, origin)
+
+
+def _floats(X: Any, origin: str) -> Any:
+    return as_floats(checked_matrix(X, origin), origin)
+
+
+Labels = list[Hashable] | None
+
+
+def column_labels(block: Any) -> Labels:
+    """The labels of the columns of a frame or an Arrow or AnnData table; None for an array."""
+    for attribute in ("column_names", "var_names", "columns"):  # an Arrow table's columns are data
+        labels = getattr(block, attribute, None)
+        if labels is not None and not callable(labels):
+            return list(labels)
+    return None
+
+
+def in_order(block: Any, expected: Labels, origin: str, first: str = "the first block") -> Any:
+    """The block with its columns in the expected order; raise if they are not the same."""
+    found = column_labels(block)
+    by_place = [None, list(range(len(found or expected or [])))]
+    if found in by_place and expected in by_place:
+        return block
+    if found is None or expected is None:
+        with_labels, without = (first, origin) if found is None else (origin, first)
+        raise DataError(
+            f"Columns are matched by name, in all blocks or in none; {with_labels} names them and "
+            f"{without} does not. Give data frames throughout, or arrays throughout."
+        )
+    refuse_repeated(found, origin)
+    if found == expected or len(found) != len(expected):  # later refused for its number of columns
+        return block
+    known = set(expected)
+    strange = [label for label in found if label not in known]
+    if strange:
+        raise DataError(
+            f"All blocks must have the same columns; {origin} has {shorten(strange[0])}, which "
+            f"{first} has not. Leave it out, or name its columns like the others'."
+        )
+    if hasattr(block, "column_names"):
+        return block.select(expected)
+    return block[:, expected] if hasattr(block, "var_names") else block[expected]
+
+
+def refuse_repeated(labels: Sequence[Hashable], origin: str) -> None:
+    if len(set(labels)) < len(labels):
+        raise DataError(
+            f"Column names must differ to be matched between blocks; {origin} has duplicate "
+            f"names: {some_of(duplicates(labels))}. Rename all but one of each."
+        )

@@ -1,1 +1,0 @@
-"""Data sets and files in, tables out; the public names are in `keepers.datasets`."""

@@ -1,0 +1,1 @@
+"""The methods, one file each: mathematics on top, the scikit-learn estimator below."""

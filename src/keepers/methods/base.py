@@ -1,0 +1,608 @@
+"""What every selector shares: the columns it keeps, a ranking of them, and the first k of it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from textwrap import indent
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import narwhals as nw
+import numpy as np
+from narwhals.dependencies import is_pyarrow_table
+from sklearn.base import BaseEstimator, clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import Tags, check_random_state, get_tags
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers._tables import AsTable
+from keepers.blocks.dask_blocks import selected_columns
+from keepers.exceptions import DataError, shorten
+from keepers.linalg.correlation import walk_ranking
+from keepers.linalg.ordering import best_first
+from keepers.methods.parameters import (
+    FEATURE_COUNT,
+    SEED,
+    FeatureCount,
+    Rule,
+    check_rules,
+    check_value,
+    count_features,
+    is_real,
+    one_of,
+    positive,
+)
+from keepers.methods.reading import (
+    FittedTable,
+    MemoryTable,
+    fills_gaps,
+    named_table,
+    naming_gaps,
+    read_table,
+    refuse_other_columns,
+    sound_table,
+    validate,
+)
+from keepers.tables.objects import as_frame, is_anndata, is_dask, is_frame
+from keepers.tables.table import Table
+
+if TYPE_CHECKING:
+    from keepers.proofs.certify import Certificate
+
+# With max_correlation, the walk down the ranking ends once so many unlike features were found, or
+# as many as are asked for: going on to the end takes time with the square of their number.
+FEWEST_COMPARED = 2000
+
+
+SHARED_DOCS = {
+    "n_features_to_select": """n_features_to_select : int, float in (0, 1] or None, default=None
+    How many features to keep, or which share of them; None keeps half. It does not influence
+    the fit: ``top(k)`` gives the best k for any k afterwards.""",
+    "max_correlation": """max_correlation : float in (0, 1] or None, default=None
+    Features whose correlation with a better one exceeds this, in size, are ranked behind all
+    others. None ranks by score alone.""",
+    "random_state": """random_state : int, RandomState or None, default=None
+    Seeds the eigensolver; it does not change the scores beyond rounding.""",
+    "n_neighbors": """n_neighbors : int, default=5
+    Neighbours of each sample. An edge joins two samples if either lists the other. Capped, with a
+    warning, at n_samples - 1.""",
+    "bandwidth": """bandwidth : float or None, default=None
+    The t of the heat kernel exp(-d^2 / (2 t^2)), in the unit of the distances d. None takes the
+    mean distance between samples (over a random 3000 of them if there are more).""",
+    "fitted": """ranking_ : array of shape (n_features,)
+    1 is the best feature. Ties go by variance, then by index; constant columns come last.
+support_ : boolean array of shape (n_features,)
+    The features kept.
+n_features_to_select_ : int
+    How many features are kept.
+n_features_in_ : int
+    Number of features seen in ``fit``.
+feature_names_in_ : array of shape (n_features,)
+    Column names, if X was a data frame with string columns.""",
+    "steps": """objective_ : array
+    The objective after every step; it never rises.
+n_iter_ : int
+    Steps made.
+converged_ : bool
+    Whether the objective converged within ``max_iter`` steps.""",
+}
+"""Parts of docstrings: a line "{fitted}" of a class stands for the part of this name."""
+
+
+def _with_shared_docs(docstring: str | None) -> str | None:
+    if docstring is None:  # python -OO
+        return None
+    for name, part in SHARED_DOCS.items():
+        docstring = docstring.replace(f"    {{{name}}}\n", f"{indent(part, ' ' * 4)}\n")
+    return docstring
+
+
+@dataclass(frozen=True)
+class TopFeatures(AsTable):
+    """The best features of a fitted selector, best first."""
+
+    indices: IndexArray
+    """Columns of the table."""
+    names: np.ndarray
+    """Their names; x0, x1, ... where the table has none."""
+    scores: FloatArray
+    """Their scores; higher is better."""
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.indices.tolist())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The table, a dict a feature.
+
+        Returns
+        -------
+        list of dict
+            ``rank``, ``feature`` and ``score``.
+        """
+        return [
+            {"rank": rank, "feature": str(name), "score": float(score)}
+            for rank, (name, score) in enumerate(zip(self.names, self.scores, strict=True), 1)
+        ]
+
+    def __str__(self) -> str:
+        width = max([7, *(len(str(name)) for name in self.names)])
+        rows = [f"rank  {'feature':<{width}}  score"]
+        rows += [
+            "{rank:>4}  {feature:<{width}}  {score:.4g}".format(**row, width=width)
+            for row in self.rows()
+        ]
+        return "\n".join(rows)
+
+
+@dataclass(frozen=True)
+class FitNotes:
+    """What a fitted method reports about its fit; what does not apply to it stays empty."""
+
+    summary: str | None = None
+    """What it found, in sentences."""
+    doubts: tuple[str, ...] = ()
+    """What speaks against the result, a sentence each."""
+    how_sure: tuple[str, ...] = ()
+    """What speaks for it, a sentence each."""
+    how_many: Literal["asked", "chosen", "half"] = "asked"
+    """Where the number of kept features comes from: the user, the method, or a default."""
+    n_rows_used: int | None = None
+    """Rows that it looked at, if not all."""
+    structure_found: bool | None = None
+    """Whether any feature carries structure; None if it does not test that."""
+    carries_structure: BoolArray | None = None
+    alone: FloatArray | None = None
+    """Scores before features were discounted for resembling better ones."""
+    nearest_better: tuple[IndexArray, FloatArray] | None = None
+    """The better feature that each resembles most (-1: not known), and their correlation."""
+    tried: tuple[IndexArray, FloatArray] | None = None
+    """Numbers of features that were tried, and the share of neighbours that each preserves."""
+    by_chance: FloatArray | None = None
+    """The share of neighbours that random sets preserve, as large as the kept one."""
+    halves: Any = None
+    """A `HalfSampleStability`."""
+    active: BoolArray | None = None
+    """Features with active rows of W."""
+    max_correlation: float | None = None
+    """The limit beyond which features are ranked behind the others."""
+
+
+class ColumnSelector(SelectorMixin, BaseEstimator):
+    """A transformer that keeps some of the columns.
+
+    A subclass fits inside ``_fitting`` and sets ``support_``.
+    """
+
+    support_: BoolArray
+
+    @contextmanager
+    def _fitting(self) -> Iterator[None]:
+        """Check the parameters first; nothing fitted before or half fitted stays behind."""
+        self._forget()
+        try:
+            self.check_parameters()
+            yield
+        except BaseException:
+            self._forget()
+            raise
+
+    parameter_rules: ClassVar[Mapping[str, Rule]] = {}
+    """The rule of each parameter; those of a class are added to those of its parents."""
+
+    def check_parameters(self) -> None:
+        """Refuse settings outside their rules, without looking at data; ``fit`` calls it first.
+
+        Raises
+        ------
+        ParameterError
+            Names the rule, the value and what to give instead.
+        """
+        rules: dict[str, Rule] = {}
+        for parent in reversed(type(self).__mro__):
+            rules.update(vars(parent).get("parameter_rules", {}))
+        check_rules(self, {name: rule for name, rule in rules.items() if hasattr(self, name)})
+
+    def _forget(self) -> None:
+        """Drop everything learned from data."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether it is known which columns are kept."""
+        return hasattr(self, "support_")
+
+    def transform(self, X: Any) -> Any:
+        """The columns kept of X.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, data frame, sparse matrix, Table, AnnData object or Dask collection
+            with the columns of the table fitted; also a lazy frame of polars, a relation of
+            DuckDB, a table, reader or dataset of pyarrow.
+
+        Returns
+        -------
+        array, data frame, sparse matrix, AnnData object or Dask collection
+            The kept columns, in the order of X, with their values as they are: where a selector was
+            told to fill gaps (``missing``), X may have gaps, and they stay. Dropped columns of a
+            frame may have gaps in any case. A frame of pandas or polars stays one if the fit knew
+            the names; of other tables with columns an array is returned. Columns of a Dask
+            collection are picked lazily, those of an AnnData object as a view of it.
+        """
+        columns = self.get_support(indices=True)
+        if isinstance(X, Table) and getattr(self, "preparer_", None) is not None:
+            refuse_other_columns(self, len(X.columns), X.columns)
+            return X.select(np.array(X.columns, dtype=object)[columns])
+        if isinstance(X, Table):
+            return validate(self, X, reset=False, fewest=1)[:, columns]
+        if is_anndata(X):
+            refuse_other_columns(self, X.n_vars, X.var_names)
+            return X[:, columns]
+        if is_dask(X):
+            refuse_other_columns(self, X.shape[1], getattr(X, "columns", None))
+            return selected_columns(X, columns)
+        X, tags = sound_table(X), get_tags(self).input_tags
+        finite: Any = "allow-nan" if tags.allow_nan else True
+        rules = {"dtype": None, "ensure_all_finite": False if self._takes_text() else finite}
+        if not is_frame(X):
+            with naming_gaps(self, X):
+                X = validate_data(self, X, reset=False, accept_sparse=("csr", "csc"), **rules)
+            return X[:, columns]
+        validate_data(self, X, reset=False, skip_check_array=True)
+        kept = nw.from_native(X, eager_only=True)[:, columns.tolist()].to_native()
+        if self._takes_text():
+            return kept
+        with naming_gaps(self, kept):
+            values = check_array(kept, **rules)
+        # scikit-learn's set_output cannot take an Arrow table.
+        is_plain = is_pyarrow_table(kept) or not hasattr(self, "feature_names_in_")
+        return values if is_plain else kept
+
+    def _takes_text(self) -> bool:
+        """Whether the kept columns may be of any type."""
+        return bool(get_tags(self).input_tags.string)
+
+    def fit_transform(self, X: Any, y: Any = None, **settings: Any) -> Any:
+        """Fit, and return the columns kept of X.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            As in ``fit``. What can be read only once, such as a reader of pyarrow, is read once.
+        y : None
+            Ignored.
+        **settings
+            Those of ``fit``.
+
+        Returns
+        -------
+        array, data frame, sparse matrix, AnnData object or Dask collection
+            As of `transform`.
+        """
+        return super().fit_transform(as_frame(X), y, **settings)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """The kept columns back in their places, and zeros in the others.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_selected)
+            What `transform` returned, or a table of the same columns.
+
+        Returns
+        -------
+        array or sparse matrix of shape (n_samples, n_features)
+            Of any frame an array.
+        """
+        return super().inverse_transform(sound_table(X))
+
+    def _get_support_mask(self) -> BoolArray:
+        check_is_fitted(self)
+        return self.support_
+
+    def _names_of_columns(self) -> np.ndarray:
+        """Names of all columns of the fit; x0, x1, ... where the table had none."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = np.array([f"x{i}" for i in range(self.n_features_in_)], dtype=object)
+        return np.asarray(names)
+
+
+class RankingSelector(ColumnSelector):
+    """A selector that scores every feature and keeps the best.
+
+    A method is a subclass that implements `score_features`, and extends `check_parameters` by the
+    rules of its own parameters. ``fit`` checks the parameters, reads the table, has its features
+    scored and stores the ranking; nothing fitted stays behind if it is interrupted.
+
+    See Also
+    --------
+    keepers.extending : Everything that a method of your own needs.
+    """
+
+    n_features_to_select: FeatureCount
+    """A parameter of every selector."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Fill in the parts of the docstring that many methods share."""
+        super().__init_subclass__(**options)
+        cls.__doc__ = _with_shared_docs(cls.__doc__)
+
+    parameter_rules: ClassVar[Mapping[str, Rule]] = {
+        "n_features_to_select": FEATURE_COUNT,
+        "max_correlation": positive(at_most=1.0) | one_of(None, hint="None skips no feature."),
+        "missing": one_of("error", "mean", "median", "model"),
+        "random_state": SEED,
+    }
+
+    why_not_sparse: ClassVar[str | None] = None
+    """Set by methods that cannot take a sparse matrix: the reason, as a clause."""
+
+    why_not_dask: ClassVar[str] = "it compares every sample with every other one."
+    """Why chunks on several workers will not do, as a clause."""
+
+    depends_on_k: bool = False
+    """True for methods whose ranking depends on ``n_features_to_select``, so that each k needs its
+    own fit."""
+    picks_one_by_one: ClassVar[bool] = False
+    """Whether the first features of a fit for many are those of a fit for fewer."""
+    fits_each_together: ClassVar[bool] = False
+    """Whether `fit_each` takes about as long as one fit, though each k needs its own."""
+    seeks_variance: ClassVar[bool] = False
+    """Whether it looks for features that hold much variance: then their certificate is shown."""
+
+    looks_for: ClassVar[str] = ""
+    """What it looks for, after "It looks for"; a report begins with it."""
+    score_means: ClassVar[str] = ""
+    """What a score means, as a clause."""
+
+    @property
+    def column_power(self) -> float:
+        """Power of the standard deviation that it divides columns by; 1: all count the same."""
+        return float(getattr(self, "scaling", 0.0))
+
+    def fit_notes(self) -> FitNotes:
+        """What the fit has to report, for the terminal and the report.
+
+        Returns
+        -------
+        FitNotes
+            Methods fill in what applies to them.
+        """
+        doubts: tuple[str, ...] = ()
+        if vars(self).get("converged_") is False:
+            doubts = ("The fit had not converged when it reached the largest number of steps.",)
+        how_many: Any = "half" if self.n_features_to_select is None else "asked"
+        return FitNotes(doubts=doubts, how_many=how_many, max_correlation=self.max_correlation)
+
+    max_correlation: float | None = None
+    """A parameter of every selector but `AllFeatures`."""
+
+    missing: str = "error"
+    """A parameter of selectors that can fill gaps."""
+
+    def __sklearn_tags__(self) -> Tags:
+        """CSR and CSC are welcome, unless the method says why not; NaN if it was told to fill."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = fills_gaps(self)
+        tags.input_tags.sparse = self.why_not_sparse is None
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Rank the features of X.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, data frame, sparse matrix, Table or AnnData object: one row a sample,
+            one column a feature. A `Table` is what `keepers.datasets.open_table` returns;
+            its labels are not looked at. Of an AnnData object, X is.
+        y : ignored
+            Present for API consistency; no method here looks at labels.
+
+        Returns
+        -------
+        self : object
+            The fitted selector.
+        """
+        with self._fitting():
+            self._fit(named_table(X))
+        return self
+
+    def fit_each(self, X: Any, counts: Sequence[int]) -> list[Self]:
+        """Copies of this selector, one fitted for each number of features.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            As in ``fit``.
+        counts : sequence of int
+            The numbers of features.
+
+        Returns
+        -------
+        list of selectors
+            In the order of ``counts``.
+        """
+        return [clone(self).set_params(n_features_to_select=count).fit(X) for count in counts]
+
+    def _fit(self, X: Any) -> None:
+        table = read_table(self, X)
+        # Refused before any work. A method may depend on it.
+        self.n_features_to_select_ = count_features(self.n_features_to_select, table.n_features)
+        self._store_ranking(self.score_features(table), table)
+
+    def score_features(self, table: MemoryTable) -> FloatArray:
+        """A score for every feature of a table: what a method is.
+
+        Parameters
+        ----------
+        table : MemoryTable
+            The columns that vary, with their moments. ``n_features_to_select_`` is set.
+
+        Returns
+        -------
+        array of shape (n_features,)
+            Finite numbers, higher is better. ``table.to_all_columns`` makes it of scores of the
+            columns that vary.
+        """
+        raise NotImplementedError
+
+    def _store_ranking(self, scores: FloatArray, table: FittedTable) -> None:
+        """Set ``scores_``, ``ranking_`` and ``support_``.
+
+        Scores that agree to rounding are ties: they go by variance, then by index. Constant columns
+        come last.
+        """
+        self.scores_ = scores = self._sound_scores(scores, table)
+        order = best_first(scores, table.variances)
+        order = order[np.argsort(table.unusable[order], kind="stable")]
+        self._store_order(order, table)
+
+    def _sound_scores(self, scores: Any, table: FittedTable) -> FloatArray:
+        """The scores as an array; raises unless they are a finite number for every column."""
+        found, name = np.asarray(scores), type(self).__name__
+        if found.shape != (table.n_features,):
+            raise DataError(
+                f"{name} must give {table.n_features} scores, one for every column of X; got an "
+                f"array of shape {found.shape}. table.to_all_columns(scores) adds the columns that "
+                "do not vary."
+            )
+        if found.dtype.kind not in "biuf":
+            raise DataError(
+                f"The scores of {name} must be real numbers; got {found.dtype}. Return floats, "
+                "such as scores.real or np.abs(scores)."
+            )
+        wrong = np.flatnonzero(~np.isfinite(found))
+        if len(wrong):
+            raise DataError(
+                f"The scores of {name} must be finite; {len(wrong)} are not: that of column "
+                f"{shorten(str(self._names_of_columns()[wrong[0]]))} is {found[wrong[0]]}. Give "
+                "features that cannot be scored a number below all others."
+            )
+        return found
+
+    def _store_order(
+        self,
+        order: IndexArray,
+        table: FittedTable,
+        always: BoolArray | None = None,
+        never: BoolArray | None = None,
+    ) -> None:
+        """Set ``ranking_`` and ``support_`` from the columns in order, best first.
+
+        With ``max_correlation``, features too much like a better one go behind the others, unless
+        they are marked in ``always``; constant columns, and those marked in ``never``, stay last.
+        """
+        if self.max_correlation is not None:
+            compared = ~table.unusable if never is None else ~(table.unusable | never)
+            order = self._unlike_first(order, table, compared, always)
+        ranking = np.empty(len(order), dtype=np.intp)
+        ranking[order] = np.arange(1, len(order) + 1)
+        self.support_ = ranking <= self.n_features_to_select_
+        self.ranking_ = ranking
+
+    def _unlike_first(
+        self, order: IndexArray, table: FittedTable, compared: BoolArray, always: BoolArray | None
+    ) -> IndexArray:
+        position = np.full(table.n_features, -1)
+        position[table.usable] = np.arange(len(table.usable))
+        walk = order[compared[order]]
+        places = position[walk]
+        keeps = walk_ranking(
+            table.correlations(places),
+            places,
+            float(self.max_correlation or 1.0),
+            most=max(self.n_features_to_select_, FEWEST_COMPARED),
+            always=None if always is None else always[table.usable],
+        ).keeps
+        unlike_first = np.concatenate([walk[keeps], walk[~keeps], order[~compared[order]]])
+        if always is None:
+            return unlike_first
+        return np.concatenate([order[always[order]], unlike_first[~always[unlike_first]]])
+
+    def random_generator(self) -> np.random.Generator:
+        """The random numbers of one fit, from ``random_state``.
+
+        Returns
+        -------
+        numpy.random.Generator
+            The same at every call for an integer ``random_state``.
+        """
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def top(self, k: int | float | None = None) -> TopFeatures:
+        """The k best features, whatever number the selector was made with; nothing is refitted.
+
+        Parameters
+        ----------
+        k : int, float in (0, 1] or None
+            How many features, or which share of those that may be kept. None: as many as the
+            selector keeps.
+
+        Returns
+        -------
+        TopFeatures
+            ``indices``, ``names`` and ``scores``, best first.
+        """
+        check_is_fitted(self)
+        check_value("k", k, FEATURE_COUNT)
+        count = self.n_features_to_select_ if k is None else self._count_top(k)
+        indices = np.argsort(self.ranking_)[:count]
+        return TopFeatures(indices, self._names_of_columns()[indices], self.scores_[indices])
+
+    def _count_top(self, k: Any) -> int:
+        return count_features(k, len(self.scores_), name="k")
+
+    def certificate(
+        self,
+        X: Any,
+        k: int | float | None = None,
+        n_components: int | float | str | None = None,
+        **settings: Any,
+    ) -> "Certificate":
+        """How much of the variance that any k features could hold the best k hold, with proof.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            The table of the fit, or another one with its columns; or a path, blocks or Dask
+            collection, as `certify` takes them.
+        k : int, float in (0, 1] or None, default=None
+            How many features, as in `top`.
+        n_components : int, float in (0, 1), "auto" or None, default=None
+            In how many components. None: those of the fit (``n_components_``), at most k, where the
+            method has any; else "auto".
+        **settings
+            Other settings of `certify`. ``scaling`` and ``missing`` are those of the selector
+            unless they are given, so that the certificate is about the table as it was fitted.
+
+        Returns
+        -------
+        Certificate
+            It prints as a sentence.
+
+        Examples
+        --------
+        >>> from keepers import SPCAFS, datasets
+        >>> X = datasets.load("srbct").X
+        >>> selector = SPCAFS(40, n_components=3).fit(X)
+        >>> selector.certificate(X).share > 0.8
+        True
+        """
+        from keepers.proofs.certify import certify_columns  # it reads tables by a selector
+
+        features = self.top(k).indices
+        fitted = getattr(self, "best_estimator_", self)  # of those that choose their settings
+        if n_components is None:
+            m = getattr(fitted, "n_components_", None)
+            n_components = "auto" if m is None else min(int(m), len(features))
+        scaling = getattr(fitted, "scaling", 0.0)
+        settings.setdefault("scaling", scaling if is_real(scaling) else 0.0)
+        # A certificate is about a table without gaps.
+        settings.setdefault("missing", "model" if self.missing == "observed" else self.missing)
+        return certify_columns(self, X, features, n_components, **settings)

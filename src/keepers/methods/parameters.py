@@ -1,0 +1,303 @@
+"""The rules that parameters obey; a message has the rule, the value and the way out.
+
+A class declares its rules as ``parameter_rules``; `check_rules` needs no data. ``count_features``
+and ``cap_...`` compare a setting with a table: what the table is too small for is lowered, with a
+warning that names both numbers.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from types import SimpleNamespace
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from keepers._protocols import IndexArray
+from keepers._wording import closest, some_of
+from keepers.exceptions import DataWarning, ParameterError, shorten, warn_caller
+
+FeatureCount = int | float | np.integer[Any] | None
+"""A number of features, a share of them, or None."""
+Seed = int | np.integer[Any] | np.random.RandomState | None
+
+TYPICAL_COMPONENTS = 10
+LARGEST_SEED = 2**32 - 1
+LARGEST_COUNT = 2**63 - 1
+LARGEST_NUMBER = 1e150
+"""Its square is still a float64."""
+_MOST_HINTS = 5
+"""Unknown names for which a known one is proposed."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which values a parameter may have; ``one | other`` allows the values of both."""
+
+    text: str
+    """After "must be", such as "an integer >= 1"."""
+    accepts: Callable[[Any], bool]
+    hint: str = ""
+    """A sentence: what to give instead."""
+
+    def __or__(self, other: "Rule") -> "Rule":
+        return Rule(
+            f"{self.text} or {other.text}",
+            lambda value: self.accepts(value) or other.accepts(value),
+            self.hint or other.hint,
+        )
+
+
+def whole(at_least: int = 1, at_most: int | None = None, *, hint: str = "") -> Rule:
+    """An integer in a range."""
+    top = LARGEST_COUNT if at_most is None else at_most
+    text = f">= {at_least}" if at_most is None else f"from {at_least} to {at_most}"
+    return Rule(f"an integer {text}", lambda v: is_whole(v) and at_least <= v <= top, hint)
+
+
+def positive(at_most: float = LARGEST_NUMBER, *, zero: bool = False, hint: str = "") -> Rule:
+    """A number above zero (or from zero on), up to ``at_most``."""
+    text = f"a number in {'[' if zero else '('}0, {at_most:g}]"
+    if at_most == LARGEST_NUMBER:
+        text = f"a finite number {'>= 0' if zero else '> 0'}"
+
+    def accepts(value: Any) -> bool:
+        number = _as_float(value)
+        return 0 <= number <= at_most and (zero or number > 0)
+
+    return Rule(text, accepts, hint)
+
+
+def one_of(*words: str | None, hint: str = "") -> Rule:
+    """One of a few words, or None if it is among them."""
+    text = ", ".join(repr(word) for word in words)
+    return Rule(text if len(words) == 1 else f"one of {text}", lambda v: _is_among(v, words), hint)
+
+
+def _is_among(value: Any, words: tuple[str | None, ...]) -> bool:
+    return (value is None or isinstance(value, str)) and value in words
+
+
+def _is_seed(value: Any) -> bool:
+    if value is None or value is np.random or isinstance(value, np.random.RandomState):
+        return True
+    return is_whole(value) and 0 <= value <= LARGEST_SEED
+
+
+def _is_share(value: Any) -> bool:
+    return is_real(value) and not is_whole(value) and 0 < value <= 1
+
+
+FLAG = Rule("True or False", lambda value: isinstance(value, (bool, np.bool_)))
+FUNCTION = Rule("callable or None", lambda value: value is None or callable(value))
+SEED = Rule(f"an integer from 0 to {LARGEST_SEED}, a numpy.random.RandomState or None", _is_seed)
+FEATURE_COUNT = Rule(
+    "an integer >= 1, a share in (0, 1], or None for half of the features",
+    lambda value: value is None or (is_whole(value) and value >= 1) or _is_share(value),
+)
+COMPONENTS = Rule(
+    "an integer >= 1, a share in (0, 1), or 'auto'",
+    lambda value: (
+        (is_whole(value) and value >= 1)
+        or (_is_share(value) and value < 1)
+        or (isinstance(value, str) and value == "auto")
+    ),
+)
+
+
+def check_rules(owner: Any, rules: Mapping[str, Rule]) -> None:
+    """Raise if settings of ``owner`` are against its rules; all of them in one message."""
+    broken = [
+        f"{name} must be {rule.text}; got {shorten(value)}. {rule.hint}".rstrip()
+        for name, rule in rules.items()
+        if not rule.accepts(value := getattr(owner, name))
+    ]
+    if broken:
+        raise ParameterError(" ".join(broken))
+
+
+def check_value(name: str, value: Any, rule: Rule) -> None:
+    """Raise if a value that is not a setting of an estimator is against its rule."""
+    check_rules(SimpleNamespace(**{name: value}), {name: rule})
+
+
+def check_component_count(n_components: Any, n_samples: int, n_usable: int) -> None:
+    """Raise if more components are asked for than a table has."""
+    limit = min(n_samples - 1, n_usable)
+    hint = f"X has {n_samples} samples and {n_usable} columns that vary, and components at most "
+    if is_whole(n_components):
+        hint += f"min(samples - 1, columns) = {limit}."
+        check_value("n_components", n_components, whole(at_most=limit, hint=hint))
+
+
+def expected_width(n_components: Any) -> int:
+    """The number of components, or one to expect where the data decide."""
+    return n_components if is_whole(n_components) else TYPICAL_COMPONENTS
+
+
+def feature_indices(
+    features: Any,
+    n_columns: int | None = None,
+    names: Any = None,
+    *,
+    setting: str = "features",
+    distinct: bool = False,
+) -> IndexArray:
+    """The columns that names, indices or a mask stand for, in their order; all faults at once.
+
+    ``names`` are those of the columns, if they have any. Without ``n_columns`` only what is wrong
+    in every table raises. With ``distinct``, there must be a feature, and none twice.
+    """
+    if is_labelled(features) and features.dtype == bool:
+        features = [feature for feature, marked in features.to_dict().items() if marked]
+    if isinstance(features, (str, bytes)) or not isinstance(features, Iterable):
+        raise ParameterError(
+            f"{setting} must be a sequence of names or indices, or a boolean mask; got "
+            f"{shorten(features)}. Write [{shorten(features)}] for one feature."
+        )
+    entries = list(features)
+    if entries and all(isinstance(entry, (bool, np.bool_)) for entry in entries):
+        check_length(setting, entries, n_columns)
+        entries = np.flatnonzero(entries).tolist()
+    wanted = [entry for entry in entries if isinstance(entry, str)]
+    strange = [entry for entry in entries if not (is_whole(entry) or isinstance(entry, str))]
+    last = LARGEST_COUNT if n_columns is None else n_columns - 1
+    beyond = [entry for entry in entries if is_whole(entry) and not 0 <= entry <= last]
+    faults = []
+    if wanted and n_columns is not None:
+        faults += _wrong_names(setting, wanted, n_columns, names)
+    if beyond:
+        rule = "be >= 0" if n_columns is None else f"lie between 0 and {last}"
+        faults.append(f"Indices in {setting} must {rule}; got {_listed(beyond)}.")
+    if strange:
+        faults.append(
+            f"{setting} must hold names or indices of features; got {_listed(strange)} among them."
+        )
+    if distinct and not entries:
+        faults.append(f"{setting} must hold at least one feature; got none.")
+    if faults:
+        raise ParameterError(*faults)
+    places = {str(name): at for at, name in enumerate(() if names is None else names)}
+    found = [places.get(entry, 0) if isinstance(entry, str) else int(entry) for entry in entries]
+    twice = [str(at) for at, count in Counter(found).items() if count > 1]
+    if distinct and twice:
+        raise ParameterError(
+            f"{setting} must hold every feature once; columns that are repeated: {some_of(twice)}."
+        )
+    return np.array(found, dtype=np.intp)
+
+
+def _wrong_names(setting: str, wanted: list[str], n_columns: int, names: Any) -> list[str]:
+    """What is wrong with names of features, a sentence each."""
+    if names is None:
+        return [
+            f"Names in {setting} need an X with column names, all of them strings; got "
+            f"{_listed(wanted)}. Pass a data frame, or give indices from 0 to {n_columns - 1}."
+        ]
+    counts = Counter(map(str, names))
+    unknown = [name for name in wanted if name not in counts]
+    faults = [
+        f"{setting} must name columns of X; {shorten(name)} is none of its {n_columns}."
+        f"{closest(name, counts)}"
+        for name in unknown[:_MOST_HINTS]
+    ]
+    if len(unknown) > _MOST_HINTS:
+        faults.append(f"{len(unknown) - _MOST_HINTS} more names in {setting} are unknown.")
+    twice = [name for name in wanted if counts[name] > 1]
+    if twice:
+        faults.append(
+            f"Names in {setting} must be clear; several columns of X are called {_listed(twice)}. "
+            "Give the index instead."
+        )
+    return faults
+
+
+def _listed(values: Sequence[Any]) -> str:
+    return some_of([shorten(value) for value in values])
+
+
+def check_length(setting: str, values: Any, n_columns: int | None) -> None:
+    """Raise unless there is a value for every column; any number is right without ``n_columns``."""
+    if n_columns is not None and len(values) != n_columns:
+        raise ParameterError(
+            f"{setting} must have one entry per feature, {n_columns}; got {len(values)}."
+        )
+
+
+def is_labelled(values: Any) -> bool:
+    """Whether this is a pandas Series: it says itself which feature an entry belongs to."""
+    return all(hasattr(values, name) for name in ("to_dict", "index", "dtype"))
+
+
+def count_features(value: Any, n_features: int, name: str = "n_features_to_select") -> int:
+    """How many of ``n_features`` a (checked) number, share or None means."""
+    if value is None:
+        return max(1, n_features // 2)
+    if is_whole(value):
+        if value > n_features:
+            raise ParameterError(
+                f"{name} must be at most the number of features, {n_features}; got "
+                f"{shorten(value)}. Ask for fewer, or give a share in (0, 1]."
+            )
+        return int(value)
+    return max(1, int(value * n_features))
+
+
+def cap_neighbors(n_neighbors: int, n_samples: int, *, spare: int = 1) -> int:
+    """``n_neighbors``, or as many as the samples allow; ``spare`` of them are no neighbours."""
+    needs = f"{n_neighbors + spare} samples; X has {n_samples}"
+    return _cap("n_neighbors", n_neighbors, n_samples - spare, needs)
+
+
+def cap_clusters(n_clusters: int, n_samples: int) -> int:
+    """``n_clusters``, or one for every sample."""
+    needs = f"{n_clusters} samples; X has {n_samples}"
+    return _cap("n_clusters", n_clusters, n_samples, needs)
+
+
+def cap_eigenvectors(n_clusters: int, n_samples: int) -> int:
+    """``n_clusters``, or as many eigenvectors as a graph has beside the trivial one."""
+    needs = f"{n_clusters + 1} samples; X has {n_samples}"
+    return _cap("n_clusters", n_clusters, n_samples - 1, needs)
+
+
+def cap_columns(name: str, wanted: int, n_usable: int) -> int:
+    """Columns of a row-sparse W: fewer than features, or every score would be 1."""
+    needs = f"{wanted + 1} columns that vary; X has {n_usable}"
+    return _cap(name, wanted, max(1, n_usable - 1), needs)
+
+
+def _cap(name: str, wanted: int, most: int, needs: str) -> int:
+    if wanted > most:
+        warn_caller(f"{name}={wanted} needs at least {needs}, so {most} are used.", DataWarning)
+    return min(wanted, most)
+
+
+def warn_of_noise(n_active: int, n_wanted: int) -> None:
+    """Warn if more features are wanted than have a score above rounding noise."""
+    if n_active < n_wanted:
+        warn_caller(
+            f"{n_wanted} features are wanted, but only {n_active} have a score above rounding "
+            "noise; the others are ordered by their cost in M alone. A smaller gamma or more "
+            "columns of W keeps more rows active.",
+            DataWarning,
+        )
+
+
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Whether this is an integer (True and False are not)."""
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def is_real(value: Any) -> TypeGuard[float]:
+    """Whether this is a real number (True and False are not)."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
+def _as_float(value: Any) -> float:
+    """A real number as a float; NaN for what is none, infinity for what is too large for one."""
+    try:
+        return float(value) if is_real(value) else np.nan
+    except OverflowError:
+        return np.inf

@@ -1,0 +1,515 @@
+"""SPCAFS along gamma: what happens between PCA and m features.
+
+The path runs from where PCA is recovered, the weakest penalty, to where exactly m rows are left.
+Every point is a solution of `spcafs_solver.solve_block`, started from the one before it, so rows
+that were inactive there are out of the work from the first step on. Both ends are found from the
+data:
+
+* A weak penalty takes from the variance a share that grows like gamma^2, so that two or three short
+  runs tell where the share is a thousandth.
+* At the strong end W is a rotation of m unit vectors, on a set A of m features. For p = 1 it stays
+  stationary as long as no other row gains from leaving zero: gamma >= 2 max |S_jA| over the rows j
+  outside A. With the m largest variances for A this says where the end is to be expected. The
+  points are spaced for it; where m rows are left is seen on the way.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from keepers._packages import optional
+from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
+from keepers._tables import AsTable
+from keepers.exceptions import ParameterError, shorten
+from keepers.linalg.ordering import levels
+from keepers.linalg.scatter import as_scatter
+from keepers.linalg.spectrum import leading_spectrum
+from keepers.linalg.subspace import Subspace, orthonormal_subspace
+from keepers.methods.parameters import (
+    FUNCTION,
+    check_component_count,
+    check_value,
+    expected_width,
+    whole,
+)
+from keepers.methods.reading import read_table, refuse_dask
+from keepers.methods.spcafs import SPCAFS
+from keepers.methods.spcafs_solver import RowPenalty, SPCAFSResult, solve_block
+
+# PCA counts as recovered where the components hold this share of what those of PCA do.
+RECOVERED = 0.999
+# The strong end was found at 1.4 to 2.6 times 2 max |S_jA| on most tables.
+EXPECTED_END = 2.0
+# A row is small if its squared norm is below this share of the mean.
+SMALL = 1e-3
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """Where the iteration ended for one gamma."""
+
+    gamma: float
+    row_norms: FloatArray
+    n_active: int
+    objective: float
+    trace: float
+    """Tr(W'SW)."""
+    n_iter: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class _Solver:
+    """Solves for one gamma after the other."""
+
+    operator: SymmetricOperator
+    penalty: RowPenalty
+    max_iter: int
+    tol: float
+
+    def solve(self, gamma: float, start: Subspace) -> tuple[PathPoint, Subspace]:
+        """The solution for gamma, from that for another one."""
+        penalty = replace(self.penalty, gamma=gamma)
+        start = replace(start, n_products=0)
+        # The start counts as the first step.
+        found = solve_block(
+            self.operator, start, penalty, max_iter=self.max_iter + 1, tol=self.tol, warm=True
+        )
+        vanishing = _vanishing(found, penalty)
+        space = orthonormal_subspace(self.operator, np.where(vanishing[:, None], 0.0, found.W))
+        squared_norms = space.squared_row_norms
+        point = PathPoint(
+            gamma=gamma,
+            row_norms=np.sqrt(squared_norms),
+            n_active=int(np.count_nonzero(~penalty.inactive(squared_norms))),
+            objective=penalty.value(squared_norms) - space.trace,
+            trace=space.trace,
+            n_iter=found.n_iter - 1,
+            converged=found.converged,
+        )
+        return point, space
+
+
+def _vanishing(found: SPCAFSResult, penalty: RowPenalty) -> BoolArray:
+    """Rows that are inactive or, for p = 1, small and on their way there.
+
+    A point is left early, and rows take long to vanish; a small row that is pulled by less than
+    gamma does. (With 0.95 instead of 0.9, a tenth of the rows were lost that stay active in a
+    single fit.)
+    """
+    if penalty.p < 1.0:
+        return ~found.active
+    small = found.row_norms**2 < SMALL * np.mean(found.row_norms**2)
+    return ~found.active | (small & ~penalty.pulled_out(found.images / 0.9))
+
+
+def follow_path(
+    operator: SymmetricOperator,
+    pca: Subspace,
+    penalty: RowPenalty,
+    gammas: FloatArray,
+    *,
+    max_iter: int,
+    tol: float,
+) -> Iterator[PathPoint]:
+    """Solve for each gamma in turn, in rising order, from the solution before it."""
+    solver, space = _Solver(operator, penalty, max_iter, tol), pca
+    for gamma in gammas:
+        point, space = solver.solve(float(gamma), space)
+        yield point
+
+
+def find_path(
+    operator: SymmetricOperator,
+    pca: Subspace,
+    penalty: RowPenalty,
+    n_points: int,
+    *,
+    max_iter: int,
+    tol: float,
+) -> Iterator[PathPoint]:
+    """``n_points`` from where PCA is recovered to where m rows are left.
+
+    They come in rising order of gamma up to the first with m rows; what is left of ``n_points``
+    then goes between the two with the largest fall in active rows, again and again.
+    """
+    width, largest = pca.vectors.shape[1], float(pca.values[0])
+    solver = _Solver(operator, penalty, max_iter, tol)
+    end = max(EXPECTED_END * _smallest_gamma_at_m_rows(operator, width), 1e-3 * largest)
+    point, space = _where_pca_is_recovered(solver, pca, end)
+    points, starts = [point], [_without_zeros(space)]
+    yield point
+    along = np.geomspace(point.gamma, max(end, 10.0 * point.gamma), n_points)
+    for gamma in along[1:]:
+        point, space = solver.solve(float(gamma), space)
+        # Nothing but exact copies of a column share a row's place past 4 lambda_1: two equal rows
+        # cost 0.41 gamma more than one, and save its variance.
+        while gamma == along[-1] and point.n_active > width and point.gamma < 4.0 * largest:
+            point, space = solver.solve(1.25 * point.gamma, space)
+        points.append(point)
+        starts.append(_without_zeros(space))
+        yield point
+        if point.n_active <= width < points[0].n_active:
+            break
+    while len(points) < n_points:
+        place = _largest_fall(points)
+        before, after = points[place : place + 2]
+        start = orthonormal_subspace(operator, starts[place].toarray().astype(np.float64))
+        point, space = solver.solve(float(np.sqrt(before.gamma * after.gamma)), start)
+        points.insert(place + 1, point)
+        starts.insert(place + 1, _without_zeros(space))
+        yield point
+
+
+def _without_zeros(space: Subspace) -> csr_array:
+    """W, to start from it again: inactive rows take no memory, and few digits are enough."""
+    return csr_array(space.vectors.astype(np.float32))
+
+
+def _largest_fall(points: list[PathPoint]) -> int:
+    """Where the number of active rows falls by the largest factor; among equals, the widest gap."""
+    counts = np.log([point.n_active for point in points])
+    gaps = np.diff(np.log([point.gamma for point in points]))
+    # A tenth of the logarithmic gap counts too: points must not pile up at one jump.
+    return int(np.argmax(np.minimum(-np.diff(counts), 4.0 * gaps) + 0.1 * gaps))
+
+
+def _where_pca_is_recovered(
+    solver: _Solver, pca: Subspace, end: float
+) -> tuple[PathPoint, Subspace]:
+    """The weak end, from the law that the variance given up grows like gamma^2."""
+    allowed = 1.0 - RECOVERED
+    trial = replace(solver, max_iter=4)
+    gamma = end / 30.0
+    for _ in range(8):
+        point, _ = trial.solve(gamma, pca)
+        lost = 1.0 - point.trace / pca.trace
+        if 0.5 * allowed <= lost <= 0.8 * allowed:
+            break
+        gamma *= float(np.clip(np.sqrt(0.64 * allowed / max(lost, 1e-300)), 1e-2, 10.0))
+        if gamma >= end:  # hardly anything is lost anywhere
+            gamma = end / 10.0
+            break
+    for _ in range(8):
+        point, space = solver.solve(gamma, pca)
+        if point.trace >= RECOVERED * pca.trace:
+            break
+        gamma *= 0.8
+    return point, space
+
+
+def _smallest_gamma_at_m_rows(operator: SymmetricOperator, width: int) -> float:
+    """2 max |S_jA| for the m features A of largest variance."""
+    largest = np.argsort(-operator.diagonal(), kind="stable")[:width]
+    units = np.zeros((operator.size, width))
+    units[largest, np.arange(width)] = 1.0
+    pull = np.linalg.norm(operator.matmat(units), axis=1)
+    pull[largest] = 0.0
+    return 2.0 * float(pull.max())
+
+
+@dataclass(frozen=True)
+class SPCAFSPath(AsTable):
+    """SPCAFS along gamma, weakest penalty first."""
+
+    gammas: FloatArray
+    """Penalty weights, on the scale of the scatter."""
+    scores: FloatArray
+    """Row norms, points x features."""
+    n_active: IndexArray
+    """Rows of W that are not zero, at every point."""
+    objective: FloatArray
+    """What is minimised, at every point."""
+    explained_variance: FloatArray
+    """Share of the total variance that the components hold, at every point."""
+    entry: IndexArray
+    """Features in the order in which they would enter if gamma fell: those that stay active
+    longest come first; among equals the larger score where they were last active."""
+    n_components: int
+    """Columns of W."""
+    p: float
+    """Exponent of the penalty."""
+    largest_eigenvalue: float
+    """Of the scatter: the scale that gamma="scale" is relative to."""
+    n_iter: IndexArray
+    """Eigenproblems solved, at every point."""
+    converged: np.ndarray
+    """Whether that was enough, at every point."""
+    feature_names: np.ndarray
+    """Names of the features; x0, x1, ... where the table has none."""
+
+    def __len__(self) -> int:
+        return len(self.gammas)
+
+    def __repr__(self) -> str:
+        low, high = self.gammas[[0, -1]] / self.largest_eigenvalue
+        return (
+            f"<SPCAFSPath: {len(self)} points, gamma from {low:.3g} to {high:.3g} of the largest "
+            f"eigenvalue, {self.n_active[0]} to {self.n_active[-1]} active rows of "
+            f"{self.scores.shape[1]}; .plot() draws it>"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The points, weakest penalty first, a dict each.
+
+        Returns
+        -------
+        list of dict
+            ``gamma``, ``gamma_share`` (of the largest eigenvalue), ``n_active``, ``objective``,
+            ``explained_variance``, ``n_iter`` and ``converged``.
+        """
+        columns = {
+            "gamma": self.gammas,
+            "gamma_share": self.gammas / self.largest_eigenvalue,
+            "n_active": self.n_active,
+            "objective": self.objective,
+            "explained_variance": self.explained_variance,
+            "n_iter": self.n_iter,
+            "converged": self.converged,
+        }
+        values = zip(*(column.tolist() for column in columns.values()), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in values]
+
+    def _caption(self) -> str:
+        return repr(self).strip("<>")
+
+    def plot(self, axes: Any = None, n_named: int = 8, feature_names: Any = None) -> Any:
+        """Draw scores, active rows and explained variance along gamma.
+
+        Parameters
+        ----------
+        axes : pair of matplotlib axes or None, default=None
+            Where to draw; None makes a new figure.
+        n_named : int, default=8
+            How many of the first to enter are named.
+        feature_names : sequence of str or None, default=None
+            Names of all features; None takes those of the data frame, or x0, x1, ...
+
+        Returns
+        -------
+        pair of matplotlib axes
+            The upper one with the scores, the lower one with rows and variance.
+        """
+        names = self.feature_names if feature_names is None else feature_names
+        if len(names) != self.scores.shape[1]:
+            raise ParameterError(
+                f"feature_names must have one entry per feature, {self.scores.shape[1]} in all; "
+                f"got {len(names)}. None takes those of the data frame."
+            )
+        upper, lower = _two_axes(axes)
+        _draw_scores(self, upper, self.entry[:n_named], names)
+        _draw_counts(self, lower)
+        return upper, lower
+
+
+def spcafs_path(
+    X: Any,
+    *,
+    n_components: Any = "auto",
+    p: float = 1.0,
+    n_gammas: int = 20,
+    gammas: Any = None,
+    eps: float = 1e-12,
+    max_iter: int = 60,
+    tol: float = 1e-4,
+    random_state: Any = None,
+    callback: Callable[[int, int], object] | None = None,
+) -> SPCAFSPath:
+    """Solve SPCAFS along gamma, from where PCA is recovered to where n_components rows remain.
+
+    The points share one operator, and each starts from the solution before it.
+
+    Parameters
+    ----------
+    X : array, data frame or sparse matrix of shape (n_samples, n_features)
+        The table.
+    n_components : "auto", int or float in (0, 1), default="auto"
+        As in `SPCAFS`.
+    p : float in (0, 1], default=1.0
+        Exponent of the penalty.
+    n_gammas : int, default=20
+        Number of points: evenly spaced on the scale of log(gamma) up to where n_components rows
+        remain; if that is reached early, the points left over go where most rows vanish.
+    gammas : sequence of float or None, default=None
+        The points themselves, on the scale of S as in `SPCAFS`; None finds the range from X.
+    eps : float, default=1e-12
+        Smoothing of the penalty at zero.
+    max_iter : int, default=60
+        Steps at most, for each point; ``converged`` says where they were not enough.
+    tol : float, default=1e-4
+        A point is left when a step lowers the objective by less than this, relatively: looser than
+        a single fit, since it is the shape of the path that matters here. Refit with `SPCAFS` at
+        the gamma you choose.
+    random_state : int, RandomState or None, default=None
+        As in `SPCAFS`.
+    callback : callable or None, default=None
+        Called after each point with the number done and the number of all.
+
+    Returns
+    -------
+    SPCAFSPath
+        ``gammas``, ``scores``, ``n_active``, ``objective``, ``explained_variance``, ``entry``; its
+        ``plot()`` draws them.
+
+    Examples
+    --------
+    >>> from keepers import datasets, spcafs_path
+    >>> X, names, y = datasets.load("srbct")
+    >>> path = spcafs_path(X, n_components=3)
+    >>> path.scores.shape
+    (20, 2308)
+    >>> int(path.n_active[0]) > int(path.n_active[-1])
+    True
+    """
+    settings: dict[str, Any] = {"p": p, "eps": eps, "max_iter": max_iter, "tol": tol}
+    selector = SPCAFS(n_components=n_components, random_state=random_state, **settings)
+    selector.check_parameters()
+    check_value("callback", callback, FUNCTION)
+    if gammas is None:
+        check_value("n_gammas", n_gammas, whole(at_least=2))
+    else:
+        gammas = _check_gammas(gammas)
+    refuse_dask(X, "The path", "it solves many problems on a table in memory.")
+    table = read_table(selector, X)
+    scatter = as_scatter(table.X, table.moments, expected_width(n_components))
+    check_component_count(n_components, table.n_samples, len(table.usable))
+    sum_of_squares = table.moments.sum_of_squares
+    pca = leading_spectrum(
+        scatter,
+        n_components,
+        n_samples=table.n_samples,
+        sum_of_squares=sum_of_squares,
+        rng=selector.random_generator(),
+    ).subspace
+    penalty = RowPenalty(1.0, float(p), float(eps))
+    if gammas is None:
+        n_points = int(n_gammas)
+        found = find_path(scatter, pca, penalty, n_points, max_iter=max_iter, tol=tol)
+    else:
+        n_points = len(gammas)
+        found = follow_path(scatter, pca, penalty, gammas, max_iter=max_iter, tol=tol)
+    points: list[PathPoint] = []
+    for point in found:
+        points.append(point)
+        if callback is not None:
+            callback(len(points), n_points)
+    points.sort(key=lambda point: point.gamma)
+    scores = table.to_all_columns(np.array([point.row_norms for point in points]))
+    return SPCAFSPath(
+        gammas=np.array([point.gamma for point in points]),
+        scores=scores,
+        n_active=np.array([point.n_active for point in points]),
+        objective=np.array([point.objective for point in points]),
+        explained_variance=np.array([point.trace for point in points]) / sum_of_squares.sum(),
+        entry=_entry_order(scores, eps),
+        n_components=len(pca.values),
+        p=float(p),
+        largest_eigenvalue=float(pca.values[0]),
+        n_iter=np.array([point.n_iter for point in points]),
+        converged=np.array([point.converged for point in points]),
+        feature_names=selector._names_of_columns(),
+    )
+
+
+def _check_gammas(gammas: Any) -> FloatArray:
+    try:
+        along = np.sort(np.atleast_1d(np.asarray(gammas, dtype=np.float64)))
+    except (TypeError, ValueError):
+        along = np.empty(0)
+    if along.ndim != 1 or not len(along) or not np.all(np.isfinite(along)) or along[0] <= 0:
+        raise ParameterError(
+            f"gammas must be finite numbers > 0; got {shorten(gammas)}. None finds them from X."
+        )
+    return along
+
+
+def _entry_order(scores: FloatArray, eps: float) -> IndexArray:
+    """Features by the last point at which they are active, then by their score there."""
+    active = scores**2 > 4.0 * eps
+    last = np.where(active.any(axis=0), len(scores) - 1 - np.argmax(active[::-1], axis=0), -1)
+    there = scores[np.maximum(last, 0), np.arange(scores.shape[1])]
+    return np.lexsort((np.arange(scores.shape[1]), -levels(there), -last))
+
+
+# Ten hues that part on white and on near-black.
+COLOURS = (
+    "#3b82c4", "#e8853a", "#3fa66b", "#d4524e", "#8d6cc3",
+    "#b08a3e", "#d873b0", "#2aa5b0", "#8fae2e", "#6b7280",
+)  # fmt: skip
+GREY, ACTIVE, HELD = "#c9cdd3", "#1f6f8b", "#b4531a"
+
+
+def _two_axes(axes: Any) -> tuple[Any, Any]:
+    if axes is None:
+        _, axes = optional("matplotlib.pyplot", "Plots").subplots(
+            2, 1, sharex=True, figsize=(8, 6), height_ratios=(3, 2), layout="constrained"
+        )
+    try:
+        upper, lower = axes
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"axes must be two matplotlib axes, one above the other; got {shorten(axes)}. None "
+            "makes them."
+        ) from error
+    return upper, lower
+
+
+def _draw_scores(path: SPCAFSPath, axes: Any, named: IndexArray, names: Any) -> None:
+    """A line for each of the first to enter and of those that are large at PCA."""
+    share = path.gammas / path.largest_eigenvalue
+    at_pca = np.argsort(-path.scores[0], kind="stable")
+    others = np.setdiff1d(np.union1d(at_pca[:100], path.entry[:100]), named)
+    axes.plot(share, path.scores[:, others], color=GREY, linewidth=0.7, zorder=1)
+    for i, feature in enumerate(named):
+        colour, name = COLOURS[i % len(COLOURS)], str(names[feature])
+        label = name if len(name) <= 24 else name[:23] + "…"
+        axes.plot(share, path.scores[:, feature], color=colour, linewidth=1.6, label=label)
+    if len(named):
+        lines = axes.get_lines()[-len(named) :]  # a name that begins with _ is shown, too
+        labels = [line.get_label() for line in lines]
+        legend = axes.legend(
+            lines, labels, title="first to enter", fontsize=8.5, title_fontsize=8.5
+        )
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+    axes.set_title("SPCAFS from PCA to sparse", loc="left", fontsize=11)
+    axes.set(ylabel="score (row norm)", ylim=(0.0, 1.04 * max(float(path.scores.max()), 1e-12)))
+    _log_axis(axes, share)
+    axes.tick_params(labelbottom=False)
+
+
+def _draw_counts(path: SPCAFSPath, axes: Any) -> None:
+    """Active rows on the left, variance on the right."""
+    share, held = path.gammas / path.largest_eigenvalue, 100 * path.explained_variance
+    small = {"markersize": 3.5, "linewidth": 1.3}
+    axes.plot(share, path.n_active, color=ACTIVE, marker="o", **small)
+    axes.set(yscale="log", xlabel="penalty weight gamma / largest eigenvalue")
+    axes.set_ylim(min(0.8 * path.n_active.min(), path.n_components), 1.25 * path.n_active.max())
+    axes.set_ylabel("active features", color=ACTIVE)
+    _log_axis(axes, share)
+    _plain_decades(axes.yaxis)
+    right = axes.twinx()
+    right.plot(share, held, color=HELD, marker="s", linestyle="--", **small)
+    right.set_ylabel("variance explained, %", color=HELD)
+    right.set_ylim(0.0, 1.08 * max(float(held.max()), 1e-12))
+    right.spines["top"].set_visible(False)
+
+
+def _log_axis(axes: Any, share: FloatArray) -> None:
+    room = 1.03 if len(share) > 1 else 2.0
+    axes.set(xscale="log", xlim=(float(share[0]) / room, float(share[-1]) * room))
+    _plain_decades(axes.xaxis)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def _plain_decades(axis: Any) -> None:
+    """Ticks at 1, 2 and 5 times the powers of ten, written out."""
+    ticker = optional("matplotlib.ticker", "Plots")
+    axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=9))
+    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axis.set_minor_formatter(ticker.NullFormatter())
+    axis.set_tick_params(which="minor", length=0)

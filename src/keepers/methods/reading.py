@@ -1,0 +1,403 @@
+"""From whatever the user hands in to a checked table: values, moments, usable columns."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_array, validate_data
+
+from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
+from keepers._wording import some_of
+from keepers.exceptions import DataError, DataWarning, UnitsWarning, shorten, warn_caller
+from keepers.linalg.correlation import ColumnCorrelations, Correlations
+from keepers.linalg.gaps import column_medians, fill_by_model, observed_columns
+from keepers.linalg.moments import ColumnMoments, column_moments, variance_span
+from keepers.linalg.scatter import SMALL_SIDE, as_scatter
+from keepers.linalg.storage import scale_columns
+from keepers.tables.objects import (
+    array_or_frame,
+    canonical_sparse,
+    describe_missing,
+    is_anndata,
+    is_dask,
+    named_once,
+    numeric_input,
+    refuse_beside,
+    values_of,
+)
+from keepers.tables.table import NamedValues
+
+# From this number of values on, summing the scatter block by block pays.
+TALL_SIZE = 10_000_000
+# Eigenvalues are squared once more on the way; these bounds on the scatter leave room for that.
+SMALLEST_SCATTER, LARGEST_SCATTER = 1e-140, 1e140
+# Values of single precision are multiplied in double up to so many: then they give what the same
+# values in double give, and it costs next to nothing.
+MOST_IN_DOUBLE = 1 << 24
+
+
+@dataclass(frozen=True)
+class FittedTable(ABC):
+    """What a fit asks of a table, however it is stored; constant columns are set aside."""
+
+    moments: ColumnMoments
+    """Of the usable columns."""
+    usable: IndexArray
+    """Where the usable columns stood in the table the user gave."""
+    mean: FloatArray
+    """Means of all the user's columns."""
+    dtype: np.dtype[Any]
+    """Of results: float32 if the user's values were, else float64."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.moments.n_samples
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns the user gave."""
+        return len(self.mean)
+
+    @property
+    def unusable(self) -> BoolArray:
+        """Mask over the user's columns: constant ones."""
+        mask = np.ones(self.n_features, dtype=bool)
+        mask[self.usable] = False
+        return mask
+
+    @property
+    def variances(self) -> FloatArray:
+        """Of all the user's columns; 0 for constant ones."""
+        return self.to_all_columns(self.moments.variance)
+
+    def to_all_columns(self, values: NDArray[Any], fill: float = 0.0) -> NDArray[Any]:
+        """Values per usable column (last axis) -> values per column the user gave."""
+        shape = (*values.shape[:-1], self.n_features)
+        full = np.full(shape, fill, dtype=values.dtype)
+        full[..., self.usable] = values
+        return full
+
+    @property
+    def working_dtype(self) -> np.dtype[Any]:
+        """In which the values are multiplied."""
+        return self.dtype
+
+    def restrict(self, rows: IndexArray) -> Self:
+        """The same with some of the usable columns."""
+        moments, usable = self.moments.subset(rows), self.usable[rows]
+        return replace(self, moments=moments, usable=usable, **self._values_of(rows))
+
+    def scale(self, exponent: float) -> Self:
+        """Every column divided by its standard deviation to the power ``exponent``."""
+        if exponent == 0.0:
+            return self
+        factors = self.moments.variance ** (-exponent / 2)
+        return replace(self, moments=self.moments.scaled(factors), **self._values_times(factors))
+
+    @abstractmethod
+    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
+        """What is stored of some of the usable columns, by the names of the fields."""
+
+    @abstractmethod
+    def _values_times(self, factors: FloatArray) -> dict[str, Any]:
+        """What is stored of the columns times ``factors``, by the names of the fields."""
+
+    @abstractmethod
+    def scatter(self, block_width: int) -> SymmetricOperator:
+        """The scatter of the usable columns, which will be multiplied with d x ``block_width``."""
+
+    @abstractmethod
+    def correlations(self, order: IndexArray) -> Correlations:
+        """Correlations of the usable columns, which will be asked for in this order."""
+
+
+@dataclass(frozen=True)
+class MemoryTable(FittedTable):
+    """A numeric table in memory without its constant columns."""
+
+    X: Any
+    """Array or CSR/CSC matrix of the usable columns, float64 or float32."""
+
+    @property
+    def working_dtype(self) -> np.dtype[Any]:
+        """In which the values are multiplied."""
+        return np.dtype(self.X.dtype)
+
+    def in_double(self) -> Any:
+        """X in float64, as array or CSR/CSC matrix."""
+        return self.X.astype(np.float64, copy=False)
+
+    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
+        return {"X": self.X[:, rows]}
+
+    def _values_times(self, factors: FloatArray) -> dict[str, Any]:
+        return {"X": scale_columns(self.X, factors)}
+
+    def scatter(self, block_width: int) -> SymmetricOperator:
+        """The scatter, in the form whose products are cheapest."""
+        return as_scatter(self.X, self.moments, block_width)
+
+    def correlations(self, order: IndexArray) -> Correlations:
+        """Correlations of the usable columns."""
+        return ColumnCorrelations(self.X, self.moments)
+
+
+def read_table(selector: Any, X: Any) -> MemoryTable:
+    """Validate X for ``selector``, leave out constant columns, and measure the rest.
+
+    ``fit`` calls it. The selector's ``n_features_in_`` and ``feature_names_in_`` are set, and what
+    is wrong with X is refused in its name, with the columns at fault.
+    """
+    return table_of_values(selector, validate_table(selector, named_table(X)))
+
+
+def validate_table(selector: Any, X: Any) -> Any:
+    """The values of X as array or CSR/CSC matrix; the names of its columns are set."""
+    refuse_dask(table_values(X), type(selector).__name__, selector.why_not_dask)
+    if selector.why_not_sparse is not None:
+        _refuse_sparse(selector, table_values(X))
+    return validate(selector, X)
+
+
+def table_of_values(selector: Any, values: Any, rows: str = "") -> MemoryTable:
+    """The table of valid values without its constant columns; ``rows``: which, in a warning.
+
+    Gaps are filled in the way that the selector was told (``missing``).
+    """
+    if fills_gaps(selector):
+        values = fill_gaps(values, selector.missing)
+    moments = column_moments(values)
+    refuse_unrepresentable(values, moments)
+    usable_columns(selector, moments, rows=rows)
+    return table_of_moments(values, moments)
+
+
+def table_of_moments(values: Any, moments: ColumnMoments) -> MemoryTable:
+    """The table of values that a fit has checked and measured, without its constant columns."""
+    usable = np.flatnonzero(~moments.constant)
+    if len(usable) < values.shape[1]:
+        values = values[:, usable]
+    kept = moments.subset(usable)
+    given = kept.precision_for(values.dtype)
+    small = _stored(values).size <= MOST_IN_DOUBLE
+    values = values.astype(np.float64 if small else given, copy=False)
+    return MemoryTable(kept, usable, moments.mean, given, values)
+
+
+def warn_of_units(selector: Any, table: FittedTable) -> None:
+    """Say that some columns will be kept for the size of their numbers alone."""
+    span = variance_span(table.variances)
+    if span is None or not span.has_mixed_units or selector.scaling > 0.0:
+        return
+    names = selector._names_of_columns()
+    warn_caller(
+        f"Variances span a factor of {span.ratio:.1g} ({shorten(str(names[span.low]))} to "
+        f"{shorten(str(names[span.high]))}): {type(selector).__name__} keeps what has large "
+        "numbers. If the columns have different units, use scaling=1, or AutoSelector, which does "
+        "not depend on units.",
+        UnitsWarning,
+    )
+
+
+def fills_gaps(selector: Any) -> bool:
+    """Whether a selector takes a table with gaps."""
+    return getattr(selector, "missing", "error") != "error"
+
+
+def fill_gaps(values: Any, way: str) -> Any:
+    """Valid values without NaN; ``way`` is "mean", "median", "model", or "observed": as "model".
+
+    Columns without any value become zero: they do not vary, and are set aside as such.
+    """
+    gaps = np.isnan(_stored(values))
+    if not gaps.any():
+        return values
+    if sp.issparse(values):
+        raise DataError(
+            f"missing='{way}' takes gaps of dense tables only; this sparse matrix stores NaN, "
+            f"{int(gaps.sum())} in all. Set them to zero if that is what they mean, or pass "
+            "X.toarray() if it fits in memory."
+        )
+    filled = values.astype(np.float64)
+    filled[:, gaps.all(axis=0)] = 0.0
+    if way in ("model", "observed"):
+        filled = fill_by_model(filled)
+    else:
+        of_columns = observed_columns(filled).means if way == "mean" else column_medians(filled)
+        np.copyto(filled, of_columns, where=np.isnan(filled))
+    return filled.astype(values.dtype, copy=False)
+
+
+def _stored(values: Any) -> Any:
+    """The values that are stored."""
+    return values.data if sp.issparse(values) else values
+
+
+def sound_table(X: Any) -> Any:
+    """X as an array, frame or sparse matrix, not checked for what its values are.
+
+    Indices of a sparse matrix must lie inside, because SciPy would follow them anywhere; columns of
+    a frame must be named once; a lazy or foreign frame becomes one with values.
+    """
+    return canonical_sparse(X) if sp.issparse(X) else named_once(array_or_frame(X))
+
+
+def _refuse_sparse(selector: Any, X: Any) -> None:
+    is_frame = hasattr(X, "sparse") and all(str(dtype).startswith("Sparse") for dtype in X.dtypes)
+    if sp.issparse(X) or is_frame:
+        what, dense = (
+            ("sparse columns", "sparse.to_dense") if is_frame else ("a sparse matrix", "toarray")
+        )
+        raise DataError(
+            f"{type(selector).__name__} does not accept {what}: {selector.why_not_sparse} "
+            f"Pass X.{dense}() if it fits in memory, or use a method that takes sparse tables, "
+            "such as SPCAFS, MCFS or NDFS."
+        )
+
+
+def refuse_dask(X: Any, what: str, reason: str) -> None:
+    """Raise for a Dask collection; ``reason`` is a clause."""
+    if is_dask(X):
+        raise DataError(
+            f"{what} does not accept a Dask collection: {reason} Use SPCAFS, which sums over the "
+            "chunks, or X.compute() if it fits in memory."
+        )
+
+
+def usable_columns(
+    selector: Any, moments: ColumnMoments, *, quiet: bool = False, rows: str = ""
+) -> IndexArray:
+    """Columns that vary; it is an error if none does. Others are named in a warning, or quietly
+    left out. ``rows`` tells which rows were looked at, if not all.
+    """
+    usable = np.flatnonzero(~moments.constant)
+    n_features = len(moments.mean)
+    if len(usable) == 0:
+        raise DataError(
+            f"At least one column must vary; all {n_features} columns of X are constant over "
+            f"{rows or f'its {moments.n_samples} samples'}. Check that samples are rows and "
+            "features are columns."
+        )
+    if len(usable) < n_features and not quiet:
+        constant = _list_columns(selector, np.flatnonzero(moments.constant))
+        where = f" over {rows}" if rows else ""
+        warn_caller(
+            f"Columns that do not vary{where} are set aside and ranked last: {constant}.",
+            DataWarning,
+        )
+    return usable
+
+
+def validate(selector: Any, X: Any, *, reset: bool = True, fewest: int = 2) -> Any:
+    """scikit-learn's checks and our own, with messages that name the columns at fault.
+
+    The names of `NamedValues` are those of a data frame: a fit (``reset``) keeps them, and later
+    tables are compared with them. NaN passes where the selector's tags allow it.
+    """
+    gaps_allowed = get_tags(selector).input_tags.allow_nan
+    names = None
+    if isinstance(X, NamedValues):
+        X, names = table_values(X), X.names
+        if not reset:
+            refuse_other_columns(selector, X.shape[1], names)
+    X = numeric_input(X)
+    rules: dict[str, Any] = {
+        "accept_sparse": ("csr", "csc"),
+        "dtype": (np.float64, np.float32),
+        "ensure_min_samples": fewest,
+        "ensure_all_finite": "allow-nan" if gaps_allowed else True,
+    }
+    with naming_gaps(selector, X, names, fits=reset), np.errstate(all="ignore"):
+        if names is not None and not reset:
+            return check_array(X, **rules)  # names were compared, and scikit-learn sees none
+        values = validate_data(selector, X, reset=reset, **rules)
+    if names is not None:
+        selector.feature_names_in_ = names
+    return values
+
+
+@contextmanager
+def naming_gaps(selector: Any, X: Any, names: Any = None, *, fits: bool = False) -> Iterator[None]:
+    """Say in which columns values are missing, where scikit-learn says that some are."""
+    gaps_allowed = get_tags(selector).input_tags.allow_nan
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        explanation = describe_missing(X, names, allow_nan=gaps_allowed)
+        if explanation is None:
+            raise
+        if fits and not gaps_allowed and "missing" in selector.get_params(deep=False):
+            explanation += " missing='model' fills NaN."
+        raise DataError(explanation) from error
+
+
+def is_tall_array(values: Any) -> bool:
+    """Whether ``values`` is a large array with few columns, best read once, by its scatter."""
+    if not isinstance(values, np.ndarray) or values.dtype not in (np.float32, np.float64):
+        return False
+    if values.ndim != 2 or values.size < TALL_SIZE:
+        return False
+    n_samples, n_features = values.shape
+    return n_features <= min(SMALL_SIDE, n_samples // 2)
+
+
+def named_table(X: Any) -> Any:
+    """The values of an AnnData object with the names of its columns; anything else as it is."""
+    return values_of(X) if is_anndata(X) else X
+
+
+def table_values(X: Any) -> Any:
+    """The values of `NamedValues`, such as a `Table`; anything else as it is."""
+    if not isinstance(X, NamedValues):
+        return X
+    refuse_beside(X)
+    return X.values
+
+
+def refuse_other_columns(selector: Any, n_columns: int, names: Any = None) -> None:
+    """Raise unless these are the columns of the fit, in their order, as far as names are known."""
+    n_features = selector.n_features_in_
+    if n_columns != n_features:
+        raise DataError(f"X must have the {n_features} columns of the fit; it has {n_columns}.")
+    fitted = getattr(selector, "feature_names_in_", None)
+    if fitted is None or names is None:
+        return
+    for at, (name, expected) in enumerate(zip(names, fitted, strict=True)):
+        if str(name) != str(expected):
+            raise DataError(
+                f"X must have the columns of the fit in the same order; column {at} is "
+                f"{shorten(str(name))}, and {shorten(str(expected))} in the fit. Put "
+                "them in the order of selector.feature_names_in_."
+            )
+
+
+def refuse_unrepresentable(values: Any, moments: ColumnMoments) -> None:
+    """Raise if squares of the values leave the range of float64; ``values`` may be unknown."""
+    total = float(np.sum(moments.sum_of_squares))
+    if SMALLEST_SCATTER < total < LARGEST_SCATTER:
+        return
+    largest = float(np.abs(moments.mean).max(initial=0.0))
+    if values is not None:
+        data = _stored(values)
+        largest = float(np.max(np.abs(data))) if data.size else 0.0
+    if total == 0.0 and (largest == 0.0 or largest > 1e-100):
+        return  # really constant
+    advice = f" Multiply X by {1 / largest:.0e} first" if largest else " Rescale X first"
+    raise DataError(
+        "The squares of the values must stay between 1e-140 and 1e140 to be summed in float64; "
+        f"the largest value here is {largest:.3g}.{advice}; a penalty given as an absolute number "
+        "then changes by the square of that factor."
+    )
+
+
+def _list_columns(selector: Any, columns: IndexArray) -> str:
+    names = getattr(selector, "feature_names_in_", None)
+    labels = [repr(str(names[j])) if names is not None else str(j) for j in columns]
+    return some_of(labels)

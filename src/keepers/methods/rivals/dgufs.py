@@ -1,0 +1,257 @@
+"""DGUFS: m features and a cluster kernel of the samples that agree with each other.
+
+The model (Guo and Zhu, AAAI 2018) is in the docstring of `DGUFS`; L is positive semi-definite, H
+centres and divides by n - 1. The solver is ours. It fixes rank(L) = c, as in the paper's first
+formulation, and alternates two closed forms:
+
+* L is the best approximation of rank c to G. At first G = S.
+* For fixed L the objective is a sum over the selected features of -(1 - beta) q_j with
+  q_j = f_j' HLH f_j, so the best m features are those with the m largest q_j. Then
+  G = beta S + (1 - beta) R(H Y'Y H), where R scales the entries off the diagonal to [0, 1].
+
+The authors' program selects the features of smallest norm (shown in tests/methods/test_dgufs.py).
+Features are rows in the solver, as in the paper: F = X'.
+"""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from keepers._protocols import FloatArray, IndexArray
+from keepers.exceptions import ConvergenceWarning, warn_caller
+from keepers.linalg.moments import row_blocks
+from keepers.linalg.ordering import best_first
+from keepers.linalg.subspace import squared_row_norms
+from keepers.methods.base import RankingSelector
+from keepers.methods.memory import refuse_past_memory
+from keepers.methods.neighbours import binary_graph
+from keepers.methods.parameters import (
+    FeatureCount,
+    Seed,
+    cap_clusters,
+    cap_neighbors,
+    positive,
+    whole,
+)
+from keepers.methods.reading import MemoryTable
+
+# Up to this many samples one dense eigenproblem is faster than Lanczos steps.
+DENSE_SAMPLES = 200
+
+
+@dataclass(frozen=True)
+class DGUFSResult:
+    """The last kernel L = V diag(values) V', and the features that it selects."""
+
+    scores: FloatArray
+    """q_j of every feature."""
+    values: FloatArray
+    """The non-zero eigenvalues of L, largest first."""
+    vectors: FloatArray
+    objective: FloatArray
+    n_iter: int
+    period: int
+    """1: the selection stayed; more: it came back after that many passes; 0: still changing."""
+
+    @property
+    def labels(self) -> IndexArray:
+        """For every sample the eigenvector, times the root of its value, with the largest entry."""
+        if len(self.values) == 0:
+            return np.zeros(len(self.vectors), dtype=np.intp)
+        return np.asarray(np.argmax(np.abs(self.vectors) * np.sqrt(self.values), axis=1))
+
+
+def solve_dgufs(
+    X: FloatArray,
+    graph: sp.csr_array,
+    n_selected: int,
+    n_clusters: int,
+    *,
+    beta: float,
+    max_iter: int,
+    rng: np.random.Generator,
+) -> DGUFSResult:
+    """Alternate kernel and selection until the selection stays, or comes back."""
+    F = np.ascontiguousarray((X - X.mean(axis=0)).T)
+    variances = squared_row_norms(F)
+    G: sp.csr_array | LinearOperator = graph
+    history: list[float] = []
+    seen: dict[bytes, int] = {}
+    period = 0
+    while len(history) < max_iter and not period:
+        values, V = leading_part(G, n_clusters, rng)
+        HV = (V - V.mean(axis=0)) / max(len(V) - 1, 1)
+        scores = (F @ HV) ** 2 @ values
+        selected = np.sort(best_first(scores, variances)[:n_selected])
+        with_graph = float(np.einsum("ij,ij->j", V, graph @ V) @ values)
+        history.append(-beta * with_graph - (1.0 - beta) * float(scores[selected].sum()))
+        period = len(history) - seen.setdefault(selected.tobytes(), len(history))
+        G = blended_kernel(graph, F[selected], beta)
+    return DGUFSResult(scores, values, V, np.array(history), len(history), period)
+
+
+def blended_kernel(graph: sp.csr_array, F: FloatArray, beta: float) -> LinearOperator:
+    """The products of beta S + (1 - beta) R(F'F); F'F is read in blocks and never stored.
+
+    R ignores the factor in H, and equal entries off the diagonal become zero.
+    """
+    samples = np.ascontiguousarray(F.T)
+    low, high = np.inf, -np.inf
+    for rows in row_blocks(len(samples), len(samples)):
+        block = samples[rows] @ samples[rows.start :].T  # symmetric: entries to the left were seen
+        own = np.arange(len(block))
+        block[own, own] = np.inf
+        low = min(low, float(block.min()))
+        block[own, own] = -np.inf
+        high = max(high, float(block.max()))
+    is_flat = high - low <= 1e-12 * max(abs(high), abs(low))
+    weight = 0.0 if is_flat else (1.0 - beta) / (high - low)
+    diagonal = squared_row_norms(samples) - low
+
+    def product(V: FloatArray) -> FloatArray:
+        V = V.reshape(len(samples), -1)
+        scaled = samples @ (samples.T @ V) - low * V.sum(axis=0) - diagonal[:, np.newaxis] * V
+        return np.asarray(beta * (graph @ V) + weight * scaled)
+
+    return LinearOperator(graph.shape, matvec=product, matmat=product, dtype=np.float64)
+
+
+def leading_part(
+    G: sp.csr_array | LinearOperator, n_clusters: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Eigenpairs of the positive semi-definite matrix of rank ``n_clusters`` nearest to G."""
+    size = G.shape[0]
+    if kernel_is_dense(size, n_clusters):
+        first = max(0, size - n_clusters)
+        values, vectors = eigh(G @ np.eye(size), subset_by_index=[first, size - 1])
+    else:
+        values, vectors = eigsh(G, k=n_clusters, which="LA", v0=rng.standard_normal(size))
+    order = np.argsort(-values, kind="stable")
+    order = order[values[order] > 0]
+    return values[order], vectors[:, order]
+
+
+def kernel_is_dense(n_samples: int, n_clusters: int) -> bool:
+    """G is formed for few samples, or for too many clusters for Lanczos steps."""
+    return n_samples <= DENSE_SAMPLES or 10 * n_clusters >= n_samples
+
+
+@dataclass(eq=False, repr=False)
+class DGUFS(RankingSelector):
+    """Dependence guided unsupervised feature selection.
+
+    Chooses m features and a cluster kernel L of the samples (samples x samples). L agrees with a
+    neighbour graph S and, by the Hilbert-Schmidt independence criterion, with the features chosen::
+
+        minimise  -beta Tr(S L) - (1 - beta) Tr(Y' Y H L H),   rank(L) = n_clusters,
+
+    Y being the table with all but m features set to zero. This is the model of "Dependence guided
+    unsupervised feature selection" (Guo and Zhu, AAAI 2018). The solver is not the authors': it
+    alternates two closed forms. L is the best approximation of a blend of S and the kernel of the
+    chosen features; the chosen features are those with the largest f' H L H f.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float in (0, 1] or None, default=None
+        How many features to keep, or which share of them; None keeps half. Another number needs
+        another fit.
+    n_clusters : int, default=5
+        Rank of L, and how many labels there can be. Capped, with a warning, at the number of
+        samples.
+    n_neighbors : int, default=5
+        Neighbours of each sample in the graph. Capped, with a warning, at n_samples - 1.
+    beta : float in (0, 1], default=0.5
+        Weight of the graph against the dependence on the features.
+    max_iter : int, default=100
+        Passes at most; two to four are usual.
+    {max_correlation}
+    {random_state}
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_features,)
+        f' H L H f of every feature; higher is better.
+    {fitted}
+    labels_ : array of shape (n_samples,)
+        For every sample, in which of the leading eigenvectors of L (times the root of the
+        eigenvalue) it weighs most.
+    objective_ : array
+        The objective after every pass.
+    n_iter_ : int
+        Passes made.
+    converged_ : bool
+        Whether the selection converged.
+    n_clusters_ : int
+        The number of clusters used.
+
+    Examples
+    --------
+    >>> from keepers import DGUFS, datasets
+    >>> X, names, y = datasets.load("srbct")
+    >>> selector = DGUFS(50, n_clusters=4).fit(X)
+    >>> selector.transform(X).shape
+    (83, 50)
+    >>> selector.converged_
+    True
+    """
+
+    looks_for = "features that tell groups of samples apart, found without labels"
+    score_means = "how much the feature depends on the groups that were found"
+
+    depends_on_k = True
+    why_not_sparse = "its kernels are those of centred columns, which have no zeros."
+    parameter_rules: ClassVar = {
+        "n_clusters": whole(),
+        "n_neighbors": whole(),
+        "beta": positive(1.0),
+        "max_iter": whole(),
+    }
+
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    beta: float = 0.5
+    max_iter: int = 100
+    max_correlation: float | None = None
+    random_state: Seed = None
+
+    def score_features(self, table: MemoryTable) -> FloatArray:
+        values = table.in_double()
+        n_samples, n_usable = values.shape
+        n_clusters = cap_clusters(self.n_clusters, n_samples)
+        if kernel_is_dense(n_samples, n_clusters):
+            what = f"four {n_samples} x {n_samples} kernels (10 n_clusters >= n_samples)"
+            refuse_past_memory("DGUFS", what, 32.0 * n_samples**2)
+        graph = binary_graph(values, cap_neighbors(self.n_neighbors, n_samples))
+        result = solve_dgufs(
+            values,
+            graph,
+            min(self.n_features_to_select_, n_usable),
+            n_clusters,
+            beta=self.beta,
+            max_iter=self.max_iter,
+            rng=self.random_generator(),
+        )
+        self.labels_ = result.labels
+        self.objective_ = result.objective
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.period == 1
+        self.n_clusters_ = n_clusters
+        if result.period > 1:
+            warn_caller(
+                f"The selection cycles through {result.period} choices and will not converge; the "
+                "last of them is kept. Another beta or n_clusters may help.",
+                ConvergenceWarning,
+            )
+        elif not self.converged_:
+            warn_caller(
+                f"The selection was still changing after max_iter={self.max_iter} passes. Raise "
+                "max_iter.",
+                ConvergenceWarning,
+            )
+        return table.to_all_columns(result.scores)

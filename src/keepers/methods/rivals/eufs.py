@@ -1,0 +1,326 @@
+"""EUFS: robust clustering of the samples with row-sparse cluster centres, by ADMM.
+
+The objective is in the docstring of `EUFS`. The problem is split with E = X - U V' and Z = U, where
+Z carries U >= 0 and the graph term is beta Tr(Z'LU); Y1 and Y2 are the multipliers of Z - U and
+X - U V' - E, mu their penalty. One iteration minimises over E, V, Z and U in turn and then moves
+the multipliers.
+"""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from keepers._protocols import FloatArray, IndexArray
+from keepers.exceptions import ConvergenceWarning, warn_caller
+from keepers.linalg.graph import laplacian
+from keepers.linalg.subspace import row_norms
+from keepers.methods.base import RankingSelector
+from keepers.methods.neighbours import BANDWIDTH, heat_graph
+from keepers.methods.parameters import FeatureCount, Seed, cap_neighbors, one_of, positive, whole
+from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals.ndfs import kmeans_labels
+
+# As in the released program, which has no largest mu; 300 iterations do not reach it.
+MU_START, MU_GROWTH, MU_MOST = 1e-3, 1.1, 1e10
+
+
+def shrinkage(norms: FloatArray, threshold: float) -> FloatArray:
+    """The factors max(1 - threshold / norm, 0) that `shrink_rows` multiplies rows with."""
+    # A row at or below the threshold is divided by 1 instead: its norm may be zero.
+    divisors = np.where(norms > threshold, norms, 1.0)
+    return np.where(norms > threshold, 1.0 - threshold / divisors, 0.0)
+
+
+def shrink_rows(Q: FloatArray, threshold: float) -> FloatArray:
+    """Minimise threshold * sum_i |e_i| + 1/2 |E - Q|^2 over E: rows shorter by threshold."""
+    return np.asarray(shrinkage(row_norms(Q), threshold)[:, np.newaxis] * Q)
+
+
+def nearest_orthonormal(N: FloatArray) -> FloatArray:
+    """Maximise Tr(U'N) over U with orthonormal columns: orthogonal Procrustes."""
+    left, _, right = np.linalg.svd(N, full_matrices=False)
+    return np.asarray(left @ right)
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """The variables of the split problem after an iteration."""
+
+    U: FloatArray
+    V: FloatArray
+    Z: FloatArray
+    E: FloatArray
+    rest: FloatArray
+    Y1: FloatArray
+    Y2: FloatArray
+    mu: float
+    pulls: FloatArray
+    """For rows of V at zero the share of the threshold their norm had before shrinking; else 1."""
+
+    @property
+    def residual(self) -> float:
+        return float(np.abs(self.rest - self.E).max())
+
+    @property
+    def indicator_gap(self) -> float:
+        """max|Z - U|: how far U is from being non-negative."""
+        return float(np.abs(self.Z - self.U).max())
+
+
+@dataclass(frozen=True)
+class EUFSResult:
+    """The last iteration."""
+
+    U: FloatArray
+    V: FloatArray
+    last_norms: FloatArray
+    """Row norms of V, each from the last iteration in which it was not zero (0: never)."""
+    pulls: FloatArray
+    objective: FloatArray
+    residual: float
+    indicator_gap: float
+    n_iter: int
+    converged: bool
+
+
+def indicator(labels: IndexArray, n_clusters: int) -> FloatArray:
+    """U to start from: the clusters, none of them empty, as orthonormal columns."""
+    U = np.eye(n_clusters)[labels]
+    return np.asarray(U / np.sqrt(U.sum(axis=0)))
+
+
+def vanishing_alpha(X: FloatArray, U: FloatArray) -> float:
+    """The least alpha for which V = 0 is stationary with this U.
+
+    At V = 0 row j of the loss has the gradient -sum_i x_ij u_i / |x_i|, and the penalty holds a row
+    at zero as long as that is no longer than alpha. A sum whose terms cancel up to rounding is 0.
+    """
+    norms = row_norms(X)
+    pulled = U * np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)[:, np.newaxis]
+    pulls = row_norms(X.T @ pulled)
+    rounding = len(X) * np.finfo(np.float64).eps * (np.abs(X).T @ row_norms(pulled))
+    return float(np.where(pulls > rounding, pulls, 0.0).max())
+
+
+def start(X: FloatArray, U: FloatArray, V: FloatArray) -> Splitting:
+    zeros = np.zeros_like(X)
+    Z, Y1, pulls = np.maximum(U, 0.0), np.zeros_like(U), np.zeros(len(V))
+    return Splitting(U, V, Z, zeros, X - U @ V.T, Y1, zeros, MU_START, pulls)
+
+
+def iterate(
+    X: FloatArray, laplacian: sp.csr_array, now: Splitting, threshold: float, beta: float
+) -> Splitting:
+    """One iteration, in which rows of V are shortened by ``threshold``: alpha / mu."""
+    U, mu = now.U, now.mu
+    W = now.Y2 / mu
+    E = shrink_rows(now.rest + W, 1 / mu)
+    B = X - E + W
+    K = B.T @ U
+    norms = row_norms(K)
+    V = shrinkage(norms, threshold)[:, np.newaxis] * K  # because U'U = I
+    pulls = np.divide(norms, threshold, out=np.ones_like(norms), where=norms < threshold)
+    Z = np.maximum(U - (now.Y1 + beta * (laplacian @ U)) / mu, 0.0)
+    U = nearest_orthonormal((now.Y1 - beta * (laplacian @ Z)) / mu + Z + B @ V)
+    rest = X - U @ V.T
+    Y1, Y2 = now.Y1 + mu * (Z - U), now.Y2 + mu * (rest - E)
+    return Splitting(U, V, Z, E, rest, Y1, Y2, min(MU_GROWTH * mu, MU_MOST), pulls)
+
+
+def solve_eufs(
+    X: FloatArray,
+    laplacian: sp.csr_array,
+    U: FloatArray,
+    *,
+    alpha: float,
+    beta: float,
+    max_iter: int,
+    tol: float,
+) -> EUFSResult:
+    """Iterate from U until E = X - U V' and Z = U hold to ``tol``, at most ``max_iter`` times."""
+    state = start(X, U, X.T @ U)
+    largest = float(np.abs(X).max())
+    last_norms = np.zeros(X.shape[1])
+    history: list[float] = []
+    converged = False
+    while len(history) < max_iter and not converged:
+        state = iterate(X, laplacian, state, alpha / state.mu, beta)
+        norms = row_norms(state.V)
+        last_norms = np.where(norms > 0, norms, last_norms)
+        smoothness = float(np.vdot(state.U, laplacian @ state.U))
+        loss = float(row_norms(state.rest).sum())
+        history.append(loss + alpha * float(norms.sum()) + beta * smoothness)
+        # The first comparison is cheap and usually fails.
+        converged = state.indicator_gap < tol and state.residual < tol * largest
+    return EUFSResult(
+        state.U,
+        state.V,
+        last_norms,
+        state.pulls,
+        np.array(history),
+        state.residual / largest,
+        state.indicator_gap,
+        len(history),
+        converged,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class EUFS(RankingSelector):
+    """Embedded unsupervised feature selection: clustering with row-sparse cluster centres.
+
+    Factors the table into a cluster indicator U (samples x clusters) and centres V (features x
+    clusters); most rows of V are zero::
+
+        minimise  |X - U V'|_{2,1} + alpha |V|_{2,1} + beta Tr(U' L U)
+        subject to  U'U = I,  U >= 0,
+
+    where the norms sum the lengths of rows and L is the Laplacian of a neighbour graph of the
+    samples. A feature's score is the norm of its row of V. This is the method of Wang, Tang and Liu
+    (AAAI 2015), with the threshold alpha / mu of their derivation.
+
+    Parameters
+    ----------
+    {n_features_to_select}
+    n_clusters : int, default=5
+        Columns of U and V. Capped, with a warning, at the number of distinct samples.
+    {n_neighbors}
+    alpha : "scale" or float, default="scale"
+        Weight of the row sparsity. Too large, and V is zero. "scale" means 0.3 times the least
+        alpha at which V = 0 is stationary for the k-means clusters; it does not depend on the unit
+        of X.
+    beta : float, default=0.1
+        Weight of the graph; in the unit of X.
+    max_iter : int, default=300
+        Iterations at most; the penalty of the splitting has then grown to about 1e9. Usually all
+        of them are run.
+    tol : float, default=1e-6
+        The iteration ends when U V' + E = X (relative to the largest entry of X) and U >= 0 hold
+        to this.
+    {bandwidth}
+    {max_correlation}
+    random_state : int, RandomState or None, default=None
+        Seeds the k-means start, and the sample from which the bandwidth is taken beyond 3000 rows.
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_features,)
+        Row norms of V; higher is better. Rows at zero get up to 1e-12 of the smallest other norm,
+        which orders them: first those that once were not zero, by the last norm they had, then the
+        others by how near they came to it. If all rows are at zero, the scores are that order, in
+        [0, 1].
+    {fitted}
+    components_ : array of shape (n_clusters, n_features)
+        V transposed.
+    objective_ : array
+        The objective after every iteration. It need not fall.
+    n_iter_ : int
+        Iterations made.
+    converged_ : bool
+        Whether both constraints held to ``tol`` within ``max_iter`` iterations; usually not.
+    residual_ : float
+        max|X - U V' - E| / max|X| at the end.
+    indicator_gap_ : float
+        How far U is from being non-negative at the end.
+    alpha_ : float
+        The weight used.
+    n_clusters_ : int
+        The number of clusters used.
+    n_active_ : int
+        Rows of V that are not zero.
+
+    Examples
+    --------
+    >>> from keepers import EUFS, datasets
+    >>> X, names, y = datasets.load("srbct")
+    >>> selector = EUFS(50, n_clusters=4, random_state=0).fit(X)
+    >>> selector.transform(X).shape
+    (83, 50)
+    """
+
+    looks_for = "features that tell groups of samples apart, found without labels"
+    score_means = (
+        "how much the feature counts in the fitted model (the length of its row of weights)"
+    )
+
+    why_not_sparse = "its residual X - U V' has no zeros."
+    parameter_rules: ClassVar = {
+        "n_clusters": whole(),
+        "n_neighbors": whole(),
+        "alpha": one_of("scale") | positive(),
+        "beta": positive(zero=True),
+        "max_iter": whole(),
+        "tol": positive(zero=True),
+        "bandwidth": BANDWIDTH,
+    }
+
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    alpha: float | str = "scale"
+    beta: float = 0.1
+    max_iter: int = 300
+    tol: float = 1e-6
+    bandwidth: float | None = None
+    max_correlation: float | None = None
+    random_state: Seed = None
+
+    def score_features(self, table: MemoryTable) -> FloatArray:
+        # In one layout: the iteration amplifies what rounding makes of another.
+        values = np.ascontiguousarray(table.X, dtype=np.float64)
+        random = check_random_state(self.random_state)
+        n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
+        rng = np.random.default_rng(random.randint(2**31 - 1))
+        graph = heat_graph(values, n_neighbors, self.bandwidth, rng)
+        U = indicator(*kmeans_labels(values, self.n_clusters, random))
+        alpha = 0.3 * vanishing_alpha(values, U) if self.alpha == "scale" else float(self.alpha)
+        result = solve_eufs(
+            values,
+            laplacian(graph),
+            U,
+            alpha=alpha,
+            beta=self.beta,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        norms = row_norms(result.V)
+        self._warn_of_outcome(result, alpha)
+        self.components_ = table.to_all_columns(result.V.T)
+        self.objective_ = result.objective
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.residual_ = result.residual
+        self.indicator_gap_ = result.indicator_gap
+        self.alpha_ = alpha
+        self.n_clusters_ = U.shape[1]
+        self.n_active_ = int(np.count_nonzero(norms))
+        return table.to_all_columns(_scores(norms, result.last_norms, result.pulls))
+
+    def _warn_of_outcome(self, result: EUFSResult, alpha: float) -> None:
+        # The split usually holds to four digits after 300 iterations.
+        if not result.converged and result.residual > 1e-2:
+            warn_caller(
+                f"After max_iter={self.max_iter} iterations U V' + E still differs from X by "
+                f"{result.residual:.2g} of its largest entry. Raise max_iter; 300 is usual.",
+                ConvergenceWarning,
+            )
+        elif not result.V.any():
+            warn_caller(
+                f"All rows of V vanished with alpha={alpha:.3g}. The features are ranked by the "
+                "last norm their row had, then by how near it came to having one. Lower alpha "
+                "(alpha='scale' adapts it to the data) or raise n_clusters.",
+                ConvergenceWarning,
+            )
+
+
+def _scores(norms: FloatArray, last_norms: FloatArray, pulls: FloatArray) -> FloatArray:
+    """Row norms of V; rows at zero below all others, by their last norm, then by their pull."""
+    active = norms > 0
+    largest = max(last_norms.max(), np.finfo(np.float64).tiny)
+    among_zeros = np.where(last_norms > 0, 0.5 + 0.5 * last_norms / largest, 0.5 * pulls)
+    ceiling = 1e-12 * norms[active].min() if active.any() else 1.0
+    return np.where(active, norms, ceiling * among_zeros)

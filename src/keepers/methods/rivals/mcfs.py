@@ -1,0 +1,513 @@
+"""MCFS: sparse regressions of a spectral embedding on the features (Cai, Zhang and He, KDD 2010).
+
+1. Embed: Y solves L y = lambda D y on a graph S of the samples (D its degrees, L = D - S), for
+   the smallest lambda but the trivial one; the same as Y = D^-1/2 V with V the leading
+   eigenvectors of N = D^-1/2 S D^-1/2, mu = 1 - lambda. Y'DY = I.
+2. Regress: for each column y, follow the lasso path of |y - X a|^2 + ridge |a|^2, with neither
+   intercept nor scaling, to its first knot with ``cardinality`` non-zeros; scale a to length 1.
+3. Score: the largest |a_j| of a feature over the columns.
+
+The lasso path is that of least angle regression (Efron et al., 2004): the solutions of
+
+    minimise  1/2 a' G a - a' c + penalty * |a|_1,   G = X'X + ridge I,   c = X'y,
+
+for every penalty from max |c| down to 0. Between two knots the active features A and their signs
+s stay, and everything is linear in the penalty:
+
+    a_A = b - penalty * w,                       G_AA b = c_A,  G_AA w = s,
+    correlations c - G a = p + penalty * slope,  p = c - G_.A b,  slope = G_.A w.
+
+A segment ends where a feature's correlation reaches the penalty (it joins) or an active
+coefficient reaches zero (it is dropped). scikit-learn's `lars_path_gram` needs all of G and cannot
+stop at a number of non-zeros: docs/decisions/0011-own-lars.md.
+"""
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+from sklearn.base import clone
+
+from keepers._protocols import FloatArray, IndexArray
+from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
+from keepers.linalg.graph import leading_eigenvectors
+from keepers.linalg.ordering import first_largest, first_smallest
+from keepers.linalg.storage import as_array, by_columns
+from keepers.methods.base import RankingSelector
+from keepers.methods.memory import refuse_past_memory
+from keepers.methods.neighbours import BANDWIDTH, heat_graph
+from keepers.methods.parameters import (
+    FeatureCount,
+    Seed,
+    cap_eigenvectors,
+    cap_neighbors,
+    check_value,
+    count_features,
+    one_of,
+    positive,
+    whole,
+)
+from keepers.methods.reading import MemoryTable, named_table, read_table
+
+# Eigenvectors to mu this close to 0 are left out, as in Cai's program.
+VANISHING = 1e-6
+# Shares of the largest coefficient and correlation of a path below which they are rounding noise.
+_ZERO, _END = 1e-10, 1e-13
+# A feature whose part outside the span of the active ones is below this is a copy of them; a ridge
+# below this share of the trace of X_A X_A' cannot make up for that.
+_DEPENDENT = 1e-12
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Coordinates of the samples."""
+
+    Y: FloatArray
+    mu: FloatArray
+    converged: bool
+
+
+@dataclass(frozen=True)
+class MCFSResult:
+    """The regressions, and the scores of the features."""
+
+    scores: FloatArray
+    coef: FloatArray
+    """One row of length 1 for every column of the embedding."""
+    n_knots: IndexArray
+    n_short: int
+    """Regressions with fewer non-zeros than wanted."""
+
+
+def embed(graph: sp.csr_array, n_vectors: int, rng: np.random.Generator) -> Embedding:
+    """Step 1: ``n_vectors`` columns, less those whose mu vanishes; none if no edge has weight."""
+    spectrum = leading_eigenvectors(graph, n_vectors, rng)
+    kept = np.abs(spectrum.mu) >= VANISHING
+    if not kept.any():
+        kept[:] = True
+    return Embedding(
+        Y=spectrum.vectors[:, kept] * spectrum.inverse_root_degrees[:, np.newaxis],
+        mu=spectrum.mu[kept],
+        converged=spectrum.converged,
+    )
+
+
+def solve_mcfs(
+    X: Any, Y: FloatArray, cardinalities: Sequence[int], ridge: float
+) -> list[MCFSResult]:
+    """Steps 2 and 3 for each cardinality, along one path; X is an array or a CSR/CSC matrix."""
+    gram = Gram(X, ridge)
+    covariances = np.asarray(X.T @ Y)
+    fits = [first_knots_of_sizes(gram, covariance, cardinalities) for covariance in covariances.T]
+    return [
+        _summarise([of_vector[place] for of_vector in fits], gram.size)
+        for place in range(len(cardinalities))
+    ]
+
+
+def _summarise(fits: "Sequence[SparseFit]", n_features: int) -> MCFSResult:
+    """The regressions of one cardinality, scaled to length 1."""
+    coef = np.zeros((len(fits), n_features))
+    for row, fit in zip(coef, fits, strict=True):
+        length = np.linalg.norm(fit.knot.values)
+        row[fit.knot.features] = fit.knot.values / (length if length > 0 else 1.0)
+    return MCFSResult(
+        scores=np.abs(coef).max(axis=0, initial=0.0),
+        coef=coef,
+        n_knots=np.array([fit.n_knots for fit in fits], dtype=np.intp),
+        n_short=sum(not fit.reached for fit in fits),
+    )
+
+
+class Gram:
+    """X'X + ridge I. Rows are formed on first use and kept."""
+
+    def __init__(self, X: Any, ridge: float) -> None:
+        self.X = by_columns(X)
+        self.ridge = ridge
+        self.n_samples, self.size = X.shape
+        self._kept: dict[int, FloatArray] = {}
+
+    def row(self, feature: int) -> FloatArray:
+        if feature not in self._kept:
+            row = as_array(self.X[:, [feature]].T @ self.X).ravel()
+            row[feature] += self.ridge
+            self._kept[feature] = row
+        return self._kept[feature]
+
+
+@dataclass(frozen=True)
+class Knot:
+    """The solution where the path bends."""
+
+    penalty: float
+    features: IndexArray
+    """Active features, in the order in which they joined."""
+    values: FloatArray
+
+    @property
+    def n_nonzero(self) -> int:
+        """Coefficients above the rounding noise of the largest."""
+        size = np.abs(self.values)
+        return int(np.sum(size > _ZERO * size.max(initial=0.0)))
+
+
+@dataclass(frozen=True)
+class SparseFit:
+    """The first knot with the wanted number of non-zeros (``reached``), or the last knot."""
+
+    knot: Knot
+    n_knots: int
+    reached: bool
+
+
+def first_knots_of_sizes(
+    gram: Gram, covariance: FloatArray, sizes: Sequence[int]
+) -> list[SparseFit]:
+    """For each size the first knot with that many non-zero coefficients, in one walk.
+
+    A knot has more of them if features join in a tie.
+    """
+    found: dict[int, SparseFit] = {}
+    waiting = sorted(set(sizes), reverse=True)
+    knot = Knot(0.0, np.empty(0, dtype=np.intp), np.empty(0))
+    n_knots = 0
+    for knot in lasso_knots(gram, covariance):
+        n_knots += 1
+        # Without a limit, a tie that rounding breaks now this way, now that, could go on forever.
+        while waiting and (knot.n_nonzero >= waiting[-1] or n_knots >= 50 * waiting[-1] + 1000):
+            size = waiting.pop()
+            reached = knot.n_nonzero >= size and _is_on_path(gram, covariance, knot)
+            found[size] = SparseFit(knot, n_knots, reached)
+        if not waiting:
+            break
+    ended = {size: SparseFit(knot, n_knots, False) for size in waiting}
+    return [(found | ended)[size] for size in sizes]
+
+
+def _is_on_path(gram: Gram, covariance: FloatArray, knot: Knot) -> bool:
+    """Check the condition |correlation with the residual| = penalty to 0.1 %.
+
+    It fails where columns are nearly dependent and the ridge is nearly zero.
+    """
+    active = as_array(gram.X[:, knot.features])
+    left = covariance[knot.features] - active.T @ (active @ knot.values) - gram.ridge * knot.values
+    missed = np.abs(np.abs(left) - knot.penalty).max(initial=0.0)
+    return bool(missed <= 1e-3 * np.abs(covariance).max())
+
+
+def lasso_knots(gram: Gram, covariance: FloatArray) -> Iterator[Knot]:
+    """All knots from the first, where one feature is active, to the penalty 0."""
+    active = _ActiveSet(gram)
+    # Infinite for features that may not join with a positive and with a negative correlation.
+    barred = np.zeros((2, gram.size))
+    just_dropped: int | None = None
+    joins = first_largest(np.abs(covariance))
+    penalty = highest = float(np.abs(covariance[joins]))
+    if penalty == 0.0:
+        return
+    joined = active.join(joins, float(np.sign(covariance[joins])))
+    barred[:, joins] = np.inf
+    while penalty > 0.0:
+        b, w, p, slope = active.solve(covariance)
+        correlation = p + penalty * slope
+        to_join = np.minimum(
+            _time_to_close(penalty - correlation, 1.0 - slope) + barred[0],
+            _time_to_close(penalty + correlation, 1.0 + slope) + barred[1],
+        )
+        to_drop = _time_to_close(active.signs * (b - penalty * w), -active.signs * w)
+        if joined:
+            to_drop[-1] = np.inf  # it stands at zero and is about to leave it
+        joins, drops = first_smallest(to_join, penalty), first_smallest(to_drop, penalty)
+        penalty -= min(to_join[joins], to_drop[drops], penalty)
+        penalty = float(penalty) if penalty > _END * highest else 0.0
+        values = b - penalty * w
+        dropping = penalty > 0.0 and to_drop[drops] <= to_join[joins]
+        if dropping:
+            values[drops] = 0.0
+        yield Knot(penalty, active.features, values)
+        correlation = p + penalty * slope
+        if just_dropped is not None:
+            barred[:, just_dropped] = 0.0
+            just_dropped = None
+        if dropping:
+            # Until the next event it cannot come back on the side that it leaves.
+            just_dropped = int(active.features[drops])
+            barred[:, just_dropped] = (np.inf, 0.0) if active.signs[drops] > 0 else (0.0, np.inf)
+            active.drop(drops)
+            joined = False
+        elif penalty > 0.0:
+            joined = active.join(joins, float(np.sign(correlation[joins])))
+            barred[:, joins] = np.inf  # for good if it depends on the active ones
+
+
+def _time_to_close(gap: FloatArray, speed: FloatArray) -> FloatArray:
+    """Gap over speed where it closes, infinity where it does not; a gap below 0 is rounding."""
+    time = np.full(gap.shape, np.inf)
+    np.divide(np.maximum(gap, 0.0), speed, out=time, where=speed > _END)
+    return time
+
+
+class _ActiveSet:
+    """The active features in the order in which they joined, their signs, and a Cholesky factor.
+
+    With at most n_samples features it is the factor of G_AA. With more, G_AA is singular but for
+    the ridge, and the smaller matrix B = X_A X_A' + ridge I is factored instead:
+
+        G_AA^-1 t = (t - X_A' B^-1 X_A t) / ridge.
+    """
+
+    def __init__(self, gram: Gram) -> None:
+        self.gram = gram
+        self.features: IndexArray = np.empty(0, dtype=np.intp)
+        self.signs: FloatArray = np.empty(0)
+        self._rows = np.empty((min(64, gram.size), gram.size))
+        self._factor = np.empty((0, 0))
+        self._inside: FloatArray | None = None
+        """X_A where B is factored, else None."""
+
+    def join(self, feature: int, sign: float) -> bool:
+        """Take a feature in; False, and no change, if it depends on those inside."""
+        count = len(self.features)
+        self.features, self.signs = np.append(self.features, feature), np.append(self.signs, sign)
+        if self._factorise(count):
+            return True
+        self.drop(count)
+        return False
+
+    def drop(self, position: int) -> None:
+        """Take a feature out."""
+        self.features = np.delete(self.features, position)
+        self.signs = np.delete(self.signs, position)
+        self._factorise(position)
+
+    def solve(self, c: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """The b, w, p and slope of the path from here to the next event."""
+        targets = np.stack([c[self.features], self.signs], axis=1)
+        if self._inside is None:
+            solutions = cho_solve((self._factor, True), targets, check_finite=False)
+            images = solutions.T @ self._rows[: len(self.features)]
+        else:
+            solutions = self._solve_by_samples(self._inside, targets)
+            images = np.asarray(self.gram.X.T @ (self._inside @ solutions)).T
+            images[:, self.features] = targets.T  # where the ridge is part of G
+        return solutions[:, 0], solutions[:, 1], c - images[0], images[1]
+
+    def _factorise(self, n_known: int) -> bool:
+        """Factor G_AA, keeping the first ``n_known`` features, or B; False if one is dependent."""
+        gram, count = self.gram, len(self.features)
+        if count > gram.n_samples and gram.ridge > 0.0:
+            inside = as_array(gram.X[:, self.features])
+            B = inside @ inside.T
+            if gram.ridge > _DEPENDENT * float(np.trace(B)):
+                B.flat[:: len(B) + 1] += gram.ridge
+                self._inside, self._factor = inside, cholesky(B, lower=True, check_finite=False)
+                return True
+        if self._inside is not None:
+            self._inside, n_known = None, 0
+        if count > len(self._rows):
+            self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
+        for place in range(n_known, count):
+            self._rows[place] = gram.row(int(self.features[place]))
+        known = self._factor[:n_known, :n_known]
+        G = self._rows[n_known:count, self.features]
+        along = G[:, :n_known]
+        if n_known:  # SciPy 1.12 refuses an empty system
+            along = solve_triangular(known, along.T, lower=True, check_finite=False).T
+        outside = G[:, n_known:] - along @ along.T
+        if np.any(outside.diagonal() <= _DEPENDENT * G[:, n_known:].diagonal()):
+            return False
+        rest = cholesky(outside, lower=True, check_finite=False)
+        self._factor = np.block([[known, np.zeros_like(along.T)], [along, rest]])
+        return True
+
+    def _solve_by_samples(self, inside: FloatArray, targets: FloatArray) -> FloatArray:
+        """G_AA^-1 targets by way of B, and again for what rounding left."""
+        ridge = self.gram.ridge
+
+        def divide(t: FloatArray) -> FloatArray:
+            u = cho_solve((self._factor, True), inside @ t, check_finite=False)
+            return np.asarray((t - inside.T @ u) / ridge)
+
+        v = divide(targets)
+        return v + divide(targets - inside.T @ (inside @ v) - ridge * v)
+
+
+@dataclass(eq=False, repr=False)
+class MCFS(RankingSelector):
+    """Multi-cluster feature selection: sparse regressions of a spectral embedding.
+
+    Embeds the samples by the leading eigenvectors of a heat-kernel graph of nearest neighbours,
+    explains each coordinate by few features, along the lasso path, and scores a feature by its
+    largest coefficient (Cai, Zhang and He, KDD 2010).
+
+    A fit is made for one number of features: about ``n_clusters`` times ``cardinality`` of them
+    can have a score above zero, often fewer, and all the others tie at zero and are ranked by
+    their index. Hence refit for another number of features instead of reading ``top(k)`` far
+    beyond ``n_features_to_select``; ``fit_each`` serves several numbers at the price of one.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float in (0, 1] or None, default=None
+        How many features to keep, or which share of them; None keeps half. Unless ``cardinality``
+        is given it is also the number of non-zero coefficients of each regression, and so part
+        of the fit.
+    n_clusters : int, default=5
+        Number of eigenvectors. Each is regressed on the features.
+    {n_neighbors}
+    cardinality : int or None, default=None
+        Non-zero coefficients of each regression. None takes the number of features to select.
+    ridge : float, default=0.001
+        Added to the diagonal of X'X, in the square of the unit of X. It lets a regression reach
+        more non-zeros than there are samples; 0 is allowed.
+    {bandwidth}
+    {max_correlation}
+    random_state : int, RandomState or None, default=None
+        Seeds the eigensolver above 400 samples and the sample for the mean distance above 3000.
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_features,)
+        Largest absolute coefficient, from 0 to 1; higher is better.
+    {fitted}
+    coef_ : array of shape (n_vectors, n_features)
+        Coefficients of each regression, scaled to length 1; n_vectors is ``n_clusters`` or the
+        few less whose eigenvalue does not vanish.
+    embedding_ : array of shape (n_samples, n_vectors)
+        The coordinates Y that were regressed; Y'DY = I for the degrees D of the graph.
+    eigenvalues_ : array of shape (n_vectors,)
+        Of the normalised Laplacian, rising; 0 for each further piece of a disconnected graph.
+    cardinality_ : int
+        Non-zeros wanted in each regression.
+    n_iter_ : int
+        Knots walked, over all regressions.
+    converged_ : bool
+        Whether the eigenvectors reached their tolerance.
+
+    Examples
+    --------
+    >>> from keepers import MCFS, datasets
+    >>> X, names, y = datasets.load("srbct")
+    >>> selector = MCFS(50, n_clusters=4).fit(X)
+    >>> selector.transform(X).shape
+    (83, 50)
+    >>> selector.coef_.shape
+    (4, 2308)
+    """
+
+    looks_for = "features that tell groups of samples apart, found without labels"
+    score_means = "the largest weight of the feature among those that predict the groups of samples"
+
+    depends_on_k = True
+    fits_each_together = True
+    parameter_rules: ClassVar = {
+        "n_clusters": whole(),
+        "n_neighbors": whole(),
+        "cardinality": whole() | one_of(None, hint="None takes n_features_to_select."),
+        "ridge": positive(zero=True),
+        "bandwidth": BANDWIDTH,
+    }
+
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    cardinality: int | None = None
+    ridge: float = 1e-3
+    bandwidth: float | None = None
+    max_correlation: float | None = None
+    random_state: Seed = None
+
+    def score_features(self, table: MemoryTable) -> FloatArray:
+        ((_, scores),) = self._scores_of([self], table)
+        return scores
+
+    def fit_each(self, X: Any, counts: Sequence[int]) -> list[Self]:
+        """Copies of this selector, one fitted for each number of features.
+
+        All of them come from one walk along the lasso paths, which takes as long as a fit for the
+        largest number.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            As in ``fit``.
+        counts : sequence of int
+            The numbers of features.
+
+        Returns
+        -------
+        list of MCFS
+            In the order of ``counts``; each the same as a fit of its own.
+        """
+        unfitted = clone(self).set_params(n_features_to_select=max(counts))
+        with unfitted._fitting():
+            table = read_table(unfitted, named_table(X))
+            twins = [copy.copy(unfitted).set_params(n_features_to_select=k) for k in counts]
+            for twin in twins:
+                twin.n_features_to_select_ = count_features(
+                    twin.n_features_to_select, table.n_features
+                )
+            for twin, scores in self._scores_of(twins, table):
+                twin._store_ranking(scores, table)
+        return twins
+
+    def _scores_of(
+        self, selectors: Sequence[Self], table: MemoryTable
+    ) -> Iterator[tuple[Self, FloatArray]]:
+        """The scores of selectors that differ in the number of features; sets what they learned."""
+        values = table.in_double()
+        cardinalities = [selector._count_nonzeros(table) for selector in selectors]
+        n_vectors = cap_eigenvectors(self.n_clusters, table.n_samples)
+        n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
+        _refuse_large_gram(values.shape, max(cardinalities), n_vectors)
+        rng = self.random_generator()
+        graph = heat_graph(values, n_neighbors, self.bandwidth, rng)
+        embedding = embed(graph, n_vectors, rng)
+        results = solve_mcfs(values, embedding.Y, cardinalities, float(self.ridge))
+        for selector, result, cardinality in zip(selectors, results, cardinalities, strict=True):
+            _warn_of_shortfalls(embedding, result, cardinality)
+            selector.coef_ = table.to_all_columns(result.coef)
+            selector.embedding_ = embedding.Y
+            selector.eigenvalues_ = np.maximum(1.0 - embedding.mu, 0.0)
+            selector.cardinality_ = cardinality
+            selector.n_iter_ = int(result.n_knots.sum())
+            selector.converged_ = embedding.converged
+            yield selector, table.to_all_columns(result.scores)
+
+    def _count_nonzeros(self, table: MemoryTable) -> int:
+        """The cardinality meant, and no more than the columns that vary."""
+        wanted = self.n_features_to_select_
+        if self.cardinality is not None:
+            most = whole(at_most=table.n_features, hint="X has no more columns.")
+            check_value("cardinality", self.cardinality, most)
+            wanted = int(self.cardinality)
+        return min(wanted, len(table.usable))
+
+
+def _refuse_large_gram(shape: tuple[int, int], cardinality: int, n_vectors: int) -> None:
+    """Rows of X'X are kept for features that became active."""
+    n_samples, n_features = shape
+    active = min(cardinality, n_samples)
+    rows = min(n_features, n_vectors * active) + active
+    refuse_past_memory("MCFS", "rows of X'X", 8.0 * (rows * n_features + active**2))
+
+
+def _warn_of_shortfalls(embedding: Embedding, result: MCFSResult, cardinality: int) -> None:
+    if not embedding.converged:
+        warn_caller(
+            "The eigenvectors of the graph did not converge: it is long and thin, or its pieces "
+            "are nearly separate. The scores are rough; more neighbours may help.",
+            ConvergenceWarning,
+        )
+    if result.n_short:
+        warn_caller(
+            f"{result.n_short} of {len(result.coef)} regressions ended before they had "
+            f"{cardinality} non-zero coefficients: the columns of X are dependent beyond that. "
+            "Lower cardinality or raise ridge.",
+            DataWarning,
+        )

@@ -1,0 +1,287 @@
+"""NDFS: non-negative spectral clusters and their row-sparse regression on the features, together.
+
+The objective is in the docstring of `NDFS`. L = D - S is the Laplacian of a neighbour graph of the
+samples with weights S and degrees D.
+
+One step reweights the penalty, w_j by 1 / (2 r_j) with r_j = sqrt(|w_j|^2 + eps) of the step
+before, which makes the best W a ridge regression; then it moves F by a multiplicative update and
+scales its columns to length 1. The released programs divide by N + gamma F F'F with
+N = L F + alpha (F - X W). N can be negative, and then F becomes negative too. Here the negative
+parts of N move to the numerator,
+
+    F <- F * (gamma F + S F + alpha P+) / (D F + alpha F + alpha P- + gamma F F'F),   P = X W,
+
+P+ and P- being the positive and the negative part of P. Fixed points are the same, and F >= 0.
+"""
+
+import warnings
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
+from sklearn.utils import check_random_state
+
+from keepers._blas_threads import one_blas_thread_if_small
+from keepers._protocols import FloatArray, IndexArray
+from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
+from keepers.linalg.graph import degrees
+from keepers.linalg.subspace import row_norms
+from keepers.linalg.weighted_ridge import WeightedRidge
+from keepers.methods.base import RankingSelector
+from keepers.methods.memory import refuse_weighted_ridge
+from keepers.methods.neighbours import BANDWIDTH, heat_graph
+from keepers.methods.parameters import FeatureCount, Seed, cap_neighbors, positive, whole
+from keepers.methods.reading import MemoryTable
+
+EPS = float(np.finfo(np.float64).eps)
+# The smoothing leaves rows that the penalty sends to zero up to about this norm.
+INACTIVE = 2.0 * EPS**0.5
+
+
+@dataclass(frozen=True)
+class NDFSResult:
+    """The last step of the iteration."""
+
+    W: FloatArray
+    F: FloatArray
+    objective: FloatArray
+    change: float
+    n_iter: int
+    converged: bool
+
+
+def first_clusters(labels: IndexArray, n_clusters: int) -> FloatArray:
+    """F to start from: 1.2 where a sample is in its cluster, 0.2 elsewhere (0 would stay 0)."""
+    return np.asarray(np.eye(n_clusters)[labels] + 0.2)
+
+
+def vanishing_beta(table: WeightedRidge, labels: IndexArray, n_clusters: int) -> float:
+    """The least beta for which W = 0 is stationary, if F is the indicator of these clusters.
+
+    At W = 0 row j of |X W - F|^2 has the gradient -2 f_j'F, and the penalty holds a row at zero as
+    long as that is no longer than beta. Never below what rounding makes of pulls that cancel, in a
+    table whose values are of size 1: one cluster explains nothing of centred features.
+    """
+    indicator = np.eye(n_clusters)[labels]
+    indicator /= np.sqrt(indicator.sum(axis=0))
+    pull = float(row_norms(table.transposed_times(indicator)).max())
+    return 2.0 * max(pull, 1e-10 * table.n_samples**0.5)
+
+
+def solve_ndfs(
+    table: WeightedRidge,
+    graph: sp.csr_array,
+    F: FloatArray,
+    *,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    max_iter: int,
+    tol: float,
+) -> NDFSResult:
+    """Iterate from F until row norms change by no more than ``tol`` of the largest, in one step."""
+    D = degrees(graph)[:, np.newaxis]
+    norms = np.full(table.n_features, F.shape[1] ** 0.5)  # of W = 1
+    history: list[float] = []
+    change = np.inf
+    while len(history) < max_iter and change > tol:
+        fit = table.at(2.0 / beta * np.sqrt(norms**2 + EPS)).fit(F)
+        P = F - fit.residual
+        above = gamma * F + graph @ F + alpha * np.maximum(P, 0.0) + EPS
+        below = (D + alpha) * F + alpha * np.maximum(-P, 0.0) + gamma * (F @ (F.T @ F)) + EPS
+        F = F * (above / below)
+        F /= np.sqrt(np.einsum("ij,ij->j", F, F) + EPS)
+        last, norms = norms, row_norms(fit.W)
+        history.append(
+            float(np.vdot(F, D * F - graph @ F))
+            + alpha * float(np.sum((P - F) ** 2) + beta * norms.sum())
+            + gamma / 2 * float(np.sum((F.T @ F - np.eye(F.shape[1])) ** 2))
+        )
+        if len(history) > 1:
+            change = float(np.abs(norms - last).max() / max(norms.max(), EPS))
+    return NDFSResult(fit.W, F, np.array(history), change, len(history), change <= tol)
+
+
+def kmeans_labels(X: Any, n_clusters: int, random: np.random.RandomState) -> tuple[IndexArray, int]:
+    """The cluster of every sample, from 0 on, and how many there are; none of them is empty.
+
+    Warns if there are fewer distinct samples than clusters, and returns fewer clusters.
+    """
+    n_samples = X.shape[0]
+    with warnings.catch_warnings():
+        # It warns of too few distinct samples; the message below replaces its own.
+        warnings.simplefilter("ignore", SklearnConvergenceWarning)
+        kmeans = KMeans(min(n_clusters, n_samples), n_init=10, random_state=random)
+        labels = kmeans.fit(_with_short_indices(X)).labels_
+        found, labels = np.unique(labels, return_inverse=True)
+    if len(found) < n_clusters:
+        warn_caller(
+            f"n_clusters={n_clusters} needs at least {n_clusters} distinct samples; k-means found "
+            f"{len(found)} clusters in {n_samples} samples. {len(found)} clusters are used.",
+            DataWarning,
+        )
+    return labels, len(found)
+
+
+def _with_short_indices(X: Any) -> Any:
+    """A sparse matrix with the 32-bit indices that scikit-learn's k-means needs."""
+    if not sp.issparse(X) or X.indices.dtype == np.int32:
+        return X
+    short = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    return type(X)(short, shape=X.shape)
+
+
+@dataclass(eq=False, repr=False)
+class NDFS(RankingSelector):
+    """Nonnegative discriminative feature selection: clusters and what predicts them.
+
+    Learns a non-negative indicator of clusters F (samples x clusters) that is smooth on a graph of
+    the samples, together with a regression W (features x clusters) of F on the features. Most rows
+    of W become zero::
+
+        minimise  Tr(F' L F) + alpha (|X W - F|^2 + beta sum_j |w_j|) + gamma/2 |F'F - I|^2
+        subject to  F >= 0,
+
+    where L is the Laplacian of the graph. A feature's score is the norm of its row of W. This is
+    the method of Li, Yang, Liu, Zhou and Lu (AAAI 2012), with an update that keeps F non-negative
+    (the released programs' does not), and with weights that do not depend on the unit of X.
+
+    X is taken as it is: a feature with a large mean can stand in for the intercept that the
+    regression does not have. Standardise first unless zero means something.
+
+    Parameters
+    ----------
+    {n_features_to_select}
+    n_clusters : int, default=5
+        Columns of F and W. Capped, with a warning, at the number of distinct samples.
+    {n_neighbors}
+    alpha : float, default=1.0
+        Weight of the regression against the graph. F follows it only as far as ``gamma`` lets it.
+    beta : float in (0, 1], default=0.1
+        Weight of the row sparsity, as a share of the least weight for which W = 0 is stationary
+        for the k-means clusters (``beta_max_``). The paper's beta is ``beta * beta_max_``; it has
+        the unit of X, so no fixed number would suit two tables.
+    gamma : float, default=1000.0
+        Weight of F'F = I. From about 1e6 on neither the graph nor ``alpha`` has an effect, and
+        the clusters stay what k-means has made of them; the paper's programs take 1e8.
+    max_iter : int, default=200
+        Steps at most. Usually all of them are made.
+    tol : float, default=1e-6
+        The iteration ends when no score changes by more than this in a step, relative to the
+        largest.
+    {bandwidth}
+    {max_correlation}
+    random_state : int, RandomState or None, default=None
+        Seeds the k-means start, and the sample from which the bandwidth is taken beyond 3000 rows.
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_features,)
+        Row norms of W; higher is better. Those of inactive rows, which the penalty sends to zero,
+        are what the smoothing of the penalty leaves of them: the nearer a row is to being active,
+        the more.
+    {fitted}
+    components_ : array of shape (n_clusters, n_features)
+        W transposed.
+    indicator_ : array of shape (n_samples, n_clusters)
+        F; the largest entry of a row is the cluster of the sample.
+    objective_ : array
+        The objective after every step. Scaling the columns of F may raise it a little.
+    n_iter_ : int
+        Steps made.
+    converged_ : bool
+        Whether the scores changed by ``tol`` or less in the last step; usually not.
+    change_ : float
+        By how much they changed, relative to the largest. Warns above 0.05.
+    n_active_ : int
+        Active rows of W: those that are longer than what the smoothing leaves of others.
+    beta_max_ : float
+        The least weight of the row sparsity for which W = 0 is stationary for the k-means clusters.
+    n_clusters_ : int
+        The number of clusters used.
+
+    Examples
+    --------
+    >>> from keepers import NDFS, datasets
+    >>> X, names, y = datasets.load("srbct")
+    >>> selector = NDFS(50, n_clusters=4, random_state=0).fit(X)
+    >>> selector.transform(X).shape
+    (83, 50)
+    >>> selector.indicator_.shape
+    (83, 4)
+    """
+
+    looks_for = "features that tell groups of samples apart, found without labels"
+    score_means = (
+        "how much the feature counts in the fitted model (the length of its row of weights)"
+    )
+
+    parameter_rules: ClassVar = {
+        "n_clusters": whole(),
+        "n_neighbors": whole(),
+        "alpha": positive(zero=True),
+        "beta": positive(at_most=1.0, hint="It is a share of beta_max_."),
+        "gamma": positive(hint="Without it F would vanish."),
+        "max_iter": whole(),
+        "tol": positive(zero=True),
+        "bandwidth": BANDWIDTH,
+    }
+
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    alpha: float = 1.0
+    beta: float = 0.1
+    gamma: float = 1000.0
+    max_iter: int = 200
+    tol: float = 1e-6
+    bandwidth: float | None = None
+    max_correlation: float | None = None
+    random_state: Seed = None
+
+    def score_features(self, table: MemoryTable) -> FloatArray:
+        refuse_weighted_ridge("NDFS", table.X)
+        n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
+        # The root mean square of X is the unit of the fit, which then does not depend on X's own.
+        unit = float(np.sqrt(np.mean(table.moments.variance + table.moments.mean**2)))
+        values = table.in_double() / unit
+        random = check_random_state(self.random_state)
+        rng = np.random.default_rng(random.randint(2**31 - 1))
+        bandwidth = None if self.bandwidth is None else float(self.bandwidth) / unit
+        graph = heat_graph(values, n_neighbors, bandwidth, rng)
+        labels, n_clusters = kmeans_labels(values, self.n_clusters, random)
+        with one_blas_thread_if_small(min(values.shape)):
+            ridge = WeightedRidge(values)
+            beta_max = vanishing_beta(ridge, labels, n_clusters)
+            result = solve_ndfs(
+                ridge,
+                graph,
+                first_clusters(labels, n_clusters),
+                alpha=float(self.alpha),
+                beta=float(self.beta) * beta_max,
+                gamma=float(self.gamma),
+                max_iter=self.max_iter,
+                tol=self.tol,
+            )
+        # After 200 steps a step usually changes the scores by a thousandth of the largest.
+        if result.change > max(0.05, self.tol):
+            warn_caller(
+                f"In the last of max_iter={self.max_iter} steps the scores still changed by "
+                f"{result.change:.2g} of the largest. Raise max_iter; 200 is usual.",
+                ConvergenceWarning,
+            )
+        self.components_ = table.to_all_columns(result.W.T / unit)
+        self.indicator_ = result.F
+        self.objective_ = result.objective
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.change_ = result.change
+        norms = row_norms(result.W)
+        self.n_active_ = int(np.count_nonzero(norms > INACTIVE))
+        self.beta_max_ = beta_max * unit
+        self.n_clusters_ = n_clusters
+        return table.to_all_columns(norms / unit)

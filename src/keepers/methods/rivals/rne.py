@@ -1,0 +1,215 @@
+"""RNE: robust neighbourhood embedding.
+
+The objective is in the docstring of `RNE`. The l1 term is split off as M = A H with multipliers Y
+and a penalty g that grows by a tenth a step. Each step (`RNE_obj.m` of the authors)
+
+1. scales the columns of H to length 1 and multiplies H by the root of the quotient of the negative
+   and the positive part of the gradient alpha H H'H - alpha H + g A'A H - g A'M - A'Y, 30 times;
+2. sets M to the soft threshold of A H - Y/g at 1/g;
+3. moves Y along M - A H, and raises g.
+"""
+
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+import numpy as np
+from sklearn.preprocessing import normalize
+
+from keepers._protocols import FloatArray
+from keepers.exceptions import DataWarning, warn_caller
+from keepers.linalg.graph import reconstruction_residual, reconstruction_weights
+from keepers.linalg.storage import as_array
+from keepers.linalg.subspace import squared_row_norms
+from keepers.methods.base import RankingSelector
+from keepers.methods.memory import refuse_past_memory
+from keepers.methods.neighbours import nearest_neighbours
+from keepers.methods.parameters import FeatureCount, Seed, cap_neighbors, positive, whole
+from keepers.methods.reading import MemoryTable
+
+EPS = float(np.finfo(np.float64).eps)
+# As in the authors' program.
+INNER_UPDATES = 30
+FIRST_PENALTY, PENALTY_GROWTH, LARGEST_PENALTY = 10.0, 1.1, 1e10
+
+
+def soft_threshold(Q: FloatArray, threshold: float) -> FloatArray:
+    """Minimise threshold * sum_ij |e_ij| + 1/2 |E - Q|^2 over E: entries nearer to zero."""
+    return np.asarray(np.sign(Q) * np.maximum(np.abs(Q) - threshold, 0.0))
+
+
+@dataclass(frozen=True)
+class RNEResult:
+    """The last step of the best run."""
+
+    H: FloatArray
+    objective: FloatArray
+    n_iter: int
+    converged: bool
+    split_gap: float
+    orthogonality_gap: float
+
+
+def solve_rne(
+    A: FloatArray, starts: Iterable[FloatArray], *, alpha: float, max_iter: int, tol: float
+) -> RNEResult:
+    """Run from each start (d x m, entries > 0); keep the smallest final objective.
+
+    A run ends after ``max_iter`` steps, or when the objective changes by less than ``tol``,
+    relatively, twice in a row; ``tol=0`` always takes all steps.
+    """
+    gram = A.T @ A
+    runs = (_run(A, gram, start, alpha, max_iter, tol) for start in starts)
+    return min(runs, key=lambda run: run.objective[-1])
+
+
+def _run(
+    A: FloatArray, gram: FloatArray, H: FloatArray, alpha: float, max_iter: int, tol: float
+) -> RNEResult:
+    positive_gram = np.maximum(gram, 0.0)
+    M: FloatArray = A @ H
+    Y: FloatArray = np.zeros_like(M)
+    g = FIRST_PENALTY
+    history: list[float] = []
+    n_calm = 0
+    while len(history) < max_iter and n_calm < 2:
+        B, C = A.T @ M, A.T @ Y
+        gain = g * np.maximum(B, 0.0) + np.maximum(C, 0.0)
+        loss = g * np.maximum(-B, 0.0) + np.maximum(-C, 0.0)
+        for _ in range(INNER_UPDATES):
+            H = H / np.sqrt(np.einsum("ij,ij->j", H, H) + EPS)
+            product = A.T @ (A @ H) if 2 * len(A) < len(H) else gram @ H
+            positive_part = positive_gram @ H
+            negative_part = np.maximum(positive_part - product, 0.0)  # rounding may make it < 0
+            above = alpha * H + g * negative_part + gain
+            below = alpha * (H @ (H.T @ H)) + g * positive_part + loss + EPS
+            H *= np.sqrt(above / below)
+            # An entry this small is slow (denormal) and cannot matter any more.
+            H[H < 1e-150] = 0.0
+        AH = A @ H
+        M = soft_threshold(AH - Y / g, 1 / g)
+        Y = Y + g * (M - AH)
+        g = min(PENALTY_GROWTH * g, LARGEST_PENALTY)
+        orthogonality_gap = float(np.linalg.norm(H.T @ H - np.eye(H.shape[1])))
+        history.append(float(np.abs(AH).sum()) + alpha / 4 * orthogonality_gap**2)
+        is_calm = len(history) > 1 and abs(history[-2] - history[-1]) < tol * abs(history[-1])
+        n_calm = n_calm + 1 if is_calm else 0
+    split_gap = float(np.abs(M - AH).max())
+    return RNEResult(H, np.array(history), len(history), n_calm == 2, split_gap, orthogonality_gap)
+
+
+@dataclass(eq=False, repr=False)
+class RNE(RankingSelector):
+    """Robust neighbourhood embedding.
+
+    Samples are scaled to unit length and each is rebuilt from its nearest neighbours; A holds what
+    is left. Then a non-negative H (features x features to select) is sought that leaves little of
+    A and has nearly orthonormal columns::
+
+        minimise  |A H|_1 + (alpha/4) |H'H - I|_F^2   over H >= 0.
+
+    A feature's score is the squared norm of its row. The method is that of Liu, Ye, Li and Wang
+    (Knowledge-Based Systems 2020).
+
+    Parameters
+    ----------
+    n_features_to_select : int, float in (0, 1] or None, default=None
+        How many features to keep, or which share of them; None keeps half. It is the width of H,
+        so it changes the scores and the cost: for another number, fit again. ``top(k)`` reads the
+        ranking of this fit.
+    n_neighbors : int, default=5
+        Neighbours that rebuild a sample. With fewer other samples than that all of them are used,
+        with a warning.
+    alpha : float, default=1000.0
+        Weight of the orthonormality of H, fixed at this value in the authors' program.
+    n_init : int, default=1
+        Random starts; the one with the smallest final objective is kept. The published protocol
+        uses one, yet the selection depends strongly on it.
+    max_iter : int, default=50
+        Steps at most, of 30 updates of H each.
+    tol : float, default=1e-6
+        The iteration ends when the objective changes by less than this, relatively, twice in a
+        row; 0 always takes all steps.
+    {max_correlation}
+    random_state : int, RandomState or None, default=None
+        Seeds the starts.
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_features,)
+        Squared row norms of H; higher is better.
+    {fitted}
+    objective_ : array
+        The objective after every step of the run that was kept. It usually falls.
+    n_iter_ : int
+        Steps taken by the run that was kept.
+    converged_ : bool
+        Whether the objective converged within ``max_iter`` steps. It rarely does: the method is
+        defined by its number of steps, and no warning is given.
+    split_gap_ : float
+        Largest entry of ``|M - A H|``, the constraint that splits off the l1 term.
+    orthogonality_gap_ : float
+        Frobenius norm of H'H - I.
+
+    Notes
+    -----
+    A step costs O(d^2 m) to keep m of d features; two d x d arrays must fit in memory. Constant
+    columns are left out before the samples are scaled. A sparse X is made dense.
+
+    Examples
+    --------
+    >>> from keepers import RNE, datasets
+    >>> X, names, y = datasets.load("digits")
+    >>> X = X[:300, X[:300].std(axis=0) > 0]
+    >>> RNE(20, random_state=0).fit_transform(X).shape
+    (300, 20)
+    """
+
+    looks_for = "features in which the samples keep their neighbours"
+    score_means = (
+        "how much the feature counts in the fitted model (the length of its row of weights)"
+    )
+
+    depends_on_k = True
+    parameter_rules: ClassVar = {
+        "n_neighbors": whole(),
+        "alpha": positive(hint="The authors' program fixes it at 1000."),
+        "n_init": whole(),
+        "max_iter": whole(),
+        "tol": positive(zero=True, hint="0 always takes max_iter steps."),
+    }
+
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_neighbors: int = 5
+    alpha: float = 1000.0
+    n_init: int = 1
+    max_iter: int = 50
+    tol: float = 1e-6
+    max_correlation: float | None = None
+    random_state: Seed = None
+
+    def score_features(self, table: MemoryTable) -> FloatArray:
+        n_samples, n_usable = table.X.shape
+        width = min(self.n_features_to_select_, n_usable)
+        needed = 2.0 * n_usable**2 + 12.0 * n_usable * width + 3.0 * n_samples * n_usable
+        what = f"two {n_usable} x {n_usable} products of the features, and H"
+        refuse_past_memory("RNE", what, 8.0 * needed)
+        X = normalize(as_array(table.in_double()))  # a sample of zeros stays one
+        neighbours = nearest_neighbours(X, cap_neighbors(self.n_neighbors, n_samples))
+        A = reconstruction_residual(X, reconstruction_weights(X, neighbours))
+        if np.abs(A).max() <= 1e-12:  # rounding: samples have unit length
+            warn_caller(
+                "Scaled to unit length, every sample is rebuilt by its neighbours without rest: "
+                "the scores only reflect the random start.",
+                DataWarning,
+            )
+        rng = self.random_generator()
+        starts = (rng.random((n_usable, width)) for _ in range(self.n_init))
+        result = solve_rne(A, starts, alpha=self.alpha, max_iter=self.max_iter, tol=self.tol)
+        self.objective_ = result.objective
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.split_gap_ = result.split_gap
+        self.orthogonality_gap_ = result.orthogonality_gap
+        return table.to_all_columns(squared_row_norms(result.H))

@@ -1,0 +1,405 @@
+"""SOGFS: structured optimal graph feature selection (Nie, Zhu and Li, AAAI 2016).
+
+The objective is in the docstring of `SOGFS`. L_S is the Laplacian of (S + S')/2. Every sample keeps
+k neighbours. One pass makes three steps: S by projection onto the simplex, W by reweighting (from
+weights of ones each time), F by the smallest eigenvectors of L_S. lambda is doubled while the graph
+has fewer than c components, halved while it has more; the run ends with exactly c. alpha is fixed
+by the first graph.
+"""
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import eigh
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import splu
+
+from keepers._blas_threads import one_blas_thread_if_small
+from keepers._protocols import FloatArray, IndexArray
+from keepers.exceptions import ConvergenceWarning, DataError, warn_caller
+from keepers.linalg.graph import NeighbourList, laplacian, union_graph
+from keepers.linalg.moments import row_blocks
+from keepers.linalg.reweighting import (
+    EPS,
+    QuadraticForm,
+    RowSpace,
+    RowSparseProjection,
+    break_ties_by_cost,
+    count_active,
+    first_weights,
+    leading_eigenvectors,
+    row_sparse_projection,
+)
+from keepers.methods.base import RankingSelector
+from keepers.methods.memory import refuse_quadratic_form
+from keepers.methods.neighbours import nearest_neighbours, warn_of_defect
+from keepers.methods.parameters import (
+    FeatureCount,
+    Seed,
+    cap_clusters,
+    cap_columns,
+    cap_neighbors,
+    one_of,
+    positive,
+    warn_of_noise,
+    whole,
+)
+from keepers.methods.reading import MemoryTable
+
+# Sums of eigenvalues of L below which the graph counts as split into c, and into more than c; and
+# the passes in which neighbours are those in the full space: all as in the authors' program.
+CONNECTED, SPLIT_FURTHER = 1e-9, 1e-11
+PASSES_WITH_FIRST_NEIGHBOURS = 5
+# Up to this many samples a dense eigensolver finds the indicator.
+DENSE_GRAPH = 1000
+
+FindNeighbours = Callable[[FloatArray, int], NeighbourList]
+
+
+def project_rows_onto_simplex(V: FloatArray) -> FloatArray:
+    """The nearest point of the unit simplex {s >= 0, sum s = 1} to every row of V.
+
+    The projection is max(v - tau, 0) with the one tau that makes the sum 1. With u the entries in
+    descending order, tau = (u_1 + ... + u_r - 1) / r for the largest r with u_r > tau.
+    """
+    shifted = V - V.max(axis=1, keepdims=True)  # the projection does not see it; sums keep digits
+    descending = -np.sort(-shifted, axis=1)
+    places = np.arange(1, V.shape[1] + 1)
+    thresholds = (np.cumsum(descending, axis=1) - 1.0) / places
+    last = np.count_nonzero(descending > thresholds, axis=1) - 1
+    tau = np.take_along_axis(thresholds, last[:, np.newaxis], axis=1)
+    return np.maximum(shifted - tau, 0.0)
+
+
+@dataclass(frozen=True)
+class SOGFSResult:
+    """The last pass of the iteration."""
+
+    W: FloatArray
+    squared_norms: FloatArray
+    cost: FloatArray
+    """Diagonal of X'LX for the last graph."""
+    graph: sp.csr_array
+    objective: FloatArray
+    lambdas: FloatArray
+    n_iter: int
+    converged: bool
+    """True if the graph has exactly c components."""
+
+
+def unit_columns(X: FloatArray) -> FloatArray:
+    centred = X - X.mean(axis=0)
+    centred -= centred.mean(axis=0)  # what rounding left, where the mean is large
+    return np.asarray(centred / np.sqrt(np.einsum("ij,ij->j", centred, centred) + EPS))
+
+
+def first_similarities(neighbours: NeighbourList) -> tuple[FloatArray, float]:
+    """Similarities to the first k of k + 1 listed neighbours, and alpha.
+
+    Row i minimises sum_j ( e_j s_j + rr_i s_j^2 ) on the simplex, rr_i being such that exactly k
+    similarities are positive; alpha is the mean of rr.
+    """
+    e = neighbours.distances**2
+    inner, outer = e[:, :-1], e[:, -1:]
+    twice_rr = (inner.shape[1] * outer - inner.sum(axis=1, keepdims=True)).clip(min=0.0)
+    similarities = (outer - inner) / (twice_rr + EPS)
+    # Neighbours as far as the next one: distances do not determine weights.
+    flat = (twice_rr <= 1e-12 * outer).ravel()
+    similarities[flat] = 1.0 / inner.shape[1]
+    alpha = float(twice_rr.mean()) / 2.0
+    return similarities, alpha if alpha > 0.0 else 1.0
+
+
+def similarity_step(
+    projected: FloatArray, F: FloatArray, neighbours: IndexArray, lambda_: float, alpha: float
+) -> FloatArray:
+    """The best similarities to the listed neighbours: a projection onto the simplex."""
+    cost = squared_gaps(projected, neighbours) + lambda_ * squared_gaps(F, neighbours)
+    return project_rows_onto_simplex(cost / (-2.0 * alpha))
+
+
+def squared_gaps(points: FloatArray, neighbours: IndexArray) -> FloatArray:
+    """Squared distance of every point to its listed ones."""
+    gaps = np.empty(neighbours.shape)
+    for rows in row_blocks(len(points), points.shape[1] * neighbours.shape[1]):
+        difference = points[neighbours[rows]] - points[rows][:, np.newaxis, :]
+        gaps[rows] = np.einsum("ijk,ijk->ij", difference, difference)
+    return gaps
+
+
+def symmetric_graph(neighbours: IndexArray, similarities: FloatArray) -> sp.csr_array:
+    """(S + S')/2."""
+    n_samples, n_neighbors = neighbours.shape
+    starts = np.arange(0, n_samples * n_neighbors + 1, n_neighbors)
+    S = sp.csr_array(
+        (similarities.ravel(), neighbours.ravel(), starts), shape=(n_samples, n_samples)
+    )
+    graph = sp.csr_array((S + S.T) / 2)
+    graph.eliminate_zeros()
+    return graph
+
+
+def smallest_of_laplacian(
+    L: sp.csr_array, wanted: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """The smallest eigenvalues of L, ascending, and their eigenvectors.
+
+    Where L is large, the null space comes from the connected components and the rest from Lanczos.
+    """
+    n_samples = L.shape[0]
+    if n_samples <= DENSE_GRAPH:
+        return eigh(L.toarray(), subset_by_index=[0, wanted - 1])
+    n_parts, labels = connected_components(L, directed=False)
+    null = np.equal.outer(labels, np.arange(min(n_parts, wanted))).astype(float)
+    null /= np.sqrt(null.sum(axis=0))
+    if n_parts >= wanted:
+        return np.zeros(wanted), null
+
+    def without_null(v: FloatArray) -> FloatArray:
+        return np.asarray(v - null @ (null.T @ v))
+
+    shift = np.sqrt(EPS) * L.diagonal().max()
+    factor = splu(sp.csc_array(L + shift * sp.eye_array(n_samples)))
+    vectors = leading_eigenvectors(
+        lambda v: without_null(factor.solve(without_null(v))), n_samples, wanted - n_parts, rng
+    )
+    eigenvalues = np.einsum("ij,ij->j", vectors, L @ vectors)
+    return np.concatenate([np.zeros(n_parts), eigenvalues]), np.hstack([null, vectors])
+
+
+def solve_sogfs(
+    X: FloatArray,
+    weights: FloatArray,
+    find_neighbours: FindNeighbours,
+    rng: np.random.Generator,
+    *,
+    n_neighbors: int,
+    n_clusters: int,
+    width: int,
+    gamma: float,
+    max_iter: int = 50,
+    tol: float = 1e-6,
+) -> SOGFSResult:
+    """Alternate the three steps on data X from `unit_columns`.
+
+    The reweighting of W begins with ``weights`` in every pass and ends when its objective changes
+    by less than ``tol``. ``find_neighbours(points, k)`` lists the k nearest others.
+    """
+    space = RowSpace.of(X)
+
+    def projection_step(L: sp.csr_array) -> tuple[QuadraticForm, RowSparseProjection]:
+        form = space.form(space.coordinates.T @ (L @ space.coordinates))
+        return form, row_sparse_projection(
+            form,
+            gamma,
+            width,
+            weights,
+            rng,
+            max_iter=100,
+            has_converged=lambda history: abs(history[-2] - history[-1]) < tol,
+        )
+
+    listed = find_neighbours(X, n_neighbors + 1)
+    neighbours = listed.indices[:, :n_neighbors]
+    similarities, alpha = first_similarities(listed)
+    lambda_ = alpha
+    L = laplacian(symmetric_graph(neighbours, similarities))
+    _, F = smallest_of_laplacian(L, n_clusters, rng)
+    form, projection = projection_step(L)
+    history: list[tuple[float, float]] = []
+    converged = False
+    while len(history) < max_iter and not converged:
+        projected = X @ projection.W
+        if len(history) >= PASSES_WITH_FIRST_NEIGHBOURS:
+            neighbours = find_neighbours(projected, n_neighbors).indices
+        similarities = similarity_step(projected, F, neighbours, lambda_, alpha)
+        L = laplacian(symmetric_graph(neighbours, similarities))
+        form, projection = projection_step(L)
+        eigenvalues, vectors = smallest_of_laplacian(L, min(n_clusters + 1, len(X)), rng)
+        trace = float(eigenvalues[:n_clusters].sum())
+        smoothness = projection.objective[-1] + lambda_ * trace
+        value = 2.0 * smoothness + alpha * float(np.vdot(similarities, similarities))
+        history.append((value, lambda_))
+        if trace > CONNECTED:
+            lambda_, F = 2.0 * lambda_, vectors[:, :n_clusters]
+        elif len(eigenvalues) > n_clusters and eigenvalues.sum() < SPLIT_FURTHER:
+            lambda_ = lambda_ / 2.0  # F stays what it was: this one is an arbitrary part of many
+        else:
+            converged = len(history) > 1
+            F = vectors[:, :n_clusters]
+    return SOGFSResult(
+        projection.W,
+        projection.squared_norms,
+        form.diagonal(),
+        symmetric_graph(neighbours, similarities),
+        np.array([value for value, _ in history]),
+        np.array([lambda_ for _, lambda_ in history]),
+        len(history),
+        converged,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class SOGFS(RankingSelector):
+    """Structured optimal graph feature selection.
+
+    Learns three things together, on centred features of unit norm: a graph S in which every sample
+    has a few weighted neighbours, a projection W (features x components) with few non-zero rows
+    that keeps neighbours close, and an indicator F that drives the graph towards ``n_clusters``
+    connected components::
+
+        minimise  sum_ij (|W'x_i - W'x_j|^2 s_ij + alpha s_ij^2) + 2 gamma sum_j |w_j|
+                  + 2 lambda Tr(F' L_S F)
+        subject to S1 = 1, S >= 0, W'W = I, F'F = I.
+
+    alpha comes from the data, lambda is raised or lowered until the number of components is right.
+    A feature's score is the squared norm of its row of W. The method is that of Nie, Zhu and Li
+    (AAAI 2016). Scores do not depend on the unit or the offset of a feature.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float in (0, 1] or None, default=None
+        How many features to keep, or which share of them; None keeps half. It enters the fit
+        through the default of ``n_components`` only.
+    n_clusters : int, default=5
+        Connected components the graph is to have. Capped, with a warning, at n_samples.
+    n_components : int or None, default=None
+        Columns of W. At large ``gamma`` only this number of features has a score, so it should not
+        be below the number of features wanted. None takes ``n_features_to_select`` if that is
+        given, at least ``n_clusters`` and at most 100; else ``n_clusters``. Capped, with a
+        warning, below the number of columns that vary.
+    n_neighbors : int, default=5
+        Neighbours of each sample. Capped, with a warning, at n_samples - 2.
+    gamma : float, default=1.0
+        Weight of the penalty on the rows of W, as in the authors' program (half that of the
+        printed objective). Features have unit norm, so it needs no adaptation to the data.
+    max_iter : int, default=50
+        Passes over S, W and F at most.
+    tol : float, default=1e-6
+        Within a pass, W is reweighted until its part of the objective changes by less than this
+        (absolutely), at most 100 times.
+    {max_correlation}
+    {random_state}
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_features,)
+        Squared row norms of W; higher is better; they sum to ``n_components_``. Scores up to 1e-12
+        of the largest are rounding noise: they are replaced by values below that limit that order
+        these features by their own cost (X'LX)_jj, the cheapest first.
+    {fitted}
+    graph_ : sparse array of shape (n_samples, n_samples)
+        The graph learned, (S + S')/2.
+    converged_ : bool
+        Whether that graph has exactly ``n_clusters_`` components.
+    n_iter_ : int
+        Passes made.
+    objective_ : array
+        The objective after every pass. It may rise: lambda changes between passes.
+    lambdas_ : array
+        The lambda of every pass.
+    n_active_ : int
+        Features whose score is not rounding noise.
+    n_components_ : int
+        The number of columns of W used.
+    n_clusters_ : int
+        The number of components that the graph should have.
+
+    Examples
+    --------
+    >>> from keepers import SOGFS, datasets
+    >>> X, names, y = datasets.load("srbct")
+    >>> selector = SOGFS(10, n_clusters=4).fit(X[:, :200])
+    >>> selector.transform(X[:, :200]).shape
+    (83, 10)
+    >>> selector.converged_
+    True
+    """
+
+    looks_for = "features in which the samples keep their neighbours"
+    score_means = (
+        "how much the feature counts in the fitted model (the length of its row of weights)"
+    )
+
+    why_not_sparse = "it works with centred columns, which have no zeros."
+    parameter_rules: ClassVar = {
+        "n_clusters": whole(),
+        "n_components": one_of(None) | whole(),
+        "n_neighbors": whole(),
+        "gamma": positive(),
+        "max_iter": whole(),
+        "tol": positive(),
+    }
+
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_components: int | None = None
+    n_neighbors: int = 5
+    gamma: float = 1.0
+    max_iter: int = 50
+    tol: float = 1e-6
+    max_correlation: float | None = None
+    random_state: Seed = None
+
+    @property
+    def depends_on_k(self) -> bool:  # type: ignore[override]
+        """By default the number of columns of W follows the number of features wanted."""
+        return self.n_components is None
+
+    def score_features(self, table: MemoryTable) -> FloatArray:
+        n_samples, n_usable = table.X.shape
+        n_neighbors = self._cap_neighbors(n_samples)
+        n_clusters = cap_clusters(self.n_clusters, n_samples)
+        width = self._count_components(n_clusters, n_usable)
+        refuse_quadratic_form("SOGFS", n_samples, n_usable)
+        rng = self.random_generator()
+        values = unit_columns(table.in_double() - table.moments.mean)
+        neighbours = nearest_neighbours(values, n_neighbors)
+        warn_of_defect(neighbours, union_graph(neighbours))
+        with one_blas_thread_if_small(min(values.shape)):
+            result = solve_sogfs(
+                values,
+                first_weights(np.sqrt(table.moments.variance)),
+                nearest_neighbours,
+                rng,
+                n_neighbors=n_neighbors,
+                n_clusters=n_clusters,
+                width=width,
+                gamma=float(self.gamma),
+                max_iter=self.max_iter,
+                tol=self.tol,
+            )
+        if not result.converged:
+            warn_caller(
+                f"The graph does not have exactly {n_clusters} components after max_iter="
+                f"{self.max_iter} passes. Raise max_iter, or try another n_clusters.",
+                ConvergenceWarning,
+            )
+        self.graph_ = result.graph
+        self.converged_ = result.converged
+        self.n_iter_ = result.n_iter
+        self.objective_ = result.objective
+        self.lambdas_ = result.lambdas
+        self.n_active_ = count_active(result.squared_norms)
+        self.n_components_ = width
+        self.n_clusters_ = n_clusters
+        warn_of_noise(self.n_active_, self.n_features_to_select_)
+        return table.to_all_columns(break_ties_by_cost(result.squared_norms, result.cost))
+
+    def _cap_neighbors(self, n_samples: int) -> int:
+        if n_samples < 3:
+            raise DataError(
+                "SOGFS needs at least 3 samples: each sample, its neighbour, and a farther one "
+                f"that sets the scale. X has {n_samples}."
+            )
+        return cap_neighbors(self.n_neighbors, n_samples, spare=2)
+
+    def _count_components(self, n_clusters: int, n_usable: int) -> int:
+        if self.n_components is not None:
+            return cap_columns("n_components", self.n_components, n_usable)
+        wanted = 0 if self.n_features_to_select is None else self.n_features_to_select_
+        return min(max(n_clusters, min(wanted, 100)), max(1, n_usable - 1))

@@ -1,0 +1,322 @@
+"""U2FS: backward elimination by utility (Villa, Mundanad Narayanan, Van Huffel, Bertrand, Varon).
+
+1. Embed: for a graph S of the samples with degrees D, E = D^1/2 [u_2 ... u_{c+1}], u_i being the
+   leading eigenvectors of D^-1/2 S D^-1/2 but the trivial one. 1'E = 0.
+2. Remove, one at a time, the feature with the smallest utility: by how much the error of the least
+   squares fit of E by the remaining features rises without it. With R = X'X/n, B = X'E/n,
+   K = R + delta I and w = K^-1 B,
+
+       utility of j = |w_j|^2 / (K^-1)_jj,
+
+   and K^-1 of the others follows by one step of elimination. delta = 0 if R has full rank, else
+   1e-5 times its sixth eigenvalue (or the last positive one).
+
+The features removed last are the best. Elimination goes two ways, with the same result:
+
+* Few features: on K^-1 itself, scaled so that K has a unit diagonal; then (K^-1)_jj >= 1 are
+  variance inflation factors. Updates are gathered and applied some at a time, as one product.
+* More features than samples (delta > 0): K^-1 = (I - Z'M Z) / delta with M = (delta I + Z Z')^-1
+  and Z the samples in their r principal coordinates, over sqrt(n). Then w = Z'M T (T: E in these
+  coordinates), the utility is delta |w_j|^2 / (1 - z_j'M z_j), and a removal adds a rank-one term
+  to M. It costs O(r d) where the inverse would cost O(d^2); no d x d matrix is formed.
+
+Both are computed afresh before rounding shows. Utilities that agree to rounding are ties: the last
+of them in the order of the columns goes.
+"""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, eigvalsh
+
+from keepers._blas_threads import one_blas_thread_if_small
+from keepers._protocols import FloatArray, IndexArray
+from keepers.exceptions import ConvergenceWarning, warn_caller
+from keepers.linalg.graph import leading_eigenvectors
+from keepers.linalg.ordering import best_first, first_smallest
+from keepers.linalg.subspace import squared_row_norms
+from keepers.methods.base import RankingSelector
+from keepers.methods.memory import refuse_past_memory
+from keepers.methods.neighbours import BANDWIDTH, full_heat_graph
+from keepers.methods.parameters import (
+    FeatureCount,
+    Seed,
+    cap_eigenvectors,
+    whole,
+)
+from keepers.methods.reading import MemoryTable
+
+EPS = float(np.finfo(float).eps)
+# Removals whose updates of the inverse are applied together: 4 times as fast as one by one for
+# 1,000 features.
+GATHERED = 32
+# The rounding of an entry of the inverse stays what it was while the entry falls. It is computed
+# afresh at the end of a block where one has fallen so far, at once where one has fallen further.
+FALLEN, FALLEN_FAR = 1e-2, 1e-6
+
+
+@dataclass(frozen=True)
+class U2FSResult:
+    """The order in which features were removed."""
+
+    removed: IndexArray
+    """First the feature that was removed first; all of them, so the last one is the best."""
+    utilities: FloatArray
+    """Per feature, in the order of the columns: its utility when it was removed."""
+    delta: float
+    """The number added to the diagonal of R."""
+    rank: int
+
+
+def remove_by_utility(X: FloatArray, E: FloatArray) -> U2FSResult:
+    """Step 2. Columns of X are used as they are: centre them for a fit with an intercept."""
+    n_samples, n_features = X.shape
+    removals = _Removals()
+    if n_features <= n_samples:
+        gram = X.T @ X / n_samples
+        delta, rank = choose_ridge(eigvalsh(gram), n_features)
+        _eliminate(gram, X.T @ E / n_samples, delta, np.arange(n_features), removals)
+    else:
+        spectrum, vectors = eigh(X @ X.T / n_samples)
+        delta, rank = choose_ridge(spectrum, n_features)
+        basis = vectors[:, n_samples - rank :] / np.sqrt(n_samples)
+        Z, T = basis.T @ X, basis.T @ E
+        left = _remove_by_samples(Z, T, delta, rank, removals)
+        Z = Z[:, left]
+        _eliminate(Z.T @ Z, Z.T @ T, delta, left, removals)
+    removed = np.array(removals.features, dtype=np.intp)
+    utilities = np.empty(n_features)
+    utilities[removed] = removals.utilities
+    return U2FSResult(removed, utilities, delta, rank)
+
+
+def choose_ridge(eigenvalues: FloatArray, n_features: int) -> tuple[float, int]:
+    """Delta and the rank, from the eigenvalues of R; zeros may be left out where d > n.
+
+    The share of 1e-5 and the sixth eigenvalue are those of the released program.
+    """
+    falling = np.sort(eigenvalues)[::-1]
+    rounding = n_features * EPS * max(float(falling[0]), 0.0)
+    rank = int(np.count_nonzero(falling > rounding))
+    if rank in (0, n_features):
+        return (0.0 if rank else 1.0), rank
+    return max(1e-5 * float(falling[min(rank, 6) - 1]), rounding), rank
+
+
+class _Removals:
+    """Features removed so far, and their utilities."""
+
+    def __init__(self) -> None:
+        self.features: list[int] = []
+        self.utilities: list[float] = []
+
+    def take_least(self, active: IndexArray, found: FloatArray) -> int:
+        """Remove the feature of the smallest utility; returns its place.
+
+        The rounding of |w_j| is relative to the largest one: ties are those that differ by less.
+        """
+        size = np.sqrt(found)
+        largest = float(size.max(where=np.isfinite(size), initial=0.0))
+        place = len(size) - 1 - first_smallest(size[::-1], largest)
+        self.features.append(int(active[place]))
+        self.utilities.append(float(found[place]))
+        return place
+
+
+def _remove_by_samples(
+    Z: FloatArray, T: FloatArray, delta: float, stop: int, removals: _Removals
+) -> IndexArray:
+    """Remove features until ``stop`` are left, by way of M; the features left."""
+    active = np.arange(Z.shape[1])
+    while len(active) > stop:
+        A = Z[:, active]
+        squared_lengths = np.einsum("ij,ij->j", A, A)
+        M, MT = _invert(A @ A.T + delta * np.eye(len(A)), T)
+        w = A.T @ MT
+        # 1 - z'Mz = delta (K^-1)_jj is at least delta / K_jj: rounding may not bring it below.
+        fewest = delta / (squared_lengths + delta)
+        slack = np.maximum(1.0 - np.einsum("ij,ij->j", A, M @ A), fewest)
+        kept = np.ones(len(active), dtype=bool)
+        for _ in range(min(max(len(M), 50), len(active) - stop)):
+            found = delta * squared_row_norms(w) / slack
+            found[~kept] = np.inf
+            j = removals.take_least(active, found)
+            image = M @ A[:, j]
+            column = A.T @ image
+            share = column / slack[j]
+            w += np.outer(share, w[j])
+            M += np.outer(image, image / slack[j])
+            slack = np.maximum(slack - share * column, fewest)
+            kept[j] = False
+        active = active[kept]
+    return active
+
+
+def _eliminate(
+    gram: FloatArray, B: FloatArray, delta: float, features: IndexArray, removals: _Removals
+) -> None:
+    """Remove all features, by way of the inverse of K; ``gram`` is R, and is overwritten."""
+    gram.flat[:: len(gram) + 1] += delta
+    units = 1.0 / np.sqrt(gram.diagonal())  # in which K has a unit diagonal; utilities stay
+    gram *= units
+    gram *= units[:, np.newaxis]
+    B = B * units[:, np.newaxis]
+    left = np.arange(len(gram))
+    while len(left):
+        inverse, w = _invert(gram[np.ix_(left, left)], B[left])
+        fresh = inverse.diagonal().copy()
+        while len(left) and np.all(inverse.diagonal() >= FALLEN * fresh):
+            kept, P = _eliminate_some(inverse, w, fresh, features[left], removals)
+            left, fresh, w, P = left[kept], fresh[kept], w[kept], P[kept]
+            inverse = inverse[np.ix_(kept, kept)]
+            inverse -= P @ P.T
+
+
+def _eliminate_some(
+    inverse: FloatArray,
+    w: FloatArray,
+    fresh: FloatArray,
+    features: IndexArray,
+    removals: _Removals,
+) -> tuple[IndexArray, FloatArray]:
+    """Remove up to `GATHERED` features: the places kept, and P with inverse - PP' the next one.
+
+    ``w`` is brought up to date.
+    """
+    size = len(inverse)
+    P = np.zeros((size, min(GATHERED, size)))
+    diagonal = inverse.diagonal().copy()
+    kept = np.ones(size, dtype=bool)
+    for step in range(P.shape[1]):
+        found = squared_row_norms(w) / diagonal
+        found[~kept] = np.inf
+        j = removals.take_least(features, found)
+        pivot = np.sqrt(diagonal[j])
+        P[:, step] = (inverse[:, j] - P[:, :step] @ P[j, :step]) / pivot
+        w -= np.outer(P[:, step], w[j] / pivot)
+        # K has a unit diagonal, so no entry of the inverse's is below 1 but by rounding.
+        diagonal = np.maximum(diagonal - P[:, step] ** 2, 1.0)
+        kept[j] = False
+        if np.any(diagonal[kept] < FALLEN_FAR * fresh[kept]):
+            break
+    return np.flatnonzero(kept), P
+
+
+def _invert(K: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """K^-1 and K^-1 B of a positive definite K; if rounding made it indefinite, of one nearby."""
+    mean = float(np.trace(K)) / len(K)
+    jitter = 0.0
+    while True:
+        try:
+            factor = cho_factor(K + jitter * np.eye(len(K)) if jitter else K)
+        except LinAlgError:
+            jitter = max(10.0 * jitter, len(K) * EPS * mean)
+        else:
+            return cho_solve(factor, np.eye(len(K))), cho_solve(factor, B)
+
+
+@dataclass(eq=False, repr=False)
+class U2FS(RankingSelector):
+    """Utility-based selection: features without which the samples' embedding is predicted worse.
+
+    Embeds the samples by the leading eigenvectors of a heat kernel over all pairs, predicts the
+    embedding from all features by least squares, and removes one feature after another: always
+    the one whose removal raises the error least (Villa, Mundanad Narayanan, Van Huffel, Bertrand
+    and Varon, 2021). Those removed last rank first. Of features that repeat each other, all but
+    one are removed early.
+
+    Parameters
+    ----------
+    {n_features_to_select}
+    n_clusters : int, default=5
+        Number of eigenvectors, which are predicted together. Capped, with a warning, below the
+        number of samples.
+    bandwidth : float or None, default=None
+        The t of the heat kernel exp(-d^2 / (2 t^2)). None takes the mean distance of all samples.
+    {max_correlation}
+    {random_state}
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_features,)
+        The place in the order of removal: 1 for the feature removed first, the number of columns
+        that vary for the one that was left; 0 for constant columns. Higher is better. Utilities
+        that agree to rounding are ties: of them the feature of the smallest variance goes first.
+    utilities_ : array of shape (n_features,)
+        By how much the mean squared error of the prediction rose when the feature was removed.
+        They need not rise from one removal to the next.
+    {fitted}
+    embedding_ : array of shape (n_samples, n_vectors)
+        The coordinates E that are predicted; its columns sum to zero.
+    eigenvalues_ : array of shape (n_vectors,)
+        Of the normalised graph, falling from 1.
+    ridge_ : float
+        What is added to the diagonal of the covariance: 0, or a share of 1e-5 of its sixth
+        eigenvalue where its rank is below the number of features.
+    converged_ : bool
+        Whether the eigenvectors reached their tolerance.
+
+    Examples
+    --------
+    >>> from keepers import U2FS, datasets
+    >>> X, names, y = datasets.load("digits")
+    >>> X = X[:, X.std(axis=0) > 0]
+    >>> selector = U2FS(20, n_clusters=10).fit(X)
+    >>> selector.transform(X).shape
+    (1797, 20)
+    >>> selector.ridge_
+    0.0
+    """
+
+    looks_for = "features that tell groups of samples apart, found without labels"
+    score_means = "the place in the order of removal: the longer a feature was needed, the more"
+
+    why_not_sparse = "it works with centred columns, which have no zeros."
+    parameter_rules: ClassVar = {
+        "n_clusters": whole(),
+        "bandwidth": BANDWIDTH,
+    }
+
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    bandwidth: float | None = None
+    max_correlation: float | None = None
+    random_state: Seed = None
+
+    def score_features(self, table: MemoryTable) -> FloatArray:
+        n_samples, n_usable = table.X.shape
+        n_vectors = cap_eigenvectors(self.n_clusters, n_samples)
+        _refuse_large(n_samples, n_usable)
+        graph = full_heat_graph(table.X, self.bandwidth)
+        spectrum = leading_eigenvectors(graph, n_vectors, self.random_generator())
+        if not spectrum.converged:
+            warn_caller(
+                "The eigenvectors of the graph did not converge: some samples are nearly separate "
+                "from the others. The scores are rough; a larger bandwidth may help.",
+                ConvergenceWarning,
+            )
+        E = spectrum.root_degrees[:, np.newaxis] * spectrum.vectors
+        # The last one of tied features goes.
+        order = best_first(np.zeros(n_usable), table.moments.variance)
+        values = (table.in_double() - table.moments.mean)[:, order]
+        with one_blas_thread_if_small(min(values.shape)):
+            result = remove_by_utility(values, E)
+        places, utilities = np.empty((2, n_usable))
+        places[order[result.removed]] = np.arange(1, n_usable + 1)
+        utilities[order] = result.utilities
+        self.utilities_ = table.to_all_columns(utilities)
+        self.embedding_ = E
+        self.eigenvalues_ = spectrum.mu
+        self.ridge_ = result.delta
+        self.converged_ = spectrum.converged
+        return table.to_all_columns(places)
+
+
+def _refuse_large(n_samples: int, n_features: int) -> None:
+    """Distances of all pairs, and matrices of the smaller side; a few copies of a wide table."""
+    side = min(n_samples, n_features)
+    numbers = 3.0 * n_samples**2 + 5.0 * side**2 + 4.0 * n_samples * n_features
+    what = f"matrices of {n_samples} x {n_samples}, {side} x {side} and {n_samples} x {n_features}"
+    refuse_past_memory("U2FS", what, 8.0 * numbers)

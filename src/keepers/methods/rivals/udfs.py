@@ -1,0 +1,236 @@
+"""UDFS: unsupervised discriminative feature selection (Yang, Shen, Ma, Huang and Zhou, IJCAI 2011).
+
+The objective is in the docstring of `UDFS`. Lbar adds up, over every sample and its k nearest
+neighbours (a patch of k + 1 rows, centred to Z_i), how badly a linear map separates
+the rows of the patch:
+
+    Lbar = sum_i P_i' H B_i H P_i,      B_i = (Z_i Z_i' + lambda I)^-1,      H = I - 11'/(k + 1),
+
+P_i picking the rows of the patch. Lbar itself is never formed. With Z_i = U diag(sigma) V',
+
+    M = sum_i F_i' F_i,      F_i = diag(1 / sqrt(sigma^2 + lambda)) U' Z_i,
+
+The rows of F_i have length 1 at most, so M is positive semi-definite to its own rounding. (The
+product X' Lbar X cancels: one far outlier left nothing of M.) For d > n, M is formed in the
+coordinates of the samples. Then follows the reweighting of `keepers.linalg.reweighting`.
+"""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from keepers._blas_threads import one_blas_thread_if_small
+from keepers._protocols import FloatArray, IndexArray
+from keepers.exceptions import ConvergenceWarning, warn_caller
+from keepers.linalg.graph import union_graph
+from keepers.linalg.moments import BLOCK_BYTES, row_blocks
+from keepers.linalg.reweighting import (
+    EPS,
+    QuadraticForm,
+    RowSpace,
+    RowSparseProjection,
+    break_ties_by_cost,
+    count_active,
+    first_weights,
+    row_sparse_projection,
+)
+from keepers.methods.base import RankingSelector
+from keepers.methods.memory import refuse_quadratic_form
+from keepers.methods.neighbours import nearest_neighbours, warn_of_defect
+from keepers.methods.parameters import (
+    FeatureCount,
+    Seed,
+    cap_columns,
+    cap_neighbors,
+    one_of,
+    positive,
+    warn_of_noise,
+    whole,
+)
+from keepers.methods.reading import MemoryTable
+
+
+def local_scatter(X: FloatArray, neighbours: IndexArray, regularization: float) -> FloatArray:
+    """M of centred data X, from the n x k list of neighbours."""
+    n_samples, n_features = X.shape
+    patches = np.column_stack([np.arange(n_samples), neighbours])
+    M = np.zeros((n_features, n_features))
+    # Blocks much smaller than M would spend their time on adding it up.
+    n_bytes = max(BLOCK_BYTES, M.nbytes // 2)
+    for rows in row_blocks(n_samples, patches.shape[1] * n_features, n_bytes):
+        F = _patch_factors(X[patches[rows]], regularization).reshape(-1, n_features)
+        M += F.T @ F
+    return M
+
+
+def _patch_factors(patches: FloatArray, regularization: float) -> FloatArray:
+    """F of every patch of a stack (b x (k + 1) x d); directions lost to rounding are zero."""
+    width = patches.shape[1]
+    Z = patches - patches.mean(axis=1, keepdims=True)
+    spectrum, vectors = np.linalg.eigh(Z @ Z.transpose(0, 2, 1))
+    rounding = (width * EPS) ** 2 * np.einsum("bij,bij->b", patches, patches)[:, np.newaxis]
+    kept = spectrum > np.maximum(width * EPS * spectrum[:, -1:], rounding)
+    factors = np.where(kept, 1.0 / np.sqrt(np.maximum(spectrum, 0.0) + regularization), 0.0)
+    F = factors[:, :, np.newaxis] * (vectors.transpose(0, 2, 1) @ Z)
+    return np.asarray(F[:, 1:])  # Z'1 = 0: the first is always lost
+
+
+def solve_udfs(
+    form: QuadraticForm,
+    gamma: float,
+    n_clusters: int,
+    weights: FloatArray,
+    rng: np.random.Generator,
+    *,
+    max_iter: int = 100,
+    tol: float = 1e-8,
+) -> RowSparseProjection:
+    """Minimise over W with ``n_clusters`` columns, beginning with ``weights`` of the rows.
+
+    The iteration ends when a step lowers the objective by no more than ``tol``, relatively; a
+    negative ``tol`` makes exactly ``max_iter`` steps.
+    """
+    return row_sparse_projection(
+        form,
+        gamma,
+        n_clusters,
+        weights,
+        rng,
+        max_iter=max_iter,
+        has_converged=lambda history: history[-2] - history[-1] <= tol * abs(history[-1]),
+    )
+
+
+@dataclass(eq=False, repr=False)
+class UDFS(RankingSelector):
+    """Unsupervised discriminative feature selection.
+
+    Finds an orthonormal W (features x clusters) under which every sample and its nearest
+    neighbours stay easy to tell apart, while a penalty on the norms of its rows drives most of
+    them to zero::
+
+        minimise  Tr(W' M W) + gamma * sum_j |w_j|   subject to W'W = I.
+
+    M = X' Lbar X adds up the local scatter of all neighbourhoods. A feature's score is the squared
+    norm of its row. The method is that of Yang, Shen, Ma, Huang and Zhou (IJCAI 2011).
+
+    Parameters
+    ----------
+    {n_features_to_select}
+    n_clusters : int, default=5
+        Columns of W. Capped, with a warning, below the number of columns that vary.
+    n_neighbors : int, default=5
+        Neighbours of each sample. Capped, with a warning, at n_samples - 1.
+    gamma : "scale" or float, default="scale"
+        Weight of the penalty, on the scale of M. "scale" means 0.1 times the mean of the diagonal
+        of M. That diagonal depends on the unit of X, the number of samples and
+        ``regularization``, so no fixed number suits two tables: with 5 clusters, gamma = 1 left
+        5 to 8 active rows on seven tables, "scale" 20 to 150 on six of them.
+    regularization : float, default=1000.0
+        The paper's lambda: added to the local scatter before it is inverted. Compare it with the
+        squared distances between neighbours: X -> aX with lambda -> a^2 lambda changes nothing.
+    max_iter : int, default=100
+        Eigenproblems at most.
+    tol : float, default=1e-8
+        The iteration ends when a step lowers the objective by no more than this, relatively.
+    {max_correlation}
+    {random_state}
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_features,)
+        Squared row norms of W; higher is better; they sum to ``n_clusters_``. Scores up to 1e-12 of
+        the largest are rounding noise: they are replaced by values below that limit that order
+        these features by M_jj, the cheapest first.
+    {fitted}
+    {steps}
+    n_active_ : int
+        Features whose score is not rounding noise.
+    gamma_ : float
+        The penalty weight used.
+    n_clusters_ : int
+        The number of columns of W used.
+
+    Examples
+    --------
+    >>> from keepers import UDFS, datasets
+    >>> X, names, y = datasets.load("digits")
+    >>> X = X[:, X.std(axis=0) > 0]
+    >>> selector = UDFS(20, n_clusters=10, gamma=0.1).fit(X)
+    >>> selector.transform(X).shape
+    (1797, 20)
+    >>> selector.converged_
+    True
+    """
+
+    looks_for = "features that tell groups of samples apart, found without labels"
+    score_means = (
+        "how much the feature counts in the fitted model (the length of its row of weights)"
+    )
+
+    why_not_sparse = "it works with centred neighbourhoods, which have no zeros."
+    parameter_rules: ClassVar = {
+        "n_clusters": whole(),
+        "n_neighbors": whole(),
+        "gamma": one_of("scale") | positive(),
+        "regularization": positive(hint="The paper's lambda."),
+        "max_iter": whole(),
+        "tol": positive(zero=True),
+    }
+
+    n_features_to_select: FeatureCount = None
+    _: KW_ONLY
+    n_clusters: int = 5
+    n_neighbors: int = 5
+    gamma: float | str = "scale"
+    regularization: float = 1000.0
+    max_iter: int = 100
+    tol: float = 1e-8
+    max_correlation: float | None = None
+    random_state: Seed = None
+
+    def score_features(self, table: MemoryTable) -> FloatArray:
+        values = table.in_double() - table.moments.mean
+        n_samples, n_usable = values.shape
+        n_clusters = cap_columns("n_clusters", self.n_clusters, n_usable)
+        refuse_quadratic_form("UDFS", n_samples, n_usable)
+        rng = self.random_generator()
+        neighbours = nearest_neighbours(values, cap_neighbors(self.n_neighbors, n_samples))
+        warn_of_defect(neighbours, union_graph(neighbours))
+        space = RowSpace.of(values)
+        form = space.form(
+            local_scatter(space.coordinates, neighbours.indices, float(self.regularization))
+        )
+        gamma = self._absolute_gamma(form)
+        with one_blas_thread_if_small(min(values.shape)):
+            result = solve_udfs(
+                form,
+                gamma,
+                n_clusters,
+                first_weights(np.sqrt(table.moments.variance)),
+                rng,
+                max_iter=self.max_iter,
+                tol=self.tol,
+            )
+        if not result.converged:
+            warn_caller(
+                f"The objective was still falling after max_iter={self.max_iter} steps. Raise "
+                "max_iter or tol.",
+                ConvergenceWarning,
+            )
+        self.objective_ = result.objective
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.n_active_ = count_active(result.squared_norms)
+        self.gamma_ = gamma
+        self.n_clusters_ = n_clusters
+        warn_of_noise(self.n_active_, self.n_features_to_select_)
+        scores = break_ties_by_cost(result.squared_norms, form.diagonal())
+        return table.to_all_columns(scores)
+
+    def _absolute_gamma(self, form: QuadraticForm) -> float:
+        if self.gamma != "scale":
+            return float(self.gamma)
+        scale = float(form.diagonal().mean())
+        return 0.1 * scale if scale > 0.0 else 1.0  # 0: all neighbours coincide

@@ -1,1 +1,0 @@
-"""From a table as people have it to one that a selector takes, and what there is to know of it."""

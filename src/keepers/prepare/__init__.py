@@ -1,0 +1,1 @@
+"""Columns to numbers: what each column holds, how it is encoded, and what to know beforehand."""

@@ -1,0 +1,522 @@
+"""`check_table`: what to know about a table before a selection, with the options that help."""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers._tables import AsTable, as_html
+from keepers._wording import some_of
+from keepers.linalg.correlation import similar_columns
+from keepers.linalg.moments import variance_span
+from keepers.linalg.storage import as_array
+from keepers.prepare.categories import leading_components, standardise
+from keepers.prepare.facts import TableFacts
+from keepers.prepare.kinds import (
+    DURATIONS,
+    NOT_USED,
+    NUMBERS_AS_TEXT,
+    ColumnKind,
+    Kind,
+    count_gaps,
+    find_kinds,
+)
+from keepers.tables.objects import table_of_object
+
+Kinds = Mapping[str, ColumnKind]
+
+NEARLY_ONE = 0.99
+NEED_MEMORY = ("--transpose", "--drop-samples", "--drop-zero-rows")
+"""Options that a table in blocks does not take."""
+UNIT_FREE = ("AutoSelector",)
+"""Methods that do not depend on the units of columns."""
+_SAID = (
+    *("orientation", "zero rows", "outliers", "counts", "infinite values"),
+    *("duplicates", "near duplicates"),
+)
+_MOST_DROPPED = 20
+"""Most columns that a proposed option names."""
+_FEWEST_ROWS = 20
+"""With fewer rows, columns agree by chance."""
+_FEWEST_MEASURED = 5
+_AGREE = 0.5
+"""Of ten gene tables with their levels, samples agree by 0.52 (single cells) to 0.97; columns of
+diabetes by 0.40, of wine 0.17, of colleges 0.01, all counted by `_agreement`."""
+_MANY_GENES, _LONG_PREFIX, _MOST_COMPARED = 1000, 4, 50
+_MOST_ANSWERS = 11
+"""Different values of a scale from 0 to 10: questions agree as samples do."""
+_SERIES = re.compile(r"[0-9.,]+")
+"""Years and wavelengths name features, not samples."""
+_MOST_COLUMNS = 1000
+_MOST_VALUES, _MOST_DENSE = 2**21, 2**25
+_LARGEST_SHARE = 0.5
+_FEWEST_COUNTED, _FEWEST_LARGE = 50, 5
+_LARGE_COUNT, _LONG_TAIL = 30, 20
+_BRIGHTEST = 255
+"""The largest value of an image, which is not a count."""
+CALLED = {
+    "boolean": "yes or no",
+    "tick": "tick box",
+    "choices": "several answers",
+    "ordered": "ordered category",
+    "drop": "left out",
+    "text": "free text",
+}
+"""Plain words for kinds whose own name is not one."""
+_DESCRIBED = {
+    "identifier": ("identifiers", "Identifiers, not used: {}.", True),
+    "date": ("dates", "Dates, not used: {}. To use one as seconds, add --as {first}=number.", True),
+    "empty": ("empty columns", "Empty columns, not used: {}.", True),
+    "text": ("free text", "Free text, not used: {}. As a category: --as {first}=category.", True),
+    "category": ("categories", "Categories, one feature each: {}. Classes? Add --labels.", False),
+    "boolean": ("yes or no", "Yes or no, read as 1 and 0: {}.", False),
+    "tick": ("tick boxes", "Tick boxes, blank is no: {}.", False),
+    "choices": ("several answers", "Several answers in a cell, one feature each: {}.", False),
+    "ordered": ("ordered categories", "Ordered, read as 0, 1, 2, ...: {}.", False),
+    NUMBERS_AS_TEXT: ("numbers as text", "Numbers stored as text, read as numbers: {}.", True),
+    DURATIONS: ("durations", "Durations, read as seconds: {}.", False),
+}
+"""By kind: what a finding is about, what it says, and whether it matters."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to know about a table."""
+
+    about: str
+    """Its subject: "orientation", "identifiers", "gaps", ..."""
+    sentence: str
+    option: str = ""
+    """The option of the command that acts on it; empty if nothing needs to be done."""
+    columns: tuple[str, ...] = ()
+    matters: bool = True
+    """Whether its option belongs to the proposed command."""
+
+    def __str__(self) -> str:
+        return f"{self.sentence} [{self.option}]" if self.option else self.sentence
+
+
+@dataclass(frozen=True, repr=False)
+class TableCheck(AsTable):
+    """The findings of `check_table`; a notebook shows them with a table of the columns."""
+
+    name: str
+    n_rows: int
+    n_columns: int
+    kinds: Kinds
+    findings: tuple[Finding, ...]
+    obstacle: str = ""
+    """Why no selection is possible, whatever the options; empty if one is."""
+
+    @property
+    def summary(self) -> str:
+        """Size and kinds of columns in a sentence."""
+        kinds = [kind.kind for kind in self.kinds.values()]
+        listed = ", ".join(_counted(kinds.count(kind), kind) for kind in dict.fromkeys(kinds))
+        return f"{self.name}: {self.n_rows:,} rows, {self.n_columns:,} columns ({listed})."
+
+    def to_say(self, method: str = "", *, log: bool = False) -> list[str]:
+        """Findings that matter to a selection by the class of this name.
+
+        With ``log``, logarithms were taken and are not recommended.
+        """
+        said = [f for f in self.findings if f.about in _SAID and not (log and f.about == "counts")]
+        if method and method not in UNIT_FREE:
+            said += [finding for finding in self.findings if finding.about == "units"]
+        return [str(finding) for finding in said]
+
+    def needed(self, given: Sequence[str] = ()) -> list[str]:
+        """The options that act on what matters, without those that were given."""
+        options = [f.option for f in self.findings if f.option and f.matters]
+        return [option for option in options if option.split()[0] not in given]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The columns, a dict each.
+
+        Returns
+        -------
+        list of dict
+            ``column``, ``kind``, ``used`` and ``why``.
+        """
+        return [
+            {
+                "column": name,
+                "kind": CALLED.get(kind.kind, kind.kind),
+                "used": "yes" if kind.is_feature else "no",
+                "why": kind.why,
+            }
+            for name, kind in self.kinds.items()
+        ]
+
+    def _repr_html_(self) -> str:
+        found = "".join(f"<li>{escape(each.sentence)}</li>" for each in self.findings)
+        found = f"<ul>{found}</ul>" if found else "<p>The table is ready.</p>"
+        return f"<p>{escape(self.summary)}</p>{found}{as_html(self.rows())}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def in_blocks(self) -> "TableCheck":
+        """The same, without the options that need the table in memory."""
+        found = []
+        for each in self.findings:
+            if each.option.startswith(NEED_MEMORY):
+                reason = f"({each.option.split()[0]} needs a single file in memory.)"
+                each = replace(each, option="", sentence=f"{each.sentence} {reason}")
+            found.append(each)
+        return replace(self, findings=tuple(found))
+
+    def lines(self) -> list[str]:
+        """The summary, the findings, and whether a selection is possible."""
+        lines = [f"- {finding}" for finding in self.findings]
+        lines = [*lines, self.obstacle] if self.obstacle else lines or ["The table is ready."]
+        return [self.summary, *lines]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def check_table(X: Any, *, name: str = "table") -> TableCheck:
+    """Look at a table once and report everything to know before a selection.
+
+    Parameters
+    ----------
+    X : data frame, array, sparse matrix or Table
+        The table.
+    name : str
+        Its name in the report.
+
+    Returns
+    -------
+    TableCheck
+        ``findings``, each with the option of the command that acts on it; ``str()`` shows them.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from keepers import check_table
+    >>> bikes = pd.DataFrame({
+    ...     "instant": range(1, 41),
+    ...     "dteday": [f"2011-01-{1 + day % 28:02d}" for day in range(40)],
+    ...     "temp": [0.2 + 0.01 * (day % 7) for day in range(40)],
+    ...     "count": [980.0 * (1 + day % 5) for day in range(40)],
+    ... })
+    >>> print(check_table(bikes, name="bikes"))
+    bikes: 40 rows, 4 columns (1 identifier, 1 date, 2 numbers).
+    - Identifiers, not used: 'instant' (distinct integers in order, 1 to 40). [--id instant]
+    - Dates, not used: 'dteday' (dates as text). To use one as seconds, add --as dteday=number.
+    - Variances differ by a factor of 5e+09 ('temp' to 'count'), so the columns have different \
+units. This does not affect the default method. For other methods: [--scale standardize-features]
+    """
+    return check_facts(TableFacts.of(table_of_object(X, name=name)))
+
+
+def check_facts(facts: TableFacts, asked: Mapping[str, Kind] | None = None) -> TableCheck:
+    """The findings on a table, from the facts of one pass over it."""
+    kinds = find_kinds(facts, asked)
+    features = [at for at, name in enumerate(facts.names) if kinds[name].is_feature]
+    X, rows = facts.sample.values[:, features], np.arange(facts.sample.n_samples)
+    if facts.sample.is_sparse:  # fewer rows of a wide table, made dense
+        rows = rows[:: 1 + X.shape[0] * X.shape[1] // _MOST_DENSE]
+    X = as_array(X[rows]).astype(np.float64)
+    ticks = [kinds[facts.names[at]].kind == "tick" for at in features]
+    X[:, ticks] = np.nan_to_num(X[:, ticks])
+    finite = np.isfinite(X)
+    if not finite.all():  # gaps count as the mean
+        X = np.where(finite, X, 0.0)
+        X = np.where(finite, X, X.sum(axis=0) / np.maximum(finite.sum(axis=0), 1))
+    turned = [*_orientation(facts, kinds, X)]
+    findings = [
+        *describe_kinds(kinds),
+        *_gaps(facts, kinds),
+        *_constant(facts, kinds),
+        *_similar(X, facts, features),
+        *_units(facts, features),
+        *_zero_rows(facts, kinds),
+        *_outliers(X, facts, rows),
+        *_counts(facts, features, X),
+    ]
+    if turned:  # the others are about features that are samples: look again after --transpose
+        findings = [replace(finding, matters=False) for finding in findings]
+    findings = [*turned, *findings]
+    sizes = (facts.n_rows, len(facts.columns))
+    return TableCheck(facts.name, *sizes, kinds, tuple(findings), _obstacle(facts, kinds, findings))
+
+
+def _obstacle(facts: TableFacts, kinds: Kinds, findings: Sequence[Finding]) -> str:
+    """Why a selection must fail, as a sentence; empty if it need not."""
+    if facts.n_rows < 2:
+        return "No selection is possible: it needs at least 2 rows, and there is 1."
+    features = {name for name, kind in kinds.items() if kind.is_feature}
+    if not features:
+        return "No selection is possible: no column is a feature. Override a kind with --as."
+    by_subject = {finding.about: finding for finding in findings}
+    if not features - set(getattr(by_subject.get("constant columns"), "columns", ())):
+        return "No selection is possible: no feature varies."
+    infinite = by_subject.get("infinite values")
+    if infinite is not None and (not infinite.option or features <= set(infinite.columns)):
+        return "No selection is possible with these infinite values: leave their cells empty."
+    return ""
+
+
+def _counted(n: int, kind: Kind) -> str:
+    called = CALLED.get(kind, kind)
+    if kind == "tick":
+        return f"{n} {called}" + "es" * (n > 1)
+    if n == 1 or kind in ("boolean", "choices", "text", "empty", "drop"):
+        return f"{n} {called}"
+    return f"{n} {called[:-1]}ies" if called.endswith("y") else f"{n} {called}s"
+
+
+def n_columns(count: int) -> str:
+    return "1 column" if count == 1 else f"{count} columns"
+
+
+def listed(found: Mapping[str, object]) -> str:
+    """Names, each with what there is to know about it."""
+    return some_of([f"{name!r} ({about})" for name, about in found.items()])
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return some_of([repr(name) for name in names])
+
+
+def _drop(names: Sequence[str], option: str = "--drop") -> str:
+    """An option with a few names, as the shell takes it; commas and patterns would be misread."""
+    plain = [name for name in names if not any(mark in name for mark in ",*?[")]
+    few = 0 < len(plain) <= _MOST_DROPPED
+    return f"{option} {shlex.quote(','.join(plain))}" if few else ""
+
+
+def _orientation(facts: TableFacts, kinds: Kinds, X: FloatArray) -> Iterator[Finding]:
+    """Rows that are features: many rows with distinct names, and columns of similar values."""
+    ids = facts.sample.ids
+    by_ids = ids is not None and not all(str(name).lstrip("-").isdigit() for name in ids[:100])
+    texts = [name for name in facts.columns if name in facts.texts]
+    distinct = [name for name in texts if kinds[name].why.endswith("distinct text")]
+    if not by_ids and not distinct:
+        return
+    numbers = [name for name in facts.names if kinds[name].is_feature]
+    if facts.n_rows < max(50, len(numbers)) or all(map(_SERIES.fullmatch, numbers)):
+        return
+    X = X[:: 1 + X.size // _MOST_VALUES]
+    samples = _alike(X, numbers)
+    if len(samples) < 3 or facts.n_rows < 5 * len(samples):
+        return
+    held = X[:, [numbers.index(name) for name in samples]]
+    if len(np.unique(held)) <= _MOST_ANSWERS:
+        return
+    others = len(numbers) - len(samples)
+    named_alike = all(name.startswith(samples[0][:_LONG_PREFIX]) for name in samples)
+    # Samples of the same genes agree in their levels. Where levels were removed, values lie on both
+    # sides of 0, and only many rows beside nothing but samples show it.
+    if _agreement(held) >= _AGREE:
+        is_turned = len(samples) >= others or named_alike
+    else:
+        below = np.mean(held < 0.0, axis=0)
+        is_turned = not others and facts.n_rows >= _MANY_GENES and bool(np.all(below > 0.2))
+    if not is_turned:
+        return
+    named = None if by_ids else distinct[0]
+    annotation = [name for name in facts.columns if name not in (*samples, named)]
+    source = "named in the first column" if named is None else f"named by {named!r}"
+    and_others = f", beside {n_columns(len(annotation))} that describe them" if annotation else ""
+    sentence = (
+        f"Features seem to be in rows: {facts.n_rows:,} rows, {source}, and {len(samples)} columns "
+        f"with similar values{and_others}. If so, swap them:"
+    )
+    option = "--transpose"
+    if named is not None and named != texts[0]:
+        option += f" --id {shlex.quote(named)}"
+    plain = [name for name in annotation if "," not in name]
+    for word in ([",".join(plain)] if plain else []) + [n for n in annotation if "," in n]:
+        option += f" --annotation {shlex.quote(word)}"
+    repeated = named is not None and kinds[named].why.startswith("nearly")
+    yield Finding("orientation", sentence, option + " --make-unique" * repeated)
+
+
+def _alike(X: FloatArray, names: list[str]) -> list[str]:
+    """The largest group of columns whose values other than 0 are alike.
+
+    Alike: spreads within a factor of 5, and medians within 3 spreads. A few columns between the
+    others belong to them, such as a sample that failed. If the last words of names repeat, as in
+    "Intensity A" and "LFQ intensity A", the last kind of measurement counts.
+    """
+    values = np.where(X == 0.0, np.nan, X)
+    some = np.flatnonzero(~np.isnan(values).all(axis=0))
+    if len(some) < 3:
+        return []
+    low, middle, high = np.nanquantile(values[:, some], [0.1, 0.5, 0.9], axis=0)
+    spread = high - low
+    some_of_them = np.linspace(0, len(some) - 1, min(len(some), _MOST_COMPARED)).astype(np.intp)
+    at = some_of_them[:, None]
+    larger = np.maximum(spread, spread[at])
+    near = np.abs(middle - middle[at]) <= 3.0 * larger
+    alike = near & (larger <= 5.0 * np.minimum(spread, spread[at])) & (larger > 0.0)
+    members = some[alike[np.argmax(alike.sum(axis=1))]]
+    if not len(members):
+        return []
+    words = [names[at].rpartition(" ")[2] for at in members]
+    if len(set(words)) < len(words):
+        kind = names[members[-1]].rpartition(" ")[0]
+        members = members[[names[at].rpartition(" ")[0] == kind for at in members]]
+    first, last = int(members[0]), int(members[-1])
+    if 2 * len(members) > last + 1 - first:
+        return names[first : last + 1]
+    return [names[at] for at in members]
+
+
+def _agreement(X: FloatArray) -> float:
+    """Mean rank correlation of a column with the mean of the others."""
+    ranks = rankdata(X[:, :_MOST_COMPARED], axis=0)
+    ranks -= ranks.mean(axis=0)
+    others = ranks.sum(axis=1, keepdims=True) - ranks
+    norms = np.linalg.norm(ranks, axis=0) * np.linalg.norm(others, axis=0)
+    return float(np.mean((ranks * others).sum(axis=0) / np.maximum(norms, 1e-300)))
+
+
+def describe_kinds(kinds: Kinds) -> Iterator[Finding]:
+    """Columns that are not used, and those whose values are read as something else."""
+    found: dict[str, list[ColumnKind]] = {}
+    for each in kinds.values():
+        kind = each.why if each.why in (NUMBERS_AS_TEXT, DURATIONS) else each.kind
+        if kind in NOT_USED or not each.asked:
+            found.setdefault(kind, []).append(each)
+    for kind, (about, sentence, matters) in _DESCRIBED.items():
+        if columns := found.get(kind):
+            names = tuple(each.name for each in columns)
+            shown = _quoted(names)
+            if kind in ("identifier", "date", "text", "category", "choices"):
+                shown = listed({each.name: each.why for each in columns})
+            words = sorted({word for each in columns for word in each.words_as_gaps})
+            gaps = f"; {_quoted(words)} as missing" if words else ""
+            commas = [each.name for each in columns if each.decimal == ","]
+            marks = f"; decimal commas in {_quoted(commas)}" if commas else ""
+            for each in columns:
+                if word := each.doubtful:
+                    marks += f"; {word!r} in {each.name!r} as {word.replace(',', '').strip()}"
+            sentence = sentence.format(shown + gaps + marks, first=shlex.quote(names[0]))
+            option = f"--id {shlex.quote(names[0])}" if kind == "identifier" else ""
+            option = _drop(names) if kind in ("text", "empty") else option
+            yield Finding(about, sentence, option, names, matters)
+
+
+def _gaps(facts: TableFacts, kinds: Kinds) -> Iterator[Finding]:
+    gaps, rows = count_gaps(facts, kinds)
+    if gaps:
+        worst = sorted(gaps, key=lambda name: -gaps[name])
+        counts = listed({name: f"{gaps[name]:,}" for name in worst})
+        sentence = (
+            f"Missing values in {n_columns(len(gaps))}, in {rows} (how many): {counts}. The "
+            "default method scores observed values only. For other methods:"
+        )
+        how = "drop-rows" if facts.sample.is_sparse else "model"  # filling would make it dense
+        yield Finding("gaps", sentence, f"--missing {how}", tuple(worst), matters=False)
+    infinite = [facts.names[at] for at in np.flatnonzero(facts.n_infinite)]
+    if infinite:
+        sentence = f"Infinite values in {_quoted(infinite)}."
+        yield Finding("infinite values", sentence, _drop(infinite), tuple(infinite))
+
+
+def _constant(facts: TableFacts, kinds: Kinds) -> Iterator[Finding]:
+    names = [facts.names[at] for at in np.flatnonzero(facts.maximum == facts.minimum)]
+    names = [name for name in names if kinds[name].kind != "tick"]
+    names += [n for n, k in kinds.items() if k.kind == "category" and k.why.endswith("one value")]
+    if names:
+        sentence = f"Constant columns, ranked last: {_quoted(names)}."
+        yield Finding("constant columns", sentence, _drop(names), tuple(names), matters=False)
+
+
+def _similar(X: FloatArray, facts: TableFacts, features: Sequence[int]) -> Iterator[Finding]:
+    """Columns that repeat another."""
+    if X.shape[0] < _FEWEST_ROWS or X.shape[1] < 2:
+        return
+    names = [facts.names[at] for at in features]
+    whole = np.column_stack([facts.n_missing, facts.minimum, facts.maximum])[features]
+    same, near = {}, {}
+    for j, (i, r) in similar_columns(X, NEARLY_ONE).items():
+        if np.array_equal(X[:, i], X[:, j]) and np.array_equal(whole[i], whole[j]):
+            same[names[j]] = f"{names[j]!r} = {names[i]!r}"
+        else:
+            near[names[j]] = f"{names[j]!r} ~ {names[i]!r} (r = {r:+.3f})"
+    for about, start, copies in (("", "Duplicated", same), ("near ", "Nearly duplicated", near)):
+        if copies:
+            sentence = f"{start} columns: {some_of([*copies.values()])}."
+            option, columns = _drop([*copies]), tuple(copies)
+            yield Finding(f"{about}duplicates", sentence, option, columns, matters=False)
+
+
+def _units(facts: TableFacts, features: list[int]) -> Iterator[Finding]:
+    span = variance_span(facts.variances[features])
+    if span is not None and span.has_mixed_units:
+        low, high = (facts.names[features[at]] for at in (span.low, span.high))
+        sentence = (
+            f"Variances differ by a factor of {span.ratio:.2g} ({low!r} to {high!r}), so the "
+            "columns have different units. This does not affect the default method. For other "
+            "methods:"
+        )
+        yield Finding("units", sentence, "--scale standardize-features", (low, high), matters=False)
+
+
+def _zero_rows(facts: TableFacts, kinds: Kinds) -> Iterator[Finding]:
+    """Rows that were not measured; beside text, or with few columns, zeros are values."""
+    has_text = any(kinds[name].is_feature for name in facts.texts)
+    if facts.n_zero_rows and not has_text and len(facts.names) >= _FEWEST_MEASURED:
+        sentence = f"Rows with zeros only: {facts.n_zero_rows:,} of {facts.n_rows:,}."
+        yield Finding("zero rows", sentence, "--drop-zero-rows", matters=False)
+
+
+def _outliers(X: FloatArray, facts: TableFacts, rows: IndexArray) -> Iterator[Finding]:
+    """Rows that make up most of a leading component by themselves."""
+    Z = standardise(X, _MOST_COLUMNS)
+    if Z.shape[0] < _FEWEST_ROWS or Z.shape[1] < 2:
+        return
+    energy = leading_components(Z, 3) ** 2
+    total = energy.sum(axis=0)
+    varies = total > 1e-9 * total.max()
+    shares = (energy[:, varies] / total[varies]).max(axis=1)
+    found = np.flatnonzero(shares > _LARGEST_SHARE)
+    if len(found):
+        ids = facts.sample.ids
+        what, names = ("row", facts.sample_rows + 1) if ids is None else ("sample", ids)
+        called = [str(name) for name in names[rows[found]]]
+        shown = [f"{name} ({s:.0%})" for name, s in zip(called, shares[found], strict=True)]
+        sentence = f"Outliers: {what} {some_of(shown)} of a leading component alone."
+        yield Finding("outliers", sentence, _drop(called, "--drop-samples"), matters=False)
+
+
+def _counts(facts: TableFacts, features: list[int], X: FloatArray) -> Iterator[Finding]:
+    """Counts with a long tail: the largest values dominate unless logarithms are taken."""
+    whole = facts.whole[features] & (facts.minimum[features] >= 0)
+    some = X[:: max(1, X.size // _MOST_VALUES)]
+    sentence = describe_counts(whole, facts.maximum[features], some)
+    if sentence:
+        yield Finding("counts", f"{sentence}:", "--log")
+
+
+def describe_counts(whole: BoolArray, largest: FloatArray, values: FloatArray) -> str:
+    """Counts with a long tail in a sentence without its end; empty for other tables.
+
+    ``whole`` marks the columns that hold whole numbers >= 0, ``largest`` is the largest value of
+    each column, and ``values`` are some of all values.
+    """
+    positive, highest = values[values > 0], largest.max(initial=0.0)
+    if len(whole) < _FEWEST_COUNTED or whole.mean() < 0.9 or not len(positive):
+        return ""
+    if highest <= _LARGE_COUNT or highest == _BRIGHTEST:
+        return ""
+    middle, high = np.quantile(positive, [0.5, 0.999])
+    # One column of large numbers, such as an income among answers, is a matter of units.
+    n_large = int(np.sum(largest > _LONG_TAIL * middle))
+    if high <= _LONG_TAIL * middle or n_large < max(_FEWEST_LARGE, 0.01 * len(whole)):
+        return ""
+    return (
+        f"Counts with a long tail: up to {highest:,.0f}, while half of those above 0 are at most "
+        f"{middle:g}. Logarithms keep the largest from deciding alone"
+    )

@@ -1,0 +1,635 @@
+"""`TablePreparer`: a table with missing values, categories, dates and IDs becomes numbers."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
+
+import numpy as np
+import scipy.sparse as sp
+from narwhals.dependencies import is_pandas_dataframe, is_polars_dataframe
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.impute import SimpleImputer
+from sklearn.utils.validation import check_is_fitted
+
+from keepers._protocols import FloatArray, IndexArray, RowBlock
+from keepers._wording import closest
+from keepers.exceptions import DataError, ParameterError, shorten
+from keepers.linalg.gaps import GapModel, fill_rows, fit_gap_model
+from keepers.linalg.storage import as_array
+from keepers.prepare.categories import LevelNumbers, quantify
+from keepers.prepare.check import CALLED, describe_kinds, listed, n_columns
+from keepers.prepare.facts import (
+    MOST_LEVELS,
+    RowSample,
+    TableFacts,
+    as_words,
+    have_gaps,
+    number_word,
+)
+from keepers.prepare.kinds import (
+    KINDS,
+    ColumnKind,
+    Kind,
+    count_gaps,
+    find_kinds,
+    read_words,
+    split_answers,
+)
+from keepers.tables.objects import as_frame, is_frame, table_of_object
+from keepers.tables.scans import FileScan, LocalBlocks, MemoryScan
+from keepers.tables.table import Table, refuse_absent
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+Missing = Literal["error", "keep", "mean", "median", "model", "drop-rows"]
+MISSING: tuple[Missing, ...] = get_args(Missing)
+Source = FileScan | Table
+_LARGEST = np.finfo(np.float64).max
+
+_ALL_ASIDE = (
+    "At least one column must be a feature; none of these is used (why):",
+    "Override a kind: kinds={name: 'number'} (--as name=number).",
+)
+_INFINITE = (
+    "Values must be finite; infinity is in these columns (how often):",
+    "Leave those cells empty, or leave the columns out (drop=, --drop).",
+)
+_MANY = (
+    f"A category has at most {MOST_LEVELS:,} different values; these have more:",
+    "Group the values, or leave the columns out (kinds={name: 'drop'}, --drop).",
+)
+_NEGATIVE = (
+    "log(1 + x) is for values >= 0, such as counts; these columns have lower ones (the lowest):",
+    "Leave out log=True (--log), or the columns.",
+)
+_NEW_GAPS = (
+    "Missing values (NaN), or values that the fit has not seen, are in these columns (how many):",
+    "Fit with missing='median', 'mean' or 'model' to fill them; of a sparse table, which filling "
+    "would make dense, leave out the rows (missing='drop-rows', --missing drop-rows).",
+)
+
+
+@dataclass(frozen=True)
+class PreparedColumn:
+    """One feature, made from one column of the source."""
+
+    name: str
+    kind: Kind
+    levels: tuple[str, ...] = ()
+    """Values of a category in the order of their codes; of an ordered one, lowest first."""
+    numbers: LevelNumbers | None = field(default=None, repr=False)
+    """Numbers of a category with more than two values."""
+    decimal: str = "."
+    """Decimal mark of numbers that are stored as text."""
+    mark: str = ""
+    """What separates several answers in a cell; ``levels`` are the answers."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether numbers of the source are used as they are."""
+        return not self.levels and self.kind != "tick"
+
+    def encode(self, column: Any, first_row: int | None = None) -> FloatArray:
+        """The column as numbers; NaN for gaps and for values that the fit has not seen.
+
+        ``column`` is a polars series of text or dates, or an array of numbers. ``first_row`` is
+        the number of its first row in the table of the fit; None for other rows.
+        """
+        rows = None if first_row is None else first_row + np.arange(len(column))
+        if self.kind == "tick":
+            if isinstance(column, np.ndarray):
+                return (~np.isnan(column)).astype(np.float64)
+            return np.asarray(as_words(column.to_frame()).to_series().is_not_null().cast(float))
+        if self.mark:
+            chosen = self.chosen(column)
+            if self.numbers is None:  # of a recipe, which asks for gaps only
+                return np.asarray(chosen.sum(axis=1))
+            return self.numbers.of_choices(chosen, rows)
+        if self.levels:
+            codes = self.codes(column)
+            if self.numbers is None:
+                return np.where(codes < 0, np.nan, codes)
+            return self.numbers.of(codes, rows)
+        if isinstance(column, np.ndarray):
+            return column
+        if column.dtype.is_temporal():
+            return _seconds(column)
+        return np.asarray(read_words(column.cast(str), self.kind, self.decimal).to_numpy())
+
+    def codes(self, column: Any) -> IndexArray:
+        """Codes of the values of a category; -1 for gaps and for unknown values."""
+        code_of = {level: code for code, level in enumerate(self.levels)}
+        if isinstance(column, np.ndarray):
+            values, at = np.unique(column, return_inverse=True)
+            found = [code_of.get(number_word(value), -1) for value in values.tolist()]
+            return np.array(found, dtype=np.intp)[at]
+        import polars as pl
+
+        words = column.cast(pl.String)
+        for word in words.unique().drop_nulls():
+            with suppress(ValueError):  # "1.0" is the value 1
+                code_of.setdefault(word, code_of.get(number_word(float(word)), -1))
+        codes = words.replace_strict(code_of, default=-1, return_dtype=pl.Int64)
+        return np.asarray(codes.fill_null(-1).to_numpy())
+
+    def chosen(self, column: Any) -> FloatArray:
+        """A column of 1 and 0 for every answer; NaN in rows without any."""
+        if isinstance(column, np.ndarray):  # numbers hold none of the answers
+            found = np.zeros((len(column), len(self.levels)))
+            found[np.isnan(column)] = np.nan
+            return found
+        import polars as pl
+
+        words = as_words(column.to_frame()).to_series()
+        cells = words.drop_nulls().unique().to_list()
+        found = np.full((len(cells) + 1, len(self.levels)), np.nan)  # the last row is for gaps
+        for at, cell in enumerate(cells):
+            found[at] = np.isin(self.levels, split_answers(cell, self.mark))
+        places = {cell: at for at, cell in enumerate(cells)}
+        codes = words.replace_strict(places, default=len(cells), return_dtype=pl.Int64)
+        return found[codes.fill_null(len(cells)).to_numpy()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """How the column is read, for JSON; without the numbers of a category."""
+        stored = {"name": self.name, "kind": self.kind, "levels": list(self.levels)}
+        return {**stored, "decimal": self.decimal, "mark": self.mark}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> "PreparedColumn":
+        """The column that `to_dict` described; a category is read as the codes of its values."""
+        levels, decimal = tuple(stored.get("levels", ())), stored.get("decimal", ".")
+        mark = stored.get("mark", "")
+        return cls(stored["name"], stored["kind"], levels, decimal=decimal, mark=mark)
+
+
+class TablePreparer(TransformerMixin, BaseEstimator):
+    """Turn a table of numbers, text and dates into numbers for a selector.
+
+    Every feature is one column of the source under its own name:
+
+    - numbers stay as they are; text that spells numbers becomes numbers; durations are seconds;
+    - booleans, and text such as yes and no, become 1 and 0; ordered categories 0, 1, 2, ...;
+    - tick boxes, one value or blank, become 1 and 0;
+    - cells with several answers ("tea, milk") become one column: the sum of a number an answer;
+    - text with few different values becomes one column: each value gets the number that follows
+      the other columns best (see the guide);
+    - dates, Unix times, identifiers and free text are not used, unless ``kinds`` says otherwise;
+    - missing values raise, stay, or are filled, as ``missing`` says; empty columns are not used.
+
+    Parameters
+    ----------
+    missing : {"error", "keep", "mean", "median", "model", "drop-rows"}
+        What to do with missing values. "keep" leaves them as NaN, for a selector that takes gaps
+        (`AutoSelector`). "model" estimates each from the other columns by a model of a few
+        components. "drop-rows" leaves out rows with missing values; only `prepare` can.
+    kinds : dict of str to str or None
+        Kinds of columns by name, to override what is found: "number", "boolean", "tick",
+        "category", "choices", "ordered", "date", "identifier", "text" or "drop". A date becomes a
+        feature as a "number": seconds since 1970; a time of day becomes seconds since midnight.
+    log : bool
+        Take log(1 + x) of all columns of numbers, as for counts.
+    make_unique : bool
+        Number repeated column names (a, a.1) instead of raising.
+
+    Attributes
+    ----------
+    columns_ : list of PreparedColumn
+        The features, in the order of the source; ``feature_names_in_`` are all its columns.
+    kinds_, set_aside_ : dict
+        The kind of each column with the reason; columns that are not used, with the reason.
+    notes_ : list of str
+        What was done, a sentence each.
+    fill_values_, n_filled_ : arrays of shape (n_features_out,)
+        Replacements of missing values (None if they are not replaced), and how many are missing.
+        Means of columns stored as numbers are over all rows, others over at most 2,000, drawn at
+        random but always the same.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from keepers import TablePreparer
+    >>> towns, ages = ["Rome", "Oslo", "Lima"] * 4, [31, 45, None] * 4
+    >>> survey = pd.DataFrame({"id": range(1, 13), "town": towns, "age": ages})
+    >>> preparer = TablePreparer(missing="median").fit(survey)
+    >>> preparer.set_aside_
+    {'id': 'identifier: distinct integers in order, 1 to 12'}
+    >>> list(preparer.get_feature_names_out())
+    ['town', 'age']
+    """
+
+    def __init__(
+        self,
+        *,
+        missing: Missing = "error",
+        kinds: Mapping[str, Kind] | None = None,
+        log: bool = False,
+        make_unique: bool = False,
+    ) -> None:
+        self.missing = missing
+        self.kinds = kinds
+        self.log = log
+        self.make_unique = make_unique
+
+    def __sklearn_tags__(self) -> Any:
+        """Accept text and sparse matrices, and missing values unless they are an error."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing != "error"
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def check_parameters(self) -> None:
+        """Raise for settings outside their rules, without looking at data."""
+        known: dict[str, tuple[Any, Sequence[str]]] = {"missing": (self.missing, MISSING)}
+        known |= {f"The kind of {n!r}": (kind, KINDS) for n, kind in (self.kinds or {}).items()}
+        for what, (given, allowed) in known.items():
+            if given not in allowed:
+                raise ParameterError(
+                    f"{what} must be one of {', '.join(map(repr, allowed))}; got "
+                    f"{shorten(given)}.{closest(str(given), allowed)}"
+                )
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the kinds of columns and what replaces missing values; ``y`` is not used.
+
+        ``X`` is a data frame, an array, a sparse matrix or a `Table`.
+        """
+        self._forget()
+        categories = [name for name, kind in (self.kinds or {}).items() if kind == "category"]
+        table = table_of_object(X, make_unique=self.make_unique)
+        return self.fit_facts(TableFacts.of(table, categories))
+
+    def fit_facts(self, facts: TableFacts) -> Self:
+        """Learn from the facts that one pass found, as for tables in blocks."""
+        self._forget()
+        self.check_parameters()
+        fitted = copy(self)
+        fitted._fit(facts)
+        self.__dict__.update(fitted.__dict__)  # all or, if the fit raised, nothing
+        return self
+
+    def _forget(self) -> None:
+        """Remove fitted attributes, so that a failed fit leaves none of an earlier one."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def _fit(self, facts: TableFacts) -> None:
+        self.kinds_ = find_kinds(facts, self.kinds)
+        self.set_aside_ = {
+            name: f"{CALLED.get(kind.kind, kind.kind)}: {kind.why}"
+            for name, kind in self.kinds_.items()
+            if not kind.is_feature
+        }
+        features = {name: kind for name, kind in self.kinds_.items() if kind.is_feature}
+        _refuse({} if features else self.set_aside_, _ALL_ASIDE)
+        self._refuse_values(features, facts)
+        columns = [
+            PreparedColumn(name, kind.kind, _levels(kind, facts), None, kind.decimal, kind.mark)
+            for name, kind in features.items()
+        ]
+        self.columns_ = self._with_numbers(columns, facts)
+        self.feature_names_in_ = np.array(list(self.kinds_), dtype=object)
+        self.n_features_in_ = len(self.kinds_)
+        self._learn_filling(facts)
+        self.notes_ = self._notes()
+
+    def _refuse_values(self, features: Mapping[str, ColumnKind], facts: TableFacts) -> None:
+        """Raise for values that no encoding takes, wherever in the table they are."""
+        infinite = dict(zip(facts.names, facts.n_infinite.tolist(), strict=True))
+        _refuse({name: n for name, n in infinite.items() if n and name in features}, _INFINITE)
+        categories = [name for name, kind in features.items() if kind.kind == "category"]
+        full = [n for n in categories if n in facts.texts and facts.texts[n].is_full]
+        full += [n for n in categories if len(facts.codes.get(n, ())) > MOST_LEVELS]
+        _refuse(dict.fromkeys(full, f"over {MOST_LEVELS:,}"), _MANY)
+
+    def _with_numbers(
+        self, columns: list[PreparedColumn], facts: TableFacts
+    ) -> list[PreparedColumn]:
+        """The columns, of which categories have numbers: found on the drawn rows."""
+        several = [c for c in columns if c.mark or (c.kind == "category" and len(c.levels) > 2)]
+        if not several:
+            return columns
+        sample = facts.sample
+        others = self._encode(sample, [column for column in columns if column not in several])
+        found = quantify(
+            as_array(others).astype(np.float64, copy=False),
+            [
+                c.chosen(column_of(sample, c.name))
+                if c.mark
+                else c.codes(column_of(sample, c.name))
+                for c in several
+            ],
+            facts.sample_rows,
+            [len(column.levels) for column in several],
+        )
+        numbers = {c.name: each for c, each in zip(several, found, strict=True)}
+        return [replace(column, numbers=numbers.get(column.name)) for column in columns]
+
+    def _encode(
+        self, table: Table, columns: Sequence[PreparedColumn], first_row: int | None = None
+    ) -> Any:
+        """The features of a table as numbers; logarithms are taken if asked for."""
+        X = encode_columns(table, columns, first_row)
+        return self._logarithm(X, columns) if self.log else X
+
+    def _logarithm(self, X: Any, columns: Sequence[PreparedColumn]) -> Any:
+        measured = np.array([column.kind == "number" for column in columns], dtype=bool)
+        X = X.copy()
+        is_sparse = sp.issparse(X)
+        lowest = X.nanmin(axis=0).toarray().ravel() if is_sparse else np.fmin.reduce(X, axis=0)
+        below = np.flatnonzero(measured & (lowest < 0.0)).tolist()
+        _refuse({columns[at].name: f"{lowest[at]:g}" for at in below}, _NEGATIVE)
+        values, chosen = (X.data, measured[X.indices]) if is_sparse else (X, measured)
+        values[..., chosen] = np.log1p(values[..., chosen])
+        return X
+
+    def _learn_filling(self, facts: TableFacts) -> None:
+        """Learn what replaces gaps: exact means; medians and the model from the drawn rows."""
+        self.gap_model_: GapModel | None = None
+        self.fill_values_: FloatArray | None = None
+        X = self._encode(facts.sample, self.columns_)
+        gaps, rows = count_gaps(facts, self.kinds_)
+        counts = [gaps.get(column.name, 0) for column in self.columns_]
+        self.n_filled_ = np.array(counts, dtype=np.intp)
+        if self.missing in ("error", "drop-rows"):
+            rule = f"Missing values (NaN) are in {rows}, in these columns (how many):"
+            hint = "Keep them for AutoSelector (missing='keep'), fill them (missing='model', "
+            hint += "'mean' or 'median'; --missing model), or leave out rows (--missing drop-rows)."
+            _refuse(gaps if self.missing == "error" else {}, (rule, hint))
+            return
+        if sp.issparse(X):
+            _refuse(gaps, _NEW_GAPS)
+            return
+        if self.missing == "keep":
+            return
+        X = np.asarray(X, dtype=np.float64)
+        strategy = "median" if self.missing == "median" else "mean"
+        values = SimpleImputer(strategy=strategy, keep_empty_features=True).fit(X).statistics_
+        if strategy == "mean":
+            exact = {} if self.log else dict(zip(facts.names, facts.means, strict=True))
+            for at, column in enumerate(self.columns_):
+                if column.kind != "category":
+                    values[at] = exact.get(column.name, values[at])
+        self.fill_values_ = values
+        if self.missing == "model":
+            self.gap_model_ = fit_gap_model(np.where(np.isnan(X).all(axis=0), values, X))
+
+    def prepare(self, table: Table, *, first_row: int | None = None) -> Table:
+        """A table of numbers, with the sample names and labels of ``table``.
+
+        With ``missing="drop-rows"``, without the rows that have gaps. If these are rows of the
+        table of the fit, ``first_row`` is the number of the first: categories then get the numbers
+        that were found on the other half of its rows.
+        """
+        check_is_fitted(self)
+        X = self.encode(table, first_row=first_row)
+        if self.missing == "drop-rows":
+            kept = ~have_gaps(X)
+            if not kept.any():
+                self.refuse_no_rows(len(kept))
+            X, table = X[kept], table.take(kept)
+        names = self.get_feature_names_out()
+        return Table(self.fill(X), names, table.ids, table.labels, table.name)
+
+    def encode(self, table: Table, *, first_row: int | None = None) -> Any:
+        """The features of a table as numbers; gaps are NaN. ``first_row`` is as in `prepare`."""
+        X = self._encode(table, self.columns_, first_row)
+        _refuse(self._count((X > _LARGEST) + (X < -_LARGEST)), _INFINITE)
+        return X
+
+    def _count(self, found: Any) -> dict[str, int]:
+        """Count what was found, a mask of the values, by the features that have any."""
+        counts = np.asarray(found.sum(axis=0)).ravel().tolist()
+        return {c.name: count for c, count in zip(self.columns_, counts, strict=True) if count}
+
+    def refuse_no_rows(self, n_rows: int) -> NoReturn:
+        """Raise because every row of a table has a gap."""
+        raise DataError(
+            f"Every one of the {n_rows} rows has missing values, so leaving them out leaves none. "
+            "Fill them (missing='model', --missing model), or leave out the columns with most."
+        )
+
+    def fill(self, X: Any) -> Any:
+        """Fill the gaps of the encoded features, or keep them; raise if neither was asked for."""
+        if self.missing == "keep" and not sp.issparse(X):
+            return X
+        if sp.issparse(X) or self.fill_values_ is None:
+            _refuse(self._count(X != X), _NEW_GAPS)  # only NaN differs from itself
+            return X
+        gaps = np.isnan(X)
+        if not gaps.any():
+            return X
+        if self.gap_model_ is not None:
+            filled = fill_rows(self.gap_model_, np.asarray(X, dtype=np.float64))
+            return filled.astype(X.dtype, copy=False)
+        return np.where(gaps, self.fill_values_.astype(X.dtype), X)
+
+    def transform(self, X: Any) -> Any:
+        """The features of X as numbers: a frame for a frame (pandas, polars), else an array.
+
+        X is what `fit` takes; columns that are not used may be absent.
+        """
+        check_is_fitted(self)
+        X = as_frame(X)
+        return self._transform(X, table_of_object(X, make_unique=self.make_unique), None)
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit, and return the features of X as numbers.
+
+        Categories get the numbers found on the other half of the rows, so they cannot follow
+        noise; ``fit(X).transform(X)`` gives those found on all rows.
+        """
+        X = as_frame(X)  # a stream can be read only once
+        return self.fit(table_of_object(X, make_unique=self.make_unique))._transform_fitted(X)
+
+    def _transform_fitted(self, X: Any) -> Any:
+        """The features of the table of the fit as numbers, as `fit_transform` returned them."""
+        return self._transform(X, table_of_object(X, make_unique=self.make_unique), 0)
+
+    def _transform(self, X: Any, table: Table, first_row: int | None) -> Any:
+        if self.missing == "drop-rows":
+            raise ParameterError(
+                "missing='drop-rows' changes the number of rows, which transform must not. Use "
+                "prepare(table), or missing='median'."
+            )
+        width = len(table.names) + len(table.others)
+        expected = self.n_features_in_
+        if width != expected and not is_frame(X) and not isinstance(X, Table):
+            raise DataError(
+                f"X has {width} features, but {type(self).__name__} is expecting {expected} "
+                "features as input. Pass the columns of the fit, or a frame with their names."
+            )
+        values = self.fill(self.encode(table, first_row=first_row))
+        names = self.get_feature_names_out()
+        if is_pandas_dataframe(X):
+            return type(X)(values, columns=names, index=X.index)
+        if is_polars_dataframe(X):
+            return type(X)(values, schema=names.tolist(), orient="row")
+        return values
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the features."""
+        check_is_fitted(self)
+        return np.array([column.name for column in self.columns_], dtype=object)
+
+    def categories(self) -> frozenset[str]:
+        """Features whose values have no order: their correlations have no sign."""
+        return frozenset(column.name for column in self.columns_ if column.numbers)
+
+    def _notes(self) -> list[str]:
+        notes = [finding.sentence for finding in describe_kinds(self.kinds_)]
+        counts = zip(self.columns_, self.n_filled_.tolist(), strict=True)
+        filled = {column.name: count for column, count in counts if count}
+        if filled:
+            ways = {"drop-rows": " left out by rows", "keep": ""}
+            how = ways.get(self.missing, f" filled ({self.missing})")
+            notes.append(f"Missing values{how} in {n_columns(len(filled))}: {listed(filled)}.")
+        return notes
+
+
+def encode_columns(
+    table: Table, columns: Sequence[PreparedColumn], first_row: int | None = None
+) -> Any:
+    """Columns of a table as numbers, gaps as NaN; sparse if all were sparse numbers.
+
+    ``first_row`` is as in `TablePreparer.prepare`.
+    """
+    places = {str(name): at for at, name in enumerate(table.names)}
+    refuse_absent([column.name for column in columns], [*table.names, *table.others])
+    if all(column.name in places and column.is_plain for column in columns):
+        chosen = [places[column.name] for column in columns]
+        X = table.values
+        return X if chosen == list(range(table.n_features)) else X[:, chosen]
+    X = np.empty((table.n_samples, len(columns)))
+    for at, column in enumerate(columns):
+        X[:, at] = column.encode(column_of(table, column.name), first_row)
+    return X
+
+
+def column_of(table: Table, name: str) -> Any:
+    """A column of text or dates as a polars series, of numbers as an array."""
+    if table.frame is not None and name in table.frame.columns:
+        return table.frame[name]
+    place = int(np.flatnonzero(table.names == name)[0])
+    return as_array(table.values[:, [place]]).ravel()
+
+
+def _seconds(column: "pl.Series") -> FloatArray:
+    """Durations in seconds; dates since 1970, times of day since midnight."""
+    import polars as pl
+
+    if column.dtype == pl.Date:
+        column = column.cast(pl.Datetime("us"))
+    unit = getattr(column.dtype, "time_unit", "ns")  # a time of day is stored in nanoseconds
+    ticks = column.to_physical().cast(pl.Float64).to_numpy()
+    return np.asarray(ticks / {"ms": 1e3, "us": 1e6, "ns": 1e9}[unit])
+
+
+def _levels(kind: ColumnKind, facts: TableFacts) -> tuple[str, ...]:
+    """The values of a category; none of ordered numbers, which have an order of their own."""
+    text = facts.texts.get(kind.name)
+    if kind.mark and text is not None:
+        return tuple(sorted({a for cell in text.counts for a in split_answers(cell, kind.mark)}))
+    if kind.kind == "category" and text is None:
+        return tuple(sorted(number_word(value) for value in facts.codes[kind.name]))
+    if kind.kind not in ("category", "choices", "ordered") or text is None:
+        return ()
+    return text.levels if text.levels and kind.kind == "ordered" else tuple(text.counts)
+
+
+def _refuse(found: Mapping[str, object], reason: tuple[str, str]) -> None:
+    """Raise if columns were found; ``reason`` is what is said before them and after them."""
+    if found:
+        raise DataError(f"{reason[0]} {listed(found)}. {reason[1]}")
+
+
+def _in_blocks(source: Source) -> FileScan:
+    return MemoryScan(source) if isinstance(source, Table) else source
+
+
+def learn(
+    source: Source,
+    watch: Callable[[int], None] = lambda n_rows: None,
+    categories: Collection[str] = (),
+) -> TableFacts:
+    """The facts of one pass over a table; ``watch`` gets the number of rows read so far."""
+    facts = TableFacts(source.name, categories)
+    for table in _in_blocks(source).tables():
+        facts.add(table)
+        watch(facts.n_rows)
+    return facts
+
+
+def draw_table(source: Source, n_rows: int) -> Table:
+    """At most ``n_rows`` rows of a table in blocks, drawn at random in one pass."""
+    sample = RowSample(n_rows)
+    for table in _in_blocks(source).tables():
+        sample.add(table)
+    return replace(sample.drawn()[0], name=source.name)
+
+
+class PreparedBlocks(LocalBlocks):
+    """The features of a table as a preparer encodes them, in blocks.
+
+    Parameters
+    ----------
+    source : FileScan or Table
+        The table.
+    preparer : TablePreparer
+        Fitted.
+    is_fitted_table : bool
+        Whether these are all the rows of the fit, in their order.
+    """
+
+    def __init__(
+        self, source: Source, preparer: TablePreparer, *, is_fitted_table: bool = False
+    ) -> None:
+        self._source, self._preparer = _in_blocks(source), preparer
+        # Number of the first row in the table of the fit; None for other rows.
+        self._first_row = 0 if is_fitted_table else None
+        self.name = source.name
+        self._is_part = False
+        self.watch: Callable[[int], None] | None = None
+        """Gets the number of rows read so far in every pass."""
+        self._names = [column.name for column in preparer.columns_]
+        self.feature_names = preparer.get_feature_names_out()
+        self.n_features = len(self._names)
+        numbers = set(self._source.feature_names)
+        plain = all(c.name in numbers and c.is_plain for c in preparer.columns_)
+        self.dtype = self._source.dtype if plain else np.dtype(np.float64)
+        self.is_sparse = self._source.is_sparse and plain
+        if preparer.missing != "drop-rows":
+            self.n_samples = source.n_samples
+            stored = (self.n_samples or 0) * self.n_features
+            self.n_stored = self._source.n_stored if self.is_sparse else stored
+
+    def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
+        preparer, row, n_kept = self._preparer, 0, 0
+        for table in self._source.tables(self._names):
+            first_row = None if self._first_row is None else self._first_row + row
+            X = preparer.encode(table, first_row=first_row)
+            X = X[~have_gaps(X)] if preparer.missing == "drop-rows" else preparer.fill(X)
+            origin = f"{table.name}, rows {row + 1} to {row + table.n_samples} of {self.name}"
+            row += table.n_samples
+            n_kept += X.shape[0]
+            if self.watch is not None:
+                self.watch(row)
+            if X.shape[0]:
+                yield RowBlock(X if columns is None else X[:, columns], origin)
+        if row and not n_kept and not self._is_part:
+            preparer.refuse_no_rows(row)
+
+    def parts(self, n_parts: int) -> list["PreparedBlocks"]:
+        first_row, tables = self._first_row, []
+        for piece in self._source.parts(n_parts):
+            table = PreparedBlocks(piece, self._preparer)  # type: ignore[arg-type]  # as its whole
+            table._first_row, table._is_part = first_row, True
+            tables.append(table)
+            if first_row is not None:
+                first_row += piece.n_samples or 0  # files know their number of rows
+        return tables

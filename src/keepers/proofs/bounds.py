@@ -1,0 +1,567 @@
+"""Upper bounds on the variance that k features can hold in m components, and what they prove.
+
+The problem is to choose k features I with the largest F(I), the sum of the m largest eigenvalues of
+S_II. It is NP-hard, but good bounds are cheap. The page docs/proofs.md derives all of them.
+
+**From the spectrum.** With S = V diag(lambda) V' and ``t_j(mu) = sum_i max(lambda_i - mu, 0)
+v_ji^2``, for every mu >= 0::
+
+    OPT <= m mu + (sum of the k largest t_j(mu)).
+
+It is convex in mu. At mu = 0 these are the k largest variances.
+
+**From a part of the spectrum.** With K leading eigenpairs and the diagonal of S, let ``e_j = s_jj -
+sum_{i<=K} lambda_i v_ji^2`` and edge = lambda_{K+1}. Then t_j(mu) is at most its sum over the K
+pairs plus ``e_j (1 - mu/edge)_+``.
+
+**From any block.** For every V the matrix N = F (V'F)^-1 F', F = S V, leaves S - N positive
+semi-definite, with diagonal e_j >= 0. The bound holds with the eigenpairs of N and ``t_j + e_j`` in
+the place of t_j, however poor V is.
+
+**Features.** Let U be such a bound, tau and tau' the k-th and the (k+1)-th largest term, and v a
+value that some set reaches. A set with feature j has at most U - (tau - t_j), one without i at most
+U - (t_i - tau'): where that is below v, j is in no best set, and i is in every one.
+
+**The tight bound.** Let x_i be the columns of an r x d matrix Z with Z'Z = S. For t >= 0 and
+matrices Y_i >= 0 with Y_i >= x_i x_i' - t I::
+
+    OPT <= k t + (sum of the m largest eigenvalues of M),   M = sum_i Y_i.
+
+Features of a variance s_i <= t have Y_i = 0. Otherwise Y_i = c g g' is admissible for every vector
+g with (g'x_i)^2 > |g|^2 (s_i - t), the least c being ``t (s_i - t) / ((g'x_i)^2 - |g|^2 (s_i -
+t))``. g = x_i gives the chord, (1 - t/s_i) x_i x_i'. Better ones come from a positive definite Q0,
+taken for the best projection: ``g = (t Q0 + mu I)^-1 x_i``, where mu > 0 is the root of ``x_i' Q0
+(t Q0 + mu I)^-1 x_i = 1``. Q0 is moved towards the projector on the m leading eigenvectors of M
+(Frank and Wolfe). The bound is valid at every step, whatever the accuracy of the root and of Q0.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.optimize import minimize_scalar
+
+from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
+
+# Added to every bound, as a share of m lambda_1. Eigenvalues of matrices formed in double precision
+# are off by about 1e-14 of the largest, those formed in single precision by about 1e-6.
+DOUBLE_ROUNDING = 1e-12
+SINGLE_ROUNDING = 1e-5
+# Eigenvalues below this share of the largest count as zero: their eigenvectors are rounding.
+ROUNDING_SHARE = 1e-11
+# Eigenvectors lifted beyond the components; the best mu is seldom below their eigenvalues. All are
+# if they have no more numbers than the second.
+MORE_PAIRS, CHEAP_PAIRS = 50, 1 << 20
+# The tight bound: single features are looked at while their number times r^3 is at most this.
+MOST_SINGLE = 3e8
+
+
+def allowance(dtype: np.dtype[Any]) -> float:
+    """The share for matrices formed in this precision."""
+    return SINGLE_ROUNDING if dtype == np.float32 else DOUBLE_ROUNDING
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """Features about which it is known whether they are in the best sets."""
+
+    inside: BoolArray
+    """In every best set."""
+    outside: BoolArray
+    """In no best set."""
+
+
+@dataclass(frozen=True)
+class TermBound:
+    """A bound that is a constant, plus one term for each of the k features of a set."""
+
+    value: float
+    """The constant, the k largest terms and the allowance for rounding."""
+    terms: FloatArray
+    """The term of every feature."""
+    n_features: int
+    """k."""
+    rounding: float
+    """The allowance."""
+    forced: BoolArray
+    """Features that the sets contain."""
+
+    def proofs(self, reached: float) -> Proofs:
+        """What follows from a value that some set reaches.
+
+        Strictly, with a margin of twice the allowance for rounding: of features that can replace
+        each other none is proved to be in every best set.
+        """
+        inside, outside = self.forced.copy(), np.zeros(len(self.terms), dtype=bool)
+        free = np.flatnonzero(~self.forced)
+        n_open = self.n_features - int(inside.sum())
+        if n_open <= 0:
+            outside[free] = True
+        elif n_open >= len(free):
+            inside[free] = True
+        else:
+            t = self.terms[free]
+            next_best, edge = self.around_edge(free, n_open)
+            slack = max(self.value - reached, 0.0) + 2.0 * self.rounding
+            outside[free[edge - t > slack]] = True
+            inside[free[t - next_best > slack]] = True
+        return Proofs(inside, outside)
+
+    def around_edge(self, free: IndexArray, n_open: int) -> tuple[float, float]:
+        """The largest term that the bound leaves out, and the smallest that it counts."""
+        at = len(free) - n_open
+        ordered = np.partition(self.terms[free], (at - 1, at))
+        return float(ordered[at - 1]), float(ordered[at])
+
+
+@dataclass(frozen=True)
+class SpectralBound:
+    """The bound from (a part of) the spectrum of S, for every k and m.
+
+    Bounds exceed the formula by ``precision * m * lambda_1``, so that they are not below the
+    optimum by rounding.
+    """
+
+    values: FloatArray
+    """Eigenvalues of S, or of a part N of it, largest first."""
+    squares: FloatArray
+    """Squared entries of their eigenvectors, features x values."""
+    rest: FloatArray
+    """Diagonal of what they leave of S, >= 0."""
+    edge: float | None
+    """The other eigenvalues of S are at most this; None if these are eigenpairs of a part only."""
+    variances: FloatArray
+    """The diagonal of S."""
+    precision: float = DOUBLE_ROUNDING
+    rank: int | None = None
+    """Rows of the small matrix that the pairs come from, if they do."""
+
+    @classmethod
+    def from_block(
+        cls,
+        vectors: FloatArray,
+        images: FloatArray,
+        variances: FloatArray,
+        precision: float = DOUBLE_ROUNDING,
+    ) -> "SpectralBound":
+        """From any block V and its images S V.
+
+        Quotients by small eigenvalues of V'SV enlarge rounding, and the allowance is larger.
+        """
+        scale = np.linalg.norm(vectors, axis=0)
+        scale[scale == 0.0] = 1.0
+        core = (vectors / scale).T @ (images / scale)
+        c, Q = np.linalg.eigh((core + core.T) / 2.0)
+        # A direction left out makes N that of a smaller block, which is as valid.
+        kept = c > np.sqrt(precision) * max(float(c[-1]), 0.0)
+        factor = (images / scale) @ (Q[:, kept] / np.sqrt(c[kept]))
+        values, P = np.linalg.eigh(factor.T @ factor)
+        values, P = values[::-1], P[:, ::-1]
+        kept = values > ROUNDING_SHARE * values.max(initial=0.0)
+        squares = np.square((factor @ P[:, kept]) / np.sqrt(values[kept]))
+        rest = np.maximum(variances - squares @ values[kept], 0.0)
+        return cls(values[kept], squares, rest, None, variances, precision**0.75)
+
+    def rounding(self, n_components: int) -> float:
+        """The allowance in bounds for that many components."""
+        largest = float(self.values[0]) if len(self.values) else float(self.variances.max())
+        return self.precision * n_components * largest
+
+    def terms(self, mu: float) -> FloatArray:
+        """t_j(mu) of every feature, or what bounds it."""
+        n_above = int(np.count_nonzero(self.values > mu))
+        found = self.squares[:, :n_above] @ (self.values[:n_above] - mu)
+        if self.edge is None or mu <= 0.0:
+            return np.asarray(found + self.rest)
+        return np.asarray(found + (1.0 - mu / self.edge) * self.rest if mu < self.edge else found)
+
+    def leading_terms(self, n_components: int) -> FloatArray:
+        """sum_{i<=m} lambda_i v_ji^2: by these a set of features is begun (Tian et al. 2020)."""
+        return np.asarray(self.squares[:, :n_components] @ self.values[:n_components])
+
+    def bound(
+        self, n_features: int, n_components: int, forced: BoolArray | None = None
+    ) -> TermBound:
+        """The least bound over mu on sets of ``n_features`` that contain the ``forced`` ones."""
+        if forced is None:
+            forced = np.zeros(len(self.variances), dtype=bool)
+        mu = self._best_mu(n_features, n_components, forced)
+        terms = np.maximum(self.terms(mu), 0.0) if mu > 0.0 else self.variances
+        total = float(terms[_largest(terms, n_features, forced)].sum())
+        rounding = self.rounding(n_components)
+        return TermBound(n_components * mu + total + rounding, terms, n_features, rounding, forced)
+
+    def _best_mu(self, n_features: int, n_components: int, forced: BoolArray) -> float:
+        """The least of a convex, piecewise linear function of mu, from values and slopes.
+
+        Tangents from both sides meet below the function; where they meet is looked at next, or the
+        middle if that does not bring the ends together.
+        """
+
+        def look_at(mu: float) -> tuple[float, float, float]:
+            """Mu, the bound, and a slope of it to the right of mu."""
+            terms = self.terms(mu)
+            chosen = _largest(terms, n_features, forced)
+            n_above = int(np.count_nonzero(self.values > mu))
+            slope = n_components - float(self.squares[chosen, :n_above].sum())
+            if self.edge is not None and mu < self.edge:
+                slope -= float(self.rest[chosen].sum()) / self.edge
+            return mu, n_components * mu + float(terms[chosen].sum()), slope
+
+        largest = float(self.values[0]) if len(self.values) else 0.0
+        at_zero = low = look_at(0.0)
+        high = look_at(largest)
+        best = min(low, high, key=lambda at: at[1])
+        flat = 1e-13  # in shares of the bound and of the largest eigenvalue: rounding
+        for step in range(60):
+            (a, fa, ga), (b, fb, gb) = low, high
+            if ga >= 0.0 or gb <= 0.0 or b - a <= flat * largest:
+                break
+            meet = (fa - fb + gb * b - ga * a) / (gb - ga)
+            if best[1] - (fa + ga * (meet - a)) <= flat * abs(best[1]):
+                break
+            found = look_at(meet if a < meet < b and step % 3 < 2 else (a + b) / 2.0)
+            best = min(best, found, key=lambda at: at[1])
+            low, high = (found, high) if found[2] < 0.0 else (low, found)
+        return 0.0 if at_zero[1] <= best[1] * (1.0 + DOUBLE_ROUNDING) else best[0]
+
+
+def _largest(terms: FloatArray, n_features: int, forced: BoolArray) -> IndexArray:
+    """The forced features and those with the largest terms, ``n_features`` in all."""
+    within, free = np.flatnonzero(forced), np.flatnonzero(~forced)
+    n_left = len(free) - (n_features - len(within))
+    if n_left > 0:
+        free = free[np.argpartition(terms[free], min(n_left, len(free) - 1))[n_left:]]
+    return np.concatenate([within, free])
+
+
+def spectral_bound(
+    operator: SymmetricOperator,
+    n_components: int,
+    rng: np.random.Generator,
+    precision: float = DOUBLE_ROUNDING,
+) -> SpectralBound:
+    """The bound for ``n_components`` (and fewer, and a few more) of an operator.
+
+    From its small side, where it has one, exactly; else from a block Krylov space, a few products.
+    """
+    side = operator.small_side()
+    variances = np.asarray(operator.diagonal(), dtype=np.float64)
+    if side is None:
+        vectors, images = _krylov_block(operator, n_components + 8, rng)
+        return SpectralBound.from_block(vectors, images, variances, precision)
+    size = len(side.matrix)
+    cheap = size * len(variances) <= CHEAP_PAIRS
+    wanted = size if cheap else min(n_components + MORE_PAIRS, size)
+    values, vectors = eigh(side.matrix, subset_by_index=[max(size - wanted - 1, 0), size - 1])
+    values, vectors = values[::-1], vectors[:, ::-1]
+    edge = ROUNDING_SHARE * float(values[0])
+    if len(values) > wanted:
+        edge = max(edge, float(values[wanted]))
+    kept = min(max(1, int(np.sum(values > ROUNDING_SHARE * values[0]))), wanted)
+    lifted = side.lift(np.ascontiguousarray(vectors[:, :kept]), values[:kept])
+    squares = np.square(lifted)
+    rest = np.maximum(variances - squares @ values[:kept], 0.0)
+    return SpectralBound(values[:kept], squares, rest, max(edge, 0.0), variances, precision, size)
+
+
+def _krylov_block(
+    operator: SymmetricOperator, width: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """An orthonormal basis of [V, SV, S^2 V, ...] for a random V, and its images.
+
+    Four blocks, or fewer where they would take more than a gigabyte.
+    """
+    size = operator.size
+    width = min(width, size)
+    n_blocks = int(np.clip((1 << 27) // (2 * size * width), 1, 4))
+    block = operator.matmat(rng.standard_normal((size, width)))
+    basis = images = np.empty((size, 0))
+    for _ in range(min(n_blocks, -(-size // width))):
+        for _ in range(2):  # once leaves rounding of an almost invariant block
+            block = np.linalg.qr(block - basis @ (basis.T @ block))[0]
+        block = block[:, : size - basis.shape[1]]
+        image = operator.matmat(block)
+        basis, images = np.hstack([basis, block]), np.hstack([images, image])
+        block = image
+    return basis, images
+
+
+def row_sum_bound(matrix: FloatArray, n_features: int, forced: BoolArray | None = None) -> float:
+    """For one component: the largest sum of k sizes in a row of S.
+
+    The largest eigenvalue of S_II is at most the largest row sum of |S_II|.
+    """
+    sizes = np.abs(matrix)
+    forced = np.zeros(len(matrix), dtype=bool) if forced is None else forced
+    within, free = np.flatnonzero(forced), np.flatnonzero(~forced)
+    n_open = min(n_features - len(within), len(free))
+    totals = sizes[:, within].sum(axis=1)
+    best = -np.inf
+    if len(within):
+        rows = sizes[np.ix_(within, free)]
+        best = float((totals[within] + _largest_sums(rows, n_open)).max())
+    if n_open > 0:
+        rows = sizes[np.ix_(free, free)]
+        own = rows.diagonal().copy()
+        np.fill_diagonal(rows, -np.inf)
+        best = max(best, float((totals[free] + own + _largest_sums(rows, n_open - 1)).max()))
+    return best * (1.0 + DOUBLE_ROUNDING)
+
+
+def _largest_sums(rows: FloatArray, count: int) -> FloatArray:
+    """The sum of the ``count`` largest entries of every row."""
+    n_left = rows.shape[1] - max(count, 0)
+    if 0 < n_left < rows.shape[1]:
+        rows = np.partition(rows, n_left, axis=1)
+    return np.asarray(rows[:, n_left:].sum(axis=1))
+
+
+@dataclass(frozen=True)
+class TightBound:
+    """The tight bound, and what it says about single features."""
+
+    value: float
+    """With the allowance for rounding, ``precision * m * lambda_1``."""
+    rounding: float
+    """The allowance."""
+    with_it: FloatArray
+    """For every feature, a bound on the sets that have it."""
+    without: FloatArray
+    """For every feature, a bound on the sets that do not have it."""
+    of_constant: float
+    """A bound on the sets that have a feature without variance."""
+
+    def proofs(self, reached: float) -> Proofs:
+        """What follows from a value that some set reaches, with a margin for rounding."""
+        below = reached - 2.0 * self.rounding
+        return Proofs(self.without < below, self.with_it < below)
+
+    def rules_out_constant(self, reached: float) -> bool:
+        """Whether a feature without variance is in no best set."""
+        return self.of_constant < reached - 2.0 * self.rounding
+
+
+def tight_bound(
+    operator: SymmetricOperator,
+    n_features: int,
+    n_components: int,
+    *,
+    forced: BoolArray | None = None,
+    max_steps: int = 30,
+    enough: float = -np.inf,
+    precision: float = DOUBLE_ROUNDING,
+    one_by_one: bool = False,
+) -> TightBound:
+    """The bound for an operator that has a small side, after at most ``max_steps`` steps.
+
+    ``forced``: features that the sets contain. ``enough``: a bound at or below it ends the search.
+    ``one_by_one``: look at single features beside it, the value of a set, where that is cheap: a
+    set without feature i holds at most ``k t`` and the leading eigenvalues of M - Y_i, one with j
+    at most ``(k - 1) t`` and those of M - Y_j + x_j x_j'.
+    """
+    columns, left_out = factor_columns(operator)
+    if forced is None:
+        forced = np.zeros(columns.shape[1], dtype=bool)
+    problem = _TightProblem.of(columns, n_features, n_components, forced)
+    best = problem.solve(max_steps, enough)
+    # What was left out of S adds no more than m times its largest eigenvalue.
+    largest = float(np.linalg.eigvalsh(columns @ columns.T)[-1])
+    rounding = n_components * (precision * largest + left_out)
+    reached = enough - 3.0 * rounding if one_by_one else -np.inf
+    with_it, without = np.full((2, len(forced)), best.value + rounding)
+    if problem.k > 0 and len(problem.s):
+        found = problem.single_features(best, reached)
+        places = np.flatnonzero(~forced)[problem.order]
+        with_it[places], without[places] = found[0] + rounding, found[1] + rounding
+    of_constant = best.value - best.t + rounding
+    return TightBound(best.value + rounding, rounding, with_it, without, of_constant)
+
+
+def factor_columns(operator: SymmetricOperator) -> tuple[FloatArray, float]:
+    """Z with Z'Z = S, r x d, and a bound on the norm of what rounding leaves out."""
+    side = operator.small_side()
+    assert side is not None
+    found, vectors = eigh(side.matrix)
+    kept = found > ROUNDING_SHARE * found[-1]
+    values, vectors = found[kept], vectors[:, kept]
+    lifted = side.lift(np.ascontiguousarray(vectors), values)
+    left_out = 0.0 if kept.all() else max(float(found[~kept].max()), 0.0)
+    return np.ascontiguousarray((lifted * np.sqrt(values)).T), left_out
+
+
+@dataclass(frozen=True)
+class _Point:
+    """The bound at t and Q0."""
+
+    value: float
+    t: float
+    weights: FloatArray
+    """Eigenvalues of Q0."""
+    axes: FloatArray
+    """Its eigenvectors."""
+    leading: FloatArray
+    """The m leading eigenvectors of M."""
+
+
+@dataclass(frozen=True)
+class _TightProblem:
+    """The columns that may be chosen, largest variance first: those above t stand in front."""
+
+    X: FloatArray
+    s: FloatArray
+    """Squared lengths of the columns."""
+    order: IndexArray
+    """Their places among the columns that are not forced."""
+    constant: FloatArray
+    """The part of M that forced features have."""
+    k: int
+    m: int
+
+    @classmethod
+    def of(cls, columns: FloatArray, k: int, m: int, forced: BoolArray) -> "_TightProblem":
+        """From the columns of Z."""
+        kept, free = columns[:, forced], columns[:, ~forced]
+        squares = np.einsum("ij,ij->j", free, free)
+        order = np.argsort(-squares)
+        X = np.ascontiguousarray(free[:, order])
+        k, m = k - int(forced.sum()), min(m, len(columns))
+        return cls(X, squares[order], order, kept @ kept.T, k, m)
+
+    def solve(self, max_steps: int, enough: float) -> _Point:
+        """The least bound found: from a good set, and, if that is not near ``enough``, the chord.
+
+        At the best projection Q, t is the k-th largest |Q x_i|^2. A search over t that begins with
+        the chord (Q0 = m/r I) can end far from there, near t = 0; on other tables it wins.
+        """
+        size = len(self.X)
+        flat = np.full(size, self.m / size), np.eye(size)
+        if self.k <= 0 or not len(self.s):
+            return self.look_at(0.0, *flat)
+        P, t = self._projector_of_a_set()
+        begin = self.look_at(t, *np.linalg.eigh(0.6 * P @ P.T + 0.4 * np.diag(flat[0])))
+        best = self._descend(begin, max_steps, enough)
+        if best.value > 1.05 * enough:
+            begin = self._best_t(*flat, 0.0, float(self.s[0]), 25)
+            other = self._descend(begin, max_steps, enough)
+            best = min(best, other, key=lambda point: point.value)
+        return best
+
+    def _projector_of_a_set(self) -> tuple[FloatArray, float]:
+        """A basis of the components of a good set, and its t."""
+        chosen = self.X
+        for _ in range(4):
+            P = np.linalg.eigh(self.constant + chosen @ chosen.T)[1][:, -self.m :]
+            held = np.sum((P.T @ self.X) ** 2, axis=0)
+            chosen = self.X[:, np.argsort(-held)[: self.k]]
+        return P, float(np.sort(held)[-min(self.k, len(held))])
+
+    def _descend(self, point: _Point, max_steps: int, enough: float) -> _Point:
+        """Steps until three in a row gain nothing, or the bound is as small as is asked for."""
+        best, slow = point, 0
+        for step in range(max_steps):
+            points = [self._move(point)]
+            if step % 3 == 2:
+                at, t = points[0], point.t
+                points += [
+                    self._best_t(at.weights, at.axes, 0.5 * t, min(2.0 * t, float(self.s[0])), 8)
+                ]
+            point = points[-1]
+            least = min([best, *points], key=lambda each: each.value)
+            slow = slow + 1 if best.value - least.value <= 2e-5 * abs(best.value) else 0
+            best = least
+            if slow >= 3 or best.value <= enough:
+                break
+        return best
+
+    def _move(self, point: _Point) -> _Point:
+        """Q0 towards the projector on the leading eigenvectors of M: the best of four steps."""
+        Q = (point.axes * point.weights) @ point.axes.T
+        P = point.leading @ point.leading.T
+        moved: list[_Point] = []
+        for size in (0.05, 0.15, 0.4, 0.7):
+            weights, axes = np.linalg.eigh((1.0 - size) * Q + size * P)
+            moved.append(self.look_at(point.t, np.maximum(weights, 1e-12), axes))
+            if len(moved) > 1 and moved[-1].value > moved[-2].value:
+                break  # convex along the way, nearly
+        return min(moved, key=lambda each: each.value)
+
+    def _best_t(
+        self, weights: FloatArray, axes: FloatArray, low: float, high: float, n_looks: int
+    ) -> _Point:
+        """The best t for this Q0."""
+        found = minimize_scalar(
+            lambda t: self.look_at(float(t), weights, axes).value,
+            bounds=(low, high),
+            method="bounded",
+            options={"maxiter": n_looks, "xatol": 1e-4 * max(high, 1e-300)},
+        )
+        return self.look_at(float(found.x), weights, axes)
+
+    def look_at(self, t: float, weights: FloatArray, axes: FloatArray) -> _Point:
+        """The bound for t and Q0."""
+        y, size = self.summands(t, weights, axes), len(self.X)
+        M = self.constant + axes @ (y @ y.T) @ axes.T
+        values, leading = eigh(M, subset_by_index=[size - self.m, size - 1])
+        return _Point(self.k * t + float(values.sum()), t, weights, axes, leading)
+
+    def summands(self, t: float, weights: FloatArray, axes: FloatArray) -> FloatArray:
+        """y_i with Y_i = y_i y_i', in the axes of Q0, of the columns with s_i > t."""
+        n_above = int(np.searchsorted(-self.s, -t, side="left"))
+        return admissible_vectors(t, weights, axes.T @ self.X[:, :n_above], self.s[:n_above])
+
+    def single_features(self, best: _Point, reached: float) -> tuple[FloatArray, FloatArray]:
+        """Bounds on the sets with, and on those without, each of the columns."""
+        t, s = best.t, self.s
+        with_it, without = best.value - np.maximum(t - s, 0.0), np.full(len(s), best.value)
+        slack = best.value - reached
+        room = int(MOST_SINGLE // len(self.X) ** 3)
+        if not np.isfinite(slack) or room == 0:
+            return with_it, without
+        Y = best.axes @ self.summands(t, best.weights, best.axes)
+        M = self.constant + Y @ Y.T
+        # Leaving Y out lowers the bound by no more than its eigenvalue.
+        worth = np.flatnonzero(np.einsum("ij,ij->j", Y, Y) > slack)[: min(room, 2 * self.k)]
+        for i in worth:
+            without[i] = self.k * t + self._leading_sum(M - np.outer(Y[:, i], Y[:, i]))
+        # With j the bound falls by no more than t; those with little variance are the likely ones.
+        if slack < t and len(s) <= room:
+            for j in np.flatnonzero(with_it >= reached):
+                changed = M + np.outer(self.X[:, j], self.X[:, j])
+                if j < Y.shape[1]:
+                    changed -= np.outer(Y[:, j], Y[:, j])
+                with_it[j] = min(with_it[j], (self.k - 1) * t + self._leading_sum(changed))
+        return with_it, without
+
+    def _leading_sum(self, matrix: FloatArray) -> float:
+        return float(np.linalg.eigvalsh(matrix)[-self.m :].sum())
+
+
+def admissible_vectors(t: float, q: FloatArray, z: FloatArray, s: FloatArray) -> FloatArray:
+    """sqrt(c_i) g_i in the axes of Q0, whose eigenvalues are q; columns z_i have s_i = |z_i|^2 > t.
+
+    x_i x_i' - c_i g_i g_i' has no eigenvalue above t.
+    """
+    if t <= 0.0:
+        return z
+    q = q[:, np.newaxis]
+    weighted = q * np.square(z)
+    mu = np.zeros(z.shape[1])
+    for _ in range(6):
+        inverse = 1.0 / (t * q + mu)
+        part = weighted * inverse
+        f = part.sum(axis=0)
+        slope = np.einsum("ij,ij->j", part, inverse)
+        # Newton for 1/f = 1: concave, so that steps approach the root from below.
+        mu = np.maximum(mu + (f - 1.0) * f / slope, 0.0)
+    g = z / (t * q + mu)
+    along = np.einsum("ij,ij->j", g, z) ** 2
+    length = np.einsum("ij,ij->j", g, g)
+    room = along - length * (s - t)
+    chord = room <= 1e-3 * length * s  # the difference has lost digits
+    with np.errstate(divide="ignore", invalid="ignore"):
+        c = np.where(chord, 0.0, t * (s - t) / room)
+    if chord.any():
+        g[:, chord], c[chord] = z[:, chord], 1.0 - t / s[chord]
+    return np.asarray(g * np.sqrt(c))

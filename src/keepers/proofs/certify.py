@@ -1,0 +1,383 @@
+"""How near a set of features is to the best one of its size, with proof.
+
+The yardstick is the variance that k features hold in m components: the sum of the m largest
+eigenvalues of their covariance, which is what PCA of these columns alone explains with m
+components. Which k features hold the most is an NP-hard question; an upper bound on the answer is
+not (`keepers.proofs.bounds`), and any selection can be compared with it, however it was made.
+"""
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from keepers._blas_threads import one_blas_thread_for
+from keepers._protocols import IndexArray, SymmetricOperator
+from keepers._wording import some_of
+from keepers.exceptions import ParameterError
+from keepers.linalg.spectrum import leading_spectrum
+from keepers.methods.parameters import (
+    COMPONENTS,
+    FLAG,
+    SEED,
+    Seed,
+    check_value,
+    expected_width,
+    feature_indices,
+    is_whole,
+    one_of,
+    positive,
+)
+from keepers.methods.reading import FittedTable, refuse_other_columns
+from keepers.methods.reading_blocks import read_any_table
+from keepers.methods.sets import AllowedSets, improve_by_projection, variance_held
+from keepers.proofs.bounds import (
+    SpectralBound,
+    TermBound,
+    allowance,
+    row_sum_bound,
+    spectral_bound,
+    tight_bound,
+)
+
+_BOUNDS = {
+    "spectrum": "the bound from the spectrum",
+    "variances": "the sum of the largest variances",
+    "row sums": "the bound from row sums",
+    "tight": "the tight bound",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What a set of features holds, beside what any set of as many could hold.
+
+    ``print`` shows it as a sentence, ``as_dict`` is plain enough for JSON.
+    """
+
+    value: float
+    """Variance that the features hold in the components (divisor n)."""
+    upper_bound: float
+    """No set of as many features holds more, in the same components and units."""
+    bound: str
+    """Which bound it is: "spectrum", "variances" (the k largest), "row sums" or "tight"."""
+    n_features: int
+    """Number of features in the set, k."""
+    n_components: int
+    """Number of components, m."""
+    best_known: float
+    """The largest value found of any set of k features; single features are proved with it."""
+    features: IndexArray
+    """The set."""
+    best_features: IndexArray
+    """The set that holds ``best_known``."""
+    proved_in: IndexArray
+    """Features that are in every best set."""
+    proved_out: IndexArray
+    """Features that are in no best set."""
+    seconds: float
+    feature_names: Any = field(default=None, repr=False)
+    """Names of all columns, if they have any."""
+
+    @property
+    def share(self) -> float:
+        """``value / upper_bound``, at most 1: at least so much of the optimum is reached."""
+        share = min(self.value / self.upper_bound, 1.0)
+        return 1.0 if share > 1.0 - 1e-9 else share  # 1 but for rounding
+
+    @property
+    def proved_in_names(self) -> Any:
+        """Names of ``proved_in``; None if the columns have none."""
+        return None if self.feature_names is None else self.feature_names[self.proved_in]
+
+    @property
+    def proved_out_names(self) -> Any:
+        """Names of ``proved_out``; None if the columns have none."""
+        return None if self.feature_names is None else self.feature_names[self.proved_out]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The certificate as numbers, words and lists, for JSON.
+
+        Returns
+        -------
+        dict
+            Features by index, and by name where they have one.
+        """
+        plain = {"sentence": str(self), "share": self.share, **vars(self)}
+        names = plain.pop("feature_names")
+        for name in ("features", "best_features", "proved_in", "proved_out"):
+            plain[name] = plain[name].tolist()
+            if names is not None:
+                plain[f"{name}_names"] = [str(names[at]) for at in plain[name]]
+        return plain
+
+    def __str__(self) -> str:
+        k = self.n_features
+        these = "This feature holds" if k == 1 else f"These {k:,} features hold"
+        any_k = "any one feature" if k == 1 else f"any {k:,} features"
+        if self.share == 1.0:
+            statement = f"{these} as much variance as {any_k} could hold"
+        else:
+            # Rounded down: it is a guarantee.
+            percent = math.floor(1000.0 * self.share) / 10.0
+            statement = f"{these} at least {percent:.1f} % of the variance that {any_k} could hold"
+        m = self.n_components
+        details = [f"{m} component{'' if m == 1 else 's'}", *self._proved()]
+        return f"{statement} ({'; '.join(details)})."
+
+    def details(self) -> list[str]:
+        """The numbers behind the sentence, and the names of single features, a sentence each.
+
+        Returns
+        -------
+        list of str
+            At most three sentences. Of long lists of names the first are given.
+        """
+        k = self.n_features
+        none = "No feature holds" if k == 1 else f"No {k:,} features hold"
+        lines = [
+            f"Variance held: {self.value:.6g}. {none} more than {self.upper_bound:.6g} "
+            f"({_BOUNDS[self.bound]}); {self.best_known:.6g} is the most that is known. Computed "
+            f"in {self.seconds:.1f} s."
+        ]
+        if len(self.proved_in):
+            lines.append(f"In every best set: {some_of(self._names(self.proved_in))}.")
+        outside = np.intersect1d(self.features, self.proved_out)
+        if len(outside):
+            lines.append(f"In the list, but in no best set: {some_of(self._names(outside))}.")
+        return lines
+
+    def _names(self, columns: IndexArray) -> list[str]:
+        if self.feature_names is None:
+            return [str(column) for column in columns]
+        return [repr(str(self.feature_names[column])) for column in columns]
+
+    def _proved(self) -> list[str]:
+        """What is proved about single features, as one clause if anything is."""
+        clauses: list[str] = []
+        for of_set, who in ((True, "of them"), (False, "other")):
+            for proved, where in ((self.proved_in, "every"), (self.proved_out, "no")):
+                count = int(np.sum(np.isin(proved, self.features) == of_set))
+                if not count:
+                    continue
+                subject = f"{count:,} {who}{'s' if count > 1 and not of_set else ''}"
+                subject = "it" if of_set and self.n_features == 1 else subject
+                verb = "is" if count == 1 else "are"
+                shorter = clauses and where == "no"
+                clauses.append(
+                    f"{subject} in none" if shorter else f"{subject} {verb} in {where} best set"
+                )
+        return [", ".join(clauses)] if clauses else []
+
+
+def certify(
+    X: Any,
+    features: Any,
+    n_components: int | float | str = "auto",
+    *,
+    tight: bool | str = "auto",
+    scaling: float = 0.0,
+    missing: str = "error",
+    memory_limit: int | float | str | None = None,
+    random_state: Seed = None,
+) -> Certificate:
+    """How much of the variance that any k features could hold these k features hold, with proof.
+
+    The variance that features hold is what PCA of their columns explains with ``n_components``
+    components. No selection is needed, and no best one is known: the answer is a lower bound,
+    found at about the cost of one PCA. See the page "Proofs".
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features), path or blocks
+        What `SPCAFS.fit` or `SPCAFS.fit_blocks` takes. Constant columns hold nothing.
+    features : sequence of names or indices, or boolean mask
+        The set, k features of the table. Names need a table with column names.
+    n_components : int, float in (0, 1) or "auto", default="auto"
+        m, at most k. A float: as many as explain that share of the variance of X. "auto": as
+        `SPCAFS` counts them. Of more than k, k are taken in both cases.
+    tight : bool or "auto", default="auto"
+        Whether to compute a second, tighter bound; it takes about r^2 d operations a step, r being
+        the smaller of rows and columns. "auto": where that is a second or two.
+    scaling : float in [0, 1], default=0.0
+        Every column is divided by its standard deviation to this power first, as by `SPCAFS`.
+    missing : {"error", "mean", "median", "model"}, default="error"
+        What to do about NaN, as in `SPCAFS`.
+    memory_limit : int, str or None, default=None
+        Memory for a table that is read in blocks, as in `SPCAFS`.
+    random_state : int, RandomState or None, default=None
+        Seeds the eigenvectors of tables of which both sides exceed 3000, or that are streamed.
+
+    Returns
+    -------
+    Certificate
+        The value, the bound, their share, and features proved to be in every best set or in none.
+
+    Examples
+    --------
+    >>> from keepers import VarianceScore, certify, datasets
+    >>> X = datasets.load("srbct").X
+    >>> selector = VarianceScore(50).fit(X)
+    >>> certificate = certify(X, selector.get_support(indices=True), 3)
+    >>> certificate.share > 0.9
+    True
+    """
+    begun = time.perf_counter()
+    check_value("n_components", n_components, COMPONENTS)
+    check_value("tight", tight, one_of("auto") | FLAG)
+    check_value("scaling", scaling, positive(at_most=1.0, zero=True))
+    check_value("missing", missing, one_of("error", "mean", "median", "model"))
+    check_value("random_state", random_state, SEED)
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    if hasattr(features, "__next__"):
+        features = list(features)
+    chosen: IndexArray = np.empty(0, dtype=np.intp)
+
+    def find(n_columns: int, names: Any) -> None:
+        nonlocal chosen
+        chosen = feature_indices(features, n_columns, names, distinct=True)
+        if is_whole(n_components) and n_components > len(chosen):
+            raise ParameterError(
+                f"n_components must be at most the number of features in the set, {len(chosen)}; "
+                f"got {n_components}. Give fewer components, or more features."
+            )
+
+    read = read_any_table(
+        X, n_components=n_components, memory_limit=memory_limit, missing=missing, check=find
+    )
+    table = read.table.scale(float(scaling))
+    width, n_usable = expected_width(n_components), len(table.usable)
+    with one_blas_thread_for(2.0 * width * n_usable * min(2 * table.n_samples, n_usable)):
+        operator = read.scatter or table.scatter(width)
+        if tight != "auto" and tight and operator.small_side() is None:
+            raise ParameterError(
+                "tight=True needs a table in memory with at most 3000 rows or 3000 columns that "
+                f"vary; this one has {table.n_samples} rows and {n_usable} such columns, or is "
+                "streamed. Use tight='auto'."
+            )
+        if not is_whole(n_components):
+            spectrum = leading_spectrum(
+                operator,
+                n_components,
+                n_samples=table.n_samples,
+                sum_of_squares=table.moments.sum_of_squares,
+                rng=rng,
+            )
+            n_components = min(spectrum.width, len(chosen))
+        return _compare_with_bounds(
+            table, operator, chosen, int(n_components), tight, rng, read.names, begun
+        )
+
+
+def certify_columns(
+    selector: Any, X: Any, features: Any, n_components: int | float | str, **settings: Any
+) -> Certificate:
+    """The same for X with the columns that a selector was fitted to."""
+    read = read_any_table(
+        X,
+        n_components=n_components,
+        memory_limit=settings.pop("memory_limit", None),
+        missing=settings.get("missing", "error"),
+        check=partial(refuse_other_columns, selector),
+    )
+    return certify(read, features, n_components, **settings)
+
+
+def _compare_with_bounds(
+    table: FittedTable,
+    operator: SymmetricOperator,
+    chosen: IndexArray,
+    m: int,
+    tight: bool | str,
+    rng: np.random.Generator,
+    names: Any,
+    begun: float,
+) -> Certificate:
+    """The variance that the chosen columns hold, the least bound, and what is proved."""
+    precision = allowance(table.working_dtype)
+    spectrum = spectral_bound(operator, m, rng, precision)
+    size = operator.size
+    k = min(len(chosen), size)
+    of_terms = spectrum.bound(k, m)
+    upper = of_terms.value
+    name = "variances" if of_terms.terms is spectrum.variances else "spectrum"
+    if m == 1 and size <= 3000:  # S is a matrix of 72 MB
+        by_rows = row_sum_bound(operator.dense(), k) + of_terms.rounding
+        if by_rows < upper:
+            upper, name = by_rows, "row sums"
+    features = np.flatnonzero(np.isin(table.usable, chosen))
+    value = variance_held(operator, features, m)
+    best, best_set = _best_known(operator, spectrum, of_terms, features, value, k, m)
+    # Of all columns: the term of constant ones is 0.
+    proofs = replace(
+        of_terms,
+        terms=table.to_all_columns(of_terms.terms),
+        n_features=len(chosen),
+        forced=np.zeros(table.n_features, dtype=bool),
+    ).proofs(best)
+    left = np.flatnonzero(~proofs.outside[table.usable])
+    rank = min(spectrum.rank or 0, len(left))
+    # r^2 d operations a step: up to this it takes a second or two.
+    cheap = 0 < rank <= 500 and float(rank) ** 2 * len(left) <= 6e7
+    if cheap if tight == "auto" else tight:
+        part = operator if len(left) == size else operator.restrict(left)
+        found = tight_bound(part, k, m, enough=best, precision=precision, one_by_one=True)
+        more, columns = found.proofs(best), table.usable[left]
+        proofs.inside[columns] |= more.inside
+        proofs.outside[columns] |= more.outside
+        # Unless sets are larger than the number of columns that vary, and need constant ones.
+        if len(chosen) <= size and found.rules_out_constant(best):
+            proofs.outside[table.unusable] = True
+        if found.value < upper:
+            upper, name = found.value, "tight"
+    return Certificate(
+        value=value / table.n_samples,
+        upper_bound=max(upper, best) / table.n_samples,  # rounding is no contradiction
+        bound=name,
+        n_features=len(chosen),
+        n_components=m,
+        best_known=best / table.n_samples,
+        features=chosen,
+        best_features=_fill_up(table.usable[best_set], chosen, table),
+        proved_in=np.flatnonzero(proofs.inside),
+        proved_out=np.flatnonzero(proofs.outside),
+        seconds=time.perf_counter() - begun,
+        feature_names=names,
+    )
+
+
+def _fill_up(columns: IndexArray, chosen: IndexArray, table: FittedTable) -> IndexArray:
+    """Add columns that hold nothing, those of the chosen set first, up to its size."""
+    spare = np.concatenate([columns, chosen, np.flatnonzero(table.unusable)])
+    first = np.sort(np.unique(spare, return_index=True)[1])[: len(chosen)]
+    return np.sort(spare[first])
+
+
+def _best_known(
+    operator: SymmetricOperator,
+    spectrum: SpectralBound,
+    of_terms: TermBound,
+    features: IndexArray,
+    value: float,
+    k: int,
+    m: int,
+) -> tuple[float, IndexArray]:
+    """The largest value found from a few starts; what is proved about features depends on it."""
+    in_memory = spectrum.rank is not None  # else every product is a pass over the table
+    scores = [of_terms.terms]
+    if in_memory:
+        scores += [spectrum.leading_terms(m), spectrum.variances]
+    anything = AllowedSets.of_count(operator.size, k)
+    starts = [anything.choose(score) for score in scores]
+    best, best_set = value, np.sort(features)
+    if in_memory and len(features) == k:
+        starts.append(best_set)
+    for start in {start.tobytes(): start for start in starts}.values():
+        found = improve_by_projection(operator, start, m, max_iter=20 if in_memory else 2)
+        if found.variance > best:
+            best, best_set = found.variance, found.features
+    return best, best_set

@@ -1,0 +1,268 @@
+"""`explain`: every column of a table with a verdict and the reason for it."""
+
+import warnings
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from keepers._tables import AsTable
+from keepers.exceptions import KeepersWarning
+from keepers.methods.auto import FEWEST_OBSERVED, AutoSelector
+from keepers.prepare.check import TableCheck, check_facts
+from keepers.prepare.facts import TableFacts
+from keepers.prepare.kinds import Kind
+from keepers.prepare.preparer import TablePreparer
+from keepers.reports.figures import draw_map
+from keepers.reports.selection import DroppedFeature, KeptFeature, Selection, describe_fit, r_text
+from keepers.reports.summary import map_order
+from keepers.reports.words import display_name
+from keepers.tables.objects import table_of_object
+from keepers.tables.table import Table
+
+__all__ = ["Explanation", "explain"]
+
+UNRELATED, UNUSABLE, LOWER = "unrelated to the rest", "unusable", "not needed"
+MOST_SHOWN = 100
+_IN_THE_TABLE = (
+    *("identifiers", "dates", "empty columns", "free text", "constant columns"),
+    *("categories", "duplicates", "near duplicates", "units"),
+)
+"""Findings of the check that the verdicts of columns repeat, or that do not matter here."""
+_STYLE = """
+.keepers-explain { max-width: 960px; font-size: 14px; line-height: 1.45; }
+.keepers-explain table { border-collapse: collapse; margin: 8px 0; }
+.keepers-explain th, .keepers-explain td { padding: 3px 10px 3px 0; border-bottom: 1px solid #8884;
+  text-align: left; vertical-align: top; overflow-wrap: anywhere; background: none; }
+.keepers-explain td { min-width: 5em; }
+.keepers-explain .keep td { font-weight: 600; }
+.keepers-explain .keep td + td { font-weight: inherit; }
+.keepers-explain .keep td:nth-child(2) { color: #3b82c4; }
+.keepers-explain td + td + td { opacity: 0.85; font-weight: 400; }
+.keepers-explain svg { max-width: 100%; width: var(--natural); height: auto; display: block; }
+.keepers-explain .label { fill: currentColor; font-size: 11px; }
+.keepers-explain .cells { image-rendering: pixelated; }
+"""
+
+
+@dataclass(frozen=True)
+class ColumnVerdict:
+    """What was decided about one column, and why."""
+
+    column: str
+    verdict: str
+    """"keep", "same as ...", "unrelated to the rest", "unusable"; in tables of more than 100
+    columns also "not needed"."""
+    why: str
+    r: float = float("nan")
+    """Correlation with ``nearest``; NaN if there is none. That of a category is not negative."""
+    nearest: str | None = None
+    """The kept column that this one resembles most."""
+    share_of_halves: float = float("nan")
+    """Share of the half-samples that keep it too; NaN if it is not kept, or was not measured."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation(AsTable):
+    """What `explain` found; a notebook shows it as a table with a picture."""
+
+    verdicts: tuple[ColumnVerdict, ...]
+    """Every column: those to keep best first, then the others."""
+    check: TableCheck
+    """What is in the table."""
+    selector: AutoSelector
+    """The fitted selector."""
+    selection: Selection
+
+    @property
+    def kept(self) -> list[str]:
+        """Names of the columns to keep, best first."""
+        return [each.column for each in self.verdicts if each.verdict == "keep"]
+
+    @property
+    def table(self) -> Any:
+        """The verdicts as a pandas data frame, one row a column."""
+        return self.to_frame()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The verdicts, a dict each."""
+        return [vars(each) for each in self.verdicts]
+
+    @property
+    def summary(self) -> str:
+        """The verdicts counted, and how sure they are."""
+        counts = Counter(each.verdict.split(" as ")[0] for each in self.verdicts)
+        words = {"same": "repeat a kept one", UNRELATED: "unrelated to the rest"}
+        others = [f"{n} {words.get(what, what)}" for what, n in counts.items() if what != "keep"]
+        answer = f"Keep {len(self.kept)} of {len(self.verdicts)} columns"
+        sure = "".join(f" {sentence}" for sentence in self.selection.notes.how_sure)
+        return f"{answer}{': ' if others else ''}{', '.join(others)}.{sure}"
+
+    @property
+    def findings(self) -> list[str]:
+        """What the check found beyond the verdicts."""
+        said = [each.sentence for each in self.check.findings if each.about not in _IN_THE_TABLE]
+        return [*said, *self.selection.doubts]
+
+    def __repr__(self) -> str:
+        return f"<Explanation: keep {len(self.kept)} of {len(self.verdicts)} columns>"
+
+    def __str__(self) -> str:
+        shown = self.verdicts[:MOST_SHOWN]
+        cells = [(display_name(v.column, 40), display_name(v.verdict), v.why) for v in shown]
+        cells = [("column", "verdict", "why"), *cells]
+        wide = [max(len(row[at]) for row in cells) for at in (0, 1)]
+        lines = [f"{row[0]:<{wide[0]}}  {row[1]:<{wide[1]}}  {row[2]}".rstrip() for row in cells]
+        findings = [f"- {finding}" for finding in self.findings]
+        return "\n".join([self.check.summary, self.summary, *findings, "", *lines, *self._rest()])
+
+    def _rest(self) -> list[str]:
+        more = len(self.verdicts) - MOST_SHOWN
+        return [f"and {more:,} more columns; .table has them all"] if more > 0 else []
+
+    def _repr_html_(self) -> str:
+        """Check, table and picture; every name is escaped, as a notebook runs what it shows."""
+        body = "".join(_row(each) for each in self.verdicts[:MOST_SHOWN])
+        heads = "<th>column</th><th>verdict</th><th>why</th>"
+        parts = [
+            f"<p>{escape(self.check.summary)}</p><p><b>{escape(self.summary)}</b></p>",
+            *(f"<p>{escape(each)}</p>" for each in self.findings),
+            '<div style="overflow-x: auto"><table>',
+            f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>",
+            *(f"<p>{line}</p>" for line in self._rest()),
+            self._picture(),
+        ]
+        return f'<div class="keepers-explain"><style>{_STYLE}</style>{"".join(parts)}</div>'
+
+    def _picture(self) -> str:
+        """The correlations of the columns that vary, similar ones side by side."""
+        r = self.selection.correlation
+        order = map_order(r)
+        if not len(order):
+            return ""
+        names = self.selection.feature_names[self.selection.order]
+        kept = set(self.kept)
+        labels = [f"{names[at]} ✓" if names[at] in kept else str(names[at]) for at in order]
+        note = "Correlations: the stronger the colour, the larger |r|. ✓ marks columns to keep."
+        return f"<p>{note}</p>{draw_map(r[np.ix_(order, order)], labels).svg}"
+
+
+def _row(each: ColumnVerdict) -> str:
+    cells = (display_name(each.column), display_name(each.verdict), each.why)
+    kind = ' class="keep"' if each.verdict == "keep" else ""
+    return f"<tr{kind}>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+
+
+def explain(
+    X: Any,
+    *,
+    kinds: Mapping[str, Kind] | None = None,
+    name: str = "table",
+    random_state: int | None = 0,
+) -> Explanation:
+    """Which columns of a table matter, which repeat others, and which cannot be used.
+
+    Every column gets one verdict:
+
+    - "keep": it carries structure, and no better column says the same;
+    - "same as ...": its correlation with a better column is 0.95 or more in size;
+    - "unrelated to the rest": neighbouring samples agree on it no more than chance;
+    - "unusable": identifiers, dates, free text, constants, too few values.
+
+    `AutoSelector` does the work, after `TablePreparer` has turned text into numbers; missing values
+    stay missing. In tables of more than 100 columns that vary, `AutoSelector` keeps no more than
+    preserve the neighbours of the samples, and the others are "not needed".
+
+    Parameters
+    ----------
+    X : data frame, array, sparse matrix or Table
+        The table, as you have it.
+    kinds : dict of str to str or None
+        Kinds of columns by name, to override what is found, as in `TablePreparer`.
+    name : str
+        Name of the table in the text.
+    random_state : int or None
+        As in `AutoSelector`.
+
+    Returns
+    -------
+    Explanation
+        ``kept`` lists the columns to keep, ``table`` is a data frame with a row a column (verdict,
+        why, r, nearest, share_of_halves), ``str()`` shows it as text, and a notebook as HTML with
+        a picture.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from keepers import explain
+    >>> rng = np.random.default_rng(0)
+    >>> state = rng.integers(3, size=300)  # of a pump: off, slow, fast
+    >>> sensors = pd.DataFrame({
+    ...     "id": range(300),
+    ...     "pressure": np.array([0.0, 4.0, 9.0])[state] + rng.standard_normal(300),
+    ...     "flow": np.array([0.0, 5.0, 6.0])[state] + rng.standard_normal(300),
+    ...     "vibration": np.array([0.0, 1.0, 6.0])[state] + rng.standard_normal(300),
+    ...     "noise": rng.standard_normal(300),
+    ... })
+    >>> sensors["pressure_psi"] = 14.5 * sensors["pressure"]
+    >>> found = explain(sensors)
+    >>> sorted(found.kept)
+    ['flow', 'pressure', 'vibration']
+    >>> found.table[["column", "verdict"]].to_numpy().tolist()[3:]
+    [['pressure_psi', 'same as pressure'], ['noise', 'unrelated to the rest'], ['id', 'unusable']]
+    """
+    source = table_of_object(X, name=name)
+    facts = TableFacts.of(source)
+    preparer = TablePreparer(missing="mean", kinds=kinds).fit_facts(facts)
+    values, names = preparer.encode(source, first_row=0), preparer.get_feature_names_out()
+    selector = AutoSelector(random_state=random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KeepersWarning)  # the verdicts say it
+        selector.fit(Table(values, names))
+    unsigned = preparer.categories()
+    selection = describe_fit(selector, values, names, source=name, categories=unsigned)
+    found = _judge(selection)
+    found += [ColumnVerdict(n, UNUSABLE, why) for n, why in preparer.set_aside_.items()]
+    return Explanation(tuple(found), check_facts(facts, kinds), selector, selection)
+
+
+def _judge(selection: Selection) -> list[ColumnVerdict]:
+    """The verdict on every feature, in the order of the verdicts."""
+    features: list[KeptFeature | DroppedFeature] = [*selection.kept, *selection.dropped]
+    found = [_judge_one(selection, feature, rank) for rank, feature in enumerate(features)]
+    places = {"keep": 0, LOWER: 2, UNRELATED: 3, UNUSABLE: 4}
+    return sorted(found, key=lambda each: places.get(each.verdict, 1))
+
+
+def _judge_one(
+    selection: Selection, feature: KeptFeature | DroppedFeature, rank: int
+) -> ColumnVerdict:
+    """The verdict on the feature of this rank, from 0."""
+    selector, column, name = selection.selector, feature.column, feature.name
+    if np.isnan(selector.smoothness_[column]):
+        n_observed = selection.n_rows_used - int(selector.n_missing_[column])
+        few = n_observed < FEWEST_OBSERVED and selector.n_missing_[column]
+        return ColumnVerdict(
+            name, UNUSABLE, f"too few values: {n_observed} observed" if few else "constant"
+        )
+    near, r = feature.neighbour, feature.correlation
+    place, correlation = selection.nearest
+    if near is None and rank < len(place) and place[rank] >= 0:
+        near = str(selection.feature_names[selection.order[place[rank]]])
+        r = float(correlation[rank])
+    signed = selection.is_signed(name, near)
+    r, r_words = r if signed else abs(r), r_text(r, signed)
+    if not selector.carries_structure_[column]:  # where none does, all features are kept
+        closest = "" if near is None else f" (closest: {near}, r = {r_words})"
+        why = f"similar samples agree on it no more than by chance{closest}"
+        return ColumnVerdict(name, UNRELATED, why, r, near)
+    if isinstance(feature, KeptFeature):
+        share = feature.share_of_halves
+        return ColumnVerdict(name, "keep", feature.why, r, near, np.nan if share is None else share)
+    if feature.reason == "redundant":
+        return ColumnVerdict(name, f"same as {near}", f"r = {r_words}", r, near)
+    return ColumnVerdict(name, LOWER, feature.why, r, near)

@@ -1,0 +1,127 @@
+"""The words of a selection: the answer, why, how sure, what to watch; names and numbers as shown.
+
+The terminal and the report show the same lines.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from keepers.methods.narrow import SAME
+from keepers.proofs.certify import Certificate
+from keepers.reports.selection import Selection
+
+LONGEST_SHOWN = 60
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+# Overrides and isolates can turn the text around them; marks (200E, 200F) only serve their own.
+_DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_NO_BREAK = "\u00a0"
+
+
+def display_name(text: str, longest: int = LONGEST_SHOWN) -> str:
+    """A name as shown: control and direction-changing characters replaced, long ones shortened."""
+    if not text.strip():
+        return "(unnamed)"
+    shown = text[: longest + 1]
+    shown = _DIRECTION.sub("\ufffd", _CONTROL.sub("\ufffd", shown))
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def count(number: int) -> str:
+    """2308 -> 2,308."""
+    return f"{number:,}"
+
+
+def percent(share: float) -> str:
+    """0.3121 -> 31.2 %."""
+    return f"{100 * share:.1f}{_NO_BREAK}%"
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """A number with a few significant digits."""
+    return f"{value:.{digits}g}"
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a reader should know first, a sentence each."""
+
+    answer: str
+    why: tuple[str, ...]
+    how_sure: tuple[str, ...]
+    watch: tuple[str, ...]
+    """What speaks against relying on it, or was done to the table before."""
+
+
+def put_into_words(
+    selection: Selection, certificate: Certificate | None = None, notes: Sequence[str] = ()
+) -> Words:
+    """Describe a selection; ``notes`` are what was found in the table and done to it."""
+    answer, found, sure = answer_of(selection), [], selection.notes.how_sure
+    if selection.k == selection.selector.n_features_to_select_:  # what the method speaks of
+        found = [line for line in as_sentences(selection.summary or "") if line not in sure]
+    if found and found[0].startswith("Keep "):
+        answer = found[0] if selection.how_many == "chosen" else answer
+        found = found[1:]
+    proof = () if certificate is None else (f"Proved: {certificate}",)
+    return Words(
+        answer=answer,
+        why=(*found, *_share_of_variance(selection)),
+        how_sure=(*proof, *sure) or (_NOT_MEASURED,),
+        watch=(*_watch(selection), *notes),
+    )
+
+
+_NOT_MEASURED = (
+    "Whether other samples would give the same features was not measured: StabilitySelector, in "
+    "Python, measures it."
+)
+
+
+def as_sentences(text: str) -> list[str]:
+    """The sentences of a text."""
+    return [part for part in re.split(r"(?<=\.) (?=[A-Z0-9])", text) if part]
+
+
+def answer_of(selection: Selection) -> str:
+    """How many features are kept, and who decided that."""
+    method, k, d = selection.method, count(selection.k), count(selection.n_features)
+    if selection.k == selection.n_features:
+        return f"{method} keeps all {d} features."
+    if selection.how_many == "chosen":
+        return f"{method} chose {k} of the {d} features."
+    if selection.how_many == "half":
+        return f"{method} keeps {k} of the {d} features: half of them, as no number was given."
+    asked = "feature" if selection.k == 1 else "features"
+    return f"{method} keeps the {k} {asked} asked for, of {d}."
+
+
+def _share_of_variance(selection: Selection) -> tuple[str, ...]:
+    if selection.counts_columns_alike:  # that would only be the share of columns
+        return ()
+    what = "The kept feature holds" if selection.k == 1 else "Together they hold"
+    weighed = " as the method weighs the columns" if selection.column_power else ""
+    return (f"{what} {percent(selection.variance_share)} of the total variance{weighed}.",)
+
+
+def _watch(selection: Selection) -> list[str]:
+    watch = list(selection.doubts)
+    if selection.structure_found is False:
+        watch.append("No structure was found: the ranking is about as good as a random one.")
+    if selection.inactive is not None:
+        watch.append(f"{selection.inactive} {selection.inactive.way_out()}")
+    n_copies = sum(abs(feature.correlation) >= SAME for feature in selection.kept)
+    if n_copies:
+        watch.append(
+            f"{count(n_copies)} of the kept features say the same as another kept one (a "
+            f"correlation of {SAME} or more in size); max_correlation leaves such copies out."
+        )
+    n_constant = int((selection.variances[selection.order[: selection.k]] == 0.0).sum())
+    if n_constant:
+        watch.append(f"{count(n_constant)} of the kept features do not vary.")
+    if selection.n_rows_used < selection.n_samples:
+        watch.append(
+            f"{count(selection.n_rows_used)} of the {count(selection.n_samples)} samples were "
+            "used, drawn at random."
+        )
+    return watch

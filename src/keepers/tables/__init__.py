@@ -1,0 +1,1 @@
+"""Tables from files, whole or in blocks of rows, and back to files."""

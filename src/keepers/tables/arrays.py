@@ -1,0 +1,297 @@
+"""Files that hold bare matrices: NumPy, MATLAB, Matrix Market, svmlight, HDF5.
+
+Nothing is unpickled, no link leads into another file, and sizes are checked before memory is taken.
+"""
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+from keepers._packages import optional
+from keepers._wording import closest, first_line, some_of
+from keepers.exceptions import DataError, KeepersError, shorten
+from keepers.tables.array_scan import ArrayScan, DenseRows
+from keepers.tables.atomic import open_plain
+from keepers.tables.table import ReadRequest, Table, refuse_columns, refuse_shape, table_of_matrix
+
+VALUES = ("X", "fea", "data")
+LABELS = ("y", "Y", "gnd", "labels", "label", "target")
+"""Usual names of the values and of the classes."""
+WIDTH = 8
+"""Bytes of a value once it is float64."""
+
+
+@contextmanager
+def parsing(what: str) -> Iterator[None]:
+    """Make a `DataError` of what our own code raises for content that it did not expect."""
+    try:
+        yield
+    except KeepersError:
+        raise
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise DataError(
+            f"{what} cannot be understood ({first_line(error)}): the file is damaged, or was not "
+            "written as its format demands. Obtain or write it again."
+        ) from error
+
+
+def read_npy(path: Path, request: ReadRequest) -> Table:
+    """A single array."""
+    with path.open("rb") as stream:
+        _refuse_header(stream, path.name, request)
+    return table_of_matrix(np.load(path, allow_pickle=False), request, path.stem)
+
+
+def scan_npy(path: Path, request: ReadRequest) -> ArrayScan:
+    """A single array in blocks of rows."""
+    with path.open("rb") as stream:
+        _refuse_header(stream, path.name, None)
+    return ArrayScan(path, partial(_map_npy, path), request)
+
+
+@contextmanager
+def _map_npy(path: Path) -> Iterator[DenseRows]:
+    yield DenseRows(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def _refuse_header(stream: IO[bytes], name: str, request: ReadRequest | None) -> None:
+    """Raise for pickled objects and, with a request, for an array past its limit."""
+    version = np.lib.format.read_magic(stream)
+    # 3.0 differs from 2.0 in the names of fields only.
+    reader = "read_array_header_1_0" if version == (1, 0) else "read_array_header_2_0"
+    shape, _, dtype = getattr(np.lib.format, reader)(stream)
+    if dtype.hasobject:
+        raise DataError(
+            f"{shorten(name)} holds pickled Python objects, which are never loaded: a pickle can "
+            "run any code. Store it as numbers or fixed-width text, such as names.astype(str)."
+        )
+    if request is not None:
+        what = f"array {shorten(name)}"
+        refuse_shape(shape, max(dtype.itemsize, WIDTH), what, request.max_bytes)
+
+
+def read_npz(path: Path, request: ReadRequest) -> Table:
+    """An archive: X, its only matrix, or the parts of a sparse one, with y and names if there."""
+    found: dict[str, Any] = {}
+    with zipfile.ZipFile(path) as archive:
+        for file in archive.namelist():
+            if file.endswith(".npy"):
+                name = file.removesuffix(".npy")
+                with archive.open(file) as stream:
+                    _refuse_header(stream, name, request)
+                with archive.open(file) as stream:
+                    found[name] = np.lib.format.read_array(stream, allow_pickle=False)
+    if "X" not in found and {"shape", "data"} <= set(found):
+        with parsing("The sparse matrix"):
+            shape = tuple(int(length) for length in found["shape"].ravel())
+            refuse_shape((shape[0] + 1,), WIDTH, "The sparse matrix", request.max_bytes)
+            if "format" in found:
+                found["X"] = sp.load_npz(path)
+            else:  # the parts of a CSR matrix, beside labels and names
+                parts = (found["data"], found["indices"], found["indptr"])
+                found["X"] = sp.csr_matrix(parts, shape=shape)
+    return _table_of_variables(found, request, path.stem)
+
+
+def _table_of_variables(found: Mapping[str, Any], request: ReadRequest, name: str) -> Table:
+    """The values, with classes and names if they are there."""
+    values, *roles = _choose(found, request)
+    vectors = [None if role is None else _as_vector(found[role], role) for role in roles]
+    return table_of_matrix(found[values], request, name, *vectors)
+
+
+def _choose(found: Mapping[str, Any], request: ReadRequest) -> tuple[str, *tuple[str | None, ...]]:
+    """The arrays with values, feature names, sample names and classes; None where there is none."""
+    shapes = {
+        each: tuple(value.shape)
+        for each, value in found.items()
+        if value.ndim == 2 and value.dtype.kind in "biufc"
+    }
+
+    def find(asked: str | None, *usual: str) -> str | None:
+        """The array that was asked for, or a vector with a usual name."""
+        if asked is not None:
+            return asked if asked in found else None
+        vectors = (each for each in usual if each in found and 1 in shapes.get(each, (1,)))
+        return next(vectors, None)
+
+    ids, labels = find(request.identifier, "sample_names"), find(request.labels, *LABELS)
+    left = {each: shape for each, shape in shapes.items() if each not in (ids, labels)}
+    wide = [each for each, shape in left.items() if 1 not in shape] or list(left)
+    usual = next((each for each in VALUES if each in left), wide[0] if len(wide) == 1 else None)
+    values = usual if request.dataset is None else request.dataset.strip("/")
+    if values is None or values not in found:
+        told = [f"{each!r} ({' x '.join(map(str, shape))})" for each, shape in shapes.items()]
+        raise DataError(
+            f"The values must be a matrix named {', '.join(VALUES)}, the only matrix of the file, "
+            f"or be named (dataset=); there is no array {shorten(values or 'X')}."
+            f"{closest(values or '', shapes)} The file holds {some_of(told) or 'none'}."
+        )
+    items = values.removesuffix("_values") + "_items"  # as pandas names columns
+    return values, find(None, "feature_names", items), ids, labels
+
+
+def _as_vector(value: Any, name: str) -> Any:
+    """Labels or names; cells of MATLAB become texts, empty ones None."""
+    if value.dtype != object:
+        return np.char.rstrip(value) if value.dtype.kind == "U" else value
+    with parsing(f"Variable {shorten(name)}"):
+        cells = map(np.asarray, value.ravel())
+        texts = [str(cell.item()) if cell.size else "" for cell in cells]
+        return np.array([text or None for text in texts], dtype=object)
+
+
+_HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+
+
+def read_mat(path: Path, request: ReadRequest) -> Table:
+    """X (or fea, data, or the only matrix) and y (or gnd, labels, ...) of a MATLAB file.
+
+    SciPy reads versions 4 to 7; a damaged file can end the process.
+    """
+    with path.open("rb") as stream:
+        head = stream.read(512 + len(_HDF5_MAGIC))
+    if _HDF5_MAGIC in (head[:8], head[512:]):  # version 7.3 is HDF5
+        with open_hdf5(path) as file, parsing("A variable"):
+            # MATLAB keeps what cells refer to under names that begin with "#".
+            names = [name for name in file if not name.startswith("#")]
+            read = {name: _read_matlab(file, file[name], request) for name in names}
+            found = {name: value for name, value in read.items() if value is not None}
+        return _table_of_variables(found, request, path.stem)
+    for name, shape, kind in scipy.io.whosmat(path, appendmat=False):
+        if kind != "sparse":
+            refuse_shape(shape, WIDTH, f"variable {shorten(name)}", request.max_bytes)
+    loaded = scipy.io.loadmat(path, appendmat=False, mat_dtype=True)
+    found = {name: value for name, value in loaded.items() if not name.startswith("__")}
+    return _table_of_variables(found, request, path.stem)
+
+
+def _read_matlab(file: Any, node: Any, request: ReadRequest) -> Any:
+    """A variable of version 7.3, which holds the columns of MATLAB as rows; None for a struct."""
+    if "MATLAB_sparse" in node.attrs:
+        starts, data, rows = read_array(node["jc"], request), np.empty(0), np.empty(0, int)
+        if "data" in node:  # MATLAB stores no values where all are 0, and may reserve more space
+            used = int(starts[-1])
+            data, rows = (read_array(node[part], request)[:used] for part in ("data", "ir"))
+        shape = (int(node.attrs["MATLAB_sparse"]), len(starts) - 1)
+        return sp.csc_matrix((data, rows, starts), shape=shape)
+    if "MATLAB_empty" in node.attrs or not hasattr(node, "shape"):
+        return None
+    values = read_array(node, request)
+    if values.dtype == object:  # references to cells
+        cells = [file[reference] for reference in values.ravel()]
+        return np.array([_text_of(cell, request) for cell in cells], dtype=object)
+    if node.attrs.get("MATLAB_class") == b"char":
+        return np.array(["".join(map(chr, row)) for row in values.T])
+    return values.T
+
+
+def _text_of(cell: Any, request: ReadRequest) -> str:
+    """The text of a cell of version 7.3; empty if it holds something else."""
+    is_text = cell.dtype == np.uint16 and "MATLAB_empty" not in cell.attrs
+    return "".join(map(chr, read_array(cell, request).ravel())) if is_text else ""
+
+
+def read_mtx(path: Path, request: ReadRequest) -> Table:
+    """A Matrix Market file whose rows are samples; sparse stays sparse."""
+    return table_of_matrix(read_matrix_market(path, request), request, path.stem)
+
+
+def read_matrix_market(path: Path, request: ReadRequest) -> Any:
+    """An array or a COO matrix.
+
+    SciPy checks counts and indices; a file that was damaged on purpose can still end the process.
+    """
+    with open_plain(path, request.max_bytes) as stream:
+        n_rows, n_columns, n_entries, layout, *_ = scipy.io.mminfo(_MarketStream(stream))
+    refuse_columns(n_columns, "The matrix")
+    # Each entry has a value, a row and a column; SciPy's CSR has a pointer for each row.
+    size = (n_rows, n_columns) if layout == "array" else (n_rows + 3 * n_entries,)
+    refuse_shape(size, WIDTH, "The matrix", request.max_bytes)
+    with open_plain(path, request.max_bytes) as stream:
+        return scipy.io.mmread(_MarketStream(stream))
+
+
+class _MarketStream:
+    """A stream that SciPy can read.
+
+    SciPy 1.17 ends the process when it seeks in some sound files, or meets a number that is cut off
+    in its exponent at the end of a file: so this stream cannot seek, and ends in a line break.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self._end = stream, b"\n"
+
+    def read(self, size: int = -1) -> bytes:
+        found = self._stream.read(size)
+        if not found:
+            found, self._end = self._end, b""
+        return found
+
+
+def read_svmlight(path: Path, request: ReadRequest) -> Table:
+    """Sparse rows with a label each; indices count from 1 unless one of them is 0."""
+    from sklearn.datasets import load_svmlight_file  # slow to import, and only needed here
+
+    with open_plain(path, request.max_bytes) as stream:
+        n_entries = sum(block.count(b":") for block in iter(partial(stream.read, 2**20), b""))
+    refuse_shape((2 * n_entries,), WIDTH, "The sparse matrix", request.max_bytes)
+    with open_plain(path, request.max_bytes) as stream:
+        X, y = load_svmlight_file(stream)
+    return table_of_matrix(X, request, path.stem, labels=y)
+
+
+@contextmanager
+def open_hdf5(path: Path) -> Iterator[Any]:
+    """An HDF5 file to read; raise if it leads into other files, before anything is read."""
+    h5py = optional("h5py", "HDF5 files (.h5, .h5ad, MATLAB 7.3)")
+    elsewhere: list[str] = []
+
+    def see_link(name: str, link: Any) -> None:
+        if isinstance(link, h5py.ExternalLink):
+            elsewhere.append(name)
+
+    def see_node(name: str, node: Any) -> None:
+        if isinstance(node, h5py.Dataset) and (node.external or node.is_virtual):
+            elsewhere.append(name)
+
+    with h5py.File(path, "r") as file:
+        file.visititems_links(see_link)
+        file.visititems(see_node)
+        if elsewhere:
+            raise DataError(
+                f"All values must lie in the file itself; {some_of([*map(shorten, elsewhere)])} "
+                "points to another file, which is not read. Store the values in the file."
+            )
+        yield file
+
+
+def read_array(node: Any, request: ReadRequest) -> Any:
+    """All values of an array of an HDF5 file."""
+    what = f"array {shorten(node.name)}"
+    refuse_shape(node.shape, max(node.dtype.itemsize, WIDTH), what, request.max_bytes)
+    return node[()]
+
+
+def scan_hdf5(path: Path, request: ReadRequest) -> ArrayScan:
+    """The array ``dataset``, or X, or the only matrix, in blocks of rows or whole."""
+    found: dict[str, Any] = {}
+    with open_hdf5(path) as file:
+        file.visititems(found.__setitem__)
+        found = {name: node for name, node in found.items() if getattr(node, "shape", ())}
+        place, *roles = _choose(found, request)
+        vectors = [None if role is None else read_array(found[role], request) for role in roles]
+    return ArrayScan(path, partial(_open_rows, path, place), request, *vectors)
+
+
+@contextmanager
+def _open_rows(path: Path, place: str) -> Iterator[DenseRows]:
+    with open_hdf5(path) as file:
+        yield DenseRows(file[place])

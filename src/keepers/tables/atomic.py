@@ -1,0 +1,198 @@
+"""Files as bytes: written whole or not at all, and compressed ones read with a limit."""
+
+import bz2
+import errno
+import gzip
+import io
+import lzma
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from keepers._packages import optional
+from keepers._wording import first_line
+from keepers.exceptions import KeepersError, ParameterError
+from keepers.tables.table import refuse_size
+
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+_MAGIC = {
+    b"\x1f\x8b": ".gz",
+    b"\xfd7zXZ\0": ".xz",
+    b"\x28\xb5\x2f\xfd": ".zst",
+    **{b"BZh%d1AY&SY" % level: ".bz2" for level in range(1, 10)},
+}
+_BUFFER = 2**20
+_WAY_OUT = "Choose another place, or make room."
+_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+
+
+@contextmanager
+def whole_file(path: str | Path, *, force: bool = False) -> Iterator[Path]:
+    """Yield a temporary file in the same folder that replaces ``path`` when the block ends well.
+
+    An exception or an interruption leaves ``path`` as it was. A replaced file keeps its
+    permissions; a link stays a link.
+    """
+    target = _target_of(path, force)
+    with _temporary_for(path, target) as temporary:
+        yield temporary
+        with temporary.open("rb+") as stream:  # the bytes are on the disk before the name is
+            os.fsync(stream.fileno())
+        _target_of(path, force)  # what has appeared there meanwhile is not replaced either
+        if target.exists():
+            _take_permissions(temporary, target.stat())
+        os.replace(temporary, target)
+
+
+def check_target(path: str | Path, *, force: bool = False) -> None:
+    """Raise if `whole_file` could not write ``path`` now: before long work, not after it."""
+    # By trying: permissions do not decide for every user and file system.
+    with _temporary_for(path, _target_of(path, force)):
+        pass
+
+
+def describe_os_error(path: str | Path, error: OSError, way_out: str = _WAY_OUT) -> str:
+    """A sentence about a file that cannot be written."""
+    reason = error.strerror or first_line(error)
+    if error.errno in _FULL:
+        reason = f"the disk is full or a limit on file size was reached ({reason})"
+    return f"{path} cannot be written: {reason}. {way_out}"
+
+
+def leads_to_itself(path: Path) -> bool:
+    """Whether this is a symbolic link in a circle, which is neither there nor absent."""
+    try:
+        os.stat(path)
+        return False
+    except OSError as error:
+        return error.errno == errno.ELOOP
+
+
+def is_same_file(one: Path, other: Path) -> bool:
+    """Whether two names lead to one file, which need not be there yet."""
+    if one.exists() and other.exists():
+        return os.path.samefile(one, other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file has the name of a temporary file of `whole_file`."""
+    return name.startswith(".keepers-") and name.endswith(".part")
+
+
+def _target_of(path: str | Path, force: bool) -> Path:
+    """The file that is written, links followed; raise if something else must not be replaced."""
+    target = Path(os.path.realpath(path))
+    try:
+        mode = os.stat(path).st_mode  # not of target: /dev/stdout has no name to follow
+    except (FileNotFoundError, NotADirectoryError):
+        if target.parent.is_dir():
+            return target
+        reason = f"There is no folder {target.parent}; {path} cannot be written. Create it first."
+        raise ParameterError(reason) from None
+    except OSError as error:
+        raise ParameterError(describe_os_error(path, error, "Choose another place.")) from error
+    if stat.S_ISDIR(mode):
+        reason = "is a folder; a file cannot replace it. Name a file."
+    elif not stat.S_ISREG(mode):
+        kind = {"p": "named pipe", "s": "socket"}.get(stat.filemode(mode)[0], "device")
+        reason = f"is a {kind}; only a regular file is replaced. Name a file."
+    elif not force:
+        reason = "exists and is not overwritten. Choose another name, or force=True (--force)."
+    elif not os.access(target, os.W_OK):
+        reason = "is read-only and is not overwritten. Choose another name, or make it writable."
+    else:
+        return target
+    raise ParameterError(f"{path} {reason}")
+
+
+@contextmanager
+def _temporary_for(path: str | Path, target: Path) -> Iterator[Path]:
+    """An empty file beside ``target``, removed at the end."""
+    temporary = target.with_name(f".keepers-{secrets.token_hex(8)}.part")
+    # Never more readable than the final file: private until it gets the permissions of the old one.
+    mode = 0o600 if target.exists() else 0o666
+    try:
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+        yield temporary
+    except OSError as error:
+        raise KeepersError(describe_os_error(path, error)) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def _take_permissions(path: Path, before: os.stat_result) -> None:
+    mode = stat.S_IMODE(before.st_mode) & 0o777
+    try:
+        os.chown(path, -1, before.st_gid)
+    except (OSError, AttributeError):  # Windows has no chown
+        mode &= ~0o070  # what one group may read is not for another
+    with suppress(OSError, AttributeError):
+        os.chown(path, before.st_uid, -1)
+    os.chmod(path, mode)
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether the first bytes of a file are those of a compressed one."""
+    return _kind_of(path) is not None
+
+
+def _kind_of(path: Path) -> str | None:
+    with path.open("rb") as stream:
+        start = stream.read(max(map(len, _MAGIC)))
+    return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
+
+
+def open_plain(path: Path, max_bytes: int | None = None) -> IO[bytes]:
+    """The bytes of a file, expanded; reading more than ``max_bytes`` of them raises DataError."""
+    kind = _kind_of(path)
+    if kind is None:
+        return io.BufferedReader(io.FileIO(path), _BUFFER)
+    return io.BufferedReader(_Watched(_module(kind).open(path), path.name, max_bytes), _BUFFER)
+
+
+@contextmanager
+def open_compressing(path: Path, name: str) -> Iterator[Any]:
+    """A stream of bytes into ``path``, compressed by the suffix of ``name``."""
+    kind = Path(name).suffix.casefold()
+    with path.open("wb") as plain:
+        if kind == ".gz":  # without name and time: the same table gives the same bytes
+            opened: Any = gzip.GzipFile("", "wb", fileobj=plain, mtime=0)
+        else:
+            opened = _module(kind).open(plain, "wb") if kind in COMPRESSIONS else plain
+        with opened as stream:
+            yield stream
+
+
+def _module(kind: str) -> Any:
+    if kind == ".zst":
+        # Not the package zstandard: it takes a file that is cut off for a complete one.
+        is_built_in = sys.version_info >= (3, 14)
+        return optional("compression.zstd" if is_built_in else "backports.zstd", ".zst files")
+    return {".gz": gzip, ".bz2": bz2, ".xz": lzma}[kind]
+
+
+class _Watched(io.RawIOBase):
+    """A stream that counts the bytes read from it."""
+
+    def __init__(self, expanded: Any, name: str, max_bytes: int | None) -> None:
+        self._expanded, self._name, self._max_bytes, self._n_bytes = expanded, name, max_bytes, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = int(self._expanded.readinto(buffer))
+        self._n_bytes += count
+        refuse_size(self._n_bytes, f"{self._name}, expanded,", self._max_bytes)
+        return count
+
+    def close(self) -> None:
+        self._expanded.close()
+        super().close()

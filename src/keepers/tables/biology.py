@@ -1,0 +1,355 @@
+"""Cells and genes: AnnData (.h5ad, .zarr), 10x folders and files, GCT, GEO series matrices.
+
+Genes in rows are read as columns. Of an AnnData file only X or a layer, obs and var are read.
+"""
+
+import codecs
+import io
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from keepers._packages import optional
+from keepers._wording import closest, some_of
+from keepers.exceptions import DataError, DataWarning, shorten, warn_caller
+from keepers.tables.array_scan import ArrayScan, DenseRows, SparseRows
+from keepers.tables.arrays import (
+    WIDTH,
+    open_hdf5,
+    parsing,
+    read_array,
+    read_matrix_market,
+    scan_hdf5,
+)
+from keepers.tables.atomic import open_plain
+from keepers.tables.sniffing import is_gap
+from keepers.tables.table import (
+    GAP_WORDS,
+    ReadRequest,
+    Table,
+    as_texts,
+    number_repeated,
+    refuse_absent,
+    refuse_shape,
+    refuse_size,
+    table_of_matrix,
+)
+
+_PARTS = ("data", "indices", "indptr")
+
+
+def read_anndata(path: Path, request: ReadRequest) -> Table:
+    """X or a layer; labels and sample names are columns of obs."""
+    with _open_store(path) as store, parsing("X, obs or var"):
+        place, *beside = _annotations(store, request)
+        X = _read_element(_checked(store[place], request))
+        return table_of_matrix(X, request, path.stem, *beside)
+
+
+def scan_anndata(path: Path, request: ReadRequest) -> ArrayScan:
+    """X or a layer, in blocks of rows."""
+    with _open_store(path) as store, parsing("X, obs or var"):
+        place, *beside = _annotations(store, request)
+        return ArrayScan(path, partial(_open_rows, path, place, request), request, *beside)
+
+
+@contextmanager
+def _open_store(path: Path) -> Iterator[Any]:
+    """An .h5ad file or a .zarr folder."""
+    optional("anndata.io", "AnnData files")
+    if path.is_dir():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # zarr warns of parts of its own format
+            store = optional("zarr", "Zarr folders").open_group(str(path), mode="r")
+        yield store
+    else:
+        with open_hdf5(path) as file:
+            yield file
+
+
+@contextmanager
+def _open_rows(path: Path, place: str, request: ReadRequest) -> Iterator[DenseRows | SparseRows]:
+    with _open_store(path) as store:
+        node = _checked(store[place], replace(request, max_bytes=2**62))
+        if not hasattr(node, "keys"):
+            yield DenseRows(node)
+            return
+        stored = optional("anndata.io", "AnnData files").sparse_dataset(node)
+        if stored.format != "csr":
+            raise DataError(
+                f"{place} must be stored by rows (CSR) to be read in blocks of rows; here it is "
+                "stored by columns. Convert it once where it fits in memory: adata.X = "
+                "adata.X.tocsr(), then adata.write_h5ad(...)."
+            )
+        yield SparseRows([node[part] for part in _PARTS], stored.shape)
+
+
+def _annotations(store: Any, request: ReadRequest) -> tuple[str, Any, Any, Any]:
+    """The place of X or of the layer, names of the genes and the cells, and labels or None."""
+    layers = list(store["layers"]) if "layers" in store else []
+    place = "X" if request.layer is None else f"layers/{request.layer}"
+    absent = [part for part in (place, "obs", "var") if part not in store]
+    if absent:
+        known = some_of([repr(name) for name in layers]) or "not there"
+        raise DataError(
+            f"An AnnData file holds X, obs and var; this one has no {shorten(absent[0])}."
+            f"{closest(request.layer or '', layers)} Its layers are {known}. Name one (layer=, "
+            "--layer), or write the file again with anndata."
+        )
+    obs, var = (_read_frame(store[part], request) for part in ("obs", "var"))
+    asked = [name for name in (request.labels, request.identifier) if name is not None]
+    refuse_absent([f"obs/{name}" for name in asked], [f"obs/{column}" for column in obs.columns])
+    ids = obs.index if request.identifier is None else obs[request.identifier]
+    labels = None if request.labels is None else obs[request.labels]
+    if labels is not None:  # pandas marks gaps in several ways
+        labels = np.array(labels.astype(object).where(labels.notna(), None).tolist())
+    return place, var.index.to_numpy(), np.array(ids.tolist(), dtype=object), labels
+
+
+def _checked(node: Any, request: ReadRequest) -> Any:
+    """A part of a store, after all in it was seen to be safe to read."""
+    if hasattr(node, "keys"):
+        for name in node:
+            _checked(node[name], request)
+        return node
+    itemsize, what = max(int(node.dtype.itemsize), WIDTH), f"array {shorten(node.name)}"
+    if hasattr(node, "metadata"):  # Zarr
+        stored = {**node.metadata.to_dict(), "attributes": None}
+        if "pickle" in str(stored).casefold():
+            raise DataError(f"{what} is pickled, which is never loaded.")
+        n_bytes = itemsize * int(np.prod(node.chunks, dtype=object))
+        refuse_size(n_bytes, f"A chunk of {what}", request.max_bytes)
+    refuse_shape(node.shape or (), itemsize, what, request.max_bytes)
+    return node
+
+
+def _read_element(node: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # anndata warns of its own older versions
+        return optional("anndata.io", "AnnData files").read_elem(node)
+
+
+def _read_frame(node: Any, request: ReadRequest) -> Any:
+    """A pandas frame, obs or var."""
+    frame = _read_element(_checked(node, request))
+    if isinstance(frame, np.ndarray):  # anndata before 0.7: records, row names first
+        pd = optional("pandas", "AnnData files")
+        frame = pd.DataFrame.from_records(frame, index=frame.dtype.names[0])
+    return frame
+
+
+def tenx_files(folder: Path) -> dict[str, tuple[Path, Path, Path]]:
+    """Matrix, genes and barcodes of Cell Ranger by the start of their names, such as "GSM123_"."""
+    files = sorted(folder.glob("[!.]*"))
+    plain = {path.name.removesuffix(".gz"): path for path in files}
+    found = {}
+    for name, matrix in plain.items():
+        prefix = name.removesuffix("matrix.mtx")
+        genes = plain.get(f"{prefix}features.tsv") or plain.get(f"{prefix}genes.tsv")
+        cells = plain.get(f"{prefix}barcodes.tsv")
+        if name.endswith("matrix.mtx") and genes and cells:
+            found[prefix] = (matrix, genes, cells)
+    return found
+
+
+def read_10x(folder: Path, request: ReadRequest) -> Table:
+    """A folder of Cell Ranger as cells x genes; barcodes are the sample names."""
+    samples = tenx_files(folder)
+    if len(samples) != 1:
+        raise DataError(
+            "A 10x folder holds one matrix with its genes and barcodes; this one holds "
+            f"{some_of([repr(prefix) for prefix in samples]) or 'none'}. Move each into a folder "
+            "of its own."
+        )
+    matrix, *others = next(iter(samples.values()))
+    genes, cells = (_read_cells(path, request) for path in others)
+    X = read_matrix_market(matrix, request)
+    columns = [[[*row, "", ""][at] for row in genes] for at in range(3)]
+    ids = None if request.identifier is not None else [row[0] for row in cells]
+    names = _gene_names(columns, folder.name)
+    return table_of_matrix(sp.coo_matrix(X).T, request, folder.name, names, ids)
+
+
+def _read_cells(path: Path, request: ReadRequest) -> list[list[str]]:
+    """The cells of every line; tabs separate them."""
+    with open_plain(path, request.max_bytes) as stream:
+        lines = stream.read().decode(errors="replace").rstrip().splitlines()
+    return [[cell.strip().strip('"') for cell in line.split("\t")] for line in lines]
+
+
+def _gene_names(columns: Sequence[Any], source: str) -> list[str]:
+    """Symbols, or ids where there are none; repeated ones are numbered as scanpy does.
+
+    ``columns``: ids, symbols and, if known, kinds of the features.
+    """
+    ids, symbols, kinds = [*columns, ()][:3]
+    counts = Counter(filter(None, kinds)).most_common()
+    if len(counts) > 1:
+        told = ", ".join(f"{number} of {kind!r}" for kind, number in counts)
+        warn_caller(
+            f"{source}: it holds features of several kinds ({told}); all are read. Leave some out "
+            "by name (drop=, --drop) if they were measured on another scale.",
+            DataWarning,
+        )
+    names = [symbol or name for name, symbol in zip(ids, symbols, strict=True)]
+    return number_repeated(names, mark="-")
+
+
+def read_hdf5_table(path: Path, request: ReadRequest) -> Table:
+    """The matrix of Cell Ranger, if the file holds one, else an array of numbers."""
+    return scan_hdf5_table(path, request).whole()
+
+
+def scan_hdf5_table(path: Path, request: ReadRequest) -> ArrayScan:
+    """The same in blocks of rows."""
+    parts = {*_PARTS, "barcodes", "shape"}
+    with open_hdf5(path) as file:
+        # The group is called "matrix", or in version 2 as the genome.
+        groups = {name: node for name, node in file.items() if hasattr(node, "keys")}
+        places = [name for name, node in groups.items() if parts <= set(node)]
+        if len(places) != 1 or request.dataset is not None:
+            return scan_hdf5(path, request)
+        group, genes = file[places[0]], ["genes", "gene_names"]
+        if "features" in group:
+            genes = ["features/id", "features/name", "features/feature_type"]
+        with parsing("The matrix"):
+            columns = [as_texts(read_array(group[part], request), part) for part in genes]
+            names = _gene_names(columns, path.name)
+            ids = None if request.identifier else read_array(group["barcodes"], request)
+            return ArrayScan(path, partial(_open_tenx, path, places[0]), request, names, ids)
+
+
+@contextmanager
+def _open_tenx(path: Path, place: str) -> Iterator[SparseRows]:
+    with open_hdf5(path) as file:
+        n_genes, n_cells = file[place]["shape"][:].tolist()
+        # The columns of genes x cells, one after the other, are the rows of cells x genes.
+        yield SparseRows([file[place][part] for part in _PARTS], (n_cells, n_genes))
+
+
+def read_gct(path: Path, request: ReadRequest) -> Table:
+    """Versions 1.2 and 1.3; labels and sample names may be column metadata."""
+    with _open_text(path, request) as stream:
+        version, sizes = _read_line(stream, 1)[0], _read_line(stream, 2)
+        sizes = [cell for cell in sizes if cell]
+        wanted = {"#1.2": 2, "#1.3": 4}.get(version)  # 1.3 adds numbers of metadata
+        if len(sizes) != wanted or not all(cell.isdecimal() for cell in sizes):
+            raise DataError(
+                "A GCT file begins with #1.2 and two numbers, of rows and columns, or with #1.3 "
+                f"and four; this one begins with {shorten(version)} and {shorten(sizes)}."
+            )
+        n_rows, n_columns, n_beside, n_metadata = [*map(int, sizes), 1, 0][:4]
+        header, n_before = _read_line(stream, 3), 1 + n_beside
+        told = [_read_line(stream, line) for line in range(4, 4 + n_metadata)]
+        refuse_shape((n_columns, n_rows), WIDTH, "The table", request.max_bytes)
+        metadata = {cells[0]: cells[n_before:] for cells in told}
+        lines = [line for line in stream if line.strip()]
+    if len(lines) != n_rows:
+        raise DataError(
+            f"It declares {n_rows} rows and holds {len(lines)}: it is cut off or damaged. Obtain "
+            "or write it again."
+        )
+    return _table_of_genes(lines, header, metadata, request, n_before)
+
+
+def read_geo(path: Path, request: ReadRequest) -> Table:
+    """A series matrix; labels and sample names may be what lines "!Sample_..." hold."""
+    told: list[list[str]] = []
+    with _open_text(path, request) as stream:
+        for line in count(1):
+            cells = _read_line(stream, line)
+            if cells[0].casefold() == "!series_matrix_table_begin":
+                break
+            if cells[0].startswith("!Sample_"):
+                told.append(cells)
+        header = _read_line(stream, line + 1)
+        lines = [text.replace('"', "") for text in stream if text.strip()]
+    if not lines or not lines.pop().startswith("!series_matrix_table_end"):
+        raise DataError("It does not end in !series_matrix_table_end: it is cut off.")
+    if not lines:
+        raise DataError(
+            "Its table holds no values: those of sequencing studies are in supplementary files, "
+            "which the lines !Series_supplementary_file name."
+        )
+    metadata = _of_samples(told, len(header) - 1)
+    labels, identifier = (
+        name and name.removeprefix("!Sample_") for name in (request.labels, request.identifier)
+    )
+    request = replace(request, labels=labels, identifier=identifier)
+    return _table_of_genes(lines, header, metadata, request)
+
+
+def _of_samples(told: list[list[str]], n_samples: int) -> dict[str, list[str]]:
+    """Metadata by name; characteristics ("tissue: lung") also by theirs."""
+    lines = [cells for cells in told if len(cells) == n_samples + 1]
+    kinds = [cells[0].removeprefix("!Sample_") for cells in lines]
+    metadata = {name: cells[1:] for name, cells in zip(number_repeated(kinds), lines, strict=True)}
+    for kind, cells in zip(kinds, lines, strict=True):
+        # A line of characteristics may hold another one for every sample.
+        for at, cell in enumerate(cells[1:] if kind.startswith("characteristics_ch") else []):
+            name, colon, value = (part.strip() for part in cell.partition(":"))
+            if colon and name and name not in kinds:
+                metadata.setdefault(name, [""] * n_samples)[at] = value
+    return metadata
+
+
+def _open_text(path: Path, request: ReadRequest) -> IO[str]:
+    encoding = request.encoding or "utf-8-sig"
+    codecs.getdecoder(encoding)  # raises for an unknown one before the file is opened
+    return io.TextIOWrapper(open_plain(path, request.max_bytes), encoding, errors="replace")
+
+
+def _read_line(stream: IO[str], line: int) -> list[str]:
+    """The cells of the next line, the number of which is for messages."""
+    text = stream.readline()
+    if not text:
+        raise DataError(f"It ends before line {line}: it is cut off. Obtain or write it again.")
+    return [_unquoted(cell) for cell in text.split("\t")]
+
+
+def _unquoted(cell: str) -> str:
+    return cell.strip().removeprefix('"').removesuffix('"')
+
+
+def _table_of_genes(
+    lines: list[str],
+    header: list[str],
+    metadata: Mapping[str, list[str]],
+    request: ReadRequest,
+    n_before: int = 1,
+) -> Table:
+    """Samples x genes; ``n_before`` cells stand before the values; the first names the gene."""
+    pl = optional("polars", "GCT and GEO files")
+    strange = {line.count("\t") + 1 for line in lines} - {len(header)}
+    if strange:
+        raise DataError(
+            f"Every row must hold {len(header)} cells; there are rows of {min(strange)}: the file "
+            "is cut off or damaged. Obtain or write it again."
+        )
+    columns = [str(at) for at in range(len(header))]
+    frame = pl.read_csv(
+        "".join(lines).encode(),
+        separator="\t",
+        has_header=False,
+        schema={name: pl.String if int(name) < n_before else pl.Float64 for name in columns},
+        null_values=[*GAP_WORDS, "na"],
+        quote_char=None,
+    )
+    genes = [_unquoted(name) for name in frame["0"].fill_null("NA")]
+    asked = [name for name in (request.labels, request.identifier) if name is not None]
+    refuse_absent(asked, [*metadata, *genes])
+    ids = metadata.get(request.identifier) if request.identifier else header[n_before:]
+    labels: Any = None if request.labels is None else metadata.get(request.labels)
+    if labels is not None:
+        labels = np.array([None if is_gap(w) or w == "na" else w for w in labels], dtype=object)
+    X = frame.select(columns[n_before:]).to_numpy().T
+    return table_of_matrix(X, request, "the table", genes, ids, labels)

@@ -1,0 +1,581 @@
+"""A table in memory: the request that it was read by, its limits, and the roles of its columns."""
+
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from keepers._wording import closest, duplicates, readable_size, some_of
+from keepers.exceptions import DataError, ParameterError, shorten
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+DEFAULT_MAX_BYTES = 8 * 2**30
+MOST_COLUMNS = 5_000_000
+"""Every column has a name; with more columns the names alone outweigh the table."""
+
+LARGEST_EXACT_INTEGER = 2**53
+"""float64 holds every integer up to this one; larger ones are identifiers or an error."""
+
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def refuse_size(n_bytes: int, what: str, max_bytes: int | None = None) -> None:
+    """Raise if ``what`` takes more memory than ``max_bytes`` or than the machine has."""
+    memory = physical_memory()
+    wanted = DEFAULT_MAX_BYTES if max_bytes is None else max_bytes
+    if n_bytes <= min(wanted, memory or wanted):
+        return
+    if memory is not None and memory < wanted:
+        bound = f"the {readable_size(memory)} of memory of this machine"
+        way_out = "Read a part of the table, or use a larger machine."
+    else:
+        bound = f"the limit of {readable_size(wanted)}"
+        way_out = "If the size is right, raise the limit: max_bytes= (--max-size)."
+    raise DataError(f"{what} needs {readable_size(n_bytes)}, more than {bound}. {way_out}")
+
+
+def refuse_shape(
+    shape: tuple[int, ...], itemsize: int, what: str, max_bytes: int | None = None
+) -> None:
+    """Raise if an array of this shape does not fit, or has too many columns."""
+    n_bytes = itemsize
+    for length in shape:
+        if length < 0:
+            raise DataError(f"{what} declares a negative length ({shape}). It is damaged.")
+        n_bytes *= int(length)
+    refuse_size(n_bytes, f"{what} ({' x '.join(str(length) for length in shape)})", max_bytes)
+    if len(shape) == 2:
+        refuse_columns(int(shape[1]), what)
+
+
+def refuse_columns(n_columns: int, what: str) -> None:
+    """Raise if there are more columns than keepers reads."""
+    if n_columns > MOST_COLUMNS:
+        raise DataError(
+            f"A table has at most {MOST_COLUMNS:,} columns; {what} declares {n_columns:,}. If it "
+            "is not damaged, leave out columns first, for example those that are almost always 0."
+        )
+
+
+def as_n_bytes(size: int | float | str, name: str) -> int:
+    """A number of bytes, or a text such as "500M" or "4GB"; ``name`` is for the message."""
+    if isinstance(size, str):
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", size.strip(), re.IGNORECASE)
+        if match is not None and float(match[1]) > 0:
+            return int(float(match[1]) * _UNITS[match[2].upper()])
+    elif not isinstance(size, bool) and isinstance(size, (int, float)) and 1 <= size < 2**63:
+        return int(size)
+    raise ParameterError(f"{name} takes a size like 500M or 4G; got {shorten(size)}.")
+
+
+def largest_inexact(values: Any) -> int | None:
+    """The largest integer in size, if float64 does not hold all integers of that size."""
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not values.size:
+        return None
+    largest = max(int(values.max()), -int(values.min()))
+    return largest if largest > LARGEST_EXACT_INTEGER else None
+
+
+def physical_memory() -> int | None:
+    """The memory of this machine in bytes; None on a platform that does not report it."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+Names = NDArray[np.object_]
+
+# fmt: off
+GAP_WORDS = (
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+    "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+)
+# fmt: on
+"""Words that pandas takes for a missing value."""
+
+
+@dataclass(frozen=True, eq=False)
+class NamedValues:
+    """Values of any kind, not checked yet, with the names of their columns."""
+
+    values: Any
+    names: Names
+
+
+@dataclass(frozen=True, eq=False)
+class Table(NamedValues):
+    """Numbers with names; beside them text and dates, and where known sample names and classes.
+
+    Parameters
+    ----------
+    values : ndarray or CSR matrix of shape (n_samples, n_features)
+        float64 or float32; NaN is a missing value.
+    names : object array of str, length n_features
+        Names of the columns of ``values``, all different.
+    ids : object array of str, length n_samples, or None
+        Sample names, if the source has any.
+    labels : array of length n_samples or None
+        Classes, for judging a selection; no method looks at them.
+    name : str
+        Short name for messages.
+    frame : polars.DataFrame or None
+        Features that hold text or dates, in the types of the source. A `TablePreparer` turns them
+        into numbers or sets them aside.
+    features : sequence of str or None
+        All features, of ``values`` and of ``frame``, in the order of the source. None: ``names``.
+    types : mapping of str to polars type
+        Source types of the columns of ``values`` that were not float64, for writing them back.
+    """
+
+    ids: Names | None = None
+    labels: NDArray[Any] | None = None
+    name: str = "table"
+    frame: "pl.DataFrame | None" = None
+    features: Sequence[str] | None = None
+    types: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise for a table whose parts do not fit together."""
+        has_others = self.frame is not None and self.frame.width > 0
+        if self.values.ndim != 2 or 0 in self.values.shape[: 1 if has_others else 2]:
+            shape = " x ".join(str(length) for length in self.values.shape)
+            raise DataError(
+                f"A table needs at least one row and one feature column; {shorten(self.name)} "
+                f"has shape {shape}. Check that the right file, variable or columns were named."
+            )
+        if self.values.dtype not in (np.float64, np.float32):
+            raise DataError(f"Values must be float64 or float32; got {self.values.dtype}.")
+        parts = (("names", self.names, self.n_features), ("ids", self.ids, self.n_samples))
+        for what, entries, expected in (*parts, ("labels", self.labels, self.n_samples)):
+            if entries is not None and (entries.ndim != 1 or len(entries) != expected):
+                raise DataError(
+                    f"{what} must have {expected} entries; {shorten(self.name)} has an array of "
+                    f"shape {entries.shape}. Check that samples are rows and features are columns."
+                )
+        if len(set(self.names)) < self.n_features:
+            raise DataError(
+                "Feature names must differ; there are duplicates: "
+                f"{some_of(duplicates(self.names))}. Rename or drop all but one of each."
+            )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.values.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of numbers."""
+        return int(self.values.shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether ``values`` is a CSR matrix."""
+        return bool(sp.issparse(self.values))
+
+    @property
+    def others(self) -> list[str]:
+        """Features that hold text or dates."""
+        return [] if self.frame is None else self.frame.columns
+
+    @property
+    def columns(self) -> list[str]:
+        """All features in the order of the source."""
+        known = self.names if self.features is None else self.features
+        return [str(name) for name in known]
+
+    def take(self, rows: Any) -> "Table":
+        """Some rows, given by a mask or by their numbers."""
+        rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
+        return replace(
+            self,
+            values=self.values[rows],
+            ids=None if self.ids is None else self.ids[rows],
+            labels=None if self.labels is None else self.labels[rows],
+            frame=None if self.frame is None else self.frame[rows.tolist()],
+        )
+
+    def select(self, names: Iterable[str]) -> "Table":
+        """Some features, in the order of the source."""
+        chosen = set(names)
+        refuse_absent(chosen, self.columns)
+        places = [at for at, name in enumerate(self.names) if name in chosen]
+        beside = [name for name in self.others if name in chosen]
+        return replace(
+            self,
+            values=self.values[:, places],
+            names=self.names[places],
+            frame=self.frame[beside] if self.frame is not None and beside else None,
+            features=[name for name in self.columns if name in chosen],
+            types={name: kind for name, kind in self.types.items() if name in chosen},
+        )
+
+
+def stack_tables(tables: Sequence[Table]) -> Table:
+    """The rows of several tables with the same columns, one below the other."""
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    values = [table.values for table in tables]
+    frames = [table.frame for table in tables if table.frame is not None]
+    ids = [table.ids for table in tables if table.ids is not None]
+    labels = [table.labels for table in tables if table.labels is not None]
+    frame = None
+    if frames:
+        import polars as pl
+
+        frame = pl.concat(frames, how="vertical_relaxed")
+    return replace(
+        first,
+        values=sp.vstack(values, format="csr") if first.is_sparse else np.concatenate(values),
+        ids=np.concatenate(ids) if ids else None,
+        labels=as_labels(np.concatenate(labels), "labels") if labels else None,
+        frame=frame,
+    )
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """How a table is read: the roles of its columns, its layout, and the limit on its size.
+
+    Parameters
+    ----------
+    labels : str or None
+        Column with the classes; also an array of a .npz or .h5 file, a variable of a .mat file, or
+        sample metadata of a GCT or GEO file.
+    identifier : str or None
+        Column with the sample names.
+    drop : sequence of str
+        Columns to leave out: names, names with commas between, or patterns such as "meta_*".
+    annotation : sequence of str
+        Columns that describe the rows, named as in ``drop``. They are not features and, with
+        ``transpose``, not samples.
+    make_unique : bool
+        Number repeated column names (a, a.1, a.2) instead of raising.
+    transpose : bool
+        Features are rows: the first text column, or ``identifier``, names them, and the header
+        names the samples.
+    format : str or None
+        "csv", "parquet", ...; None: told by the file's name, then by its content.
+    max_bytes : int or None
+        Raise for a table that takes more memory than this. None: 8 GiB. Never more than the
+        memory of the machine.
+    dataset : str or None
+        Array of an HDF5 file that holds the values.
+    layer : str or None
+        Layer of an AnnData file to read instead of X.
+    sheet : str, int or None
+        Sheet of a workbook: its name, or its number from 1. None: the first.
+    header : bool or None
+        Whether the first line of a text table holds column names. None: guessed from the content.
+    skip_rows : int or None
+        Lines of a text table, or rows of a sheet, above the column names. None: a title is found.
+    header_rows : int or None
+        Lines of column names, as in exports of surveys. None: guessed.
+    sep : str or None
+        What separates the cells of a text table: one character, "tab", "space", or "whitespace"
+        for runs of blanks. None: guessed.
+    decimal : {".", ","} or None
+        Decimal mark of a text table. None: guessed.
+    comment : str or None
+        Lines of a text table that begin with this are left out.
+    encoding : str or None
+        Encoding of a text table, such as "latin-1". None: guessed.
+    """
+
+    labels: str | None = None
+    identifier: str | None = None
+    drop: Sequence[str] = ()
+    annotation: Sequence[str] = ()
+    make_unique: bool = False
+    transpose: bool = False
+    format: str | None = None
+    max_bytes: int | None = None
+    dataset: str | None = None
+    layer: str | None = None
+    sheet: str | int | None = None
+    header: bool | None = None
+    skip_rows: int | None = None
+    header_rows: int | None = None
+    sep: str | None = None
+    decimal: str | None = None
+    comment: str | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raise for a limit that is not a number of bytes."""
+        given: Any = self.max_bytes
+        is_count = isinstance(given, int) and not isinstance(given, bool) and given >= 1
+        if given is not None and not is_count:
+            raise ParameterError(
+                f"max_bytes must be an integer >= 1, a number of bytes; got {shorten(given)}. "
+                f"Leave it out for the default, {DEFAULT_MAX_BYTES} (8 GiB)."
+            )
+
+
+REQUEST_FIELDS = tuple(each.name for each in fields(ReadRequest))
+
+
+def as_request(request: ReadRequest | None, options: Mapping[str, Any]) -> ReadRequest:
+    """The request, or one made of options given by name; raise for an option that is unknown."""
+    unknown = [name for name in options if name not in REQUEST_FIELDS]
+    if unknown:
+        raise ParameterError(
+            f"The options of reading are {', '.join(REQUEST_FIELDS)}; got {shorten(unknown[0])}."
+            f"{closest(unknown[0], REQUEST_FIELDS)}"
+        )
+    return replace(request or ReadRequest(), **options)
+
+
+class Roles(NamedTuple):
+    """Which columns are features, and which hold sample names and classes."""
+
+    features: list[str]
+    identifier: str | None
+    labels: str | None
+
+
+def split_roles(columns: Sequence[str], request: ReadRequest, index: str | None = None) -> Roles:
+    """Give every column its role; raise for names that are absent or have two roles.
+
+    ``index`` is a column that the file itself marks as row names: it names the samples unless the
+    request names another column.
+    """
+    dropped = matching_names(request.drop, columns)
+    roles = (request.labels, request.identifier)
+    dropped += [n for n in matching_names(request.annotation, columns) if n not in roles]
+    given = [name for name in (request.labels, request.identifier) if name is not None]
+    refuse_absent([*given, *dropped], columns)
+    identifier = request.identifier
+    if identifier is None and index not in (request.labels, *dropped):
+        identifier = index
+    taken = [name for name in (request.labels, identifier) if name is not None]
+    if len(set(taken)) < len(taken) or set(taken) & set(dropped):
+        raise DataError(
+            f"A column has one role; labels={shorten(request.labels)}, identifier="
+            f"{shorten(request.identifier)} and drop={shorten(list(request.drop))} name one "
+            "twice."
+        )
+    apart = {*taken, *dropped, index}
+    features = [name for name in columns if name not in apart]
+    if not features:
+        raise DataError(
+            f"At least one feature column must remain; all {len(columns)} columns are labels, "
+            "identifier or dropped. Name fewer of them."
+        )
+    return Roles(features, identifier, request.labels)
+
+
+def refuse_absent(asked: Iterable[str], known: Collection[str]) -> None:
+    """Raise for a column that is not there."""
+    names = set(known)
+    absent = next((name for name in asked if name not in names), None)
+    if absent is not None:
+        raise DataError(
+            f"There is no column {shorten(absent)}.{closest(absent, known)} The columns are "
+            f"{some_of([repr(name) for name in known])}."
+        )
+
+
+def matching_names(asked: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Columns by name, by several names with commas between, or by a pattern such as "meta_*".
+
+    What matches nothing is returned as it was written.
+
+    Examples
+    --------
+    >>> matching_names(["b", "meta_*", "c,d"], ["a", "b", "c", "d", "meta_x"])
+    ['b', 'meta_x', 'c', 'd']
+    """
+    known = set(names)
+    found: dict[str, None] = {}
+    for word in asked:
+        parts = [word] if word in known else [part.strip() for part in word.split(",")]
+        for part in parts:
+            pattern = part not in known and any(mark in part for mark in "*?[")
+            matches = [name for name in names if fnmatchcase(name, part)] if pattern else []
+            found.update(dict.fromkeys(matches or [part]))
+    return list(found)
+
+
+def numbered_names(count: int) -> list[str]:
+    """x0, x1, ... for columns that have no names."""
+    return [f"x{position}" for position in range(count)]
+
+
+def unique_names(names: Iterable[Any], *, make_unique: bool = False) -> list[str]:
+    """Column names as they will be used: empty ones numbered from 1; repeated ones raise.
+
+    Examples
+    --------
+    >>> unique_names(["a", "", "b", "a"], make_unique=True)
+    ['a', 'column 2', 'b', 'a.1']
+    """
+    used = [str(name).strip() or f"column {at}" for at, name in enumerate(names, 1)]
+    refuse_columns(len(used), "its header")
+    if len(set(used)) == len(used):
+        return used
+    if not make_unique:
+        raise DataError(
+            f"Column names must differ; there are duplicates: {some_of(duplicates(used))}. Rename "
+            "all but one of each in the file, or have them numbered (make_unique=True, "
+            "--make-unique)."
+        )
+    return number_repeated(used)
+
+
+def number_repeated(names: Sequence[str], mark: str = ".") -> list[str]:
+    """Names of which repeated ones get a number: a, a.1, a.2; ``mark`` stands before it."""
+    taken, counts = set(names), dict.fromkeys(names, -1)
+    unique = []
+    for name in names:
+        counts[name] += 1
+        new = name
+        while counts[name] and (new := f"{name}{mark}{counts[name]}") in taken:
+            counts[name] += 1
+        taken.add(new)
+        unique.append(new)
+    return unique
+
+
+def table_of_matrix(
+    X: Any, request: ReadRequest, name: str, names: Any = None, ids: Any = None, labels: Any = None
+) -> Table:
+    """A table of a matrix; a role that no vector fills may be a column of the matrix."""
+    X = checked_matrix(X, name)
+    columns = (
+        numbered_names(X.shape[1])
+        if names is None
+        else unique_names(as_texts(names, "feature names"), make_unique=request.make_unique)
+    )
+    if len(columns) != X.shape[1]:
+        raise DataError(
+            f"Every column needs a name; {shorten(name)} has {len(columns)} names for "
+            f"{X.shape[1]} columns. Check that samples are rows and features are columns."
+        )
+    open_roles = replace(
+        request,
+        labels=request.labels if labels is None else None,
+        identifier=request.identifier if ids is None else None,
+    )
+    roles = (open_roles.labels, open_roles.identifier, *open_roles.drop, *open_roles.annotation)
+    if roles != (None, None):
+        features, identifier, label = split_roles(columns, open_roles)
+        at = {column: place for place, column in enumerate(columns)}
+        ids = ids if identifier is None else as_labels(_column(X, at[identifier]), identifier)
+        labels = labels if label is None else _column(X, at[label])
+        X, columns = X[:, [at[column] for column in features]], features
+    return Table(
+        as_floats(X, name, columns),
+        np.array(columns, dtype=object),
+        None if ids is None else as_texts(ids, "sample names"),
+        None if labels is None else as_labels(labels, request.labels or "labels"),
+        name,
+    )
+
+
+def _column(X: Any, position: int) -> Any:
+    column = X[:, [position]]
+    return column.toarray().ravel() if sp.issparse(X) else column.ravel()
+
+
+def checked_matrix(X: Any, what: str) -> Any:
+    """Raise unless X is a matrix of real numbers; sparse becomes CSR with checked indices."""
+    from keepers.tables.objects import canonical_sparse
+
+    kind = X.dtype.kind
+    if kind == "c":
+        raise DataError(
+            f"Values must be real; {shorten(what)} holds complex numbers. Store X.real."
+        )
+    if kind not in "biuf":
+        raise DataError(
+            f"Values must be numbers; {shorten(what)} holds {X.dtype}. Store a plain numeric array."
+        )
+    if X.ndim != 2:
+        raise DataError(
+            f"A table has two dimensions (samples, features); {shorten(what)} has {X.ndim}. "
+            "Reshape it."
+        )
+    refuse_columns(X.shape[1], shorten(what))
+    return sp.csr_matrix(canonical_sparse(X)) if sp.issparse(X) else X
+
+
+def as_floats(X: Any, what: str, names: Sequence[str] | None = None) -> Any:
+    """A checked matrix as float32 if it is in single precision, else as float64.
+
+    Raises for integers that float64 would round; ``names`` of the columns are for the message.
+    """
+    data = X.data if sp.issparse(X) else X
+    if largest_inexact(data) is not None:
+        large = (data > LARGEST_EXACT_INTEGER) | (data < -LARGEST_EXACT_INTEGER)
+        columns = np.unique(X.indices[large] if sp.issparse(X) else np.nonzero(large)[1])
+        called = [f"column {at + 1}" if names is None else shorten(names[at]) for at in columns]
+        raise DataError(
+            f"Integers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be exact in "
+            f"float64; {shorten(what)} holds larger ones in {some_of(called)}. If they are "
+            "identifiers, name the column so (identifier=, --id) or leave it out (drop=, --drop); "
+            "if rounding does no harm, write them as floating-point numbers."
+        )
+    kind = np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64
+    if sp.issparse(X):
+        return X.astype(kind, copy=False)
+    X = np.asarray(X, dtype=kind)
+    contiguous = X.flags.c_contiguous or X.flags.f_contiguous
+    return X if contiguous and X.flags.writeable else X.copy(order="A")
+
+
+def as_texts(values: Any, what: str) -> Names:
+    """One str for each entry of a vector, or of a matrix with a single row or column."""
+    values = _as_vector(values, what)
+    return np.array([_text(value) for value in values.tolist()] or [], dtype=object)
+
+
+def as_labels(values: Any, what: str) -> NDArray[Any]:
+    """Classes: integers as int64, text as an object array of str; raise for a missing one."""
+    values = _as_vector(values, what)
+    if values.dtype.kind in "biu":
+        fits = values.dtype != np.uint64 or not values.size or values.max() < 2**63
+        return values.astype(np.int64 if fits else np.uint64)
+    if values.dtype.kind == "f":
+        _refuse_missing(int(np.isnan(values).sum()), what)
+        whole = values.astype(np.int64) if np.all(np.abs(values) < LARGEST_EXACT_INTEGER) else None
+        return whole if whole is not None and np.array_equal(whole, values) else values
+    _refuse_missing(sum(value is None for value in values.tolist()), what)
+    return as_texts(values, what)
+
+
+def _refuse_missing(count: int, what: str) -> None:
+    if count:
+        raise DataError(
+            f"Every sample needs a label; {count} of {shorten(what)} are missing. Fill them in, "
+            "leave those samples out, or leave the column out (drop=, --drop)."
+        )
+
+
+def _as_vector(values: Any, what: str) -> NDArray[Any]:
+    values = np.asarray(values)
+    if values.ndim == 2 and 1 in values.shape:
+        values = values.ravel()
+    if values.ndim != 1:
+        raise DataError(
+            f"{shorten(what)} must have one entry for each sample; it has shape {values.shape}. "
+            "Name another array, or store classes as one column of numbers."
+        )
+    return values
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    return "" if value is None else str(value)

@@ -1,0 +1,341 @@
+"""Where results are kept: a folder of its own with one SQLite file, one transaction a result.
+
+A run that is killed at any moment leaves a file with every finished result in it and nothing else.
+A folder is accepted if it is new, empty, or was made by keepers; nothing else is ever touched.
+``results.jsonl.xz`` holds the same results in a tenth of the space, to keep and to give to others.
+"""
+
+import json
+import lzma
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keepers._wording import first_line, some_of
+from keepers.exceptions import DataError, KeepersError, ParameterError
+from keepers.tables.atomic import describe_os_error, is_temporary, whole_file
+from keepers_studies.plan import FitTask, Outcome, timed_task
+
+MARKER = "keepers-results.txt"
+STORE = "results.sqlite"
+PACKED = "results.jsonl.xz"
+MOST_BYTES = 1 << 30  # of an unpacked file; that of the suite has 16 MB
+LAYOUT = 1
+
+_SIGNATURE = "keepers results folder"
+_TEXT = f"""{_SIGNATURE}
+Written by `keepers-studies reproduce`. The next run replaces the tables, the figures and the report
+in this folder; without this file it refuses the folder.
+"""
+_TABLES = """
+CREATE TABLE IF NOT EXISTS layout (version INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS results (
+    key TEXT PRIMARY KEY, task TEXT NOT NULL, outcome TEXT NOT NULL, finished TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS runs (
+    number INTEGER PRIMARY KEY, started TEXT NOT NULL, facts TEXT NOT NULL
+);
+"""
+
+
+class StoredRows(NamedTuple):
+    """The two tables of a store, all values as text."""
+
+    results: list[tuple[str, str, str, str]]
+    """Key, task, outcome and when it was finished."""
+    runs: list[tuple[str, str]]
+    """When it was started, and its facts."""
+    layout: object
+
+
+class Store:
+    """The results of a study, by task."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        make_folder(path.parent)
+        with _explain_errors(path):
+            self._database = sqlite3.connect(path, isolation_level=None)
+        try:
+            with _explain_errors(path):
+                self._database.execute("PRAGMA synchronous = FULL")
+                self._database.executescript(_TABLES)
+                self._check()
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self) -> None:
+        """Notice another layout or damage now, not after hours of fits."""
+        rows = self._database.execute("SELECT version FROM layout").fetchall()
+        if not rows:
+            self._database.execute("INSERT INTO layout VALUES (?)", (LAYOUT,))
+        else:
+            _check_layout(self.path, rows[0][0])
+        (found,) = self._database.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != "ok":
+            raise sqlite3.DatabaseError(str(found).splitlines()[-1])
+
+    def add(self, task: FitTask, outcome: Outcome) -> None:
+        """Store the outcome of a task; one transaction, on disk when this returns."""
+        row = (task.key, json.dumps(asdict(task)), json.dumps(asdict(outcome)))
+        self._change("INSERT INTO results VALUES (?, ?, ?, datetime('now'))", *row)
+
+    def add_run(self, facts: dict[str, Any]) -> None:
+        """Store the facts of a run: environment, versions, seed, commit."""
+        insert = "INSERT INTO runs (started, facts) VALUES (datetime('now'), ?)"
+        self._change(insert, json.dumps(facts))
+
+    def delete_unsuccessful(self) -> int:
+        """Delete failures and timeouts, which then run again; returns their number."""
+        return self._change("DELETE FROM results WHERE json_extract(outcome, '$.status') <> 'ok'")
+
+    def _change(self, statement: str, *values: str) -> int:
+        with _explain_errors(self.path):
+            return self._database.execute(statement, values).rowcount
+
+    def outcomes(self) -> dict[str, Outcome]:
+        """All outcomes, by the key of their task."""
+        with _explain_errors(self.path):
+            rows = self._database.execute("SELECT key, outcome FROM results")
+            return {key: _as_outcome(text) for key, text in rows}
+
+    def runs(self) -> list[dict[str, Any]]:
+        """The facts of every run that added to this store, oldest first."""
+        with _explain_errors(self.path):
+            rows = self._database.execute("SELECT started, facts FROM runs ORDER BY number")
+            return [{"started": started, **json.loads(facts)} for started, facts in rows]
+
+    def add_results_of(self, earlier: Path) -> int:
+        """Add the results of another store that are not in this one; returns their number."""
+        rows = _read_earlier(earlier)
+        _check_layout(earlier, rows.layout)
+        with _explain_errors(earlier):  # all of it is as it should be, or nothing is added
+            results = [_converted(row) for row in rows.results]
+        with _explain_errors(self.path):
+            self._database.execute("BEGIN")
+            insert = "INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?)"
+            added = self._database.executemany(insert, results).rowcount
+            if added:  # parts that start from the same earlier run both list it
+                known = set(self._database.execute("SELECT started, facts FROM runs"))
+                insert = "INSERT INTO runs (started, facts) VALUES (?, ?)"
+                new = [run for run in rows.runs if tuple(run) not in known]
+                self._database.executemany(insert, new)
+            self._database.execute("COMMIT")
+        return added
+
+    def write_packed(self, path: Path) -> None:
+        """Write everything as compressed JSON lines: eight decimals, no lists of features."""
+        with _explain_errors(self.path):
+            rows = _rows_of(self._database)
+        lines: list[dict[str, Any]] = [{"format": "keepers results", "layout": rows.layout}]
+        lines += [{"started": started, "facts": json.loads(facts)} for started, facts in rows.runs]
+        for key, task, outcome, finished in rows.results:
+            small = {**json.loads(outcome, parse_float=_rounded), "top": []}
+            lines.append(
+                {"key": key, "task": json.loads(task), "outcome": small, "finished": finished}
+            )
+        text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+        write_bytes(path, lzma.compress(text.encode(), preset=4))
+
+    @contextmanager
+    def only_one_run(self) -> Iterator[None]:
+        """Raise while another run uses the same results.
+
+        The lock is SQLite's, on a file beside the results, so it is released with the process.
+        """
+        path = self.path.with_suffix(".lock")
+        with _explain_errors(path):
+            lock = sqlite3.connect(path, timeout=0.5, isolation_level=None)
+        with closing(lock):
+            with _explain_errors(path):
+                try:
+                    lock.execute("BEGIN EXCLUSIVE")
+                except sqlite3.OperationalError as error:
+                    if "locked" not in str(error):
+                        raise
+                    raise KeepersError(
+                        f"Another run is using {self.path.parent}. Wait for it, or choose another "
+                        "folder."
+                    ) from error
+            yield
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _read_earlier(path: Path) -> StoredRows:
+    """A store or a packed file, given by its name or its folder; nothing in it is changed."""
+    if path.is_dir():
+        path = next((path / name for name in (STORE, PACKED) if (path / name).is_file()), path)
+    if not path.is_file():
+        raise DataError(
+            f"Earlier results are a folder of keepers or its file {STORE} or {PACKED}; {path} is "
+            "not there."
+        )
+    if path.suffix == ".xz":
+        return _read_packed(path)
+    address = f"{path.resolve().as_uri()}?mode=ro"
+    with _explain_errors(path), closing(sqlite3.connect(address, uri=True)) as database:
+        return _rows_of(database)
+
+
+def _rows_of(database: sqlite3.Connection) -> StoredRows:
+    (version,) = database.execute("SELECT version FROM layout").fetchone()
+    results = database.execute("SELECT key, task, outcome, finished FROM results").fetchall()
+    runs = database.execute("SELECT started, facts FROM runs ORDER BY number").fetchall()
+    return StoredRows(results, runs, version)
+
+
+def _read_packed(path: Path) -> StoredRows:
+    try:
+        with lzma.open(path) as stream:
+            content = stream.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise ValueError(f"it holds more than {MOST_BYTES >> 20} MiB")
+        head, *lines = [json.loads(line) for line in content.splitlines()]
+        if head["format"] != "keepers results":
+            raise ValueError("its first line is not that of a file of results")
+        return StoredRows(
+            [
+                (row["key"], json.dumps(row["task"]), json.dumps(row["outcome"]), row["finished"])
+                for row in lines
+                if "key" in row
+            ],
+            [(row["started"], json.dumps(row["facts"])) for row in lines if "started" in row],
+            head["layout"],
+        )
+    except (lzma.LZMAError, EOFError, OSError, ValueError, TypeError, KeyError) as error:
+        raise DataError(f"{path} is not a results file of keepers: {first_line(error)}.") from error
+
+
+def _converted(row: tuple[str, str, str, str]) -> tuple[str, str, str, str]:
+    """A result of an earlier version under the key that its task has now."""
+    key, text, outcome, finished = row
+    task = json.loads(text)
+    _as_outcome(outcome)
+    is_timed = "ks" not in task
+    is_renamed = task["method"] == "DGUFS" and task["params"].get("solver") == "bcd"
+    if is_renamed:  # the only solver now
+        del task["params"]["solver"]
+    if is_timed or is_renamed:
+        now = timed_task(**task) if is_timed else FitTask(**task)
+        key, text = now.key, json.dumps(asdict(now))
+    return key, text, outcome, finished
+
+
+def _as_outcome(text: str) -> Outcome:
+    stored = json.loads(text)
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
+    }
+    return Outcome(**values)
+
+
+def _rounded(number: str) -> float:
+    return round(float(number), 8)
+
+
+@contextmanager
+def _explain_errors(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite, or of foreign content, into errors with a remedy."""
+    outside = ("is full", "I/O error", "readonly", "read-only", "unable to open", "locked")
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise  # the same task twice: a bug, not a damaged file
+    except (sqlite3.DatabaseError, ValueError, TypeError, AttributeError, KeyError) as error:
+        if isinstance(error, KeepersError):
+            raise
+        said = first_line(error)
+        if any(words in said for words in outside):
+            raise KeepersError(
+                f"{path} cannot be written: {said}. Free some space, make the file writable or "
+                "close the program that uses it, and run the same command again; it resumes."
+            ) from error
+        raise DataError(
+            f"{path} is damaged, or not a results file of keepers ({said}). Move it away and run "
+            "the same command again to start over, or restore a copy."
+        ) from error
+
+
+def _check_layout(path: Path, version: object) -> None:
+    if version != LAYOUT:
+        raise DataError(
+            f"{path} has layout {version}; this version of keepers writes {LAYOUT}. "
+            "Choose another folder, or use the version that made it."
+        )
+
+
+def claim_folder(folder: Path, sources: Iterable[str] = ()) -> None:
+    """Make ``folder`` a results folder, or raise before anything in it is touched.
+
+    It must be new, empty, or claimed before. The tables (``sources``) must lie outside of it.
+    """
+    if folder.exists() or folder.is_symlink():
+        _refuse_foreign(folder)
+        _refuse_inside(folder, sources)
+    make_folder(folder)
+    write_text(folder / MARKER, _TEXT)  # each time: a folder that is read-only is noticed here
+
+
+def _refuse_foreign(folder: Path) -> None:
+    if not folder.is_dir():
+        raise ParameterError(
+            f"Results go to a folder; {folder} is not a folder. Choose another name with --out."
+        )
+    # A run killed while it wrote the marker leaves nothing but a temporary file.
+    found = sorted(name for name in os.listdir(folder) if not is_temporary(name))
+    if found and not _has_marker(folder):
+        raise ParameterError(
+            f"Results go to a new or empty folder, or to one that keepers made; {folder} holds "
+            f"other files ({some_of(found)}). Choose another with --out."
+        )
+
+
+def _refuse_inside(folder: Path, sources: Iterable[str]) -> None:
+    inside = Path(os.path.realpath(folder))
+    for source in sources:
+        is_file = "\0" not in source and os.path.exists(source)
+        if is_file and Path(os.path.realpath(source)).is_relative_to(inside):
+            raise ParameterError(
+                f"The table must lie outside of the results folder, whose files are replaced; "
+                f"{source} is in {folder}. Move it, or choose another folder with --out."
+            )
+
+
+def _has_marker(folder: Path) -> bool:
+    marker = folder / MARKER
+    return marker.is_file() and marker.read_bytes().split(b"\n")[0] == _SIGNATURE.encode()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text (UTF-8, newlines as they are); a reader sees the old file or the new one."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write bytes; a reader sees the old file or the new one."""
+    with whole_file(path, force=True) as temporary:
+        temporary.write_bytes(content)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, if need be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise KeepersError(
+            describe_os_error(path, error, "Choose another folder, or free some space.")
+        ) from error

@@ -1,0 +1,218 @@
+"""Whatever holds a table is seen as blocks: files, maps, iterators, frames, objects of the user."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from keepers import SPCAFS
+from keepers.blocks.sources import as_blocks
+from keepers.datasets import scan_table
+from keepers.exceptions import DataError, ParameterError
+from recording import Recording
+
+X = np.random.default_rng(0).standard_normal((600, 4))
+SCALING_PAGE = Path(__file__).parents[2] / "docs" / "scaling.md"
+
+
+def stacked(source, columns=None):
+    return np.vstack([block.values for block in as_blocks(source).blocks(columns)])
+
+
+def write(path, values, names="abcd"):
+    path.parent.mkdir(exist_ok=True, parents=True)
+    pl.DataFrame(values, schema=list(names)).write_parquet(path, row_group_size=40)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Twelve files of 50 rows, numbered without leading zeros."""
+    for number in range(12):
+        write(tmp_path / "parts" / f"part-{number}.parquet", X[50 * number : 50 * number + 50])
+    return tmp_path / "parts"
+
+
+def test_a_folder_is_one_table_in_the_order_of_the_numbers_in_its_names(folder):
+    table = as_blocks(folder)
+    assert (table.name, table.n_samples, table.n_stored) == ("parts", 600, 2400)
+    np.testing.assert_array_equal(stacked(table), X)
+    origins = [block.origin for block in table.blocks()]
+    assert (origins[2], origins[-1]) == (
+        "part-2.parquet, rows 1 to 50",
+        "part-11.parquet, rows 1 to 50",
+    )
+    seen = type("Seen", (list,), {"add": lambda self, block: self.append(block.origin)})
+    assert scan_table(folder / "part-2.parquet").total(seen, np.array([1])) == [origins[2]]
+    chosen = [str(folder / f"part-{number}.parquet") for number in (3, 1)]
+    np.testing.assert_array_equal(stacked(chosen), np.vstack([X[150:200], X[50:100]]))
+
+
+def test_text_and_dates_are_refused_with_the_ways_out(tmp_path):
+    (tmp_path / "a.csv").write_text("town,size,day\nBern,3,2020-01-01\nBasel,4,2021-01-01\n")
+    with pytest.raises(DataError, match=r"text or dates: 'town', 'day'.*drop=.*TablePreparer"):
+        as_blocks(tmp_path / "a.csv")
+    found = stacked(scan_table(tmp_path / "a.csv", drop=["town", "day"]))
+    np.testing.assert_array_equal(found, [[3.0], [4.0]])
+
+
+@pytest.mark.parametrize("n_parts", [1, 24])
+def test_parts_cover_all_rows_once_and_in_order(folder, n_parts):
+    parts = scan_table(folder).parts(n_parts)
+    assert sum(part.n_samples for part in parts) == 600
+    assert sum(part.n_stored for part in parts) == 2400
+    assert max(part.n_samples for part in parts) <= max(600 // n_parts, 50)
+    np.testing.assert_array_equal(np.vstack([stacked(part) for part in parts]), X)
+
+
+@pytest.fixture
+def path(tmp_path):
+    X.tofile(tmp_path / "table.raw")
+    return tmp_path / "table.raw"
+
+
+def mapped(path, mode="r"):
+    return np.memmap(path, dtype=float, mode=mode, shape=X.shape)
+
+
+VIEWS = {
+    "reversed": lambda X: X[::-1],
+    "columns reversed": lambda X: X[:, 2:0:-1],
+    "transposed": lambda X: X.T,
+    "chosen rows": lambda X: X[[3, 1, 2]],
+    "another shape": lambda X: X.reshape(150, 16),
+    "other numbers": lambda X: X.view(np.int64) % 1000,
+}
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_views_of_a_map_are_read_as_they_are(path, view):
+    for mode in ("r", "r+", "c"):
+        np.testing.assert_array_equal(stacked(view(mapped(path, mode))), view(X))
+    changed, expected = mapped(path, "c"), X.copy()
+    changed[3:7] = expected[3:7] = 5.0
+    for _ in range(2):  # reading gives no page back that holds a change
+        np.testing.assert_array_equal(stacked(view(changed)), view(expected))
+
+
+def parts(X):
+    return [X[start : start + 120] for start in range(0, 600, 120)]
+
+
+ITERATORS = {
+    "an object": lambda X: Recording(parts(X)),
+    "a generator": lambda X: (part for part in parts(X)),
+    "of a list": lambda X: iter(parts(X)),
+    "a map": lambda X: map(np.asarray, parts(X)),
+}
+
+
+@pytest.mark.parametrize("make", ITERATORS.values(), ids=ITERATORS)
+def test_an_iterator_gives_all_rows_once_and_is_refused_if_it_was_begun(make):
+    iterator = make(X)
+    table = as_blocks(lambda: iterator)
+    np.testing.assert_array_equal(stacked(table), X)
+    assert list(table.blocks()) == []
+    iterator = make(X)
+    as_blocks(iterator)
+    with pytest.raises(DataError, match="already consumed"):
+        as_blocks(iterator)
+
+
+FRAMES = {
+    "pandas": lambda X, names: pd.DataFrame(X, columns=names),
+    "polars": lambda X, names: pl.DataFrame(X, schema=names),
+    "arrow": lambda X, names: pa.table(dict(zip(names, X.T, strict=True))),
+    "arrow batch": lambda X, names: pa.RecordBatch.from_pydict(dict(zip(names, X.T, strict=True))),
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_columns_in_another_order_are_matched_by_name(frame):
+    names, order = ["a", "b", "c", "d"], [2, 0, 3, 1]
+    shuffled = frame(X[50:][:, order], [names[at] for at in order])
+    table = as_blocks([frame(X[:50], names), shuffled])
+    assert list(table.feature_names) == names
+    np.testing.assert_array_equal(stacked(table), X)
+
+
+@pytest.mark.parametrize("named", [0, 1])
+def test_frames_and_arrays_are_not_mixed_by_position(named):
+    blocks = parts(X)[:2]
+    blocks[named] = pd.DataFrame(blocks[named], columns=list("badc"))
+    with pytest.raises(DataError, match=r"in all blocks or in none"):
+        stacked(blocks)
+
+
+OTHERS = {
+    "a dictionary": {"a": 1},
+    "a word": "abc",
+    "text in an object array": np.array([[1.0, "x"]], dtype=object),
+    "objects": np.array([[1.0, object()]], dtype=object),
+    "complex": np.ones((2, 2), dtype=complex),
+    "three dimensions": np.ones((2, 2, 2)),
+}
+
+
+@pytest.mark.parametrize("block", OTHERS.values(), ids=OTHERS)
+def test_what_is_not_a_block_of_numbers_is_refused(block):
+    with pytest.raises((DataError, ParameterError), match=r"[Nn]umbers|numeric|real|dimensions"):
+        stacked(lambda: iter([block]))
+
+
+@pytest.fixture
+def Readings():
+    """The class that the page "How it scales" shows."""
+    code = re.search(r"```python\n(import numpy.*?class .*?)```", SCALING_PAGE.read_text(), re.S)
+    found = {}
+    exec(code.group(1), found)
+    return found["Readings"]
+
+
+@pytest.fixture
+def three():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 6)) @ rng.standard_normal((6, 6))
+    return [X[:100], X[100:130], X[130:]]
+
+
+@pytest.mark.parametrize("route", ["scatter", "memory", "stream"])
+def test_an_object_that_follows_the_protocol_is_accepted(Readings, three, route, monkeypatch):
+    monkeypatch.setattr("keepers.methods.reading_blocks.choose_route", lambda *_: route)
+    found = SPCAFS(3, n_components=2).fit_blocks(Readings(three))
+    assert found.route_ == route
+    expected = SPCAFS(3, n_components=2).fit(np.vstack(three))
+    np.testing.assert_allclose(found.scores_, expected.scores_, atol=1e-7)
+    assert list(found.feature_names_in_) == [f"sensor {at}" for at in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda parts: [parts[0], parts[1][:, :4]], "same 6 columns; part 2 has 4"),
+        (lambda parts: [parts[0], parts[1][:0]], "part 2 holds none"),
+        (lambda parts: [parts[0], parts[1] * np.nan], "part 2 holds NaN"),
+    ],
+)
+def test_a_block_it_should_not_hand_over_is_named(Readings, three, change, message):
+    with pytest.raises(DataError, match=message):
+        SPCAFS(3, n_components=2).fit_blocks(Readings(change(three)))
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "message"),
+    [
+        ("n_samples", 299, "declares 299 and gave 300"),
+        ("total", lambda begin, columns=None: None, r"made by begin\(\).*returned a NoneType"),
+        ("dtype", np.dtype(int), "float64 or float32; readings has int64"),
+        ("feature_names", ["a"], "each of its 6 columns.*readings has 1"),
+    ],
+)
+def test_a_member_that_breaks_the_protocol_is_named(Readings, three, member, value, message):
+    table = Readings(three)
+    setattr(table, member, value)
+    with pytest.raises((DataError, ParameterError), match=message):
+        SPCAFS(3, n_components=2).fit_blocks(table)

@@ -1,0 +1,333 @@
+"""Columns that repeat others or tell nothing are dropped, and nothing else."""
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from keepers import (
+    SPCAFS,
+    DropCorrelated,
+    DropUninformative,
+    VarianceScore,
+    all_selectors,
+    prune_redundant,
+)
+from keepers.exceptions import DataError
+
+
+def walk_down(X, order, max_correlation):
+    """The definition, one pair at a time."""
+    correlation = np.abs(np.corrcoef(X, rowvar=False))
+    kept = []
+    for j in order:
+        if all(correlation[j, i] <= max_correlation for i in kept):
+            kept.append(j)
+    return kept
+
+
+def table_with_copies(seed, n_samples=40, n_sources=30, n_features=400):
+    rng = np.random.default_rng(seed)
+    sources = rng.standard_normal((n_samples, n_sources))
+    X = sources[:, rng.integers(n_sources, size=n_features)]
+    return X * rng.choice([-1.0, 1.0], n_features) + 0.6 * rng.standard_normal(X.shape) + 5.0
+
+
+@pytest.mark.parametrize("max_correlation", [0.3, 0.6, 0.8, 1.0])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix, sp.csc_matrix, np.float32])
+def test_the_walk_keeps_what_the_definition_keeps(storage, max_correlation):
+    X = table_with_copies(0)
+    order = np.random.default_rng(1).permutation(X.shape[1])
+    found = prune_redundant(storage(X), np.argsort(order) + 1, max_correlation)
+    assert found.tolist() == walk_down(X, order, max_correlation)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.05, 1.0))
+def test_no_kept_pair_exceeds_the_limit_and_every_other_feature_repeats_a_kept_one(seed, limit):
+    X = table_with_copies(seed, n_samples=15, n_sources=8, n_features=60)
+    ranking = np.random.default_rng(seed).permutation(60) + 1
+    kept = prune_redundant(X, ranking, limit)
+    correlation = np.abs(np.corrcoef(X, rowvar=False))
+    among = correlation[np.ix_(kept, kept)] - np.eye(len(kept))
+    assert among.max(initial=0.0) <= limit + 1e-12
+    for j in set(range(60)) - set(kept.tolist()):
+        better = kept[ranking[kept] < ranking[j]]
+        assert correlation[j, better].max() > limit - 1e-12
+
+
+# The option of every selector
+
+
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", [name for name in all_selectors() if name != "AllFeatures"])
+def test_every_selector_ranks_repeating_features_behind_the_others(name):
+    X = table_with_copies(4, n_features=50, n_sources=10)
+    make = all_selectors()[name]
+    settings_ = {"random_state": 0} if "random_state" in make().get_params() else {}
+    plain = make(10, **settings_).fit(X)
+    spread = make(10, max_correlation=0.6, **settings_).fit(X)
+    kept = walk_down(X, np.argsort(plain.ranking_), 0.6)
+    behind = [j for j in np.argsort(plain.ranking_) if j not in kept]
+    assert np.argsort(spread.ranking_).tolist() == kept + behind
+    # Exactly: the same computation twice.
+    assert np.array_equal(spread.scores_, plain.scores_)
+    assert spread.support_.sum() == 10
+    assert np.array_equal(np.flatnonzero(spread.support_), np.sort(spread.top(10).indices))
+
+
+def test_what_must_stay_stays_however_alike_and_what_must_not_comes_last():
+    X = table_with_copies(6, n_features=50)
+    X[:, 1] = X[:, 0] + 1e-3 * np.random.default_rng(0).standard_normal(len(X))
+    selector = SPCAFS(5, n_components=2, max_correlation=0.5, must_keep=[0, 1], never_keep=[2]).fit(
+        X
+    )
+    assert sorted(selector.top(2).indices.tolist()) == [0, 1]
+    assert selector.ranking_[2] == 50
+
+
+def test_a_limit_of_one_passes_copies_whatever_rounding_makes_of_their_correlation():
+    x = np.random.default_rng(0).standard_normal((30, 1))
+    X = np.hstack([x * factor for factor in (3.0, 2.0, 0.7, 1 / 3, -1.1)])
+    selector = VarianceScore(5, max_correlation=1.0).fit(X)
+    assert selector.top().indices.tolist() == [0, 1, 4, 2, 3]
+
+
+@parametrize_with_checks([DropCorrelated(), DropCorrelated(method="spearman")])
+def test_scikit_learn_accepts_drop_correlated(estimator, check):
+    check(estimator)
+
+
+def slowly(frame, threshold, goodness, method="pearson", min_rows=3):
+    """The rule with pandas: kept columns, and what was kept instead of the others."""
+    correlation = frame.corr(method, min_periods=min_rows)
+    kept, instead = [], {}
+    for name in sorted(frame.columns, key=lambda name: -goodness[name]):
+        theirs = correlation.loc[name, kept].abs()
+        if len(theirs) and theirs.max() > threshold:
+            other = theirs.idxmax()
+            instead[name] = (other, correlation.loc[name, other])
+        else:
+            kept.append(name)
+    return kept, instead
+
+
+def frame_of(seed, n_rows, n_columns, gaps):
+    """Columns in families, whose members are more or less alike."""
+    rng = np.random.default_rng(seed)
+    sources = rng.standard_normal((n_rows, max(1, n_columns // 4)))
+    X = sources[:, rng.integers(sources.shape[1], size=n_columns)]
+    X = X * rng.choice([-1.0, 1.0], n_columns) * rng.uniform(0.5, 20.0, n_columns)
+    X = X + rng.uniform(0.0, 2.0, n_columns) * rng.standard_normal(X.shape) + 5.0
+    X[rng.uniform(size=X.shape) < gaps] = np.nan
+    return pd.DataFrame(X, columns=[f"c{j}" for j in range(n_columns)])
+
+
+def agrees(step, frame, goodness, **settings):
+    kept, instead = slowly(frame, step.threshold, goodness, **settings)
+    step.fit(frame)
+    assert sorted(step.get_feature_names_out()) == sorted(kept)
+    assert list(step.kept_instead_) == list(instead)
+    for name, (other, r) in instead.items():
+        assert step.kept_instead_[name][0] == other
+        assert step.kept_instead_[name][1] == pytest.approx(r, abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_rows=st.integers(5, 40),
+    n_columns=st.integers(1, 30),
+    gaps=st.sampled_from([0.0, 0.1, 0.5]),
+    threshold=st.sampled_from([0.3, 0.6, 0.9, 0.95]),
+)
+def test_it_keeps_what_the_rule_keeps_and_names_what_is_kept_instead(
+    seed, n_rows, n_columns, gaps, threshold
+):
+    frame = frame_of(seed, n_rows, n_columns, gaps)
+    if frame.var().isna().any() or (frame.var() == 0).any():
+        return  # ties in the order, which have a test of their own
+    agrees(DropCorrelated(threshold), frame, frame.var(ddof=0))
+
+
+def test_the_column_with_fewest_gaps_stands_for_the_others():
+    frame = frame_of(2, 60, 12, 0.0)
+    rng = np.random.default_rng(0)
+    for n_gaps, name in enumerate(rng.permutation(frame.columns)):
+        frame.loc[rng.permutation(60)[:n_gaps], name] = np.nan
+    agrees(DropCorrelated(0.6, representative="gaps"), frame, frame.count())
+
+
+def test_the_column_with_the_highest_score_stands_for_the_others():
+    frame = frame_of(3, 60, 12, 0.0)
+    scores = np.random.default_rng(0).permutation(12)
+    step = DropCorrelated(0.6, representative="score", scores=scores)
+    agrees(step, frame, dict(zip(frame.columns, scores, strict=True)))
+
+
+def test_correlations_of_ranks_are_those_of_pandas():
+    frame = np.exp(frame_of(4, 40, 20, 0.0) / 4).round(2)  # with ties
+    agrees(DropCorrelated(0.7, method="spearman"), frame, frame.var(ddof=0), method="spearman")
+
+
+def test_constant_columns_and_columns_without_values_stay():
+    x = np.random.default_rng(0).standard_normal(30)
+    X = np.column_stack([np.ones(30), x, np.ones(30), 2.0 * x])
+    assert DropCorrelated().fit(X).get_support(indices=True).tolist() == [0, 2, 3]
+    X = np.column_stack([X, np.full(30, np.nan), np.where(x > 0, np.nan, 5.0)])
+    assert DropCorrelated().fit(X).get_support(indices=True).tolist() == [0, 2, 3, 4, 5]
+    assert DropCorrelated().fit(np.ones((5, 2))).support_.all()
+
+
+def test_columns_with_few_common_rows_are_not_compared():
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    X[:, 1] = X[:, 0]
+    X[:20, 0], X[22:, 1] = np.nan, np.nan
+    assert DropCorrelated().fit(X).support_.all()
+    X[:22, 1] = X[:22, 0] = np.arange(22.0)
+    assert DropCorrelated().fit(X).support_.sum() == 1
+    assert DropCorrelated(min_rows=23).fit(X).support_.all()
+    assert DropCorrelated().fit(np.array([[1.0, 2.0], [3.0, 5.0]])).support_.all()
+
+
+def test_what_the_mathematics_does_not_allow_is_refused_in_a_sentence():
+    X = frame_of(10, 20, 4, 0.2).to_numpy()
+    with pytest.raises(DataError, match="NaN or infinity found in these columns"):
+        DropCorrelated(method="spearman").fit(X)
+    with pytest.raises(DataError, match=r"does not accept a sparse matrix: .*spearman"):
+        DropCorrelated(method="spearman").fit(sp.csr_array(np.nan_to_num(X)))
+    with pytest.raises(DataError, match="sparse matrix with NaN"):
+        DropCorrelated().fit(sp.csr_array(X))
+    with pytest.raises(DataError, match="between 1e-140 and 1e140"):
+        DropCorrelated().fit(X * 1e250)
+    with pytest.raises(DataError, match="these are not: 'colour'"):
+        DropCorrelated().fit(pd.DataFrame(X).assign(colour="red").rename(columns=str))
+
+
+N_ROWS = 40
+
+
+@parametrize_with_checks([DropUninformative()])
+def test_scikit_learn_accepts_drop_uninformative(estimator, check):
+    check(estimator)
+
+
+def people():
+    """A table of many kinds of columns."""
+    rng = np.random.default_rng(0)
+    days = [datetime.date(2024, 1, 1) + datetime.timedelta(days=i) for i in range(N_ROWS)]
+    return pd.DataFrame(
+        {
+            "row": np.arange(1, N_ROWS + 1),
+            "passport": rng.permutation(10**6)[:N_ROWS],
+            "name": [f"person {i}" for i in range(N_ROWS)],
+            "height": rng.normal(170.0, 10.0, N_ROWS),
+            "children": rng.integers(0, 4, N_ROWS),
+            "born": pd.to_datetime(days),
+            "colour": pd.Categorical(rng.choice(["red", "blue"], N_ROWS)),
+            "planet": "earth",
+            "remark": [None] * 30 + ["late"] * 5 + ["early"] * 5,
+            "age": pd.array([None, *rng.integers(20, 60, N_ROWS - 1)], dtype="Int64"),
+            "member": rng.integers(0, 2, N_ROWS).astype(bool),
+        }
+    )
+
+
+DROPPED = {
+    "row": "It counts the rows, in steps of 1.",
+    "passport": "All its values are different integers, like an identifier.",
+    "name": "Its text differs in (nearly) every row, as names do.",
+    "planet": "All its values are the same, 'earth'.",
+    "remark": "75% of its values are missing, more than 50%.",
+}
+
+
+@pytest.mark.parametrize(
+    "as_frame",
+    [lambda f: f, pl.from_pandas, lambda f: pa.Table.from_pandas(f, preserve_index=False)],
+    ids=["pandas", "polars", "arrow"],
+)
+def test_a_frame_loses_columns_and_nothing_else(as_frame):
+    given = as_frame(people())
+    step = DropUninformative()
+    out = step.fit_transform(given)
+    assert step.reasons_ == DROPPED
+    kept = [name for name in people().columns if name not in DROPPED]
+    expected = given[kept] if isinstance(given, pd.DataFrame) else given.select(kept)
+    assert type(out) is type(given)
+    assert out.equals(expected)
+    if isinstance(given, pd.DataFrame):
+        pd.testing.assert_frame_equal(out, expected)
+    assert list(step.get_feature_names_out()) == kept
+
+
+def test_rules_can_be_switched_off():
+    frame = people()
+    assert set(DropUninformative(all_distinct=False).fit(frame).reasons_) == {"planet", "remark"}
+    assert "planet" not in DropUninformative(constant=False).fit(frame).reasons_
+    assert "remark" not in DropUninformative(max_missing=0.75).fit(frame).reasons_
+    assert "age" in DropUninformative(max_missing=0.0).fit(frame).reasons_
+
+
+@pytest.mark.parametrize(
+    ("values", "dropped"),
+    [
+        (np.random.default_rng(0).normal(size=40), False),
+        (np.arange(100, 60, -1), True),
+        (2**62 + np.arange(40, dtype=np.uint64), True),
+        (np.random.default_rng(0).permutation(40), True),
+        (np.append(np.random.default_rng(0).permutation(39), 0), False),
+        (np.array([f"{i:03}" for i in range(40)]), True),
+        (np.array([f"{i / 7:.4f}" for i in range(40)]), False),
+        (np.array([Decimal(i) / 7 for i in range(40)], dtype=object), False),
+        (np.array([10**30 + i * i for i in range(40)], dtype=object), True),
+        (np.array([[1], [2]] * 20 + [None], dtype=object)[:40], False),
+        (np.arange("2024-01-01", "2024-02-10", dtype="datetime64[D]"), False),
+    ],
+)
+def test_what_is_an_identifier(values, dropped):
+    frame = pd.DataFrame({"column": list(values), "other": np.sin(np.arange(40.0))})
+    assert ("column" in DropUninformative().fit(frame).reasons_) == dropped
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, sp.csc_array])
+def test_arrays_and_sparse_matrices_are_judged_alike(storage):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 6)) * (rng.uniform(size=(30, 6)) < 0.4)
+    X[:, 1], X[:, 2] = np.arange(30), 4.0
+    X[:20, 3] = np.nan
+    X[:, 4] = 0.0
+    step = DropUninformative().fit(storage(X))
+    assert list(step.reasons_) == ["x1", "x2", "x3", "x4"]
+    out = step.transform(storage(X))
+    assert type(out) is type(storage(X)) or sp.issparse(out)
+    kept = out.toarray() if sp.issparse(out) else out
+    np.testing.assert_array_equal(kept, X[:, [0, 5]])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda f: f[["planet", "row"]], "every column would be dropped"),
+        (lambda f: f[:1], "at least two rows"),
+        (lambda f: f[[]], "at least two rows and a column"),
+        (lambda f: f.rename(columns={"row": "name"}), "must be unique"),
+        (lambda f: np.ma.array(np.ones((3, 2)), mask=[[1, 0]] * 3), "masked entries"),
+    ],
+    ids=["nothing left", "one row", "no column", "names", "masked"],
+)
+def test_bad_tables_are_refused_in_a_sentence(spoil, message):
+    step = DropUninformative()
+    with pytest.raises(DataError, match=message):
+        step.fit(spoil(people()))
+    with pytest.raises(NotFittedError):
+        step.transform(people())

@@ -1,0 +1,256 @@
+"""The path of SPCAFS, against single fits, scikit-learn's PCA and the formula in NumPy."""
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.decomposition import PCA
+
+from keepers import SPCAFS, datasets
+from keepers.exceptions import DataError, DataWarning, MissingDependencyError, ParameterError
+from keepers.methods.path import spcafs_path
+
+pd = pytest.importorskip("pandas")
+
+
+@pytest.fixture(scope="module")
+def srbct():
+    return datasets.load("srbct").X
+
+
+@pytest.fixture(scope="module")
+def path(srbct):
+    return spcafs_path(srbct, n_components=3)
+
+
+def small(seed=0, n=40, d=30):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    X[:, :8] += 2.0 * rng.standard_normal((n, 1))
+    return X
+
+
+def test_it_runs_from_pca_to_as_many_rows_as_components(srbct, path):
+    pca = PCA(3).fit(srbct).explained_variance_ratio_.sum()
+    assert len(path) == 20
+    assert 0.999 * pca <= path.explained_variance[0] <= pca
+    assert path.n_active[0] > 2000
+    assert path.n_active[-1] == path.n_components == 3
+    assert np.all(np.diff(path.gammas) > 0)
+
+
+def test_points_are_the_solutions_of_single_fits(srbct, path):
+    """The objective to a thousandth; at jumps a single fit may find another minimum."""
+    for i in range(0, 16, 3):
+        fit = SPCAFS(n_components=3, gamma=path.gammas[i]).fit(srbct)
+        assert path.objective[i] == pytest.approx(fit.objective_[-1], rel=1e-3)
+        assert abs(int(path.n_active[i]) - fit.n_active_) <= 0.1 * fit.n_active_ + 5
+        both = set(np.argsort(-path.scores[i])[:50]) & set(fit.top(50).indices)
+        assert len(both) >= 45
+
+
+def test_the_objective_is_the_formula(srbct, path):
+    """Tr(W'SW) from the explained variance, the penalty from the scores: Eq. (23)."""
+    total = ((srbct - srbct.mean(axis=0)) ** 2).sum()
+    penalty = path.gammas * np.sqrt(path.scores**2 + 1e-12).sum(axis=1)
+    expected = penalty - path.explained_variance * total
+    scale = np.maximum(np.abs(path.objective), path.explained_variance * total)
+    assert np.abs(path.objective - expected).max() <= 1e-6 * scale.max()
+
+
+def test_the_objective_rises_and_variance_falls_with_gamma(path):
+    """A minimum over W of functions that rise with gamma rises; what is kept can only shrink."""
+    assert np.all(np.diff(path.objective) > -1e-4 * np.abs(path.objective[1:]))
+    assert np.all(np.diff(path.explained_variance) < 1e-4)
+    assert np.all(np.diff(path.n_active) <= 0)
+
+
+def test_squared_scores_sum_to_the_number_of_components(path):
+    assert np.allclose((path.scores**2).sum(axis=1), 3.0, atol=1e-6)
+
+
+def test_entry_is_by_the_last_point_of_life_then_by_the_score_there(path):
+    live = path.scores**2 > 4e-12
+    last = np.array([np.flatnonzero(column).max(initial=-1) for column in live.T])
+    along = last[path.entry]
+    assert sorted(path.entry) == list(range(2308))
+    assert np.all(np.diff(along) <= 0)
+    there = path.scores[along, path.entry]
+    same = np.diff(along) == 0
+    assert np.all(np.diff(there)[same] <= 1e-7 * there[1:][same])  # ties go by index
+    assert set(path.entry[:3]) == set(np.flatnonzero(live[-1]))
+
+
+def test_a_sparse_table_has_the_path_of_the_dense_one():
+    X = small(1)
+    X[np.abs(X) < 0.5] = 0.0
+    dense, sparse = spcafs_path(X, n_components=2), spcafs_path(sp.csr_array(X), n_components=2)
+    assert np.allclose(dense.gammas, sparse.gammas, rtol=1e-6)
+    assert np.allclose(dense.objective, sparse.objective, rtol=1e-5)
+    assert np.allclose(dense.scores, sparse.scores, atol=1e-3)
+
+
+def test_the_user_s_gammas_are_taken_in_rising_order():
+    X = small(2)
+    path = spcafs_path(X, n_components=2, gammas=[30.0, 3.0, 10.0], tol=1e-9, max_iter=1000)
+    assert path.gammas.tolist() == [3.0, 10.0, 30.0]
+    for gamma, objective in zip(path.gammas, path.objective, strict=True):
+        alone = SPCAFS(n_components=2, gamma=gamma, solver="dense").fit(X).objective_[-1]
+        assert objective == pytest.approx(alone, rel=1e-4)
+
+
+def test_the_callback_counts_every_point():
+    seen = []
+    spcafs_path(small(), n_components=2, n_gammas=7, callback=lambda *told: seen.append(told))
+    assert seen == [(i, 7) for i in range(1, 8)]
+
+
+def test_two_points_are_the_two_ends():
+    path = spcafs_path(small(), n_components=2, n_gammas=2)
+    assert path.n_active[0] > 20
+    assert path.n_active[1] == 2
+
+
+@pytest.mark.parametrize("p", [0.5, 0.1])
+def test_below_one_the_ends_are_the_same(p):
+    X = small(3)
+    path = spcafs_path(X, n_components=2, p=p, n_gammas=8)
+    pca = PCA(2).fit(X).explained_variance_ratio_.sum()
+    assert path.explained_variance[0] >= 0.999 * pca
+    assert path.n_active[-1] == 2
+    total = ((X - X.mean(axis=0)) ** 2).sum()
+    penalty = path.gammas * ((path.scores**2 + 1e-12) ** (p / 2)).sum(axis=1)
+    assert np.allclose(path.objective, penalty - path.explained_variance * total, rtol=1e-5)
+
+
+def test_constant_columns_score_zero_and_enter_last():
+    X = small(4)
+    X[:, 5] = 7.0
+    with pytest.warns(DataWarning, match="do not vary"):
+        path = spcafs_path(X, n_components=2, n_gammas=6)
+    without = spcafs_path(np.delete(X, 5, axis=1), n_components=2, n_gammas=6)
+    assert np.all(path.scores[:, 5] == 0.0)
+    assert path.entry[-1] == 5
+    assert np.allclose(np.delete(path.scores, 5, axis=1), without.scores)
+
+
+def test_exact_copies_stay_together_to_the_end():
+    X = small(5, d=3)
+    path = spcafs_path(np.hstack([X, X]), n_components=1, n_gammas=6)
+    assert path.n_active[-1] == 2
+    assert np.allclose(path.scores[:, :3], path.scores[:, 3:], atol=1e-6)
+
+
+def test_a_data_frame_gives_the_names():
+    X = pd.DataFrame(small(6), columns=[f"gene {i}" for i in range(30)])
+    path = spcafs_path(X, n_components=2, n_gammas=3)
+    assert path.feature_names[3] == "gene 3"
+    assert spcafs_path(X.to_numpy(), n_components=2, n_gammas=3).feature_names[3] == "x3"
+
+
+def test_the_number_of_components_is_found_as_spcafs_finds_it():
+    X = small(7)
+    assert spcafs_path(X, n_gammas=2).n_components == SPCAFS().fit(X).n_components_
+    assert spcafs_path(X, n_components=0.5, n_gammas=2).n_components == (
+        SPCAFS(n_components=0.5).fit(X).n_components_
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_gammas": 1}, "n_gammas"),
+        ({"gammas": [1.0, -1.0]}, "finite numbers > 0"),
+        ({"gammas": []}, "finite numbers > 0"),
+        ({"gammas": ["many"]}, "finite numbers > 0"),
+        ({"p": 1.5}, "p must"),
+        ({"tol": -1.0}, "tol"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"n_components": 99}, "n_components"),
+        ({"callback": 3}, "callback"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_rule(settings, message):
+    with pytest.raises(ParameterError, match=message):
+        spcafs_path(small(), **{"n_components": 2, **settings})
+    if settings != {"n_components": 99}:  # the one rule that needs the size of the table
+        with pytest.raises(ParameterError, match=message):
+            spcafs_path(object(), **{"n_components": 2, **settings})
+
+
+def test_missing_values_are_refused():
+    X = small()
+    X[3, 4] = np.nan
+    with pytest.raises(DataError, match="finite"):
+        spcafs_path(X)
+
+
+class TestPlot:
+    @pytest.fixture(autouse=True)
+    def without_a_display(self):
+        matplotlib = pytest.importorskip("matplotlib")
+        before = matplotlib.get_backend()
+        matplotlib.use("Agg")
+        yield
+        import matplotlib.pyplot as plt
+
+        plt.close("all")
+        matplotlib.use(before)
+
+    def test_it_draws_without_a_display_and_names_the_first_to_enter(self, path, tmp_path):
+        upper, lower = path.plot(n_named=3)
+        upper.figure.savefig(tmp_path / "path.png")
+        assert (tmp_path / "path.png").stat().st_size > 10_000
+        named = [text.get_text() for text in upper.get_legend().get_texts()]
+        assert named == [f"x{feature}" for feature in path.entry[:3]]
+        assert lower.get_xlabel() == "penalty weight gamma / largest eigenvalue"
+        assert upper.get_xscale() == lower.get_yscale() == "log"
+
+    def test_lines_are_the_scores_and_the_counts(self, path):
+        upper, lower = path.plot(n_named=2)
+        coloured = upper.get_lines()[-2:]
+        for line, feature in zip(coloured, path.entry[:2], strict=True):
+            assert np.array_equal(line.get_ydata(), path.scores[:, feature])
+        assert np.array_equal(lower.get_lines()[0].get_ydata(), path.n_active)
+        assert upper.get_ylim()[0] == 0.0
+
+    def test_it_draws_into_the_user_s_axes(self, path):
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots(2, 1)
+        assert path.plot(axes) == tuple(axes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            figure.canvas.draw()
+        with pytest.raises(ParameterError, match="two matplotlib axes"):
+            path.plot(figure.gca())
+
+    def test_names_are_text_and_long_ones_are_cut(self):
+        X = small(8, d=5)
+        path = spcafs_path(X, n_components=1, n_gammas=4)
+        names = ["$\\frac{1$", "x" * 300, "a_b", "<b>", "ok"]
+        upper, _ = path.plot(feature_names=names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            upper.figure.canvas.draw()
+        shown = {text.get_text() for text in upper.get_legend().get_texts()}
+        assert shown == {"$\\frac{1$", "x" * 23 + "…", "a_b", "<b>", "ok"}
+        with pytest.raises(ParameterError, match="one entry per feature, 5"):
+            path.plot(feature_names=["a"])
+
+    def test_without_names_there_is_no_legend(self, path):
+        assert path.plot(n_named=0)[0].get_legend() is None
+
+
+def test_a_missing_matplotlib_is_named_with_the_command(path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(MissingDependencyError, match=r'pip install "keepers\[plot\]"'):
+        path.plot()
+
+
+def test_it_introduces_itself(path):
+    assert repr(path).startswith("<SPCAFSPath: 20 points, gamma from 0.00")
+    assert repr(path).endswith("3 active rows of 2308; .plot() draws it>")

@@ -1,0 +1,119 @@
+"""The walk along gamma: where it begins and ends, and that nothing is lost on the way."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from keepers.linalg.moments import column_moments
+from keepers.linalg.scatter import DenseScatter, as_scatter
+from keepers.linalg.spectrum import principal_subspace
+from keepers.linalg.subspace import orthonormal_subspace
+from keepers.methods.path import find_path, follow_path
+from keepers.methods.spcafs_solver import RowPenalty, solve_block
+
+EPS = 1e-12
+
+
+def planted(seed=0, n=60, d=80):
+    """Two groups of correlated columns of different strength, and noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    X[:, :10] += 3.0 * rng.standard_normal((n, 1)) * np.linspace(1, 2, 10)
+    X[:, 10:25] += 2.0 * rng.standard_normal((n, 1)) * np.linspace(0.5, 1.5, 15)
+    return X
+
+
+def start(X, width):
+    scatter = as_scatter(X, column_moments(X), width)
+    pca = principal_subspace(scatter, width, np.random.default_rng(0))
+    return scatter, pca, RowPenalty(1.0, 1.0, EPS)
+
+
+def test_the_first_point_holds_a_thousandth_less_than_pca_and_the_last_has_m_rows():
+    X = planted()
+    scatter, pca, penalty = start(X, 3)
+    points = list(find_path(scatter, pca, penalty, 12, max_iter=200, tol=1e-7))
+    points.sort(key=lambda point: point.gamma)
+    assert len(points) == 12
+    values = np.linalg.eigvalsh(np.cov(X.T, ddof=0) * len(X))
+    share = points[0].trace / values[-3:].sum()
+    assert 0.999 <= share < 0.9999
+    assert points[-1].n_active == 3
+    assert all(point.n_active > 3 for point in points[:-1])
+
+
+def test_at_the_last_point_no_row_outside_gains_from_leaving_zero():
+    """The optimality condition for p = 1: 2 |S_jA| <= gamma for every row j that is zero."""
+    X = planted(1)
+    scatter, pca, penalty = start(X, 2)
+    last = max(
+        find_path(scatter, pca, penalty, 10, max_iter=200, tol=1e-7), key=lambda point: point.gamma
+    )
+    centred = X - X.mean(axis=0)
+    S = centred.T @ centred
+    live = last.row_norms > 1e-3
+    assert live.sum() == 2
+    assert 2 * np.linalg.norm(S[~live][:, live], axis=1).max() <= last.gamma
+    smoothing = last.gamma * np.sqrt(EPS) * (~live).sum()
+    expected = 2 * last.gamma + smoothing - np.trace(S[live][:, live])
+    assert last.objective == pytest.approx(expected, rel=1e-6)
+
+
+def test_points_meet_single_solves_from_pca():
+    X = planted(2)
+    scatter, pca, penalty = start(X, 2)
+    top = pca.values[0]
+    gammas = top * np.geomspace(1e-3, 5e-2, 8)
+    for point in follow_path(scatter, pca, penalty, gammas, max_iter=500, tol=1e-9):
+        alone = solve_block(
+            scatter, pca, replace(penalty, gamma=point.gamma), max_iter=2000, tol=1e-10
+        )
+        assert point.converged
+        assert point.objective == pytest.approx(alone.objective[-1], rel=1e-5)
+        # Rows next to becoming active are left a few sqrt(eps) off zero, or at zero.
+        n_active = [np.sum(norms > 1e-5) for norms in (point.row_norms, alone.row_norms)]
+        assert abs(n_active[0] - n_active[1]) <= 2
+
+
+def test_rows_dead_at_the_start_come_back_where_they_should_live():
+    """From the sparse end back to a weak penalty: with the dead left out nothing could return."""
+    X = planted(3)
+    scatter, pca, penalty = start(X, 2)
+    top = float(pca.values[0])
+    sparse = solve_block(
+        scatter, pca, replace(penalty, gamma=top), max_iter=1000, tol=1e-9, warm=True
+    )
+    assert sparse.n_active == 2
+    there = orthonormal_subspace(scatter, np.where(sparse.active[:, np.newaxis], sparse.W, 0.0))
+    weak = replace(penalty, gamma=1e-3 * top)
+    back = solve_block(scatter, there, weak, max_iter=5000, tol=1e-10, warm=True)
+    direct = solve_block(scatter, pca, weak, max_iter=2000, tol=1e-10)
+    assert back.n_active > 70
+    assert back.objective[-1] == pytest.approx(direct.objective[-1], rel=1e-3)
+
+
+def test_a_point_out_of_steps_says_so_and_has_all_its_rows():
+    X = planted(4, d=300)
+    scatter, pca, penalty = start(X, 2)
+    gammas = pca.values[0] * np.array([1e-2, 0.1])
+    short = list(follow_path(scatter, pca, penalty, gammas, max_iter=3, tol=1e-12))
+    assert not any(point.converged for point in short)
+    assert all(point.row_norms.shape == (300,) for point in short)
+    assert all(point.n_iter == 3 for point in short)
+
+
+def test_with_as_many_components_as_features_every_row_lives_everywhere():
+    scatter = DenseScatter(np.diag([4.0, 3.0, 2.0]) + 0.5)
+    pca = principal_subspace(scatter, 3, np.random.default_rng(0))
+    points = list(find_path(scatter, pca, RowPenalty(1.0, 1.0, EPS), 6, max_iter=50, tol=1e-8))
+    assert [point.n_active for point in points] == [3] * 6
+    assert np.allclose([point.trace for point in points], 10.5)  # the trace: nothing can be lost
+
+
+def test_uncorrelated_features_are_alone_from_the_first_point():
+    scatter = DenseScatter(np.diag([5.0, 4.0, 3.0, 2.0, 1.0]))
+    pca = principal_subspace(scatter, 2, np.random.default_rng(0))
+    points = list(find_path(scatter, pca, RowPenalty(1.0, 1.0, EPS), 5, max_iter=50, tol=1e-8))
+    assert [point.n_active for point in points] == [2] * 5
+    assert np.allclose([point.trace for point in points], 9.0)

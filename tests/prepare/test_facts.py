@@ -1,0 +1,112 @@
+"""One pass finds what NumPy and pandas find, however the rows are divided."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keepers.linalg.reservoir import drawn_rows
+from keepers.prepare.facts import MOST_LEVELS, MOST_ROWS, TableFacts
+from keepers.tables.table import Table
+
+
+def table_of(X, words=None):
+    frame = None if words is None else pl.DataFrame({"t": pl.Series(words, dtype=pl.String)})
+    names = np.array([f"x{j}" for j in range(X.shape[1])], dtype=object)
+    features = [*names, *([] if words is None else ["t"])]
+    return Table(X, names, frame=frame, features=features)
+
+
+def facts_of(X, *cuts, words=None):
+    """The facts of X, added in pieces."""
+    facts = TableFacts("whole")
+    for start, stop in pairwise([0, *sorted(cuts), X.shape[0]]):
+        if stop > start:
+            facts.add(table_of(X[start:stop], None if words is None else words[start:stop]))
+    return facts
+
+
+def assert_alike(found, expected):
+    for name in ("n_missing", "n_infinite", "minimum", "maximum", "whole", "sample_rows"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+    assert (found.n_rows, found.n_zero_rows) == (expected.n_rows, expected.n_zero_rows)
+    np.testing.assert_allclose(found.means, expected.means, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found.variances, expected.variances, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8, -1e12])
+def test_moments_are_those_of_pandas(offset):
+    rng = np.random.default_rng(0)
+    X = offset + rng.standard_normal((700, 6)) * [1, 1e-3, 1e3, 5, 1, 1]
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[:600, 3] = np.nan  # no value in the first blocks
+    frame = pd.DataFrame(X)
+    centred = frame - frame.iloc[-1].where(frame.iloc[-1].notna(), frame.mean())
+    facts = facts_of(X, 100, 350)
+    np.testing.assert_allclose(facts.means, frame.mean(), rtol=1e-10)
+    np.testing.assert_allclose(facts.variances, centred.var(ddof=0), rtol=1e-9)
+    np.testing.assert_array_equal([facts.minimum, facts.maximum], [frame.min(), frame.max()])
+    np.testing.assert_array_equal(facts.n_missing, frame.isna().sum())
+
+
+numbers = st.one_of(
+    st.sampled_from([0.0, np.nan, np.inf, -np.inf]),
+    st.integers(-5, 5).map(float),
+    st.floats(-1e6, 1e6, allow_subnormal=False),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 4).flatmap(
+        lambda d: st.lists(st.lists(numbers, min_size=d, max_size=d), min_size=1)
+    ),
+    st.lists(st.integers(0, 30), max_size=4),
+)
+def test_blocks_of_any_size_and_sparse_rows_give_the_same(rows, cuts):
+    X = np.array(rows)
+    cuts = [min(cut, len(X)) for cut in cuts]
+    whole, divided = facts_of(X), facts_of(X, *cuts)
+    assert_alike(divided, whole)
+    assert_alike(facts_of(sp.csr_matrix(X), *cuts), whole)
+    finite = np.where(np.isinf(X), np.nan, X)
+    for facts in (whole, divided):
+        np.testing.assert_array_equal(facts.rising, np.all(finite[1:] > finite[:-1], axis=0))
+        np.testing.assert_array_equal(facts.falling, np.all(finite[1:] < finite[:-1], axis=0))
+    assert whole.n_zero_rows == int(np.sum((X == 0).all(axis=1)))
+    np.testing.assert_array_equal(whole.n_infinite, np.isinf(X).sum(axis=0))
+    means = pd.DataFrame(finite).mean().fillna(0)
+    np.testing.assert_allclose(whole.means, means, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(whole.n_missing, np.isnan(X).sum(axis=0))
+
+
+def test_words_are_counted_and_counting_stops_at_the_same_word():
+    words = np.random.default_rng(3).choice(["a", "b", "c", "d"], 5000).tolist()
+    text = facts_of(np.zeros((5000, 1)), 17, 2000, words=words).texts["t"]
+    assert text.counts == pd.Series(words).value_counts().to_dict()
+    assert not text.is_full
+    words = [f"w{row % 1500}" for row in range(6000)]
+    for cuts in ((), (7, 900, 1100), (4500,)):
+        text = facts_of(np.zeros((6000, 1)), *cuts, words=words).texts["t"]
+        assert text.is_full
+        assert text.counts == dict(sorted((f"w{at}", 1) for at in range(MOST_LEVELS + 1)))
+
+
+@pytest.mark.parametrize(
+    ("step", "storage"), [(97, np.asarray), (1300, sp.csr_matrix), (9000, np.asarray)]
+)
+def test_the_same_rows_are_drawn_from_blocks(step, storage):
+    n = MOST_ROWS + 3500
+    X = np.arange(2.0 * n).reshape(n, 2)
+    words = [f"w{row}" for row in range(n)]
+    facts = facts_of(storage(X), *range(step, n, step), words=words)
+    expected = drawn_rows(n, MOST_ROWS, 0)
+    np.testing.assert_array_equal(facts.sample_rows, expected)
+    values = facts.sample.values
+    np.testing.assert_array_equal(values.toarray() if sp.issparse(values) else values, X[expected])
+    assert facts.sample.frame["t"].to_list() == [words[row] for row in expected]

@@ -1,0 +1,180 @@
+"""The figures of a report, and what belongs to some methods only."""
+
+import io
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from keepers import AutoSelector, StabilitySelector, VarianceScore, datasets
+from keepers.reports.figures import COLOURS, as_png, draw_curve, draw_heat, draw_map, draw_plane
+from keepers.reports.html import make_report
+
+
+class Texts(HTMLParser):
+    """Tags, and the text between them."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.texts = [], []
+        self.feed(html)
+
+    def handle_starttag(self, tag, _):
+        self.tags.append(tag)
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def text_of(report):
+    return " ".join("".join(Texts(report.html).texts).replace("\xa0", " ").split())
+
+
+def data_of(report):
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', report.html)
+    return json.loads(found.group(1))
+
+
+def test_a_picture_is_a_png_that_others_can_read():
+    image = pytest.importorskip("matplotlib.image")
+    rgba = np.random.default_rng(0).integers(0, 256, (7, 11, 4)) / 255
+    np.testing.assert_allclose(image.imread(io.BytesIO(as_png(rgba))), rgba, atol=1e-6)
+
+
+def test_a_curve_goes_through_its_points():
+    x, y = np.array([1, 2, 5, 10]), np.array([4.0, 3.0, 1.0, 0.0])
+    figure = draw_curve("label", ("rank", "score"), x, y)
+    left, top, right, bottom = figure.frame
+    drawn = re.search(r'class="curve" d="M([^"]+)"', figure.svg).group(1)
+    places = np.array([[float(n) for n in pair.split()] for pair in drawn.split("L")])
+    assert figure.span == (1.0, 10.0)
+    np.testing.assert_allclose(places[:, 0], left + (x - 1) / 9 * (right - left), atol=0.06)
+    np.testing.assert_allclose(places[:, 1], bottom - y / 4 * (bottom - top), atol=0.06)
+    labels = re.findall(r'text-anchor="end">([^<]+)<', figure.svg)
+    assert labels == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, -2.0])
+def test_a_flat_curve_can_be_drawn(value):
+    figure = draw_curve("label", ("rank", "score"), np.array([1]), np.array([value]))
+    assert "nan" not in figure.svg
+
+
+def test_samples_keep_their_distances_up_to_one_scale():
+    points = np.random.default_rng(0).standard_normal((20, 2)) * [5.0, 1.0]
+    figure = draw_plane("before", points, (0.5, 0.2), np.zeros(20, dtype=int))
+    drawn = np.diff(figure.points, axis=0)
+    ratio = np.linalg.norm(drawn, axis=1) / np.linalg.norm(np.diff(points, axis=0), axis=1)
+    np.testing.assert_allclose(ratio, ratio[0])
+    left, top, right, bottom = figure.frame
+    assert np.all((figure.points >= [left, top]) & (figure.points <= [right, bottom]))
+    assert figure.svg.count("h0") == 20
+
+
+def test_names_in_figures_are_escaped(hostile_names):
+    r = np.corrcoef(np.random.default_rng(0).standard_normal((len(hostile_names), 30)))
+    z = r[:3]
+    for svg in (draw_map(r, hostile_names).svg, draw_heat(z, 2.5, hostile_names[:3], [], [])):
+        assert not {"img", "b", "script"} & set(Texts(svg).tags)
+
+
+def test_classes_have_their_colours_above_the_heat_map():
+    svg = draw_heat(
+        np.zeros((2, 10)), 2.5, ["a", "b"], ["low … high", ""], [(0, 4, "x"), (2, 6, "y")]
+    )
+    assert re.findall(r'<rect [^>]*fill="([^"]+)"', svg) == [COLOURS[0], COLOURS[2]]
+    assert "low … high" in svg
+
+
+def test_without_stability_nothing_of_it_is_shown(srbct_report):
+    assert "stability" not in text_of(srbct_report).lower().replace("stabilityselector", "")
+    assert data_of(srbct_report)["halves"] == [[]] * 50
+
+
+def test_the_stability_of_a_selection_is_put_into_words(stability_report, stable_selector):
+    text = text_of(stability_report)
+    index = stable_selector.stability_
+    assert f"agree with a stability of {index.index:.2f}" in text
+    assert index.verdict in text
+    n_stable = int((stable_selector.frequencies_ >= 0.75).sum())
+    assert f"{n_stable} features are selected in at least 75% of the halves" in text
+    worst = 20**2 / (2308 * (2 * 0.75 - 1))  # Meinshausen and Buhlmann's number
+    assert f"at most {worst:.3g} of these" in text
+
+
+def test_an_undefined_index_is_given_with_its_reason():
+    X = np.random.default_rng(1).standard_normal((40, 5)) * np.linspace(2, 1, 5)
+    selector = StabilitySelector(VarianceScore(5), n_resamples=4, random_state=0).fit(X)
+    assert "Stability is not known:" in text_of(make_report(selector, X))
+
+
+def test_the_recipe_spells_the_inner_selector(stability_report):
+    assert (
+        "keepers.StabilitySelector(selector=keepers.VarianceScore(n_features_to_select=20), "
+        "n_resamples=20, random_state=0).fit(X)"
+    ) in stability_report.summary.python
+
+
+def test_the_page_stays_small_and_asks_nobody(srbct_report, stability_report):
+    for report in (srbct_report, stability_report):
+        assert len(report.html.encode()) < 300_000
+        assert "http://" not in report.html
+        assert "https://" not in report.html
+
+
+def test_the_answer_of_the_default_selector_comes_first(auto_report):
+    selector = auto_report.summary.selection.selector
+    text = text_of(auto_report)
+    kept = selector.n_features_to_select_
+    assert f"Keep {kept} of 2,308 features." in text
+    assert text.count(str(selector.stability_)) == 1
+    for sentence in selector.doubts_:
+        assert sentence in text
+    assert "asked for" not in text
+    dropped = auto_report.summary.selection.count_dropped()
+    assert f"{dropped['no structure']:,} no structure beyond chance" in text
+
+
+def test_a_number_that_was_asked_for_is_said_to_be():
+    X = datasets.load("srbct").X
+    text = text_of(make_report(AutoSelector(10).fit(X), X))
+    assert "AutoSelector keeps the 10 features asked for, of 2,308." in text
+
+
+def test_how_many_are_enough_is_drawn_with_the_level_of_random_sets(auto_report):
+    kept = auto_report.summary.selection.k
+    figure = re.search(r'<figure id="agreement">.*?</figure>', auto_report.html, re.S).group()
+    assert f"kept: {kept}" in figure
+    assert 'class="level"' in figure
+    assert "10 random sets" in figure
+
+
+def test_other_selectors_have_no_such_figure(srbct_report):
+    assert "How many are enough" not in text_of(srbct_report)
+
+
+def test_each_kept_feature_has_its_share_of_halves_and_its_stand_in(auto_report):
+    selection = auto_report.summary.selection
+    halves = selection.selector.stability_
+    data = data_of(auto_report)
+    names = [data["prefix"] + rest for rest in data["names"]]
+    for column, share, other, r in zip(
+        halves.features, halves.shares, halves.stand_ins, halves.correlations, strict=True
+    ):
+        at = names.index(selection.feature_names[column])
+        expected = [round(100 * share)]
+        if other >= 0:
+            expected += [names.index(selection.feature_names[other]), round(100 * abs(r))]
+        assert data["halves"][at] == pytest.approx(expected, abs=1)
+
+
+def test_hostile_names_stay_text_beside_the_answer(hostile_names):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, len(hostile_names)))
+    X[:, :8] += 5 * rng.standard_normal((3, 8))[np.arange(60) % 3]
+    X[:, 8] = X[:, 0] + 0.01 * rng.standard_normal(60)
+    report = make_report(AutoSelector(3).fit(X), X, feature_names=hostile_names)
+    assert data_of(report)["alike"]
+    assert not {"img", "b", "iframe", "object", "a"} & set(Texts(report.html).tags)

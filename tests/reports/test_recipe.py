@@ -1,0 +1,102 @@
+"""Selections that can be applied to other tables."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from keepers import SPCAFS, describe_selection
+from keepers.exceptions import DataError, ParameterError
+from keepers.reports.recipe import Recipe, checksum
+
+FIXTURES = Path(__file__).parent / "fixtures"
+RECIPE = Recipe(
+    features=("b", "a"),
+    scores=(2.0, 1.0),
+    method="SPCAFS",
+    params={"gamma": "scale", "random_state": None},
+    scaling="raw",
+    source="t",
+    shape=(3, 4),
+    checksum="0" * 64,
+    versions={"keepers": "0.1.0"},
+)
+
+
+def test_what_was_saved_is_what_is_loaded(tmp_path):
+    RECIPE.save(tmp_path / "r.json")
+    assert Recipe.load(tmp_path / "r.json") == RECIPE
+    assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_a_table_that_lacks_features_is_refused_with_their_names():
+    with pytest.raises(DataError, match=r"lacks 1 of the 2 features .*'a'"):
+        RECIPE.refuse_absent(["b", "c"])
+
+
+def test_an_existing_file_is_replaced_only_with_force(tmp_path):
+    path = tmp_path / "r.json"
+    path.write_text("mine")
+    with pytest.raises(ParameterError, match="exists"):
+        RECIPE.save(path)
+    assert path.read_text() == "mine"
+    RECIPE.save(path, force=True)
+    assert Recipe.load(path) == RECIPE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        "null",
+        '{"keepers_recipe": 2}',
+        '{"keepers_recipe": 1}',
+        "[" * 100_000,
+        "\x00",
+    ],
+)
+def test_anything_else_is_not_a_recipe(tmp_path, text):
+    path = tmp_path / "r.json"
+    path.write_text(text)
+    with pytest.raises(DataError, match="recipe"):
+        Recipe.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("features", []), ("features", [1]), ("scores", 3), ("params", [])]
+)
+def test_a_damaged_recipe_is_refused_with_what_is_wrong(tmp_path, name, value):
+    path = tmp_path / "r.json"
+    RECIPE.save(path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    with pytest.raises(DataError, match=f"damaged recipe: '{name}'"):
+        Recipe.load(path)
+
+
+def test_the_checksum_tells_tables_apart():
+    X = np.arange(6.0).reshape(2, 3)
+    names = ["a", "b", "c"]
+    same = checksum(np.asfortranarray(X), names)
+    assert checksum(X, names) == same
+    assert checksum(X, ["a", "b", "d"]) != same
+    assert checksum(X + 1e-12, names) != same
+    assert checksum(X.reshape(3, 2), names) != same
+    assert checksum(sp.csr_matrix(X), names) == checksum(sp.csr_matrix(X), names)
+
+
+def test_the_recipe_of_a_selection_holds_what_another_table_needs(tmp_path):
+    X = np.random.default_rng(0).standard_normal((20, 5))
+    selector = SPCAFS(2, random_state=0, callback=lambda progress: None).fit(X)
+    selection = describe_selection(selector, X, source="t")
+    recipe = Recipe.of(selection, "0" * 64)
+    recipe.save(tmp_path / "r.json")
+    loaded = Recipe.load(tmp_path / "r.json")
+    assert loaded.features == tuple(selector.top().names)
+    assert (loaded.shape, loaded.source, loaded.method) == ((20, 5), "t", "SPCAFS")
+    assert loaded.params["n_features_to_select"] == 2
+    assert "callback" not in loaded.params
+    assert loaded.versions["numpy"] == np.__version__

@@ -1,0 +1,252 @@
+"""AnnData, 10x, GCT and GEO files, against what was written by anndata, h5py, SciPy or by hand."""
+
+import gzip
+import warnings
+
+import anndata
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from keepers.datasets import open_table, scan_table
+from keepers.exceptions import DataError
+from tables.both_ways import dense
+
+N, P = 7, 5
+COUNTS = np.random.default_rng(0).poisson(0.7, size=(N, P)).astype(np.float32)
+CELLS, GENES = [f"ACGT{at}-1" for at in range(N)], [f"GENE{at}" for at in range(P)]
+IDS, KINDS = [f"ENSG{at}" for at in range(P)], ["b", "t", "b", "b", "t", "t", "b"]
+LAYOUTS = {"dense": np.asarray, "csr": sp.csr_matrix, "csc": sp.csc_matrix}
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A file or folder that anndata wrote, with two layers."""
+
+    def make(layout="csr", suffix=".h5ad", version=3):
+        columns = {
+            "kind": pd.Categorical(KINDS),
+            "word": [f"w{at}" for at in range(N)],
+            "batch": np.arange(N) % 2,
+            "holes": pd.array([1, None, 3, 4, 5, 6, 7], dtype="Int64"),
+        }
+        adata = anndata.AnnData(
+            LAYOUTS[layout](COUNTS), pd.DataFrame(columns, CELLS), pd.DataFrame(index=GENES)
+        )
+        adata.layers["doubled"] = LAYOUTS[layout](2 * COUNTS)
+        path = tmp_path / f"a{suffix}"
+        with warnings.catch_warnings(), anndata.settings.override(zarr_write_format=version):
+            warnings.simplefilter("ignore")  # of anndata and zarr, about their own versions
+            write = adata.write_h5ad if suffix == ".h5ad" else adata.write_zarr
+            write(path, **({"compression": "lzf"} if suffix == ".h5ad" else {}))
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("layout", "suffix", "version"),
+    [*((layout, ".h5ad", 3) for layout in LAYOUTS), ("csr", ".zarr", 2), ("dense", ".zarr", 3)],
+)
+def test_what_anndata_wrote_is_read(stored, layout, suffix, version):
+    path = stored(layout, suffix, version)
+    table = open_table(path, labels="kind")
+    assert table.is_sparse == (layout != "dense")
+    assert table.values.dtype == np.float32
+    np.testing.assert_array_equal(dense(table.values), COUNTS)
+    assert table.names.tolist() == GENES
+    assert table.ids.tolist() == CELLS
+    assert table.labels.tolist() == KINDS
+    table = open_table(path, labels="batch", identifier="word", drop=["GENE0"], layer="doubled")
+    np.testing.assert_array_equal(dense(table.values), 2 * COUNTS[:, 1:])
+    assert table.labels.tolist() == [0, 1, 0, 1, 0, 1, 0]
+    assert table.ids[0] == "w0"
+    with pytest.raises(DataError, match="1 of 'holes' are missing"):
+        open_table(path, labels="holes")
+    for options, told in (
+        ({"labels": "kinds"}, r"no column 'obs/kinds'\. Did you mean 'obs/kind'"),
+        ({"drop": ["GENE9"]}, "no column 'GENE9'"),
+        ({"layer": "double"}, r"no 'layers/double'\. Did you mean 'doubled'"),
+        ({"max_bytes": 100}, "more than the limit"),
+    ):
+        with pytest.raises(DataError, match=told):
+            open_table(path, **options)
+    if layout == "csc":
+        with pytest.raises(DataError, match=r"X must be stored by rows.*tocsr"):
+            scan_table(path)
+        return
+    scan = scan_table(path, labels="kind", layer="doubled")
+    [block] = scan.tables()
+    np.testing.assert_array_equal(dense(block.values), 2 * COUNTS)
+    assert (block.ids.tolist(), block.labels.tolist()) == (CELLS, KINDS)
+    assert scan.labels == "kind"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_nothing_is_unpickled_from_zarr(stored, monkeypatch):
+    import numcodecs
+    import zarr
+
+    path = stored("dense", ".zarr", 2)
+    store = zarr.open_group(str(path), mode="a", use_consolidated=False)
+    del store["X"]
+    store.create_array("X", shape=COUNTS.shape, dtype="f4", filters=[numcodecs.Pickle()])
+    (path / ".zmetadata").unlink()
+    monkeypatch.setattr("pickle.loads", lambda *_: pytest.fail("unpickled"))
+    with pytest.raises(DataError, match=r"a\.zarr.*pickle"):  # zarr's words, or ours
+        open_table(path)
+
+
+@pytest.fixture
+def tenx(tmp_path):
+    """A folder with counts, genes and barcodes."""
+
+    def make(*, packed=True, prefix="", genes="features.tsv", lines=None):
+        place = tmp_path / "out"
+        place.mkdir(exist_ok=True)
+        scipy.io.mmwrite(tmp_path / "m.mtx", sp.coo_matrix(COUNTS.T.astype(int)))
+        lines = lines or [f"{a}\t{b}\tGene Expression" for a, b in zip(IDS, GENES, strict=True)]
+        contents = {
+            "matrix.mtx": (tmp_path / "m.mtx").read_bytes(),
+            genes: "\n".join([*lines, ""]).encode(),
+            "barcodes.tsv": "\n".join([*CELLS, ""]).encode(),
+        }
+        for name, content in contents.items():
+            path = place / f"{prefix}{name}{'.gz' if packed else ''}"
+            path.write_bytes(gzip.compress(content) if packed else content)
+        return place
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "layout", [{}, {"packed": False, "genes": "genes.tsv"}, {"prefix": "GSM123_sample_"}]
+)
+def test_a_10x_folder_is_read_as_cells_by_genes(tenx, layout):
+    table = open_table(str(tenx(**layout)), drop=["GENE0"])
+    assert table.values.format == "csr"
+    np.testing.assert_array_equal(table.values.toarray(), COUNTS[:, 1:])
+    assert table.names.tolist() == GENES[1:]
+    assert table.ids.tolist() == CELLS
+    assert table.name == "out"
+
+
+@pytest.fixture
+def tenx_h5(tmp_path):
+    """A file of version 3, or of version 2 with the name of a genome."""
+
+    def make(group="matrix", **changes):
+        path, by_cell = tmp_path / "cells.h5", sp.csc_matrix(COUNTS.T)
+        parts = {part: getattr(by_cell, part) for part in ("data", "indices", "indptr")}
+        parts |= {"shape": np.array(by_cell.shape), "barcodes": np.array(CELLS, "S18")}
+        names = ("features/id", "features/name") if group == "matrix" else ("genes", "gene_names")
+        parts |= {names[0]: np.array(IDS, "S"), names[1]: np.array(GENES, "S")}
+        if group == "matrix":
+            parts["features/feature_type"] = np.array(["Gene Expression"] * P, "S")
+        with h5py.File(path, "w") as file:
+            for part, values in (parts | changes).items():
+                file[f"{group}/{part}"] = values
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize("group", ["matrix", "GRCh38"])
+def test_a_10x_hdf5_file_is_read_whole_and_in_blocks(tenx_h5, group):
+    path = tenx_h5(group)
+    [block] = scan_table(path, drop=["GENE1"]).tables()
+    np.testing.assert_array_equal(block.values.toarray(), COUNTS[:, [0, 2, 3, 4]])
+    table = open_table(path)
+    np.testing.assert_array_equal(table.values.toarray(), COUNTS)
+    assert table.names.tolist() == GENES
+    assert table.ids.tolist() == block.ids.tolist() == CELLS
+    with pytest.raises(DataError, match="needs"):
+        open_table(path, max_bytes=200)
+
+
+VALUES = np.random.default_rng(0).gamma(1, 50, size=(4, P)).round(5)
+SAMPLES = [f"GSM{at}" for at in range(4)]
+
+
+def gct(version):
+    before = ["Name", "Description"] if version == "1.2" else ["id", "symbol"]
+    lines = [f"#{version}", f"{P}\t4" + "\t1\t3" * (version == "1.3")]
+    lines += ["\t".join([*before, *SAMPLES])]
+    if version == "1.3":
+        for told in ("tissue lung lung skin skin", "dose 1 10 2 na", "donor d1 d2 d3 d4"):
+            name, *cells = told.split()
+            lines.append("\t".join([name, "na", *cells]))
+    for gene, column in zip(GENES, VALUES.T, strict=True):
+        lines.append("\t".join([gene, "a 5' \"gene", *map(repr, column.tolist())]))
+    return "\n".join([*lines, ""])
+
+
+@pytest.mark.parametrize(
+    ("name", "version"), [("a.gct", "1.2"), ("a.GCT.gz", "1.3"), ("a.txt", "1.3"), ("a", "1.2")]
+)
+def test_gct_is_read_as_samples_by_genes(tmp_path, name, version):
+    text = gct(version).replace("\n", "\r\n" if name == "a" else "\n").encode()
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    table = open_table(tmp_path / name)
+    np.testing.assert_array_equal(table.values, VALUES)
+    assert (table.names.tolist(), table.ids.tolist()) == (GENES, SAMPLES)
+    assert table.labels is None
+    if version == "1.2":
+        return
+    (tmp_path / name).write_text(gct("1.3").replace(repr(VALUES[1, 2].item()), "NA"))
+    table = open_table(tmp_path / name, labels="tissue", identifier="donor", drop=[GENES[0]])
+    np.testing.assert_array_equal(np.argwhere(np.isnan(table.values)), [[1, 1]])
+    assert table.labels.tolist() == ["lung", "lung", "skin", "skin"]
+    assert table.ids.tolist() == ["d1", "d2", "d3", "d4"]
+    for labels, told in (("dose", "1 of 'dose' are missing"), ("tissu", "Did you mean 'tissue'")):
+        with pytest.raises(DataError, match=told):
+            open_table(tmp_path / name, labels=labels)
+
+
+def geo():
+    lines = [
+        '!Series_title\t"A title with "inner" marks and a ; semicolon, and "one open"',
+        '!Sample_title\t"a, 1"\t"a, 2"\t"b, 1"\t"b, 2"',
+        '!Sample_characteristics_ch1\t"tissue: lung"\t"tissue: lung"\t"age: 7"\t"tissue: skin"',
+        '!Sample_characteristics_ch1\t"age: 5"\t"age: 6"\t"tissue: skin"\t"age: 8"',
+        '!Sample_characteristics_ch1\t"sex: f"\t"sex: m"\t""\t"sex: f"',
+        "!series_matrix_table_begin",
+        "\t".join(['"ID_REF"', *(f'"{name}"' for name in SAMPLES)]),
+    ]
+    for gene, column in zip(GENES, VALUES.T, strict=True):
+        lines.append("\t".join([f'"{gene}"', *map(repr, column.tolist())]))
+    return "\n".join([*lines, "!series_matrix_table_end", ""])
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ("tissue", ["lung", "lung", "skin", "skin"]),
+        ("age", ["5", "6", "7", "8"]),
+        ("characteristics_ch1.1", ["age: 5", "age: 6", "tissue: skin", "age: 8"]),
+    ],
+)
+def test_a_series_matrix_is_read_as_samples_by_genes_with_what_is_told(tmp_path, labels, expected):
+    (tmp_path / "G").write_bytes(
+        gzip.compress(geo().encode()) if labels == "age" else geo().encode()
+    )
+    table = open_table(tmp_path / "G")
+    np.testing.assert_array_equal(table.values, VALUES)
+    assert (table.names.tolist(), table.ids.tolist()) == (GENES, SAMPLES)
+    path = tmp_path / "G_series_matrix.txt"
+    path.write_text(geo().replace(repr(VALUES[1, 2].item()), "null"))
+    table = open_table(path, labels=labels, identifier="!Sample_title")
+    assert table.labels.tolist() == expected
+    assert table.ids.tolist() == ["a, 1", "a, 2", "b, 1", "b, 2"]
+    np.testing.assert_array_equal(np.argwhere(np.isnan(table.values)), [[1, 2]])
+    with pytest.raises(DataError, match="1 of 'sex' are missing"):
+        open_table(path, labels="sex", encoding="latin-1")
+    head = geo()[: geo().index('"ID_REF"')]
+    path.write_text(head + '"ID_REF"\t"GSM0"\n!series_matrix_table_end\n')
+    with pytest.raises(DataError, match="supplementary files"):
+        open_table(path)
+    with pytest.raises(DataError, match="read whole only"):
+        scan_table(path)
