@@ -34,7 +34,10 @@ extensions = [
     "own_members",
     "repository_files",
 ]
-exclude_patterns = ["_build", "_extensions", "_generated", "_templates", "**/*.ipynb"]
+exclude_patterns = [
+    *("_build", "_extensions", "_generated", "_templates", "**/*.ipynb"),
+    "decisions",  # for contributors: in the repository, not on the site
+]
 templates_path = ["_templates"]
 default_role = "autolink"  # `SPCAFS` in a docstring: a link where there is a page, else plain
 highlight_language = "none"  # unless a block names its language

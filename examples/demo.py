@@ -53,21 +53,22 @@ def draw(selector: AutoSelector, table: pd.DataFrame, y: np.ndarray, path: Path)
         selector.random_agreement_.mean(), color="grey", ls=":", label=f"{kept} random genes"
     )
     curve.axvline(kept, color="#0072b2", alpha=0.4, label=f"the {kept} kept")
-    curve.set(xlabel="number of genes", ylabel="agreement of neighbours", ylim=(0, 1))
-    curve.set_title("Neighbours as in the whole table")
+    curve.set(xlabel="number of genes", ylabel="share of neighbours preserved", ylim=(0, 1))
+    curve.set_title("Neighbours preserved by the best genes")
     curve.legend(frameon=False, loc="lower right")
 
     order = np.argsort(y, kind="stable")
-    centred = (X[:, best.indices] - X[:, best.indices].mean(axis=0))[order].T
-    image = heat.imshow(centred, aspect="auto", cmap="RdBu_r", vmin=-4, vmax=4)
-    heat.set_yticks(range(SHOWN), best.names, fontsize=7)
+    columns = X[:, best.indices]
+    standardised = ((columns - columns.mean(axis=0)) / columns.std(axis=0))[order].T
+    image = heat.imshow(standardised, aspect="auto", cmap="RdBu_r", vmin=-3, vmax=3)
+    heat.set_yticks(range(SHOWN), best.names, fontsize=9)
     edges = np.flatnonzero(np.diff(np.searchsorted(tumours, y[order]))) + 0.5
     for edge in edges:
         heat.axvline(edge, color="black", linewidth=0.8)
     bounds = np.concatenate([[0], edges + 0.5, [len(y)]])
     heat.set_xticks((bounds[:-1] + bounds[1:]) / 2 - 0.5, tumours)
     heat.set_title(f"The best {SHOWN} genes; samples grouped by tumour")
-    figure.colorbar(image, ax=heat, label="log2 ratio, centred")
+    figure.colorbar(image, ax=heat, label="standard deviations from the mean")
 
     for axis, values, title in (
         (before, X, f"All {X.shape[1]} genes"),
@@ -88,7 +89,7 @@ def main() -> None:
     """Fit, print, draw."""
     X, names, y = datasets.load("srbct")
     started = time.perf_counter()
-    table = pd.DataFrame(np.log2(X), columns=names)  # expression ratios are compared on a log scale
+    table = pd.DataFrame(X, columns=names)
     selector = AutoSelector().set_output(transform="pandas").fit(table)
     took = time.perf_counter() - started
     print(f"AutoSelector on {X.shape[0]} samples x {X.shape[1]} genes, {took:.1f} s\n")

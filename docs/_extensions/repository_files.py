@@ -1,9 +1,8 @@
 """Links from a page to files of the repository that are not pages.
 
-The pages are read in two places: in a clone, where ``../experiments/paper.toml`` is simply there,
-and on the site, which is separate from the repository. So linked files are copied to
-``repository/``: programs and settings as pages with colours, folders as lists of files, everything
-else as it is.
+The pages are read in two places: in a clone, where ``../LICENSE`` is simply there, and on the site,
+which is separate from the repository. So linked files are copied to ``repository/``: programs and
+settings as pages with colours, folders as lists of files, everything else as it is.
 """
 
 import shutil
@@ -55,10 +54,14 @@ class RepositoryLinks(SphinxTransform):
         docs = Path(self.env.srcdir).resolve()
         here = docs / Path(self.env.docname).parent
         target, _, anchor = node.get("reftarget", "").partition("#")
-        path = (here / target).resolve()
-        if not path.exists() and path.with_name(f"{path.name}.md").exists():
-            path = path.with_name(f"{path.name}.md")  # MyST has cut the suffix off
-        if not target or path.is_relative_to(docs) or not path.is_relative_to(docs.parent):
+        # MyST may have cut the suffix off, and made the path one from the folder of pages.
+        places = [(folder / target.lstrip("/")).resolve() for folder in (here, docs)]
+        places = [
+            found for place in places for found in (place, place.with_name(f"{place.name}.md"))
+        ]
+        path = next((place for place in places if place.exists()), places[0])
+        is_page = path.is_relative_to(docs) and not path.is_relative_to(docs / "decisions")
+        if not target or is_page or not path.is_relative_to(docs.parent):
             return
         pages = self.config.repository_pages
         inside = path.relative_to(docs.parent).as_posix()

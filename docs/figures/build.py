@@ -11,9 +11,8 @@ from pathlib import Path
 
 from figures import (
     architecture,
-    choosing,
     claims,
-    front_door,
+    held_out,
     landing,
     leaderboard,
     method,
@@ -30,8 +29,7 @@ __all__ = ["build_all"]
 PARTS = (
     tables,
     claims,
-    choosing,
-    front_door,
+    held_out,
     architecture,
     method,
     proofs,

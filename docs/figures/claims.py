@@ -7,10 +7,6 @@ from figures.kept_results import Results, markdown_table
 
 __all__ = ["write"]
 
-TOPICS = {
-    "convergence": ("descent", "converges-fast", "thirty-steps"),
-    "settings": ("gamma", "gamma-elsewhere", "components", "power-imm", "power-srbct"),
-}
 COLOURS = {"holds": "success", "does not hold here": "warning", "cannot be tested": "secondary"}
 MARKED = {"SPCAFS": (BLUE, 2.4), "Variance": (ORANGE, 1.8), "Random": (GREEN, 1.8)}
 
@@ -22,10 +18,7 @@ def write(folder: Path) -> list[Path]:
         keep_text(folder / "claims.md", claims_table(results)),
         keep_text(folder / "claims-counted.md", claims_counted(results)),
         keep_text(folder / "readings.md", readings_table(results)),
-        *(
-            keep_text(folder / f"claims-{topic}.md", claims_about(results, names))
-            for topic, names in TOPICS.items()
-        ),
+        keep_text(folder / "ranks-summary.md", describe_ranks(results)),
         keep_figure(draw_curves(results), folder / "paper-curves.svg"),
     ]
 
@@ -44,16 +37,6 @@ def claims_table(results: Results) -> str:
 
 def _listed(numbers: str) -> str:
     return "".join(f"- {part}\n" for part in numbers.split(" | "))
-
-
-def claims_about(results: Results, names: tuple[str, ...]) -> str:
-    """Some of the claims as a list."""
-    rows = {row["id"]: row for row in results.study("claims")}
-    return "".join(
-        f"- *{rows[name]['claim']}* **{rows[name]['verdict'].capitalize()}.** "
-        f"{rows[name]['numbers'].replace(' | ', '. ')}.\n"
-        for name in names
-    )
 
 
 def claims_counted(results: Results) -> str:
@@ -128,3 +111,18 @@ def _draw_panel(axis, name: str, curves: dict[str, list[tuple[int, float]]]) -> 
         axis.axhline(everything[0][1], color=INK, lw=1.2, ls="--", label="all features")
     axis.set_ylim(bottom=0)
     axis.locator_params(axis="y", nbins=5)
+
+
+def describe_ranks(results: Results) -> str:
+    """Which methods differ significantly on the six data sets."""
+    rows = [r for r in results.study("ranks") if r["tuning"] == "tuned" and r["measure"] == "acc"]
+    ranks = {row["method"]: float(row["average_rank"]) for row in rows}
+    difference = float(rows[0]["critical_difference"])
+    first = min(ranks, key=lambda method: ranks[method])
+    apart = [m for m, rank in ranks.items() if rank - ranks[first] > difference]
+    return (
+        f"Tuned, {first} has the best average rank ({ranks[first]:.1f} of {len(ranks)}). Nemenyi's "
+        f"critical difference for {rows[0]['data_sets']} data sets is {difference:.1f} ranks: only "
+        f"{' and '.join(apart)} are significantly worse, and **this study does not separate the "
+        f"others.**\n"
+    )

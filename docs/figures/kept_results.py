@@ -12,15 +12,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Results:
-    """The results in experiments/results/ and benchmarks/results/."""
+    """The results in studies/results/ and benchmarks/results/."""
 
     def __init__(self, root: Path = ROOT) -> None:
-        self.paper = root / "experiments" / "results" / "paper"
-        self.without_labels = root / "experiments" / "results" / "without-labels"
-        self.front_door_study = root / "experiments" / "results" / "front-door"
-        self.row_sparse_study = root / "experiments" / "results" / "row-sparse"
-        self.suite = root / "experiments" / "results" / "suite"
-        self.redundancy = root / "experiments" / "results" / "redundancy" / "redundancy.csv"
+        self.paper = root / "studies" / "results" / "paper"
+        self.without_labels = root / "studies" / "results" / "without-labels"
+        self.autoselector_study = root / "studies" / "results" / "autoselector"
+        self.row_sparse_study = root / "studies" / "results" / "row-sparse"
+        self.suite = root / "studies" / "results" / "suite"
+        self.redundancy = root / "studies" / "results" / "redundancy" / "redundancy.csv"
         self.benchmarks = root / "benchmarks" / "results" / "latest.json"
 
     def study(self, name: str) -> list[dict[str, str]]:
@@ -32,9 +32,9 @@ class Results:
         """A table of the study of choices made without labels: "regret", "floors", "planted"."""
         return _rows(self.without_labels / f"{name}.csv")
 
-    def front_door(self, name: str) -> list[dict[str, str]]:
-        """A table of the study of the front door: "summary", "by_set", "planted", "noise"."""
-        return _rows(self.front_door_study / f"{name}.csv")
+    def autoselector(self, name: str) -> list[dict[str, str]]:
+        """A table of the study of AutoSelector: "by_set", "planted", "noise"."""
+        return _rows(self.autoselector_study / f"{name}.csv")
 
     def row_sparse(self, name: str) -> list[dict[str, str]]:
         """A table of the study of the l2,0 problem: "values", "accuracy", "exact"."""
@@ -44,6 +44,10 @@ class Results:
         """The leaderboard of the suite; empty while it has not been measured."""
         path = self.suite / "leaderboard.csv"
         return _rows(path) if path.is_file() else []
+
+    def suite_sets(self) -> list[dict[str, str]]:
+        """Every method on every data set of the suite: means over the numbers of features."""
+        return _rows(self.suite / "sets.csv")
 
     def suite_scores(self) -> list[dict[str, str]]:
         """Every method of the suite at every number of features, at default settings."""

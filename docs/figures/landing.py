@@ -86,7 +86,7 @@ def describe(wines: Wines) -> str:
         f"{N_SHUFFLED} columns of the same values in random order. keepers finds structure in "
         f"{wines.n_with_structure} of the {n_columns} columns and keeps {n_kept}; {shuffled} of "
         f"them is a shuffled one. k-means then puts {after:.0%} of the wines with their cultivar, "
-        f"{before:.0%} before. The cultivars only colour the points.*\n"
+        f"{before:.0%} before. Colours show the cultivar; the selection never saw it.*\n"
     )
 
 

@@ -10,7 +10,7 @@ __all__ = ["pages_of_leaderboard", "write"]
 RANDOM = "Random"
 ABSENT = "The results are being made: this page has no numbers yet.\n"
 LINK = """<p><a href="leaderboard/index.html">The whole leaderboard</a>: to sort, by kind of data,
-tuned with labels, and with a page for every data set.</p>
+by data set, and tuned with labels.</p>
 """
 
 
@@ -30,8 +30,8 @@ def leaderboard(results: Results) -> str:
         return ABSENT
     link = f"{LINK}\n" if (results.suite / "index.html").is_file() else ""
     n_sets = rows[0]["sets_of_kind"]
-    head = ("", "method", "mean scaled score", f"above random, of {n_sets}", "mean ACC", "mean NMI")
-    head += ("average rank", "worst set", "needs to be told")
+    head = ("", "method", "mean scaled score", f"above random, of {n_sets}", "mean ACC")
+    head += ("stability", "worst set")
     return link + markdown_table(head, [_cells(row) for row in rows])
 
 
@@ -58,7 +58,7 @@ def beside_fseval(results: Results) -> str:
             signed(float(row["worst_gain"])),
         )
         for row in counted
-        if row["method"] in ("Front door", "LapScore", "Laplacian", "LIDFS", "Variance")
+        if row["method"] in ("AutoSelector", "LapScore", "Laplacian", "LIDFS", "Variance")
     ]
     head = ("measure", "figures of", "method", "sets above random", "mean gain", "worst")
     return "\n".join(lines) + "\n\n" + markdown_table(head, table) + "\n" + _failed_mcfs(results)
@@ -94,14 +94,12 @@ def _cells(row: dict[str, str]) -> tuple[str, ...]:
     worst = row["worst_set"] and f"{row['worst_set']} {signed(100 * float(row['worst_gain']), 1)}"
     return (
         row["place"],
-        row["method"],
+        row["method"] + (" +" if row["told"] else ""),
         _number(row["scaled"], 2),
         "" if is_random else row["above_random_acc"],
         _number(row["acc"], 3),
-        _number(row["nmi"], 3),
-        _number(row["average_rank"], 1),
+        _number(row["stability"], 2),
         "" if is_random else worst,
-        row["told"] or "nothing",
     )
 
 
@@ -115,5 +113,4 @@ def pages_of_leaderboard(results: Results | None = None) -> list[tuple[Path, Pat
     if not (folder / "index.html").is_file():
         return []
     found = [folder / name for name in ("index.html", "leaderboard.csv", "sets.csv")]
-    found += sorted((folder / "sets").glob("*.html"))
     return [(path, path.relative_to(folder)) for path in found if path.is_file()]

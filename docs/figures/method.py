@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from figures.drawing import BLUE, GREEN, GREY, INK, ORANGE, board, keep_figure, keep_text
-from figures.kept_results import markdown_table
 from keepers import SPCAFS, datasets
 
 __all__ = ["write"]
@@ -37,7 +36,6 @@ def write(folder: Path) -> list[Path]:
         keep_figure(draw_gamma(fits), folder / "gamma.svg"),
         keep_figure(draw_solvers(pair), folder / "solvers.svg"),
         keep_text(folder / "solvers-summary.md", describe_solvers(pair)),
-        keep_text(folder / "active-rows.md", active_rows(fits)),
     ]
 
 
@@ -114,10 +112,3 @@ def describe_solvers(pair) -> str:
         f"{dense.n_iter_} steps, block {block.n_iter_}; the objectives differ by {gap:.0e} of "
         f"their size; {same} of the 100 best features are the same.\n"
     )
-
-
-def active_rows(fits) -> str:
-    """How many rows are active, by gamma and p."""
-    head = ("gamma over the leading eigenvalue", *(f"p = {p:g}" for p in EXPONENTS))
-    rows = [(f"{s:.2g}", *(str(fits[s, p].n_active_) for p in EXPONENTS)) for s in SHARES]
-    return markdown_table(head, rows)

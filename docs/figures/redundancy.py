@@ -13,7 +13,7 @@ KINDS = ("top", "pruned", "random")
 def write(folder: Path) -> list[Path]:
     """Both."""
     results = Results()
-    texts = {"redundancy.md": redundancy(results), "path-costs.md": path_costs(results)}
+    texts = {"redundancy.md": redundancy(results)}
     return [keep_text(folder / name, text) for name, text in texts.items()]
 
 
@@ -37,18 +37,3 @@ def redundancy(results: Results) -> str:
     order = "top / pruned / random"
     head = ("data", f"effective rank: {order}", f"share of the variance: {order}", f"ACC: {order}")
     return markdown_table(head, rows)
-
-
-def path_costs(results: Results) -> str:
-    """Twenty points against one fit."""
-    rows = [
-        (
-            name.partition(",")[0],
-            str(cost["components"]),
-            f"{cost['path_s']:.2f}",
-            f"{cost['fit_s']:.2f}",
-            f"{cost['times_a_fit']:.1f}",
-        )
-        for name, cost in results.cases()["path: cost"].items()
-    ]
-    return markdown_table(("table", "components", "path, s", "fit, s", "times a fit"), rows)

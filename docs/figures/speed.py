@@ -11,6 +11,7 @@ __all__ = ["GROWTH", "growth_exponent", "write"]
 PEERS, GROWTH = "peers: ", "growth: "
 AGAINST_PCA, STREAMED = "against PCA: ", "streamed: "
 EIGHT = "eight: "
+WAITS = "waits: "
 OURS = "SPCAFS"
 TABLES = (
     "SRBCT 83 x 2,308, m = 3, k = 50",
@@ -68,9 +69,34 @@ def write(folder: Path) -> list[Path]:
     return [
         keep_text(folder / "against_pca.md", beside_pca),
         keep_text(folder / "peers.md", measured_peers(cases) + "\n" + described_peers(cases)),
+        keep_text(folder / "waits.md", measured_waits(cases)),
         keep_text(folder / "growth.md", measured_growth(cases)),
         keep_text(folder / "eight_methods.md", measured_eight(cases)),
     ]
+
+
+def measured_waits(cases: dict[str, Any]) -> str:
+    """What people wait for, with the aim of each; bold where it was missed."""
+    rows = []
+    for name, case in cases.items():
+        if not name.startswith(WAITS) or case is None:
+            continue
+        title = name.removeprefix(WAITS)
+        parts = case if all(isinstance(part, dict) for part in case.values()) else {title: case}
+        for what, part in parts.items():
+            if "times" in part:
+                found, aim = part["times"], part["aim"]
+                rows.append((what, _bold(f"{found:.2g} times", found > aim), f"{aim:g} times"))
+            elif "aim_s" in part:
+                found, aim = part["seconds"], part["aim_s"]
+                rows.append((what, _bold(f"{found:.2g} s", found > aim), f"{aim:g} s"))
+            elif "exponent" in part:
+                rows.append((what, f"size to the power {part['exponent']:.2f}", ""))
+    return markdown_table(("work", "measured", "aim"), rows)
+
+
+def _bold(text: str, marked: bool) -> str:
+    return f"**{text}**" if marked else text
 
 
 def measured_against_pca(cases: dict[str, Any]) -> str:

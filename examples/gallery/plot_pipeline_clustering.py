@@ -72,8 +72,8 @@ def curves(X, kinds, counts):
     """Accuracy of each selector for every number of features, and with all features."""
     centred = X - X.mean(axis=0)
     some = centred[:: max(1, len(X) // 300)]
-    choice = select_settings(some, counts[0], random_state=0)
-    chosen = [SPCAFS(**choice.at(k).params, random_state=0).fit(centred) for k in counts]
+    choices = [select_settings(some, k, random_state=0) for k in counts]
+    chosen = [SPCAFS(**choice.params, random_state=0).fit(centred) for choice in choices]
     columns = {
         "SPCAFS": SPCAFS(random_state=0).fit(centred),
         "largest variance": VarianceScore().fit(centred),

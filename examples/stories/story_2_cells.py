@@ -1,25 +1,25 @@
 """
-Single cells: ten genes that name the cells
-===========================================
+Single cells: ten genes that identify the cells
+===============================================
 
-You have an ``.h5ad`` file with cells from blood. Before anybody clusters or annotates them, you
-want to know which genes carry the differences: for a panel with a few probes, or to make
-everything after it faster and easier to read. This story selects genes without cell types, and
-then compares them with the textbook.
+You have an ``.h5ad`` file with blood cells. Before you cluster or annotate them, you want to know
+which genes carry the differences: for a panel with a few probes, or to make the analysis faster
+and easier to read. This tutorial selects genes without cell types, and then compares them with
+the textbook.
 """
 
 # %%
 # The data are 700 of the blood cells of Zheng et al. (2017) that come with scanpy. To run it
-# yourself:
+# yourself, install keepers (:doc:`/install`) and
 #
-# ``pip install "keepers[all]" scanpy``
+# ``pip install scanpy``
 #
 # The file
 # --------
 #
-# We write a file as it is after the usual first steps: normalised counts, as logarithms, in a
+# We write a file as it is after the usual first steps: logarithms of normalised counts in a
 # sparse matrix. (In scanpy's copy they are in ``raw``, because X has been scaled.) The file has
-# the measurements of each cell, but neither types nor clusters: those we keep aside for the end.
+# neither types nor clusters; we use those only at the end.
 
 import shutil
 import subprocess
@@ -55,16 +55,16 @@ print(f"zeros: {1 - cells.X.nnz / np.prod(cells.shape):.0%}")
 # Look at it
 # ----------
 #
-# ``keepers check`` is a command for the terminal. This function runs a command in our folder and
-# prints what the terminal would show, broken into lines that fit on this page.
+# ``keepers check`` is a command for the terminal. This function runs a command and prints what
+# the terminal would show, wrapped to fit on this page.
 
 
 def terminal(command, most_lines=40):
-    """Run a command of keepers, and print the first lines that it prints."""
+    """Run a command of keepers and print the first lines of its output."""
     program, *arguments = command.split()
-    beside = shutil.which(program, path=Path(sys.executable).parent) or program
+    found = shutil.which(program, path=Path(sys.executable).parent) or program
     done = subprocess.run(
-        [beside, *arguments],
+        [found, *arguments],
         cwd=here,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -84,20 +84,18 @@ def terminal(command, most_lines=40):
 terminal("keepers check cells.h5ad")
 
 # %%
-# There are no gaps, no words and no copies among the genes: a matrix of expression is a clean
-# table, and nothing has to be decided.
+# The genes have no gaps, no text and no copies, so the table is ready.
 #
 # Select
 # ------
 #
-# On the command line, from file to file. ``kept.h5ad`` has the kept genes and everything else
-# that was in the file.
+# On the command line, ``kept.h5ad`` gets the kept genes and everything else in the file.
 
 terminal("keepers select cells.h5ad --out kept.h5ad --report report.html", most_lines=16)
 
 # %%
-# In a scanpy pipeline, one line stands where ``highly_variable_genes`` would stand. It writes
-# columns into ``var``:
+# In a scanpy pipeline, one line replaces ``highly_variable_genes``. It writes columns into
+# ``var``:
 
 cells = anndata.read_h5ad(here / "cells.h5ad")
 keepers.anndata.select(cells)
@@ -111,8 +109,8 @@ print(
 print(ranked.head(10).round(2).to_string())
 
 # %%
-# The report shows the ranking, how the number was found, and the cells in a plane. Move the
-# slider, or search for a gene.
+# The report shows the ranking, how the number was chosen, and the cells in two components. Move
+# the slider, or search for a gene.
 
 selector = keepers.AutoSelector(random_state=0).fit(cells)
 keepers.report(selector, cells.X, feature_names=cells.var_names, title="700 blood cells")
@@ -121,12 +119,10 @@ keepers.report(selector, cells.X, feature_names=cells.var_names, title="700 bloo
 # What was kept, and why
 # ----------------------
 #
-# The score of a gene says how smoothly it changes from a cell to the cells that are most alike in
-# all genes. Noise scores low, and so does a gene that is the same everywhere. A gene that
-# resembles a better one is skipped: of the many genes of monocytes, say, the first stands for the
-# others.
+# A gene scores high if it takes similar values in similar cells. Noise scores low. A gene that
+# resembles a better one ranks lower: one monocyte gene, for example, represents the others.
 #
-# In which cells are the first ten expressed? The map is a t-SNE of the ten genes alone.
+# Where are the first ten expressed? The map is a t-SNE of these ten genes alone.
 
 TEN = kept[:10]
 values = cells[:, TEN].to_df()
@@ -150,9 +146,8 @@ plt.show()
 # Check it with what was not used
 # -------------------------------
 #
-# First the textbook. These are genes by which blood cells are usually told apart. How many are in
-# our file, how many are among the first ten, and how many would be among ten genes drawn at
-# random?
+# First, the textbook. These genes are commonly used to distinguish blood cells. How many are in
+# our file, how many are among the first ten, and how many would be among ten random genes?
 
 TEXTBOOK = {
     *("CD3D", "IL7R", "CD8A", "CD14", "LYZ", "FCGR3A", "MS4A1", "CD79A", "CD79B", "GNLY", "NKG7"),
@@ -165,9 +160,9 @@ print(f"Among the first ten: {len(hits)} ({', '.join(hits)}).")
 print(f"Expected among ten at random: {10 * len(measured) / cells.n_vars:.1f}")
 
 # %%
-# Then the types, which the authors found with other, purified cells. Left: the map of the ten
-# genes, now with the types. Right: the mean of each gene in each type, from its lowest to its
-# highest.
+# Next, the types, which the authors found by comparison with purified cells. Left: the map of the
+# ten genes, now coloured by type. Right: the mean of each gene in each type, scaled from lowest
+# to highest.
 
 COLOURS = (
     "#c8341b", "#d99000", "#332288", "#117733", "#2e93cc", "#44aa99", "#aa4499", "#7f7a1c",
@@ -197,10 +192,9 @@ heat.spines[:].set_visible(False)
 plt.show()
 
 # %%
-# And a number. Cluster the cells by k-means into as many groups as there are types, with the
-# first 10, 20, ... genes, with as many genes at random, and with all. Normalised mutual
-# information with the types is 1 if the groups are the types, and near 0 if they have nothing to
-# do with them.
+# Finally, a number. Cluster the cells by k-means, with one cluster per type, on the first 10,
+# 20, ... genes, on the same number of random genes, and on all genes. Normalised mutual
+# information is 1 if the clusters are the types, and near 0 if they are unrelated.
 
 table = cells.to_df()
 
@@ -223,17 +217,16 @@ print(f"{table.shape[1]:5}   {agreement(list(table.columns)):.2f}")
 # Conclusion
 # ----------
 #
-# - Ten genes, chosen without labels, group the cells about as well as all 765 do, and far better
-#   than ten at random. Several of them are textbook markers.
-# - **To use:** for a small panel the first ten or twenty; for an analysis that goes on, the
-#   number that the command chose, or more. Between these numbers the agreement with the types
-#   hardly changes.
-# - **Uncertain:** the advantage shrinks with the number of genes. This file has only genes that
-#   were chosen before as variable, so that a hundred of them at random are not bad either; in a
-#   file with all genes the difference is larger (:doc:`/genes-without-labels`).
-# - **Not found:** the kinds of T cells. In the map they lie in each other, and no gene of the ten
-#   separates them. Whoever needs them should look at the T cells alone, and select again.
-# - The types are themselves a computation, by likeness to purified cells. Where groups and types
+# - Ten genes, chosen without labels, group the cells about as well as all 765, and far better
+#   than ten random genes. Several of them are textbook markers.
+# - **Use** the first ten or twenty for a small panel. For further analysis, use the number that
+#   the command chose, or more. Between these numbers the agreement with the types hardly changes.
+# - **Uncertain:** the advantage shrinks with the number of genes. This file contains only genes
+#   that were preselected as variable, so a hundred random ones also do well. In a file with all
+#   genes the difference is larger (:doc:`/genes-without-labels`).
+# - **Not found:** the kinds of T cells. They overlap in the map, and none of the ten genes
+#   separates them. If you need them, select again on the T cells alone.
+# - The types were themselves computed, by similarity to purified cells. Where clusters and types
 #   disagree, either may be wrong.
 
 folder.cleanup()

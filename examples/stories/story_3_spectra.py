@@ -3,25 +3,24 @@ Spectra: which wavenumbers follow a fermentation?
 =================================================
 
 A probe in a fermenter takes an infrared spectrum every minute or so: a thousand numbers, most of
-which tell the same as their neighbours, and some of which tell nothing at all. A cheap instrument
-with a few filters could replace it, if one knew which. There are no labels: what is in the broth
-is not known. This story goes from the raw file to a list of wavenumbers, and then asks the
-laboratory.
+them near-copies of their neighbours, some of them noise. A cheap instrument with a few filters
+could replace it, if you knew which filters. There are no labels: the contents of the broth are
+unknown. This tutorial goes from the raw file to a list of wavenumbers, and then compares it with
+the laboratory.
 """
 
 # %%
-# The data are of a real fermentation of lignocellulose to ethanol (Cabaneros Lopez et al.), and
-# come with the package chemotools. To run it yourself:
+# The data are from a real fermentation of lignocellulose to ethanol (Cabaneros Lopez et al.) and
+# come with the package chemotools. To run it yourself, install keepers (:doc:`/install`) and
 #
-# ``pip install "keepers[all]" pandas chemotools``
+# ``pip install pandas chemotools``
 #
 # The file
 # --------
 #
 # We write a CSV file as a logger does: a column with the minutes, and one column per wavenumber.
-# (The package gives no times for the spectra. We spread them evenly over the 34 hours in which
-# the laboratory took samples.) The laboratory's measurements of 34 samples from the broth stay
-# aside for the end.
+# (The package has no times for the spectra. We spread them evenly over the 34 hours in which the
+# laboratory took samples.) We use the laboratory's measurements of 34 samples only at the end.
 
 import shutil
 import subprocess
@@ -56,16 +55,16 @@ print(spectra.iloc[:3, :8].round(3).to_string(index=False))
 # Look at it
 # ----------
 #
-# ``keepers check`` is a command for the terminal. This function runs a command in our folder and
-# prints what the terminal would show, broken into lines that fit on this page.
+# ``keepers check`` is a command for the terminal. This function runs a command and prints what
+# the terminal would show, wrapped to fit on this page.
 
 
 def terminal(command, most_lines=40):
-    """Run a command of keepers, and print the first lines that it prints."""
+    """Run a command of keepers and print the first lines of its output."""
     program, *arguments = command.split()
-    beside = shutil.which(program, path=Path(sys.executable).parent) or program
+    found = shutil.which(program, path=Path(sys.executable).parent) or program
     done = subprocess.run(
-        [beside, *arguments],
+        [found, *arguments],
         cwd=here,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -85,9 +84,9 @@ def terminal(command, most_lines=40):
 terminal("keepers check spectra.csv")
 
 # %%
-# Two of these lines should make one suspicious. All columns of a spectrum have the same unit, so
-# their variances should not span eight powers of ten. And no two wavenumbers of a working
-# detector give exactly the same numbers. A picture shows why:
+# Two of these lines are suspicious. All columns of a spectrum have the same unit, so their
+# variances should not span eight powers of ten. And two wavenumbers of a working detector never
+# give exactly the same numbers. A picture shows why:
 
 wavenumbers = spectra.columns[1:].astype(float).to_numpy()
 values = spectra.drop(columns="minutes").to_numpy()
@@ -107,14 +106,14 @@ plt.show()
 print(f"Spectra that are the same number throughout: rows {flat.tolist()} of {len(values)}.")
 
 # %%
-# Mend it
-# -------
+# Clean it
+# --------
 #
-# Below 900 the file holds noise with huge numbers: presumably no light comes through the probe
-# there. The last spectra are flat, as if the probe had been switched off. keepers cannot know
-# what is physically possible; you do. So we keep 950 to 1550, where sugars and ethanol absorb,
-# and drop the flat spectra. And we do what is usual with spectra: take the slope (Savitzky and
-# Golay), because the height of the whole curve wanders with bubbles and temperature.
+# Below 900 the file holds noise with huge values: presumably no light passes the probe there.
+# The last spectra are flat, as if the probe had been switched off. keepers cannot judge what is
+# physically possible, but you can. So we keep 950 to 1550, where sugars and ethanol absorb, and
+# drop the flat spectra. We also take the slope (Savitzky-Golay), as is usual with spectra,
+# because bubbles and temperature shift the whole curve.
 
 usable = (wavenumbers >= 950) & (wavenumbers <= 1550)
 slopes = savgol_filter(np.delete(values, flat, axis=0), 25, 2, deriv=1, axis=1)[:, usable]
@@ -124,8 +123,8 @@ mended.to_csv(here / "slopes.csv", index=False)
 terminal("keepers check slopes.csv")
 
 # %%
-# What is left is what spectra are like: neighbours are nearly copies. The selection deals with
-# that, as it skips a column that resembles a better one. Nothing else has to be done.
+# The remaining finding is normal for spectra: neighbours are near-copies. The selection handles
+# this, because it ranks a column lower if it resembles a better one.
 #
 # Select
 # ------
@@ -148,9 +147,9 @@ keepers.report(selector, table, title="Slopes of infrared spectra")
 # What was kept, and why
 # ----------------------
 #
-# The kept wavenumbers on the slopes of some spectra, from the first hour (dark) to the last
-# (light). They are spread over the range: each stands for its neighbourhood. The ten best have
-# longer marks.
+# The picture shows the slopes of some spectra, from the first hour (dark) to the last (light).
+# The kept wavenumbers are spread over the range: each represents its neighbourhood. The ten best
+# have longer marks.
 
 figure, axis = plt.subplots(figsize=(9.6, 4.2), layout="constrained")
 x = wavenumbers[usable]
@@ -169,10 +168,10 @@ plt.show()
 # Check it with what was not used
 # -------------------------------
 #
-# The laboratory measured glucose, xylose and ethanol 34 times. Can they be told from the kept
-# wavenumbers? For each sample we take the median of the nine spectra around it, and predict it by
-# a ridge regression on the other 33. R² is 1 if the prediction is exact, 0 if the mean would do
-# as well.
+# The laboratory measured glucose, xylose and ethanol 34 times. Do the kept wavenumbers predict
+# them? For each sample we take the median of the nine spectra around it, and predict it by a
+# ridge regression on the other 33. R² is 1 for an exact prediction, and 0 if the mean does as
+# well.
 
 minutes = mended["minutes"].to_numpy()
 around = [np.argsort(abs(minutes - 60 * hour), kind="stable")[:9] for hour in laboratory["time"]]
@@ -202,8 +201,8 @@ for number in (len(kept), 10, 5):
 print(pd.DataFrame(rows, index=truth.columns).T.round(2).to_string())
 
 # %%
-# The course of the fermentation, from the first ten wavenumbers (lines) and from the laboratory
-# (points):
+# The course of the fermentation, predicted from the first ten wavenumbers (lines) and measured in
+# the laboratory (points):
 
 TEN = list(selector.top(10).names)
 figure, axis = plt.subplots(figsize=(9.6, 4), layout="constrained")
@@ -222,18 +221,17 @@ plt.show()
 # Conclusion
 # ----------
 #
-# - A few wavenumbers instead of a thousand follow this fermentation, and glucose best. They were
-#   chosen without a single measurement of the laboratory. As many as the command kept lose
-#   nothing.
-# - **Interchangeable:** wavenumbers at random do about as well on average, for some substances
-#   better; now and then a draw is clearly worse. Neighbours tell the same, and nearly everything
-#   in this range follows the fermentation. So it matters little which ones are taken: a filter
-#   near a kept wavenumber will do. How many are needed is the answer here, not which.
+# - A few wavenumbers instead of a thousand follow this fermentation, glucose best of all. They
+#   were chosen without any laboratory measurement. The number that the command kept loses nothing.
+# - **Interchangeable:** random wavenumbers do about as well on average, for some substances
+#   better, but some draws are clearly worse. Nearly everything in this range follows the
+#   fermentation, so a filter near a kept wavenumber will do. The useful answer here is how many
+#   filters you need, not which ones.
 # - **Uncertain:** this is one fermentation, in which everything changes with time. A wavenumber
-#   that merely drifts with the hours would look good as well, and the times of the spectra are
-#   our assumption. Before an instrument is built, repeat the last check on another batch.
-# - The most important step was none of keepers: to see that part of the file was no measurement.
-#   The check could only say that something was odd.
+#   that only drifts would look good too, and the times of the spectra are our assumption. Before
+#   you build an instrument, repeat the last check on another batch.
+# - The most important step was yours: to see that part of the file was not a measurement. The
+#   check could only show that something was odd.
 
 folder.cleanup()
 

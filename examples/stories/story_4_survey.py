@@ -1,19 +1,20 @@
 """
-A survey: gaps, categories, and answers that are none
-=====================================================
+A survey: gaps, categories, and codes that are not answers
+==========================================================
 
 You have a survey: a row per person, a column per question, codes instead of words, gaps, and a
-code book in another file. You would like to know which questions matter, before anybody decides
-what to predict. This story shows what goes wrong if the file is taken at its word, how the check
-tells, and what is found once it is mended.
+code book in another file. You want to know which questions matter before you decide what to
+predict. This tutorial shows what goes wrong if you take the file literally, how the check reveals
+it, and what you find after cleaning.
 """
 
 # %%
 # The data are of 1629 smokers who were asked in 1971 and again in 1982 (National Health and
 # Nutrition Examination Survey, follow-up; public data of the United States, as used in the
-# textbook of Hernán and Robins). They come with the package causaldata. To run it yourself:
+# textbook of Hernán and Robins). They come with the package causaldata. To run it yourself,
+# install keepers (:doc:`/install`) and
 #
-# ``pip install "keepers[all]" causaldata statsmodels``
+# ``pip install causaldata statsmodels``
 #
 # The file
 # --------
@@ -49,16 +50,16 @@ print(survey.iloc[:4, :14].to_string(index=False))
 # Look at it
 # ----------
 #
-# ``keepers check`` is a command for the terminal. This function runs a command in our folder and
-# prints what the terminal would show, broken into lines that fit on this page.
+# ``keepers check`` is a command for the terminal. This function runs a command and prints what
+# the terminal would show, wrapped to fit on this page.
 
 
 def terminal(command, most_lines=40):
-    """Run a command of keepers, and print the first lines that it prints."""
+    """Run a command of keepers and print the first lines of its output."""
     program, *arguments = command.split()
-    beside = shutil.which(program, path=Path(sys.executable).parent) or program
+    found = shutil.which(program, path=Path(sys.executable).parent) or program
     done = subprocess.run(
-        [beside, *arguments],
+        [found, *arguments],
         cwd=here,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -78,16 +79,16 @@ def terminal(command, most_lines=40):
 terminal("keepers check survey.csv")
 
 # %%
-# Gaps, different units, an identifier: usual things, each with the option that deals with it. But
-# one line is strange. ``pica`` (eating clay or starch) is said to be nearly the same as
-# ``diabetes``. Take the recommended command anyway, and see what it finds:
+# Gaps, different units and an identifier are common, and each comes with an option. But one line
+# is strange: ``pica`` (eating clay or starch) is nearly the same as ``diabetes``. Drop one of the
+# two anyway, and see what the selection finds:
 
 terminal("keepers select survey.csv --id id --missing model --drop pica", most_lines=10)
 
 # %%
-# The best column of the whole survey is ``diabetes``, and its nearest relative is ``seqn``, the
-# serial number of the questionnaire. Nobody has diabetes by serial number. The code book knows
-# more:
+# The best column of the survey is ``diabetes``, and its closest relative is ``seqn``, the serial
+# number of the questionnaire. Diabetes cannot depend on a serial number. The code book explains
+# it:
 
 book = nhefs_codebook.load_pandas().data.set_index("variable")["description"]
 for question in ("diabetes", "pica", "hbp"):
@@ -100,24 +101,23 @@ figure, axis = plt.subplots(figsize=(9.6, 3), layout="constrained")
 places = [f"{part.left:,.0f}\nto {part.right:,.0f}" for part in unasked.index]
 axis.bar(places, unasked, color="#c8341b")
 axis.set(ylabel="share with code 2", xlabel="serial number of the questionnaire")
-axis.set_title("About half of the people were never asked: code 2 is no answer", loc="left")
+axis.set_title("About half of the people were never asked: code 2 is not an answer", loc="left")
 axis.spines[["top", "right"]].set_visible(False)
 plt.show()
 
 # %%
-# Mend it
-# -------
+# Clean it
+# --------
 #
-# The strongest structure in this file is which form people were given. keepers found what is
-# there; that it is of no interest, only you can know. So:
+# The strongest structure in this file is which form people were given. Only you can judge that it
+# is of no interest. So:
 #
 # - code 2 ("missing") becomes a gap, and so does "unknown";
-# - codes that have no order become words, so that they are taken as categories;
-# - serial numbers go. So do questions for women only (men have no answer, which is no gap to
-#   fill), and tobacco prices and taxes, which belong to the state somebody lives in and not to
-#   the person;
-# - everything that happened after 1971 goes: we want to know what the first interview tells.
-#   Whether somebody was dead by 1992 stays aside for the end.
+# - codes without an order become words, so they are read as categories;
+# - we drop serial numbers, questions for women only (for men, the gap is not a missing answer),
+#   and tobacco prices and taxes, which describe the state and not the person;
+# - we drop everything after 1971, because we want to use the first interview only. Who had died
+#   by 1992 is used at the end.
 
 person = survey.astype(dict.fromkeys(survey.select_dtypes("category"), float))
 dead = person["death"].astype(int)
@@ -142,7 +142,7 @@ person.to_csv(here / "mended.csv", index=False)
 terminal("keepers check mended.csv")
 
 # %%
-# A place of birth with 49 values is taken for free text and set aside; that is fine here.
+# A place of birth with 49 values is read as free text and not used; that is fine here.
 #
 # Select
 # ------
@@ -150,8 +150,9 @@ terminal("keepers check mended.csv")
 terminal("keepers select mended.csv --id id --missing model --out kept.csv --report report.html")
 
 # %%
-# In the file that is written, categories are words as before. In Python the table is prepared in
-# a step of its own, which turns gaps and categories into numbers and says what it did:
+# In the output file, categories are still words. In Python, ``AutoSelector`` takes this table
+# directly. We prepare it in a separate step here, because the check below needs numbers without
+# gaps:
 
 preparer = TablePreparer(missing="model").set_output(transform="pandas")
 numbers = preparer.fit_transform(person)
@@ -165,8 +166,8 @@ keepers.report(selector, numbers, title="Survey of smokers, 1971")
 # What was kept, and why
 # ----------------------
 #
-# The score says how smoothly an answer changes from a person to the people who are most alike in
-# all answers. "Without structure" are questions that go with nothing else in the survey.
+# A question scores high if similar people give similar answers to it. Questions without structure
+# are unrelated to everything else in the survey.
 
 selection = keepers.describe_selection(selector, numbers)
 reasons = pd.Series({item.name: item.reason for item in selection.dropped})
@@ -178,27 +179,27 @@ for reason, names in reasons.groupby(reasons).groups.items():
 # Check it with what was not used
 # -------------------------------
 #
-# 318 of these people were dead by 1992. If the kept answers hold what matters about a person,
-# they should foretell it about as well as all answers. The area under the ROC curve is 0.5 for a
+# 318 of these people had died by 1992. If the kept answers hold what matters about a person, they
+# should predict this about as well as all answers. The area under the ROC curve is 0.5 for a
 # guess and 1 for a perfect prediction; it is measured on people whom the model has not seen (ten
 # folds).
 
 model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
 
 
-def foretold(columns):
+def predicted(columns):
     """Area under the curve for deaths until 1992, by logistic regression."""
     return cross_val_score(model, numbers[columns], dead, scoring="roc_auc", cv=10).mean()
 
 
 rng = np.random.default_rng(0)
-drawn = [foretold(list(rng.choice(numbers.columns, len(kept), replace=False))) for _ in range(10)]
+drawn = [predicted(list(rng.choice(numbers.columns, len(kept), replace=False))) for _ in range(10)]
 results = {
-    f"all {numbers.shape[1]} answers": foretold(list(numbers.columns)),
-    f"the {len(kept)} kept": foretold(kept),
-    "the first 5": foretold(kept[:5]),
-    "age alone": foretold(["age"]),
-    "kept, without age": foretold([name for name in kept if name != "age"]),
+    f"all {numbers.shape[1]} answers": predicted(list(numbers.columns)),
+    f"the {len(kept)} kept": predicted(kept),
+    "the first 5": predicted(kept[:5]),
+    "age alone": predicted(["age"]),
+    "kept, without age": predicted([name for name in kept if name != "age"]),
     f"{len(kept)} at random": np.mean(drawn),
 }
 figure, axis = plt.subplots(figsize=(9.6, 3.2), layout="constrained")
@@ -207,7 +208,7 @@ axis.plot([min(drawn), max(drawn)], [0, 0], color="#1f242a", linewidth=2)
 for place, share in enumerate(reversed(results.values())):
     axis.text(0.505, place, f"{share:.2f}", va="center", color="white")
 axis.set(xlim=(0.5, 0.9), xlabel="area under the curve (line: lowest and highest of 10 draws)")
-axis.set_title("Deaths until 1992, foretold from answers of 1971", loc="left")
+axis.set_title("Deaths until 1992, predicted from answers of 1971", loc="left")
 axis.spines[["top", "right"]].set_visible(False)
 plt.show()
 
@@ -215,22 +216,20 @@ plt.show()
 # Conclusion
 # ----------
 #
-# - Fewer than half of the answers foretell deaths as well as all of them. They were chosen
-#   without knowing who died.
-# - **Be modest:** age alone does nearly as much. What the selection shows is that age was kept,
-#   which a random choice of questions may miss, and that what was left out is not missed.
-# - **The number is rough:** the command says that a few more questions would keep the neighbours
-#   about as well. Five do nearly as well in this check.
-# - **Uncertain:** in five columns half of the answers were never asked for and have been
-#   estimated from the others. Their ranks rest on the half that answered; with ``--drop`` you can
-#   see what is found without them.
-# - Without labels, "matters" means "goes with other answers". A question that goes with nothing,
-#   a rare disease say, is ranked low even if it decides about life and death. If you know what
-#   you want to predict, use a method that is told.
-# - The most useful finding came before the selection: a code that was no answer, given away by
-#   two columns that could not be alike.
+# - Fewer than half of the answers predict deaths as well as all of them. They were chosen without
+#   knowing who died.
+# - **Be modest:** age alone does nearly as well. The selection kept age, which a random choice may
+#   miss, and dropped nothing that this prediction needs.
+# - **The number is rough:** five questions do nearly as well in this check.
+# - **Uncertain:** in five columns half of the people were never asked, and their answers were
+#   estimated from the others. Use ``--drop`` to see the result without these columns.
+# - Without labels, "matters" means "goes with other answers". An unrelated question, such as a
+#   rare disease, ranks low even if it decides about life and death. If you know what you want to
+#   predict, use a supervised method.
+# - The most useful finding came before the selection: a code that was not an answer, revealed by
+#   two columns that should not be alike.
 #
-# More on gaps: :doc:`/missing-values`; on categories: :doc:`/prepare-your-table`.
+# More on gaps and categories: :doc:`/prepare-your-table`.
 
 folder.cleanup()
 
