@@ -17,19 +17,21 @@ from keepers.linalg.graph import nearest_in_cloud, union_graph
 from keepers.linalg.moments import column_moments
 from keepers.linalg.ordering import mean_ranks
 from keepers.linalg.reservoir import drawn_rows
-from keepers.methods import auto
+from keepers.methods import auto, auto_structure
 from keepers.methods.auto import (
     HalfSampleStability,
-    UnitFreeColumns,
     compare_halves,
-    correlate,
     discount,
+    growing_counts,
+    neighbour_agreement,
+)
+from keepers.methods.auto_structure import (
+    UnitFreeColumns,
+    correlate,
     discoveries,
     excess_variance,
-    growing_counts,
     judge,
     measure_smoothness,
-    neighbour_agreement,
     smoothness,
 )
 from keepers.methods.laplacian import laplacian_scores
@@ -86,7 +88,7 @@ def test_products_of_columns_without_units_are_correlations(storage):
 
 
 def test_blocks_hold_every_column_once(X, monkeypatch):
-    monkeypatch.setattr(auto, "BLOCK_SIZE", 7 * 120)
+    monkeypatch.setattr(auto_structure, "BLOCK_SIZE", 7 * 120)
     parts = list(columns_of(X).blocks(np.arange(80)))
     assert max(len(part) for part in parts) == 7
     assert np.concatenate(parts).tolist() == list(range(80))
@@ -733,7 +735,6 @@ def test_complete_columns_are_judged_as_in_a_table_without_gaps(graph):
     np.testing.assert_allclose(found.values[others], expected.values[others], atol=1e-12)
     np.testing.assert_allclose(found.tested[:, others], expected.tested[:, others], atol=1e-12)
     assert found.values[3] < smoothness(columns_with_gaps(gaps), np.array([3]), graph)[0, 0]
-    assert found.caution[3] > 0.0
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.8])

@@ -26,7 +26,7 @@ from keepers.linalg.correlation import (
     PairwiseCorrelations,
 )
 from keepers.linalg.moments import ColumnMoments, column_moments
-from keepers.methods.auto import FEWEST_OBSERVED
+from keepers.methods.auto_structure import FEWEST_OBSERVED
 from keepers.methods.base import FitNotes, RankingSelector
 from keepers.methods.control import read_control
 from keepers.methods.narrow import SAME
