@@ -93,6 +93,8 @@ FIRST_TRIED, MOST_TRIED = 200, 2000
 """Numbers of features up to the first are tried. It is doubled, up to the second, while more than
 half of it are needed: there the agreement has not levelled off. Columns up to the largest number
 tried are discounted."""
+COMPARED = 256
+"""Columns that are compared with every column taken: the others wait with an upper bound."""
 FEWEST_TO_HALVE = 20
 """Samples: halves of fewer are too small for graphs of 7 neighbours."""
 
@@ -145,11 +147,12 @@ def _take(
 ) -> tuple[IndexArray, FloatArray, IndexArray, FloatArray]:
     """The columns taken, their scores; and for all columns the nearest one taken and r with it.
 
-    A score only falls. So it is brought up to date only when it comes first, together with the
-    63 next ones: one product in place of many.
+    A score only falls, so an old one is an upper bound. The columns with the highest bounds are
+    brought up to date together and compared with every column taken, until one of the others might
+    be better.
     """
     worth = np.maximum(values, 0.0)
-    bounds = np.full(len(values), -np.inf)  # upper bounds of the scores
+    bounds = np.full(len(values), -np.inf)
     bounds[candidates] = np.round(worth[candidates], 12)
     n_compared, nearest = np.zeros(len(values), dtype=np.intp), np.full(len(values), -1)
     r = np.zeros(len(values))
@@ -157,10 +160,9 @@ def _take(
     kept = np.empty((count, columns.n_samples))
     kept_there = np.empty_like(kept) if columns.has_gaps else None
 
-    def compare(part: IndexArray, n_taken: int) -> None:
-        since = int(n_compared[part].min())
+    def compare(part: IndexArray, block: Any, since: int, n_taken: int) -> None:
         before = None if kept_there is None else kept_there[since:n_taken]
-        found = correlate(columns.observed(part), (kept[since:n_taken], before))
+        found = correlate(block, (kept[since:n_taken], before))
         # Rounding must not decide between copies: the one taken first.
         strongest = np.argmax(np.round(np.abs(found), 12), axis=1)
         found = found[np.arange(len(part)), strongest]
@@ -168,24 +170,41 @@ def _take(
         r[part] = np.where(stronger, found, r[part])
         nearest[part] = np.where(stronger, taken[since + strongest], nearest[part])
         n_compared[part] = n_taken
-        bounds[part] = np.round(worth[part] * (1.0 - r[part] ** 2), 12)
+        open_ones = part[np.isfinite(bounds[part])]
+        bounds[open_ones] = np.round(worth[open_ones] * (1.0 - r[open_ones] ** 2), 12)
 
-    for place in range(count):
-        if place < len(must):
-            best = int(must[place])
-            if place:
-                compare(must[place : place + 1], place)
-        else:
-            while n_compared[best := first_largest(bounds)] < place:
-                stale = np.flatnonzero((n_compared < place) & np.isfinite(bounds))
-                width = min(64, len(stale))
-                compare(stale[np.argpartition(-bounds[stale], width - 1)[:width]], place)
+    def take(best: int, place: int) -> None:
         taken[place], scores[place] = best, bounds[best]
         block, there = columns.observed(np.array([best]))
         kept[place] = block[0]
         if kept_there is not None and there is not None:
             kept_there[place] = there[0]
         bounds[best] = -np.inf
+
+    place = 0
+    while place < count:
+        stale = n_compared < place
+        # Of equal bounds, stale ones first, so that every round brings some up to date.
+        near = np.lexsort((~stale, -bounds))[:COMPARED]
+        if place < len(must):
+            near = must[place : place + 1]
+        for since in np.unique(n_compared[near[stale[near]]]):
+            part = near[n_compared[near] == since]
+            compare(part, columns.observed(part), int(since), place)
+        others = np.ones(len(bounds), dtype=bool)
+        others[near] = False
+        outside = float(bounds[others & (n_compared < place)].max(initial=-np.inf))
+        near, block = np.sort(near), columns.observed(np.sort(near))
+        while place < count:
+            best = int(near[first_largest(bounds[near])])
+            if place >= len(must) and bounds[best] <= outside:
+                break
+            take(best, place)
+            place += 1
+            if place <= len(must):
+                break
+            compare(near, block, place - 1, place)
+            outside = float(bounds[others].max(initial=-np.inf))
     return taken, scores, nearest, r
 
 

@@ -38,6 +38,8 @@ FEWEST_SAMPLES = 10
 """Different samples below which there are too few to tell structure from noise."""
 MOST_GRAPH_VALUES = 8_000_000
 """Values from which the first graphs are built: of larger tables, columns are drawn."""
+# Sparse tables of no more values (256 MB) are made dense: columns are looked up many times.
+MOST_DENSE = 1 << 25
 # Values of a block of columns: 8 MB of float64.
 BLOCK_SIZE = 1 << 20
 
@@ -48,16 +50,18 @@ BLOCK_SIZE = 1 << 20
 class UnitFreeColumns:
     """Columns of an array or a sparse matrix without their units; none of them is constant.
 
-    Columns are taken in blocks, each along a row of its block. A sparse table is never dense as
-    a whole. ``observed`` marks the values of X that were not filled; None: all of them.
+    Columns are taken in blocks, each along a row of its block. A large sparse table is never dense
+    as a whole. ``observed`` marks the values of X that were not filled; None: all of them.
     """
 
     def __init__(self, X: Any, moments: ColumnMoments, observed: BoolArray | None = None) -> None:
         self.n_samples, self.n_features = X.shape
         self._mean = moments.mean[:, np.newaxis]
         self._length = np.sqrt(moments.sum_of_squares)[:, np.newaxis]
-        self._is_sparse = bool(sp.issparse(X))
-        self._rows = X.T.tocsr() if self._is_sparse else np.array(X.T, dtype=float, order="C")
+        self._is_sparse = bool(sp.issparse(X)) and X.shape[0] * X.shape[1] > MOST_DENSE
+        self._rows = (
+            X.T.tocsr() if self._is_sparse else np.array(as_array(X.T), dtype=float, order="C")
+        )
         if not self._is_sparse:
             self._rows -= self._mean
             self._rows /= self._length
