@@ -166,12 +166,13 @@ def _take(
         # Rounding must not decide between copies: the one taken first.
         strongest = np.argmax(np.round(np.abs(found), 12), axis=1)
         found = found[np.arange(len(part)), strongest]
-        stronger = np.abs(found) > np.abs(r[part]) + 1e-12
+        is_open = np.isfinite(bounds[part])  # not taken yet
+        stronger = is_open & (np.abs(found) > np.abs(r[part]) + 1e-12)
         r[part] = np.where(stronger, found, r[part])
         nearest[part] = np.where(stronger, taken[since + strongest], nearest[part])
         n_compared[part] = n_taken
-        open_ones = part[np.isfinite(bounds[part])]
-        bounds[open_ones] = np.round(worth[open_ones] * (1.0 - r[open_ones] ** 2), 12)
+        score = np.round(worth[part] * (1.0 - r[part] ** 2), 12)
+        bounds[part] = np.where(is_open, score, -np.inf)
 
     def take(best: int, place: int) -> None:
         taken[place], scores[place] = best, bounds[best]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import ndtr
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.correlation import Correlations
@@ -36,8 +37,9 @@ fewer than half of the rows). The standard error of a correlation of 10 values i
 CAUTION = 2.0
 FEWEST_SAMPLES = 10
 """Different samples below which there are too few to tell structure from noise."""
-MOST_GRAPH_VALUES = 8_000_000
-"""Values from which the first graphs are built: of larger tables, columns are drawn."""
+MOST_GRAPH_VALUES = 6_000_000
+"""From twice this number of values on, the first graphs are built from a part of the columns; the
+test of halves does without ranks."""
 # Sparse tables of no more values (256 MB) are made dense: columns are looked up many times.
 MOST_DENSE = 1 << 25
 # Values of a block of columns: 8 MB of float64.
@@ -58,10 +60,10 @@ class UnitFreeColumns:
         self.n_samples, self.n_features = X.shape
         self._mean = moments.mean[:, np.newaxis]
         self._length = np.sqrt(moments.sum_of_squares)[:, np.newaxis]
-        self._is_sparse = bool(sp.issparse(X)) and X.shape[0] * X.shape[1] > MOST_DENSE
-        self._rows = (
-            X.T.tocsr() if self._is_sparse else np.array(as_array(X.T), dtype=float, order="C")
-        )
+        self._rows = X.T.tocsr() if sp.issparse(X) else np.array(X.T, dtype=float, order="C")
+        if sp.issparse(X) and X.shape[0] * X.shape[1] <= MOST_DENSE:
+            self._rows = self._rows.toarray()
+        self._is_sparse = bool(sp.issparse(self._rows))
         if not self._is_sparse:
             self._rows -= self._mean
             self._rows /= self._length
@@ -203,7 +205,9 @@ class FoldGrams:
     """Sums of outer products of columns, n x n: at the same variance and by ranks, per fold."""
 
 
-def sum_folds(columns: UnitFreeColumns, folds: IndexArray, weights: FloatArray) -> FoldGrams:
+def sum_folds(
+    columns: UnitFreeColumns, folds: IndexArray, weights: FloatArray, *, by_ranks: bool = True
+) -> FoldGrams:
     """Sum the outer products of the columns of each fold, times their weights.
 
     A column counts as much as the share of it that was observed. Its filled values repeat other
@@ -213,10 +217,11 @@ def sum_folds(columns: UnitFreeColumns, folds: IndexArray, weights: FloatArray) 
     if columns.has_gaps:
         counts = columns.count_observed(np.arange(columns.n_features))
         weights = weights * np.sqrt(counts / columns.n_samples)
-    sums = np.zeros((2, folds.max() + 1, columns.n_samples, columns.n_samples))
+    views = [columns.standardised, columns.ranked][: 1 + by_ranks]
+    sums = np.zeros((len(views), folds.max() + 1, columns.n_samples, columns.n_samples))
     for fold in range(folds.max() + 1):
         for part in columns.blocks(np.flatnonzero((folds == fold) & (weights > 0.0))):
-            for view, total in zip((columns.standardised, columns.ranked), sums, strict=True):
+            for view, total in zip(views, sums, strict=True):
                 block = view(part) * weights[part, np.newaxis]
                 total[fold] += block.T @ block
     return FoldGrams(folds, weights, sums)
@@ -401,10 +406,10 @@ def measure_smoothness(
     """Smoothness of every column over neighbours found in all columns, and its p-value.
 
     ``like`` is what was found with all samples, if these are some of them: columns are weighted
-    only if they were there, and a fifth of the shuffled columns has to do if there are many.
+    only if they were there, and if many carried structure, p-values are those of a normal law.
     """
     projected = _project(columns, rng)
-    n_parts = -(-columns.n_features * columns.n_samples // MOST_GRAPH_VALUES)
+    n_parts = _count_parts(columns)
     in_graph = _deal(projected, 2 * n_parts) < 2
     grams = sum_folds(columns, _deal(projected, 2), in_graph.astype(np.float64))
     if columns.n_samples < FEWEST_SAMPLES:
@@ -412,8 +417,8 @@ def measure_smoothness(
         values = judge(columns, np.arange(columns.n_features), graph).values
         return Smoothness(values, np.ones(len(values)), np.zeros(len(values)), graph)
     n_shuffles = count_shuffles(columns.n_features)
-    if like is not None and columns.n_features > WIDEST:
-        n_shuffles = max(2, n_shuffles // 5)
+    if like is not None and not like.weighted and columns.n_features > WIDEST:
+        n_shuffles = 0
     tested = _cross_fit(columns, grams, n_neighbors, rng, n_shuffles)
     if tested.carries.mean() < FEW if like is None else like.weighted:
         # What is sought is weak: averaged over twice the neighbours.
@@ -423,6 +428,10 @@ def measure_smoothness(
     graph = neighbour_graph(grams, n_neighbors)
     values = judge(columns, np.arange(columns.n_features), graph).values
     return replace(tested, values=values, graph=graph)
+
+
+def _count_parts(columns: UnitFreeColumns) -> int:
+    return max(1, columns.n_features * columns.n_samples // MOST_GRAPH_VALUES)
 
 
 def discoveries(p_values: FloatArray) -> BoolArray:
@@ -453,7 +462,10 @@ def _cross_fit(
     rng: np.random.Generator,
     n_shuffles: int,
 ) -> Smoothness:
-    """Score the columns of each fold on a graph of the others; shuffle rows for p-values."""
+    """Score the columns of each fold on a graph of the others.
+
+    p-values come from columns with shuffled rows, or without any from the normal law.
+    """
     values, tested, z = np.zeros((3, columns.n_features))
     n_folds = int(grams.folds.max()) + 1
     if n_folds == 1:  # a single column has no others
@@ -466,7 +478,8 @@ def _cross_fit(
         values[held_out], tested[held_out], z[held_out] = found.values, found.tested[0], found.z
         pool.append(found.tested[1:].ravel())
         graphs.append(graph)
-    return Smoothness(values, _p_values(tested, np.concatenate(pool)), z, _add(graphs))
+    p_values = _p_values(tested, np.concatenate(pool)) if n_shuffles else ndtr(-z)
+    return Smoothness(values, p_values, z, _add(graphs))
 
 
 def _shuffles(columns: UnitFreeColumns, rng: np.random.Generator, count: int) -> list[IndexArray]:
@@ -529,7 +542,7 @@ def _test_halves(
     Returns evidence and p-values.
     """
     projected = _project(columns, rng)
-    halves = _deal(projected, 2)
+    halves, by_ranks = _deal(projected, 2), _count_parts(columns) == 1
     values, z, pool = np.zeros(len(halves)), np.zeros(len(halves)), []
     for half in range(2):
         members, others = np.flatnonzero(halves == half), np.flatnonzero(halves != half)
@@ -540,10 +553,12 @@ def _test_halves(
         of_members = None if excess is None else excess[members]
         evidence = np.zeros(len(members)) if of_members is None else of_members
         for _ in range(ROUNDS - 1):
-            grams = _weighted_grams(columns, members, evidence, 2)
+            grams = _weighted_grams(columns, members, evidence, 2, by_ranks=by_ranks)
             within = _cross_fit(columns, grams, n_neighbors, rng, n_shuffles=0)
             evidence = _combine(within.z[members], of_members)
-        graph = neighbour_graph(_weighted_grams(columns, members, evidence, 1), n_neighbors)
+        graph = neighbour_graph(
+            _weighted_grams(columns, members, evidence, 1, by_ranks=by_ranks), n_neighbors
+        )
         orders = _shuffles(columns, rng, count_shuffles(columns.n_features))
         found = judge(columns, others, graph, orders)
         values[others], z[others] = found.tested[0], found.z
@@ -552,14 +567,19 @@ def _test_halves(
 
 
 def _weighted_grams(
-    columns: UnitFreeColumns, members: IndexArray, evidence: FloatArray, n_folds: int = FOLDS
+    columns: UnitFreeColumns,
+    members: IndexArray,
+    evidence: FloatArray,
+    n_folds: int = FOLDS,
+    *,
+    by_ranks: bool = True,
 ) -> FoldGrams:
     """Sums over folds of the members, weighted by evidence above 0."""
     folds, weights = np.full(columns.n_features, -1), np.zeros(columns.n_features)
     folds[members] = _deal(evidence, n_folds)
     enough = np.sum(evidence > 0.0) >= 2 * FOLDS  # columns to build graphs of
     weights[members] = np.maximum(evidence, 0.0) if enough else 1.0
-    return sum_folds(columns, folds, weights)
+    return sum_folds(columns, folds, weights, by_ranks=by_ranks)
 
 
 def _combine(z: FloatArray, excess: FloatArray | None) -> FloatArray:
