@@ -327,9 +327,10 @@ class AutoSelector(RankingSelector):
       tables of up to 100 features: all that carry structure, except those that say the same as a
       better one (a correlation of 0.95 or more in size); `keepers.explain` lists them.
 
-    At most 1000 rows are looked at, drawn at random from larger tables: the time is linear in the
-    number of features, and flat in the number of samples but for reading them once. Which rows are
-    drawn depends on their places. In tables of up to 1000 rows, the order of the rows and the
+    At most 1000 rows are used, drawn at random from larger tables. So the time is linear in the
+    number of features, and beyond 1000 samples it grows only by reading them once. Which rows are
+    drawn depends on their places. If more than 12 million values are left, the neighbours are found
+    in a part of the columns; every column is scored. In tables of up to 1000 rows, the order of the rows and the
     columns and the signs of the columns change nothing, and copies of a row are one sample. Fewer
     than 10 different samples are too few to test.
 
