@@ -127,16 +127,6 @@ class TestAllowedSets:
         assert AllowedSets.of_count(4, 2, must).choose(values).tolist() == [1, 2]
         assert AllowedSets.of_count(4, 1, must).choose(values).tolist() == [2]
 
-    def test_groups_are_chosen_as_a_whole(self):
-        allowed = AllowedSets(4, np.zeros(6, dtype=bool), np.array([0, 0, 0, 1, 1, 2]))
-        # Group 0 is worth 6 in 3 places; with feature 5 that fills all 4.
-        assert allowed.choose(np.array([2.0, 2.0, 2.0, 2.5, 0.1, 1.0])).tolist() == [0, 1, 2, 5]
-        # Groups 1 and 2 are worth most for their size; then nothing else fits.
-        assert allowed.choose(np.array([2.0, 1.0, 1.0, 3.0, 3.0, 4.0])).tolist() == [3, 4, 5]
-        part = allowed.restrict(np.array([3, 4, 5]))
-        assert part.units.tolist() == [0, 0, 1]
-        assert part.sizes.tolist() == [2.0, 1.0]
-
     def test_projections_never_lose_and_keep_what_must_be_kept(self):
         rng = np.random.default_rng(31)
         for case in small_cases(60, seed=32):

@@ -2,17 +2,17 @@
 
     maximise  Tr(W'SW)   over W'W = I with m columns and at most k non-zero rows
 
-The rows decide: on a set I the best W holds F(I), the sum of the m largest eigenvalues of S_II, so
-that I is all there is to find (Tian, Nie, Wang and Li, NeurIPS 2020). NP-hard already for m = 1.
+On a set I of rows the best W holds F(I), the sum of the m largest eigenvalues of S_II, so only I
+has to be found (Tian, Nie, Wang and Li, NeurIPS 2020). This is NP-hard already for m = 1.
 
 * Starts: GO, the k largest of sum_i lambda_i v_ji^2 from the m leading eigenpairs of S (exact if
   the rank of S is at most m, where it is the variance of every feature); the largest variances;
   a set grown by the largest gains; a larger set from which the smallest losses are dropped.
-* From each of them IPU, the projection steps of `keepers.methods.sets`; F never falls.
-* Exchanges of single features (or groups) as long as F, computed anew, grows.
+* From each start IPU, the projection steps of `keepers.methods.sets`; F never falls.
+* Exchanges of single features as long as F, computed anew, grows.
 
-The search runs in S on some candidates, which is in memory. Each time it has ended, one product
-with all of S shows which other features would come in; they become candidates, and it continues.
+The search holds S on some candidates in memory. When it ends, one product with all of S shows which
+other features would come in. These become candidates, and the search continues.
 """
 
 from dataclasses import KW_ONLY, dataclass, replace
@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from keepers._blas_threads import one_blas_thread_for
-from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
+from keepers._protocols import FloatArray, IndexArray, SymmetricOperator
 from keepers.exceptions import ParameterError, shorten
 from keepers.linalg.ordering import best_first, first_largest
 from keepers.linalg.scatter import DenseScatter
@@ -54,13 +54,13 @@ from keepers.methods.sets import (
 )
 from keepers.tables.table import as_n_bytes
 
-# Candidates: at least so many, or so many for every feature kept, but no more than the last, whose
-# scatter takes 128 MB. Larger numbers found no better sets (docs/decisions/0020-proofs.md).
+# Candidates: at least the first number, or the second for every feature kept, and at most the last,
+# whose scatter takes 128 MB. Larger numbers found no better sets (docs/decisions/0020-proofs.md).
 FEWEST_CANDIDATES, CANDIDATES_EACH, MOST_CANDIDATES = 1000, 4, 4000
-# Kept features up to which sets are grown, and shrunk: beyond, that takes longer than the PCA.
+# Kept features up to which sets are grown, and shrunk: beyond, this takes longer than the PCA.
 MOST_GROWN, MOST_SHRUNK = 500, 250
-# Units that may leave in an exchange, the cheapest first, and those that may come for each, the
-# best first. All of both if there are no more pairs than the last.
+# Features that may leave in an exchange, cheapest first, and those that may come for each, best
+# first. All of both if there are at most ALL_PAIRS pairs.
 OUT, IN, ALL_PAIRS = 6, 2, 600
 # Multiplications that the exchanges from one set may take: a second or two.
 SWAP_WORK = 6e8
@@ -72,9 +72,9 @@ class FSPCAResult:
 
     held: HeldSet
     projections: FloatArray
-    """p of every feature of S: what the components hold of it."""
+    """The part p of every feature of S that the components hold."""
     history: FloatArray
-    """F of every set on the way from the start that won; it never falls."""
+    """F of every set on the way from the best start; it never falls."""
     n_iter: int
     n_products: int
     start: str
@@ -93,10 +93,9 @@ def solve_fspca(
     max_iter: int = 100,
     most_candidates: int = MOST_CANDIDATES,
 ) -> FSPCAResult:
-    """The best set from several starts.
+    """The best set from several starts, given the m leading eigenpairs of S.
 
-    ``pca``: the m leading eigenpairs of S. ``most_candidates``: how many rows of S may be held as a
-    matrix.
+    At most ``most_candidates`` rows of S are held as a matrix.
     """
     width, n_products = len(pca.values), pca.n_products
     scores, variances = go_scores(pca), operator.diagonal()
@@ -146,15 +145,13 @@ def _first_candidates(
     starts: dict[str, IndexArray],
     wanted: int,
 ) -> IndexArray:
-    """The features of the first sets, and the best by GO's score and by variance."""
+    """The features of the first sets, and the best by GO's score and by variance, sorted."""
     by_score, by_variance = best_first(scores, variances), best_first(variances, scores)
     place = np.minimum(np.argsort(by_score), np.argsort(by_variance))
     place[allowed.must] = -1
     for features in starts.values():
         place[features] = -1
-    chosen = np.zeros(len(scores), dtype=bool)
-    chosen[np.argsort(place, kind="stable")[:wanted]] = True
-    return np.flatnonzero(_whole_units(chosen, allowed))
+    return np.sort(np.argsort(place, kind="stable")[:wanted])
 
 
 def _newcomers(
@@ -175,12 +172,7 @@ def _newcomers(
     wanted[rows] = False
     best = np.argsort(-np.where(wanted, gains, -np.inf), kind="stable")
     wanted[best[FEWEST_CANDIDATES // 2 :]] = False
-    return np.flatnonzero(_whole_units(wanted, allowed))
-
-
-def _whole_units(features: BoolArray, allowed: AllowedSets) -> BoolArray:
-    """These features and the others of their units."""
-    return np.asarray((allowed.pool(features) > 0)[allowed.units])
+    return np.flatnonzero(wanted)
 
 
 @dataclass(frozen=True)
@@ -202,17 +194,17 @@ class _Search:
         allowed: AllowedSets,
         max_iter: int,
     ) -> "_Search":
-        """Hold S on these rows, which are those of whole units."""
+        """Hold S on these rows."""
         part = operator if len(rows) == operator.size else operator.restrict(rows)
         matrix = part.dense()
         return cls(DenseScatter(matrix), matrix.diagonal(), width, allowed.restrict(rows), max_iter)
 
     def run(self, starts: dict[str, IndexArray]) -> tuple[str, FoundSet]:
-        """The best of the sets that all starts lead to, and the name of its start."""
+        """The name of the best start, and the set found from it."""
         count = len(starts["variance"])
         if count <= MOST_GROWN:
             starts = starts | {"greedy": self.grow()}
-        if count <= MOST_SHRUNK and len(self.variances) > count and not self.allowed.has_groups:
+        if count <= MOST_SHRUNK and len(self.variances) > count:
             starts["backward"] = self.shrink(CANDIDATES_EACH * count)
         ends = {name: self.project(features) for name, features in starts.items()}
         if len(self.variances) * count > 4000:  # exchanges from all ends are for small problems
@@ -226,10 +218,7 @@ class _Search:
         return best, ends[best]
 
     def _best_of(self, ends: dict[str, FoundSet]) -> str:
-        """The one that holds most; of equal ones that whose features vary most, then the first.
-
-        Features without a part in the components hold nothing, whichever they are.
-        """
+        """The set that holds most; ties go to the features that vary most, then to the first."""
         most = max(found.variance for found in ends.values())
         near = [name for name, found in ends.items() if found.variance >= most * (1.0 - GAIN)]
         traces = [float(np.sum(self.variances[ends[name].features])) for name in near]
@@ -241,41 +230,33 @@ class _Search:
         )
 
     def grow(self) -> IndexArray:
-        """Units added one by one, each time the one with the largest gain a feature.
+        """Features added one by one, each with the largest gain.
 
-        The eigenpairs are those of S on the span of the last ones and the new feature: what they
+        The eigenpairs are those of S on the span of the last ones and the new feature. What they
         hold is a lower bound, good enough to choose by.
         """
-        S, allowed = self.operator.matrix, self.allowed
-        taken = np.zeros(len(allowed.sizes), dtype=bool)
+        S, taken = self.operator.matrix, np.zeros(len(self.variances), dtype=bool)
         values: FloatArray = np.empty(0)
         images: FloatArray = np.empty((len(S), 0))
-        rows = np.flatnonzero(allowed.must)
+        rows = np.flatnonzero(self.allowed.must).tolist()
         while True:
-            taken[allowed.units[rows]] = True
-            for row in rows.tolist():
-                values, images = self._add(values, images, row)
-            features = np.flatnonzero(taken[allowed.units])
-            fits = ~taken & (allowed.sizes <= allowed.count - len(features))
-            if not fits.any():
+            for row in rows:
+                taken[row] = True
+                count = len(values)
+                bordered = np.diag(np.append(values, S[row, row]))
+                bordered[count, :count] = bordered[:count, count] = images[row]
+                values, mixing = np.linalg.eigh(bordered)
+                values, mixing = values[::-1][: self.width], mixing[:, ::-1][:, : self.width]
+                images = images @ mixing[:count] + np.outer(S[:, row], mixing[count])
+            features = np.flatnonzero(taken)
+            if len(features) >= self.allowed.count:
                 return features
             so_far = HeldSet(features, values, np.empty((0, 0)), self.width)
-            gains = allowed.pool(gains_of_adding(so_far, images, self.variances)) / allowed.sizes
-            rows = np.flatnonzero(allowed.units == first_largest(np.where(fits, gains, -np.inf)))
-
-    def _add(
-        self, values: FloatArray, images: FloatArray, row: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """The eigenpairs on the span of those before and one more feature."""
-        column, count = self.operator.matrix[:, row], len(values)
-        bordered = np.diag(np.append(values, column[row]))
-        bordered[count, :count] = bordered[:count, count] = images[row]
-        values, mixing = np.linalg.eigh(bordered)
-        mixing = mixing[:, ::-1][:, : self.width]
-        return values[::-1][: self.width], images @ mixing[:count] + np.outer(column, mixing[count])
+            gains = gains_of_adding(so_far, images, self.variances)
+            rows = [first_largest(np.where(taken, -np.inf, gains))]
 
     def shrink(self, begin: int) -> IndexArray:
-        """The largest variances, without those of the smallest losses, 15 % at a time."""
+        """The ``begin`` largest variances less those of the smallest losses, 15 % at a time."""
         larger = replace(self.allowed, count=min(begin, len(self.variances)))
         features = larger.choose(self.variances)
         while len(features) > self.allowed.count:
@@ -288,7 +269,7 @@ class _Search:
         return features
 
     def swap(self, found: FoundSet) -> FoundSet:
-        """Exchange units as long as F grows; after each exchange, project."""
+        """Exchange features as long as F grows, and project after each exchange."""
         work = OUT * (1 + IN) * float(len(found.features)) ** 3
         for _ in range(int(min(50, SWAP_WORK / work))):
             best = self._best_swap(found.held)
@@ -300,44 +281,26 @@ class _Search:
         return found
 
     def _best_swap(self, held: HeldSet) -> HeldSet:
-        """The best set that differs in one unit (and in what fits in with it)."""
-        allowed, features = self.allowed, held.features
-        units, n_units = np.unique(allowed.units[features]), len(allowed.sizes)
-        n_out, n_in = OUT, IN
-        if len(units) * (n_units - len(units)) <= ALL_PAIRS:
-            n_out = n_in = n_units
-        losses = np.zeros(len(self.variances))
-        losses[features] = losses_of_removing(held, self.variances[features])
-        losses[allowed.must] = np.inf
-        price = (allowed.pool(losses) / allowed.sizes)[units]
-        out = units[np.argsort(price, kind="stable")][: min(n_out, int(np.isfinite(price).sum()))]
-        candidates = [
-            hold(self.operator, changed, self.width)
-            for unit in out
-            for changed in self._without(held, int(unit), n_in)
-        ]
+        """The best set that differs in one feature."""
+        features, n_out, n_in = held.features, OUT, IN
+        if len(features) * (len(self.variances) - len(features)) <= ALL_PAIRS:
+            n_out = n_in = len(self.variances)
+        losses = losses_of_removing(held, self.variances[features])
+        losses[self.allowed.must[features]] = np.inf
+        n_out = min(n_out, int(np.isfinite(losses).sum()))
+        candidates = []
+        for feature in features[np.argsort(losses, kind="stable")][:n_out]:
+            rest, worth = features[features != feature], self.variances
+            if len(rest):
+                left = hold(self.operator, rest, self.width)
+                worth = gains_of_adding(left, images_of(self.operator, left), worth)
+            coming = np.setdiff1d(np.arange(len(worth)), features)
+            for other in coming[np.argsort(-worth[coming], kind="stable")][:n_in]:
+                changed = np.sort(np.append(rest, other))
+                candidates.append(hold(self.operator, changed, self.width))
         if not candidates:
             return held
         return candidates[first_largest(np.array([each.variance for each in candidates]))]
-
-    def _without(self, held: HeldSet, unit: int, n_in: int) -> list[IndexArray]:
-        """Sets with the best others in the place of one unit."""
-        allowed, worth = self.allowed, self.variances
-        rest = held.features[allowed.units[held.features] != unit]
-        if len(rest):
-            left = hold(self.operator, rest, self.width)
-            worth = gains_of_adding(left, images_of(self.operator, left), worth)
-        worth = allowed.pool(worth)
-        fits = allowed.sizes <= allowed.count - len(rest)
-        fits[allowed.units[held.features]] = False
-        coming = np.flatnonzero(fits)
-        best = coming[np.argsort(-worth[coming], kind="stable")][:n_in]
-        sets = [np.flatnonzero(allowed.units == other) for other in best]
-        sets = [np.sort(np.concatenate([rest, others])) for others in sets]
-        if not allowed.has_groups:
-            return sets
-        order = best_first(worth / allowed.sizes, worth)
-        return [allowed.fill(features, order) for features in sets]
 
 
 @dataclass(eq=False, repr=False)
@@ -348,15 +311,14 @@ class FSPCA(ScatterSelector):
 
         maximise  Tr(W' S W)   subject to W'W = I, at most k non-zero rows of W,
 
-    where S is the scatter of the centred data. What counts is the set of features: the best W on it
-    holds the sum of the m largest eigenvalues of S on these features. The problem is NP-hard. The
-    search makes the projection steps of Tian, Nie, Wang and Li (NeurIPS 2020), which never lose
-    variance, from several starts, and then exchanges single features. On tables small enough to try
-    all sets it found the best one in 99 of 100.
+    where S is the scatter of the centred data. The problem is NP-hard. The search makes the
+    projection steps of Tian, Nie, Wang and Li (NeurIPS 2020), which never lose variance, from
+    several starts, and then exchanges single features. On tables small enough to try all sets it
+    found the best one in 99 of 100.
 
-    Use it where the variance held is the aim, as in compression. For clusters, `SPCAFS` or
-    `AutoSelector` do as well or better. Features with large numbers win; see ``scaling``. The
-    selection is made for one number of features: for another k, fit again.
+    Use it if you want to hold variance, as in compression. For clusters, `SPCAFS` or `AutoSelector`
+    do as well or better. Features with large numbers win (see ``scaling``). For another number of
+    features, fit again.
 
     Parameters
     ----------
@@ -364,33 +326,29 @@ class FSPCA(ScatterSelector):
         How many features to keep, or which share of those not in ``never_keep``; None keeps half.
     n_components : "auto", int or float in (0, 1), default="auto"
         The number of components m. A float takes as many principal components as explain that
-        share of the variance; "auto" counts the eigenvalues of the covariance that exceed the
-        largest one to be expected of unrelated columns with the same variances. Both are lowered
-        to the number of features kept, if that is smaller; an integer must not be larger.
+        share of the variance; "auto" counts the eigenvalues of the covariance above the largest one
+        expected of unrelated columns with the same variances. Both are lowered to the number of
+        features kept; an integer must not exceed it.
     scaling : float in [0, 1], default=0.0
-        Every feature is divided by its standard deviation to this power before the fit: 0 takes the
-        values as they are; 1 gives all features the same variance, so that what counts is how much
-        they have in common. ``mean_`` and ``transform`` stay in the units of X.
-    groups : array of shape (n_features,), list of lists, dict of lists or None, default=None
-        Features that are kept or dropped together: a label per feature (None or NaN: in no group),
-        or lists of names or indices. At most ``n_features_to_select`` features are then kept; fewer
-        where no further group fits.
+        Divide each feature by its standard deviation to this power before the fit: 0 takes the
+        values as they are; 1 gives all features the same variance. ``mean_`` and ``transform`` stay
+        in the units of X.
     must_keep : sequence of names or indices, boolean mask or None, default=None
         Features that stay. Names need a data frame.
     never_keep : sequence of names or indices, boolean mask or None, default=None
-        Features that go: the same as a fit without these columns.
+        Features that go, as if these columns were not in the table.
     {max_correlation}
     missing : {"error", "mean", "median", "model"}, default="error"
-        What to do about NaN: refuse it, or fill the gaps for the fit, with the mean or the median
-        of the column, or from the other columns ("model"; see the page "Missing values").
-        ``transform`` leaves gaps as they are. Tables that are read in blocks must have none.
+        How to treat NaN: raise, or fill the gaps for the fit with the mean or the median of the
+        column, or from the other columns ("model"; see the page "Missing values"). ``transform``
+        keeps gaps. Tables that are read in blocks must have none.
     memory_limit : int, str or None, default=None
-        Memory that ``fit_blocks``, ``partial_fit`` and Dask collections may take, in bytes or as
-        "500MB", "4GB"; None is a quarter of the machine's. The route follows from it.
+        Memory for ``fit_blocks``, ``partial_fit`` and Dask collections, in bytes or as "500MB",
+        "4GB"; None is a quarter of the machine's.
     max_iter : int, default=100
-        Projection steps from one start, at most; they mostly end after 0 to 6.
+        The most projection steps from one start; 0 to 6 are typical.
     random_state : int, RandomState or None, default=None
-        Seeds the start of the eigensolver where both sides of X exceed 3000; elsewhere nothing is
+        Seeds the start of the eigensolver where both sides of X exceed 3000; nothing else is
         random.
 
     Attributes
@@ -408,28 +366,28 @@ class FSPCA(ScatterSelector):
     value_ : float
         Tr(W'SW): (n - 1) times the sum of ``explained_variance_``.
     objective_ : array
-        Tr(W'SW) of every set on the way from the start that won; it never falls.
+        Tr(W'SW) of every set on the way from the best start; it never falls.
     start_ : str
-        The start that won: "go" (the authors'), "variance", "greedy" or "backward".
+        The best start: "go" (the authors'), "variance", "greedy" or "backward".
     n_iter_ : int
-        Projection steps and exchanges from the start that won.
+        Projection steps and exchanges from the best start.
     n_products_ : int
-        Products of S with a block of m columns. Work on the scatter of candidates is not counted.
+        Products of S with a block of m columns, without those on candidates.
     n_components_ : int
         The number of components used.
     mean_ : array of shape (n_features,)
         Column means.
     var_ : array of shape (n_features,)
-        Column variances, divided by n; 0 for columns set aside as constant.
+        Column variances, divided by n; 0 for constant columns.
     n_samples_seen_ : int
         Number of rows.
     n_passes_ : int
         How many times the table was read, after ``fit_blocks`` and for Dask collections.
     route_ : str
-        What was held in memory for it: "scatter" (the d x d scatter), "memory" (the rows) or
-        "stream" (a few d x m blocks and the scatter of some candidates).
+        What ``fit_blocks`` held in memory: "scatter" (d x d), "memory" (the rows) or "stream" (a
+        few d x m blocks and the scatter of some candidates).
     scatter_sum_ : object
-        What ``partial_fit`` has summed so far; only after it.
+        The sums of ``partial_fit``; only after it.
 
     See Also
     --------
@@ -453,7 +411,6 @@ class FSPCA(ScatterSelector):
     _: KW_ONLY
     n_components: int | float | str = "auto"
     scaling: float = 0.0
-    groups: Any = None
     must_keep: Any = None
     never_keep: Any = None
     max_correlation: float | None = None
@@ -487,8 +444,7 @@ class FSPCA(ScatterSelector):
             )
 
     def _user_control(self) -> dict[str, Any]:
-        named = ("groups", "must_keep", "never_keep")
-        return {name: getattr(self, name) for name in named}
+        return {"must_keep": self.must_keep, "never_keep": self.never_keep}
 
     def _check_columns(self, n_features: int) -> None:
         super()._check_columns(n_features)
@@ -502,7 +458,6 @@ class FSPCA(ScatterSelector):
         self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)
         self._check_width(self.n_features_to_select_)
         allowed = AllowedSets.of_table(table, control, self.n_features_to_select_)
-        _refuse_nothing(allowed)
         width, n_usable = expected_width(self.n_components), len(table.usable)
         with one_blas_thread_for(2.0 * width * n_usable * min(2 * table.n_samples, n_usable)):
             scatter = self._scatter_of(table, everything)
@@ -514,7 +469,7 @@ class FSPCA(ScatterSelector):
                 max_iter=self.max_iter,
                 most_candidates=_candidates_in_memory(table),
             )
-            self._store_set(result, control, table, everything, allowed)
+            self._store_set(result, control, table, everything)
             self._store_components(result.held, scatter, table)
         self.objective_ = result.history
         self.start_ = result.start
@@ -552,16 +507,13 @@ class FSPCA(ScatterSelector):
         control: FeatureControl,
         table: FittedTable,
         everything: FittedTable,
-        allowed: AllowedSets,
     ) -> None:
         scores = table.to_all_columns(result.projections)
         self.scores_ = scores.astype(table.dtype, copy=False)
-        order = control.order(scores, everything)
         kept = control.must.copy()
         kept[table.usable[result.held.features]] = True
-        if allowed.has_groups:
-            self.n_features_to_select_ = int(kept.sum())
-        order = np.concatenate([order[kept[order]], order[~kept[order]]])
+        order = control.order(scores, everything)
+        order = order[np.argsort(~kept[order], kind="stable")]
         self._store_order(order, everything, control.must, control.never)
 
     def _store_components(
@@ -579,16 +531,6 @@ class FSPCA(ScatterSelector):
 
     def _count_top(self, k: Any) -> int:
         return control_of(self, self.n_features_in_).count(k, "k")
-
-
-def _refuse_nothing(allowed: AllowedSets) -> None:
-    """Raise if not even one group may be kept."""
-    smallest = int(np.min(allowed.sizes))
-    if not allowed.must.any() and smallest > allowed.count:
-        raise ParameterError(
-            f"At least one feature or group must fit into what may be kept, {allowed.count}; the "
-            f"smallest has {smallest}. Keep more features, or split the groups."
-        )
 
 
 def _candidates_in_memory(table: FittedTable) -> int:

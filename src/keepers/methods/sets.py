@@ -1,8 +1,8 @@
 """Sets of features and the variance that they hold; FSPCA's projection steps.
 
 For a set I let (theta_a, u_a), a = 1..m, be the leading eigenpairs of S_II, so that
-F(I) = sum_a theta_a is the variance that m components made of these features hold. Everything here
-follows from them and from the images B = S_{.,I} U, one row b_j for every feature:
+F(I) = sum_a theta_a is the variance that m components made of these features hold. The images
+B = S_{.,I} U have one row b_j for every feature.
 
 * Projection. With X the centred data, Q = X_I U Theta^(-1/2) has orthonormal columns, and
   p_j = |Q'x_j|^2 = sum_a b_ja^2 / theta_a is what they hold of feature j. Over I the p_j add up to
@@ -13,18 +13,15 @@ follows from them and from the images B = S_{.,I} U, one row b_j for every featu
   which is the smallest root of s_jj - mu = sum_a b_ja^2 / (theta_a - mu).
 * Loss of removing i, at most: U without its row i spans a space on which the trace is known in
   closed form; it lacks (q - s_ii t) / (1 - t), with t = |u_i|^2 and q = sum_a theta_a u_ia^2.
-
-`keepers.methods.fspca` searches with these, `refine_order` improves a selection of SPCAFS, and
-`keepers.proofs` compares sets with bounds.
 """
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
-from keepers.linalg.ordering import best_first, nearest_first
+from keepers.exceptions import ParameterError
+from keepers.linalg.ordering import nearest_first
 from keepers.linalg.scatter import SMALL_SIDE, DenseScatter
 from keepers.linalg.spectrum import leading_pairs, principal_subspace
 from keepers.methods.control import FeatureControl
@@ -32,7 +29,7 @@ from keepers.methods.reading import FittedTable
 
 # Eigenvalues of S_II below this share of the largest are rounding, and their vectors arbitrary.
 NEGLIGIBLE = 1e-12
-# What F has to grow by, relatively, for a set to count as better: beyond rounding.
+# The relative growth of F beyond which a set counts as better.
 GAIN = 1e-10
 
 
@@ -50,7 +47,7 @@ class HeldSet:
 
     @property
     def variance(self) -> float:
-        """F."""
+        """The variance F that the set holds."""
         return float(np.sum(self.values))
 
 
@@ -76,7 +73,7 @@ def variance_held(operator: SymmetricOperator, features: IndexArray, width: int)
 
 
 def images_of(operator: SymmetricOperator, held: HeldSet) -> FloatArray:
-    """B = S_{.,I} U: one product with a block that is zero outside the set."""
+    """The images B = S_{.,I} U, by one product with a block that is zero outside the set."""
     if isinstance(operator, DenseScatter):
         return np.asarray(operator.matrix[:, held.features] @ held.vectors)
     block = np.zeros((operator.size, held.vectors.shape[1]), order="F")
@@ -85,14 +82,14 @@ def images_of(operator: SymmetricOperator, held: HeldSet) -> FloatArray:
 
 
 def projections(held: HeldSet, images: FloatArray) -> FloatArray:
-    """p: the part of every feature that the components hold."""
+    """The part p of every feature that the components hold."""
     return np.asarray(images**2 @ (1.0 / held.values))
 
 
 def gains_of_adding(held: HeldSet, images: FloatArray, variances: FloatArray) -> FloatArray:
     """The least growth of F with each feature outside the set."""
     if len(held.values) < held.width:
-        # There is room for one component more. Of what the others hold of j nothing is lost.
+        # There is room for one more component, and nothing is lost of the others.
         if len(held.values) == len(held.features):
             return variances
         return np.maximum(variances - projections(held, images), 0.0)
@@ -123,56 +120,24 @@ def losses_of_removing(held: HeldSet, variances: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class AllowedSets:
-    """The sets that may be kept: at most ``count`` features, and groups as a whole."""
+    """The sets that may be kept: at most ``count`` features, those of ``must`` among them."""
 
     count: int
     must: BoolArray
-    """Features that every set holds."""
-    units: IndexArray
-    """Features of the same number are kept together; counted from 0."""
 
     @classmethod
     def of_count(cls, size: int, count: int, must: BoolArray | None = None) -> "AllowedSets":
         """Any ``count`` of ``size`` features, with those that must be kept."""
-        must = np.zeros(size, dtype=bool) if must is None else must
-        return cls(min(count, size), must, np.arange(size))
+        return cls(min(count, size), np.zeros(size, dtype=bool) if must is None else must)
 
     @classmethod
     def of_table(cls, table: FittedTable, control: FeatureControl, count: int) -> "AllowedSets":
-        """What a user allows, of the usable columns.
-
-        Constant columns that must be kept take their place without a choice.
-        """
+        """The usable columns that a user allows; constant ones that must be kept take a place."""
         must = control.must[table.usable]
-        allowed = cls.of_count(len(must), count - int(np.sum(control.must & table.unusable)), must)
-        if control.groups is None:
-            return allowed
-        units = np.unique(control.groups[table.usable], return_inverse=True)[1]
-        return replace(allowed, units=units.astype(np.intp))
-
-    @cached_property
-    def sizes(self) -> FloatArray:
-        return np.bincount(self.units).astype(np.float64)
-
-    @property
-    def has_groups(self) -> bool:
-        return len(self.sizes) < len(self.units)
-
-    def pool(self, values: FloatArray | BoolArray) -> FloatArray:
-        """A value of every feature -> its sum over every unit."""
-        return np.asarray(np.bincount(self.units, values), dtype=np.float64)
+        return cls.of_count(len(must), count - int(np.sum(control.must & table.unusable)), must)
 
     def choose(self, values: FloatArray) -> IndexArray:
-        """Features whose values add up to the most; ties go to the lowest index.
-
-        With groups it is the better of two greedy choices, by mean value and by total value.
-        """
-        if self.has_groups:
-            worth, must = self.pool(values), np.flatnonzero(self.must)
-            typical = worth / self.sizes
-            orders = (best_first(typical, worth), best_first(worth, typical))
-            fillings = [self.fill(must, order) for order in orders]
-            return max(fillings, key=lambda features: float(np.sum(values[features])))
+        """Features whose values add up to the most; ties go to the lowest index."""
         chosen = self.must.copy()
         free = np.flatnonzero(~self.must)
         n_free = min(self.count - int(self.must.sum()), len(free))
@@ -180,23 +145,9 @@ class AllowedSets:
             chosen[free[nearest_first(-values[np.newaxis, free], n_free)[0]]] = True
         return np.flatnonzero(chosen)
 
-    def fill(self, features: IndexArray, order: IndexArray) -> IndexArray:
-        """Some features and the units that still fit, taken in this order."""
-        taken = np.zeros(len(self.sizes), dtype=bool)
-        taken[self.units[features]] = True
-        room = self.count - len(features)
-        for unit in order:
-            if room < 1:
-                break
-            if not taken[unit] and self.sizes[unit] <= room:
-                taken[unit] = True
-                room -= int(self.sizes[unit])
-        return np.flatnonzero(taken[self.units])
-
     def restrict(self, rows: IndexArray) -> "AllowedSets":
-        """The same on some of the features, which are those of whole units."""
-        units = np.unique(self.units[rows], return_inverse=True)[1].astype(np.intp)
-        return AllowedSets(self.count, self.must[rows], units)
+        """The sets among some of the features."""
+        return AllowedSets(self.count, self.must[rows])
 
 
 @dataclass(frozen=True)
@@ -217,7 +168,7 @@ class FoundSet:
 
     @property
     def variance(self) -> float:
-        """F."""
+        """F of the set."""
         return self.history[-1]
 
 
@@ -230,7 +181,8 @@ def improve_by_projection(
 ) -> FoundSet:
     """IPU from a set of features: the set with the largest p, until the sum of p does not grow.
 
-    A step needs S on the set and one product with S. Without ``allowed``, any set of this size is.
+    A step needs S on the set and one product with S. Without ``allowed``, any set of this size may
+    be kept.
     """
     features = np.sort(np.asarray(features, dtype=np.intp))
     allowed = allowed or AllowedSets.of_count(operator.size, len(features))
@@ -271,23 +223,21 @@ def refine_order(
     count: int,
     width: int,
 ) -> tuple[IndexArray, Refinement]:
-    """All columns in order, those first that hold more variance than the first ``count`` did."""
+    """Columns in order, after exchanges that raise the variance held by the first ``count``."""
     place = np.full(table.n_features, -1)
     place[table.usable] = np.arange(len(table.usable))
-    ranked = place[order]
-    kept = ranked[:count]
+    kept = place[order[:count]]
     kept = np.sort(kept[kept >= 0])
-    allowed = AllowedSets.of_table(table, control, count)
-    start = kept
-    if allowed.has_groups:  # those that fit whole, the best first
-        units = allowed.units[ranked[ranked >= 0]]
-        first = np.sort(np.unique(units, return_index=True)[1])
-        start = allowed.fill(np.flatnonzero(allowed.must), units[first])
-    if len(start) == 0:  # constant columns only, or no group fits
+    if control.groups is not None:
+        raise ParameterError(
+            "refine='l20' exchanges single features, so groups must be None. Leave one of them out."
+        )
+    if len(kept) == 0:  # constant columns only
         return order, Refinement(0, 0.0, 0.0)
-    found = improve_by_projection(scatter, start, width, allowed)
-    comes_first = control.must & table.unusable
+    allowed = AllowedSets.of_table(table, control, count)
+    found = improve_by_projection(scatter, kept, width, allowed)
+    comes_first = control.must.copy()
     comes_first[table.usable[found.features]] = True
     n_changed = len(np.setdiff1d(found.features, kept))
-    order = np.concatenate([order[comes_first[order]], order[~comes_first[order]]])
+    order = order[np.argsort(~comes_first[order], kind="stable")]
     return order, Refinement(n_changed, found.history[0], found.variance)
