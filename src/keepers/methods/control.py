@@ -1,7 +1,8 @@
-"""Control by the user: features that stay, features that go, weights, groups.
+"""What a user may decide before the data do: features that stay, features that go, weights, groups.
 
-`read_control` turns names and indices into a `FeatureControl`: a penalty weight for each feature
-(0 always keeps it, infinity never does) and a group.
+All of it is one mechanism, a penalty weight per feature and a group per feature: weight 0 keeps a
+feature, infinity never does. `read_control` turns what the user wrote, by name or by index, into
+those two arrays, a `FeatureControl`, which orders and counts features accordingly.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,7 +28,7 @@ from keepers.methods.parameters import (
 from keepers.methods.reading import FittedTable
 
 WEIGHT = Rule(
-    # Beyond 1e6 the eigenproblems of the dense solver lose the digits of the other rows.
+    # Past 1e6 the eigenproblems of the dense solver lose the digits that tell other rows apart.
     "a number from 0 to 1e+06, or infinity for a feature never to be kept",
     lambda weight: is_real(weight) and (0 <= weight <= 1e6 or weight == np.inf),
 )
@@ -68,10 +69,11 @@ class FeatureControl:
         return table.restrict(rows)
 
     def order(self, scores: FloatArray, table: FittedTable) -> IndexArray:
-        """Columns from best to worst: always kept, others, constant, never kept.
+        """Columns from best to worst.
 
-        In each tier they go by the root mean square score of the group, so that its members stand
-        together, then by score. Ties go by variance, then by index.
+        Those always kept, the rest, constant ones, those never kept; in each tier by the root mean
+        square score of the group, so that its members stand together, then by score; ties by
+        variance, then by index.
         """
         constant = table.unusable
         tier = np.where(constant, 2, 1)
@@ -87,7 +89,7 @@ class FeatureControl:
         return np.lexsort((place, self.groups, -levels(typical)[self.groups], tier))
 
     def count(self, value: Any, name: str) -> int:
-        """The number of features that a (checked) number, share or None stands for."""
+        """How many features a (checked) number, share or None means: of those not ruled out."""
         n_features = len(self.weights)
         n_allowed = n_features - int(self.never.sum())
         if not is_whole(value):
@@ -101,7 +103,7 @@ class FeatureControl:
         return count_features(value, n_features, name)
 
     def count_to_select(self, value: Any) -> int:
-        """`count` for a selection, which must have room for every feature always kept."""
+        """The same for the selection itself, which has to hold every feature always kept."""
         n_must = int(self.must.sum())
         count = self.count(value, "n_features_to_select")
         if value is None:
@@ -123,7 +125,7 @@ def read_control(
     must_keep: Any = None,
     never_keep: Any = None,
 ) -> FeatureControl:
-    """The control that the settings give columns with these names (or None)."""
+    """The weights and groups that the user's settings mean; ``names`` are the columns' or None."""
 
     def shown(column: Any) -> str:
         return str(column) if names is None else repr(str(names[column]))
@@ -131,23 +133,24 @@ def read_control(
     weights = _weights(penalty_weights, n_features, names)
     marked = {}
     for setting, given in (("must_keep", must_keep), ("never_keep", never_keep)):
-        given = () if given is None else given
-        marked[setting] = np.unique(feature_indices(given, n_features, names, setting=setting))
-    both = np.intersect1d(marked["must_keep"], marked["never_keep"])
+        marked[setting] = np.zeros(n_features, dtype=bool)
+        if given is not None:
+            columns = feature_indices(given, n_features, names, setting=setting)
+            marked[setting][columns] = True
+    both = np.flatnonzero(marked["must_keep"] & marked["never_keep"])
     if len(both):
         raise ParameterError(
             "A feature cannot be in must_keep and in never_keep; these are in both: "
             f"{some_of([shown(column) for column in both])}. Take them out of one."
         )
     for setting, weight in (("must_keep", 0.0), ("never_keep", np.inf)):
-        columns = marked[setting]
-        clash = columns[(weights[columns] != 1.0) & (weights[columns] != weight)]
+        clash = np.flatnonzero(marked[setting] & (weights != 1.0) & (weights != weight))
         if len(clash):
             raise ParameterError(
                 f"{setting} means a penalty weight of {weight:g}; penalty_weights gives "
                 f"{weights[clash[0]]:g} to {shown(clash[0])}. Leave it out of one."
             )
-        weights[columns] = weight
+        weights[marked[setting]] = weight
     labels = None if groups is None else _number_groups(_labels(groups, n_features, names))
     if labels is not None:
         free = np.bincount(labels, weights == 0.0) > 0
@@ -155,37 +158,48 @@ def read_control(
         split = np.flatnonzero((free & paid)[labels] & (weights == 0.0))
         if len(split):
             raise ParameterError(
-                "The features of a group are kept together, so must_keep (weight 0) must hold all "
-                f"of a group or none; it holds only a part with {shown(split[0])}. Add the others "
-                "to must_keep, or take this one out of the group."
+                "The features of a group are kept together: all of them are always kept (weight "
+                f"0) or none; only a part of its group is: {shown(split[0])}. Add the others to "
+                "must_keep, or take this one out of the group."
             )
     return FeatureControl(weights, labels)
 
 
 def control_of(selector: Any, n_features: int) -> FeatureControl:
-    """The control that the settings of a selector give its columns."""
+    """What the user of a selector decided before the data do."""
     names = getattr(selector, "feature_names_in_", None)
     return read_control(n_features, names, **selector._user_control())
 
 
-def check_control(**given: Any) -> None:
-    """Raise for settings of `read_control` that are wrong for every table."""
+def check_control(
+    *,
+    penalty_weights: Any = None,
+    groups: Any = None,
+    must_keep: Any = None,
+    never_keep: Any = None,
+) -> None:
+    """Raise for what is wrong whatever the columns are: before a table is opened or consumed."""
+    given = {"penalty_weights": penalty_weights, "groups": groups}
+    given |= {"must_keep": must_keep, "never_keep": never_keep}
     for setting, value in given.items():
         if isinstance(value, Iterator):
             raise ParameterError(
                 f"{setting} must be something that can be read more than once; got a "
                 f"{type(value).__name__}. Write list(...)."
             )
-        if setting == "penalty_weights":
-            _weights(value)
-        elif setting == "groups":
-            _labels(() if value is None else value)
-        elif value is not None:
-            feature_indices(value, setting=setting)
+    _weights(penalty_weights)
+    for setting in ("must_keep", "never_keep"):
+        if given[setting] is not None:
+            feature_indices(given[setting], setting=setting)
+    if groups is not None:
+        _labels(groups)
 
 
 def _weights(given: Any, n_features: int | None = None, names: Any = None) -> FloatArray:
-    """A weight for every column; without ``n_features`` the weights are only checked."""
+    """A weight for every column, from an array or from a dict of some of them; 1 for the others.
+
+    Without ``n_features`` the weights are only checked.
+    """
     weights = np.ones(n_features or 0)
     if given is None:
         return weights
@@ -210,7 +224,7 @@ def _weights(given: Any, n_features: int | None = None, names: Any = None) -> Fl
 
 
 def _labels(given: Any, n_features: int | None = None, names: Any = None) -> list[Any]:
-    """A label for every column, None outside of groups; without ``n_features`` only checked."""
+    """A label for every column; None for a column of no group. Empty if only checked."""
     if is_labelled(given):
         given = given.to_dict()
         columns = feature_indices(list(given), n_features, names, setting="groups")
@@ -228,10 +242,8 @@ def _labels(given: Any, n_features: int | None = None, names: Any = None) -> lis
         if not any(isinstance(each, Iterable) and not isinstance(each, str) for each in members):
             check_length("groups", members, n_features)
             return members
-    for group in members:
-        feature_indices(group, setting="groups")
-    # All names are looked up at once: there may be thousands of groups.
-    flat = [feature for group in members for feature in group]
+    # One look-up for all groups: there may be thousands of them.
+    flat = [feature for group in members for feature in _features_of(group)]
     numbers = [number for number, group in enumerate(members) for _ in group]
     columns = feature_indices(flat, n_features, names, setting="groups")
     labels: list[Any] = [None] * (n_features or 0)
@@ -245,8 +257,17 @@ def _labels(given: Any, n_features: int | None = None, names: Any = None) -> lis
     return labels
 
 
+def _features_of(group: Any) -> Any:
+    if isinstance(group, str) or not isinstance(group, Iterable):
+        raise ParameterError(
+            f"Each of groups must be a sequence of names or indices; got {shorten(group)}. Write "
+            f"[{shorten(group)}] for one feature."
+        )
+    return group
+
+
 def _number_groups(labels: list[Any]) -> IndexArray | None:
-    """A number for each label; every None or NaN has one of its own."""
+    """Equal labels -> equal numbers; None and NaN stand for a feature of no group."""
     first: dict[Any, int] = {}
     numbers = []
     for position, label in enumerate(labels):
