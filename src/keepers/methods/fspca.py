@@ -66,20 +66,6 @@ OUT, IN, ALL_PAIRS = 6, 2, 600
 SWAP_WORK = 6e8
 
 
-@dataclass(frozen=True)
-class FSPCAResult:
-    """The best set that was found."""
-
-    held: HeldSet
-    projections: FloatArray
-    """The part p of every feature of S that the components hold."""
-    history: FloatArray
-    """F of every set on the way from the best start; it never falls."""
-    n_iter: int
-    n_products: int
-    start: str
-
-
 def go_scores(pca: Subspace) -> FloatArray:
     """GO's score of every feature: sum_i lambda_i v_ji^2 over the leading eigenpairs of S."""
     return np.asarray(pca.vectors**2 @ np.maximum(pca.values, 0.0))
@@ -92,12 +78,12 @@ def solve_fspca(
     *,
     max_iter: int = 100,
     most_candidates: int = MOST_CANDIDATES,
-) -> FSPCAResult:
+) -> FoundSet:
     """The best set from several starts, given the m leading eigenpairs of S.
 
     At most ``most_candidates`` rows of S are held as a matrix.
     """
-    width, n_products = len(pca.values), pca.n_products
+    width = len(pca.values)
     scores, variances = go_scores(pca), operator.diagonal()
     starts = {"go": allowed.choose(scores), "variance": allowed.choose(variances)}
     size = max(len(features) for features in starts.values())
@@ -109,33 +95,31 @@ def solve_fspca(
             for name, features in starts.items()
         }
         best = max(ends, key=lambda name: ends[name].variance)
-        n_products += sum(len(found.history) for found in ends.values())
-        return _result(ends[best], best, n_products)
+        n_products = pca.n_products + sum(len(found.history) for found in ends.values())
+        return replace(ends[best], start=best, n_products=n_products)
     rows = _first_candidates(scores, variances, allowed, starts, wanted)
-    search = _Search.within(operator, rows, width, allowed, max_iter)
+    search = _Search(operator, rows, width, allowed, max_iter)
     name, found = search.run({each: np.searchsorted(rows, starts[each]) for each in starts})
     for visits_left in (3, 2, 1, 0):
         held = replace(found.held, features=rows[found.features])
         if len(rows) == operator.size:
             break
-        found = replace(found, images=images_of(operator, held))
-        n_products += 1
+        found = replace(found, images=images_of(operator, held), n_products=found.n_products + 1)
         newcomers = _newcomers(held, found.images, variances, allowed, rows)
         if not len(newcomers) or not visits_left:
             break
         rows = np.union1d(rows, newcomers)
-        search = _Search.within(operator, rows, width, allowed, max_iter)
+        search = _Search(operator, rows, width, allowed, max_iter)
         again = search.swap(search.project(np.searchsorted(rows, held.features)))
         if not again.variance > found.variance * (1.0 + GAIN):
             break
-        history, n_steps = found.history + again.history[1:], found.n_steps + again.n_steps
-        found = replace(again, history=history, n_steps=n_steps)
-    return _result(replace(found, held=held), name, n_products)
-
-
-def _result(found: FoundSet, start: str, n_products: int) -> FSPCAResult:
-    p = projections(found.held, found.images)
-    return FSPCAResult(found.held, p, np.array(found.history), found.n_steps, n_products, start)
+        found = replace(
+            again,
+            history=found.history + again.history[1:],
+            n_steps=found.n_steps + again.n_steps,
+            n_products=found.n_products,
+        )
+    return replace(found, held=held, start=name, n_products=pca.n_products + found.n_products)
 
 
 def _first_candidates(
@@ -175,29 +159,21 @@ def _newcomers(
     return np.flatnonzero(wanted)
 
 
-@dataclass(frozen=True)
 class _Search:
     """The search among candidates, by their places in the matrix of their scatter."""
 
-    operator: DenseScatter
-    variances: FloatArray
-    width: int
-    allowed: AllowedSets
-    max_iter: int
-
-    @classmethod
-    def within(
-        cls,
+    def __init__(
+        self,
         operator: SymmetricOperator,
         rows: IndexArray,
         width: int,
         allowed: AllowedSets,
         max_iter: int,
-    ) -> "_Search":
-        """Hold S on these rows."""
+    ) -> None:
         part = operator if len(rows) == operator.size else operator.restrict(rows)
-        matrix = part.dense()
-        return cls(DenseScatter(matrix), matrix.diagonal(), width, allowed.restrict(rows), max_iter)
+        self.operator = DenseScatter(part.dense())
+        self.variances = self.operator.diagonal()
+        self.width, self.allowed, self.max_iter = width, allowed.restrict(rows), max_iter
 
     def run(self, starts: dict[str, IndexArray]) -> tuple[str, FoundSet]:
         """The name of the best start, and the set found from it."""
@@ -471,9 +447,9 @@ class FSPCA(ScatterSelector):
             )
             self._store_set(result, control, table, everything)
             self._store_components(result.held, scatter, table)
-        self.objective_ = result.history
+        self.objective_ = np.array(result.history)
         self.start_ = result.start
-        self.n_iter_ = result.n_iter
+        self.n_iter_ = result.n_steps
         self.n_products_ = result.n_products
         self.n_components_ = len(pca.values)
         self.mean_ = table.mean.astype(table.dtype, copy=False)
@@ -503,12 +479,12 @@ class FSPCA(ScatterSelector):
 
     def _store_set(
         self,
-        result: FSPCAResult,
+        result: FoundSet,
         control: FeatureControl,
         table: FittedTable,
         everything: FittedTable,
     ) -> None:
-        scores = table.to_all_columns(result.projections)
+        scores = table.to_all_columns(projections(result.held, result.images))
         self.scores_ = scores.astype(table.dtype, copy=False)
         kept = control.must.copy()
         kept[table.usable[result.held.features]] = True

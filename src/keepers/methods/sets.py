@@ -158,9 +158,13 @@ class FoundSet:
     images: FloatArray
     """B of the set, a row for every feature of S."""
     history: tuple[float, ...]
-    """F of every set on the way, the last one's included; it never falls."""
+    """F of every set on the way, with the last one; it never falls."""
     n_steps: int
-    """Projections, including the last one, which changes nothing, and exchanges."""
+    """Projections (the last one changes nothing) and exchanges."""
+    start: str = ""
+    """The name of the start that led to the set."""
+    n_products: int = 0
+    """Products with all of S, where the search counts them."""
 
     @property
     def features(self) -> IndexArray:
