@@ -430,36 +430,36 @@ def _kind_of(values: NDArray[Any]) -> tuple[Kind, NDArray[Any]]:
     if kind == "O":
         types = set(map(type, values))
         if all(issubclass(found, (str, bytes)) for found in types):
-            return _kind_of_texts(values), values
-        if all(issubclass(found, Integral) for found in types):
-            return "integer", values
-        if not all(issubclass(found, Real) for found in types):
-            return "other", values
-        values = values.astype(np.float64)
-        kind = "f"
+            kind = "U"
+        elif all(issubclass(found, Integral) for found in types):
+            kind = "i"
+        elif all(issubclass(found, Real) for found in types):
+            values, kind = values.astype(np.float64), "f"
     if kind == "f":
         whole = np.isfinite(values) & (values == np.floor(values))
         return ("integer" if whole.all() else "real"), values
-    kinds: dict[str, Kind] = {"i": "integer", "u": "integer"}
-    return (_kind_of_texts(values) if kind in "USTB" else kinds.get(kind, "other")), values
+    if kind in "iu":
+        return "integer", values
+    return ("text" if kind in "USTB" and not _spell_decimals(values) else "other"), values
 
 
-def _kind_of_texts(values: NDArray[Any]) -> Kind:
-    """Text, unless it spells measurements with decimals."""
+def _spell_decimals(texts: NDArray[Any]) -> bool:
+    """True for texts that are measurements with decimals."""
     try:
-        numbers = np.array([float(value) for value in values])
+        numbers = np.array([float(text) for text in texts])
     except ValueError:
-        return "text"
-    return "text" if np.all(numbers == np.floor(numbers)) else "other"
+        return False
+    return bool(np.any(numbers != np.floor(numbers)))
 
 
 def _is_constant(values: NDArray[Any]) -> bool:
     if values.dtype.kind != "f":
         return _count_distinct(values) <= 1
     low, high = values.min(), values.max()
-    if not (np.isfinite(low) and np.isfinite(high)):
+    largest = max(abs(low), abs(high))
+    if not np.isfinite(largest):
         return bool(low == high)
-    return bool(high / 2 - low / 2 <= CONSTANT_RATIO * max(abs(low), abs(high)))
+    return bool(high / 2 - low / 2 <= CONSTANT_RATIO * largest)
 
 
 def _share_that_differs(values: NDArray[Any]) -> float:

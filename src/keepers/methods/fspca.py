@@ -95,8 +95,7 @@ def solve_fspca(
             for name, features in starts.items()
         }
         best = max(ends, key=lambda name: ends[name].variance)
-        n_products = pca.n_products + sum(len(found.history) for found in ends.values())
-        return replace(ends[best], start=best, n_products=n_products)
+        return replace(ends[best], start=best)
     rows = _first_candidates(scores, variances, allowed, starts, wanted)
     search = _Search(operator, rows, width, allowed, max_iter)
     name, found = search.run({each: np.searchsorted(rows, starts[each]) for each in starts})
@@ -104,7 +103,7 @@ def solve_fspca(
         held = replace(found.held, features=rows[found.features])
         if len(rows) == operator.size:
             break
-        found = replace(found, images=images_of(operator, held), n_products=found.n_products + 1)
+        found = replace(found, images=images_of(operator, held))
         newcomers = _newcomers(held, found.images, variances, allowed, rows)
         if not len(newcomers) or not visits_left:
             break
@@ -113,13 +112,9 @@ def solve_fspca(
         again = search.swap(search.project(np.searchsorted(rows, held.features)))
         if not again.variance > found.variance * (1.0 + GAIN):
             break
-        found = replace(
-            again,
-            history=found.history + again.history[1:],
-            n_steps=found.n_steps + again.n_steps,
-            n_products=found.n_products,
-        )
-    return replace(found, held=held, start=name, n_products=pca.n_products + found.n_products)
+        history, n_steps = found.history + again.history[1:], found.n_steps + again.n_steps
+        found = replace(again, history=history, n_steps=n_steps)
+    return replace(found, held=held, start=name)
 
 
 def _first_candidates(
@@ -347,8 +342,6 @@ class FSPCA(ScatterSelector):
         The best start: "go" (the authors'), "variance", "greedy" or "backward".
     n_iter_ : int
         Projection steps and exchanges from the best start.
-    n_products_ : int
-        Products of S with a block of m columns, without those on candidates.
     n_components_ : int
         The number of components used.
     mean_ : array of shape (n_features,)
@@ -450,7 +443,6 @@ class FSPCA(ScatterSelector):
         self.objective_ = np.array(result.history)
         self.start_ = result.start
         self.n_iter_ = result.n_steps
-        self.n_products_ = result.n_products
         self.n_components_ = len(pca.values)
         self.mean_ = table.mean.astype(table.dtype, copy=False)
         self.var_ = everything.variances  # float32 may not hold it

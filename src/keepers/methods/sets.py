@@ -163,8 +163,6 @@ class FoundSet:
     """Projections (the last one changes nothing) and exchanges."""
     start: str = ""
     """The name of the start that led to the set."""
-    n_products: int = 0
-    """Products with all of S, where the search counts them."""
 
     @property
     def features(self) -> IndexArray:
