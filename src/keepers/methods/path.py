@@ -12,7 +12,6 @@ the first step. Both ends are found from the data:
   path stops where m rows are left.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,7 +54,7 @@ class PathPoint:
 
 
 @dataclass(frozen=True)
-class _Solver:
+class PathSolver:
     """The problem, for any gamma."""
 
     operator: SymmetricOperator
@@ -99,42 +98,25 @@ def _vanishing(found: SPCAFSResult, penalty: RowPenalty) -> BoolArray:
     return ~found.active | (small & ~penalty.pulled_out(found.images / 0.9))
 
 
-def follow_path(
-    operator: SymmetricOperator,
-    pca: Subspace,
-    penalty: RowPenalty,
-    gammas: FloatArray,
-    *,
-    max_iter: int,
-    tol: float,
-) -> Iterator[PathPoint]:
+def follow_path(solver: PathSolver, pca: Subspace, gammas: FloatArray) -> list[PathPoint]:
     """Solve for each gamma in turn, in rising order, from the solution before it."""
-    solver, space = _Solver(operator, penalty, max_iter, tol), pca
+    points, space = [], pca
     for gamma in gammas:
         point, space = solver.solve(float(gamma), space)
-        yield point
+        points.append(point)
+    return points
 
 
-def find_path(
-    operator: SymmetricOperator,
-    pca: Subspace,
-    penalty: RowPenalty,
-    n_points: int,
-    *,
-    max_iter: int,
-    tol: float,
-) -> Iterator[PathPoint]:
-    """``n_points`` from where PCA is recovered to where m rows are left.
+def find_path(solver: PathSolver, pca: Subspace, n_points: int) -> list[PathPoint]:
+    """``n_points`` from where PCA is recovered to where m rows are left, in rising order of gamma.
 
-    They come in rising order of gamma up to the first with m rows. The remaining points then go,
-    one by one, between the two with the largest fall in active rows.
+    They are evenly spaced up to the first with m rows. The remaining points then go, one by one,
+    between the two with the largest fall in active rows.
     """
     width, largest = pca.vectors.shape[1], float(pca.values[0])
-    solver = _Solver(operator, penalty, max_iter, tol)
-    end = max(EXPECTED_END * _smallest_gamma_at_m_rows(operator, width), 1e-3 * largest)
+    end = max(EXPECTED_END * _smallest_gamma_at_m_rows(solver.operator, width), 1e-3 * largest)
     point, space = _where_pca_is_recovered(solver, pca, end)
     points, starts = [point], [_packed(space)]
-    yield point
     along = np.geomspace(point.gamma, max(end, 10.0 * point.gamma), n_points)
     for gamma in along[1:]:
         point, space = solver.solve(float(gamma), space)
@@ -144,17 +126,16 @@ def find_path(
             point, space = solver.solve(1.25 * point.gamma, space)
         points.append(point)
         starts.append(_packed(space))
-        yield point
         if point.n_active <= width < points[0].n_active:
             break
     while len(points) < n_points:
         place = _largest_fall(points)
         before, after = points[place : place + 2]
-        start = orthonormal_subspace(operator, starts[place].toarray().astype(np.float64))
+        start = orthonormal_subspace(solver.operator, starts[place].toarray().astype(np.float64))
         point, space = solver.solve(float(np.sqrt(before.gamma * after.gamma)), start)
         points.insert(place + 1, point)
         starts.insert(place + 1, _packed(space))
-        yield point
+    return points
 
 
 def _packed(space: Subspace) -> csr_array:
@@ -171,7 +152,7 @@ def _largest_fall(points: list[PathPoint]) -> int:
 
 
 def _where_pca_is_recovered(
-    solver: _Solver, pca: Subspace, end: float
+    solver: PathSolver, pca: Subspace, end: float
 ) -> tuple[PathPoint, Subspace]:
     """The weak end of the path: the variance given up grows like gamma^2."""
     allowed = 1.0 - RECOVERED
@@ -396,12 +377,11 @@ def spcafs_path(
         sum_of_squares=sum_of_squares,
         rng=selector.random_generator(),
     ).subspace
-    penalty = RowPenalty(1.0, float(p), float(eps))
+    solver = PathSolver(scatter, RowPenalty(1.0, float(p), float(eps)), max_iter, tol)
     if gammas is None:
-        found = find_path(scatter, pca, penalty, int(n_gammas), max_iter=max_iter, tol=tol)
+        points = find_path(solver, pca, int(n_gammas))
     else:
-        found = follow_path(scatter, pca, penalty, gammas, max_iter=max_iter, tol=tol)
-    points = sorted(found, key=lambda point: point.gamma)
+        points = follow_path(solver, pca, gammas)
     scores = table.to_all_columns(np.array([point.row_norms for point in points]))
     return SPCAFSPath(
         gammas=np.array([point.gamma for point in points]),
