@@ -13,8 +13,7 @@ from keepers.exceptions import ParameterError, UnitsWarning
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import DenseScatter, FactoredScatter
 from keepers.linalg.spectrum import principal_subspace
-from keepers.methods.fspca import go_scores, solve_fspca
-from keepers.methods.sets import AllowedSets, improve_by_projection
+from keepers.methods.fspca import AllowedSets, go_scores, improve_by_projection, solve_fspca
 from shared_material import fixture
 
 CHOOSE_ROUTE = "keepers.methods.reading_blocks.choose_route"

@@ -1,9 +1,9 @@
 """SPCAFS along gamma: what happens between PCA and m features.
 
 The path runs from where PCA is recovered, the weakest penalty, to where exactly m rows are left.
-Every point is a solution of `spcafs_solver.solve_block`, started from the one before it, so rows
-that were inactive there are out of the work from the first step on. Both ends are found from the
-data:
+Every point is a solution of `keepers.methods.spcafs.solve_block`, started from the one before it:
+rows that were inactive there are out of the work from the first step on. Both ends are found from
+the data:
 
 * A weak penalty takes from the variance a share that grows like gamma^2, so that two or three short
   runs tell where the share is a thousandth.
@@ -36,8 +36,7 @@ from keepers.methods.parameters import (
     whole,
 )
 from keepers.methods.reading import read_table, refuse_dask
-from keepers.methods.spcafs import SPCAFS
-from keepers.methods.spcafs_solver import RowPenalty, SPCAFSResult, solve_block
+from keepers.methods.spcafs import SPCAFS, RowPenalty, SPCAFSResult, solve_block
 
 # PCA counts as recovered where the components hold this share of what those of PCA do.
 RECOVERED = 0.999
