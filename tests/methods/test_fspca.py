@@ -13,8 +13,7 @@ from keepers.exceptions import ParameterError, UnitsWarning
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import DenseScatter, FactoredScatter
 from keepers.linalg.spectrum import principal_subspace
-from keepers.methods.fspca import go_scores, solve_fspca
-from keepers.methods.sets import AllowedSets, improve_by_projection
+from keepers.methods.fspca import AllowedSets, go_scores, improve_by_projection, solve_fspca
 from shared_material import fixture
 
 CHOOSE_ROUTE = "keepers.methods.reading_blocks.choose_route"
@@ -214,7 +213,7 @@ def test_features_stay_and_go_as_the_user_says(X):
 
 def test_refining_exchanges_single_features_so_groups_are_refused(X):
     groups = np.repeat(np.arange(20), 3)
-    with pytest.raises(ParameterError, match="groups must be None"):
+    with pytest.raises(ParameterError, match="groups must not be given together"):
         SPCAFS(9, n_components=3, groups=groups, refine="l20").fit(X)
 
 

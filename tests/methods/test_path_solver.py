@@ -10,7 +10,7 @@ from keepers.linalg.scatter import DenseScatter, as_scatter
 from keepers.linalg.spectrum import principal_subspace
 from keepers.linalg.subspace import orthonormal_subspace
 from keepers.methods.path import PathSolver, find_path, follow_path
-from keepers.methods.spcafs_solver import RowPenalty, solve_block
+from keepers.methods.spcafs import RowPenalty, solve_block
 
 EPS = 1e-12
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from brute_force_sets import random_restriction, small_cases
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import DenseScatter, as_scatter
-from keepers.methods.sets import (
+from keepers.methods.fspca import (
     AllowedSets,
     gains_of_adding,
     hold,
@@ -45,7 +45,7 @@ class TestWhatASetHolds:
             assert variance_held(operator, features, m) == pytest.approx(expected, rel=1e-10)
 
     def test_sets_too_large_to_be_decomposed_are_iterated(self, monkeypatch):
-        monkeypatch.setattr("keepers.methods.sets.SMALL_SIDE", 20)
+        monkeypatch.setattr("keepers.methods.fspca.SMALL_SIDE", 20)
         monkeypatch.setattr("keepers.linalg.scatter.SMALL_SIDE", 20)
         rng = np.random.default_rng(0)
         X = rng.standard_normal((60, 80))

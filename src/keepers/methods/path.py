@@ -28,8 +28,7 @@ from keepers.linalg.spectrum import leading_spectrum
 from keepers.linalg.subspace import Subspace, orthonormal_subspace
 from keepers.methods.parameters import check_component_count, check_value, expected_width, whole
 from keepers.methods.reading import read_table, refuse_dask
-from keepers.methods.spcafs import SPCAFS
-from keepers.methods.spcafs_solver import RowPenalty, SPCAFSResult, solve_block
+from keepers.methods.spcafs import SPCAFS, RowPenalty, SPCAFSResult, solve_block
 
 # PCA counts as recovered where the components hold this share of the variance that PCA's hold.
 RECOVERED = 0.999
