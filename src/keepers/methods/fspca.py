@@ -427,6 +427,12 @@ class FSPCA(ScatterSelector):
         self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)
         self._check_width(self.n_features_to_select_)
         allowed = AllowedSets.of_table(table, control, self.n_features_to_select_)
+        if allowed.count < 1:
+            raise ParameterError(
+                "At least one column that varies must be kept; all places, "
+                f"{self.n_features_to_select_}, go to constant columns in must_keep. Keep more "
+                "features."
+            )
         width, n_usable = expected_width(self.n_components), len(table.usable)
         with one_blas_thread_for(2.0 * width * n_usable * min(2 * table.n_samples, n_usable)):
             scatter = self._scatter_of(table, everything)
