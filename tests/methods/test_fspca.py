@@ -217,6 +217,14 @@ def test_refining_exchanges_single_features_so_groups_are_refused(X):
         SPCAFS(9, n_components=3, groups=groups, refine="l20").fit(X)
 
 
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.DataWarning")
+def test_constant_columns_alone_cannot_be_kept(X):
+    X = np.column_stack([X, np.ones(len(X))])
+    with pytest.raises(ParameterError, match="all places, 1, go to constant columns"):
+        FSPCA(1, n_components=1, must_keep=[60]).fit(X)
+    assert FSPCA(2, n_components=1, must_keep=[60]).fit(X).support_[60]
+
+
 def test_components_that_the_data_count_are_lowered_to_the_features_kept(X):
     assert FSPCA(2).fit(X).n_components_ == 2
     assert FSPCA(1, n_components=0.9).fit(X).n_components_ == 1
