@@ -36,12 +36,7 @@ from keepers.methods.reading import (
     table_values,
     validate_table,
 )
-from keepers.tables.objects import (
-    array_or_frame,
-    canonical_sparse,
-    frame_columns,
-    is_frame,
-)
+from keepers.tables.objects import array_or_frame, canonical_sparse, frame_columns, is_frame
 from keepers.tables.table import NamedValues
 
 # In fewer rows, all values of any column may differ.
@@ -227,22 +222,20 @@ class DropCorrelated(_DropStep):
             goodness = n_values.astype(np.float64)
         order = best_first(goodness, moments.variance)
         order = order[~moments.constant[order] & (n_values[order] >= self.min_rows)]
-        columns = np.sort(order)  # only these are compared, by their place among them
-        X = X[:, columns]
         if has_gaps:
+            X = np.where(n_values > 0, X, 0.0)  # empty columns are not compared
             correlations: Correlations = PairwiseCorrelations.of(X, int(self.min_rows))
         else:
             X = sp.csc_array(X, dtype=np.float64) if sp.issparse(X) else X
-            correlations = ColumnCorrelations(X, moments.subset(columns))
-        places = np.searchsorted(columns, order)
-        walk = walk_ranking(correlations, places, float(self.threshold), most=len(order))
+            correlations = ColumnCorrelations(X, moments)
+        walk = walk_ranking(correlations, order, float(self.threshold), most=len(order))
         self.support_ = np.ones(n_columns, dtype=bool)
         self.support_[order[~walk.keeps]] = False
         names = self._names_of_columns()
         self.kept_instead_ = {
             # Rounding may give a correlation beyond 1.
             str(names[order[at]]): (
-                str(names[columns[walk.instead[at]]]),
+                str(names[walk.instead[at]]),
                 float(np.clip(walk.r[at], -1.0, 1.0)),
             )
             for at in np.flatnonzero(~walk.keeps)
