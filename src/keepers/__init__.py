@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         AllFeatures,
         RandomScore,
         VarianceScore,
-        as_score_function,
     )
     from keepers.methods.drop import DropCorrelated, DropUninformative, prune_redundant
     from keepers.methods.fspca import FSPCA
@@ -83,7 +82,6 @@ __all__ = [
     "VarianceScore",
     "all_selectors",
     "anndata",
-    "as_score_function",
     "certify",
     "check_table",
     "datasets",
@@ -127,7 +125,6 @@ _HOMES = {
     "SOGFS": ("keepers.methods.rivals.sogfs", "SOGFS"),
     "U2FS": ("keepers.methods.rivals.u2fs", "U2FS"),
     "UDFS": ("keepers.methods.rivals.udfs", "UDFS"),
-    "as_score_function": ("keepers.methods.baselines", "as_score_function"),
     "SPCAFS": ("keepers.methods.spcafs", "SPCAFS"),
     "SPEC": ("keepers.methods.laplacian", "SPEC"),
     "anndata": ("keepers.anndata", None),

@@ -20,6 +20,7 @@ from keepers._protocols import IndexArray, SymmetricOperator
 from keepers._wording import some_of
 from keepers.exceptions import ParameterError
 from keepers.linalg.spectrum import leading_spectrum
+from keepers.methods.fspca import AllowedSets, improve_by_projection, variance_held
 from keepers.methods.parameters import (
     COMPONENTS,
     FLAG,
@@ -34,7 +35,6 @@ from keepers.methods.parameters import (
 )
 from keepers.methods.reading import FittedTable, refuse_other_columns
 from keepers.methods.reading_blocks import read_any_table
-from keepers.methods.sets import AllowedSets, improve_by_projection, variance_held
 from keepers.proofs.bounds import (
     SpectralBound,
     TermBound,

@@ -22,6 +22,7 @@ from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers.linalg.scatter import SMALL_SIDE, DenseScatter, FactoredScatter, as_factored
 from keepers.methods.control import FeatureControl, check_control, read_control
+from keepers.methods.fspca import AllowedSets, improve_by_projection, variance_held
 from keepers.methods.parameters import (
     FUNCTION,
     SEED,
@@ -34,7 +35,6 @@ from keepers.methods.parameters import (
 )
 from keepers.methods.reading import FittedTable, MemoryTable
 from keepers.methods.reading_blocks import read_any_table
-from keepers.methods.sets import AllowedSets, improve_by_projection, variance_held
 from keepers.proofs.bounds import (
     TermBound,
     allowance,
