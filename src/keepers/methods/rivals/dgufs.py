@@ -19,12 +19,12 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import eigsh
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
-from keepers.linalg.moments import row_blocks
 from keepers.linalg.ordering import best_first
+from keepers.linalg.storage import as_array
 from keepers.linalg.subspace import squared_row_norms
 from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_past_memory
@@ -78,7 +78,7 @@ def solve_dgufs(
     """Alternate kernel and selection until the selection stays, or comes back."""
     F = np.ascontiguousarray((X - X.mean(axis=0)).T)
     variances = squared_row_norms(F)
-    G: sp.csr_array | LinearOperator = graph
+    G: sp.csr_array | FloatArray = graph
     history: list[float] = []
     seen: dict[bytes, int] = {}
     period = 0
@@ -94,50 +94,31 @@ def solve_dgufs(
     return DGUFSResult(scores, values, V, np.array(history), len(history), period)
 
 
-def blended_kernel(graph: sp.csr_array, F: FloatArray, beta: float) -> LinearOperator:
-    """The products of beta S + (1 - beta) R(F'F); F'F is read in blocks and never stored.
-
-    R ignores the factor in H, and equal entries off the diagonal become zero.
-    """
-    samples = np.ascontiguousarray(F.T)
-    low, high = np.inf, -np.inf
-    for rows in row_blocks(len(samples), len(samples)):
-        block = samples[rows] @ samples[rows.start :].T  # symmetric: entries to the left were seen
-        own = np.arange(len(block))
-        block[own, own] = np.inf
-        low = min(low, float(block.min()))
-        block[own, own] = -np.inf
-        high = max(high, float(block.max()))
+def blended_kernel(graph: sp.csr_array, F: FloatArray, beta: float) -> FloatArray:
+    """The blend of S and R(F'F); R ignores the factor in H, and makes equal entries zero."""
+    kernel = F.T @ F
+    off = ~np.eye(len(kernel), dtype=bool)
+    low, high = float(kernel[off].min()), float(kernel[off].max())
     is_flat = high - low <= 1e-12 * max(abs(high), abs(low))
     weight = 0.0 if is_flat else (1.0 - beta) / (high - low)
-    diagonal = squared_row_norms(samples) - low
-
-    def product(V: FloatArray) -> FloatArray:
-        V = V.reshape(len(samples), -1)
-        scaled = samples @ (samples.T @ V) - low * V.sum(axis=0) - diagonal[:, np.newaxis] * V
-        return np.asarray(beta * (graph @ V) + weight * scaled)
-
-    return LinearOperator(graph.shape, matvec=product, matmat=product, dtype=np.float64)
+    blended = weight * (kernel - low)
+    np.fill_diagonal(blended, 0.0)
+    return np.asarray(blended + beta * graph)
 
 
 def leading_part(
-    G: sp.csr_array | LinearOperator, n_clusters: int, rng: np.random.Generator
+    G: sp.csr_array | FloatArray, n_clusters: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Eigenpairs of the positive semi-definite matrix of rank ``n_clusters`` nearest to G."""
     size = G.shape[0]
-    if kernel_is_dense(size, n_clusters):
+    if size <= DENSE_SAMPLES or 10 * n_clusters >= size:  # few samples, or too many pairs
         first = max(0, size - n_clusters)
-        values, vectors = eigh(G @ np.eye(size), subset_by_index=[first, size - 1])
+        values, vectors = eigh(as_array(G), subset_by_index=[first, size - 1])
     else:
         values, vectors = eigsh(G, k=n_clusters, which="LA", v0=rng.standard_normal(size))
     order = np.argsort(-values, kind="stable")
     order = order[values[order] > 0]
     return values[order], vectors[:, order]
-
-
-def kernel_is_dense(n_samples: int, n_clusters: int) -> bool:
-    """G is formed for few samples, or for too many clusters for Lanczos steps."""
-    return n_samples <= DENSE_SAMPLES or 10 * n_clusters >= n_samples
 
 
 @dataclass(eq=False, repr=False)
@@ -224,9 +205,8 @@ class DGUFS(RankingSelector):
         values = table.in_double()
         n_samples, n_usable = values.shape
         n_clusters = cap_clusters(self.n_clusters, n_samples)
-        if kernel_is_dense(n_samples, n_clusters):
-            what = f"four {n_samples} x {n_samples} kernels (10 n_clusters >= n_samples)"
-            refuse_past_memory("DGUFS", what, 32.0 * n_samples**2)
+        what = f"four {n_samples} x {n_samples} kernels"
+        refuse_past_memory("DGUFS", what, 32.0 * n_samples**2)
         graph = binary_graph(values, cap_neighbors(self.n_neighbors, n_samples))
         result = solve_dgufs(
             values,
