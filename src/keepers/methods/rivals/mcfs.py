@@ -124,7 +124,7 @@ def _summarise(fits: "Sequence[SparseFit]", n_features: int) -> MCFSResult:
 
 
 class Gram:
-    """X'X + ridge I. Rows are formed on first use and kept."""
+    """X'X + ridge I. Rows are formed on first use and kept: the regressions share many of them."""
 
     def __init__(self, X: Any, ridge: float) -> None:
         self.X = by_columns(X)
@@ -253,13 +253,7 @@ def _time_to_close(gap: FloatArray, speed: FloatArray) -> FloatArray:
 
 
 class _ActiveSet:
-    """The active features in the order in which they joined, their signs, and a Cholesky factor.
-
-    With at most n_samples features it is the factor of G_AA. With more, G_AA is singular but for
-    the ridge, and the smaller matrix B = X_A X_A' + ridge I is factored instead:
-
-        G_AA^-1 t = (t - X_A' B^-1 X_A t) / ridge.
-    """
+    """The active features in the order in which they joined, and the Cholesky factor of G_AA."""
 
     def __init__(self, gram: Gram) -> None:
         self.gram = gram
@@ -267,74 +261,42 @@ class _ActiveSet:
         self.signs: FloatArray = np.empty(0)
         self._rows = np.empty((min(64, gram.size), gram.size))
         self._factor = np.empty((0, 0))
-        self._inside: FloatArray | None = None
-        """X_A where B is factored, else None."""
 
     def join(self, feature: int, sign: float) -> bool:
         """Take a feature in; False, and no change, if it depends on those inside."""
-        count = len(self.features)
+        count, row = len(self.features), self.gram.row(feature)
+        along = np.empty(0)
+        if count:  # SciPy 1.12 refuses an empty system
+            along = solve_triangular(self._factor, row[self.features], lower=True)
+        outside = row[feature] - along @ along
+        if outside <= _DEPENDENT * row[feature]:
+            return False
+        if count == len(self._rows):
+            self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
+        self._rows[count] = row
+        last = np.append(along, np.sqrt(outside))
+        self._factor = np.vstack([np.pad(self._factor, [(0, 0), (0, 1)]), last])
         self.features, self.signs = np.append(self.features, feature), np.append(self.signs, sign)
-        if self._factorise(count):
-            return True
-        self.drop(count)
-        return False
+        return True
 
     def drop(self, position: int) -> None:
         """Take a feature out."""
         self.features = np.delete(self.features, position)
         self.signs = np.delete(self.signs, position)
-        self._factorise(position)
+        count = len(self.features)
+        self._rows[position:count] = self._rows[position + 1 : count + 1]
+        self._factor = cholesky(self._rows[:count, self.features], lower=True)
 
     def solve(self, c: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """The b, w, p and slope of the path from here to the next event."""
         targets = np.stack([c[self.features], self.signs], axis=1)
-        if self._inside is None:
-            solutions = cho_solve((self._factor, True), targets, check_finite=False)
-            images = solutions.T @ self._rows[: len(self.features)]
-        else:
-            solutions = self._solve_by_samples(self._inside, targets)
-            images = np.asarray(self.gram.X.T @ (self._inside @ solutions)).T
-            images[:, self.features] = targets.T  # where the ridge is part of G
+        solutions = cho_solve((self._factor, True), targets)
+        if len(self.features) > self.gram.n_samples:  # G_AA is nearly singular: solve for the rest
+            inside = as_array(self.gram.X[:, self.features])
+            missed = targets - inside.T @ (inside @ solutions) - self.gram.ridge * solutions
+            solutions += cho_solve((self._factor, True), missed)
+        images = solutions.T @ self._rows[: len(self.features)]
         return solutions[:, 0], solutions[:, 1], c - images[0], images[1]
-
-    def _factorise(self, n_known: int) -> bool:
-        """Factor G_AA, keeping the first ``n_known`` features, or B; False if one is dependent."""
-        gram, count = self.gram, len(self.features)
-        if count > gram.n_samples and gram.ridge > 0.0:
-            inside = as_array(gram.X[:, self.features])
-            B = inside @ inside.T
-            if gram.ridge > _DEPENDENT * float(np.trace(B)):
-                B.flat[:: len(B) + 1] += gram.ridge
-                self._inside, self._factor = inside, cholesky(B, lower=True, check_finite=False)
-                return True
-        if self._inside is not None:
-            self._inside, n_known = None, 0
-        if count > len(self._rows):
-            self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
-        for place in range(n_known, count):
-            self._rows[place] = gram.row(int(self.features[place]))
-        known = self._factor[:n_known, :n_known]
-        G = self._rows[n_known:count, self.features]
-        along = G[:, :n_known]
-        if n_known:  # SciPy 1.12 refuses an empty system
-            along = solve_triangular(known, along.T, lower=True, check_finite=False).T
-        outside = G[:, n_known:] - along @ along.T
-        if np.any(outside.diagonal() <= _DEPENDENT * G[:, n_known:].diagonal()):
-            return False
-        rest = cholesky(outside, lower=True, check_finite=False)
-        self._factor = np.block([[known, np.zeros_like(along.T)], [along, rest]])
-        return True
-
-    def _solve_by_samples(self, inside: FloatArray, targets: FloatArray) -> FloatArray:
-        """G_AA^-1 targets by way of B, and again for what rounding left."""
-        ridge = self.gram.ridge
-
-        def divide(t: FloatArray) -> FloatArray:
-            u = cho_solve((self._factor, True), inside @ t, check_finite=False)
-            return np.asarray((t - inside.T @ u) / ridge)
-
-        v = divide(targets)
-        return v + divide(targets - inside.T @ (inside @ v) - ridge * v)
 
 
 @dataclass(eq=False, repr=False)
