@@ -1,16 +1,13 @@
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
 
 from keepers.exceptions import DataError, DataWarning
-from keepers.linalg.graph import NeighbourList, laplacian
+from keepers.linalg.graph import NeighbourList
 from keepers.linalg.reweighting import first_weights
 from keepers.methods.rivals.sogfs import (
     SOGFS,
     first_similarities,
-    smallest_of_laplacian,
     solve_sogfs,
     symmetric_graph,
     unit_columns,
@@ -67,27 +64,6 @@ def test_equidistant_neighbours_share_evenly(distance):
     # Exactly: equal shares are assigned, not computed.
     np.testing.assert_array_equal(similarities, np.full((1, 3), 1 / 3))
     assert alpha > 0
-
-
-def chains(sizes):
-    """The Laplacian of chains, samples in any order."""
-    graph = sp.block_diag([sp.diags_array(np.ones(n - 1), offsets=1, shape=(n, n)) for n in sizes])
-    order = np.random.default_rng(4).permutation(sum(sizes))
-    graph = sp.csr_array(graph + graph.T)[order][:, order]
-    return laplacian(sp.csr_array(graph))
-
-
-@pytest.mark.parametrize("n_clusters", [2, 7])
-def test_the_indicator_of_a_graph_in_parts_is_that_of_the_whole(n_clusters):
-    L = chains([1031, 61, 41])
-    eigenvalues, F = smallest_of_laplacian(L, n_clusters, np.random.default_rng(0))
-    values, vectors = eigh(L.toarray())
-    np.testing.assert_allclose(eigenvalues, values[:n_clusters], atol=1e-10)
-    np.testing.assert_allclose(F.T @ F, np.eye(n_clusters), atol=1e-9)
-    np.testing.assert_allclose(L @ F, F * values[:n_clusters], atol=1e-8)
-    if n_clusters >= 3:  # with fewer, F is an arbitrary part of the null space
-        expected = vectors[:, :n_clusters]
-        np.testing.assert_allclose(F @ F.T, expected @ expected.T, atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(60, 20), (36, 160)])

@@ -30,9 +30,9 @@ from keepers.linalg.graph import (
     reconstruction_weights,
     union_graph,
 )
+from keepers.linalg.reweighting import EPS, RidgeFactor, WeightedRidge
 from keepers.linalg.storage import as_array
 from keepers.linalg.subspace import row_norms
-from keepers.linalg.weighted_ridge import RidgeFactor, WeightedRidge
 from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_weighted_ridge
 from keepers.methods.neighbours import BANDWIDTH, heat_graph, nearest_neighbours, warn_of_defect
@@ -93,15 +93,15 @@ def solve_jelsr(
     history: list[float] = []
     converged = False
     while len(history) < max_iter and not converged:
-        factor = table.at(2.0 / alpha * (norms + np.finfo(np.float64).eps))
+        factor = table.at(2.0 / alpha * (norms + EPS))
         Y = _embed(factor, laplacian, beta, Y, n_products=50 if history else 500)
-        fit = factor.fit(Y)
-        norms = row_norms(fit.W)
-        loss = float(np.sum(fit.residual**2) + alpha * norms.sum())
+        W, residual = factor.fit(Y)
+        norms = row_norms(W)
+        loss = float(np.sum(residual**2) + alpha * norms.sum())
         history.append(float(np.vdot(Y, laplacian @ Y)) + beta * loss)
         if len(history) > 1:
             converged = history[-2] - history[-1] <= tol * abs(history[-1])
-    return JELSRResult(fit.W, Y, np.array(history), len(history), converged)
+    return JELSRResult(W, Y, np.array(history), len(history), converged)
 
 
 def _embed(
@@ -234,10 +234,9 @@ class JELSR(RankingSelector):
         rng = self.random_generator()
         # The fit works in this unit, so it does not depend on the unit of X.
         unit = float(np.sqrt(np.mean(table.moments.variance)))
-        moments = table.moments.scaled(np.full(len(table.usable), 1.0 / unit))
-        ridge = WeightedRidge.centred(table.in_double() / unit, moments)
+        ridge = WeightedRidge((as_array(table.in_double()) - table.moments.mean) / unit)
         L = self._laplacian(ridge.X, unit, rng)
-        alpha_max = 2.0 * float(np.sqrt(moments.sum_of_squares.max()))
+        alpha_max = 2.0 * float(np.sqrt(table.moments.sum_of_squares.max())) / unit
         with one_blas_thread_if_small(min(ridge.X.shape)):
             result = solve_jelsr(
                 ridge,
@@ -260,13 +259,13 @@ class JELSR(RankingSelector):
         self.alpha_max_ = alpha_max * unit
         return table.to_all_columns(norms / unit)
 
-    def _laplacian(self, X: Any, unit: float, rng: np.random.Generator) -> sp.csr_array:
+    def _laplacian(self, X: FloatArray, unit: float, rng: np.random.Generator) -> sp.csr_array:
         n_neighbors = cap_neighbors(self.n_neighbors, X.shape[0])
         if self.graph == "heat":
             bandwidth = None if self.bandwidth is None else float(self.bandwidth) / unit
             return laplacian(heat_graph(X, n_neighbors, bandwidth, rng))
         neighbours = nearest_neighbours(X, n_neighbors)
-        weights = reconstruction_weights(as_array(X), neighbours)
+        weights = reconstruction_weights(X, neighbours)
         warn_of_defect(neighbours, union_graph(neighbours))
         return reconstruction_laplacian(weights)
 

@@ -16,7 +16,7 @@ P+ and P- being the positive and the negative part of P. Fixed points are the sa
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,15 +28,15 @@ from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
 from keepers.linalg.graph import degrees
+from keepers.linalg.reweighting import EPS, WeightedRidge
+from keepers.linalg.storage import as_array
 from keepers.linalg.subspace import row_norms
-from keepers.linalg.weighted_ridge import WeightedRidge
 from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_weighted_ridge
 from keepers.methods.neighbours import BANDWIDTH, heat_graph
 from keepers.methods.parameters import FeatureCount, Seed, cap_neighbors, positive, whole
 from keepers.methods.reading import MemoryTable
 
-EPS = float(np.finfo(np.float64).eps)
 # The smoothing leaves rows that the penalty sends to zero up to about this norm.
 INACTIVE = 2.0 * EPS**0.5
 
@@ -67,7 +67,7 @@ def vanishing_beta(table: WeightedRidge, labels: IndexArray, n_clusters: int) ->
     """
     indicator = np.eye(n_clusters)[labels]
     indicator /= np.sqrt(indicator.sum(axis=0))
-    pull = float(row_norms(table.transposed_times(indicator)).max())
+    pull = float(row_norms(table.X.T @ indicator).max())
     return 2.0 * max(pull, 1e-10 * table.n_samples**0.5)
 
 
@@ -88,13 +88,13 @@ def solve_ndfs(
     history: list[float] = []
     change = np.inf
     while len(history) < max_iter and change > tol:
-        fit = table.at(2.0 / beta * np.sqrt(norms**2 + EPS)).fit(F)
-        P = F - fit.residual
+        W, residual = table.at(2.0 / beta * np.sqrt(norms**2 + EPS)).fit(F)
+        P = F - residual
         above = gamma * F + graph @ F + alpha * np.maximum(P, 0.0) + EPS
         below = (D + alpha) * F + alpha * np.maximum(-P, 0.0) + gamma * (F @ (F.T @ F)) + EPS
         F = F * (above / below)
         F /= np.sqrt(np.einsum("ij,ij->j", F, F) + EPS)
-        last, norms = norms, row_norms(fit.W)
+        last, norms = norms, row_norms(W)
         history.append(
             float(np.vdot(F, D * F - graph @ F))
             + alpha * float(np.sum((P - F) ** 2) + beta * norms.sum())
@@ -102,10 +102,12 @@ def solve_ndfs(
         )
         if len(history) > 1:
             change = float(np.abs(norms - last).max() / max(norms.max(), EPS))
-    return NDFSResult(fit.W, F, np.array(history), change, len(history), change <= tol)
+    return NDFSResult(W, F, np.array(history), change, len(history), change <= tol)
 
 
-def kmeans_labels(X: Any, n_clusters: int, random: np.random.RandomState) -> tuple[IndexArray, int]:
+def kmeans_labels(
+    X: FloatArray, n_clusters: int, random: np.random.RandomState
+) -> tuple[IndexArray, int]:
     """The cluster of every sample, from 0 on, and how many there are; none of them is empty.
 
     Warns if there are fewer distinct samples than clusters, and returns fewer clusters.
@@ -115,7 +117,7 @@ def kmeans_labels(X: Any, n_clusters: int, random: np.random.RandomState) -> tup
         # It warns of too few distinct samples; the message below replaces its own.
         warnings.simplefilter("ignore", SklearnConvergenceWarning)
         kmeans = KMeans(min(n_clusters, n_samples), n_init=10, random_state=random)
-        labels = kmeans.fit(_with_short_indices(X)).labels_
+        labels = kmeans.fit(X).labels_
         found, labels = np.unique(labels, return_inverse=True)
     if len(found) < n_clusters:
         warn_caller(
@@ -124,14 +126,6 @@ def kmeans_labels(X: Any, n_clusters: int, random: np.random.RandomState) -> tup
             DataWarning,
         )
     return labels, len(found)
-
-
-def _with_short_indices(X: Any) -> Any:
-    """A sparse matrix with the 32-bit indices that scikit-learn's k-means needs."""
-    if not sp.issparse(X) or X.indices.dtype == np.int32:
-        return X
-    short = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
-    return type(X)(short, shape=X.shape)
 
 
 @dataclass(eq=False, repr=False)
@@ -248,7 +242,7 @@ class NDFS(RankingSelector):
         n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
         # The root mean square of X is the unit of the fit, which then does not depend on X's own.
         unit = float(np.sqrt(np.mean(table.moments.variance + table.moments.mean**2)))
-        values = table.in_double() / unit
+        values = as_array(table.in_double()) / unit
         random = check_random_state(self.random_state)
         rng = np.random.default_rng(random.randint(2**31 - 1))
         bandwidth = None if self.bandwidth is None else float(self.bandwidth) / unit

@@ -14,8 +14,6 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import splu
 
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray, IndexArray
@@ -30,7 +28,6 @@ from keepers.linalg.reweighting import (
     break_ties_by_cost,
     count_active,
     first_weights,
-    leading_eigenvectors,
     row_sparse_projection,
 )
 from keepers.methods.base import RankingSelector
@@ -53,8 +50,6 @@ from keepers.methods.reading import MemoryTable
 # the passes in which neighbours are those in the full space: all as in the authors' program.
 CONNECTED, SPLIT_FURTHER = 1e-9, 1e-11
 PASSES_WITH_FIRST_NEIGHBOURS = 5
-# Up to this many samples a dense eigensolver finds the indicator.
-DENSE_GRAPH = 1000
 
 FindNeighbours = Callable[[FloatArray, int], NeighbourList]
 
@@ -142,32 +137,9 @@ def symmetric_graph(neighbours: IndexArray, similarities: FloatArray) -> sp.csr_
     return graph
 
 
-def smallest_of_laplacian(
-    L: sp.csr_array, wanted: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """The smallest eigenvalues of L, ascending, and their eigenvectors.
-
-    Where L is large, the null space comes from the connected components and the rest from Lanczos.
-    """
-    n_samples = L.shape[0]
-    if n_samples <= DENSE_GRAPH:
-        return eigh(L.toarray(), subset_by_index=[0, wanted - 1])
-    n_parts, labels = connected_components(L, directed=False)
-    null = np.equal.outer(labels, np.arange(min(n_parts, wanted))).astype(float)
-    null /= np.sqrt(null.sum(axis=0))
-    if n_parts >= wanted:
-        return np.zeros(wanted), null
-
-    def without_null(v: FloatArray) -> FloatArray:
-        return np.asarray(v - null @ (null.T @ v))
-
-    shift = np.sqrt(EPS) * L.diagonal().max()
-    factor = splu(sp.csc_array(L + shift * sp.eye_array(n_samples)))
-    vectors = leading_eigenvectors(
-        lambda v: without_null(factor.solve(without_null(v))), n_samples, wanted - n_parts, rng
-    )
-    eigenvalues = np.einsum("ij,ij->j", vectors, L @ vectors)
-    return np.concatenate([np.zeros(n_parts), eigenvalues]), np.hstack([null, vectors])
+def smallest_of_laplacian(L: sp.csr_array, wanted: int) -> tuple[FloatArray, FloatArray]:
+    """The smallest eigenvalues of L, ascending, and their eigenvectors."""
+    return eigh(L.toarray(), subset_by_index=[0, wanted - 1])
 
 
 def solve_sogfs(
@@ -207,7 +179,7 @@ def solve_sogfs(
     similarities, alpha = first_similarities(listed)
     lambda_ = alpha
     L = laplacian(symmetric_graph(neighbours, similarities))
-    _, F = smallest_of_laplacian(L, n_clusters, rng)
+    _, F = smallest_of_laplacian(L, n_clusters)
     form, projection = projection_step(L)
     history: list[tuple[float, float]] = []
     converged = False
@@ -218,7 +190,7 @@ def solve_sogfs(
         similarities = similarity_step(projected, F, neighbours, lambda_, alpha)
         L = laplacian(symmetric_graph(neighbours, similarities))
         form, projection = projection_step(L)
-        eigenvalues, vectors = smallest_of_laplacian(L, min(n_clusters + 1, len(X)), rng)
+        eigenvalues, vectors = smallest_of_laplacian(L, min(n_clusters + 1, len(X)))
         trace = float(eigenvalues[:n_clusters].sum())
         smoothness = projection.objective[-1] + lambda_ * trace
         value = 2.0 * smoothness + alpha * float(np.vdot(similarities, similarities))
