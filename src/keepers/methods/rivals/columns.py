@@ -21,7 +21,7 @@ Where the k-th eigenvalue is multiple, rounding would choose among its vectors: 
 then, each with the same part, so that leverages still sum to k.
 """
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -33,10 +33,10 @@ from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
 from keepers.linalg.ordering import best_first, first_largest
 from keepers.linalg.storage import as_array
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_past_memory
-from keepers.methods.parameters import FLAG, FeatureCount, check_component_count, whole
+from keepers.methods.parameters import FLAG, check_component_count, whole
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 # A column of which less than this share of its sum of squares is left is a combination of the
 # picks: a millionth of its length. Rounding leaves 1e-14.
@@ -63,13 +63,12 @@ class PickedColumns:
     converged: bool = True
 
 
-def short_factor(X: FloatArray, mean: FloatArray) -> FloatArray:
-    """X less its means, or the triangle R of its QR decomposition if that has fewer rows.
+def short_factor(X: FloatArray) -> FloatArray:
+    """X, or the triangle R of its QR decomposition if that has fewer rows.
 
     The columns of R have the lengths and angles of those of X.
     """
-    centred = X - mean
-    return centred if X.shape[1] >= X.shape[0] else np.linalg.qr(centred, mode="r")
+    return X if X.shape[1] >= X.shape[0] else np.linalg.qr(X, mode="r")
 
 
 class Residual:
@@ -259,7 +258,14 @@ def solve_cur(
     return replace(found, converged=criterion.converged)
 
 
-class _ColumnPicker(RankingSelector):
+def best_shares(residual: Residual, count: int) -> FloatArray:
+    """Share of the sum of squares that 1, 2, ..., ``count`` directions explain at most: PCA."""
+    size = len(residual.gram)
+    values = eigvalsh(residual.gram, subset_by_index=[max(size - count, 0), size - 1])[::-1]
+    return np.asarray(np.minimum(np.cumsum(np.maximum(values, 0.0)), 1.0))
+
+
+class _ColumnPicker(Rival):
     """What ColumnSubset and CUR share: how the table is read, and what is stored."""
 
     looks_for = "features from which the others can be computed"
@@ -276,17 +282,18 @@ class _ColumnPicker(RankingSelector):
     def _read(self, table: MemoryTable) -> Residual:
         n_samples, n_features = table.X.shape
         n_rows = min(n_samples, n_features)
-        what = f"two copies of the table and four {n_rows} x {n_rows} matrices"
-        n_values = 2.0 * n_samples * n_features + 4.0 * n_rows**2
+        what = f"three copies of the table and four {n_rows} x {n_rows} matrices"
+        n_values = 3.0 * n_samples * n_features + 4.0 * n_rows**2
         refuse_past_memory(type(self).__name__, what, 8.0 * n_values)
-        mean = table.moments.mean if self.center else np.zeros(n_features)
-        return Residual(short_factor(as_array(table.in_double()), mean))
+        values = self.centred_values(table) if self.center else as_array(table.in_double())
+        residual = Residual(short_factor(values))
+        self.best_share_ = best_shares(residual, self.n_features_to_select_)
+        return residual
 
-    def _store(self, best: FloatArray, picked: PickedColumns) -> None:
-        """Store the shares that the picks, and the same number of directions, explain."""
+    def _store(self, picked: PickedColumns) -> None:
         self.n_picked_ = len(picked.order)
         self.explained_share_ = 1.0 - picked.left[1:]
-        self.best_share_ = np.maximum(best[: self.n_picked_], self.explained_share_)
+        self.best_share_ = np.maximum(self.best_share_[: self.n_picked_], self.explained_share_)
         if self.n_picked_ < self.n_features_to_select_:
             warn_caller(
                 f"{self.n_features_to_select_} features are wanted, but {self.n_picked_} explain "
@@ -295,17 +302,7 @@ class _ColumnPicker(RankingSelector):
             )
 
 
-def best_shares(residual: Residual, count: int) -> FloatArray:
-    """Share of the sum of squares that 1, 2, ..., ``count`` directions explain at most: PCA."""
-    size = len(residual.gram)
-    last = [max(size - count, 0), size - 1]
-    values = np.maximum(eigvalsh(residual.gram, subset_by_index=last)[::-1], 0.0)
-    shares = np.zeros(count)
-    shares[: len(values)] = values
-    return np.minimum(np.cumsum(shares), 1.0)
-
-
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class ColumnSubset(_ColumnPicker):
     """The features from which all others are reconstructed best, picked one after another.
 
@@ -316,15 +313,14 @@ class ColumnSubset(_ColumnPicker):
         minimise  |X - P X|^2,   P the projector on the picked columns of X.
 
     It takes one of several similar features, and then features that resemble no other, noise among
-    them: on a table with clusters most other methods keep more of the features that separate them.
-    Use it to compress a table, to place sensors, or to drop columns that others determine. Features
-    with large numbers win: standardise the table if its units differ. Nothing is random.
+    them. Use it to compress a table, to place sensors, or to drop columns that others determine,
+    not to find clusters. Features with large numbers win: standardise the table if its units
+    differ. Nothing is random. A sparse X is made dense.
 
     Parameters
     ----------
-    n_features_to_select : int, float in (0, 1] or None, default=None
-        How many features to pick, or which share of them; None picks half. Picks are nested:
-        ``top(k)`` is that of a fit for k. For a larger k, fit again.
+    {n_features_refit}
+        Picks are nested: ``top(k)`` is that of a fit for k.
     center : bool, default=True
         Subtract the mean of every column first. Without it the picks reconstruct the values
         themselves, without an intercept. Constant columns are left out either way.
@@ -340,42 +336,30 @@ class ColumnSubset(_ColumnPicker):
     gains_ : array of shape (n_features,)
         Share of the variance that each pick added, and that each of the others would add as the
         next pick. It need not fall along the order.
-    n_picked_ : int
-        How many features were picked: fewer than wanted if those explain everything.
-    explained_share_ : array of shape (``n_picked_``,)
-        Share of the variance that the first 1, 2, ... picks explain (before ``max_correlation``).
-    best_share_ : array of shape (``n_picked_``,)
-        The share that the same number of principal components explains: the upper limit.
+    {picks}
 
     Examples
     --------
     >>> from keepers import ColumnSubset, datasets
     >>> X, names, y = datasets.load("srbct")
     >>> selector = ColumnSubset(20).fit(X)
-    >>> selector.transform(X).shape
-    (83, 20)
     >>> f"{selector.explained_share_[-1]:.3f} of {selector.best_share_[-1]:.3f}"
     '0.691 of 0.768'
     """
 
     depends_on_k = True
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     center: bool = True
-    max_correlation: float | None = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         with one_blas_thread_if_small(min(table.X.shape)):
-            residual = self._read(table)
-            best = best_shares(residual, self.n_features_to_select_)
-            picked = solve_column_subset(residual, self.n_features_to_select_)
-        self._store(best, picked)
+            picked = solve_column_subset(self._read(table), self.n_features_to_select_)
+        self._store(picked)
         self.gains_ = table.to_all_columns(picked.values)
         return table.to_all_columns(picked.scores)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class CUR(_ColumnPicker):
     """The features with the largest part in the leading singular vectors, picked one by one.
 
@@ -383,18 +367,16 @@ class CUR(_ColumnPicker):
     table, ``pi_j = sum of v_ij^2 over i`` (Mahoney and Drineas, PNAS 2009). Picked is the feature
     with the largest leverage; it and all it explains are taken out of the table, and leverages are
     computed anew from the rest (Imbalzano et al., J. Chem. Phys. 2018). The picks are the C of a
-    CUR decomposition. Nothing is random.
+    CUR decomposition. Nothing is random. A sparse X is made dense.
 
-    Like `ColumnSubset` it takes one of several similar features. With ``recompute_every=0``
-    features are ranked by their leverage in the whole table, which keeps similar features: the
-    limit of `SPCAFS` as gamma goes to 0. Features with large numbers win: standardise the table if
-    its units differ.
+    Like `ColumnSubset` it takes one of several similar features, and features with large numbers
+    win. With ``recompute_every=0`` features are ranked by their leverage in the whole table, which
+    keeps similar features: the limit of `SPCAFS` as gamma goes to 0.
 
     Parameters
     ----------
-    n_features_to_select : int, float in (0, 1] or None, default=None
-        How many features to pick, or which share of them; None picks half. Picks are nested, as in
-        `ColumnSubset`.
+    {n_features_refit}
+        Picks are nested: ``top(k)`` is that of a fit for k.
     n_components : int, default=1
         The number k of singular vectors.
     recompute_every : int, default=1
@@ -412,12 +394,7 @@ class CUR(_ColumnPicker):
     {fitted}
     leverage_ : array of shape (n_features,)
         The leverage of each pick when it was picked, and the leverage of the others at the end.
-    n_picked_ : int
-        How many features were picked: fewer than wanted if those explain everything.
-    explained_share_ : array of shape (``n_picked_``,)
-        Share of the variance that the first 1, 2, ... picks explain, as in `ColumnSubset`.
-    best_share_ : array of shape (``n_picked_``,)
-        The share that the same number of principal components explains.
+    {picks}
     converged_ : bool
         Whether all singular vectors were found to rounding.
 
@@ -426,20 +403,15 @@ class CUR(_ColumnPicker):
     >>> from keepers import CUR, datasets
     >>> X, names, y = datasets.load("srbct")
     >>> selector = CUR(20).fit(X)
-    >>> selector.transform(X).shape
-    (83, 20)
     >>> f"{selector.explained_share_[-1]:.3f} of {selector.best_share_[-1]:.3f}"
     '0.685 of 0.768'
     """
 
     parameter_rules: ClassVar = {"n_components": whole(), "recompute_every": whole(0)}
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_components: int = 1
     recompute_every: int = 1
     center: bool = True
-    max_correlation: float | None = None
 
     @property
     def depends_on_k(self) -> bool:  # type: ignore[override]
@@ -450,10 +422,8 @@ class CUR(_ColumnPicker):
         check_component_count(self.n_components, table.n_samples, len(table.usable))
         n_picks, k = self.n_features_to_select_, int(self.n_components)
         with one_blas_thread_if_small(min(table.X.shape)):
-            residual = self._read(table)
-            best = best_shares(residual, n_picks)
-            picked = solve_cur(residual, k, n_picks, int(self.recompute_every))
-        self._store(best, picked)
+            picked = solve_cur(self._read(table), k, n_picks, int(self.recompute_every))
+        self._store(picked)
         self.leverage_ = table.to_all_columns(picked.values)
         self.converged_ = picked.converged
         if not picked.converged:

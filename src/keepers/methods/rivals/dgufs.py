@@ -13,7 +13,7 @@ The authors' program selects the features of smallest norm (shown in tests/metho
 Features are rows in the solver, as in the paper: F = X'.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -26,18 +26,16 @@ from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.ordering import best_first
 from keepers.linalg.storage import as_array
 from keepers.linalg.subspace import squared_row_norms
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_past_memory
 from keepers.methods.neighbours import binary_graph
 from keepers.methods.parameters import (
-    FeatureCount,
     Seed,
     cap_clusters,
     cap_neighbors,
     positive,
-    whole,
 )
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 # Up to this many samples one dense eigenproblem is faster than Lanczos steps.
 DENSE_SAMPLES = 200
@@ -121,8 +119,8 @@ def leading_part(
     return values[order], vectors[:, order]
 
 
-@dataclass(eq=False, repr=False)
-class DGUFS(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DGUFS(Rival):
     """Dependence guided unsupervised feature selection.
 
     Chooses m features and a cluster kernel L of the samples (samples x samples). L agrees with a
@@ -180,25 +178,18 @@ class DGUFS(RankingSelector):
     True
     """
 
-    looks_for = "features that tell groups of samples apart, found without labels"
     score_means = "how much the feature depends on the groups that were found"
 
     depends_on_k = True
     why_not_sparse = "its kernels are those of centred columns, which have no zeros."
     parameter_rules: ClassVar = {
-        "n_clusters": whole(),
-        "n_neighbors": whole(),
         "beta": positive(1.0),
-        "max_iter": whole(),
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_clusters: int = 5
     n_neighbors: int = 5
     beta: float = 0.5
     max_iter: int = 100
-    max_correlation: float | None = None
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:

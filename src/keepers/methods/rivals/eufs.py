@@ -6,7 +6,7 @@ X - U V' - E, mu their penalty. One iteration minimises over E, V, Z and U in tu
 the multipliers.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,10 +17,10 @@ from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import laplacian
 from keepers.linalg.subspace import row_norms
-from keepers.methods.base import RankingSelector
-from keepers.methods.neighbours import BANDWIDTH, heat_graph
-from keepers.methods.parameters import FeatureCount, Seed, cap_neighbors, one_of, positive, whole
+from keepers.methods.neighbours import heat_graph
+from keepers.methods.parameters import Seed, cap_neighbors, one_of, positive
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 from keepers.methods.rivals.ndfs import kmeans_labels
 
 # As in the released program, which has no largest mu; 300 iterations do not reach it.
@@ -168,8 +168,8 @@ def solve_eufs(
     )
 
 
-@dataclass(eq=False, repr=False)
-class EUFS(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class EUFS(Rival):
     """Embedded unsupervised feature selection: clustering with row-sparse cluster centres.
 
     Factors the table into a cluster indicator U (samples x clusters) and centres V (features x
@@ -241,24 +241,12 @@ class EUFS(RankingSelector):
     (83, 50)
     """
 
-    looks_for = "features that tell groups of samples apart, found without labels"
-    score_means = (
-        "how much the feature counts in the fitted model (the length of its row of weights)"
-    )
-
     why_not_sparse = "its residual X - U V' has no zeros."
     parameter_rules: ClassVar = {
-        "n_clusters": whole(),
-        "n_neighbors": whole(),
         "alpha": one_of("scale") | positive(),
         "beta": positive(zero=True),
-        "max_iter": whole(),
-        "tol": positive(zero=True),
-        "bandwidth": BANDWIDTH,
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_clusters: int = 5
     n_neighbors: int = 5
     alpha: float | str = "scale"
@@ -266,7 +254,6 @@ class EUFS(RankingSelector):
     max_iter: int = 300
     tol: float = 1e-6
     bandwidth: float | None = None
-    max_correlation: float | None = None
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
@@ -290,9 +277,7 @@ class EUFS(RankingSelector):
         norms = row_norms(result.V)
         self._warn_of_outcome(result, alpha)
         self.components_ = table.to_all_columns(result.V.T)
-        self.objective_ = result.objective
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
+        self.store_run(result)
         self.residual_ = result.residual
         self.indicator_gap_ = result.indicator_gap
         self.alpha_ = alpha

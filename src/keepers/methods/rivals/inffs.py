@@ -9,7 +9,7 @@ A is symmetric, and I - bA positive definite while the sum converges: one system
 which conjugate gradients solve with a few products with A.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,10 +21,10 @@ from keepers.exceptions import DataWarning, warn_caller
 from keepers.linalg.moments import row_blocks
 from keepers.linalg.ordering import mean_ranks
 from keepers.linalg.storage import as_array, by_columns
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_past_memory
-from keepers.methods.parameters import FeatureCount, one_of, positive
+from keepers.methods.parameters import one_of, positive
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 # Deviations that agree to this are equal: scaled to [0, 1], rounding would decide. Rank
 # correlations this near to 1 are 1, but for rounding.
@@ -96,8 +96,8 @@ def score_paths(A: FloatArray, coupling: float | None = None) -> PathScores:
     return PathScores(scores, b)
 
 
-@dataclass(eq=False, repr=False)
-class InfFS(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class InfFS(Rival):
     """Infinite feature selection, unsupervised: all paths through a graph of the features.
 
     Two features are joined by a heavy edge if one of them varies much and they are not
@@ -153,11 +153,8 @@ class InfFS(RankingSelector):
         "coupling": one_of("release") | positive(at_most=0.999),
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     alpha: float = 0.5
     coupling: float | str = "release"
-    max_correlation: float | None = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape

@@ -13,7 +13,7 @@ the released programs it is in Y for some tables and not for others.
 """
 
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,19 +33,17 @@ from keepers.linalg.graph import (
 from keepers.linalg.reweighting import EPS, RidgeFactor, WeightedRidge
 from keepers.linalg.storage import as_array
 from keepers.linalg.subspace import row_norms
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_weighted_ridge
-from keepers.methods.neighbours import BANDWIDTH, heat_graph, nearest_neighbours, warn_of_defect
+from keepers.methods.neighbours import heat_graph, nearest_neighbours, warn_of_defect
 from keepers.methods.parameters import (
-    FeatureCount,
     Seed,
     cap_clusters,
     cap_neighbors,
     one_of,
     positive,
-    whole,
 )
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 # Up to here a dense eigenproblem is as quick as products, and nothing is random. On PIE (1166
 # samples) it takes four times as long.
@@ -133,8 +131,8 @@ def _embed(
     return np.asarray(vectors)
 
 
-@dataclass(eq=False, repr=False)
-class JELSR(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class JELSR(Rival):
     """Joint embedding learning and sparse regression.
 
     Embeds the samples by coordinates Y that are smooth on a neighbour graph, and learns at the same
@@ -199,24 +197,12 @@ class JELSR(RankingSelector):
     (83, 3)
     """
 
-    looks_for = "features that tell groups of samples apart, found without labels"
-    score_means = (
-        "how much the feature counts in the fitted model (the length of its row of weights)"
-    )
-
     parameter_rules: ClassVar = {
-        "n_clusters": whole(),
-        "n_neighbors": whole(),
         "graph": one_of("heat", "lle"),
         "alpha": positive(at_most=1.0, hint="It is a share of alpha_max_."),
         "beta": positive(),
-        "max_iter": whole(),
-        "tol": positive(zero=True),
-        "bandwidth": BANDWIDTH,
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_clusters: int = 5
     n_neighbors: int = 5
     graph: str = "heat"
@@ -225,11 +211,10 @@ class JELSR(RankingSelector):
     max_iter: int = 200
     tol: float = 1e-8
     bandwidth: float | None = None
-    max_correlation: float | None = None
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
-        refuse_weighted_ridge("JELSR", table.X)
+        refuse_weighted_ridge("JELSR", *table.X.shape)
         n_clusters = cap_clusters(self.n_clusters, table.n_samples)
         rng = self.random_generator()
         # The fit works in this unit, so it does not depend on the unit of X.
@@ -252,9 +237,7 @@ class JELSR(RankingSelector):
         norms = row_norms(result.W)
         self.components_ = table.to_all_columns(result.W.T / unit)
         self.embedding_ = result.Y
-        self.objective_ = result.objective
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
+        self.store_run(result)
         self.n_active_ = int(np.count_nonzero(norms > 1e-6 * norms.max()))
         self.alpha_max_ = alpha_max * unit
         return table.to_all_columns(norms / unit)

@@ -24,7 +24,7 @@ stop at a number of non-zeros: docs/decisions/0011-own-lars.md.
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -37,11 +37,9 @@ from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
 from keepers.linalg.graph import leading_eigenvectors
 from keepers.linalg.ordering import first_largest, first_smallest
 from keepers.linalg.storage import as_array, by_columns
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_past_memory
-from keepers.methods.neighbours import BANDWIDTH, heat_graph
+from keepers.methods.neighbours import heat_graph
 from keepers.methods.parameters import (
-    FeatureCount,
     Seed,
     cap_eigenvectors,
     cap_neighbors,
@@ -52,6 +50,7 @@ from keepers.methods.parameters import (
     whole,
 )
 from keepers.methods.reading import MemoryTable, named_table, read_table
+from keepers.methods.rivals import Rival
 
 # Eigenvectors to mu this close to 0 are left out, as in Cai's program.
 VANISHING = 1e-6
@@ -299,8 +298,8 @@ class _ActiveSet:
         return solutions[:, 0], solutions[:, 1], c - images[0], images[1]
 
 
-@dataclass(eq=False, repr=False)
-class MCFS(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class MCFS(Rival):
     """Multi-cluster feature selection: sparse regressions of a spectral embedding.
 
     Embeds the samples by the leading eigenvectors of a heat-kernel graph of nearest neighbours,
@@ -361,27 +360,20 @@ class MCFS(RankingSelector):
     (4, 2308)
     """
 
-    looks_for = "features that tell groups of samples apart, found without labels"
     score_means = "the largest weight of the feature among those that predict the groups of samples"
 
     depends_on_k = True
     fits_each_together = True
     parameter_rules: ClassVar = {
-        "n_clusters": whole(),
-        "n_neighbors": whole(),
         "cardinality": whole() | one_of(None, hint="None takes n_features_to_select."),
         "ridge": positive(zero=True),
-        "bandwidth": BANDWIDTH,
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_clusters: int = 5
     n_neighbors: int = 5
     cardinality: int | None = None
     ridge: float = 1e-3
     bandwidth: float | None = None
-    max_correlation: float | None = None
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:

@@ -15,7 +15,7 @@ P+ and P- being the positive and the negative part of P. Fixed points are the sa
 """
 
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -31,11 +31,11 @@ from keepers.linalg.graph import degrees
 from keepers.linalg.reweighting import EPS, WeightedRidge
 from keepers.linalg.storage import as_array
 from keepers.linalg.subspace import row_norms
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_weighted_ridge
-from keepers.methods.neighbours import BANDWIDTH, heat_graph
-from keepers.methods.parameters import FeatureCount, Seed, cap_neighbors, positive, whole
+from keepers.methods.neighbours import heat_graph
+from keepers.methods.parameters import Seed, cap_neighbors, positive
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 # The smoothing leaves rows that the penalty sends to zero up to about this norm.
 INACTIVE = 2.0 * EPS**0.5
@@ -128,8 +128,8 @@ def kmeans_labels(
     return labels, len(found)
 
 
-@dataclass(eq=False, repr=False)
-class NDFS(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class NDFS(Rival):
     """Nonnegative discriminative feature selection: clusters and what predicts them.
 
     Learns a non-negative indicator of clusters F (samples x clusters) that is smooth on a graph of
@@ -208,24 +208,12 @@ class NDFS(RankingSelector):
     (83, 4)
     """
 
-    looks_for = "features that tell groups of samples apart, found without labels"
-    score_means = (
-        "how much the feature counts in the fitted model (the length of its row of weights)"
-    )
-
     parameter_rules: ClassVar = {
-        "n_clusters": whole(),
-        "n_neighbors": whole(),
         "alpha": positive(zero=True),
         "beta": positive(at_most=1.0, hint="It is a share of beta_max_."),
         "gamma": positive(hint="Without it F would vanish."),
-        "max_iter": whole(),
-        "tol": positive(zero=True),
-        "bandwidth": BANDWIDTH,
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_clusters: int = 5
     n_neighbors: int = 5
     alpha: float = 1.0
@@ -234,11 +222,10 @@ class NDFS(RankingSelector):
     max_iter: int = 200
     tol: float = 1e-6
     bandwidth: float | None = None
-    max_correlation: float | None = None
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
-        refuse_weighted_ridge("NDFS", table.X)
+        refuse_weighted_ridge("NDFS", *table.X.shape)
         n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
         # The root mean square of X is the unit of the fit, which then does not depend on X's own.
         unit = float(np.sqrt(np.mean(table.moments.variance + table.moments.mean**2)))
@@ -270,9 +257,7 @@ class NDFS(RankingSelector):
             )
         self.components_ = table.to_all_columns(result.W.T / unit)
         self.indicator_ = result.F
-        self.objective_ = result.objective
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
+        self.store_run(result)
         self.change_ = result.change
         norms = row_norms(result.W)
         self.n_active_ = int(np.count_nonzero(norms > INACTIVE))

@@ -10,7 +10,7 @@ and a penalty g that grows by a tenth a step. Each step (`RNE_obj.m` of the auth
 """
 
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -21,11 +21,11 @@ from keepers.exceptions import DataWarning, warn_caller
 from keepers.linalg.graph import reconstruction_residual, reconstruction_weights
 from keepers.linalg.storage import as_array
 from keepers.linalg.subspace import squared_row_norms
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_past_memory
 from keepers.methods.neighbours import nearest_neighbours
-from keepers.methods.parameters import FeatureCount, Seed, cap_neighbors, positive, whole
+from keepers.methods.parameters import Seed, cap_neighbors, positive, whole
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 EPS = float(np.finfo(np.float64).eps)
 # As in the authors' program.
@@ -98,8 +98,8 @@ def _run(
     return RNEResult(H, np.array(history), len(history), n_calm == 2, split_gap, orthogonality_gap)
 
 
-@dataclass(eq=False, repr=False)
-class RNE(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class RNE(Rival):
     """Robust neighbourhood embedding.
 
     Samples are scaled to unit length and each is rebuilt from its nearest neighbours; A holds what
@@ -166,27 +166,19 @@ class RNE(RankingSelector):
     """
 
     looks_for = "features in which the samples keep their neighbours"
-    score_means = (
-        "how much the feature counts in the fitted model (the length of its row of weights)"
-    )
 
     depends_on_k = True
     parameter_rules: ClassVar = {
-        "n_neighbors": whole(),
         "alpha": positive(hint="The authors' program fixes it at 1000."),
         "n_init": whole(),
-        "max_iter": whole(),
         "tol": positive(zero=True, hint="0 always takes max_iter steps."),
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_neighbors: int = 5
     alpha: float = 1000.0
     n_init: int = 1
     max_iter: int = 50
     tol: float = 1e-6
-    max_correlation: float | None = None
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
@@ -207,9 +199,7 @@ class RNE(RankingSelector):
         rng = self.random_generator()
         starts = (rng.random((n_usable, width)) for _ in range(self.n_init))
         result = solve_rne(A, starts, alpha=self.alpha, max_iter=self.max_iter, tol=self.tol)
-        self.objective_ = result.objective
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
+        self.store_run(result)
         self.split_gap_ = result.split_gap
         self.orthogonality_gap_ = result.orthogonality_gap
         return table.to_all_columns(squared_row_norms(result.H))

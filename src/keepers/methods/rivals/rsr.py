@@ -21,7 +21,7 @@ a gap of 1e-3 on LEUML with a share of 0.1, over the roots it closes it in 300 s
 near zero, which J hardly sees, still hold up the bound, r becomes r q and e becomes e p.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,10 +33,10 @@ from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
 from keepers.linalg.ordering import levels
 from keepers.linalg.subspace import row_norms
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_past_memory
-from keepers.methods.parameters import FeatureCount, positive, whole
+from keepers.methods.parameters import positive
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 EPS = float(np.finfo(np.float64).eps)
 # The weights of rows and residuals (of samples of mean length 1) do not fall below this.
@@ -254,8 +254,8 @@ def _descend(
     return point, bound, history
 
 
-@dataclass(eq=False, repr=False)
-class RSR(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class RSR(Rival):
     """Regularised self-representation: features that rebuild all others.
 
     Rebuilds every feature as a linear combination of features and lets few of them take part::
@@ -319,23 +319,16 @@ class RSR(RankingSelector):
     """
 
     looks_for = "features from which the others can be computed"
-    score_means = (
-        "how much the feature counts in the fitted model (the length of its row of weights)"
-    )
 
     why_not_sparse = "it works with centred columns, which have no zeros."
     parameter_rules: ClassVar = {
         "share": positive(1.0, hint="lambda as a share of the one where W = 0."),
         "tol": positive(),
-        "max_iter": whole(),
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     share: float = 0.3
     tol: float = 1e-6
     max_iter: int = 1000
-    max_correlation: float | None = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         n, d = table.X.shape
@@ -352,9 +345,7 @@ class RSR(RankingSelector):
             norms = np.ones_like(norms)
         active = norms > max(1e-5 * norms.max(), 1e-8)  # shorter rows are zero but for rounding
         self.duality_gap_ = result.gap
-        self.objective_ = result.objective
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
+        self.store_run(result)
         self.n_active_ = int(np.count_nonzero(active))
         self._warn_of_outcome(is_identity=len(norms) > 1 and bool(np.all(norms == 1.0)))
         ceiling = 1e-12 * norms[active].min() if active.any() else 1.0

@@ -8,7 +8,7 @@ by the first graph.
 """
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -30,11 +30,9 @@ from keepers.linalg.reweighting import (
     first_weights,
     row_sparse_projection,
 )
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_quadratic_form
 from keepers.methods.neighbours import nearest_neighbours, warn_of_defect
 from keepers.methods.parameters import (
-    FeatureCount,
     Seed,
     cap_clusters,
     cap_columns,
@@ -45,6 +43,7 @@ from keepers.methods.parameters import (
     whole,
 )
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 # Sums of eigenvalues of L below which the graph counts as split into c, and into more than c; and
 # the passes in which neighbours are those in the full space: all as in the authors' program.
@@ -214,8 +213,8 @@ def solve_sogfs(
     )
 
 
-@dataclass(eq=False, repr=False)
-class SOGFS(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class SOGFS(Rival):
     """Structured optimal graph feature selection.
 
     Learns three things together, on centred features of unit norm: a graph S in which every sample
@@ -292,29 +291,20 @@ class SOGFS(RankingSelector):
     """
 
     looks_for = "features in which the samples keep their neighbours"
-    score_means = (
-        "how much the feature counts in the fitted model (the length of its row of weights)"
-    )
 
     why_not_sparse = "it works with centred columns, which have no zeros."
     parameter_rules: ClassVar = {
-        "n_clusters": whole(),
         "n_components": one_of(None) | whole(),
-        "n_neighbors": whole(),
         "gamma": positive(),
-        "max_iter": whole(),
         "tol": positive(),
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_clusters: int = 5
     n_components: int | None = None
     n_neighbors: int = 5
     gamma: float = 1.0
     max_iter: int = 50
     tol: float = 1e-6
-    max_correlation: float | None = None
     random_state: Seed = None
 
     @property

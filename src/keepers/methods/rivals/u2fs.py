@@ -24,7 +24,7 @@ Utilities that agree to rounding are ties: the last of them in the order of the 
 """
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -36,11 +36,11 @@ from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import leading_eigenvectors
 from keepers.linalg.ordering import best_first, first_smallest
 from keepers.linalg.subspace import squared_row_norms
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_past_memory
-from keepers.methods.neighbours import BANDWIDTH, full_heat_graph
-from keepers.methods.parameters import FeatureCount, Seed, cap_eigenvectors, whole
+from keepers.methods.neighbours import full_heat_graph
+from keepers.methods.parameters import Seed, cap_eigenvectors
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 EPS = float(np.finfo(float).eps)
 # The rounding of an entry of the inverse stays what it was while the entry falls. Everything is
@@ -165,8 +165,8 @@ def _invert(K: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray]:
             return cho_solve(factor, np.eye(len(K))), cho_solve(factor, B)
 
 
-@dataclass(eq=False, repr=False)
-class U2FS(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class U2FS(Rival):
     """Utility-based selection: features without which the samples' embedding is predicted worse.
 
     Embeds the samples by the leading eigenvectors of a heat kernel over all pairs, predicts the
@@ -218,20 +218,13 @@ class U2FS(RankingSelector):
     0.0
     """
 
-    looks_for = "features that tell groups of samples apart, found without labels"
     score_means = "the place in the order of removal: the longer a feature was needed, the more"
 
     why_not_sparse = "it works with centred columns, which have no zeros."
-    parameter_rules: ClassVar = {
-        "n_clusters": whole(),
-        "bandwidth": BANDWIDTH,
-    }
+    parameter_rules: ClassVar = {}
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_clusters: int = 5
     bandwidth: float | None = None
-    max_correlation: float | None = None
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:

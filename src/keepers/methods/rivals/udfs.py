@@ -15,7 +15,7 @@ product X' Lbar X cancels: one far outlier left nothing of M.) For d > n, M is f
 coordinates of the samples. Then follows the reweighting of `keepers.linalg.reweighting`.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -35,20 +35,18 @@ from keepers.linalg.reweighting import (
     first_weights,
     row_sparse_projection,
 )
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_quadratic_form
 from keepers.methods.neighbours import nearest_neighbours, warn_of_defect
 from keepers.methods.parameters import (
-    FeatureCount,
     Seed,
     cap_columns,
     cap_neighbors,
     one_of,
     positive,
     warn_of_noise,
-    whole,
 )
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 
 def local_scatter(X: FloatArray, neighbours: IndexArray, regularization: float) -> FloatArray:
@@ -102,8 +100,8 @@ def solve_udfs(
     )
 
 
-@dataclass(eq=False, repr=False)
-class UDFS(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class UDFS(Rival):
     """Unsupervised discriminative feature selection.
 
     Finds an orthonormal W (features x clusters) under which every sample and its nearest
@@ -164,30 +162,18 @@ class UDFS(RankingSelector):
     True
     """
 
-    looks_for = "features that tell groups of samples apart, found without labels"
-    score_means = (
-        "how much the feature counts in the fitted model (the length of its row of weights)"
-    )
-
     why_not_sparse = "it works with centred neighbourhoods, which have no zeros."
     parameter_rules: ClassVar = {
-        "n_clusters": whole(),
-        "n_neighbors": whole(),
         "gamma": one_of("scale") | positive(),
         "regularization": positive(hint="The paper's lambda."),
-        "max_iter": whole(),
-        "tol": positive(zero=True),
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_clusters: int = 5
     n_neighbors: int = 5
     gamma: float | str = "scale"
     regularization: float = 1000.0
     max_iter: int = 100
     tol: float = 1e-8
-    max_correlation: float | None = None
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
@@ -219,9 +205,7 @@ class UDFS(RankingSelector):
                 "max_iter or tol.",
                 ConvergenceWarning,
             )
-        self.objective_ = result.objective
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
+        self.store_run(result)
         self.n_active_ = count_active(result.squared_norms)
         self.gamma_ = gamma
         self.n_clusters_ = n_clusters
