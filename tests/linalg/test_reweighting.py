@@ -1,4 +1,4 @@
-"""Weighted ridge regressions against least squares, eigenproblems against SciPy, the reweighting."""
+"""Weighted ridge regressions against least squares; eigenproblems and reweighting against SciPy."""
 
 import numpy as np
 import pytest

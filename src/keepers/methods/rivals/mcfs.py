@@ -56,8 +56,7 @@ from keepers.methods.rivals import Rival
 VANISHING = 1e-6
 # Shares of the largest coefficient and correlation of a path below which they are rounding noise.
 _ZERO, _END = 1e-10, 1e-13
-# A feature whose part outside the span of the active ones is below this is a copy of them; a ridge
-# below this share of the trace of X_A X_A' cannot make up for that.
+# A feature depends on the active ones if less than this share of its square lies outside.
 _DEPENDENT = 1e-12
 
 
@@ -77,7 +76,7 @@ class MCFSResult:
     scores: FloatArray
     coef: FloatArray
     """One row of length 1 for every column of the embedding."""
-    n_knots: IndexArray
+    n_knots: int
     n_short: int
     """Regressions with fewer non-zeros than wanted."""
 
@@ -88,11 +87,8 @@ def embed(graph: sp.csr_array, n_vectors: int, rng: np.random.Generator) -> Embe
     kept = np.abs(spectrum.mu) >= VANISHING
     if not kept.any():
         kept[:] = True
-    return Embedding(
-        Y=spectrum.vectors[:, kept] * spectrum.inverse_root_degrees[:, np.newaxis],
-        mu=spectrum.mu[kept],
-        converged=spectrum.converged,
-    )
+    Y = spectrum.vectors[:, kept] * spectrum.inverse_root_degrees[:, np.newaxis]
+    return Embedding(Y, spectrum.mu[kept], spectrum.converged)
 
 
 def solve_mcfs(
@@ -100,26 +96,17 @@ def solve_mcfs(
 ) -> list[MCFSResult]:
     """Steps 2 and 3 for each cardinality, along one path; X is an array or a CSR/CSC matrix."""
     gram = Gram(X, ridge)
-    covariances = np.asarray(X.T @ Y)
-    fits = [first_knots_of_sizes(gram, covariance, cardinalities) for covariance in covariances.T]
-    return [
-        _summarise([of_vector[place] for of_vector in fits], gram.size)
-        for place in range(len(cardinalities))
-    ]
-
-
-def _summarise(fits: "Sequence[SparseFit]", n_features: int) -> MCFSResult:
-    """The regressions of one cardinality, scaled to length 1."""
-    coef = np.zeros((len(fits), n_features))
-    for row, fit in zip(coef, fits, strict=True):
-        length = np.linalg.norm(fit.knot.values)
-        row[fit.knot.features] = fit.knot.values / (length if length > 0 else 1.0)
-    return MCFSResult(
-        scores=np.abs(coef).max(axis=0, initial=0.0),
-        coef=coef,
-        n_knots=np.array([fit.n_knots for fit in fits], dtype=np.intp),
-        n_short=sum(not fit.reached for fit in fits),
-    )
+    paths = [first_knots_of_sizes(gram, c, cardinalities) for c in np.asarray(X.T @ Y).T]
+    results = []
+    for place in range(len(cardinalities)):
+        fits = [path[place] for path in paths]
+        coef = np.zeros((len(fits), gram.size))
+        for row, fit in zip(coef, fits, strict=True):
+            row[fit.knot.features] = fit.knot.values / (np.linalg.norm(fit.knot.values) or 1.0)
+        n_knots, n_short = sum(fit.n_knots for fit in fits), sum(not fit.reached for fit in fits)
+        scores = np.abs(coef).max(axis=0, initial=0.0)
+        results.append(MCFSResult(scores, coef, n_knots, n_short))
+    return results
 
 
 class Gram:
@@ -306,17 +293,13 @@ class MCFS(Rival):
     explains each coordinate by few features, along the lasso path, and scores a feature by its
     largest coefficient (Cai, Zhang and He, KDD 2010).
 
-    A fit is made for one number of features: about ``n_clusters`` times ``cardinality`` of them
-    can have a score above zero, often fewer, and all the others tie at zero and are ranked by
-    their index. Hence refit for another number of features instead of reading ``top(k)`` far
-    beyond ``n_features_to_select``; ``fit_each`` serves several numbers at the price of one.
+    About ``n_clusters`` times ``cardinality`` features can have a score above zero, often fewer;
+    all others tie at zero. So do not read ``top(k)`` far beyond ``n_features_to_select``.
+    ``fit_each`` serves several numbers of features at the price of one.
 
     Parameters
     ----------
-    n_features_to_select : int, float in (0, 1] or None, default=None
-        How many features to keep, or which share of them; None keeps half. Unless ``cardinality``
-        is given it is also the number of non-zero coefficients of each regression, and so part
-        of the fit.
+    {n_features_refit}
     n_clusters : int, default=5
         Number of eigenvectors. Each is regressed on the features.
     {n_neighbors}
@@ -354,8 +337,6 @@ class MCFS(Rival):
     >>> from keepers import MCFS, datasets
     >>> X, names, y = datasets.load("srbct")
     >>> selector = MCFS(50, n_clusters=4).fit(X)
-    >>> selector.transform(X).shape
-    (83, 50)
     >>> selector.coef_.shape
     (4, 2308)
     """
@@ -381,10 +362,7 @@ class MCFS(Rival):
         return scores
 
     def fit_each(self, X: Any, counts: Sequence[int]) -> list[Self]:
-        """Copies of this selector, one fitted for each number of features.
-
-        All of them come from one walk along the lasso paths, which takes as long as a fit for the
-        largest number.
+        """Copies of this selector, one fitted for each number of features, from one lasso path.
 
         Parameters
         ----------
@@ -418,18 +396,31 @@ class MCFS(Rival):
         cardinalities = [selector._count_nonzeros(table) for selector in selectors]
         n_vectors = cap_eigenvectors(self.n_clusters, table.n_samples)
         n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
-        _refuse_large_gram(values.shape, max(cardinalities), n_vectors)
+        n_rows = min(values.shape[1], (n_vectors + 1) * max(cardinalities))
+        refuse_past_memory("MCFS", "rows of X'X", 8.0 * n_rows * values.shape[1])
         rng = self.random_generator()
         graph = heat_graph(values, n_neighbors, self.bandwidth, rng)
         embedding = embed(graph, n_vectors, rng)
+        if not embedding.converged:
+            warn_caller(
+                "The eigenvectors of the graph did not converge: it is long and thin, or its "
+                "pieces are nearly separate. The scores are rough; more neighbours may help.",
+                ConvergenceWarning,
+            )
         results = solve_mcfs(values, embedding.Y, cardinalities, float(self.ridge))
         for selector, result, cardinality in zip(selectors, results, cardinalities, strict=True):
-            _warn_of_shortfalls(embedding, result, cardinality)
+            if result.n_short:
+                warn_caller(
+                    f"{result.n_short} of {len(result.coef)} regressions ended before they had "
+                    f"{cardinality} non-zero coefficients: the columns of X are dependent beyond "
+                    "that. Lower cardinality or raise ridge.",
+                    DataWarning,
+                )
             selector.coef_ = table.to_all_columns(result.coef)
             selector.embedding_ = embedding.Y
             selector.eigenvalues_ = np.maximum(1.0 - embedding.mu, 0.0)
             selector.cardinality_ = cardinality
-            selector.n_iter_ = int(result.n_knots.sum())
+            selector.n_iter_ = result.n_knots
             selector.converged_ = embedding.converged
             yield selector, table.to_all_columns(result.scores)
 
@@ -441,27 +432,3 @@ class MCFS(Rival):
             check_value("cardinality", self.cardinality, most)
             wanted = int(self.cardinality)
         return min(wanted, len(table.usable))
-
-
-def _refuse_large_gram(shape: tuple[int, int], cardinality: int, n_vectors: int) -> None:
-    """Rows of X'X are kept for features that became active."""
-    n_samples, n_features = shape
-    active = min(cardinality, n_samples)
-    rows = min(n_features, n_vectors * active) + active
-    refuse_past_memory("MCFS", "rows of X'X", 8.0 * (rows * n_features + active**2))
-
-
-def _warn_of_shortfalls(embedding: Embedding, result: MCFSResult, cardinality: int) -> None:
-    if not embedding.converged:
-        warn_caller(
-            "The eigenvectors of the graph did not converge: it is long and thin, or its pieces "
-            "are nearly separate. The scores are rough; more neighbours may help.",
-            ConvergenceWarning,
-        )
-    if result.n_short:
-        warn_caller(
-            f"{result.n_short} of {len(result.coef)} regressions ended before they had "
-            f"{cardinality} non-zero coefficients: the columns of X are dependent beyond that. "
-            "Lower cardinality or raise ridge.",
-            DataWarning,
-        )
