@@ -5,6 +5,7 @@ from scipy.sparse.csgraph import connected_components
 from keepers.exceptions import DataError, DataWarning
 from keepers.linalg.graph import NeighbourList
 from keepers.linalg.reweighting import first_weights
+from keepers.methods.neighbours import nearest_neighbours
 from keepers.methods.rivals.sogfs import (
     SOGFS,
     first_similarities,
@@ -15,13 +16,6 @@ from keepers.methods.rivals.sogfs import (
 from shared_material import fixture
 
 SETTINGS = [("0.001", 8), ("0.1", 8), ("1", 8), ("0.1", 4)]
-
-
-def find_neighbours(points, k):
-    gaps = ((points[:, np.newaxis, :] - points[np.newaxis, :, :]) ** 2).sum(axis=2)
-    np.fill_diagonal(gaps, np.inf)
-    indices = np.argsort(gaps, axis=1, kind="stable")[:, :k]
-    return NeighbourList(indices, np.sqrt(np.take_along_axis(gaps, indices, axis=1)))
 
 
 def clusters(n_samples, n_features, n_clusters=3, seed=0):
@@ -36,7 +30,6 @@ def solve(X, weights=None, **settings):
     return solve_sogfs(
         unit_columns(X),
         first_weights(X.std(axis=0)) if weights is None else weights,
-        find_neighbours,
         np.random.default_rng(0),
         **chosen,
     )
@@ -71,8 +64,8 @@ def test_a_normal_exit_leaves_exactly_the_components_asked_for(shape):
     found = solve(clusters(*shape))
     assert found.converged
     assert connected_components(found.graph)[0] == 3
-    np.testing.assert_allclose(found.W.T @ found.W, np.eye(4), atol=1e-9)
-    assert found.squared_norms.sum() == pytest.approx(4, abs=1e-9)
+    np.testing.assert_allclose(found.projection.W.T @ found.projection.W, np.eye(4), atol=1e-9)
+    assert found.projection.squared_norms.sum() == pytest.approx(4, abs=1e-9)
     assert len(found.lambdas) == len(found.objective) == found.n_iter
 
 
@@ -80,7 +73,7 @@ def test_a_normal_exit_leaves_exactly_the_components_asked_for(shape):
 def test_the_first_graph_is_that_of_the_authors(name):
     reference = fixture(f"sogfs_ref_{name}")
     k = int(reference["k"])
-    listed = find_neighbours(unit_columns(reference["X"]), k + 1)
+    listed = nearest_neighbours(unit_columns(reference["X"]), k + 1)
     similarities, alpha = first_similarities(listed)
     # The file holds the graph after symmetrising, whatever its description says.
     graph = symmetric_graph(listed.indices[:, :k], similarities).toarray()
@@ -103,7 +96,9 @@ def test_scores_graph_and_lambdas_are_those_of_the_authors(name, gamma, width):
     )
     assert found.n_iter == int(reference[f"iters_{key}"])
     np.testing.assert_allclose(found.lambdas, reference[f"lambdas_{key}"].ravel(), rtol=1e-12)
-    np.testing.assert_allclose(found.squared_norms, reference[f"score_{key}"], rtol=0, atol=4e-7)
+    np.testing.assert_allclose(
+        found.projection.squared_norms, reference[f"score_{key}"], rtol=0, atol=4e-7
+    )
     np.testing.assert_allclose(found.graph.toarray(), reference[f"S_{key}"], rtol=0, atol=1.4e-7)
 
 

@@ -231,6 +231,23 @@ class RowSparseProjection:
     n_iter: int
     converged: bool
 
+    @property
+    def n_active(self) -> int:
+        """Rows whose squared norm is not rounding noise."""
+        return int(np.count_nonzero(self.squared_norms > NOISE * self.squared_norms.max()))
+
+    def scores(self, cost: FloatArray) -> FloatArray:
+        """Squared norms; rows that are rounding noise stand in the order of their cost M_jj.
+
+        These get 1e-12 of the largest times m / (m + M_jj), m being the mean cost: positive, below
+        the score of every active row, and larger for cheaper features.
+        """
+        noise = NOISE * self.squared_norms.max()
+        positive = np.maximum(cost, 0.0)
+        mean = max(float(positive.mean()), float(np.finfo(float).tiny))
+        low = noise * (mean / (mean + positive))
+        return np.where(self.squared_norms > noise, self.squared_norms, low)
+
 
 def first_weights(deviations: FloatArray) -> FloatArray:
     """Ones, tilted towards features of large standard deviation, then of low index.
@@ -250,11 +267,12 @@ def row_sparse_projection(
     rng: np.random.Generator,
     *,
     max_iter: int,
-    has_converged: Callable[[list[float]], bool],
+    tol: float,
+    is_relative: bool = True,
 ) -> RowSparseProjection:
-    """Reweight from ``weights`` until ``has_converged`` is true of the values of the objective.
+    """Reweight from ``weights`` until a step lowers the objective by no more than ``tol``.
 
-    ``rng`` starts the eigensolver.
+    A negative ``tol`` makes exactly ``max_iter`` steps. ``rng`` starts the eigensolver.
     """
 
     def smoothed_norms(W: FloatArray) -> FloatArray:
@@ -270,27 +288,10 @@ def row_sparse_projection(
         weights = 0.5 / smoothed_norms(W)
         candidate = smallest_eigenvectors(form, gamma * weights, width, rng)
         history.append(objective(candidate))
-        n_iter, converged = n_iter + 1, has_converged(history)
+        scale = abs(history[-1]) if is_relative else 1.0
+        n_iter, converged = n_iter + 1, history[-2] - history[-1] <= tol * scale
         if converged and history[-1] > history[-2]:  # by rounding: the step before was the last
             history.pop()
         else:
             W = candidate
     return RowSparseProjection(W, squared_row_norms(W), np.array(history), n_iter, converged)
-
-
-def count_active(squared_norms: FloatArray) -> int:
-    """Rows whose squared norm is not rounding noise."""
-    return int(np.count_nonzero(squared_norms > NOISE * squared_norms.max()))
-
-
-def break_ties_by_cost(squared_norms: FloatArray, cost: FloatArray) -> FloatArray:
-    """Scores in which rows that are rounding noise stand in the order of their cost M_jj.
-
-    A squared norm up to 1e-12 of the largest becomes 1e-12 of the largest times m / (m + M_jj), m
-    being the mean cost: positive, below the score of every active row, and larger for cheaper
-    features.
-    """
-    noise = NOISE * squared_norms.max()
-    positive = np.maximum(cost, 0.0)
-    scale = max(float(positive.mean()), float(np.finfo(float).tiny))
-    return np.where(squared_norms > noise, squared_norms, noise * (scale / (scale + positive)))

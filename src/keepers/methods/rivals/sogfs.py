@@ -7,7 +7,6 @@ has fewer than c components, halved while it has more; the run ends with exactly
 by the first graph.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,19 +17,10 @@ from scipy.linalg import eigh
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, DataError, warn_caller
+from keepers.linalg import reweighting
 from keepers.linalg.graph import NeighbourList, laplacian, union_graph
 from keepers.linalg.moments import row_blocks
-from keepers.linalg.reweighting import (
-    EPS,
-    QuadraticForm,
-    RowSpace,
-    RowSparseProjection,
-    break_ties_by_cost,
-    count_active,
-    first_weights,
-    row_sparse_projection,
-)
-from keepers.methods.memory import refuse_quadratic_form
+from keepers.methods.memory import refuse_past_memory, refuse_quadratic_form
 from keepers.methods.neighbours import nearest_neighbours, warn_of_defect
 from keepers.methods.parameters import (
     Seed,
@@ -50,7 +40,20 @@ from keepers.methods.rivals import Rival
 CONNECTED, SPLIT_FURTHER = 1e-9, 1e-11
 PASSES_WITH_FIRST_NEIGHBOURS = 5
 
-FindNeighbours = Callable[[FloatArray, int], NeighbourList]
+
+@dataclass(frozen=True)
+class SOGFSResult:
+    """The last pass of the iteration."""
+
+    projection: reweighting.RowSparseProjection
+    cost: FloatArray
+    """Diagonal of X'LX for the last graph."""
+    graph: sp.csr_array
+    objective: FloatArray
+    lambdas: FloatArray
+    n_iter: int
+    converged: bool
+    """True if the graph has exactly c components."""
 
 
 def project_rows_onto_simplex(V: FloatArray) -> FloatArray:
@@ -68,26 +71,10 @@ def project_rows_onto_simplex(V: FloatArray) -> FloatArray:
     return np.maximum(shifted - tau, 0.0)
 
 
-@dataclass(frozen=True)
-class SOGFSResult:
-    """The last pass of the iteration."""
-
-    W: FloatArray
-    squared_norms: FloatArray
-    cost: FloatArray
-    """Diagonal of X'LX for the last graph."""
-    graph: sp.csr_array
-    objective: FloatArray
-    lambdas: FloatArray
-    n_iter: int
-    converged: bool
-    """True if the graph has exactly c components."""
-
-
 def unit_columns(X: FloatArray) -> FloatArray:
     centred = X - X.mean(axis=0)
     centred -= centred.mean(axis=0)  # what rounding left, where the mean is large
-    return np.asarray(centred / np.sqrt(np.einsum("ij,ij->j", centred, centred) + EPS))
+    return np.asarray(centred / np.sqrt(np.einsum("ij,ij->j", centred, centred) + reweighting.EPS))
 
 
 def first_similarities(neighbours: NeighbourList) -> tuple[FloatArray, float]:
@@ -99,20 +86,12 @@ def first_similarities(neighbours: NeighbourList) -> tuple[FloatArray, float]:
     e = neighbours.distances**2
     inner, outer = e[:, :-1], e[:, -1:]
     twice_rr = (inner.shape[1] * outer - inner.sum(axis=1, keepdims=True)).clip(min=0.0)
-    similarities = (outer - inner) / (twice_rr + EPS)
+    similarities = (outer - inner) / (twice_rr + reweighting.EPS)
     # Neighbours as far as the next one: distances do not determine weights.
     flat = (twice_rr <= 1e-12 * outer).ravel()
     similarities[flat] = 1.0 / inner.shape[1]
     alpha = float(twice_rr.mean()) / 2.0
     return similarities, alpha if alpha > 0.0 else 1.0
-
-
-def similarity_step(
-    projected: FloatArray, F: FloatArray, neighbours: IndexArray, lambda_: float, alpha: float
-) -> FloatArray:
-    """The best similarities to the listed neighbours: a projection onto the simplex."""
-    cost = squared_gaps(projected, neighbours) + lambda_ * squared_gaps(F, neighbours)
-    return project_rows_onto_simplex(cost / (-2.0 * alpha))
 
 
 def squared_gaps(points: FloatArray, neighbours: IndexArray) -> FloatArray:
@@ -136,15 +115,9 @@ def symmetric_graph(neighbours: IndexArray, similarities: FloatArray) -> sp.csr_
     return graph
 
 
-def smallest_of_laplacian(L: sp.csr_array, wanted: int) -> tuple[FloatArray, FloatArray]:
-    """The smallest eigenvalues of L, ascending, and their eigenvectors."""
-    return eigh(L.toarray(), subset_by_index=[0, wanted - 1])
-
-
 def solve_sogfs(
     X: FloatArray,
     weights: FloatArray,
-    find_neighbours: FindNeighbours,
     rng: np.random.Generator,
     *,
     n_neighbors: int,
@@ -156,61 +129,51 @@ def solve_sogfs(
 ) -> SOGFSResult:
     """Alternate the three steps on data X from `unit_columns`.
 
-    The reweighting of W begins with ``weights`` in every pass and ends when its objective changes
-    by less than ``tol``. ``find_neighbours(points, k)`` lists the k nearest others.
+    The reweighting of W begins with ``weights`` in every pass and ends when its objective falls by
+    no more than ``tol``.
     """
-    space = RowSpace.of(X)
+    space = reweighting.RowSpace.of(X)
 
-    def projection_step(L: sp.csr_array) -> tuple[QuadraticForm, RowSparseProjection]:
+    def best_projection(L: sp.csr_array) -> tuple[FloatArray, reweighting.RowSparseProjection]:
         form = space.form(space.coordinates.T @ (L @ space.coordinates))
-        return form, row_sparse_projection(
-            form,
-            gamma,
-            width,
-            weights,
-            rng,
-            max_iter=100,
-            has_converged=lambda history: abs(history[-2] - history[-1]) < tol,
+        found = reweighting.row_sparse_projection(
+            form, gamma, width, weights, rng, max_iter=100, tol=tol, is_relative=False
         )
+        return form.diagonal(), found
 
-    listed = find_neighbours(X, n_neighbors + 1)
+    listed = nearest_neighbours(X, n_neighbors + 1)
     neighbours = listed.indices[:, :n_neighbors]
     similarities, alpha = first_similarities(listed)
-    lambda_ = alpha
     L = laplacian(symmetric_graph(neighbours, similarities))
-    _, F = smallest_of_laplacian(L, n_clusters)
-    form, projection = projection_step(L)
+    F = eigh(L.toarray(), subset_by_index=[0, n_clusters - 1])[1]
+    cost, projection = best_projection(L)
+    lambda_ = alpha
     history: list[tuple[float, float]] = []
     converged = False
     while len(history) < max_iter and not converged:
         projected = X @ projection.W
         if len(history) >= PASSES_WITH_FIRST_NEIGHBOURS:
-            neighbours = find_neighbours(projected, n_neighbors).indices
-        similarities = similarity_step(projected, F, neighbours, lambda_, alpha)
+            neighbours = nearest_neighbours(projected, n_neighbors).indices
+        gaps = squared_gaps(projected, neighbours) + lambda_ * squared_gaps(F, neighbours)
+        similarities = project_rows_onto_simplex(gaps / (-2.0 * alpha))
         L = laplacian(symmetric_graph(neighbours, similarities))
-        form, projection = projection_step(L)
-        eigenvalues, vectors = smallest_of_laplacian(L, min(n_clusters + 1, len(X)))
+        cost, projection = best_projection(L)
+        n_found = min(n_clusters + 1, len(X))
+        eigenvalues, vectors = eigh(L.toarray(), subset_by_index=[0, n_found - 1])
         trace = float(eigenvalues[:n_clusters].sum())
         smoothness = projection.objective[-1] + lambda_ * trace
         value = 2.0 * smoothness + alpha * float(np.vdot(similarities, similarities))
         history.append((value, lambda_))
         if trace > CONNECTED:
             lambda_, F = 2.0 * lambda_, vectors[:, :n_clusters]
-        elif len(eigenvalues) > n_clusters and eigenvalues.sum() < SPLIT_FURTHER:
+        elif n_found > n_clusters and eigenvalues.sum() < SPLIT_FURTHER:
             lambda_ = lambda_ / 2.0  # F stays what it was: this one is an arbitrary part of many
         else:
             converged = len(history) > 1
             F = vectors[:, :n_clusters]
-    return SOGFSResult(
-        projection.W,
-        projection.squared_norms,
-        form.diagonal(),
-        symmetric_graph(neighbours, similarities),
-        np.array([value for value, _ in history]),
-        np.array([lambda_ for _, lambda_ in history]),
-        len(history),
-        converged,
-    )
+    values, lambdas = np.array(history).T
+    graph = symmetric_graph(neighbours, similarities)
+    return SOGFSResult(projection, cost, graph, values, lambdas, len(history), converged)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -232,9 +195,8 @@ class SOGFS(Rival):
 
     Parameters
     ----------
-    n_features_to_select : int, float in (0, 1] or None, default=None
-        How many features to keep, or which share of them; None keeps half. It enters the fit
-        through the default of ``n_components`` only.
+    {n_features_to_select}
+        It enters the fit through the default of ``n_components`` only.
     n_clusters : int, default=5
         Connected components the graph is to have. Capped, with a warning, at n_samples.
     n_components : int or None, default=None
@@ -250,7 +212,7 @@ class SOGFS(Rival):
     max_iter : int, default=50
         Passes over S, W and F at most.
     tol : float, default=1e-6
-        Within a pass, W is reweighted until its part of the objective changes by less than this
+        Within a pass, W is reweighted until its part of the objective falls by no more than this
         (absolutely), at most 100 times.
     {max_correlation}
     {random_state}
@@ -262,14 +224,10 @@ class SOGFS(Rival):
         of the largest are rounding noise: they are replaced by values below that limit that order
         these features by their own cost (X'LX)_jj, the cheapest first.
     {fitted}
+    {run}
+        It does if the graph has exactly ``n_clusters_`` components.
     graph_ : sparse array of shape (n_samples, n_samples)
         The graph learned, (S + S')/2.
-    converged_ : bool
-        Whether that graph has exactly ``n_clusters_`` components.
-    n_iter_ : int
-        Passes made.
-    objective_ : array
-        The objective after every pass. It may rise: lambda changes between passes.
     lambdas_ : array
         The lambda of every pass.
     n_active_ : int
@@ -284,8 +242,6 @@ class SOGFS(Rival):
     >>> from keepers import SOGFS, datasets
     >>> X, names, y = datasets.load("srbct")
     >>> selector = SOGFS(10, n_clusters=4).fit(X[:, :200])
-    >>> selector.transform(X[:, :200]).shape
-    (83, 10)
     >>> selector.converged_
     True
     """
@@ -314,54 +270,45 @@ class SOGFS(Rival):
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape
-        n_neighbors = self._cap_neighbors(n_samples)
-        n_clusters = cap_clusters(self.n_clusters, n_samples)
-        width = self._count_components(n_clusters, n_usable)
+        if n_samples < 3:
+            raise DataError(
+                "SOGFS needs at least 3 samples: each sample, its neighbour, and a farther one "
+                f"that sets the scale. X has {n_samples}."
+            )
+        n_neighbors = cap_neighbors(self.n_neighbors, n_samples, spare=2)
+        self.n_clusters_ = cap_clusters(self.n_clusters, n_samples)
+        self.n_components_ = self._count_components(n_usable)
         refuse_quadratic_form("SOGFS", n_samples, n_usable)
-        rng = self.random_generator()
-        values = unit_columns(table.in_double() - table.moments.mean)
+        refuse_past_memory("SOGFS", f"two {n_samples} x {n_samples} graphs", 16.0 * n_samples**2)
+        values = unit_columns(self.centred_values(table))
         neighbours = nearest_neighbours(values, n_neighbors)
         warn_of_defect(neighbours, union_graph(neighbours))
         with one_blas_thread_if_small(min(values.shape)):
             result = solve_sogfs(
                 values,
-                first_weights(np.sqrt(table.moments.variance)),
-                nearest_neighbours,
-                rng,
+                reweighting.first_weights(np.sqrt(table.moments.variance)),
+                self.random_generator(),
                 n_neighbors=n_neighbors,
-                n_clusters=n_clusters,
-                width=width,
+                n_clusters=self.n_clusters_,
+                width=self.n_components_,
                 gamma=float(self.gamma),
                 max_iter=self.max_iter,
                 tol=self.tol,
             )
         if not result.converged:
             warn_caller(
-                f"The graph does not have exactly {n_clusters} components after max_iter="
+                f"The graph does not have exactly {self.n_clusters_} components after max_iter="
                 f"{self.max_iter} passes. Raise max_iter, or try another n_clusters.",
                 ConvergenceWarning,
             )
-        self.graph_ = result.graph
-        self.converged_ = result.converged
-        self.n_iter_ = result.n_iter
-        self.objective_ = result.objective
-        self.lambdas_ = result.lambdas
-        self.n_active_ = count_active(result.squared_norms)
-        self.n_components_ = width
-        self.n_clusters_ = n_clusters
+        self.store_run(result)
+        self.graph_, self.lambdas_ = result.graph, result.lambdas
+        self.n_active_ = result.projection.n_active
         warn_of_noise(self.n_active_, self.n_features_to_select_)
-        return table.to_all_columns(break_ties_by_cost(result.squared_norms, result.cost))
+        return table.to_all_columns(result.projection.scores(result.cost))
 
-    def _cap_neighbors(self, n_samples: int) -> int:
-        if n_samples < 3:
-            raise DataError(
-                "SOGFS needs at least 3 samples: each sample, its neighbour, and a farther one "
-                f"that sets the scale. X has {n_samples}."
-            )
-        return cap_neighbors(self.n_neighbors, n_samples, spare=2)
-
-    def _count_components(self, n_clusters: int, n_usable: int) -> int:
+    def _count_components(self, n_usable: int) -> int:
         if self.n_components is not None:
             return cap_columns("n_components", self.n_components, n_usable)
         wanted = 0 if self.n_features_to_select is None else self.n_features_to_select_
-        return min(max(n_clusters, min(wanted, 100)), max(1, n_usable - 1))
+        return min(max(self.n_clusters_, min(wanted, 100)), max(1, n_usable - 1))

@@ -23,18 +23,9 @@ import numpy as np
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
+from keepers.linalg import reweighting
 from keepers.linalg.graph import union_graph
 from keepers.linalg.moments import BLOCK_BYTES, row_blocks
-from keepers.linalg.reweighting import (
-    EPS,
-    QuadraticForm,
-    RowSpace,
-    RowSparseProjection,
-    break_ties_by_cost,
-    count_active,
-    first_weights,
-    row_sparse_projection,
-)
 from keepers.methods.memory import refuse_quadratic_form
 from keepers.methods.neighbours import nearest_neighbours, warn_of_defect
 from keepers.methods.parameters import (
@@ -67,37 +58,12 @@ def _patch_factors(patches: FloatArray, regularization: float) -> FloatArray:
     width = patches.shape[1]
     Z = patches - patches.mean(axis=1, keepdims=True)
     spectrum, vectors = np.linalg.eigh(Z @ Z.transpose(0, 2, 1))
-    rounding = (width * EPS) ** 2 * np.einsum("bij,bij->b", patches, patches)[:, np.newaxis]
-    kept = spectrum > np.maximum(width * EPS * spectrum[:, -1:], rounding)
+    eps = width * reweighting.EPS
+    rounding = eps**2 * np.einsum("bij,bij->b", patches, patches)[:, np.newaxis]
+    kept = spectrum > np.maximum(eps * spectrum[:, -1:], rounding)
     factors = np.where(kept, 1.0 / np.sqrt(np.maximum(spectrum, 0.0) + regularization), 0.0)
     F = factors[:, :, np.newaxis] * (vectors.transpose(0, 2, 1) @ Z)
     return np.asarray(F[:, 1:])  # Z'1 = 0: the first is always lost
-
-
-def solve_udfs(
-    form: QuadraticForm,
-    gamma: float,
-    n_clusters: int,
-    weights: FloatArray,
-    rng: np.random.Generator,
-    *,
-    max_iter: int = 100,
-    tol: float = 1e-8,
-) -> RowSparseProjection:
-    """Minimise over W with ``n_clusters`` columns, beginning with ``weights`` of the rows.
-
-    The iteration ends when a step lowers the objective by no more than ``tol``, relatively; a
-    negative ``tol`` makes exactly ``max_iter`` steps.
-    """
-    return row_sparse_projection(
-        form,
-        gamma,
-        n_clusters,
-        weights,
-        rng,
-        max_iter=max_iter,
-        has_converged=lambda history: history[-2] - history[-1] <= tol * abs(history[-1]),
-    )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -118,13 +84,11 @@ class UDFS(Rival):
     {n_features_to_select}
     n_clusters : int, default=5
         Columns of W. Capped, with a warning, below the number of columns that vary.
-    n_neighbors : int, default=5
-        Neighbours of each sample. Capped, with a warning, at n_samples - 1.
+    {n_neighbors}
     gamma : "scale" or float, default="scale"
-        Weight of the penalty, on the scale of M. "scale" means 0.1 times the mean of the diagonal
-        of M. That diagonal depends on the unit of X, the number of samples and
-        ``regularization``, so no fixed number suits two tables: with 5 clusters, gamma = 1 left
-        5 to 8 active rows on seven tables, "scale" 20 to 150 on six of them.
+        Weight of the penalty, on the scale of M; "scale" means 0.1 times the mean of its diagonal.
+        That depends on the unit of X, on the number of samples and on ``regularization``: with
+        gamma = 1, 5 to 8 rows were active on seven tables, with "scale" 20 to 150 on six of them.
     regularization : float, default=1000.0
         The paper's lambda: added to the local scatter before it is inverted. Compare it with the
         squared distances between neighbours: X -> aX with lambda -> a^2 lambda changes nothing.
@@ -156,8 +120,6 @@ class UDFS(Rival):
     >>> X, names, y = datasets.load("digits")
     >>> X = X[:, X.std(axis=0) > 0]
     >>> selector = UDFS(20, n_clusters=10, gamma=0.1).fit(X)
-    >>> selector.transform(X).shape
-    (1797, 20)
     >>> selector.converged_
     True
     """
@@ -177,25 +139,23 @@ class UDFS(Rival):
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
-        values = table.in_double() - table.moments.mean
-        n_samples, n_usable = values.shape
-        n_clusters = cap_columns("n_clusters", self.n_clusters, n_usable)
+        n_samples, n_usable = table.X.shape
+        self.n_clusters_ = cap_columns("n_clusters", self.n_clusters, n_usable)
         refuse_quadratic_form("UDFS", n_samples, n_usable)
-        rng = self.random_generator()
+        values = self.centred_values(table)
         neighbours = nearest_neighbours(values, cap_neighbors(self.n_neighbors, n_samples))
         warn_of_defect(neighbours, union_graph(neighbours))
-        space = RowSpace.of(values)
-        form = space.form(
-            local_scatter(space.coordinates, neighbours.indices, float(self.regularization))
-        )
-        gamma = self._absolute_gamma(form)
+        space = reweighting.RowSpace.of(values)
+        M = local_scatter(space.coordinates, neighbours.indices, float(self.regularization))
+        form = space.form(M)
+        self.gamma_ = self._absolute_gamma(form)
         with one_blas_thread_if_small(min(values.shape)):
-            result = solve_udfs(
+            result = reweighting.row_sparse_projection(
                 form,
-                gamma,
-                n_clusters,
-                first_weights(np.sqrt(table.moments.variance)),
-                rng,
+                self.gamma_,
+                self.n_clusters_,
+                reweighting.first_weights(np.sqrt(table.moments.variance)),
+                self.random_generator(),
                 max_iter=self.max_iter,
                 tol=self.tol,
             )
@@ -206,14 +166,11 @@ class UDFS(Rival):
                 ConvergenceWarning,
             )
         self.store_run(result)
-        self.n_active_ = count_active(result.squared_norms)
-        self.gamma_ = gamma
-        self.n_clusters_ = n_clusters
+        self.n_active_ = result.n_active
         warn_of_noise(self.n_active_, self.n_features_to_select_)
-        scores = break_ties_by_cost(result.squared_norms, form.diagonal())
-        return table.to_all_columns(scores)
+        return table.to_all_columns(result.scores(form.diagonal()))
 
-    def _absolute_gamma(self, form: QuadraticForm) -> float:
+    def _absolute_gamma(self, form: reweighting.QuadraticForm) -> float:
         if self.gamma != "scale":
             return float(self.gamma)
         scale = float(form.diagonal().mean())
