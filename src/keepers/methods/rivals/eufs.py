@@ -27,16 +27,12 @@ from keepers.methods.rivals.ndfs import kmeans_labels
 MU_START, MU_GROWTH, MU_MOST = 1e-3, 1.1, 1e10
 
 
-def shrinkage(norms: FloatArray, threshold: float) -> FloatArray:
-    """The factors max(1 - threshold / norm, 0) that `shrink_rows` multiplies rows with."""
-    # A row at or below the threshold is divided by 1 instead: its norm may be zero.
-    divisors = np.where(norms > threshold, norms, 1.0)
-    return np.where(norms > threshold, 1.0 - threshold / divisors, 0.0)
-
-
 def shrink_rows(Q: FloatArray, threshold: float) -> FloatArray:
     """Minimise threshold * sum_i |e_i| + 1/2 |E - Q|^2 over E: rows shorter by threshold."""
-    return np.asarray(shrinkage(row_norms(Q), threshold)[:, np.newaxis] * Q)
+    norms = row_norms(Q)
+    factors = np.zeros_like(norms)
+    np.divide(norms - threshold, norms, out=factors, where=norms > threshold)
+    return factors[:, np.newaxis] * Q
 
 
 def nearest_orthonormal(N: FloatArray) -> FloatArray:
@@ -74,16 +70,23 @@ class Splitting:
 class EUFSResult:
     """The last iteration."""
 
-    U: FloatArray
-    V: FloatArray
+    last: Splitting
     last_norms: FloatArray
     """Row norms of V, each from the last iteration in which it was not zero (0: never)."""
-    pulls: FloatArray
-    objective: FloatArray
     residual: float
-    indicator_gap: float
+    objective: FloatArray
     n_iter: int
     converged: bool
+
+    @property
+    def scores(self) -> FloatArray:
+        """Row norms of V; rows at zero below all others, by their last norm, then by their pull."""
+        norms = row_norms(self.last.V)
+        largest = max(self.last_norms.max(), np.finfo(np.float64).tiny)
+        by_last_norm = 0.5 + 0.5 * self.last_norms / largest
+        among_zeros = np.where(self.last_norms > 0, by_last_norm, 0.5 * self.last.pulls)
+        ceiling = 1e-12 * norms[norms > 0].min() if norms.any() else 1.0
+        return np.where(norms > 0, norms, ceiling * among_zeros)
 
 
 def indicator(labels: IndexArray, n_clusters: int) -> FloatArray:
@@ -106,9 +109,8 @@ def vanishing_alpha(X: FloatArray, U: FloatArray) -> float:
 
 
 def start(X: FloatArray, U: FloatArray, V: FloatArray) -> Splitting:
-    zeros = np.zeros_like(X)
-    Z, Y1, pulls = np.maximum(U, 0.0), np.zeros_like(U), np.zeros(len(V))
-    return Splitting(U, V, Z, zeros, X - U @ V.T, Y1, zeros, MU_START, pulls)
+    zeros, Z, Y1 = np.zeros_like(X), np.maximum(U, 0.0), np.zeros_like(U)
+    return Splitting(U, V, Z, zeros, X - U @ V.T, Y1, zeros, MU_START, np.zeros(len(V)))
 
 
 def iterate(
@@ -120,9 +122,8 @@ def iterate(
     E = shrink_rows(now.rest + W, 1 / mu)
     B = X - E + W
     K = B.T @ U
-    norms = row_norms(K)
-    V = shrinkage(norms, threshold)[:, np.newaxis] * K  # because U'U = I
-    pulls = np.divide(norms, threshold, out=np.ones_like(norms), where=norms < threshold)
+    V = shrink_rows(K, threshold)  # because U'U = I
+    pulls = np.minimum(row_norms(K) / (threshold or 1.0), 1.0)
     Z = np.maximum(U - (now.Y1 + beta * (laplacian @ U)) / mu, 0.0)
     U = nearest_orthonormal((now.Y1 - beta * (laplacian @ Z)) / mu + Z + B @ V)
     rest = X - U @ V.T
@@ -153,19 +154,9 @@ def solve_eufs(
         smoothness = float(np.vdot(state.U, laplacian @ state.U))
         loss = float(row_norms(state.rest).sum())
         history.append(loss + alpha * float(norms.sum()) + beta * smoothness)
-        # The first comparison is cheap and usually fails.
         converged = state.indicator_gap < tol and state.residual < tol * largest
-    return EUFSResult(
-        state.U,
-        state.V,
-        last_norms,
-        state.pulls,
-        np.array(history),
-        state.residual / largest,
-        state.indicator_gap,
-        len(history),
-        converged,
-    )
+    residual = state.residual / largest
+    return EUFSResult(state, last_norms, residual, np.array(history), len(history), converged)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -215,12 +206,8 @@ class EUFS(Rival):
     {fitted}
     components_ : array of shape (n_clusters, n_features)
         V transposed.
-    objective_ : array
-        The objective after every iteration. It need not fall.
-    n_iter_ : int
-        Iterations made.
-    converged_ : bool
-        Whether both constraints held to ``tol`` within ``max_iter`` iterations; usually not.
+    {run}
+        Usually not.
     residual_ : float
         max|X - U V' - E| / max|X| at the end.
     indicator_gap_ : float
@@ -262,30 +249,18 @@ class EUFS(Rival):
         random = check_random_state(self.random_state)
         n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
         rng = np.random.default_rng(random.randint(2**31 - 1))
-        graph = heat_graph(values, n_neighbors, self.bandwidth, rng)
+        L = laplacian(heat_graph(values, n_neighbors, self.bandwidth, rng))
         U = indicator(*kmeans_labels(values, self.n_clusters, random))
         alpha = 0.3 * vanishing_alpha(values, U) if self.alpha == "scale" else float(self.alpha)
-        result = solve_eufs(
-            values,
-            laplacian(graph),
-            U,
-            alpha=alpha,
-            beta=self.beta,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-        norms = row_norms(result.V)
-        self._warn_of_outcome(result, alpha)
-        self.components_ = table.to_all_columns(result.V.T)
+        limits = {"max_iter": self.max_iter, "tol": self.tol}
+        result = solve_eufs(values, L, U, alpha=alpha, beta=self.beta, **limits)
         self.store_run(result)
+        self.components_ = table.to_all_columns(result.last.V.T)
         self.residual_ = result.residual
-        self.indicator_gap_ = result.indicator_gap
+        self.indicator_gap_ = result.last.indicator_gap
         self.alpha_ = alpha
         self.n_clusters_ = U.shape[1]
-        self.n_active_ = int(np.count_nonzero(norms))
-        return table.to_all_columns(_scores(norms, result.last_norms, result.pulls))
-
-    def _warn_of_outcome(self, result: EUFSResult, alpha: float) -> None:
+        self.n_active_ = int(np.count_nonzero(row_norms(result.last.V)))
         # The split usually holds to four digits after 300 iterations.
         if not result.converged and result.residual > 1e-2:
             warn_caller(
@@ -293,19 +268,11 @@ class EUFS(Rival):
                 f"{result.residual:.2g} of its largest entry. Raise max_iter; 300 is usual.",
                 ConvergenceWarning,
             )
-        elif not result.V.any():
+        elif self.n_active_ == 0:
             warn_caller(
                 f"All rows of V vanished with alpha={alpha:.3g}. The features are ranked by the "
                 "last norm their row had, then by how near it came to having one. Lower alpha "
                 "(alpha='scale' adapts it to the data) or raise n_clusters.",
                 ConvergenceWarning,
             )
-
-
-def _scores(norms: FloatArray, last_norms: FloatArray, pulls: FloatArray) -> FloatArray:
-    """Row norms of V; rows at zero below all others, by their last norm, then by their pull."""
-    active = norms > 0
-    largest = max(last_norms.max(), np.finfo(np.float64).tiny)
-    among_zeros = np.where(last_norms > 0, 0.5 + 0.5 * last_norms / largest, 0.5 * pulls)
-    ceiling = 1e-12 * norms[active].min() if active.any() else 1.0
-    return np.where(active, norms, ceiling * among_zeros)
+        return table.to_all_columns(result.scores)
