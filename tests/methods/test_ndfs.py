@@ -60,8 +60,7 @@ def stored_problem(name):
 
 
 def share_of_beta_max(stored, share):
-    table = WeightedRidge(stored["X"])
-    return share * vanishing_beta(table, stored["labels"], int(stored["n_clusters"]))
+    return share * vanishing_beta(stored["X"], stored["labels"], int(stored["n_clusters"]))
 
 
 def transcription(X, S, F, alpha, beta, gamma, n_steps):

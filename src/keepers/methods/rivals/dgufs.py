@@ -10,7 +10,6 @@ formulation, and alternates two closed forms:
   G = beta S + (1 - beta) R(H Y'Y H), where R scales the entries off the diagonal to [0, 1].
 
 The authors' program selects the features of smallest norm (shown in tests/methods/test_dgufs.py).
-Features are rows in the solver, as in the paper: F = X'.
 """
 
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.ordering import best_first
 from keepers.linalg.storage import as_array
-from keepers.linalg.subspace import squared_row_norms
 from keepers.methods.memory import refuse_past_memory
 from keepers.methods.neighbours import binary_graph
 from keepers.methods.parameters import (
@@ -52,14 +50,11 @@ class DGUFSResult:
     vectors: FloatArray
     objective: FloatArray
     n_iter: int
-    period: int
-    """1: the selection stayed; more: it came back after that many passes; 0: still changing."""
+    converged: bool
 
     @property
     def labels(self) -> IndexArray:
         """For every sample the eigenvector, times the root of its value, with the largest entry."""
-        if len(self.values) == 0:
-            return np.zeros(len(self.vectors), dtype=np.intp)
         return np.asarray(np.argmax(np.abs(self.vectors) * np.sqrt(self.values), axis=1))
 
 
@@ -73,28 +68,27 @@ def solve_dgufs(
     max_iter: int,
     rng: np.random.Generator,
 ) -> DGUFSResult:
-    """Alternate kernel and selection until the selection stays, or comes back."""
-    F = np.ascontiguousarray((X - X.mean(axis=0)).T)
-    variances = squared_row_norms(F)
+    """Alternate kernel and selection on centred data until the selection stays."""
+    sums_of_squares = np.einsum("ij,ij->j", X, X)
     G: sp.csr_array | FloatArray = graph
+    selected = np.empty(0, dtype=np.intp)
     history: list[float] = []
-    seen: dict[bytes, int] = {}
-    period = 0
-    while len(history) < max_iter and not period:
+    converged = False
+    while len(history) < max_iter and not converged:
         values, V = leading_part(G, n_clusters, rng)
         HV = (V - V.mean(axis=0)) / max(len(V) - 1, 1)
-        scores = (F @ HV) ** 2 @ values
-        selected = np.sort(best_first(scores, variances)[:n_selected])
+        scores = (X.T @ HV) ** 2 @ values
+        previous, selected = selected, np.sort(best_first(scores, sums_of_squares)[:n_selected])
         with_graph = float(np.einsum("ij,ij->j", V, graph @ V) @ values)
         history.append(-beta * with_graph - (1.0 - beta) * float(scores[selected].sum()))
-        period = len(history) - seen.setdefault(selected.tobytes(), len(history))
-        G = blended_kernel(graph, F[selected], beta)
-    return DGUFSResult(scores, values, V, np.array(history), len(history), period)
+        converged = np.array_equal(selected, previous)
+        G = blended_kernel(graph, X[:, selected], beta)
+    return DGUFSResult(scores, values, V, np.array(history), len(history), converged)
 
 
-def blended_kernel(graph: sp.csr_array, F: FloatArray, beta: float) -> FloatArray:
-    """The blend of S and R(F'F); R ignores the factor in H, and makes equal entries zero."""
-    kernel = F.T @ F
+def blended_kernel(graph: sp.csr_array, X: FloatArray, beta: float) -> FloatArray:
+    """The blend of S and R(XX'); R ignores the factor in H, and makes equal entries zero."""
+    kernel = X @ X.T
     off = ~np.eye(len(kernel), dtype=bool)
     low, high = float(kernel[off].min()), float(kernel[off].max())
     is_flat = high - low <= 1e-12 * max(abs(high), abs(low))
@@ -135,14 +129,11 @@ class DGUFS(Rival):
 
     Parameters
     ----------
-    n_features_to_select : int, float in (0, 1] or None, default=None
-        How many features to keep, or which share of them; None keeps half. Another number needs
-        another fit.
+    {n_features_refit}
     n_clusters : int, default=5
         Rank of L, and how many labels there can be. Capped, with a warning, at the number of
         samples.
-    n_neighbors : int, default=5
-        Neighbours of each sample in the graph. Capped, with a warning, at n_samples - 1.
+    {n_neighbors}
     beta : float in (0, 1], default=0.5
         Weight of the graph against the dependence on the features.
     max_iter : int, default=100
@@ -158,12 +149,8 @@ class DGUFS(Rival):
     labels_ : array of shape (n_samples,)
         For every sample, in which of the leading eigenvectors of L (times the root of the
         eigenvalue) it weighs most.
-    objective_ : array
-        The objective after every pass.
-    n_iter_ : int
-        Passes made.
-    converged_ : bool
-        Whether the selection converged.
+    {run}
+        It does if a step leaves the selection as it was. Few tables end in a cycle instead.
     n_clusters_ : int
         The number of clusters used.
 
@@ -172,8 +159,6 @@ class DGUFS(Rival):
     >>> from keepers import DGUFS, datasets
     >>> X, names, y = datasets.load("srbct")
     >>> selector = DGUFS(50, n_clusters=4).fit(X)
-    >>> selector.transform(X).shape
-    (83, 50)
     >>> selector.converged_
     True
     """
@@ -182,9 +167,7 @@ class DGUFS(Rival):
 
     depends_on_k = True
     why_not_sparse = "its kernels are those of centred columns, which have no zeros."
-    parameter_rules: ClassVar = {
-        "beta": positive(1.0),
-    }
+    parameter_rules: ClassVar = {"beta": positive(1.0)}
 
     n_clusters: int = 5
     n_neighbors: int = 5
@@ -193,36 +176,26 @@ class DGUFS(Rival):
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
-        values = table.in_double()
-        n_samples, n_usable = values.shape
-        n_clusters = cap_clusters(self.n_clusters, n_samples)
+        n_samples, n_usable = table.X.shape
+        self.n_clusters_ = cap_clusters(self.n_clusters, n_samples)
         what = f"four {n_samples} x {n_samples} kernels"
         refuse_past_memory("DGUFS", what, 32.0 * n_samples**2)
-        graph = binary_graph(values, cap_neighbors(self.n_neighbors, n_samples))
+        graph = binary_graph(table.X, cap_neighbors(self.n_neighbors, n_samples))
         result = solve_dgufs(
-            values,
+            self.centred_values(table),
             graph,
             min(self.n_features_to_select_, n_usable),
-            n_clusters,
+            self.n_clusters_,
             beta=self.beta,
             max_iter=self.max_iter,
             rng=self.random_generator(),
         )
-        self.labels_ = result.labels
-        self.objective_ = result.objective
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.period == 1
-        self.n_clusters_ = n_clusters
-        if result.period > 1:
-            warn_caller(
-                f"The selection cycles through {result.period} choices and will not converge; the "
-                "last of them is kept. Another beta or n_clusters may help.",
-                ConvergenceWarning,
-            )
-        elif not self.converged_:
+        if not result.converged:
             warn_caller(
                 f"The selection was still changing after max_iter={self.max_iter} passes. Raise "
-                "max_iter.",
+                "max_iter; if it changes in a cycle, another beta or n_clusters may help.",
                 ConvergenceWarning,
             )
+        self.store_run(result)
+        self.labels_ = result.labels
         return table.to_all_columns(result.scores)

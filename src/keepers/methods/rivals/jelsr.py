@@ -31,7 +31,6 @@ from keepers.linalg.graph import (
     union_graph,
 )
 from keepers.linalg.reweighting import EPS, RidgeFactor, WeightedRidge
-from keepers.linalg.storage import as_array
 from keepers.linalg.subspace import row_norms
 from keepers.methods.memory import refuse_weighted_ridge
 from keepers.methods.neighbours import heat_graph, nearest_neighbours, warn_of_defect
@@ -61,13 +60,8 @@ class JELSRResult:
     objective: FloatArray
     n_iter: int
     converged: bool
-
-    @property
-    def change(self) -> float:
-        """By how much the last step lowered the objective, relatively; infinite after one step."""
-        if self.n_iter < 2:
-            return np.inf
-        return float((self.objective[-2] - self.objective[-1]) / abs(self.objective[-1]))
+    change: float
+    """By how much the last step lowered the objective, relatively; infinite after one step."""
 
 
 def solve_jelsr(
@@ -89,8 +83,8 @@ def solve_jelsr(
     norms: FloatArray = np.full(table.n_features, 0.5)
     Y: FloatArray = rng.standard_normal((table.n_samples, n_columns))
     history: list[float] = []
-    converged = False
-    while len(history) < max_iter and not converged:
+    change = np.inf
+    while len(history) < max_iter and change > tol:
         factor = table.at(2.0 / alpha * (norms + EPS))
         Y = _embed(factor, laplacian, beta, Y, n_products=50 if history else 500)
         W, residual = factor.fit(Y)
@@ -98,8 +92,8 @@ def solve_jelsr(
         loss = float(np.sum(residual**2) + alpha * norms.sum())
         history.append(float(np.vdot(Y, laplacian @ Y)) + beta * loss)
         if len(history) > 1:
-            converged = history[-2] - history[-1] <= tol * abs(history[-1])
-    return JELSRResult(W, Y, np.array(history), len(history), converged)
+            change = (history[-2] - history[-1]) / abs(history[-1])
+    return JELSRResult(W, Y, np.array(history), len(history), change <= tol, change)
 
 
 def _embed(
@@ -143,7 +137,7 @@ class JELSR(Rival):
 
     where X is centred and L is the Laplacian of the graph: `MCFS` in one step instead of two. A
     feature's score is the norm of its row of W. This is the method of Hou, Nie, Yi and Wu (IJCAI
-    2011), with the constant vector kept out of Y.
+    2011), with the constant vector kept out of Y. A sparse X is made dense.
 
     Parameters
     ----------
@@ -191,8 +185,6 @@ class JELSR(Rival):
     >>> from keepers import JELSR, datasets
     >>> X, names, y = datasets.load("srbct")
     >>> selector = JELSR(50, n_clusters=4).fit(X)
-    >>> selector.transform(X).shape
-    (83, 50)
     >>> selector.embedding_.shape
     (83, 3)
     """
@@ -219,13 +211,12 @@ class JELSR(Rival):
         rng = self.random_generator()
         # The fit works in this unit, so it does not depend on the unit of X.
         unit = float(np.sqrt(np.mean(table.moments.variance)))
-        ridge = WeightedRidge((as_array(table.in_double()) - table.moments.mean) / unit)
-        L = self._laplacian(ridge.X, unit, rng)
+        values = self.centred_values(table) / unit
         alpha_max = 2.0 * float(np.sqrt(table.moments.sum_of_squares.max())) / unit
-        with one_blas_thread_if_small(min(ridge.X.shape)):
+        with one_blas_thread_if_small(min(values.shape)):
             result = solve_jelsr(
-                ridge,
-                L,
+                WeightedRidge(values),
+                self._laplacian(values, unit, rng),
                 max(1, n_clusters - 1),
                 rng,
                 alpha=float(self.alpha) * alpha_max,
@@ -233,11 +224,17 @@ class JELSR(Rival):
                 max_iter=self.max_iter,
                 tol=self.tol,
             )
-        self._warn_if_inexact(result)
+        # In the end a step usually lowers the objective by less than a millionth of it.
+        if result.change > max(1e-4, self.tol):
+            warn_caller(
+                f"In the last of max_iter={self.max_iter} steps the objective still fell by "
+                f"{result.change:.2g} of itself. Raise max_iter; 200 is usual.",
+                ConvergenceWarning,
+            )
+        self.store_run(result)
         norms = row_norms(result.W)
         self.components_ = table.to_all_columns(result.W.T / unit)
         self.embedding_ = result.Y
-        self.store_run(result)
         self.n_active_ = int(np.count_nonzero(norms > 1e-6 * norms.max()))
         self.alpha_max_ = alpha_max * unit
         return table.to_all_columns(norms / unit)
@@ -248,15 +245,5 @@ class JELSR(Rival):
             bandwidth = None if self.bandwidth is None else float(self.bandwidth) / unit
             return laplacian(heat_graph(X, n_neighbors, bandwidth, rng))
         neighbours = nearest_neighbours(X, n_neighbors)
-        weights = reconstruction_weights(X, neighbours)
         warn_of_defect(neighbours, union_graph(neighbours))
-        return reconstruction_laplacian(weights)
-
-    def _warn_if_inexact(self, result: JELSRResult) -> None:
-        # In the end a step usually lowers the objective by less than a millionth of it.
-        if result.change > max(1e-4, self.tol):
-            warn_caller(
-                f"In the last of max_iter={self.max_iter} steps the objective still fell by "
-                f"{result.change:.2g} of itself. Raise max_iter; 200 is usual.",
-                ConvergenceWarning,
-            )
+        return reconstruction_laplacian(reconstruction_weights(X, neighbours))

@@ -58,7 +58,7 @@ def first_clusters(labels: IndexArray, n_clusters: int) -> FloatArray:
     return np.asarray(np.eye(n_clusters)[labels] + 0.2)
 
 
-def vanishing_beta(table: WeightedRidge, labels: IndexArray, n_clusters: int) -> float:
+def vanishing_beta(X: FloatArray, labels: IndexArray, n_clusters: int) -> float:
     """The least beta for which W = 0 is stationary, if F is the indicator of these clusters.
 
     At W = 0 row j of |X W - F|^2 has the gradient -2 f_j'F, and the penalty holds a row at zero as
@@ -67,8 +67,8 @@ def vanishing_beta(table: WeightedRidge, labels: IndexArray, n_clusters: int) ->
     """
     indicator = np.eye(n_clusters)[labels]
     indicator /= np.sqrt(indicator.sum(axis=0))
-    pull = float(row_norms(table.X.T @ indicator).max())
-    return 2.0 * max(pull, 1e-10 * table.n_samples**0.5)
+    pull = float(row_norms(X.T @ indicator).max())
+    return 2.0 * max(pull, 1e-10 * len(X) ** 0.5)
 
 
 def solve_ndfs(
@@ -144,7 +144,8 @@ class NDFS(Rival):
     (the released programs' does not), and with weights that do not depend on the unit of X.
 
     X is taken as it is: a feature with a large mean can stand in for the intercept that the
-    regression does not have. Standardise first unless zero means something.
+    regression does not have. Standardise first unless zero means something. A sparse X is made
+    dense.
 
     Parameters
     ----------
@@ -182,14 +183,11 @@ class NDFS(Rival):
         W transposed.
     indicator_ : array of shape (n_samples, n_clusters)
         F; the largest entry of a row is the cluster of the sample.
-    objective_ : array
-        The objective after every step. Scaling the columns of F may raise it a little.
-    n_iter_ : int
-        Steps made.
-    converged_ : bool
-        Whether the scores changed by ``tol`` or less in the last step; usually not.
+    {run}
+        Usually not.
     change_ : float
-        By how much they changed, relative to the largest. Warns above 0.05.
+        The largest change of a score in the last step, relative to the largest score. Warns above
+        0.05.
     n_active_ : int
         Active rows of W: those that are longer than what the smoothing leaves of others.
     beta_max_ : float
@@ -202,8 +200,6 @@ class NDFS(Rival):
     >>> from keepers import NDFS, datasets
     >>> X, names, y = datasets.load("srbct")
     >>> selector = NDFS(50, n_clusters=4, random_state=0).fit(X)
-    >>> selector.transform(X).shape
-    (83, 50)
     >>> selector.indicator_.shape
     (83, 4)
     """
@@ -234,14 +230,13 @@ class NDFS(Rival):
         rng = np.random.default_rng(random.randint(2**31 - 1))
         bandwidth = None if self.bandwidth is None else float(self.bandwidth) / unit
         graph = heat_graph(values, n_neighbors, bandwidth, rng)
-        labels, n_clusters = kmeans_labels(values, self.n_clusters, random)
+        labels, self.n_clusters_ = kmeans_labels(values, self.n_clusters, random)
         with one_blas_thread_if_small(min(values.shape)):
-            ridge = WeightedRidge(values)
-            beta_max = vanishing_beta(ridge, labels, n_clusters)
+            beta_max = vanishing_beta(values, labels, self.n_clusters_)
             result = solve_ndfs(
-                ridge,
+                WeightedRidge(values),
                 graph,
-                first_clusters(labels, n_clusters),
+                first_clusters(labels, self.n_clusters_),
                 alpha=float(self.alpha),
                 beta=float(self.beta) * beta_max,
                 gamma=float(self.gamma),
@@ -255,12 +250,10 @@ class NDFS(Rival):
                 f"{result.change:.2g} of the largest. Raise max_iter; 200 is usual.",
                 ConvergenceWarning,
             )
-        self.components_ = table.to_all_columns(result.W.T / unit)
-        self.indicator_ = result.F
         self.store_run(result)
-        self.change_ = result.change
+        self.components_ = table.to_all_columns(result.W.T / unit)
+        self.indicator_, self.change_ = result.F, result.change
+        self.beta_max_ = beta_max * unit
         norms = row_norms(result.W)
         self.n_active_ = int(np.count_nonzero(norms > INACTIVE))
-        self.beta_max_ = beta_max * unit
-        self.n_clusters_ = n_clusters
         return table.to_all_columns(norms / unit)

@@ -113,13 +113,10 @@ class RNE(Rival):
 
     Parameters
     ----------
-    n_features_to_select : int, float in (0, 1] or None, default=None
-        How many features to keep, or which share of them; None keeps half. It is the width of H,
-        so it changes the scores and the cost: for another number, fit again. ``top(k)`` reads the
-        ranking of this fit.
+    {n_features_refit}
+        It is the width of H.
     n_neighbors : int, default=5
-        Neighbours that rebuild a sample. With fewer other samples than that all of them are used,
-        with a warning.
+        Neighbours that rebuild a sample. Capped, with a warning, at n_samples - 1.
     alpha : float, default=1000.0
         Weight of the orthonormality of H, fixed at this value in the authors' program.
     n_init : int, default=1
@@ -139,13 +136,8 @@ class RNE(Rival):
     scores_ : array of shape (n_features,)
         Squared row norms of H; higher is better.
     {fitted}
-    objective_ : array
-        The objective after every step of the run that was kept. It usually falls.
-    n_iter_ : int
-        Steps taken by the run that was kept.
-    converged_ : bool
-        Whether the objective converged within ``max_iter`` steps. It rarely does: the method is
-        defined by its number of steps, and no warning is given.
+    {run}
+        It rarely does: the method is defined by its number of steps, and no warning is given.
     split_gap_ : float
         Largest entry of ``|M - A H|``, the constraint that splits off the l1 term.
     orthogonality_gap_ : float
