@@ -153,7 +153,6 @@ def test_orders_and_leverages_are_those_of_skmatter(name, k, way):
     if k == 1:
         residuals = found.left[1:] * stored["css_total"]
         np.testing.assert_allclose(residuals, stored["cur_residuals_k1_every1"], rtol=2.1e-13)
-    assert found.converged
 
 
 @pytest.mark.parametrize("k", [1, 3])

@@ -21,6 +21,7 @@ Where the k-th eigenvalue is multiple, rounding would choose among its vectors: 
 then, each with the same part, so that leverages still sum to k.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -30,7 +31,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray, IndexArray
-from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
+from keepers.exceptions import DataWarning, warn_caller
 from keepers.linalg.ordering import best_first, first_largest
 from keepers.linalg.storage import as_array
 from keepers.methods.memory import refuse_past_memory
@@ -60,7 +61,6 @@ class PickedColumns:
     """Gains or leverages: when a column was picked, or at the end if it was not."""
     scores: FloatArray
     """Higher is better: falls along the order, and the columns that were not picked follow."""
-    converged: bool = True
 
 
 def short_factor(X: FloatArray) -> FloatArray:
@@ -146,7 +146,6 @@ class Leverages:
 
     def __init__(self, residual: Residual, n_components: int) -> None:
         self.residual = residual
-        self.converged = True
         self._n_components = n_components
 
     def take_out(self, column: int) -> None:
@@ -155,47 +154,33 @@ class Leverages:
     def values(self) -> FloatArray:
         if self.residual.left == 0.0:
             return np.zeros(self.residual.A.shape[1])
-        squares = (self._leading_vectors().T @ self.residual.A) ** 2
+        squares = (leading_vectors(self.residual.gram, self._n_components).T @ self.residual.A) ** 2
         lengths = squares.sum(axis=1)
         real = lengths > 1e-11 * lengths[0]  # smaller ones are rounding
         parts = parts_of_pairs(lengths[real], self._n_components)
         return np.asarray((parts / lengths[real]) @ squares[real])
 
-    def _leading_vectors(self) -> FloatArray:
-        """The leading eigenvectors of G; more than wanted where the last one is multiple."""
-        n_rows, k = len(self.residual.gram), self._n_components
-        if n_rows > max(DECOMPOSED, 10 * k):
-            values, vectors = self._iterate(k + 1)
-            if np.count_nonzero(parts_of_pairs(values, k)) <= k:
-                return vectors[:, :k]
-        values, vectors = eigh(self.residual.gram)
-        n_found = np.count_nonzero(parts_of_pairs(values[::-1], k))
-        return np.asarray(vectors[:, ::-1][:, :n_found])
 
-    def _iterate(self, count: int) -> tuple[FloatArray, FloatArray]:
-        gram = self.residual.gram
-        # The same start gives the same digits every time; of 12, 20, 30 and 40, ncv = 40 is the
-        # fastest.
+def leading_vectors(gram: FloatArray, count: int) -> FloatArray:
+    """The leading eigenvectors of G; more than wanted where the last one is multiple."""
+    if len(gram) > max(DECOMPOSED, 10 * count):
+        # The same start gives the same digits every time; an ncv of 12, 20 or 30 takes longer.
         start = np.random.default_rng(0).standard_normal(len(gram))
-        options = {"k": count, "ncv": min(max(40, 2 * count), len(gram)), "v0": start}
-        try:
-            values, vectors = eigsh(gram, maxiter=100, tol=1e-12, **options)
-        except ArpackNoConvergence:
-            self.converged = False
-            values, vectors = eigsh(gram, tol=1e-2, **options)
-        return values[::-1], vectors[:, ::-1]
+        options = {"ncv": min(max(40, 2 * count), len(gram)), "v0": start, "tol": 1e-12}
+        with suppress(ArpackNoConvergence):
+            values, vectors = eigsh(gram, count + 1, maxiter=100, **options)
+            if np.count_nonzero(parts_of_pairs(values[::-1], count)) <= count:
+                return np.asarray(vectors[:, ::-1][:, :count])
+    values, vectors = eigh(gram)
+    n_found = np.count_nonzero(parts_of_pairs(values[::-1], count))
+    return np.asarray(vectors[:, ::-1][:, :n_found])
 
 
 def parts_of_pairs(values: FloatArray, width: int) -> FloatArray:
     """How much each eigenpair (largest first) counts if ``width`` are wanted in all.
 
-    1 for those above a group of equal values that would be cut, the same part for each of the
-    group, 0 for those below.
-
-    Examples
-    --------
-    >>> parts_of_pairs(np.array([3.0, 2.0, 2.0, 1.0]), 2).tolist()
-    [1.0, 0.5, 0.5, 0.0]
+    1 above a group of equal values that would be cut, the same part for each of the group, 0 below:
+    1, 1/2, 1/2, 0 for the values 3, 2, 2, 1 and a width of 2.
     """
     width = min(width, len(values))
     apart = values - values[width - 1]
@@ -246,16 +231,14 @@ def solve_cur(
     """
     criterion = Leverages(residual, n_components)
     if recompute_every:
-        found = pick_columns(criterion, min(n_picks, *residual.A.shape), recompute_every)
-    else:
-        leverages, left = criterion.values(), [1.0]
-        order = best_first(leverages, residual.squares)[:n_picks]
-        for column in order:
-            if residual.squares[column] > 0.0:
-                criterion.take_out(int(column))
-            left.append(residual.left)
-        found = PickedColumns(order, np.array(left), leverages, leverages)
-    return replace(found, converged=criterion.converged)
+        return pick_columns(criterion, min(n_picks, *residual.A.shape), recompute_every)
+    leverages, left = criterion.values(), [1.0]
+    order = best_first(leverages, residual.squares)[:n_picks]
+    for column in order:
+        if residual.squares[column] > 0.0:
+            criterion.take_out(int(column))
+        left.append(residual.left)
+    return PickedColumns(order, np.array(left), leverages, leverages)
 
 
 def best_shares(residual: Residual, count: int) -> FloatArray:
@@ -395,8 +378,6 @@ class CUR(_ColumnPicker):
     leverage_ : array of shape (n_features,)
         The leverage of each pick when it was picked, and the leverage of the others at the end.
     {picks}
-    converged_ : bool
-        Whether all singular vectors were found to rounding.
 
     Examples
     --------
@@ -425,11 +406,4 @@ class CUR(_ColumnPicker):
             picked = solve_cur(self._read(table), k, n_picks, int(self.recompute_every))
         self._store(picked)
         self.leverage_ = table.to_all_columns(picked.values)
-        self.converged_ = picked.converged
-        if not picked.converged:
-            warn_caller(
-                "The singular vectors did not converge: the leading singular values are too close "
-                "to each other. The picks are arbitrary from there on.",
-                ConvergenceWarning,
-            )
         return table.to_all_columns(picked.scores)

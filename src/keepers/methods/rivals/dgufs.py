@@ -26,12 +26,7 @@ from keepers.linalg.ordering import best_first
 from keepers.linalg.storage import as_array
 from keepers.methods.memory import refuse_past_memory
 from keepers.methods.neighbours import binary_graph
-from keepers.methods.parameters import (
-    Seed,
-    cap_clusters,
-    cap_neighbors,
-    positive,
-)
+from keepers.methods.parameters import Seed, cap_clusters, cap_neighbors, positive
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 

@@ -229,10 +229,7 @@ class EUFS(Rival):
     """
 
     why_not_sparse = "its residual X - U V' has no zeros."
-    parameter_rules: ClassVar = {
-        "alpha": one_of("scale") | positive(),
-        "beta": positive(zero=True),
-    }
+    parameter_rules: ClassVar = {"alpha": one_of("scale") | positive(), "beta": positive(zero=True)}
 
     n_clusters: int = 5
     n_neighbors: int = 5

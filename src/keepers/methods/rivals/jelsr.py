@@ -34,13 +34,7 @@ from keepers.linalg.reweighting import EPS, RidgeFactor, WeightedRidge
 from keepers.linalg.subspace import row_norms
 from keepers.methods.memory import refuse_weighted_ridge
 from keepers.methods.neighbours import heat_graph, nearest_neighbours, warn_of_defect
-from keepers.methods.parameters import (
-    Seed,
-    cap_clusters,
-    cap_neighbors,
-    one_of,
-    positive,
-)
+from keepers.methods.parameters import Seed, cap_clusters, cap_neighbors, one_of, positive
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 
