@@ -146,7 +146,7 @@ def test_rows_at_zero_are_ordered_by_how_near_they_are_to_entering():
         selector = RSR(8, share=0.8).fit(X)
     inactive = np.argsort(selector.ranking_)[selector.n_active_ :]
     centred = X - X.mean(axis=0)
-    with pytest.warns(DataWarning, match="W = 0 is optimal with share=1"):
+    with pytest.warns(DataWarning, match="only 0 rows of W are not zero with share=1"):
         every = RSR(8, share=1.0).fit(X)
     # At W = 0 that is the length of sum_i x_ij x_i / |x_i|.
     units = centred / np.linalg.norm(centred, axis=1, keepdims=True)

@@ -29,9 +29,8 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular, svd
 from scipy.optimize import minimize
 
 from keepers._blas_threads import one_blas_thread_if_small
-from keepers._protocols import FloatArray, IndexArray
+from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
-from keepers.linalg.ordering import levels
 from keepers.linalg.subspace import row_norms
 from keepers.methods.memory import refuse_past_memory
 from keepers.methods.parameters import positive
@@ -59,7 +58,7 @@ class RSRResult:
     objective: FloatArray
     """J after every step; it ends above P(W) by less than the bound ends below."""
     n_iter: int
-    converged: bool
+    converged: bool = True
 
     @property
     def gap(self) -> float:
@@ -97,21 +96,24 @@ def solve_rsr(
     """
     lengths, pulls, ones = row_norms(X), pulls_of_zero(X), np.ones(X.shape[1])
     if penalty >= pulls.max():
-        return _known(0.0 * ones, lengths, pulls / penalty, float(lengths.sum()))
+        value = float(lengths.sum())
+        known = np.array([value])
+        return RSRResult(0.0 * ones, 0.0 * ones, lengths, pulls / penalty, value, value, known, 0)
     if penalty <= identity_penalty(X):
-        return _known(ones, np.zeros(len(X)), ones, penalty * len(ones))
+        value = penalty * len(ones)
+        return RSRResult(ones, ones, 0.0 * lengths, ones, value, value, np.array([value]), 0)
     counts = lengths > 0.0  # zero samples cost nothing
     X, unit = X[counts], float(lengths[counts].mean())
     # No smaller P than this share of that of W = 0: the smallest weights cost a tenth of tol.
     smallest = max(0.1 * tol * penalty / float(pulls.max()), SMALLEST_WEIGHT)
     point, bound, history = _descend(X / unit, penalty / unit, smallest, tol, max_iter)
-    (r, residuals), (q, _) = _split(point.weights, X), _split(point.ratios, X)
+    n_features = X.shape[1]
+    r, q = point.weights[:n_features], point.ratios[:n_features]
     e = np.zeros(len(counts))
-    e[counts] = unit * residuals
-    copies = _groups_of_copies(X)
+    e[counts] = unit * point.weights[n_features:]
     return RSRResult(
-        row_norms=_mean_in_groups(r * q, copies),
-        r=_mean_in_groups(r, copies),
+        row_norms=r * q,
+        r=r,
         e=e,
         pulls=q / max(1.0, float(point.ratios.max())),
         value=unit * point.value,
@@ -122,63 +124,33 @@ def solve_rsr(
     )
 
 
-def _known(r: FloatArray, e: FloatArray, pulls: FloatArray, value: float) -> RSRResult:
-    """W = 0 or W = I: the row norms are r."""
-    return RSRResult(r, r, e, pulls, value, value, np.array([value]), 0, True)
-
-
-def _split(values: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    return values[: X.shape[1]], values[X.shape[1] :]
-
-
-def _groups_of_copies(X: FloatArray) -> IndexArray:
-    """A number for every column, the same for columns that agree up to sign and rounding."""
-    some_vector = np.cos(np.arange(1.0, len(X) + 1.0))
-    marks = [levels(row_norms(np.ascontiguousarray(X.T))), levels(np.abs(some_vector @ X))]
-    return np.unique(np.column_stack(marks), axis=0, return_inverse=True)[1].ravel()
-
-
-def _mean_in_groups(values: FloatArray, groups: IndexArray) -> FloatArray:
-    """Copies get equal parts: K, and so the objective, depends on sums only."""
-    return np.asarray((np.bincount(groups, values) / np.bincount(groups))[groups])
-
-
 @dataclass(frozen=True)
 class _Point:
-    """J at weights (r, then e) with prices (lambda, then 1), ratios (q, then p) and <X, Y>."""
+    """The weights (r, then e), the ratios (q, then p), J, P(W) and the bound of the dual."""
 
     weights: FloatArray
-    prices: FloatArray
     ratios: FloatArray
-    product: float
-
-    @property
-    def J(self) -> float:
-        """The function that steps lower."""
-        return 0.5 * (self.product + float(self.prices @ self.weights))
-
-    @property
-    def gradient(self) -> FloatArray:
-        """The derivatives of J by the weights."""
-        return 0.5 * self.prices * (1.0 - self.ratios**2)
-
-    @property
-    def value(self) -> float:
-        """P(W)."""
-        return float(self.prices @ (self.weights * self.ratios))
-
-    @property
-    def bound(self) -> float:
-        """The dual value of Y, made feasible."""
-        return self.product / max(1.0, float(self.ratios.max()))
+    gradient: FloatArray
+    """The derivatives of J by the weights."""
+    J: float
+    value: float
+    bound: float
 
 
 def _evaluate(X: FloatArray, penalty: float, weights: FloatArray) -> _Point:
     """By way of a matrix of the smaller side."""
-    r, e = _split(weights, X)
-    prices = np.concatenate([np.full(len(r), penalty), np.ones(len(e))])
-    form = _by_samples if len(r) > len(e) else _by_features
-    return _Point(weights, prices, *form(X, penalty, r, e))
+    n_samples, n_features = X.shape
+    prices = np.concatenate([np.full(n_features, penalty), np.ones(n_samples)])
+    form = _by_samples if n_features > n_samples else _by_features
+    ratios, product = form(X, penalty, weights[:n_features], weights[n_features:])
+    return _Point(
+        weights,
+        ratios,
+        gradient=0.5 * prices * (1.0 - ratios**2),
+        J=0.5 * (product + float(prices @ weights)),
+        value=float(prices @ (weights * ratios)),
+        bound=product / max(1.0, float(ratios.max())),
+    )
 
 
 def _by_samples(
@@ -274,8 +246,8 @@ class RSR(Rival):
     ----------
     {n_features_to_select}
     share : float in (0, 1], default=0.3
-        lambda as a share of ``lambda_max_``, from which on W = 0 is optimal; it does not depend on
-        the unit of X. Small shares end at W = I, where all scores are 1 (``lambda_identity_``).
+        lambda as a share of ``lambda_max_``; it does not depend on the unit of X. Small shares end
+        at W = I, where all scores are 1.
     tol : float, default=1e-6
         The iteration ends when the objective is proved to be within this of the optimum,
         relatively.
@@ -292,12 +264,8 @@ class RSR(Rival):
     {fitted}
     duality_gap_ : float
         The objective is at most this above that of any W, relatively: a proof, not an estimate.
-    objective_ : array
-        An upper bound of the objective after every step; it rises by rounding only.
-    n_iter_ : int
-        Steps made; 0 where W = I is known to be optimal beforehand.
-    converged_ : bool
-        Whether the gap came down to ``tol``.
+    {run}
+        It ends when the gap is down to ``tol``; without steps where W = I is known to be optimal.
     n_active_ : int
         Rows of W that are not zero.
     lambda_ : float
@@ -312,8 +280,6 @@ class RSR(Rival):
     >>> from keepers import RSR, datasets
     >>> X, names, y = datasets.load("srbct")
     >>> selector = RSR(20).fit(X)
-    >>> selector.transform(X).shape
-    (83, 20)
     >>> selector.duality_gap_ < 1e-6
     True
     """
@@ -344,8 +310,8 @@ class RSR(Rival):
         if np.abs(norms - 1.0).max() <= 1e-5:  # the identity, up to what the gap leaves open
             norms = np.ones_like(norms)
         active = norms > max(1e-5 * norms.max(), 1e-8)  # shorter rows are zero but for rounding
-        self.duality_gap_ = result.gap
         self.store_run(result)
+        self.duality_gap_ = result.gap
         self.n_active_ = int(np.count_nonzero(active))
         self._warn_of_outcome(is_identity=len(norms) > 1 and bool(np.all(norms == 1.0)))
         ceiling = 1e-12 * norms[active].min() if active.any() else 1.0
@@ -366,16 +332,10 @@ class RSR(Rival):
                 f"share={self.lambda_identity_ / self.lambda_max_:.3g}; raise share.",
                 DataWarning,
             )
-        elif self.n_active_ == 0:
-            warn_caller(
-                f"W = 0 is optimal with share={self.share:g}: the features are ranked by how near "
-                "they are to entering. Lower share.",
-                DataWarning,
-            )
         elif self.n_active_ < self.n_features_to_select_:
             warn_caller(
                 f"{self.n_features_to_select_} features are wanted, but only {self.n_active_} rows "
-                "of W are not zero; the others are ranked by how near they are to entering. "
-                f"Lower share (now {self.share:g}).",
+                f"of W are not zero with share={self.share:g}; the others are ranked by how near "
+                "they are to entering. Lower share.",
                 DataWarning,
             )
