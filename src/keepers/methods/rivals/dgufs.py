@@ -146,8 +146,6 @@ class DGUFS(Rival):
         eigenvalue) it weighs most.
     {run}
         It does if a step leaves the selection as it was. Few tables end in a cycle instead.
-    n_clusters_ : int
-        The number of clusters used.
 
     Examples
     --------
@@ -172,7 +170,7 @@ class DGUFS(Rival):
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape
-        self.n_clusters_ = cap_clusters(self.n_clusters, n_samples)
+        n_clusters = cap_clusters(self.n_clusters, n_samples)
         what = f"four {n_samples} x {n_samples} kernels"
         refuse_past_memory("DGUFS", what, 32.0 * n_samples**2)
         graph = binary_graph(table.X, cap_neighbors(self.n_neighbors, n_samples))
@@ -180,7 +178,7 @@ class DGUFS(Rival):
             self.centred_values(table),
             graph,
             min(self.n_features_to_select_, n_usable),
-            self.n_clusters_,
+            n_clusters,
             beta=self.beta,
             max_iter=self.max_iter,
             rng=self.random_generator(),

@@ -208,14 +208,8 @@ class EUFS(Rival):
         V transposed.
     {run}
         Usually not.
-    residual_ : float
-        max|X - U V' - E| / max|X| at the end.
-    indicator_gap_ : float
-        How far U is from being non-negative at the end.
     alpha_ : float
         The weight used.
-    n_clusters_ : int
-        The number of clusters used.
     n_active_ : int
         Rows of V that are not zero.
 
@@ -253,10 +247,7 @@ class EUFS(Rival):
         result = solve_eufs(values, L, U, alpha=alpha, beta=self.beta, **limits)
         self.store_run(result)
         self.components_ = table.to_all_columns(result.last.V.T)
-        self.residual_ = result.residual
-        self.indicator_gap_ = result.last.indicator_gap
         self.alpha_ = alpha
-        self.n_clusters_ = U.shape[1]
         self.n_active_ = int(np.count_nonzero(row_norms(result.last.V)))
         # The split usually holds to four digits after 300 iterations.
         if not result.converged and result.residual > 1e-2:

@@ -323,10 +323,6 @@ class MCFS(Rival):
         few less whose eigenvalue does not vanish.
     embedding_ : array of shape (n_samples, n_vectors)
         The coordinates Y that were regressed; Y'DY = I for the degrees D of the graph.
-    eigenvalues_ : array of shape (n_vectors,)
-        Of the normalised Laplacian, rising; 0 for each further piece of a disconnected graph.
-    cardinality_ : int
-        Non-zeros wanted in each regression.
     n_iter_ : int
         Knots walked, over all regressions.
     converged_ : bool
@@ -362,20 +358,7 @@ class MCFS(Rival):
         return scores
 
     def fit_each(self, X: Any, counts: Sequence[int]) -> list[Self]:
-        """Copies of this selector, one fitted for each number of features, from one lasso path.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            As in ``fit``.
-        counts : sequence of int
-            The numbers of features.
-
-        Returns
-        -------
-        list of MCFS
-            In the order of ``counts``; each the same as a fit of its own.
-        """
+        # One walk along the lasso paths serves all numbers.
         unfitted = clone(self).set_params(n_features_to_select=max(counts))
         with unfitted._fitting():
             table = read_table(unfitted, named_table(X))
@@ -418,8 +401,6 @@ class MCFS(Rival):
                 )
             selector.coef_ = table.to_all_columns(result.coef)
             selector.embedding_ = embedding.Y
-            selector.eigenvalues_ = np.maximum(1.0 - embedding.mu, 0.0)
-            selector.cardinality_ = cardinality
             selector.n_iter_ = result.n_knots
             selector.converged_ = embedding.converged
             yield selector, table.to_all_columns(result.scores)

@@ -184,16 +184,11 @@ class NDFS(Rival):
     indicator_ : array of shape (n_samples, n_clusters)
         F; the largest entry of a row is the cluster of the sample.
     {run}
-        Usually not.
-    change_ : float
-        The largest change of a score in the last step, relative to the largest score. Warns above
-        0.05.
+        Usually not. Warns if scores still changed by more than 0.05 of the largest.
     n_active_ : int
         Active rows of W: those that are longer than what the smoothing leaves of others.
     beta_max_ : float
         The least weight of the row sparsity for which W = 0 is stationary for the k-means clusters.
-    n_clusters_ : int
-        The number of clusters used.
 
     Examples
     --------
@@ -230,13 +225,13 @@ class NDFS(Rival):
         rng = np.random.default_rng(random.randint(2**31 - 1))
         bandwidth = None if self.bandwidth is None else float(self.bandwidth) / unit
         graph = heat_graph(values, n_neighbors, bandwidth, rng)
-        labels, self.n_clusters_ = kmeans_labels(values, self.n_clusters, random)
+        labels, n_clusters = kmeans_labels(values, self.n_clusters, random)
         with one_blas_thread_if_small(min(values.shape)):
-            beta_max = vanishing_beta(values, labels, self.n_clusters_)
+            beta_max = vanishing_beta(values, labels, n_clusters)
             result = solve_ndfs(
                 WeightedRidge(values),
                 graph,
-                first_clusters(labels, self.n_clusters_),
+                first_clusters(labels, n_clusters),
                 alpha=float(self.alpha),
                 beta=float(self.beta) * beta_max,
                 gamma=float(self.gamma),
@@ -252,7 +247,7 @@ class NDFS(Rival):
             )
         self.store_run(result)
         self.components_ = table.to_all_columns(result.W.T / unit)
-        self.indicator_, self.change_ = result.F, result.change
+        self.indicator_ = result.F
         self.beta_max_ = beta_max * unit
         norms = row_norms(result.W)
         self.n_active_ = int(np.count_nonzero(norms > INACTIVE))

@@ -46,8 +46,6 @@ class RNEResult:
     objective: FloatArray
     n_iter: int
     converged: bool
-    split_gap: float
-    orthogonality_gap: float
 
 
 def solve_rne(
@@ -90,12 +88,11 @@ def _run(
         M = soft_threshold(AH - Y / g, 1 / g)
         Y = Y + g * (M - AH)
         g = min(PENALTY_GROWTH * g, LARGEST_PENALTY)
-        orthogonality_gap = float(np.linalg.norm(H.T @ H - np.eye(H.shape[1])))
-        history.append(float(np.abs(AH).sum()) + alpha / 4 * orthogonality_gap**2)
+        gap = np.linalg.norm(H.T @ H - np.eye(H.shape[1]))
+        history.append(float(np.abs(AH).sum() + alpha / 4 * gap**2))
         is_calm = len(history) > 1 and abs(history[-2] - history[-1]) < tol * abs(history[-1])
         n_calm = n_calm + 1 if is_calm else 0
-    split_gap = float(np.abs(M - AH).max())
-    return RNEResult(H, np.array(history), len(history), n_calm == 2, split_gap, orthogonality_gap)
+    return RNEResult(H, np.array(history), len(history), n_calm == 2)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -138,10 +135,6 @@ class RNE(Rival):
     {fitted}
     {run}
         It rarely does: the method is defined by its number of steps, and no warning is given.
-    split_gap_ : float
-        Largest entry of ``|M - A H|``, the constraint that splits off the l1 term.
-    orthogonality_gap_ : float
-        Frobenius norm of H'H - I.
 
     Notes
     -----
@@ -192,6 +185,4 @@ class RNE(Rival):
         starts = (rng.random((n_usable, width)) for _ in range(self.n_init))
         result = solve_rne(A, starts, alpha=self.alpha, max_iter=self.max_iter, tol=self.tol)
         self.store_run(result)
-        self.split_gap_ = result.split_gap
-        self.orthogonality_gap_ = result.orthogonality_gap
         return table.to_all_columns(squared_row_norms(result.H))

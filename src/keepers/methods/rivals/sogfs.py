@@ -225,17 +225,13 @@ class SOGFS(Rival):
         these features by their own cost (X'LX)_jj, the cheapest first.
     {fitted}
     {run}
-        It does if the graph has exactly ``n_clusters_`` components.
+        It does if the graph has exactly ``n_clusters`` components.
     graph_ : sparse array of shape (n_samples, n_samples)
         The graph learned, (S + S')/2.
-    lambdas_ : array
-        The lambda of every pass.
     n_active_ : int
         Features whose score is not rounding noise.
     n_components_ : int
         The number of columns of W used.
-    n_clusters_ : int
-        The number of components that the graph should have.
 
     Examples
     --------
@@ -276,8 +272,8 @@ class SOGFS(Rival):
                 f"that sets the scale. X has {n_samples}."
             )
         n_neighbors = cap_neighbors(self.n_neighbors, n_samples, spare=2)
-        self.n_clusters_ = cap_clusters(self.n_clusters, n_samples)
-        self.n_components_ = self._count_components(n_usable)
+        n_clusters = cap_clusters(self.n_clusters, n_samples)
+        self.n_components_ = self._count_components(n_clusters, n_usable)
         refuse_quadratic_form("SOGFS", n_samples, n_usable)
         refuse_past_memory("SOGFS", f"two {n_samples} x {n_samples} graphs", 16.0 * n_samples**2)
         values = unit_columns(self.centred_values(table))
@@ -289,7 +285,7 @@ class SOGFS(Rival):
                 reweighting.first_weights(np.sqrt(table.moments.variance)),
                 self.random_generator(),
                 n_neighbors=n_neighbors,
-                n_clusters=self.n_clusters_,
+                n_clusters=n_clusters,
                 width=self.n_components_,
                 gamma=float(self.gamma),
                 max_iter=self.max_iter,
@@ -297,18 +293,18 @@ class SOGFS(Rival):
             )
         if not result.converged:
             warn_caller(
-                f"The graph does not have exactly {self.n_clusters_} components after max_iter="
+                f"The graph does not have exactly {n_clusters} components after max_iter="
                 f"{self.max_iter} passes. Raise max_iter, or try another n_clusters.",
                 ConvergenceWarning,
             )
         self.store_run(result)
-        self.graph_, self.lambdas_ = result.graph, result.lambdas
+        self.graph_ = result.graph
         self.n_active_ = result.projection.n_active
         warn_of_noise(self.n_active_, self.n_features_to_select_)
         return table.to_all_columns(result.projection.scores(result.cost))
 
-    def _count_components(self, n_usable: int) -> int:
+    def _count_components(self, n_clusters: int, n_usable: int) -> int:
         if self.n_components is not None:
             return cap_columns("n_components", self.n_components, n_usable)
         wanted = 0 if self.n_features_to_select is None else self.n_features_to_select_
-        return min(max(self.n_clusters_, min(wanted, 100)), max(1, n_usable - 1))
+        return min(max(n_clusters, min(wanted, 100)), max(1, n_usable - 1))

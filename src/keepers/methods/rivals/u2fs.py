@@ -198,8 +198,6 @@ class U2FS(Rival):
     {fitted}
     embedding_ : array of shape (n_samples, n_vectors)
         The coordinates E that are predicted; its columns sum to zero.
-    eigenvalues_ : array of shape (n_vectors,)
-        Of the normalised graph, falling from 1.
     ridge_ : float
         What is added to the diagonal of the covariance: 0, or a share of 1e-5 of its sixth
         eigenvalue where its rank is below the number of features.
@@ -250,7 +248,6 @@ class U2FS(Rival):
         utilities[order] = result.utilities
         self.utilities_ = table.to_all_columns(utilities)
         self.embedding_ = E
-        self.eigenvalues_ = spectrum.mu
         self.ridge_ = result.delta
         self.converged_ = spectrum.converged
         return table.to_all_columns(places)

@@ -102,7 +102,7 @@ class UDFS(Rival):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Squared row norms of W; higher is better; they sum to ``n_clusters_``. Scores up to 1e-12 of
+        Squared row norms of W; higher is better; they sum to ``n_clusters``. Scores up to 1e-12 of
         the largest are rounding noise: they are replaced by values below that limit that order
         these features by M_jj, the cheapest first.
     {fitted}
@@ -111,8 +111,6 @@ class UDFS(Rival):
         Features whose score is not rounding noise.
     gamma_ : float
         The penalty weight used.
-    n_clusters_ : int
-        The number of columns of W used.
 
     Examples
     --------
@@ -140,7 +138,7 @@ class UDFS(Rival):
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape
-        self.n_clusters_ = cap_columns("n_clusters", self.n_clusters, n_usable)
+        n_clusters = cap_columns("n_clusters", self.n_clusters, n_usable)
         refuse_quadratic_form("UDFS", n_samples, n_usable)
         values = self.centred_values(table)
         neighbours = nearest_neighbours(values, cap_neighbors(self.n_neighbors, n_samples))
@@ -153,7 +151,7 @@ class UDFS(Rival):
             result = reweighting.row_sparse_projection(
                 form,
                 self.gamma_,
-                self.n_clusters_,
+                n_clusters,
                 reweighting.first_weights(np.sqrt(table.moments.variance)),
                 self.random_generator(),
                 max_iter=self.max_iter,
