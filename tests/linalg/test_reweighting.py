@@ -147,7 +147,7 @@ def test_the_first_weights_favour_features_of_large_spread():
 
 def test_scores_that_are_noise_are_ordered_by_cost_below_the_others():
     squared_norms = np.array([0.7, 1e-20, 1e-10, 1e-18, 0.0])
-    found = RowSparseProjection(np.zeros((5, 1)), squared_norms, np.zeros(1), 1, True)
+    found = RowSparseProjection(np.zeros((5, 1)), squared_norms, np.zeros(1), True)
     scores = found.scores(np.array([9.0, 3.0, 8.0, 1.0, 2.0]))
     assert found.n_active == 2
     np.testing.assert_array_equal(scores[[0, 2]], squared_norms[[0, 2]])

@@ -65,7 +65,7 @@ def kernel(result):
 def test_labels_name_the_eigenvector_in_which_a_sample_weighs_most():
     vectors = np.array([[0.8, 0.0], [-0.6, 0.0], [0.0, -1.0], [0.0, 0.0]])
     values = np.array([4.0, 1.0])
-    result = DGUFSResult(np.zeros(0), values, vectors, np.zeros(0), 1, True)
+    result = DGUFSResult(np.zeros(0), values, vectors, np.zeros(0), True)
     np.testing.assert_array_equal(result.labels, [0, 0, 1, 0])
 
 
@@ -182,7 +182,7 @@ def released_program(X, S, n_selected, alpha, beta=0.5, max_iter=100):
         mu = min(1.1 * mu, 1e10)
     labels = np.zeros(n, dtype=int)
     if len(values):
-        labels = DGUFSResult(np.zeros(0), values, V, np.zeros(0), max_iter, True).labels
+        labels = DGUFSResult(np.zeros(0), values, V, np.zeros(0), True).labels
     return SimpleNamespace(Y=Y, L=L, rank=len(values), labels=labels)
 
 

@@ -183,7 +183,7 @@ def test_rows_at_zero_are_ranked_below_the_others_by_last_norm_then_by_pull():
     last_norms = np.array([0.0, 2.0, 0.3, 9.0, 5.0, 0.0])
     pulls = np.array([0.4, 1.0, 0.9, 0.1, 1.0, 0.8])
     last = SimpleNamespace(V=norms[:, np.newaxis], pulls=pulls)
-    scores = EUFSResult(last, last_norms, 0.0, np.zeros(1), 1, True).scores
+    scores = EUFSResult(last, last_norms, 0.0, np.zeros(1), True).scores
     np.testing.assert_array_equal(np.argsort(-scores), [4, 1, 3, 2, 5, 0])
     np.testing.assert_array_equal(scores[[1, 4]], [2.0, 5.0])
     assert scores[[0, 2, 3, 5]].max() <= 1e-12 * 2.0

@@ -228,7 +228,6 @@ class RowSparseProjection:
     squared_norms: FloatArray
     """|w_j|^2; they sum to the number of columns."""
     objective: FloatArray
-    n_iter: int
     converged: bool
 
     @property
@@ -283,15 +282,15 @@ def row_sparse_projection(
 
     W = smallest_eigenvectors(form, gamma * weights, width, rng)
     history = [objective(W)]
-    n_iter, converged = 1, False
-    while n_iter < max_iter and not converged:
+    converged = False
+    while len(history) < max_iter and not converged:
         weights = 0.5 / smoothed_norms(W)
         candidate = smallest_eigenvectors(form, gamma * weights, width, rng)
         history.append(objective(candidate))
         scale = abs(history[-1]) if is_relative else 1.0
-        n_iter, converged = n_iter + 1, history[-2] - history[-1] <= tol * scale
+        converged = history[-2] - history[-1] <= tol * scale
         if converged and history[-1] > history[-2]:  # by rounding: the step before was the last
             history.pop()
         else:
             W = candidate
-    return RowSparseProjection(W, squared_row_norms(W), np.array(history), n_iter, converged)
+    return RowSparseProjection(W, squared_row_norms(W), np.array(history), converged)

@@ -44,7 +44,6 @@ class DGUFSResult:
     """The non-zero eigenvalues of L, largest first."""
     vectors: FloatArray
     objective: FloatArray
-    n_iter: int
     converged: bool
 
     @property
@@ -78,7 +77,7 @@ def solve_dgufs(
         history.append(-beta * with_graph - (1.0 - beta) * float(scores[selected].sum()))
         converged = np.array_equal(selected, previous)
         G = blended_kernel(graph, X[:, selected], beta)
-    return DGUFSResult(scores, values, V, np.array(history), len(history), converged)
+    return DGUFSResult(scores, values, V, np.array(history), converged)
 
 
 def blended_kernel(graph: sp.csr_array, X: FloatArray, beta: float) -> FloatArray:

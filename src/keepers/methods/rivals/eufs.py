@@ -17,8 +17,7 @@ from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import laplacian
 from keepers.linalg.subspace import row_norms
-from keepers.methods.neighbours import heat_graph
-from keepers.methods.parameters import Seed, cap_neighbors, one_of, positive
+from keepers.methods.parameters import Seed, one_of, positive
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 from keepers.methods.rivals.ndfs import kmeans_labels
@@ -75,7 +74,6 @@ class EUFSResult:
     """Row norms of V, each from the last iteration in which it was not zero (0: never)."""
     residual: float
     objective: FloatArray
-    n_iter: int
     converged: bool
 
     @property
@@ -156,7 +154,7 @@ def solve_eufs(
         history.append(loss + alpha * float(norms.sum()) + beta * smoothness)
         converged = state.indicator_gap < tol and state.residual < tol * largest
     residual = state.residual / largest
-    return EUFSResult(state, last_norms, residual, np.array(history), len(history), converged)
+    return EUFSResult(state, last_norms, residual, np.array(history), converged)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -238,9 +236,8 @@ class EUFS(Rival):
         # In one layout: the iteration amplifies what rounding makes of another.
         values = np.ascontiguousarray(table.X, dtype=np.float64)
         random = check_random_state(self.random_state)
-        n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
         rng = np.random.default_rng(random.randint(2**31 - 1))
-        L = laplacian(heat_graph(values, n_neighbors, self.bandwidth, rng))
+        L = laplacian(self.join_neighbours(values, rng))
         U = indicator(*kmeans_labels(values, self.n_clusters, random))
         alpha = 0.3 * vanishing_alpha(values, U) if self.alpha == "scale" else float(self.alpha)
         limits = {"max_iter": self.max_iter, "tol": self.tol}

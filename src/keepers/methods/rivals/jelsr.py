@@ -28,13 +28,11 @@ from keepers.linalg.graph import (
     laplacian,
     reconstruction_laplacian,
     reconstruction_weights,
-    union_graph,
 )
 from keepers.linalg.reweighting import EPS, RidgeFactor, WeightedRidge
 from keepers.linalg.subspace import row_norms
 from keepers.methods.memory import refuse_weighted_ridge
-from keepers.methods.neighbours import heat_graph, nearest_neighbours, warn_of_defect
-from keepers.methods.parameters import Seed, cap_clusters, cap_neighbors, one_of, positive
+from keepers.methods.parameters import Seed, cap_clusters, one_of, positive
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 
@@ -52,7 +50,6 @@ class JELSRResult:
     W: FloatArray
     Y: FloatArray
     objective: FloatArray
-    n_iter: int
     converged: bool
     change: float
     """By how much the last step lowered the objective, relatively; infinite after one step."""
@@ -87,7 +84,7 @@ def solve_jelsr(
         history.append(float(np.vdot(Y, laplacian @ Y)) + beta * loss)
         if len(history) > 1:
             change = (history[-2] - history[-1]) / abs(history[-1])
-    return JELSRResult(W, Y, np.array(history), len(history), change <= tol, change)
+    return JELSRResult(W, Y, np.array(history), change <= tol, change)
 
 
 def _embed(
@@ -234,10 +231,6 @@ class JELSR(Rival):
         return table.to_all_columns(norms / unit)
 
     def _laplacian(self, X: FloatArray, unit: float, rng: np.random.Generator) -> sp.csr_array:
-        n_neighbors = cap_neighbors(self.n_neighbors, X.shape[0])
         if self.graph == "heat":
-            bandwidth = None if self.bandwidth is None else float(self.bandwidth) / unit
-            return laplacian(heat_graph(X, n_neighbors, bandwidth, rng))
-        neighbours = nearest_neighbours(X, n_neighbors)
-        warn_of_defect(neighbours, union_graph(neighbours))
-        return reconstruction_laplacian(reconstruction_weights(X, neighbours))
+            return laplacian(self.join_neighbours(X, rng, unit))
+        return reconstruction_laplacian(reconstruction_weights(X, self.list_neighbours(X)))

@@ -38,11 +38,9 @@ from keepers.linalg.graph import leading_eigenvectors
 from keepers.linalg.ordering import first_largest, first_smallest
 from keepers.linalg.storage import as_array, by_columns
 from keepers.methods.memory import refuse_past_memory
-from keepers.methods.neighbours import heat_graph
 from keepers.methods.parameters import (
     Seed,
     cap_eigenvectors,
-    cap_neighbors,
     check_value,
     count_features,
     one_of,
@@ -378,12 +376,10 @@ class MCFS(Rival):
         values = table.in_double()
         cardinalities = [selector._count_nonzeros(table) for selector in selectors]
         n_vectors = cap_eigenvectors(self.n_clusters, table.n_samples)
-        n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
         n_rows = min(values.shape[1], (n_vectors + 1) * max(cardinalities))
         refuse_past_memory("MCFS", "rows of X'X", 8.0 * n_rows * values.shape[1])
         rng = self.random_generator()
-        graph = heat_graph(values, n_neighbors, self.bandwidth, rng)
-        embedding = embed(graph, n_vectors, rng)
+        embedding = embed(self.join_neighbours(values, rng), n_vectors, rng)
         if not embedding.converged:
             warn_caller(
                 "The eigenvectors of the graph did not converge: it is long and thin, or its "

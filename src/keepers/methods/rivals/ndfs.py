@@ -32,8 +32,7 @@ from keepers.linalg.reweighting import EPS, WeightedRidge
 from keepers.linalg.storage import as_array
 from keepers.linalg.subspace import row_norms
 from keepers.methods.memory import refuse_weighted_ridge
-from keepers.methods.neighbours import heat_graph
-from keepers.methods.parameters import Seed, cap_neighbors, positive
+from keepers.methods.parameters import Seed, positive
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 
@@ -49,7 +48,6 @@ class NDFSResult:
     F: FloatArray
     objective: FloatArray
     change: float
-    n_iter: int
     converged: bool
 
 
@@ -102,7 +100,7 @@ def solve_ndfs(
         )
         if len(history) > 1:
             change = float(np.abs(norms - last).max() / max(norms.max(), EPS))
-    return NDFSResult(W, F, np.array(history), change, len(history), change <= tol)
+    return NDFSResult(W, F, np.array(history), change, change <= tol)
 
 
 def kmeans_labels(
@@ -217,14 +215,12 @@ class NDFS(Rival):
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         refuse_weighted_ridge("NDFS", *table.X.shape)
-        n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
         # The root mean square of X is the unit of the fit, which then does not depend on X's own.
         unit = float(np.sqrt(np.mean(table.moments.variance + table.moments.mean**2)))
         values = as_array(table.in_double()) / unit
         random = check_random_state(self.random_state)
         rng = np.random.default_rng(random.randint(2**31 - 1))
-        bandwidth = None if self.bandwidth is None else float(self.bandwidth) / unit
-        graph = heat_graph(values, n_neighbors, bandwidth, rng)
+        graph = self.join_neighbours(values, rng, unit)
         labels, n_clusters = kmeans_labels(values, self.n_clusters, random)
         with one_blas_thread_if_small(min(values.shape)):
             beta_max = vanishing_beta(values, labels, n_clusters)

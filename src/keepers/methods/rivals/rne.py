@@ -44,7 +44,6 @@ class RNEResult:
 
     H: FloatArray
     objective: FloatArray
-    n_iter: int
     converged: bool
 
 
@@ -92,7 +91,7 @@ def _run(
         history.append(float(np.abs(AH).sum() + alpha / 4 * gap**2))
         is_calm = len(history) > 1 and abs(history[-2] - history[-1]) < tol * abs(history[-1])
         n_calm = n_calm + 1 if is_calm else 0
-    return RNEResult(H, np.array(history), len(history), n_calm == 2)
+    return RNEResult(H, np.array(history), n_calm == 2)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

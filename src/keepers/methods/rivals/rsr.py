@@ -57,7 +57,6 @@ class RSRResult:
     """The lower bound of P from the dual."""
     objective: FloatArray
     """J after every step; it ends above P(W) by less than the bound ends below."""
-    n_iter: int
     converged: bool = True
 
     @property
@@ -96,12 +95,11 @@ def solve_rsr(
     """
     lengths, pulls, ones = row_norms(X), pulls_of_zero(X), np.ones(X.shape[1])
     if penalty >= pulls.max():
-        value = float(lengths.sum())
-        known = np.array([value])
-        return RSRResult(0.0 * ones, 0.0 * ones, lengths, pulls / penalty, value, value, known, 0)
+        zeros, value = 0.0 * ones, float(lengths.sum())
+        return RSRResult(zeros, zeros, lengths, pulls / penalty, value, value, np.empty(0))
     if penalty <= identity_penalty(X):
         value = penalty * len(ones)
-        return RSRResult(ones, ones, 0.0 * lengths, ones, value, value, np.array([value]), 0)
+        return RSRResult(ones, ones, 0.0 * lengths, ones, value, value, np.empty(0))
     counts = lengths > 0.0  # zero samples cost nothing
     X, unit = X[counts], float(lengths[counts].mean())
     # No smaller P than this share of that of W = 0: the smallest weights cost a tenth of tol.
@@ -119,7 +117,6 @@ def solve_rsr(
         value=unit * point.value,
         bound=unit * bound,
         objective=unit * np.array(history),
-        n_iter=len(history) - 1,
         converged=point.value - bound <= tol * bound,
     )
 
@@ -200,7 +197,8 @@ def _descend(
     n_samples, n_features = X.shape
     floor = np.concatenate([np.full(n_features, SMALLEST_WEIGHT), np.full(n_samples, smallest)])
     latest = point = _evaluate(X, penalty, np.ones(len(floor)))
-    bound, history, n_reweighted = point.bound, [point.J], 0
+    bound, n_reweighted = point.bound, 0
+    history: list[float] = []
 
     def fall(roots: FloatArray) -> tuple[float, FloatArray]:
         nonlocal latest
@@ -219,7 +217,7 @@ def _descend(
     start = np.ones(len(floor))
     settings: Any = {"jac": True, "bounds": limits, "options": options, "callback": after_step}
     minimize(fall, start, method="L-BFGS-B", **settings)
-    while point.value - bound > tol * bound and len(history) <= max_iter and n_reweighted < 20:
+    while point.value - bound > tol * bound and len(history) < max_iter and n_reweighted < 20:
         point = _evaluate(X, penalty, np.maximum(point.weights * point.ratios, floor))
         bound, n_reweighted = max(bound, point.bound), n_reweighted + 1
         history.append(point.J)

@@ -18,15 +18,14 @@ from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, DataError, warn_caller
 from keepers.linalg import reweighting
-from keepers.linalg.graph import NeighbourList, laplacian, union_graph
+from keepers.linalg.graph import NeighbourList, laplacian
 from keepers.linalg.moments import row_blocks
 from keepers.methods.memory import refuse_past_memory, refuse_quadratic_form
-from keepers.methods.neighbours import nearest_neighbours, warn_of_defect
+from keepers.methods.neighbours import nearest_neighbours
 from keepers.methods.parameters import (
     Seed,
     cap_clusters,
     cap_columns,
-    cap_neighbors,
     one_of,
     positive,
     warn_of_noise,
@@ -51,7 +50,6 @@ class SOGFSResult:
     graph: sp.csr_array
     objective: FloatArray
     lambdas: FloatArray
-    n_iter: int
     converged: bool
     """True if the graph has exactly c components."""
 
@@ -173,7 +171,7 @@ def solve_sogfs(
             F = vectors[:, :n_clusters]
     values, lambdas = np.array(history).T
     graph = symmetric_graph(neighbours, similarities)
-    return SOGFSResult(projection, cost, graph, values, lambdas, len(history), converged)
+    return SOGFSResult(projection, cost, graph, values, lambdas, converged)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -271,20 +269,18 @@ class SOGFS(Rival):
                 "SOGFS needs at least 3 samples: each sample, its neighbour, and a farther one "
                 f"that sets the scale. X has {n_samples}."
             )
-        n_neighbors = cap_neighbors(self.n_neighbors, n_samples, spare=2)
         n_clusters = cap_clusters(self.n_clusters, n_samples)
         self.n_components_ = self._count_components(n_clusters, n_usable)
         refuse_quadratic_form("SOGFS", n_samples, n_usable)
         refuse_past_memory("SOGFS", f"two {n_samples} x {n_samples} graphs", 16.0 * n_samples**2)
         values = unit_columns(self.centred_values(table))
-        neighbours = nearest_neighbours(values, n_neighbors)
-        warn_of_defect(neighbours, union_graph(neighbours))
+        neighbours = self.list_neighbours(values, spare=2)
         with one_blas_thread_if_small(min(values.shape)):
             result = solve_sogfs(
                 values,
                 reweighting.first_weights(np.sqrt(table.moments.variance)),
                 self.random_generator(),
-                n_neighbors=n_neighbors,
+                n_neighbors=neighbours.n_neighbors,
                 n_clusters=n_clusters,
                 width=self.n_components_,
                 gamma=float(self.gamma),

@@ -24,14 +24,11 @@ from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg import reweighting
-from keepers.linalg.graph import union_graph
 from keepers.linalg.moments import BLOCK_BYTES, row_blocks
 from keepers.methods.memory import refuse_quadratic_form
-from keepers.methods.neighbours import nearest_neighbours, warn_of_defect
 from keepers.methods.parameters import (
     Seed,
     cap_columns,
-    cap_neighbors,
     one_of,
     positive,
     warn_of_noise,
@@ -141,8 +138,7 @@ class UDFS(Rival):
         n_clusters = cap_columns("n_clusters", self.n_clusters, n_usable)
         refuse_quadratic_form("UDFS", n_samples, n_usable)
         values = self.centred_values(table)
-        neighbours = nearest_neighbours(values, cap_neighbors(self.n_neighbors, n_samples))
-        warn_of_defect(neighbours, union_graph(neighbours))
+        neighbours = self.list_neighbours(values)
         space = reweighting.RowSpace.of(values)
         M = local_scatter(space.coordinates, neighbours.indices, float(self.regularization))
         form = space.form(M)
