@@ -290,42 +290,37 @@ class ColumnSubset(_ColumnPicker):
     """The features from which all others are reconstructed best, picked one after another.
 
     Greedy column subset selection (Farahat, Ghodsi and Kamel, ICDM 2011): each pick explains as
-    much as a single further feature can of what the picks before it leave of the table, in the
-    sense of least squares::
+    much as a single further feature can of what the picks before it leave of the table::
 
         minimise  |X - P X|^2,   P the projector on the picked columns of X.
 
     It takes one of several similar features, and then features that resemble no other, noise among
-    them. Use it to compress a table, to place sensors, or to drop columns that others determine,
-    not to find clusters. Features with large numbers win: standardise the table if its units
-    differ. Nothing is random. A sparse X is made dense.
+    them: use it to compress a table or to place sensors, not to find clusters. Features with large
+    numbers win: standardise the table if its units differ. Nothing is random. A sparse X is made
+    dense.
 
     Parameters
     ----------
     {n_features_refit}
         Picks are nested: ``top(k)`` is that of a fit for k.
     center : bool, default=True
-        Subtract the mean of every column first. Without it the picks reconstruct the values
-        themselves, without an intercept. Constant columns are left out either way.
+        Subtract the mean of every column first, as an intercept would.
     {max_correlation}
 
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        For a pick, the share of the variance that was left to explain: 1 for the first. For the
-        others, the share that they would explain as the next pick. Higher is better; 0 for features
-        that the picks determine and for constant columns.
+        Share of the variance left to explain before a pick (1 for the first), or left after all
+        that a further pick would explain. Higher is better; 0 for what the picks determine.
     {fitted}
     gains_ : array of shape (n_features,)
-        Share of the variance that each pick added, and that each of the others would add as the
-        next pick. It need not fall along the order.
+        Share of the variance that each pick added, or that each other feature would add next.
     {picks}
 
     Examples
     --------
     >>> from keepers import ColumnSubset, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = ColumnSubset(20).fit(X)
+    >>> selector = ColumnSubset(20).fit(datasets.load("srbct").X)
     >>> f"{selector.explained_share_[-1]:.3f} of {selector.best_share_[-1]:.3f}"
     '0.691 of 0.768'
     """
@@ -347,10 +342,10 @@ class CUR(_ColumnPicker):
     """The features with the largest part in the leading singular vectors, picked one by one.
 
     The leverage of a feature is its part in the k leading right singular vectors of the centred
-    table, ``pi_j = sum of v_ij^2 over i`` (Mahoney and Drineas, PNAS 2009). Picked is the feature
-    with the largest leverage; it and all it explains are taken out of the table, and leverages are
-    computed anew from the rest (Imbalzano et al., J. Chem. Phys. 2018). The picks are the C of a
-    CUR decomposition. Nothing is random. A sparse X is made dense.
+    table, ``pi_j = sum of v_ij^2 over i`` (Mahoney and Drineas, PNAS 2009). The feature with the
+    largest one is picked, and taken out of the table with all it explains; then leverages are
+    computed anew (Imbalzano et al., J. Chem. Phys. 2018). The picks are the C of a CUR
+    decomposition. Nothing is random. A sparse X is made dense.
 
     Like `ColumnSubset` it takes one of several similar features, and features with large numbers
     win. With ``recompute_every=0`` features are ranked by their leverage in the whole table, which
@@ -365,25 +360,23 @@ class CUR(_ColumnPicker):
     recompute_every : int, default=1
         Leverages are computed anew after this number of picks; 0 ranks by the first ones.
     center : bool, default=True
-        Subtract the mean of every column first. Constant columns are left out either way.
+        Subtract the mean of every column first.
     {max_correlation}
 
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        For a pick, the share of the variance that was left to explain: 1 for the first. For the
-        others, their leverage times the share left at the end. Higher is better. With
-        ``recompute_every=0`` the leverages.
+        Share of the variance left to explain before a pick (1 for the first), or that left after
+        all, times the leverage. With ``recompute_every=0`` the leverages. Higher is better.
     {fitted}
     leverage_ : array of shape (n_features,)
-        The leverage of each pick when it was picked, and the leverage of the others at the end.
+        The leverage of each pick when it was picked, and of the others at the end.
     {picks}
 
     Examples
     --------
     >>> from keepers import CUR, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = CUR(20).fit(X)
+    >>> selector = CUR(20).fit(datasets.load("srbct").X)
     >>> f"{selector.explained_share_[-1]:.3f} of {selector.best_share_[-1]:.3f}"
     '0.685 of 0.768'
     """

@@ -116,17 +116,15 @@ class DGUFS(Rival):
 
         minimise  -beta Tr(S L) - (1 - beta) Tr(Y' Y H L H),   rank(L) = n_clusters,
 
-    Y being the table with all but m features set to zero. This is the model of "Dependence guided
-    unsupervised feature selection" (Guo and Zhu, AAAI 2018). The solver is not the authors': it
-    alternates two closed forms. L is the best approximation of a blend of S and the kernel of the
-    chosen features; the chosen features are those with the largest f' H L H f.
+    Y being the table with all but m features set to zero (Guo and Zhu, AAAI 2018). The solver is
+    not the authors': L is the best approximation of a blend of S and the kernel of the chosen
+    features, and the chosen features are those with the largest f' H L H f, in turn.
 
     Parameters
     ----------
     {n_features_refit}
     n_clusters : int, default=5
-        Rank of L, and how many labels there can be. Capped, with a warning, at the number of
-        samples.
+        Rank of L. Capped, with a warning, at the number of samples.
     {n_neighbors}
     beta : float in (0, 1], default=0.5
         Weight of the graph against the dependence on the features.
@@ -141,17 +139,14 @@ class DGUFS(Rival):
         f' H L H f of every feature; higher is better.
     {fitted}
     labels_ : array of shape (n_samples,)
-        For every sample, in which of the leading eigenvectors of L (times the root of the
-        eigenvalue) it weighs most.
+        The eigenvector of L, times the root of its value, in which each sample weighs most.
     {run}
         It does if a step leaves the selection as it was. Few tables end in a cycle instead.
 
     Examples
     --------
     >>> from keepers import DGUFS, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = DGUFS(50, n_clusters=4).fit(X)
-    >>> selector.converged_
+    >>> DGUFS(50, n_clusters=4).fit(datasets.load("srbct").X).converged_
     True
     """
 

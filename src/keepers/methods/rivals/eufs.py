@@ -178,14 +178,12 @@ class EUFS(Rival):
         Columns of U and V. Capped, with a warning, at the number of distinct samples.
     {n_neighbors}
     alpha : "scale" or float, default="scale"
-        Weight of the row sparsity. Too large, and V is zero. "scale" means 0.3 times the least
-        alpha at which V = 0 is stationary for the k-means clusters; it does not depend on the unit
-        of X.
+        Weight of the row sparsity. "scale" means 0.3 times the least alpha at which V = 0 is
+        stationary for the k-means clusters; it does not depend on the unit of X.
     beta : float, default=0.1
         Weight of the graph; in the unit of X.
     max_iter : int, default=300
-        Iterations at most; the penalty of the splitting has then grown to about 1e9. Usually all
-        of them are run.
+        Iterations at most; the penalty of the splitting has then grown to about 1e9.
     tol : float, default=1e-6
         The iteration ends when U V' + E = X (relative to the largest entry of X) and U >= 0 hold
         to this.
@@ -197,10 +195,9 @@ class EUFS(Rival):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Row norms of V; higher is better. Rows at zero get up to 1e-12 of the smallest other norm,
-        which orders them: first those that once were not zero, by the last norm they had, then the
-        others by how near they came to it. If all rows are at zero, the scores are that order, in
-        [0, 1].
+        Row norms of V; higher is better. Rows at zero get up to 1e-12 of the smallest other norm
+        (up to 1 if all are at zero): first those that once were not zero, by the last norm they
+        had, then the others by how near they came to it.
     {fitted}
     components_ : array of shape (n_clusters, n_features)
         V transposed.
@@ -214,9 +211,7 @@ class EUFS(Rival):
     Examples
     --------
     >>> from keepers import EUFS, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = EUFS(50, n_clusters=4, random_state=0).fit(X)
-    >>> selector.transform(X).shape
+    >>> EUFS(50, n_clusters=4, random_state=0).fit_transform(datasets.load("srbct").X).shape
     (83, 50)
     """
 

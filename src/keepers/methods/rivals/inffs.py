@@ -108,7 +108,7 @@ class InfFS(Rival):
     s the standard deviations scaled to run from 0 to 1, rho Spearman's rank correlation. A feature
     scores the weight of all paths that start at it: the row sums of bA + (bA)^2 + ... = (I - bA)^-1
     - I. After Roffo, Melzi and Cristani (ICCV 2015), Roffo et al. (TPAMI 2020) and version 5.1 of
-    the program the authors released.
+    the program the authors released. Ranks of a sparse X are dense; A has d x d entries.
 
     Parameters
     ----------
@@ -118,9 +118,9 @@ class InfFS(Rival):
         deviation; 0 prefers whatever resembles nothing else, pure noise above all.
     coupling : "release" or float in (0, 0.999], default="release"
         What an edge of a path is multiplied by. A number is the share of the largest value for
-        which the sum over all paths converges (one over the largest eigenvalue of A): 0.9 in the
-        first paper, and long paths count. "release" is about 1 / rho^2 with rho the largest row
-        sum of A, as in the released version 5.1: paths of one edge are nearly all of the score.
+        which the sum over all paths converges: 0.9 in the first paper, and long paths count.
+        "release" is about 1 / rho^2 with rho the largest row sum of A, as in version 5.1: paths of
+        one edge are nearly all of the score.
     {max_correlation}
 
     Attributes
@@ -132,16 +132,10 @@ class InfFS(Rival):
     coupling_ : float
         The b that was used.
 
-    Notes
-    -----
-    Ranks are a dense table, also of a sparse X. A has d x d entries.
-
     Examples
     --------
     >>> from keepers import InfFS, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = InfFS(50).fit(X)
-    >>> selector.transform(X).shape
+    >>> InfFS(50).fit_transform(datasets.load("srbct").X).shape
     (83, 50)
     """
 

@@ -140,9 +140,8 @@ class JELSR(Rival):
         L: D - S of the graph with heat-kernel weights, or (I - B)'(I - B) with the weights B that
         rebuild every sample from its neighbours, as in locally linear embedding.
     alpha : float in (0, 1], default=0.1
-        Weight of the row sparsity, as a share of the weight from which on W = 0 whatever Y is:
-        twice the length of the longest centred column (``alpha_max_``). The paper's alpha is
-        ``alpha * alpha_max_``; it has the unit of X, so no fixed number would suit two tables.
+        Weight of the row sparsity, as a share of ``alpha_max_``. The paper's alpha has the unit of
+        X, so no fixed number would suit two tables.
     beta : float, default=1.0
         Weight of the regression against the graph.
     max_iter : int, default=200
@@ -169,14 +168,12 @@ class JELSR(Rival):
     n_active_ : int
         Rows of W longer than a millionth of the longest.
     alpha_max_ : float
-        The weight of the row sparsity from which on W = 0 whatever Y is.
+        The alpha from which on W = 0 whatever Y is: twice the length of the longest column.
 
     Examples
     --------
     >>> from keepers import JELSR, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = JELSR(50, n_clusters=4).fit(X)
-    >>> selector.embedding_.shape
+    >>> JELSR(50, n_clusters=4).fit(datasets.load("srbct").X).embedding_.shape
     (83, 3)
     """
 

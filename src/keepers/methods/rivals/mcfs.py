@@ -289,11 +289,9 @@ class MCFS(Rival):
 
     Embeds the samples by the leading eigenvectors of a heat-kernel graph of nearest neighbours,
     explains each coordinate by few features, along the lasso path, and scores a feature by its
-    largest coefficient (Cai, Zhang and He, KDD 2010).
-
-    About ``n_clusters`` times ``cardinality`` features can have a score above zero, often fewer;
-    all others tie at zero. So do not read ``top(k)`` far beyond ``n_features_to_select``.
-    ``fit_each`` serves several numbers of features at the price of one.
+    largest coefficient (Cai, Zhang and He, KDD 2010). About ``n_clusters`` times ``cardinality``
+    features can have a score above zero, often fewer, and all others tie: do not read ``top(k)``
+    far beyond ``n_features_to_select``. ``fit_each`` takes as long as a fit for the largest number.
 
     Parameters
     ----------
@@ -329,9 +327,7 @@ class MCFS(Rival):
     Examples
     --------
     >>> from keepers import MCFS, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = MCFS(50, n_clusters=4).fit(X)
-    >>> selector.coef_.shape
+    >>> MCFS(50, n_clusters=4).fit(datasets.load("srbct").X).coef_.shape
     (4, 2308)
     """
 

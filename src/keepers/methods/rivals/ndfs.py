@@ -154,17 +154,15 @@ class NDFS(Rival):
     alpha : float, default=1.0
         Weight of the regression against the graph. F follows it only as far as ``gamma`` lets it.
     beta : float in (0, 1], default=0.1
-        Weight of the row sparsity, as a share of the least weight for which W = 0 is stationary
-        for the k-means clusters (``beta_max_``). The paper's beta is ``beta * beta_max_``; it has
-        the unit of X, so no fixed number would suit two tables.
+        Weight of the row sparsity, as a share of ``beta_max_``. The paper's beta has the unit of X,
+        so no fixed number would suit two tables.
     gamma : float, default=1000.0
         Weight of F'F = I. From about 1e6 on neither the graph nor ``alpha`` has an effect, and
         the clusters stay what k-means has made of them; the paper's programs take 1e8.
     max_iter : int, default=200
         Steps at most. Usually all of them are made.
     tol : float, default=1e-6
-        The iteration ends when no score changes by more than this in a step, relative to the
-        largest.
+        The iteration ends when no score changes by more than this share of the largest.
     {bandwidth}
     {max_correlation}
     random_state : int, RandomState or None, default=None
@@ -174,8 +172,7 @@ class NDFS(Rival):
     ----------
     scores_ : array of shape (n_features,)
         Row norms of W; higher is better. Those of inactive rows, which the penalty sends to zero,
-        are what the smoothing of the penalty leaves of them: the nearer a row is to being active,
-        the more.
+        are what its smoothing leaves of them: the nearer a row is to being active, the more.
     {fitted}
     components_ : array of shape (n_clusters, n_features)
         W transposed.
@@ -184,16 +181,14 @@ class NDFS(Rival):
     {run}
         Usually not. Warns if scores still changed by more than 0.05 of the largest.
     n_active_ : int
-        Active rows of W: those that are longer than what the smoothing leaves of others.
+        Rows of W longer than what the smoothing leaves of inactive ones.
     beta_max_ : float
         The least weight of the row sparsity for which W = 0 is stationary for the k-means clusters.
 
     Examples
     --------
     >>> from keepers import NDFS, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = NDFS(50, n_clusters=4, random_state=0).fit(X)
-    >>> selector.indicator_.shape
+    >>> NDFS(50, n_clusters=4, random_state=0).fit(datasets.load("srbct").X).indicator_.shape
     (83, 4)
     """
 

@@ -105,7 +105,8 @@ class RNE(Rival):
         minimise  |A H|_1 + (alpha/4) |H'H - I|_F^2   over H >= 0.
 
     A feature's score is the squared norm of its row. The method is that of Liu, Ye, Li and Wang
-    (Knowledge-Based Systems 2020).
+    (Knowledge-Based Systems 2020). A step costs O(d^2 m) to keep m of d features. Constant columns
+    are left out before the samples are scaled. A sparse X is made dense.
 
     Parameters
     ----------
@@ -135,18 +136,12 @@ class RNE(Rival):
     {run}
         It rarely does: the method is defined by its number of steps, and no warning is given.
 
-    Notes
-    -----
-    A step costs O(d^2 m) to keep m of d features; two d x d arrays must fit in memory. Constant
-    columns are left out before the samples are scaled. A sparse X is made dense.
-
     Examples
     --------
     >>> from keepers import RNE, datasets
-    >>> X, names, y = datasets.load("digits")
-    >>> X = X[:300, X[:300].std(axis=0) > 0]
-    >>> RNE(20, random_state=0).fit_transform(X).shape
-    (300, 20)
+    >>> X = datasets.load("digits").X[:300, 2:6]
+    >>> RNE(2, random_state=0).fit_transform(X).shape
+    (300, 2)
     """
 
     looks_for = "features in which the samples keep their neighbours"

@@ -198,10 +198,9 @@ class SOGFS(Rival):
     n_clusters : int, default=5
         Connected components the graph is to have. Capped, with a warning, at n_samples.
     n_components : int or None, default=None
-        Columns of W. At large ``gamma`` only this number of features has a score, so it should not
-        be below the number of features wanted. None takes ``n_features_to_select`` if that is
-        given, at least ``n_clusters`` and at most 100; else ``n_clusters``. Capped, with a
-        warning, below the number of columns that vary.
+        Columns of W. At large ``gamma`` only this number of features has a score. None takes
+        ``n_features_to_select`` if that is given, at least ``n_clusters`` and at most 100; else
+        ``n_clusters``. Capped, with a warning, below the number of columns that vary.
     n_neighbors : int, default=5
         Neighbours of each sample. Capped, with a warning, at n_samples - 2.
     gamma : float, default=1.0
@@ -218,9 +217,8 @@ class SOGFS(Rival):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Squared row norms of W; higher is better; they sum to ``n_components_``. Scores up to 1e-12
-        of the largest are rounding noise: they are replaced by values below that limit that order
-        these features by their own cost (X'LX)_jj, the cheapest first.
+        Squared row norms of W; higher is better. Those up to 1e-12 of the largest are rounding
+        noise: values below that limit order these features by (X'LX)_jj, the cheapest first.
     {fitted}
     {run}
         It does if the graph has exactly ``n_clusters`` components.
@@ -234,9 +232,7 @@ class SOGFS(Rival):
     Examples
     --------
     >>> from keepers import SOGFS, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = SOGFS(10, n_clusters=4).fit(X[:, :200])
-    >>> selector.converged_
+    >>> SOGFS(10, n_clusters=4).fit(datasets.load("srbct").X[:, :200]).converged_
     True
     """
 

@@ -179,8 +179,7 @@ class U2FS(Rival):
     ----------
     {n_features_to_select}
     n_clusters : int, default=5
-        Number of eigenvectors, which are predicted together. Capped, with a warning, below the
-        number of samples.
+        Number of eigenvectors. Capped, with a warning, below the number of samples.
     bandwidth : float or None, default=None
         The t of the heat kernel exp(-d^2 / (2 t^2)). None takes the mean distance of all samples.
     {max_correlation}
@@ -189,12 +188,11 @@ class U2FS(Rival):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        The place in the order of removal: 1 for the feature removed first, the number of columns
-        that vary for the one that was left; 0 for constant columns. Higher is better. Utilities
-        that agree to rounding are ties: of them the feature of the smallest variance goes first.
+        The place in the order of removal: 1 for the feature removed first; higher is better; 0 for
+        constant columns. Of utilities that agree to rounding that of the smallest variance goes
+        first.
     utilities_ : array of shape (n_features,)
         By how much the mean squared error of the prediction rose when the feature was removed.
-        They need not rise from one removal to the next.
     {fitted}
     embedding_ : array of shape (n_samples, n_vectors)
         The coordinates E that are predicted; its columns sum to zero.
@@ -207,13 +205,8 @@ class U2FS(Rival):
     Examples
     --------
     >>> from keepers import U2FS, datasets
-    >>> X, names, y = datasets.load("digits")
-    >>> X = X[:, X.std(axis=0) > 0]
-    >>> selector = U2FS(20, n_clusters=10).fit(X)
-    >>> selector.transform(X).shape
-    (1797, 20)
-    >>> selector.ridge_
-    0.0
+    >>> U2FS(20, n_clusters=4).fit_transform(datasets.load("srbct").X).shape
+    (83, 20)
     """
 
     score_means = "the place in the order of removal: the longer a feature was needed, the more"
