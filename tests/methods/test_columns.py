@@ -12,7 +12,6 @@ from keepers.methods.rivals import columns as module
 from keepers.methods.rivals.columns import (
     Residual,
     best_shares,
-    short_factor,
     solve_column_subset,
     solve_cur,
 )
@@ -23,7 +22,7 @@ METHODS = [ColumnSubset, CUR]
 
 
 def what_is_left(X):
-    return Residual(short_factor(X - X.mean(axis=0)))
+    return Residual(X - X.mean(axis=0))
 
 
 def residual_form(X, n_picks):
@@ -169,7 +168,7 @@ def test_leverages_of_the_whole_table_are_those_of_skmatter(name, k, way):
 @pytest.mark.parametrize("k", [1, 2])
 def test_equal_singular_values_share_their_vectors_so_that_rounding_does_not_choose(k):
     """Indicators of six groups of 30: all leverages are equal, and the first columns win."""
-    X = short_factor(np.kron(np.eye(6), np.ones((30, 1))))
+    X = np.kron(np.eye(6), np.ones((30, 1)))
     found = solve_cur(Residual(X), k, 6)
     assert found.order.tolist() == [0, 1, 2, 3, 4, 5]
     once = solve_cur(Residual(X), k, 6, recompute_every=0)

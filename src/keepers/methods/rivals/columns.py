@@ -21,8 +21,10 @@ Where the k-th eigenvalue is multiple, rounding would choose among its vectors: 
 then, each with the same part, so that leverages still sum to k.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -63,24 +65,16 @@ class PickedColumns:
     """Higher is better: falls along the order, and the columns that were not picked follow."""
 
 
-def short_factor(X: FloatArray) -> FloatArray:
-    """X, or the triangle R of its QR decomposition if that has fewer rows.
-
-    The columns of R have the lengths and angles of those of X.
-    """
-    return X if X.shape[1] >= X.shape[0] else np.linalg.qr(X, mode="r")
-
-
 class Residual:
     """What is left of a table, A; the sum of squares of the whole is 1."""
 
     def __init__(self, X: FloatArray) -> None:
+        if len(X) > X.shape[1]:  # the columns of R have the lengths and angles of those of X
+            X = np.linalg.qr(X, mode="r")
         scaled = X / np.abs(X).max()  # squares of values beyond 1e154 would overflow
         self.A = scaled / np.linalg.norm(scaled)
         self._first = np.einsum("ij,ij->j", self.A, self.A)
-        self.squares = self._first.copy()
-        """Sum of squares of every column of A; 0 for those that are spanned."""
-        self._zero_spanned()
+        self._measure()
         self._renew()
 
     @property
@@ -88,76 +82,48 @@ class Residual:
         """The share of the sum of squares that is not explained."""
         return float(np.sum(self.squares))
 
-    def _renew(self) -> None:
-        self.gram = self.A @ self.A.T
-        self._left_at_renewal = self.left
-
-    def _zero_spanned(self) -> None:
+    def _measure(self) -> None:
+        """Set the sum of squares of every column of A; 0 for those that are spanned."""
+        self.squares = np.einsum("ij,ij->j", self.A, self.A)
         # Squares below 1e-290 have lost digits to the range of float64.
         spanned = self.squares <= np.maximum(SPANNED * self._first, 1e-290)
         self.A[:, spanned & (self.squares > 0.0)] = 0.0
         self.squares[spanned] = 0.0
 
-    def take_out(self, column: int) -> tuple[FloatArray, FloatArray] | None:
-        """Take out a column, and all that it explains; w and p, or None where G is new."""
+    def _renew(self) -> None:
+        self.gram = self.A @ self.A.T
+        self._f = np.einsum("ij,ij->j", self.A, self.gram @ self.A)
+        self._left_at_renewal = self.left
+
+    def take_out(self, column: int) -> None:
+        """Take out a column, and all that it explains."""
         q = self.A[:, column] / np.linalg.norm(self.A[:, column])
         w = q @ self.A
         self.A -= np.outer(q, w)
         self.A[:, column] = 0.0
-        self.squares = np.einsum("ij,ij->j", self.A, self.A)
-        self._zero_spanned()
+        self._measure()
         if self.left < LITTLE_LEFT * self._left_at_renewal:
             self._renew()
-            return None
+            return
         Gq = self.gram @ q
         p = Gq - q * (q @ Gq)
         self.gram -= np.outer(q, p) + np.outer(Gq, q)
-        return w, p
+        self._f = np.maximum(self._f - 2.0 * w * (p @ self.A) - (w @ w) * w**2, 0.0)
 
-
-class Gains:
-    """f of every column, kept up to date from pick to pick."""
-
-    def __init__(self, residual: Residual) -> None:
-        self.residual = residual
-        self._f = self._form()
-
-    def _form(self) -> FloatArray:
-        A = self.residual.A
-        return np.asarray(np.einsum("ij,ij->j", A, self.residual.gram @ A))
-
-    def values(self) -> FloatArray:
+    def gains(self) -> FloatArray:
         """The share of what is left that every column would explain."""
-        squares = self.residual.squares
-        gains = np.divide(self._f, squares, out=np.zeros(len(squares)), where=squares > 0.0)
-        return np.asarray(np.minimum(gains / (self.residual.left or 1.0), 1.0))
+        gains = np.zeros(len(self.squares))
+        np.divide(self._f, self.squares, out=gains, where=self.squares > 0.0)
+        return np.asarray(np.minimum(gains / (self.left or 1.0), 1.0))
 
-    def take_out(self, column: int) -> None:
-        change = self.residual.take_out(column)
-        if change is None:
-            self._f = self._form()
-        else:
-            w, p = change
-            self._f = np.maximum(self._f - 2.0 * w * (p @ self.residual.A) - (w @ w) * w**2, 0.0)
-
-
-class Leverages:
-    """The leverages of the columns of A."""
-
-    def __init__(self, residual: Residual, n_components: int) -> None:
-        self.residual = residual
-        self._n_components = n_components
-
-    def take_out(self, column: int) -> None:
-        self.residual.take_out(column)
-
-    def values(self) -> FloatArray:
-        if self.residual.left == 0.0:
-            return np.zeros(self.residual.A.shape[1])
-        squares = (leading_vectors(self.residual.gram, self._n_components).T @ self.residual.A) ** 2
+    def leverages(self, n_components: int) -> FloatArray:
+        """The leverages of the columns of A."""
+        if self.left == 0.0:
+            return np.zeros(len(self.squares))
+        squares = (leading_vectors(self.gram, n_components).T @ self.A) ** 2
         lengths = squares.sum(axis=1)
         real = lengths > 1e-11 * lengths[0]  # smaller ones are rounding
-        parts = parts_of_pairs(lengths[real], self._n_components)
+        parts = parts_of_pairs(lengths[real], n_components)
         return np.asarray((parts / lengths[real]) @ squares[real])
 
 
@@ -189,24 +155,24 @@ def parts_of_pairs(values: FloatArray, width: int) -> FloatArray:
 
 
 def pick_columns(
-    criterion: Gains | Leverages, n_picks: int, recompute_every: int = 1
+    residual: Residual, value: Callable[[], FloatArray], n_picks: int, recompute_every: int = 1
 ) -> PickedColumns:
     """Pick the largest value until ``n_picks`` columns are picked, or those explain everything.
 
     Values are computed anew after every ``recompute_every`` picks, and where those left have none.
     """
     order: list[int] = []
-    left, values = [1.0], criterion.values()
+    left, values = [1.0], value()
     picked = []
-    while len(order) < n_picks and values.any():
+    while len(order) < min(n_picks, *residual.A.shape) and values.any():
         best = first_largest(values)
         order.append(best)
         picked.append(values[best])
-        criterion.take_out(best)
-        left.append(criterion.residual.left)
-        values = np.where(criterion.residual.squares > 0.0, values, 0.0)
+        residual.take_out(best)
+        left.append(residual.left)
+        values = np.where(residual.squares > 0.0, values, 0.0)
         if len(order) % recompute_every == 0 or len(order) == n_picks or not values.any():
-            values = criterion.values()
+            values = value()
     # What is left never grows, so these scores fall along the order, and the others follow.
     scores = left[-1] * np.minimum(values, 1.0)
     scores[order] = left[: len(order)]
@@ -216,7 +182,7 @@ def pick_columns(
 
 def solve_column_subset(residual: Residual, n_picks: int) -> PickedColumns:
     """Pick ``n_picks`` columns, or fewer if they explain everything. ``values`` are the gains."""
-    found = pick_columns(Gains(residual), min(n_picks, *residual.A.shape))
+    found = pick_columns(residual, residual.gains, n_picks)
     gains = found.scores.copy()
     gains[found.order] *= found.values[found.order]
     return replace(found, values=gains)
@@ -229,14 +195,14 @@ def solve_cur(
 
     With ``recompute_every=0`` the leverages of the whole table rank, whatever they explain.
     """
-    criterion = Leverages(residual, n_components)
     if recompute_every:
-        return pick_columns(criterion, min(n_picks, *residual.A.shape), recompute_every)
-    leverages, left = criterion.values(), [1.0]
+        value = partial(residual.leverages, n_components)
+        return pick_columns(residual, value, n_picks, recompute_every)
+    leverages, left = residual.leverages(n_components), [1.0]
     order = best_first(leverages, residual.squares)[:n_picks]
     for column in order:
         if residual.squares[column] > 0.0:
-            criterion.take_out(int(column))
+            residual.take_out(int(column))
         left.append(residual.left)
     return PickedColumns(order, np.array(left), leverages, leverages)
 
@@ -269,7 +235,7 @@ class _ColumnPicker(Rival):
         n_values = 3.0 * n_samples * n_features + 4.0 * n_rows**2
         refuse_past_memory(type(self).__name__, what, 8.0 * n_values)
         values = self.centred_values(table) if self.center else as_array(table.in_double())
-        residual = Residual(short_factor(values))
+        residual = Residual(values)
         self.best_share_ = best_shares(residual, self.n_features_to_select_)
         return residual
 
