@@ -1,31 +1,23 @@
 """Row-sparse W by reweighting: regressions (NDFS, JELSR) and projections (UDFS, SOGFS).
 
 A penalty gamma sum_j r_j, r_j = sqrt(|w_j|^2 + eps), is bounded by a quadratic with the weights
-1 / (2 r_j) of the last step, because the square root is concave. Each step minimises the bound, so
-the objective never rises.
+1 / (2 r_j) of the last step. Each step minimises the bound, so the objective never rises.
 
-**Regressions** with a weight of its own for every feature, again and again on one table:
+**Regressions** on one table, again and again, with a weight of its own for every feature:
 
     W = argmin |X W - Y|^2 + sum_j |w_j|^2 / q_j,      R = Y - X W,      q > 0.
 
-Two forms give the same numbers, and the one with the smaller matrix is taken:
+Two forms give the same numbers, and the one with the smaller matrix is taken. Neither matrix has an
+eigenvalue below 1, so weights near zero do no harm:
 
 * d <= n: W = s (I + s X'X s)^-1 s X'Y with s = diag(sqrt(q)), X'X being formed once;
 * d > n:  R = (I + X diag(q) X')^-1 Y and W = diag(q) X'R.
 
-Neither matrix has an eigenvalue below 1, so weights near zero, which a row on its way to zero has,
-do no harm.
-
 **Projections** W'W = I that minimise Tr(W'MW) + gamma sum_j r_j: a step takes the smallest
 eigenvectors of M + gamma diag(weights). The weights come to spread over ten orders of magnitude. An
 eigensolver of the sum would commit an error of eps times the largest; the inverse hardly sees the
-heavy rows, and its largest eigenvalues are the wanted ones (`smallest_eigenvectors`). M = X'LX is a
-d x d matrix for d <= n (`DenseForm`), and F'F with at most n rows of F for d > n (`LowRankForm`),
-which takes n x n work only.
-
-Where M has a null space wider than W (always for d > n), the first W would be an arbitrary part of
-it. `first_weights` therefore adds 1e-6 * mean(s) / s_j, at most 1, to the ones, s_j being the
-standard deviation of feature j: features that vary more win what the objective leaves open.
+heavy rows, and its largest eigenvalues are the wanted ones. M = X'LX is a d x d matrix for d <= n
+(`DenseForm`), and F'F with at most n rows of F for d > n (`LowRankForm`), which takes n x n work.
 """
 
 from collections.abc import Callable
@@ -109,10 +101,10 @@ class DenseForm:
         return len(self.matrix)
 
     def diagonal(self) -> FloatArray:
-        return self.matrix.diagonal().copy()
+        return self.matrix.diagonal()
 
     def images(self, W: FloatArray) -> FloatArray:
-        return np.asarray(self.matrix @ W)
+        return self.matrix @ W
 
     def inverse(self, b: FloatArray) -> Product:
         """Products with (M + diag(b))^-1, whose lower triangle is formed."""
@@ -188,8 +180,8 @@ def smallest_eigenvectors(
     only their distance to sigma tells them apart. A change of rank r moves eigenvalues by at most
     r places, so the last one wanted is at most the entry of a that is r places further.
 
-    Lanczos can miss copies of a multiple eigenvalue, as identical columns make them. So it is run
-    again outside of what it found, until it finds nothing larger there.
+    Lanczos can miss copies of a multiple eigenvalue, as identical columns make them: it runs again
+    outside of what it found, until it finds nothing larger there.
     """
     size = len(a)
     if width == size:  # all of them; M, zero but for rounding, may have no inverse
@@ -249,10 +241,11 @@ class RowSparseProjection:
 
 
 def first_weights(deviations: FloatArray) -> FloatArray:
-    """Ones, tilted towards features of large standard deviation, then of low index.
+    """Ones, tilted towards features of large standard deviation s, then of low index.
 
-    A feature of next to no variance weighs at most twice as much: unbounded, the tilt would replace
-    the objective where deviations are more than six decades apart.
+    Where M has a null space wider than W (always for d > n), the first W would be an arbitrary part
+    of it. The tilt, 1e-6 * mean(s) / s_j, decides; it is at most 1, or it would replace the
+    objective where deviations are more than six decades apart.
     """
     tilt = np.minimum(1e-6 * (deviations.mean() / deviations), 1.0)
     return tilt_ties(1.0 + tilt, deviations)

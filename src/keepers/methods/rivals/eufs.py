@@ -11,16 +11,15 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
 
-from keepers._protocols import FloatArray, IndexArray
+from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import laplacian
 from keepers.linalg.subspace import row_norms
 from keepers.methods.parameters import Seed, one_of, positive
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
-from keepers.methods.rivals.ndfs import kmeans_labels
+from keepers.methods.rivals.ndfs import start_clustering
 
 # As in the released program, which has no largest mu; 300 iterations do not reach it.
 MU_START, MU_GROWTH, MU_MOST = 1e-3, 1.1, 1e10
@@ -85,12 +84,6 @@ class EUFSResult:
         among_zeros = np.where(self.last_norms > 0, by_last_norm, 0.5 * self.last.pulls)
         ceiling = 1e-12 * norms[norms > 0].min() if norms.any() else 1.0
         return np.where(norms > 0, norms, ceiling * among_zeros)
-
-
-def indicator(labels: IndexArray, n_clusters: int) -> FloatArray:
-    """U to start from: the clusters, none of them empty, as orthonormal columns."""
-    U = np.eye(n_clusters)[labels]
-    return np.asarray(U / np.sqrt(U.sum(axis=0)))
 
 
 def vanishing_alpha(X: FloatArray, U: FloatArray) -> float:
@@ -230,10 +223,8 @@ class EUFS(Rival):
     def score_features(self, table: MemoryTable) -> FloatArray:
         # In one layout: the iteration amplifies what rounding makes of another.
         values = np.ascontiguousarray(table.X, dtype=np.float64)
-        random = check_random_state(self.random_state)
-        rng = np.random.default_rng(random.randint(2**31 - 1))
-        L = laplacian(self.join_neighbours(values, rng))
-        U = indicator(*kmeans_labels(values, self.n_clusters, random))
+        graph, clusters = start_clustering(self, values)
+        L, U = laplacian(graph), clusters / np.sqrt(clusters.sum(axis=0))
         alpha = 0.3 * vanishing_alpha(values, U) if self.alpha == "scale" else float(self.alpha)
         limits = {"max_iter": self.max_iter, "tol": self.tol}
         result = solve_eufs(values, L, U, alpha=alpha, beta=self.beta, **limits)

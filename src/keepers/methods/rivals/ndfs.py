@@ -25,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.utils import check_random_state
 
 from keepers._blas_threads import one_blas_thread_if_small
-from keepers._protocols import FloatArray, IndexArray
+from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
 from keepers.linalg.graph import degrees
 from keepers.linalg.reweighting import EPS, WeightedRidge
@@ -51,21 +51,14 @@ class NDFSResult:
     converged: bool
 
 
-def first_clusters(labels: IndexArray, n_clusters: int) -> FloatArray:
-    """F to start from: 1.2 where a sample is in its cluster, 0.2 elsewhere (0 would stay 0)."""
-    return np.asarray(np.eye(n_clusters)[labels] + 0.2)
-
-
-def vanishing_beta(X: FloatArray, labels: IndexArray, n_clusters: int) -> float:
-    """The least beta for which W = 0 is stationary, if F is the indicator of these clusters.
+def vanishing_beta(X: FloatArray, clusters: FloatArray) -> float:
+    """The least beta for which W = 0 is stationary, F being an indicator with columns of length 1.
 
     At W = 0 row j of |X W - F|^2 has the gradient -2 f_j'F, and the penalty holds a row at zero as
     long as that is no longer than beta. Never below what rounding makes of pulls that cancel, in a
     table whose values are of size 1: one cluster explains nothing of centred features.
     """
-    indicator = np.eye(n_clusters)[labels]
-    indicator /= np.sqrt(indicator.sum(axis=0))
-    pull = float(row_norms(X.T @ indicator).max())
+    pull = float(row_norms(X.T @ (clusters / np.sqrt(clusters.sum(axis=0)))).max())
     return 2.0 * max(pull, 1e-10 * len(X) ** 0.5)
 
 
@@ -103,27 +96,33 @@ def solve_ndfs(
     return NDFSResult(W, F, np.array(history), change, change <= tol)
 
 
-def kmeans_labels(
-    X: FloatArray, n_clusters: int, random: np.random.RandomState
-) -> tuple[IndexArray, int]:
-    """The cluster of every sample, from 0 on, and how many there are; none of them is empty.
+def kmeans_clusters(X: FloatArray, n_clusters: int, random: np.random.RandomState) -> FloatArray:
+    """1 where a sample is in a cluster of k-means, else 0; no cluster (column) is empty.
 
     Warns if there are fewer distinct samples than clusters, and returns fewer clusters.
     """
-    n_samples = X.shape[0]
     with warnings.catch_warnings():
         # It warns of too few distinct samples; the message below replaces its own.
         warnings.simplefilter("ignore", SklearnConvergenceWarning)
-        kmeans = KMeans(min(n_clusters, n_samples), n_init=10, random_state=random)
-        labels = kmeans.fit(X).labels_
-        found, labels = np.unique(labels, return_inverse=True)
-    if len(found) < n_clusters:
+        kmeans = KMeans(min(n_clusters, len(X)), n_init=10, random_state=random)
+        clusters = np.unique(kmeans.fit(X).labels_)[:, np.newaxis] == kmeans.labels_
+    if len(clusters) < n_clusters:
         warn_caller(
             f"n_clusters={n_clusters} needs at least {n_clusters} distinct samples; k-means found "
-            f"{len(found)} clusters in {n_samples} samples. {len(found)} clusters are used.",
+            f"{len(clusters)} clusters in {len(X)} samples. {len(clusters)} clusters are used.",
             DataWarning,
         )
-    return labels, len(found)
+    return np.asarray(clusters.T, dtype=np.float64)
+
+
+def start_clustering(
+    selector: Rival, X: FloatArray, unit: float = 1.0
+) -> tuple[sp.csr_array, FloatArray]:
+    """The graph of the samples, which were divided by ``unit``, and their k-means clusters."""
+    random = check_random_state(selector.random_state)
+    rng = np.random.default_rng(random.randint(2**31 - 1))
+    graph = selector.join_neighbours(X, rng, unit)
+    return graph, kmeans_clusters(X, selector.n_clusters, random)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -213,16 +212,13 @@ class NDFS(Rival):
         # The root mean square of X is the unit of the fit, which then does not depend on X's own.
         unit = float(np.sqrt(np.mean(table.moments.variance + table.moments.mean**2)))
         values = as_array(table.in_double()) / unit
-        random = check_random_state(self.random_state)
-        rng = np.random.default_rng(random.randint(2**31 - 1))
-        graph = self.join_neighbours(values, rng, unit)
-        labels, n_clusters = kmeans_labels(values, self.n_clusters, random)
+        graph, clusters = start_clustering(self, values, unit)
         with one_blas_thread_if_small(min(values.shape)):
-            beta_max = vanishing_beta(values, labels, n_clusters)
+            beta_max = vanishing_beta(values, clusters)
             result = solve_ndfs(
                 WeightedRidge(values),
                 graph,
-                first_clusters(labels, n_clusters),
+                clusters + 0.2,  # what is 0 would stay 0
                 alpha=float(self.alpha),
                 beta=float(self.beta) * beta_max,
                 gamma=float(self.gamma),
