@@ -62,6 +62,9 @@ SHARED_DOCS = {
     "n_features_to_select": """n_features_to_select : int, float in (0, 1] or None, default=None
     How many features to keep, or which share of them; None keeps half. It does not influence
     the fit: ``top(k)`` gives the best k for any k afterwards.""",
+    "n_features_refit": """n_features_to_select : int, float in (0, 1] or None, default=None
+    How many features to keep, or which share of them; None keeps half. It is part of the fit:
+    fit again for another number.""",
     "max_correlation": """max_correlation : float in (0, 1] or None, default=None
     Features whose correlation with a better one exceeds this, in size, are ranked behind all
     others. None ranks by score alone.""",
@@ -98,6 +101,18 @@ n_features_in_ : int
     Number of features seen in ``fit``.
 feature_names_in_ : array of shape (n_features,)
     Column names, if X was a data frame with string columns.""",
+    "run": """objective_ : array
+    The objective after every step.
+n_iter_ : int
+    Steps made.
+converged_ : bool
+    Whether the iteration ended before ``max_iter`` steps.""",
+    "picks": """n_picked_ : int
+    How many features were picked: fewer than wanted if those explain everything.
+explained_share_ : array of shape (``n_picked_``,)
+    Share of the variance that the first 1, 2, ... picks explain (before ``max_correlation``).
+best_share_ : array of shape (``n_picked_``,)
+    The share that the same number of principal components explains: the upper limit.""",
     "steps": """objective_ : array
     The objective after every step; it never rises.
 n_iter_ : int
