@@ -35,12 +35,14 @@ from keepers.exceptions import DataError, DataWarning
 from keepers.linalg.correlation import Correlations, FetchedCorrelations, ScatterCorrelations
 from keepers.linalg.scatter import DenseScatter
 from keepers.linalg.storage import by_rows
-from keepers.linalg.streamed import Budget, CountedPasses, StreamedScatter
 from keepers.linalg.sums import (
+    Budget,
+    CountedPasses,
     MomentSum,
     NotFiniteError,
     RowCollection,
     ScatterSum,
+    StreamedScatter,
     refuse_not_finite,
 )
 from keepers.methods.base import RankingSelector
