@@ -126,7 +126,8 @@ class _Iteration:
         across = basis @ (image - self.shift * direction).T
         projected: FloatArray = np.zeros((len(basis), len(basis)))
         projected[:kept, :kept] = np.diag(self._ritz_values)
-        projected[:, kept:], projected[kept:, :kept] = across, across[:kept].T
+        projected[:, kept:] = across
+        projected[kept:, :kept] = across[:kept].T
         wanted = min(2 * self._width, len(basis)) if keep_more else self._width
         self._ritz_values, mixing = _ritz_vectors(basis @ basis.T, projected, wanted)
         self._basis, self._images = mixing.T @ basis, mixing.T @ images
