@@ -65,11 +65,13 @@ class DenseScatter:
         """S itself."""
         return self.matrix
 
+    @cached_property
+    def _side(self) -> SmallSide:
+        return SmallSide(self.matrix, lambda vectors, _: vectors)
+
     def small_side(self) -> SmallSide | None:
         """S is its own small side, if small enough to decompose."""
-        if self.size > SMALL_SIDE:
-            return None
-        return SmallSide(self.matrix, lambda vectors, _: vectors)
+        return self._side if self.size <= SMALL_SIDE else None
 
 
 @dataclass(frozen=True)
@@ -146,9 +148,13 @@ class FactoredScatter:
         """Centred sum of squares of every feature."""
         return self.moments.sum_of_squares
 
+    def take(self, rows: IndexArray) -> "FactoredScatter":
+        """S on some of the features, through X without the other columns."""
+        return replace(self, X=self.X[:, rows], moments=self.moments.subset(rows))
+
     def restrict(self, rows: IndexArray) -> "FactoredScatter | DenseScatter":
-        """S on some of the features: X loses the other columns, and S is formed if few are left."""
-        part = replace(self, X=self.X[:, rows], moments=self.moments.subset(rows))
+        """The same, but S is formed if few are left."""
+        part = self.take(rows)
         return DenseScatter(part.dense()) if part._forming_pays() else part
 
     def _forming_pays(self) -> bool:
@@ -160,18 +166,16 @@ class FactoredScatter:
 
     def small_side(self) -> SmallSide | None:
         """S where d is small, Xc Xc' where n is; both have the same non-zero eigenvalues."""
-        if min(self.n_rows, self.size) > SMALL_SIDE:
-            return None
-        if self.size <= self.n_rows:
-            return SmallSide(self._small_matrix, lambda vectors, _: vectors)
-        return SmallSide(
-            self._small_matrix, lambda vectors, values: self.back(vectors) / np.sqrt(values)
-        )
+        return self._side if min(self.n_rows, self.size) <= SMALL_SIDE else None
 
     @cached_property
-    def _small_matrix(self) -> FloatArray:
-        """S or Xc Xc', computed once: the spectrum, the bounds and the certificate share it."""
-        return self.dense() if self.size <= self.n_rows else self.sample_gram()
+    def _side(self) -> SmallSide:
+        """Computed once: the spectrum, the bounds and the certificate share it."""
+        if self.size <= self.n_rows:
+            return SmallSide(self.dense(), lambda vectors, _: vectors)
+        return SmallSide(
+            self.sample_gram(), lambda vectors, values: self.back(vectors) / np.sqrt(values)
+        )
 
     def _sample_gram(self) -> FloatArray:
         """X X', with X taken about its mean in its own precision."""

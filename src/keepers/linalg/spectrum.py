@@ -89,7 +89,7 @@ def leading_spectrum(
     if side is None:
         width, found = _count_by_products(scatter, count, limit, rng)
         return Spectrum(_refine(scatter, found, width, tol))
-    return Spectrum(_lift(scatter, side, *_counted_pairs(side.matrix, count, limit, edge)))
+    return Spectrum(_lift(scatter, side, *_counted_pairs(side, count, limit, edge)))
 
 
 def principal_subspace(
@@ -176,13 +176,8 @@ def _eigenpairs_above(
     matrix: FloatArray, edge: float, at_least: int, at_most: int
 ) -> tuple[FloatArray, FloatArray]:
     """The same for those above an edge, at least and at most that many."""
-    difference = -matrix
-    difference.flat[:: len(matrix) + 1] += edge
-    try:  # a Cholesky factor exists if no eigenvalue reaches the edge
-        np.linalg.cholesky(difference)
+    if is_bounded(matrix, edge):
         return _eigenpairs(matrix, at_least)
-    except np.linalg.LinAlgError:
-        pass
     with one_blas_thread_if_small(len(matrix)):
         values, vectors = eigh(matrix, subset_by_value=(edge, np.inf))
     if len(values) < at_least:
@@ -190,12 +185,24 @@ def _eigenpairs_above(
     return values[::-1][:at_most], vectors[:, ::-1][:, :at_most]
 
 
+def is_bounded(matrix: FloatArray, bound: float) -> bool:
+    """Whether no eigenvalue reaches a bound: a Cholesky factor of the difference exists."""
+    difference = -matrix
+    difference.flat[:: len(matrix) + 1] += bound
+    try:
+        np.linalg.cholesky(difference)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
 def _counted_pairs(
-    matrix: FloatArray, count: _Count, limit: int, edge: float | None
+    side: SmallSide, count: _Count, limit: int, edge: float | None
 ) -> tuple[FloatArray, FloatArray]:
     """The leading eigenpairs that ``count`` counts (those above an edge, if it is given)."""
-    width = min(_FIRST_WIDTH, limit)
+    matrix, width = side.matrix, min(_FIRST_WIDTH, limit)
     while (pairs := _krylov_pairs(matrix, width)) is not None:
+        side.pairs = pairs
         n_found = count(pairs[0])
         if n_found is not None or width == limit:
             width = min(n_found or limit, limit)

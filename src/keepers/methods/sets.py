@@ -25,7 +25,7 @@ import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers.linalg.ordering import best_first, nearest_first
-from keepers.linalg.scatter import SMALL_SIDE, DenseScatter
+from keepers.linalg.scatter import SMALL_SIDE, DenseScatter, FactoredScatter
 from keepers.linalg.spectrum import leading_pairs, principal_subspace
 from keepers.methods.control import FeatureControl
 from keepers.methods.reading import FittedTable
@@ -79,6 +79,8 @@ def images_of(operator: SymmetricOperator, held: HeldSet) -> FloatArray:
     """B = S_{.,I} U: one product with a block that is zero outside the set."""
     if isinstance(operator, DenseScatter):
         return np.asarray(operator.matrix[:, held.features] @ held.vectors)
+    if isinstance(operator, FactoredScatter):
+        return operator.back(operator.take(held.features).times(held.vectors))
     block = np.zeros((operator.size, held.vectors.shape[1]), order="F")
     block[held.features] = held.vectors
     return operator.matmat(block)
