@@ -9,7 +9,6 @@ import pytest
 
 from keepers import (
     SPCAFS,
-    StabilitySelector,
     VarianceScore,
     describe_selection,
     select_settings,
@@ -48,9 +47,6 @@ RESULTS = {
     "selection": lambda X: describe_selection(VarianceScore(6).fit(X), X),
     "settings": lambda X: select_settings(X, 3, random_state=0),
     "path": lambda X: spcafs_path(X, n_components=2, n_gammas=3),
-    "stability": lambda X: (
-        StabilitySelector(VarianceScore(2), 10, random_state=0).fit(X).stability_
-    ),
 }
 
 

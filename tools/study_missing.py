@@ -35,7 +35,7 @@ from keepers_studies.worker import judge_columns
 from study_autoselector import Store, load
 
 from keepers import SPCAFS, AutoSelector
-from keepers.linalg.gaps import column_medians, fill_by_model, fill_rows, observed_columns
+from keepers.linalg.gaps import fill_by_model, fill_rows, fit_gap_model, observed_columns
 from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.spectrum import null_edge
 from keepers.methods.reading_blocks import ScatterTable
@@ -123,7 +123,7 @@ def fill_by_mean(X: np.ndarray) -> np.ndarray:
 
 def fill_by_median(X: np.ndarray) -> np.ndarray:
     """The median of the column."""
-    return np.where(np.isnan(X), column_medians(X), X)
+    return np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
 
 
 def drop_rows(X: np.ndarray) -> np.ndarray | None:
@@ -158,13 +158,13 @@ def iterative_pca(X: np.ndarray, max_iter: int = 60) -> np.ndarray:
 
 def full_weight(X: np.ndarray) -> np.ndarray:
     """The estimates of the model as they are."""
-    model = fill_by_model(X).model
+    model = fit_gap_model(X)
     return fill_rows(replace(model, weights=np.ones(X.shape[1])), X)
 
 
 def with_noise(X: np.ndarray) -> np.ndarray:
     """The estimates of the model, and noise of the size that it does not explain."""
-    model = fill_by_model(X).model
+    model = fit_gap_model(X)
     noise = np.sqrt(model.noise) * np.random.default_rng(0).standard_normal(X.shape)
     return np.where(np.isnan(X), full_weight(X) + model.scales * noise, X)
 
@@ -187,7 +187,7 @@ WAYS: dict[str, Callable[[np.ndarray], np.ndarray | None]] = {
     "drop-rows": drop_rows,
     "mean": fill_by_mean,
     "median": fill_by_median,
-    "model": lambda X: fill_by_model(X).X,
+    "model": fill_by_model,
 }
 CANDIDATES: dict[str, Callable[[np.ndarray], np.ndarray | None]] = {
     "iterative PCA": iterative_pca,

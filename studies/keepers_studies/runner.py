@@ -15,7 +15,7 @@ import numpy as np
 
 from keepers._packages import package_versions
 from keepers.exceptions import DataError
-from keepers.linalg.scaling import scale_samples, transform_values
+from keepers.linalg.storage import scale_samples, transform_values
 from keepers.tables.opening import open_table
 from keepers_studies.plan import (
     NOT_RUN,

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from keepers.catalogue import METHODS, find_method
 from keepers.exceptions import DataError, shorten
-from keepers.linalg.scaling import SCALINGS
+from keepers.linalg.storage import SCALINGS
 from keepers.tables.catalogue import catalogue, present
 
 STUDIES = ("paper", "quick", "suite", "fseval")

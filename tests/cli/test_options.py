@@ -6,7 +6,7 @@ from keepers.catalogue import find_method
 from keepers.cli import options
 from keepers.cli.options import ReadingOptions
 from keepers.exceptions import ParameterError
-from keepers.linalg.scaling import SCALINGS
+from keepers.linalg.storage import SCALINGS
 from keepers.prepare.kinds import KINDS
 from keepers.prepare.preparer import MISSING
 

@@ -95,9 +95,9 @@ def test_a_long_way_ends_orthonormal_and_with_the_eigenpairs_of_lapack(seed, mon
     kept_more = []
     improve = subspace._Iteration.improve
 
-    def watched(self, operator, *, keep_more):
+    def watched(self, operator, direction, *, keep_more):
         kept_more.append(keep_more)
-        improve(self, operator, keep_more=keep_more)
+        improve(self, operator, direction, keep_more=keep_more)
 
     monkeypatch.setattr(subspace._Iteration, "improve", watched)
     found = leading_subspace(operator, shift, start, tol=1e-9, max_iter=2000)

@@ -39,7 +39,7 @@ def scores(name, table):
 ENTRY_POINTS = {
     "SPCAFSCV": lambda X: keepers.SPCAFSCV(3, random_state=0, **SMALL_SEARCH).fit(X).scores_,
     "select_settings": lambda X: (
-        keepers.select_settings(X, 3, random_state=0, **SMALL_SEARCH).best.evidence.score
+        keepers.select_settings(X, 3, random_state=0, **SMALL_SEARCH).best.score
     ),
     "StabilitySelector": lambda X: (
         keepers.StabilitySelector(VarianceScore(3), n_resamples=4, random_state=0).fit(X).scores_

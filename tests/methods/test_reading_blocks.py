@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from keepers import SPCAFS, datasets
 from keepers.blocks.sources import ArrayBlocks
 from keepers.exceptions import DataError, ParameterError
-from keepers.linalg.streamed import Budget
+from keepers.linalg.sums import Budget
 from keepers.methods.reading_blocks import choose_route
 from recording import Recording
 

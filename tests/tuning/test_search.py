@@ -144,10 +144,10 @@ def test_no_number_of_components_above_a_third_of_the_columns_is_tried():
 def test_no_setting_is_proposed_that_leaves_fewer_rows_active_than_are_kept(planted, k, lacking):
     """At a share of 1 hardly more than n_components rows are active."""
     found = select_settings(planted, k, random_state=0, **QUICK)
-    n_candidates = len(found.candidates)
-    assert found.candidates == found.trials[:n_candidates]
-    assert all(trial.n_active >= k == trial.n_active_kept for trial in found.candidates)
-    left_out = found.trials[n_candidates:]
+    candidates = [trial for trial in found.trials if trial.keeps_active_only]
+    assert candidates == list(found.trials[: len(candidates)])
+    assert all(trial.n_active >= k == trial.n_active_kept for trial in candidates)
+    left_out = found.trials[len(candidates) :]
     assert {trial.params["n_components"] for trial in left_out} >= lacking
     assert all(trial.gamma_share == 1.0 for trial in left_out)
     winner = SPCAFS(**found.params).fit(planted)  # without a warning
@@ -159,7 +159,7 @@ def test_it_is_said_if_no_combination_leaves_enough_rows_active(planted):
     rule = r"None of the 12 combinations .* 10 features active.* \d active .* smaller gamma_shares"
     with pytest.warns(InactiveRowsWarning, match=rule):
         choice = select_settings(planted, 10, **settings)
-    assert choice.candidates == choice.trials
+    assert not any(trial.keeps_active_only for trial in choice.trials)
     with pytest.warns(InactiveRowsWarning, match="of the 10 kept features") as caught:
         selector = SPCAFSCV(10, **settings).fit(planted)
     assert len(caught) == 1

@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.optimize import linprog
-from scipy.stats import binomtest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from keepers import (
@@ -137,15 +135,6 @@ def test_a_random_selector_is_as_unstable_as_chance_even_with_a_seed(table):
     )
 
 
-def test_intervals_are_wilsons(table):
-    stable = StabilitySelector(VarianceScore(4), 30, random_state=0).fit(table)
-    for count, interval in zip(
-        stable.selections_.sum(axis=0), stable.frequency_intervals_, strict=True
-    ):
-        expected = binomtest(int(count), 30).proportion_ci(0.95, method="wilson")
-        assert interval == pytest.approx((expected.low, expected.high))
-
-
 def test_two_processes_give_what_one_gives(table):
     for base in (SPCAFS(4), RandomScore(4)):
         one, two = (
@@ -162,7 +151,6 @@ def test_two_processes_give_what_one_gives(table):
         ({"selector": SPCAFS(p=2.0)}, "p must .*; got 2.0"),
         ({"n_resamples": 7}, "n_resamples must be an even number >= 2; got 7"),
         ({"threshold": 0.5}, "threshold must .*; got 0.5"),
-        ({"callback": 3}, "callback must be callable"),
         ({"n_features_to_select": 0}, "n_features_to_select"),
         ({"n_features_to_select": 13}, "n_features_to_select must be at most"),
     ],
@@ -269,50 +257,9 @@ def test_what_is_no_table_of_sets_is_refused(bad):
         measure_stability(bad)
 
 
-# Printed by the R package stabs (hofnerb/stabs, tests/regtest-inference.Rout.save):
-# stabsel_parameters(cutoff = 0.6, q = 1 ... 10, p = 100, sampling.type = "SS"), B = 50.
-STABS_UNIMODAL = [
-    0.02631579, 0.1052632, 0.2368421, 0.4210526, 0.6578947,
-    0.9473684, 1.289474, 1.684211, 2.131579, 2.631579,
-]  # fmt: skip
-
-
 @pytest.mark.parametrize("q", range(1, 11))
 def test_the_worst_case_is_meinshausen_and_buhlmanns_closed_form(q):
     assert bound_false_selections(q, 100, 0.6, 50).worst_case == pytest.approx(q**2 / 0.2 / 100)
-
-
-@pytest.mark.parametrize("q", range(1, 11))
-def test_the_unimodal_bound_is_the_one_stabs_prints(q):
-    bound = bound_false_selections(q, 100, 0.6, 50)
-    assert bound.unimodal == pytest.approx(STABS_UNIMODAL[q - 1], rel=1e-6)
-
-
-@pytest.mark.parametrize("theta", [0.05, 0.2, 0.5, 0.57])
-@pytest.mark.parametrize("threshold", [0.6, 0.75, 1.0])
-def test_the_unimodal_bound_is_above_the_most_any_unimodal_law_can_have(theta, threshold):
-    """A linear programme for each place of the peak; tight where the bound's formula is."""
-    n_pairs = 10
-    points = np.arange(n_pairs + 1) / n_pairs
-    beyond = points >= 2 * threshold - 1 - 1e-9
-    most = 0.0
-    for peak in range(n_pairs + 1):
-        steps = np.zeros((n_pairs, n_pairs + 1))
-        for i in range(n_pairs):
-            rising = 1.0 if i < peak else -1.0
-            steps[i, i], steps[i, i + 1] = rising, -rising
-        solution = linprog(
-            -beyond.astype(float),
-            A_ub=np.vstack([steps, points]),
-            b_ub=np.append(np.zeros(n_pairs), theta**2),
-            A_eq=np.ones((1, n_pairs + 1)),
-            b_eq=[1.0],
-        )
-        if solution.status == 0:
-            most = max(most, -solution.fun)
-    bound = bound_false_selections(100 * theta, 100, threshold, n_pairs)
-    assert bound.unimodal >= 100 * most - 1e-9
-    assert bound.unimodal <= max(3 * 100 * most, 1e-9) or bound.unimodal == bound.worst_case
 
 
 @given(
@@ -322,9 +269,9 @@ def test_the_unimodal_bound_is_above_the_most_any_unimodal_law_can_have(theta, t
     st.integers(1, 60),
 )
 @settings(max_examples=60, deadline=None)
-def test_more_assumptions_never_loosen_and_no_bound_exceeds_the_features(q, d, threshold, n_pairs):
+def test_no_bound_exceeds_the_features(q, d, threshold, n_pairs):
     bound = bound_false_selections(min(q, d), d, threshold, n_pairs)
-    assert 0 <= bound.unimodal <= bound.worst_case <= d
+    assert 0 <= bound.worst_case <= d
     assert threshold - 1e-9 <= bound.threshold <= threshold + 0.5 / n_pairs
 
 

@@ -14,7 +14,7 @@ from keepers.cli.console import progress_line, say_notes, shell_command
 from keepers.cli.options import ReadingOptions
 from keepers.exceptions import DataError, ParameterError
 from keepers.linalg.reservoir import drawn_rows
-from keepers.linalg.scaling import scale_samples
+from keepers.linalg.storage import scale_samples
 from keepers.prepare.check import TableCheck, check_facts
 from keepers.prepare.facts import SEED, TableFacts
 from keepers.prepare.preparer import PreparedBlocks, TablePreparer, draw_table, learn

@@ -1,4 +1,4 @@
-"""Correlations between columns: which features of a ranking, or of a table, repeat another."""
+"""Correlations between columns, and the columns that repeat another."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,18 +10,16 @@ import scipy.sparse as sp
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.moments import ColumnMoments
 
-# Candidates that are compared with all the kept ones in a single product.
+# Candidates that are compared with all kept features in a single product.
 _AT_ONCE = 256
 # Copies of a feature correlate at 1 but for this; a limit of 1 lets them pass.
 ROUNDING = 1e-9
-# Columns that are copied for a single product.
-_PARTNERS = 2048
-# A sum of squares that centring lowers to less than this share of it is of equal values.
+# If centring lowers a sum of squares to less than this share, the values are equal.
 _CANCELLED = 1e-12
 
 
 class Correlations(Protocol):
-    """Correlations of the columns of a table, wherever it lies."""
+    """Correlations of the columns of a table, however it is stored."""
 
     def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
         """Correlation of each of ``mine`` (rows) with each of ``theirs`` (columns)."""
@@ -29,13 +27,12 @@ class Correlations(Protocol):
 
 @dataclass(frozen=True)
 class RankingWalk:
-    """Which places of a ranking are kept, and what is kept instead of the others."""
+    """The places of a ranking that are kept, and what is kept instead of the others."""
 
     keeps: BoolArray
     """By place."""
     instead: IndexArray
-    """By place, the kept column that a skipped one is most like; -1 for those kept, or not reached.
-    """
+    """By place, the kept column that a skipped one is most like; -1 if kept, or not reached."""
     r: FloatArray
     """By place, the correlation with that column; NaN where there is none."""
 
@@ -48,11 +45,10 @@ def walk_ranking(
     most: int,
     always: BoolArray | None = None,
 ) -> RankingWalk:
-    """Go down ``order`` and skip every feature that is too much like one already kept.
+    """Go down ``order`` and skip features with |r| above ``max_correlation`` to one already kept.
 
-    A feature is skipped if its correlation with a kept one exceeds ``max_correlation`` in size,
-    whichever its sign. The search ends with ``most`` kept features; those behind count as skipped.
-    Features marked in ``always`` (by column) are never skipped.
+    The walk ends with ``most`` kept features; those behind count as skipped. Features marked in
+    ``always`` (by column) are never skipped.
     """
     keeps = np.zeros(len(order), dtype=bool)
     instead = np.full(len(order), -1, dtype=np.intp)
@@ -60,7 +56,6 @@ def walk_ranking(
     kept: list[int] = []
     for start in range(0, len(order), _AT_ONCE):
         block = order[start : start + _AT_ONCE]
-        # One row a candidate, one column a feature kept before the block or, behind, in the block.
         with_kept = correlations.between(block, np.array(kept, dtype=np.intp))
         strongest = np.abs(with_kept).max(axis=1, initial=0.0)
         among = correlations.between(block, block)
@@ -87,7 +82,7 @@ class ColumnCorrelations(Correlations):
     def __init__(self, X: Any, moments: ColumnMoments) -> None:
         self.X, self.moments = X, moments
         if not sp.issparse(X):
-            # Centred columns of length 1, a row each, made when first asked for: rows that are
+            # Centred columns of length 1, one a row, computed when first asked for: rows that are
             # never written take no memory.
             self._units = np.empty(X.shape[::-1])
             self._is_made = np.zeros(X.shape[1], dtype=bool)
@@ -95,11 +90,7 @@ class ColumnCorrelations(Correlations):
     def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
         if sp.issparse(self.X):
             return self._between_sparse(mine, theirs)
-        my_units = self._unit_rows(mine)
-        found = np.empty((len(mine), len(theirs)))
-        for part in _parts(len(theirs)):
-            np.matmul(my_units, self._unit_rows(theirs[part]).T, out=found[:, part])
-        return found
+        return np.asarray(self._unit_rows(mine) @ self._unit_rows(theirs).T)
 
     def _unit_rows(self, columns: IndexArray) -> FloatArray:
         new = columns[~self._is_made[columns]]
@@ -118,24 +109,24 @@ class ColumnCorrelations(Correlations):
 
 @dataclass(frozen=True)
 class PairwiseCorrelations(Correlations):
-    """From the rows in which both columns have a value; 0 where those rows do not tell.
+    """From the rows in which both columns have a value.
 
-    That is where a pair has fewer than ``fewest`` of them, or one of the two does not vary in them.
+    0 for pairs with fewer than ``fewest`` such rows, or if a column does not vary in them.
     """
 
     values: FloatArray
-    """One row a column of the table: less its median, with 0 in the gaps."""
+    """The columns about their medians, one a row, with 0 in the gaps."""
     present: FloatArray
     """1 where there is a value, else 0."""
     fewest: int
 
     @classmethod
     def of(cls, X: FloatArray, fewest: int) -> "PairwiseCorrelations":
-        """Of an array with NaN in the gaps and a value in every column.
+        """From an array with NaN in the gaps and a value in every column.
 
-        Sums over the common rows are centred after they were added up. The median, which outliers
-        do not move, stays close to the mean of whichever rows a pair has in common, so that this
-        costs few digits. Division by the largest value keeps squares within range.
+        Sums over the common rows are centred at the end. This costs few digits because values are
+        taken about the median, which outliers do not move. Squares of values divided by the
+        largest stay within range.
         """
         values = np.array(X.T, dtype=np.float64, order="C")
         gaps = np.isnan(values)
@@ -146,12 +137,6 @@ class PairwiseCorrelations(Correlations):
         return cls(values, (~gaps).astype(np.float64), fewest)
 
     def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
-        found = np.empty((len(mine), len(theirs)))
-        for part in _parts(len(theirs)):
-            found[:, part] = self._between(mine, theirs[part])
-        return found
-
-    def _between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
         x, has_x = self.values[mine], self.present[mine]
         y, has_y = self.values[theirs].T, self.present[theirs].T
         n = has_x @ has_y
@@ -160,21 +145,17 @@ class PairwiseCorrelations(Correlations):
         square_x, square_y = (x * x) @ has_y, has_x @ (y * y)
         scatter_x = square_x - sum_x * sum_x / rows
         scatter_y = square_y - sum_y * sum_y / rows
-        tells = (n >= self.fewest) & (scatter_x > _CANCELLED * square_x)
-        tells &= scatter_y > _CANCELLED * square_y
-        lengths = np.sqrt(np.where(tells, scatter_x, 1.0)) * np.sqrt(
-            np.where(tells, scatter_y, 1.0)
+        known = (n >= self.fewest) & (scatter_x > _CANCELLED * square_x)
+        known &= scatter_y > _CANCELLED * square_y
+        lengths = np.sqrt(np.where(known, scatter_x, 1.0)) * np.sqrt(
+            np.where(known, scatter_y, 1.0)
         )
-        return np.where(tells, (x @ y - sum_x * sum_y / rows) / lengths, 0.0)
-
-
-def _parts(length: int) -> list[slice]:
-    return [slice(start, start + _PARTNERS) for start in range(0, length, _PARTNERS)]
+        return np.where(known, (x @ y - sum_x * sum_y / rows) / lengths, 0.0)
 
 
 @dataclass(frozen=True)
 class ScatterCorrelations(Correlations):
-    """From the scatter, where it was formed."""
+    """From the scatter matrix."""
 
     scatter: FloatArray
 
@@ -185,18 +166,15 @@ class ScatterCorrelations(Correlations):
 
 
 class FetchedCorrelations(Correlations):
-    """From the scatter of some columns at a time, fetched in a pass over the table.
+    """From the scatter of some columns at a time, each fetched in a pass over the table.
 
-    The columns next in ``order`` are fetched along with those asked for, so that a walk needs few
-    passes.
+    The ``ahead`` columns that are next in ``order`` come with it, so that a walk needs few passes.
     """
 
     def __init__(
         self, scatter_of: Callable[[IndexArray], FloatArray], order: IndexArray, ahead: int
     ) -> None:
-        self._scatter_of = scatter_of
-        self._order = order
-        self._ahead = ahead
+        self._scatter_of, self._order, self._ahead = scatter_of, order, ahead
         self._held = np.empty(0, dtype=np.intp)
         self._known = ScatterCorrelations(np.empty((0, 0)))
 
@@ -222,19 +200,9 @@ _PAIRS_AT_ONCE = 2**12
 
 
 def similar_columns(X: FloatArray, least: float) -> dict[int, tuple[int, float]]:
-    """For columns that resemble an earlier one: that one, and their correlation.
+    """Columns with |r| >= ``least`` to an earlier one: column -> (that one, r).
 
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_columns)
-        Finite values. Columns that do not vary resemble none.
-    least : float
-        The absolute correlation from which on columns resemble each other.
-
-    Returns
-    -------
-    dict
-        Column -> (the first column that it resembles and that itself resembles none, r).
+    The earlier one itself resembles none before it. X is finite; constant columns resemble none.
     """
     Z, varies = _standardise(X)
     d = Z.shape[1]
@@ -254,7 +222,7 @@ def similar_columns(X: FloatArray, least: float) -> dict[int, tuple[int, float]]
 
 
 def _likely_pairs(Z: FloatArray) -> IndexArray:
-    """Pairs of columns, one a row and in order, that may be much alike."""
+    """Pairs of columns that may be alike, one a row and in order."""
     d = Z.shape[1]
     rng = np.random.default_rng(0)
     numbers = []
@@ -271,7 +239,7 @@ def _likely_pairs(Z: FloatArray) -> IndexArray:
 
 
 def _standardise(X: FloatArray) -> tuple[FloatArray, IndexArray]:
-    """Centred columns of length 1, and which columns of X they are: those that vary."""
+    """The columns that vary, centred and of length 1, and their places in X."""
     largest = np.abs(X).max(axis=0, initial=0.0)
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = X / np.where(largest > 0.0, largest, 1.0)  # squares may leave the range otherwise

@@ -1,19 +1,17 @@
-"""Gaps (NaN) in a table, filled by a model of a few components that is fitted to what is there.
+"""Gaps (NaN) in a table, filled by a model of a few components.
 
 Every column is standardised by the mean and deviation of its observed values, and modelled as ::
 
     z_ij = c_j + w_j' t_i + noise,   t_i ~ N(0, I),   w_jk ~ N(0, 1 / a_k),   c_j ~ N(0, 1),
 
-with the same noise variance v in all columns: probabilistic PCA whose loadings have a prior of
-their own (Bishop 1999; with missing values Ilin and Raiko, JMLR 2010). The posteriors of t and of
-(w, c) are taken to be independent; each is Gaussian in closed form given the other. Updating them
-in turn, with v and a at their best values, never lowers the bound on the likelihood. Loadings of
-columns with few observed values are shrunk more, and components without support vanish.
+with the same noise variance v in all columns: probabilistic PCA with a prior on the loadings
+(Bishop 1999; with missing values Ilin and Raiko, JMLR 2010). The posteriors of t and of (w, c) are
+taken to be independent; given the other, each is Gaussian in closed form. Updating them in turn,
+with v and a at their best values, never lowers the bound on the likelihood. Loadings of columns
+with few observed values are shrunk more, and components without support vanish.
 
-At most 2,000 rows, drawn always in the same way from more, are used for the fit. Then every row is
-filled by a ridge regression of what is observed of it on the loadings. Means, scales, loadings and
-two further numbers per column suffice for that, so new rows are filled as those of the fit were.
-Nothing is random.
+The fit uses at most 2,000 rows, always the same ones. Then every row is filled by a ridge
+regression of its observed values on the loadings, and so are new rows. Nothing is random.
 
 An estimate lacks the noise of a value. With estimates z = w't as they are, a column has the right
 covariances with others, but neighbouring rows agree on it more than on complete columns: columns
@@ -38,7 +36,6 @@ from keepers.linalg.reservoir import drawn_rows
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import edge_of_scatter, leading_spectrum, principal_subspace
 
-# The model is fitted to this number of rows at most.
 MOST_ROWS_FITTED = 2000
 MOST_COMPONENTS = 40
 MAX_ITER = 60
@@ -55,7 +52,6 @@ _ROWS_AT_ONCE = 1024
 class ObservedColumns:
     """Number, mean and standard deviation of the observed values of every column."""
 
-    n_rows: int
     counts: IndexArray
     means: FloatArray
     scales: FloatArray
@@ -67,7 +63,7 @@ class GapModel:
     """The fitted model; `fill_rows` needs nothing else."""
 
     means: FloatArray
-    """Column means in the model; shape (n_features,)."""
+    """Column means in the model."""
     scales: FloatArray
     """Standard deviations of the observed values; 0 for columns that do not vary."""
     loadings: FloatArray
@@ -75,10 +71,9 @@ class GapModel:
     uncertainty: FloatArray
     """Variance of the loadings of each column."""
     weights: FloatArray
-    """Factors that the estimates of each column are multiplied with."""
+    """Factors for the estimates of each column."""
     noise: float
-    """Variance of what the components do not explain of a standardised column."""
-    n_iter: int = 0
+    """Variance that the components leave in a standardised column."""
     converged: bool = True
     objective: tuple[float, ...] = ()
     """The bound on the log-likelihood after every step; it never falls."""
@@ -92,8 +87,8 @@ class GapModel:
 def fill_by_model(X: FloatArray) -> FloatArray:
     """Fill the NaN of a float64 array of shape (n_samples, n_features); X is not changed.
 
-    Every column needs at least one value. Where no component stands out from noise, as in tables
-    too small to tell, gaps are filled with the means of the columns.
+    Every column needs at least one value. Where no component stands out from noise, gaps are
+    filled with the means of the columns.
     """
     return fill_rows(fit_gap_model(X), X)
 
@@ -101,35 +96,32 @@ def fill_by_model(X: FloatArray) -> FloatArray:
 def fit_gap_model(X: FloatArray, *, max_iter: int = MAX_ITER) -> GapModel:
     """The model of a table with gaps."""
     observed = observed_columns(X)
-    _refuse_empty(observed)
-    varying = np.flatnonzero(observed.scales > 0)
-    X = X[drawn_rows(len(X), MOST_ROWS_FITTED, seed=0)]
+    means, scales = observed.means, observed.scales
+    if not np.all(np.isfinite(means) & np.isfinite(scales)):
+        raise DataError(
+            "A model of the gaps needs finite values that float64 can sum; some columns hold "
+            "others. Drop infinite values, or rescale X."
+        )
+    (n_samples, n_features), varying = X.shape, np.flatnonzero(scales > 0)
+    X = X[drawn_rows(n_samples, MOST_ROWS_FITTED, seed=0)]
     varying = varying[np.any(~np.isnan(X[:, varying]), axis=0)]
-    n_features = len(observed.means)
-    uncertainty, weights = np.zeros(n_features), np.ones(n_features)
-    none = np.empty((n_features, 0))
-    flat = GapModel(observed.means, observed.scales, none, uncertainty, weights, 1.0)
-    Z, is_observed = _standardise(X[:, varying], observed.means[varying], observed.scales[varying])
+    uncertainty = np.zeros(n_features)
+    Z, is_observed = _standardise(X[:, varying], means[varying], scales[varying])
     start = _principal_loadings(Z)
     if start is None:
-        return flat
+        none, ones = np.empty((n_features, 0)), np.ones(n_features)
+        return GapModel(means, scales, none, uncertainty, ones, 1.0)
     found = _VariationalPCA(Z, is_observed, start)
     converged = found.iterate(max_iter)
     kept = np.flatnonzero(np.mean(found.loadings**2, axis=0) > _VANISHED)
-    means, loadings = observed.means.copy(), np.zeros((n_features, len(kept)))
-    means[varying] += observed.scales[varying] * found.offsets
+    loadings = np.zeros((n_features, len(kept)))
+    means[varying] += scales[varying] * found.offsets
     loadings[varying] = found.loadings[:, kept]
     uncertainty[varying] = found.uncertainty
+    weights = _weights(loadings, found.noise, observed.counts / n_samples)
+    objective = tuple(found.objective)
     return GapModel(
-        means,
-        observed.scales,
-        loadings,
-        uncertainty,
-        _weights(loadings, found.noise, observed.counts / observed.n_rows),
-        found.noise,
-        len(found.objective),
-        converged,
-        tuple(found.objective),
+        means, scales, loadings, uncertainty, weights, found.noise, converged, objective
     )
 
 
@@ -149,7 +141,7 @@ def fill_rows(model: GapModel, X: FloatArray) -> FloatArray:
 
 def observed_columns(X: FloatArray) -> ObservedColumns:
     """Number, mean and standard deviation of the values of every column that are not NaN."""
-    counts, means, variances = (np.zeros(X.shape[1]) for _ in range(3))
+    counts, means, variances = np.zeros((3, X.shape[1]))
     with np.errstate(over="ignore", invalid="ignore"):
         for columns in _column_blocks(X.shape[1]):
             block = X[:, columns]
@@ -163,45 +155,15 @@ def observed_columns(X: FloatArray) -> ObservedColumns:
             largest = np.maximum(np.abs(centred).max(axis=0, initial=0.0), np.finfo(float).tiny)
             centred = np.where(there, centred - residue, 0.0) / largest
             variances[columns] = np.einsum("ij,ij->j", centred, centred) / n * largest**2
-    scales = _deviations(variances, means)
-    return ObservedColumns(len(X), counts.astype(np.intp), means, scales)
-
-
-def column_medians(X: FloatArray) -> FloatArray:
-    """The median of the values of every column that are not NaN; every column has at least one."""
-    found = np.empty(X.shape[1])
-    for columns in _column_blocks(X.shape[1]):
-        ascending = np.sort(X[:, columns], axis=0)  # NaN comes last
-        n = (~np.isnan(ascending)).sum(axis=0)
-        places = np.arange(len(n))
-        found[columns] = (ascending[(n - 1) // 2, places] + ascending[n // 2, places]) / 2.0
-    return found
-
-
-def _deviations(variances: FloatArray, means: FloatArray) -> FloatArray:
-    """Standard deviations; 0 where they are rounding noise of the mean."""
     scales = np.sqrt(variances)
-    return np.where(scales <= CONSTANT_RATIO * np.abs(means), 0.0, scales)
-
-
-def _refuse_empty(observed: ObservedColumns) -> None:
-    if not np.all(observed.counts):
-        raise DataError(
-            "A model of the gaps needs at least one value in every column; "
-            f"{int(np.sum(observed.counts == 0))} of {len(observed.counts)} columns are empty. "
-            "Leave them out first."
-        )
-    if not np.all(np.isfinite(observed.means) & np.isfinite(observed.scales)):
-        raise DataError(
-            "A model of the gaps needs finite values whose squares float64 can hold; some columns "
-            "hold others. Drop infinite values, or rescale X."
-        )
+    scales[scales <= CONSTANT_RATIO * np.abs(means)] = 0.0  # rounding noise of the mean
+    return ObservedColumns(counts.astype(np.intp), means, scales)
 
 
 def _standardise(
     X: FloatArray, means: FloatArray, scales: FloatArray
 ) -> tuple[FloatArray, BoolArray]:
-    """Columns in standard units with 0 in the gaps, and where there are values."""
+    """Columns in standard units with 0 in the gaps, and the mask of values."""
     there = ~np.isnan(X)
     return np.where(there, (X - means) / scales, 0.0), there
 
@@ -215,9 +177,9 @@ def _weights(loadings: FloatArray, noise: float, shares: FloatArray) -> FloatArr
 
 
 def _principal_loadings(Z: FloatArray) -> FloatArray | None:
-    """Where the iteration starts: twice as many components as stand out from noise.
+    """Twice the number of components that stand out from noise; None if none does.
 
-    The loadings of those beyond are shrunk by their prior; None if no component stands out.
+    The prior shrinks the loadings of those beyond.
     """
     n_samples, n_features = Z.shape
     if n_samples < 3 or n_features < 2:
@@ -226,7 +188,6 @@ def _principal_loadings(Z: FloatArray) -> FloatArray | None:
     squares = np.einsum("ij,ij->j", Z, Z) - n_samples * mean**2
     moments = ColumnMoments(n_samples, mean, squares)
     scatter = as_scatter(Z, moments, MOST_COMPONENTS)
-    # Needed where both sides are large; always the same numbers.
     rng = np.random.default_rng(0)
     standing_out = leading_spectrum(
         scatter, "auto", n_samples=n_samples, sum_of_squares=squares, rng=rng
@@ -242,9 +203,8 @@ def _principal_loadings(Z: FloatArray) -> FloatArray | None:
 class _VariationalPCA:
     """Posterior means and covariances of components and loadings, updated in turn.
 
-    Second moments of all rows are kept as one matrix, a row each, with the upper triangle only:
-    sums of them over what is observed are then products with the matrix of zeros and ones. Those
-    of the columns are made a few columns at a time, and never held for all.
+    Second moments of all rows are the rows of one matrix, upper triangles only: their sums over
+    the observed values are products with the mask. Those of columns are never held for all.
     """
 
     def __init__(self, Z: FloatArray, observed: BoolArray, loadings: FloatArray) -> None:
@@ -275,7 +235,7 @@ class _VariationalPCA:
         return False
 
     def _moments_of_start(self, loadings: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Sums of every row over the loadings of the start, which are taken to be exact."""
+        """Sums of every row over the loadings of the start, taken as exact."""
         W = np.hstack([loadings, np.zeros((self._d, 1))])
         second = np.zeros((self._n, self._triangle.n_entries))
         for columns in _column_blocks(self._d):
@@ -312,7 +272,7 @@ class _VariationalPCA:
         self.objective.append(of_rows + 0.5 * (prior + log_volume))
 
     def _update_components(self, second: FloatArray, first: FloatArray) -> float:
-        """Posteriors of the rows; their part of the bound, with that of the errors."""
+        """Posteriors of the rows; returns their part of the bound and that of the errors."""
         n, rank = self._n, self._rank
         P = self._triangle.unpack(second)
         covariances, log_volume = _inverses(P[:, :rank, :rank] / self.noise + np.eye(rank))
@@ -330,7 +290,7 @@ class _VariationalPCA:
 
 
 class _Triangle:
-    """Symmetric matrices of one size, many at once, as rows with their upper triangle."""
+    """Symmetric matrices of one size as rows with their upper triangles."""
 
     def __init__(self, size: int) -> None:
         self._above = np.triu_indices(size)

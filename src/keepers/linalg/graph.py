@@ -1,4 +1,4 @@
-"""Graphs of the samples from lists of nearest neighbours: Laplacians, spectra, reconstructions."""
+"""Graphs of samples from lists of nearest neighbours: Laplacians, spectra, reconstructions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +19,9 @@ Graph = Any
 
 # Below this, a degree is the sum of weights that underflowed.
 _VANISHED = 1e-200
-# Added to the diagonal of a singular G, as a share of its trace: the authors of RNE take it too.
-RIDGE = 1e-3
-# An eigenvalue of G below this share of the largest is rounding noise. More neighbours than
-# features, duplicate samples and neighbours on a line all lead there.
-SINGULAR_RATIO = 1e-12
+# Added to the diagonal of a singular G, as a share of its trace, as in the authors' RNE. G is
+# singular if its smallest eigenvalue is below the second share of the largest.
+RIDGE, SINGULAR_RATIO = 1e-3, 1e-12
 # Squared distances below this share of the largest are rounding.
 COINCIDENT = 1e-13
 # Up to here a dense eigenproblem is quicker than Lanczos, and nothing is random.
@@ -53,7 +51,7 @@ class NeighbourList:
 
 
 def squared_distances(points: FloatArray) -> FloatArray:
-    """Between all pairs of rows; centre them first if they lie far from the origin."""
+    """Squared distances of all pairs of rows; centre rows first that lie far from the origin."""
     lengths = squared_row_norms(points)
     squared = points @ points.T
     squared *= -2.0
@@ -67,7 +65,7 @@ def squared_distances(points: FloatArray) -> FloatArray:
 def nearest_in_cloud(
     points: FloatArray, n_neighbors: int, unknown: FloatArray | None = None
 ) -> NeighbourList:
-    """The nearest others of every point of a small cloud, in no order, all distances in memory.
+    """The nearest others of every point, in no order, with all distances in memory.
 
     Points that coincide up to rounding are at distance 0, and ties go to the lowest index.
     ``unknown`` is the variance of each point's position: it adds to all its squared distances.
@@ -83,7 +81,7 @@ def nearest_in_cloud(
 
 def heat_weights(neighbours: NeighbourList, bandwidth: float) -> FloatArray:
     """exp(-distance^2 / (2 bandwidth^2)) for every entry of the list."""
-    with np.errstate(over="ignore"):  # a square past 1e308 has the weight exp(-inf) = 0
+    with np.errstate(over="ignore"):  # a square beyond 1e308 has the weight exp(-inf) = 0
         scaled = neighbours.distances / bandwidth
         return np.asarray(np.exp(-0.5 * scaled * scaled))
 
@@ -93,8 +91,8 @@ def union_graph(
 ) -> sp.csr_array:
     """Symmetric graph with an edge where either sample lists the other.
 
-    ``weights`` has the shape of the list; None gives every edge weight 1. ``self_loops`` adds
-    ones on the diagonal, as scikit-feature does.
+    ``weights`` has the shape of the list; None: ones. ``self_loops`` adds ones on the diagonal, as
+    scikit-feature does.
     """
     n_samples, n_neighbors = neighbours.indices.shape
     values = np.ones((n_samples, n_neighbors)) if weights is None else weights
@@ -123,37 +121,41 @@ def laplacian(graph: Graph) -> Graph:
     return sp.csr_array(sp.csr_array(sp.diags(degrees(graph))) - graph)
 
 
+_ALL_EQUAL = "all samples are equally far from each other: every pair has the same weight"
+
+
 def graph_defect(neighbours: NeighbourList, graph: sp.csr_array) -> str | None:
-    """What is wrong with a graph that carries no information, in words; None if nothing is."""
+    """The reason why a graph carries no information, in words; None if it carries some."""
     distances = neighbours.distances
-    to_others = degrees(graph) - graph.diagonal()
-    isolated = int(np.sum(to_others <= _VANISHED))
-    if isolated == neighbours.n_samples:
-        return (
-            "all heat weights underflow to zero: the bandwidth is far below the distances between "
-            f"neighbours (smallest {distances[distances > 0].min(initial=np.inf):.3g})"
-        )
-    if isolated:
-        return f"{isolated} of {neighbours.n_samples} samples have no neighbour of non-zero weight"
+    alone = _describe_isolated(degrees(graph) - graph.diagonal())
+    if alone is not None:
+        return alone
     if not np.any(distances):
         return "all samples coincide with their neighbours: every distance is zero"
     if np.ptp(distances) > 1e-12 * distances.max():
         return None
     if neighbours.n_neighbors == neighbours.n_samples - 1:
-        return "all samples are equally far from each other: every pair has the same weight"
+        return _ALL_EQUAL
     return "all neighbours are equally far: which samples are neighbours is decided by ties"
 
 
 def full_graph_defect(graph: FloatArray) -> str | None:
     """The same for a graph with a weight for every pair, and zeros on its diagonal."""
     n_samples, to_others = len(graph), degrees(graph)
+    alone = _describe_isolated(to_others)
+    if alone is not None:
+        return alone
+    is_flat = to_others.min() >= (n_samples - 1) * graph.max() * (1.0 - 1e-12)
+    return _ALL_EQUAL if is_flat and n_samples > 2 else None
+
+
+def _describe_isolated(to_others: FloatArray) -> str | None:
+    """The samples without a neighbour, in words; None if there are none."""
     isolated = int(np.sum(to_others <= _VANISHED))
-    if isolated == n_samples:
+    if isolated == len(to_others):
         return "all heat weights underflow to zero: the bandwidth is far below the distances"
     if isolated:
-        return f"{isolated} of {n_samples} samples have no neighbour of non-zero weight"
-    if n_samples > 2 and to_others.min() >= (n_samples - 1) * graph.max() * (1.0 - 1e-12):
-        return "all samples are equally far from each other: every pair has the same weight"
+        return f"{isolated} of {len(to_others)} samples have no neighbour of non-zero weight"
     return None
 
 
@@ -182,15 +184,12 @@ class GraphSpectrum:
 def leading_eigenvectors(
     graph: Graph, n_vectors: int, rng: np.random.Generator, *, whole_pieces: bool = False
 ) -> GraphSpectrum:
-    """The ``n_vectors`` leading eigenvectors of N but the trivial one, or as many as there are.
+    """The ``n_vectors`` leading eigenvectors of N without the trivial one, or all there are.
 
-    On a graph in C pieces mu = 1 has C eigenvectors, and any rotation of them would do. To have one
-    answer, the vectors then start from the indicators of the pieces, the largest first, made
-    orthogonal to the trivial vector and to each other in that order; the others are orthogonal to
-    all.
-
-    ``whole_pieces`` adds those of mu = 1 that ``n_vectors`` would cut off: with all of them, or
-    with none, the span does not depend on a choice of basis.
+    On a graph in C pieces mu = 1 has C eigenvectors, unique up to rotation. We take the indicators
+    of the pieces, the largest first, made orthogonal to the trivial vector and to each other in
+    that order. ``whole_pieces`` adds those that ``n_vectors`` would cut off: then the span does not
+    depend on this choice.
     """
     weight = degrees(graph)
     root = np.sqrt(weight)
@@ -200,28 +199,24 @@ def leading_eigenvectors(
     n_pieces = indicators.shape[1]
     if whole_pieces:
         n_vectors = max(n_vectors, n_pieces - 1)
-    pieces = _orthogonal_to_trivial(indicators, root, n_vectors)
-    n_more = min(n_vectors - pieces.shape[1], len(weight) - n_pieces)
-    N = _scale_both_sides(graph, inverse_root)
+    n_indicated = min(n_vectors, max(n_pieces - 1, 0))
+    pieces = np.linalg.qr(np.column_stack([root, indicators[:, :n_indicated].toarray()]))[0][:, 1:]
+    n_more = min(n_vectors - n_indicated, len(weight) - n_pieces)
+    if sp.issparse(graph):
+        scaling = sp.csr_array(sp.diags(inverse_root))
+        N = sp.csr_array(scaling @ graph @ scaling)
+    else:
+        N = graph * inverse_root
+        N *= inverse_root[:, np.newaxis]
     mu, vectors, converged = _leading_outside(N, indicators, n_more, rng)
     return GraphSpectrum(
         vectors=np.concatenate([pieces, vectors], axis=1),
-        mu=np.concatenate([np.ones(pieces.shape[1]), mu]),
+        mu=np.concatenate([np.ones(n_indicated), mu]),
         root_degrees=root,
         inverse_root_degrees=inverse_root,
         n_pieces=n_pieces,
         converged=converged,
     )
-
-
-def _scale_both_sides(graph: Graph, factors: FloatArray) -> Graph:
-    """diag(factors) S diag(factors)."""
-    if sp.issparse(graph):
-        scaling = sp.csr_array(sp.diags(factors))
-        return sp.csr_array(scaling @ graph @ scaling)
-    scaled = graph * factors
-    scaled *= factors[:, np.newaxis]
-    return scaled
 
 
 def _piece_indicators(graph: Graph, weight: FloatArray) -> sp.csc_array:
@@ -238,22 +233,13 @@ def _piece_indicators(graph: Graph, weight: FloatArray) -> sp.csc_array:
 
 
 def _label_pieces(graph: Graph) -> tuple[int, IndexArray]:
-    """How many connected pieces there are, and which one every sample belongs to."""
+    """The number of connected pieces, and the piece of every sample."""
     if not sp.issparse(graph):
         n_others = np.count_nonzero(graph, axis=1) - (graph.diagonal() != 0.0)
         if n_others.max(initial=0) == len(graph) - 1:  # a sample is joined to all others
             return 1, np.zeros(len(graph), dtype=np.intp)
     n_labels, labels = connected_components(graph, directed=False)
     return int(n_labels), labels
-
-
-def _orthogonal_to_trivial(
-    indicators: sp.csc_array, trivial: FloatArray, n_vectors: int
-) -> FloatArray:
-    """The indicators but the last, made orthogonal to D^1/2 1 and then to each other."""
-    count = min(n_vectors, max(indicators.shape[1] - 1, 0))
-    basis = np.column_stack([trivial, indicators[:, :count].toarray()])
-    return np.asarray(np.linalg.qr(basis)[0][:, 1:])
 
 
 def _leading_outside(
@@ -275,6 +261,7 @@ def _leading_outside(
 def _lanczos(
     N: Graph, indicators: sp.csc_array, count: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, bool]:
+    """The same by ARPACK."""
     across = sp.csr_array(indicators.T)
     n_samples = N.shape[0]
 
@@ -284,13 +271,8 @@ def _lanczos(
     operator = LinearOperator(N.shape, matvec=deflate, dtype=np.float64)
     start = rng.standard_normal(n_samples)
     start -= indicators @ (across @ start)
-    settings = {
-        "k": count,
-        "which": "LA",
-        "v0": start,
-        "ncv": min(n_samples, max(4 * count, 40)),
-        "maxiter": MOST_RESTARTS,
-    }
+    ncv = min(n_samples, max(4 * count, 40))
+    settings = {"k": count, "which": "LA", "v0": start, "ncv": ncv, "maxiter": MOST_RESTARTS}
     for tol in LANCZOS_TOLS:
         try:
             mu, vectors = eigsh(operator, tol=tol, **settings)
@@ -302,17 +284,17 @@ def _lanczos(
 
 
 def reconstruction_weights(X: FloatArray, neighbours: NeighbourList) -> sp.csr_array:
-    """Weights that rebuild each sample from its neighbours, as in locally linear embedding.
+    """Weights W that rebuild each sample from its neighbours, as in locally linear embedding.
 
     For sample i with neighbours N(i), the weights minimise |x_i - sum_j w_j x_j|^2 under
     sum_j w_j = 1: with G the Gram matrix of the differences x_j - x_i, they solve G w = 1 and are
-    divided by their sum. Row i of the sparse n x n result holds them, so that W 1 = 1 and X is
-    close to W X.
+    divided by their sum.
     """
     n_samples, n_neighbors = neighbours.indices.shape
     weights = np.empty((n_samples, n_neighbors))
     for rows in row_blocks(n_samples, X.shape[1] * n_neighbors):
-        weights[rows] = _solve_for_weights(_difference_grams(X, rows, neighbours.indices[rows]))
+        differences = X[neighbours.indices[rows]] - X[rows][:, np.newaxis, :]
+        weights[rows] = _solve_for_weights(differences @ differences.transpose(0, 2, 1))
     starts = np.arange(0, n_samples * n_neighbors + 1, n_neighbors)
     matrix = sp.csr_array(
         (weights.ravel(), neighbours.indices.ravel(), starts), shape=(n_samples, n_samples)
@@ -322,20 +304,14 @@ def reconstruction_weights(X: FloatArray, neighbours: NeighbourList) -> sp.csr_a
 
 
 def reconstruction_laplacian(weights: sp.csr_array) -> sp.csr_array:
-    """(I - W)'(I - W), positive semi-definite and zero on the constant, as a Laplacian is."""
+    """(I - W)'(I - W), positive semi-definite and zero on the constant like a Laplacian."""
     rest = sp.csr_array(sp.eye_array(weights.shape[0]) - weights)
     return sp.csr_array(rest.T @ rest)
 
 
 def reconstruction_residual(X: FloatArray, weights: sp.csr_array) -> FloatArray:
-    """(I - W) X: what the neighbours cannot rebuild."""
+    """(I - W) X: the part that the neighbours cannot rebuild."""
     return np.asarray(X - weights @ X)
-
-
-def _difference_grams(X: FloatArray, rows: slice, indices: IndexArray) -> FloatArray:
-    """One k x k Gram matrix of differences to the neighbours for each sample in ``rows``."""
-    differences = X[indices] - X[rows][:, np.newaxis, :]
-    return np.asarray(differences @ differences.transpose(0, 2, 1))
 
 
 def _solve_for_weights(grams: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""At most so many rows of a table, drawn uniformly without replacement in one pass.
+"""Rows of a table, drawn uniformly without replacement in one pass.
 
 Every row has a key: a 64-bit number that follows from the seed and the number of the row in the
 table. The rows with the smallest keys are drawn. So the same rows are drawn from a table in memory,
@@ -20,7 +20,7 @@ Keys = NDArray[np.uint64]
 _LARGEST = int(np.iinfo(np.uint64).max)
 GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
 """The step of SplitMix64: its i-th number from the state s is ``mix(s + i * GOLDEN_RATIO)``."""
-# Keys that are made at once where no rows come with them.
+# Keys that are computed at once.
 _STEP = 1 << 18
 
 
@@ -35,10 +35,8 @@ def mix(numbers: Keys) -> Keys:
 
 
 def row_keys(numbers: IndexArray, seed: int) -> Keys:
-    """The keys of the rows with these numbers: entries of the stream of SplitMix64.
-
-    The seed is mixed before it starts the stream, so that the streams of near seeds are far apart.
-    """
+    """The keys of the rows with these numbers: entries of the stream of SplitMix64."""
+    # The seed is mixed before it starts the stream: streams of near seeds are far apart.
     first = mix(np.array([seed % 2**64], dtype=np.uint64))
     states = numbers.astype(np.uint64)
     states += np.uint64(1)
@@ -49,20 +47,11 @@ def row_keys(numbers: IndexArray, seed: int) -> Keys:
 
 def drawn_rows(n_samples: int, n_rows: int, seed: int) -> IndexArray:
     """The rows that are drawn from a table with ``n_samples`` rows, in ascending order."""
-    numbers: IndexArray = np.empty(0, dtype=np.intp)
-    keys: Keys = np.empty(0, dtype=np.uint64)
-    largest = _LARGEST
+    drawn: IndexArray = np.empty(0, dtype=np.intp)
     for start in range(0, n_samples, _STEP):
-        next_numbers = np.arange(start, min(start + _STEP, n_samples), dtype=np.intp)
-        next_keys = row_keys(next_numbers, seed)
-        near = np.flatnonzero(next_keys <= largest)
-        numbers = np.concatenate([numbers, next_numbers[near]])
-        keys = np.concatenate([keys, next_keys[near]])
-        if len(keys) > n_rows:
-            kept = _smallest(keys, n_rows)
-            numbers, keys = numbers[kept], keys[kept]
-            largest = int(keys.max())
-    return np.sort(numbers)
+        drawn = np.append(drawn, np.arange(start, min(start + _STEP, n_samples)))
+        drawn = drawn[_smallest(row_keys(drawn, seed), n_rows)]
+    return drawn
 
 
 def largest_drawn_key(n_samples: int, n_rows: int, seed: int) -> int:
@@ -71,28 +60,17 @@ def largest_drawn_key(n_samples: int, n_rows: int, seed: int) -> int:
 
 
 def _smallest(keys: Keys, count: int) -> IndexArray:
-    """Where the ``count`` smallest keys stand, in ascending order; of fewer, all places."""
+    """The places of the ``count`` smallest keys, in ascending order; of fewer, all places."""
     if len(keys) <= count:
         return np.arange(len(keys))
     return np.sort(np.argpartition(keys, count - 1)[:count])
 
 
 class RowReservoir(BlockSum):
-    """At most ``n_rows`` rows, those with the smallest keys; infinity is refused in all of them.
+    """The ``n_rows`` rows with the smallest keys; rows that are not drawn must be finite too.
 
-    Rows are sorted out when twice as many as wanted are held, hence as often as the rows seen have
-    doubled: of n rows, about ``n_rows`` log2(n / ``n_rows``) are copied.
-
-    Parameters
-    ----------
-    n_rows : int
-        How many rows are drawn.
-    seed : int
-        Of the keys.
-    largest_key : int or None
-        `largest_drawn_key`, where the number of rows is known beforehand: no other row is copied.
-    allow_nan : bool
-        Whether rows may have gaps; otherwise NaN is refused in all rows as well.
+    Up to twice that many rows are held. ``largest_key`` is `largest_drawn_key`, if the number of
+    rows is known: no other row is copied. ``allow_nan``: rows may have gaps.
     """
 
     def __init__(
@@ -107,22 +85,22 @@ class RowReservoir(BlockSum):
         self._assumed_first = False
         self._pieces: list[Any] = []
         self._numbers: IndexArray = np.empty(0, dtype=np.intp)
-        self._keys: Keys = np.empty(0, dtype=np.uint64)
 
     def add(self, block: RowBlock) -> None:
-        """Take a block in: the rows of it that may be among those drawn."""
+        """Take in the rows of a block that may be among those drawn."""
         refuse_not_finite(block, allow_nan=self.allow_nan)
+        n_rows = block.values.shape[0]
         if block.start is None and self.n_samples == 0:
             self._assumed_first = True
         start = self._next if block.start is None else block.start
-        self._next = start + block.values.shape[0]
-        self.n_samples += block.values.shape[0]
+        self._next = start + n_rows
+        self.n_samples += n_rows
         numbers = np.arange(start, self._next, dtype=np.intp)
         keys = row_keys(numbers, self.seed)
         near = np.flatnonzero(keys <= self._largest_key)
         near = near[_smallest(keys[near], self.n_rows)]
         if len(near):
-            self._hold([block.values[near]], numbers[near], keys[near])
+            self._hold([block.values[near]], numbers[near])
 
     def merge(self, other: Self) -> None:
         """Take in the rows of other blocks."""
@@ -136,43 +114,32 @@ class RowReservoir(BlockSum):
         self._next = other._next
         self._assumed_first |= other._assumed_first
         self._largest_key = min(self._largest_key, other._largest_key)
-        self._hold(other._pieces, other._numbers, other._keys)
+        self._hold(other._pieces, other._numbers)
 
-    def _hold(self, pieces: list[Any], numbers: IndexArray, keys: Keys) -> None:
+    def _hold(self, pieces: list[Any], numbers: IndexArray) -> None:
         self._pieces += pieces
         self._numbers = np.concatenate([self._numbers, numbers])
-        self._keys = np.concatenate([self._keys, keys])
-        if len(self._keys) > 2 * self.n_rows:
+        if len(self._numbers) > 2 * self.n_rows:
             self._sort_out()
 
     def _sort_out(self) -> None:
         """Keep the rows with the smallest keys, in ascending order of their numbers."""
-        if not self._pieces:
-            return
-        kept = _smallest(self._keys, self.n_rows)
-        kept = kept[np.argsort(self._numbers[kept])]
-        self._pieces = [storage.stack_rows(self._pieces)[kept]]
-        self._numbers, self._keys = self._numbers[kept], self._keys[kept]
-        if len(kept) == self.n_rows:
-            self._largest_key = min(self._largest_key, int(self._keys.max()))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What travels: no more rows than are drawn.
-
-        The sum itself stays as it is: another thread may be merging it.
-        """
-        twin = RowReservoir(self.n_rows, self.seed)
-        vars(twin).update(vars(self), _pieces=[*self._pieces])
-        twin._sort_out()
-        return vars(twin)
+        if self._pieces:
+            keys = row_keys(self._numbers, self.seed)
+            kept = _smallest(keys, self.n_rows)
+            if len(kept) == self.n_rows:
+                self._largest_key = min(self._largest_key, int(keys[kept].max()))
+            kept = kept[np.argsort(self._numbers[kept])]
+            self._pieces = [storage.stack_rows(self._pieces)[kept]]
+            self._numbers = self._numbers[kept]
 
     @property
     def numbers(self) -> IndexArray:
-        """The numbers of the rows drawn from all rows so far, in ascending order."""
+        """The numbers of the rows drawn so far, in ascending order."""
         self._sort_out()
         return self._numbers
 
     def rows(self) -> Any:
-        """The rows drawn from all rows so far, in their order in the table: array or CSR matrix."""
+        """The rows drawn so far, in their order in the table: array or CSR matrix."""
         self._sort_out()
         return self._pieces[0]

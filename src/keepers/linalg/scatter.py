@@ -1,4 +1,4 @@
-"""The total scatter S = (X - 1 mean')' (X - 1 mean') as an operator, whatever X is stored in.
+"""The total scatter S = (X - 1 mean')' (X - 1 mean') as an operator, for every storage of X.
 
 `as_scatter` looks at the data once and returns the operator whose products are cheapest:
 
@@ -23,14 +23,14 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray, SmallSide, Sym
 from keepers.linalg import storage
 from keepers.linalg.moments import ColumnMoments, row_blocks
 
-# Past this ratio of mean to deviation, taking the mean off the product instead of off X would cost
+# Above this ratio of mean to deviation, taking the mean off the product instead of off X would cost
 # more than two of the digits of X: such data are centred in a copy.
 HARMLESS_MEAN = 100.0
 # A fit takes a few dozen products; forming S must be earned back by that many.
 EXPECTED_PRODUCTS = 40
 _GRAM_BYTES = 1 << 25
-# S of a sparse X is formed if it has at most so many entries for each one stored. With 1 to 3 it
-# was earned back after 5 to 30 products, with 3 to 4 after 80 to 180, with more never.
+# S of a sparse X is formed if it has at most this number of entries for each one stored. With 1 to
+# 3 it was earned back after 5 to 30 products, with 3 to 4 after 80 to 180, with more never.
 _DENSE_PER_STORED = 2
 # Up to this size a full eigendecomposition takes seconds, and is exact.
 SMALL_SIDE = 3000
@@ -65,11 +65,13 @@ class DenseScatter:
         """S itself."""
         return self.matrix
 
+    @cached_property
+    def _side(self) -> SmallSide:
+        return SmallSide(self.matrix, lambda vectors, _: vectors)
+
     def small_side(self) -> SmallSide | None:
         """S is its own small side, if small enough to decompose."""
-        if self.size > SMALL_SIDE:
-            return None
-        return SmallSide(self.matrix, lambda vectors, _: vectors)
+        return self._side if self.size <= SMALL_SIDE else None
 
 
 @dataclass(frozen=True)
@@ -86,11 +88,11 @@ class FactoredScatter:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows of the factor X."""
+        """Number of rows of X."""
         return int(self.X.shape[0])
 
     def matmat(self, V: FloatArray) -> FloatArray:
-        """Xc'(Xc V), with the means taken off the two thin products instead of off X."""
+        """Xc'(Xc V); the means are taken off the two thin products."""
         return self.back(self.times(V))
 
     def times(self, V: FloatArray) -> FloatArray:
@@ -118,7 +120,11 @@ class FactoredScatter:
 
     def sample_gram(self) -> FloatArray:
         """Xc Xc'."""
-        return self._sample_gram()
+        gram = self._sample_gram()
+        if np.any(self.moments.mean):  # centring rows and columns about any point centres X
+            gram -= gram.mean(axis=0)
+            gram -= gram.mean(axis=1, keepdims=True)
+        return gram
 
     def squared_columns(self, gram: FloatArray | None = None) -> FloatArray:
         """Squared lengths of the columns of S; ``gram`` is Xc Xc', if it is known."""
@@ -142,14 +148,17 @@ class FactoredScatter:
         """Centred sum of squares of every feature."""
         return self.moments.sum_of_squares
 
+    def take(self, rows: IndexArray) -> "FactoredScatter":
+        """S on some of the features, through X without the other columns."""
+        return replace(self, X=self.X[:, rows], moments=self.moments.subset(rows))
+
     def restrict(self, rows: IndexArray) -> "FactoredScatter | DenseScatter":
-        """S on some of the features: X loses the other columns, and S is formed if few are left."""
-        part = replace(self, X=self.X[:, rows], moments=self.moments.subset(rows))
+        """The same, but S is formed if few are left."""
+        part = self.take(rows)
         return DenseScatter(part.dense()) if part._forming_pays() else part
 
     def _forming_pays(self) -> bool:
-        n_samples, n_features = self.X.shape
-        return forming_pays(n_samples, n_features)
+        return forming_pays(self.n_rows, self.size)
 
     def dense(self) -> FloatArray:
         """S itself."""
@@ -157,31 +166,21 @@ class FactoredScatter:
 
     def small_side(self) -> SmallSide | None:
         """S where d is small, Xc Xc' where n is; both have the same non-zero eigenvalues."""
-        n_samples, n_features = self.X.shape
-        if min(n_samples, n_features) > SMALL_SIDE:
-            return None
-        if n_features <= n_samples:
-            return SmallSide(self._small_matrix, lambda vectors, _: vectors)
-        return SmallSide(
-            self._small_matrix, lambda vectors, values: self.back(vectors) / np.sqrt(values)
-        )
+        return self._side if min(self.n_rows, self.size) <= SMALL_SIDE else None
 
     @cached_property
-    def _small_matrix(self) -> FloatArray:
-        """S or Xc Xc', made once: the spectrum, the bounds and the certificate share it."""
-        n_samples, n_features = self.X.shape
-        if n_features <= n_samples:
-            return self.dense()
-        # Centring the rows and columns of X X' about any point centres the features of X.
-        gram = self._sample_gram()
-        gram -= gram.mean(axis=0)
-        gram -= gram.mean(axis=1, keepdims=True)
-        return gram
+    def _side(self) -> SmallSide:
+        """Computed once: the spectrum, the bounds and the certificate share it."""
+        if self.size <= self.n_rows:
+            return SmallSide(self.dense(), lambda vectors, _: vectors)
+        return SmallSide(
+            self.sample_gram(), lambda vectors, values: self.back(vectors) / np.sqrt(values)
+        )
 
     def _sample_gram(self) -> FloatArray:
-        """X X', with X taken about its mean in the precision it has."""
-        gram = np.zeros((self.X.shape[0], self.X.shape[0]))
-        for columns in row_blocks(self.X.shape[1], self.X.shape[0]):
+        """X X', with X taken about its mean in its own precision."""
+        gram = np.zeros((self.n_rows, self.n_rows))
+        for columns in row_blocks(self.size, self.n_rows):
             mean = self.moments.mean[columns].astype(self.X.dtype, copy=False)
             centred = self.X[:, columns] - mean
             gram += centred @ centred.T
@@ -216,37 +215,21 @@ class SparseScatter(FactoredScatter):
         """X X'; a mean that would cost digits was taken off the stored values (`as_scatter`)."""
         return np.asarray((self.X @ self.X.T).toarray(), dtype=np.float64)
 
-    def sample_gram(self) -> FloatArray:
-        """Xc Xc'."""
-        gram = self._sample_gram()
-        if np.any(self.moments.mean):  # centring rows and columns about any point centres X
-            gram -= gram.mean(axis=0)
-            gram -= gram.mean(axis=1, keepdims=True)
-        return gram
-
     def squared_columns(self, gram: FloatArray | None = None) -> FloatArray:
         """Squared lengths of the columns of S, from the sparse columns of X'X."""
-        n_samples, mean = self.X.shape[0], self.moments.mean
-        if self.size <= SMALL_SIDE:
-            return np.asarray(np.sum(self.dense() ** 2, axis=0))
+        mean = self.moments.mean
         by_column, transposed = storage.by_columns(self.X), storage.by_rows(self.X.T)
         found = np.empty(self.size)
         for part in row_blocks(self.size, self.size):
-            product = (transposed @ by_column[:, part]).tocsc()
-            # Of an entry that is not stored, what centring takes off is all there is.
-            taken_off = n_samples * mean[part][storage.stored_columns(product)]
-            entries = (product.data - taken_off * mean[product.indices]) ** 2
-            stored = type(product)((entries, product.indices, product.indptr), product.shape)
-            squares = type(product)(
-                (mean[product.indices] ** 2, product.indices, product.indptr), product.shape
-            )
-            absent = np.maximum(mean @ mean - np.ravel(squares.sum(axis=0)), 0.0)
-            found[part] = np.ravel(stored.sum(axis=0)) + (n_samples * mean[part]) ** 2 * absent
-        return found
+            product = transposed @ by_column[:, part]
+            shift = self.n_rows * mean[part]
+            squares = np.ravel(product.multiply(product).sum(axis=0))
+            found[part] = squares - shift * (2.0 * (mean @ product) - shift * (mean @ mean))
+        return np.maximum(found, 0.0)
 
 
 def centred_gram(X: FloatArray, mean: FloatArray) -> FloatArray:
-    """(X - 1 mean')'(X - 1 mean'), from blocks of rows so that no centred copy of X is held.
+    """(X - 1 mean')'(X - 1 mean') from blocks of rows, without a centred copy of X.
 
     Blocks are multiplied in the precision of X and added up in float64.
     """
@@ -267,8 +250,8 @@ def forming_pays(n_samples: int, n_features: int, block_width: int = _TYPICAL_WI
     """Whether S formed once is cheaper than two thin products with X each time.
 
     Forming takes n d^2 multiplications and additions (S is symmetric), a product with the formed
-    S d^2 m of them, and a product with the factors 2 n d m. Blocks narrower than eight columns
-    cost as much as eight: reading the matrix is what takes the time.
+    S d^2 m, and a product with the factors 2 n d m. Blocks narrower than eight columns cost as much
+    as eight, because reading the matrix takes the time.
     """
     width = max(block_width, 8)
     saved_per_product = n_features * width * (2 * n_samples - n_features)
@@ -284,8 +267,8 @@ def as_scatter(
     is_small = n_features <= min(n_samples, SMALL_SIDE)
     if sp.issparse(X):
         factored = as_factored(X, moments)
-        keeps = is_small and n_features**2 <= 2 * X.nnz
-        return DenseScatter(factored.dense()) if keeps else factored
+        pays = is_small and n_features**2 <= _DENSE_PER_STORED * X.nnz
+        return DenseScatter(factored.dense()) if pays else factored
     if is_small or forming_pays(n_samples, n_features, block_width):
         return DenseScatter(centred_gram(X, moments.mean))
     return as_factored(X, moments)
@@ -302,10 +285,10 @@ def as_factored(X: Any, moments: ColumnMoments) -> FactoredScatter:
 
 
 def as_short_factor(X: Any, moments: ColumnMoments) -> FactoredScatter:
-    """The scatter through a factor with as few rows as there are columns, in double precision.
+    """The scatter through a factor with at most as many rows as columns, in double precision.
 
-    Of a tall array that is the triangle R of Xc = Q R. Its columns have the lengths and angles of
-    those of Xc, to rounding of each, which a Cholesky factor of S would not keep.
+    For a tall array it is the triangle R of Xc = Q R, whose columns have the lengths and angles of
+    those of Xc to rounding. A Cholesky factor of S would be less exact.
     """
     n_samples, n_features = X.shape
     if sp.issparse(X) or n_features > min(n_samples - 1, SMALL_SIDE):
@@ -325,8 +308,8 @@ def without_offsets(X: Any, moments: ColumnMoments) -> tuple[Any, ColumnMoments]
     """A CSR or CSC matrix in which columns that have an offset are centred, and its moments.
 
     With a share f of its entries stored, a column's squared mean is at most f / (1 - f) times its
-    variance: an offset that hurts is only possible in a column with (almost) no implicit zero. In
-    a column that has none, the stored values can be centred without touching the pattern.
+    variance: only columns with (almost) no implicit zero have an offset that costs digits. Where
+    there is none, the stored values can be centred in the same pattern.
     """
     offset = has_offset(moments)
     if not np.any(offset):

@@ -1,4 +1,4 @@
-"""The leading spectrum of the scatter S: how many components there are, and where SPCAFS starts.
+"""The leading spectrum of the scatter S: the number of components, and the start of SPCAFS.
 
 Where one side of the data is small, its Gram matrix is formed and its leading eigenpairs are exact:
 up to a few hundred rows, or where many pairs are wanted, by LAPACK's `eigh` of the pairs above the
@@ -89,7 +89,7 @@ def leading_spectrum(
     if side is None:
         width, found = _count_by_products(scatter, count, limit, rng)
         return Spectrum(_refine(scatter, found, width, tol))
-    return Spectrum(_lift(scatter, side, *_counted_pairs(side.matrix, count, limit, edge)))
+    return Spectrum(_lift(scatter, side, *_counted_pairs(side, count, limit, edge)))
 
 
 def principal_subspace(
@@ -105,14 +105,14 @@ def principal_subspace(
 def pairs_above(
     matrix: FloatArray, edge: float, *, rank: int, at_least: int, at_most: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Eigenpairs of a positive semi-definite matrix whose values exceed ``edge``, largest first.
+    """Eigenpairs of a positive semi-definite matrix with values above ``edge``, largest first.
 
-    At least and at most so many, but none whose value is rounding beside the largest. ``rank`` is
-    that of the matrix, or more: if it is small, the matrix is looked at within its range only.
+    ``at_least`` and ``at_most`` bound their number, but values that are rounding are left out.
+    ``rank`` is that of the matrix, or more: if it is small, the matrix is restricted to its range.
     """
     basis = None
     if (rank + _OVERSAMPLING) * _LOW_RANK < len(matrix):
-        # Any start will do, the range being met exactly; always the same one gives the same digits.
+        # Any start spans the range; always the same one gives the same digits.
         start = np.random.default_rng(0).standard_normal((len(matrix), rank + _OVERSAMPLING))
         basis = np.linalg.qr(matrix @ np.linalg.qr(matrix @ start)[0])[0]
         matrix = basis.T @ matrix @ basis
@@ -123,14 +123,13 @@ def pairs_above(
 
 
 def null_edge(variances: FloatArray, n_samples: int) -> float:
-    """The largest eigenvalue of the sample covariance that columns without common structure have.
+    """The largest eigenvalue of the sample covariance of columns without common structure.
 
     Horn's parallel analysis shuffles every column and looks at the spectrum that is left. Its limit
     is known: for n samples of independent columns with variances t_1..t_d, the spectrum fills the
     Marchenko-Pastur law with population spectrum {t_j}, and its upper edge solves one scalar
     equation (Silverstein and Choi 1995; used for choosing components by Dobriban and Owen, JRSS B
-    2019). So the answer needs the column variances only, and no random numbers. With all variances
-    equal to t it is t (1 + sqrt(d/n))^2.
+    2019). It needs the column variances only. With all variances t it is t (1 + sqrt(d/n))^2.
     """
     largest = float(variances.max())
     t = variances / largest
@@ -144,23 +143,23 @@ def null_edge(variances: FloatArray, n_samples: int) -> float:
 
 
 def edge_of_scatter(sum_of_squares: FloatArray, n_samples: int) -> float:
-    """The same for the scatter, from the sum of squares of every column about its mean."""
+    """The edge of the scatter, from the sum of squares of every column about its mean."""
     freedom = n_samples - 1
     return freedom * null_edge(sum_of_squares / freedom, freedom)
 
 
 _Count = Callable[[FloatArray], int | None]
-"""How many of the leading eigenvalues are components; None if all, so that there may be more."""
+"""The number of leading eigenvalues that are components; None if all are and there may be more."""
 
 
 def _count_above(edge: float, values: FloatArray) -> int | None:
-    """The eigenvalues above an edge, at least 1."""
+    """Count the eigenvalues above an edge, at least 1."""
     above = int(np.sum(values > edge))
     return max(above, 1) if above < len(values) else None
 
 
 def _count_up_to(wanted: float, values: FloatArray) -> int | None:
-    """The leading eigenvalues that sum to what is wanted."""
+    """Count the leading eigenvalues that sum to ``wanted``."""
     reached = np.flatnonzero(np.cumsum(values) >= wanted * (1 - 1e-12))
     return int(reached[0]) + 1 if len(reached) else None
 
@@ -176,8 +175,8 @@ def _eigenpairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArray]
 def _eigenpairs_above(
     matrix: FloatArray, edge: float, at_least: int, at_most: int
 ) -> tuple[FloatArray, FloatArray]:
-    """The same for those above an edge, at least and at most so many."""
-    if _is_bounded(matrix, edge):
+    """The same for those above an edge, at least and at most that many."""
+    if is_bounded(matrix, edge):
         return _eigenpairs(matrix, at_least)
     with one_blas_thread_if_small(len(matrix)):
         values, vectors = eigh(matrix, subset_by_value=(edge, np.inf))
@@ -186,7 +185,7 @@ def _eigenpairs_above(
     return values[::-1][:at_most], vectors[:, ::-1][:, :at_most]
 
 
-def _is_bounded(matrix: FloatArray, bound: float) -> bool:
+def is_bounded(matrix: FloatArray, bound: float) -> bool:
     """Whether no eigenvalue reaches a bound: a Cholesky factor of the difference exists."""
     difference = -matrix
     difference.flat[:: len(matrix) + 1] += bound
@@ -198,11 +197,12 @@ def _is_bounded(matrix: FloatArray, bound: float) -> bool:
 
 
 def _counted_pairs(
-    matrix: FloatArray, count: _Count, limit: int, edge: float | None
+    side: SmallSide, count: _Count, limit: int, edge: float | None
 ) -> tuple[FloatArray, FloatArray]:
     """The leading eigenpairs that ``count`` counts (those above an edge, if it is given)."""
-    width = min(_FIRST_WIDTH, limit)
+    matrix, width = side.matrix, min(_FIRST_WIDTH, limit)
     while (pairs := _krylov_pairs(matrix, width)) is not None:
+        side.pairs = pairs
         n_found = count(pairs[0])
         if n_found is not None or width == limit:
             width = min(n_found or limit, limit)
@@ -221,7 +221,7 @@ def leading_pairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArra
 def _krylov_pairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArray] | None:
     """The same from a block Krylov space; None where a full reduction is as cheap.
 
-    Blocks are narrower than the number of pairs wanted: a space of a given size then knows higher
+    Blocks are narrower than the number of pairs wanted: a space of a given size then has higher
     powers of the matrix. It could miss copies of a multiple eigenvalue. Therefore a fresh block is
     added at the end, in which they would show as vectors that do not solve the eigenproblem.
     """
@@ -232,59 +232,59 @@ def _krylov_pairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArra
     if size < _WORTH_KRYLOV or next_look + 2 * step > room:
         return None
     rng = np.random.default_rng(0)  # always the same start gives the same digits
-    space = _GrowingSpace(matrix, room)
+    space = KrylovSpace(lambda V: (V.T @ matrix).T, size, room)
     block: FloatArray = rng.standard_normal((step, size)) @ matrix
     while space.used + 2 * step <= room:
         block = space.add(block)
         if space.used < next_look:
             continue
         next_look = int(1.5 * space.used)
-        if space.leading_pairs(width) is not None:
+        if _solves(space.leading(width)):
             space.add(rng.standard_normal((step, size)) @ matrix)
-            pairs = space.leading_pairs(width)
-            if pairs is not None:
-                return pairs
+            found = space.leading(width)
+            if _solves(found):
+                return found.values, found.vectors
     return None
 
 
-class _GrowingSpace:
-    """An orthonormal basis (in rows) and its image under a symmetric matrix."""
+def _solves(found: Subspace) -> bool:
+    """Whether residuals are small beside the largest eigenvalue."""
+    residuals = found.images - found.vectors * found.values
+    return bool(np.linalg.norm(residuals, axis=0).max() <= _KRYLOV_TOL * found.values[0])
 
-    def __init__(self, matrix: FloatArray, room: int) -> None:
-        self._matrix = matrix
-        self._basis, self._images = np.empty((2, room, len(matrix)))
+
+class KrylovSpace:
+    """An orthonormal basis (in rows) of at most ``room`` vectors, and its image under S."""
+
+    def __init__(self, product: Callable[[FloatArray], FloatArray], size: int, room: int) -> None:
+        self._product = product
+        self._basis, self._images = np.empty((2, room, size))
         self.used = 0
 
+    @property
+    def basis(self) -> FloatArray:
+        return self._basis[: self.used]
+
+    @property
+    def images(self) -> FloatArray:
+        return self._images[: self.used]
+
     def add(self, block: FloatArray) -> FloatArray:
-        """Add the span of a block; returns its image."""
-        known = self._basis[: self.used]
+        """Add the span of a block, as far as there is room; returns its image."""
+        block = block[: len(self._basis) - self.used]
+        for _ in range(2):  # what is left of an almost invariant block is rounding
+            block = np.linalg.qr((block - (block @ self.basis.T) @ self.basis).T)[0].T
         added = slice(self.used, self.used + len(block))
-        self._basis[added] = _orthonormal_beside(known, block)
-        self._images[added] = self._basis[added] @ self._matrix
+        self._basis[added] = block
+        self._images[added] = self._product(self._basis[added].T).T
         self.used += len(block)
         return np.asarray(self._images[added])
 
-    def leading_pairs(self, width: int) -> tuple[FloatArray, FloatArray] | None:
-        """The leading Ritz pairs, largest first; None if they do not solve the eigenproblem."""
-        basis, images = self._basis[: self.used], self._images[: self.used]
-        values, mixing = np.linalg.eigh(basis @ images.T)
-        values, mixing = values[::-1][:width], mixing[:, ::-1][:, :width].T
-        vectors = mixing @ basis
-        residuals = mixing @ images - values[:, np.newaxis] * vectors
-        if np.linalg.norm(residuals, axis=1).max() > _KRYLOV_TOL * values[0]:
-            return None
-        return values, vectors.T
-
-
-def _orthonormal_beside(known: FloatArray, block: FloatArray) -> FloatArray:
-    """An orthonormal basis (in rows) of a block, orthogonal to one that is known.
-
-    Once is not enough: what is left of an almost invariant block is rounding, and vectors that make
-    up for those that are dependent need not be orthogonal to the basis.
-    """
-    for _ in range(2):
-        block = np.linalg.qr((block - (block @ known.T) @ known).T)[0].T
-    return block
+    def leading(self, width: int) -> Subspace:
+        """The leading Ritz vectors."""
+        values, mixing = np.linalg.eigh(self.basis @ self.images.T)
+        mixing = mixing[:, ::-1][:, :width].T
+        return Subspace((mixing @ self.basis).T, (mixing @ self.images).T, values[::-1][:width])
 
 
 def _lift(
@@ -305,12 +305,8 @@ def _refine(
     scatter: SymmetricOperator, known: Subspace, width: int, tol: float, max_iter: int = 50
 ) -> Subspace:
     """The leading ``width`` vectors of a block, iterated to ``tol`` if they are not that good."""
-    start = replace(
-        known,
-        vectors=known.vectors[:, :width],
-        images=known.images[:, :width],
-        values=known.values[:width],
-    )
+    vectors, images = known.vectors[:, :width], known.images[:, :width]
+    start = replace(known, vectors=vectors, images=images, values=known.values[:width])
     residual = relative_residual(start)
     if residual <= tol:
         return replace(start, residual=residual)
@@ -327,23 +323,12 @@ def _krylov_subspace(
     step = min(width + _OVERSAMPLING, size)
     most = min(_KRYLOV_BLOCKS + 1, -(-size // step))
     # Where a few blocks fill all of the space, the last one is narrower and the pairs are exact.
-    room = min(step * most, size)
-    basis, images = np.empty((2, room, size))
-    block = rng.standard_normal((size, step)).T
+    space = KrylovSpace(scatter.matmat, size, min(step * most, size))
+    block: FloatArray = rng.standard_normal((size, step)).T
     for n_blocks in range(1, most + 1):
-        known = basis[: step * (n_blocks - 1)]
-        added = slice(len(known), min(step * n_blocks, room))
-        block = block[: added.stop - added.start]
-        basis[added] = _orthonormal_beside(known, block)
-        images[added] = scatter.matmat(basis[added].T).T
-        block = images[added]
+        block = space.add(block)
         if n_blocks >= min(_KRYLOV_BLOCKS, most):
-            V, SV = basis[: added.stop], images[: added.stop]
-            values, rotation = np.linalg.eigh(V @ SV.T)
-            leading = rotation[:, ::-1][:, :width].T
-            found = Subspace(
-                (leading @ V).T, (leading @ SV).T, values[::-1][:width], n_products=n_blocks
-            )
+            found = replace(space.leading(width), n_products=n_blocks)
             if relative_residual(found) <= tol:
                 break
     return found
@@ -361,7 +346,7 @@ def _count_by_products(
         found = _krylov_subspace(scatter, width, rng, np.inf)
         n_found = count(found.values)
         while n_found is not None and n_found < width:
-            # Values rise to the eigenvalues with every product: is it still so many?
+            # Values rise to the eigenvalues with every product; the count may have changed.
             found = _refine(scatter, found, n_found + 1, _CHECKED, max_iter=_CHECKING_PRODUCTS)
             again = count(found.values)
             if again == n_found:

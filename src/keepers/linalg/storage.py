@@ -1,4 +1,4 @@
-"""Arrays and CSR/CSC matrices: what depends on which of them a table is stored in.
+"""Operations on a table that depend on whether it is an array or a CSR or CSC matrix.
 
 SciPy multiplies CSR matrices with one thread; here all threads that BLAS may use take part.
 """
@@ -13,6 +13,18 @@ import scipy.sparse as sp
 
 from keepers._blas_threads import threads_now
 from keepers._protocols import FloatArray, IndexArray
+from keepers._wording import closest
+from keepers.exceptions import DataError, ParameterError, shorten
+
+SCALINGS = (
+    "raw",
+    "unit-samples",
+    "standardize-samples",
+    "unit-features",
+    "standardize-features",
+    "min-max-features",
+    "0-255",
+)
 
 # Below this number of stored entries, starting threads takes longer than they save.
 WORTH_THREADS = 2_000_000
@@ -47,7 +59,7 @@ def scale_columns(X: Any, factors: FloatArray) -> Any:
 def stack_rows(pieces: list[Any]) -> Any:
     """One matrix of all pieces, which are given up on the way: memory holds one copy.
 
-    Sparse if one of them is, in double precision if one of them is.
+    Sparse if one piece is, in double precision if one piece is.
     """
     if any(sp.issparse(piece) for piece in pieces):
         whole = sp.vstack(pieces, format="csr")
@@ -115,7 +127,7 @@ def gram(X: Any) -> FloatArray:
 
 
 def _row_parts(X: Any) -> list[tuple[slice, Any]]:
-    """Rows of a large CSR matrix in as many parts as there are threads; nothing is copied."""
+    """Rows of a large CSR matrix, one part for each thread; nothing is copied."""
     n_rows = X.shape[0]
     if X.format != "csr" or X.nnz < WORTH_THREADS:
         return [(slice(0, n_rows), X)]
@@ -136,3 +148,97 @@ def _all_at_once(
         return [work(parts[0])]
     with ThreadPoolExecutor(len(parts)) as pool:
         return list(pool.map(work, parts))
+
+
+def scale_samples(X: Any, scaling: str) -> Any:
+    """Return X on the scale that ``scaling`` names; X itself is never changed.
+
+    Parameters
+    ----------
+    X : ndarray or CSR/CSC matrix of shape (n_samples, n_features)
+        The table.
+    scaling : str
+        "raw": as it is. "unit-samples": every row divided by its Euclidean norm.
+        "standardize-samples": every row to mean 0 and standard deviation 1 (divisor n).
+        "unit-features": every column divided by its Euclidean norm. "standardize-features": every
+        column to mean 0 and standard deviation 1 (divisor n). "min-max-features": every column to
+        0 (its smallest value) to 1 (its largest). "0-255": the whole table by one shift and one
+        factor, its smallest value to 0 and its largest to 255, as grey levels are stored. Rows and
+        columns of zeros stay; constant ones become 0 when standardised or put between 0 and 1.
+        Standardising features makes all variances equal, which leaves nothing to the methods that
+        look for variance (SPCAFS, VarianceScore).
+
+    Returns
+    -------
+    ndarray or sparse matrix
+        Same kind and precision; X itself for "raw".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scale_samples(np.array([[3.0, 4.0], [0.0, 0.0]]), "unit-samples")
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+    if scaling not in SCALINGS:
+        known = ", ".join(repr(name) for name in SCALINGS)
+        meant = closest(str(scaling), SCALINGS)
+        raise ParameterError(f"scaling must be one of {known}; got {shorten(scaling)}.{meant}")
+    if scaling == "raw":
+        return X
+    axis = 1 if scaling.endswith("samples") else 0
+    if scaling.startswith("unit"):
+        return _divide(X, _norms(X, axis), axis)
+    if sp.issparse(X) and (scaling != "0-255" or X.min() != 0):
+        raise DataError(
+            f"Subtracting fills a sparse matrix; {scaling!r} needs a dense table. Use 'raw', "
+            "'unit-samples' or 'unit-features', or pass X.toarray() if it fits in memory."
+        )
+    if scaling == "0-255":
+        lowest, highest = float(X.min()), float(X.max())
+        shifted = X - X.dtype.type(lowest) if lowest != 0 else X
+        factor = 255.0 / (highest - lowest) if highest > lowest else 1.0
+        return shifted * (X.dtype.type(factor) if X.dtype.kind == "f" else factor)
+    lowest, highest = X.min(axis=axis, keepdims=True), X.max(axis=axis, keepdims=True)
+    if scaling == "min-max-features":
+        return _divide(X - lowest, np.ravel(highest - lowest), axis)
+    # A constant column whose mean is not exact would otherwise be blown up to +-1.
+    centred = np.where(lowest == highest, X.dtype.type(0), X - X.mean(axis=axis, keepdims=True))
+    return _divide(centred, centred.std(axis=axis), axis)
+
+
+def transform_values(X: Any, transform: str) -> Any:
+    """Return X in the form in which such values are usually compared; X itself is never changed.
+
+    "": as it is. "log2": the logarithm of raw microarray values, those below 16 (noise) set to 16.
+    "log-counts": log(1 + x) of rows scaled to the same total, the mean of all that are not empty; a
+    sparse table stays sparse.
+    """
+    if transform == "log2":
+        return np.log2(np.maximum(X, 16.0))
+    if transform == "log-counts":
+        totals = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
+        filled = totals > 0
+        mean = totals[filled].mean() if filled.any() else 1.0
+        return np.log1p(_divide(X, np.where(filled, totals / mean, 1.0), axis=1))
+    return X
+
+
+def _norms(X: Any, axis: int) -> Any:
+    """Euclidean norms. Divides by the largest entry first: squares cannot overflow."""
+    absolute = abs(X)
+    largest = np.ravel(as_array(absolute.max(axis=axis)))
+    scale = np.where(largest > 0, largest, 1.0)
+    relative = _divide(absolute, scale, axis)
+    squares = relative.multiply(relative) if sp.issparse(X) else relative * relative
+    return np.sqrt(np.asarray(squares.sum(axis=axis)).ravel()) * scale
+
+
+def _divide(X: Any, by: Any, axis: int) -> Any:
+    """Divide each row (axis 1) or column (axis 0) by its number; zeros divide nothing."""
+    by = np.where(by == 0, 1.0, by).astype(X.dtype)
+    if not sp.issparse(X):
+        return X / (by[:, np.newaxis] if axis == 1 else by)
+    rescaled = sp.csr_matrix(X, copy=True)
+    rescaled.data /= np.repeat(by, np.diff(rescaled.indptr)) if axis == 1 else by[rescaled.indices]
+    return rescaled.asformat(X.format)

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepers._protocols import BlockProducts, FloatArray
-from keepers.linalg.moments import row_blocks
 
 # Below this, a direction of the 2m-dimensional space is rounding noise (relative, squared norm).
 _DEPENDENT = 1e-8
@@ -28,9 +27,6 @@ _DEPENDENT = 1e-8
 _SMALLEST_QUOTIENT = 1e-3
 # Images smaller than this share of the largest do not set the accuracy.
 _NEGLIGIBLE = 1e-4
-# A step looks at every entry of a few d x m arrays some twenty times. Entries are taken in chunks
-# that stay in the cache meanwhile, small enough for BLAS not to call its threads for them.
-_CHUNK_BYTES, _FEWEST_ROWS = 1 << 18, 256
 
 
 @dataclass(frozen=True)
@@ -76,91 +72,65 @@ def leading_subspace(
     """
     work = _Iteration(start, shift)
     for n_products in range(max_iter + 1):
-        if n_products == max_iter or (n_products > 0 and work.error <= tol):
+        direction, error = work.residual()
+        if n_products == max_iter or (n_products > 0 and error <= tol):
             break
         # From ten times the tolerance away, more than two products are to be expected.
-        work.improve(operator, keep_more=work.error > 10.0 * tol)
-    return Subspace(work.W.T.copy("F"), work.SW.T.copy("F"), work.values, work.error, n_products)
+        work.improve(operator, direction, keep_more=error > 10.0 * tol)
+    return Subspace(work.W.T.copy("F"), work.SW.T.copy("F"), work.values, error, n_products)
 
 
 class _Iteration:
-    """W, vectors kept beside it, a direction, their images, and the sweeps of one step.
+    """W, vectors kept beside it, a direction, and their images, all transposed.
 
-    All are transposed. Kept are the Ritz vectors that follow those of W, as many again, where the
-    way is long: they save a third of the products there, and cost more than they save where one
-    or two are enough.
+    Kept are the Ritz vectors that follow those of W, as many again, where the way is long: they
+    save a third of the products there, and cost more than they save where one or two are enough.
     """
 
     def __init__(self, start: Subspace, shift: FloatArray) -> None:
         self.shift = shift
-        size, width = start.vectors.shape
-        self._chunks = row_blocks(size, width, max(_CHUNK_BYTES, 8 * _FEWEST_ROWS * width))
-        self._basis, self._images = np.empty((2, 3 * width, size))
-        self.W, self.SW = self._basis[:width], self._images[:width]
-        self._kept = width
+        self._width = start.vectors.shape[1]
         W, SW = start.vectors.T, start.images.T
-        gram, projected = np.zeros((2, width, width))
-        for rows in self._chunks:
-            gram += W[:, rows] @ W[:, rows].T
-            projected += W[:, rows] @ (SW[:, rows] - shift[rows] * W[:, rows]).T
-        self._ritz_values, rotation = _ritz_vectors(gram, projected, width)
-        self._move(W, SW, rotation)
+        projected = W @ (SW - shift * W).T
+        self._ritz_values, mixing = _ritz_vectors(W @ W.T, projected, self._width)
+        self._basis, self._images = mixing.T @ W, mixing.T @ SW
+
+    @property
+    def W(self) -> FloatArray:
+        return self._basis[: self._width]
+
+    @property
+    def SW(self) -> FloatArray:
+        return self._images[: self._width]
 
     @property
     def values(self) -> FloatArray:
         """The Ritz values of W, largest first."""
-        return self._ritz_values[: len(self.W)]
+        return self._ritz_values[: self._width]
 
-    def _move(self, basis: FloatArray, images: FloatArray, mixing: FloatArray) -> None:
-        """Set what is kept to ``mixing`` of a basis, and the direction to the residual of W."""
-        width, kept = len(self.W), mixing.shape[1]
-        residual_squares, image_squares = np.zeros((2, width))
-        mixing, values = np.ascontiguousarray(mixing.T), self.values[:, np.newaxis]
-        for rows in self._chunks:
-            V, SV = mixing @ basis[:, rows], mixing @ images[:, rows]
-            self._basis[:kept, rows], self._images[:kept, rows] = V, SV
-            residual = (self.shift[rows] + values) * V[:width]
-            np.subtract(SV[:width], residual, out=residual)
-            self._basis[kept : kept + width, rows] = residual
-            residual_squares += np.einsum("ij,ij->i", residual, residual)
-            image_squares += np.einsum("ij,ij->i", SV[:width], SV[:width])
-        self._kept = kept
-        self.error = _relative_error(residual_squares, image_squares)
+    def residual(self) -> tuple[FloatArray, float]:
+        """The residuals of W, and the largest relative to its image."""
+        residual = self.SW - (self.shift + self.values[:, np.newaxis]) * self.W
+        squares = np.einsum("ij,ij->i", residual, residual)
+        return residual, _relative_error(squares, np.einsum("ij,ij->i", self.SW, self.SW))
 
-    def _precondition(self, direction: FloatArray) -> None:
-        """Divide the residual by shift + theta, and take off what lies in the span of the rest."""
+    def improve(self, operator: BlockProducts, direction: FloatArray, *, keep_more: bool) -> None:
+        """Move to the leading Ritz vectors of the space of W and the preconditioned residual."""
         values = self.values[:, np.newaxis]
         smallest = _SMALLEST_QUOTIENT * max(float(np.abs(values).max()), np.finfo(float).tiny)
-        overlap = np.zeros((len(values), self._kept))
-        for rows in self._chunks:
-            quotient = self.shift[rows] + values
-            np.abs(quotient, out=quotient)
-            np.maximum(quotient, smallest, out=quotient)
-            part = direction[:, rows]
-            part /= quotient
-            overlap += part @ self._basis[: self._kept, rows].T
-        for rows in self._chunks:
-            direction[:, rows] -= overlap @ self._basis[: self._kept, rows]
-
-    def improve(self, operator: BlockProducts, *, keep_more: bool) -> None:
-        """Move to the leading Ritz vectors of the space of W and the preconditioned residual."""
-        width, kept = len(self.W), self._kept
-        used = kept + width
-        direction, image = self._basis[kept:used], self._images[kept:used]
-        self._precondition(direction)
-        image[:] = operator.matmat(direction.T).T
-        gram, projected = np.zeros((used, used)), np.zeros((used, used))
+        direction /= np.maximum(np.abs(self.shift + values), smallest)
+        direction -= (direction @ self._basis.T) @ self._basis
+        image = operator.matmat(direction.T).T
+        kept = len(self._basis)
+        basis, images = np.vstack([self._basis, direction]), np.vstack([self._images, image])
+        across = basis @ (image - self.shift * direction).T
+        projected: FloatArray = np.zeros((len(basis), len(basis)))
         projected[:kept, :kept] = np.diag(self._ritz_values)
-        for rows in self._chunks:
-            basis = self._basis[:used, rows]
-            gram += basis @ basis.T
-            moved = self.shift[rows] * direction[:, rows]
-            np.subtract(image[:, rows], moved, out=moved)
-            projected[:, kept:] += basis @ moved.T
-        projected[kept:, :kept] = projected[:kept, kept:].T
-        wanted = min(2 * width, used) if keep_more else width
-        self._ritz_values, mixing = _ritz_vectors(gram, projected, wanted)
-        self._move(self._basis[:used], self._images[:used], mixing)
+        projected[:, kept:] = across
+        projected[kept:, :kept] = across[:kept].T
+        wanted = min(2 * self._width, len(basis)) if keep_more else self._width
+        self._ritz_values, mixing = _ritz_vectors(basis @ basis.T, projected, wanted)
+        self._basis, self._images = mixing.T @ basis, mixing.T @ images
 
 
 def relative_residual(block: Subspace) -> float:

@@ -1,27 +1,51 @@
-"""Sums over the blocks of a table: moments, the scatter, products with it, the rows.
+"""Sums over the blocks of a table, and the scatter of a table that is too large to be held.
 
-A sum takes blocks in (`add`) and other sums in (`merge`), in any grouping. Two sums about different
-means are brought together by the rule of Chan, Golub and LeVeque: with d the difference of means,
+A sum takes in blocks (`add`) and other sums (`merge`), in any grouping. Two sums about different
+means are added by the rule of Chan, Golub and LeVeque: with d the difference of means,
 
     S = S_a + S_b + (n_a n_b / n) d d',
 
-which needs no mean beforehand and, other than E[xx'] - E[x]E[x]', squares no offset. Each block is
+which needs no mean beforehand and, unlike E[xx'] - E[x]E[x]', squares no offset. Each block is
 taken about a point near its own mean, and what the columns then still sum to is kept.
+
+A `StreamedScatter` reads the table once for every product. Once most rows of W are inactive, the
+rest of the iteration needs few columns: their scatter is summed, or they are taken into memory, in
+a single pass.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from keepers._protocols import BlockSum, FloatArray, RowBlock
+from keepers._protocols import (
+    BlockSum,
+    BlockTable,
+    FloatArray,
+    IndexArray,
+    RowBlock,
+    SmallSide,
+    Sum,
+    SymmetricOperator,
+)
 from keepers.exceptions import DataError, shorten
 from keepers.linalg import storage
-from keepers.linalg.moments import LARGEST_SINGLE, SMALLEST_SINGLE, ColumnMoments
+from keepers.linalg.moments import ColumnMoments, column_moments
+from keepers.linalg.scatter import DenseScatter, as_scatter, forming_pays
 
 # Columns that a message names.
 _NAMED = 5
+# Bytes of a block as stored, as read, less the mean, and of what readers hold ahead.
+_BLOCKS = 12 * 8 * 2**20
+# d x d arrays at the worst moment: S, the product of a block, a copy for the decomposition.
+_SQUARES = 3
+# d x m arrays: the block and its search direction, their images, and what is made of them; and the
+# Krylov space of the start with its images, which is wider by the last number.
+_ITERATION, _KRYLOV, _OVERSAMPLING = 14, 10, 8
+_ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
 class NotFiniteError(DataError):
@@ -50,104 +74,73 @@ class NotFiniteError(DataError):
         )
 
 
+def refuse_not_finite(block: RowBlock, *, allow_nan: bool = False) -> None:
+    """Raise `NotFiniteError` if a value of the block is infinite or, unless allowed, NaN."""
+    values = block.values
+    stored = values.data if sp.issparse(values) else values
+    bad = np.isinf(stored) if allow_nan else ~np.isfinite(stored)
+    if bad.any():
+        columns = values.indices[bad] if sp.issparse(values) else np.nonzero(bad)[1]
+        found, counts = np.unique(columns, return_counts=True)
+        raise NotFiniteError(block.origin, dict(zip(found.tolist(), counts.tolist(), strict=True)))
+
+
 @dataclass(frozen=True)
 class ShiftedRows:
-    """Rows less ``shift``."""
+    """Rows less ``shift``, which is 0 in columns of a CSR matrix that have implicit zeros."""
 
     values: Any
     """Array or CSR matrix, in the precision of the data."""
     shift: FloatArray
     """float64; the same for all rows."""
-    sums: FloatArray
-    """Column sums of ``values``, float64."""
 
     @property
     def n_rows(self) -> int:
         return int(self.values.shape[0])
 
-    @property
-    def mean_left(self) -> FloatArray:
-        """The mean of ``values``: small for dense rows."""
-        return self.sums / self.n_rows
+    def column_sums(self) -> FloatArray:
+        """Column sums of ``values`` in float64: small for dense rows."""
+        if sp.issparse(self.values):
+            return _sum_entries(self.values, self.values.data)
+        return (_ones(self.values) @ self.values).astype(np.float64, copy=False)
 
-    @property
     def squares(self) -> FloatArray:
-        """Sums of squares of the columns about the mean of the rows."""
-        return np.maximum(self._squares() - self.sums * self.mean_left, 0.0)
-
-    def _squares(self) -> FloatArray:
+        """Sums of squares of ``values``, in float64."""
+        if sp.issparse(self.values):
+            return _sum_entries(self.values, self.values.data.astype(np.float64) ** 2)
         return np.asarray(np.einsum("ij,ij->j", self.values, self.values, dtype=np.float64))
 
     def gram(self) -> FloatArray:
         """Z'Z in the precision of Z, or in float64 where its squares overflow or vanish in it."""
         Z = self.values
-        with np.errstate(over="ignore", invalid="ignore"):
-            product = Z.T @ Z
-        if Z.dtype == np.float64:
-            return product
-        squares = product.diagonal()
-        vanished = np.flatnonzero(squares < SMALLEST_SINGLE)
-        if np.all(squares < LARGEST_SINGLE) and not Z[:, vanished].any():
-            return product
-        double = Z.astype(np.float64)
-        return double.T @ double
-
-
-class SparseShiftedRows(ShiftedRows):
-    """Rows of a CSR matrix less ``shift``, which is 0 in columns with implicit zeros."""
-
-    def _squares(self) -> FloatArray:
-        data = self.values.data.astype(np.float64, copy=False)
-        squares = np.bincount(self.values.indices, data * data, minlength=len(self.sums))
-        return np.asarray(squares, dtype=np.float64)
-
-    def gram(self) -> FloatArray:
-        return storage.gram(self.values)
+        if sp.issparse(Z):
+            return storage.gram(Z)
+        if Z.dtype != np.float64:
+            moments = ColumnMoments(self.n_rows, self.shift, self.squares())
+            Z = Z.astype(moments.precision_for(Z.dtype), copy=False)
+        return np.asarray(Z.T @ Z)
 
 
 def shift_to_mean(block: RowBlock) -> ShiftedRows:
     """The rows of a block less (roughly) their mean; of a CSR block, only columns without zeros.
 
     In a column that has implicit zeros the squared mean is at most f / (1 - f) times the variance,
-    f being the share of stored entries, so leaving its mean in costs few digits.
+    f being the share of stored entries, so that leaving its mean in costs few digits.
     """
-    return _sparse_near_mean(block) if sp.issparse(block.values) else _dense_near_mean(block)
-
-
-def _dense_near_mean(block: RowBlock) -> ShiftedRows:
-    values = block.values
-    ones = np.ones(len(values), dtype=values.dtype)
-    with np.errstate(all="ignore"):
-        point = (ones @ values) / values.dtype.type(len(values))
-        if not np.isfinite(point).all():
-            point = _careful_mean(block)
-    shifted = values - point
-    sums = (ones @ shifted).astype(np.float64, copy=False)
-    return ShiftedRows(shifted, point.astype(np.float64, copy=False), sums)
-
-
-def _careful_mean(block: RowBlock) -> FloatArray:
-    """The mean where summing in the precision of the data gave no number."""
-    finite = np.isfinite(block.values)
-    if not finite.all():
-        raise NotFiniteError(block.origin, _counts((~finite).sum(axis=0)))
-    return np.asarray((block.values / len(block.values)).sum(axis=0))
-
-
-def _sparse_near_mean(block: RowBlock) -> SparseShiftedRows:
     X = block.values
-    n_rows, n_columns = X.shape
-    data = X.data.astype(np.float64, copy=False)
-    sums = np.bincount(X.indices, weights=data, minlength=n_columns)
-    if not np.isfinite(sums).all():
-        bad = ~np.isfinite(data)
-        if bad.any():
-            counts = np.bincount(X.indices[bad], minlength=n_columns)
-            raise NotFiniteError(block.origin, _counts(counts))
-    return centre_full_columns(X, sums / n_rows)
+    n_rows = X.shape[0]
+    with np.errstate(all="ignore"):
+        sums = _sum_entries(X, X.data) if sp.issparse(X) else _ones(X) @ X
+        if not np.isfinite(sums).all():
+            refuse_not_finite(block)  # otherwise the sums have left the range of X
+            sums = np.ravel(X.sum(axis=0, dtype=np.float64))
+        if sp.issparse(X):
+            return centre_full_columns(X, sums / n_rows)
+        point = (sums / n_rows).astype(X.dtype)
+        return ShiftedRows(X - point, point.astype(np.float64))
 
 
-def centre_full_columns(X: Any, mean: FloatArray) -> SparseShiftedRows:
+def centre_full_columns(X: Any, mean: FloatArray) -> ShiftedRows:
     """A CSR matrix with ``mean`` taken off the stored values of the columns that have no zero."""
     n_rows, n_columns = X.shape
     full = np.bincount(X.indices, minlength=n_columns) == n_rows
@@ -155,34 +148,17 @@ def centre_full_columns(X: Any, mean: FloatArray) -> SparseShiftedRows:
     if full.any():
         data = (X.data - shift[X.indices]).astype(X.dtype, copy=False)
         X = type(X)((data, X.indices, X.indptr), shape=X.shape)
-    sums = np.bincount(X.indices, weights=X.data, minlength=n_columns).astype(np.float64)
-    return SparseShiftedRows(X, shift, sums)
+    return ShiftedRows(X, shift)
 
 
-def refuse_not_finite(block: RowBlock, *, allow_nan: bool = False) -> None:
-    """Raise `NotFiniteError` if a value of the block is NaN (unless allowed) or infinite.
-
-    Checks column sums first, which takes one product with a vector. Large finite values may
-    overflow there; only then are the values checked one by one.
-    """
-    values = block.values
-    if allow_nan:
-        infinite = np.isinf(values.data if sp.issparse(values) else values)
-        columns = values.indices[infinite] if sp.issparse(values) else np.nonzero(infinite)[1]
-        if len(columns):
-            raise NotFiniteError(block.origin, _counts(np.bincount(columns)))
-        return
-    with np.errstate(all="ignore"):
-        if sp.issparse(values):
-            sums = values.data.sum(dtype=np.float64)
-        else:
-            sums = np.ones(len(values), dtype=values.dtype) @ values
-    if not np.isfinite(sums).all():
-        shift_to_mean(block)
+def _ones(X: FloatArray) -> FloatArray:
+    """One for every row, in the precision of X: a product with it is the fastest sum."""
+    return np.ones(len(X), dtype=X.dtype)
 
 
-def _counts(by_column: Any) -> dict[int, int]:
-    return {int(column): int(by_column[column]) for column in np.flatnonzero(by_column)}
+def _sum_entries(X: Any, entries: FloatArray) -> FloatArray:
+    """Column sums of such entries of a CSR matrix."""
+    return np.bincount(X.indices, weights=entries, minlength=X.shape[1]).astype(np.float64)
 
 
 class RunningMean:
@@ -193,120 +169,107 @@ class RunningMean:
 
     def __init__(self, n_features: int) -> None:
         self.n_samples = 0
-        self.point: FloatArray = np.zeros(n_features)
-        self.rest: FloatArray = np.zeros(n_features)
+        self._point: FloatArray = np.zeros(n_features)
+        self._rest: FloatArray = np.zeros(n_features)
 
-    def take(self, n_rows: int, point: FloatArray, rest: FloatArray) -> FloatArray:
+    def _take(self, n_rows: int, point: FloatArray, rest: FloatArray) -> FloatArray:
         """Take in rows with mean point + rest; returns sqrt(n_a n_b / n) times the difference."""
         if self.n_samples == 0:
-            self.n_samples, self.point, self.rest = n_rows, point, rest
+            self.n_samples, self._point, self._rest = n_rows, point, rest
             return np.zeros_like(rest)
         total = self.n_samples + n_rows
-        between = (point - self.point) + (rest - self.rest)
+        between = (point - self._point) + (rest - self._rest)
         scaled = np.sqrt(self.n_samples * (n_rows / total)) * between
-        self.rest = self.rest + n_rows / total * between
+        self._rest = self._rest + n_rows / total * between
         self.n_samples = total
         return scaled
 
+    def _take_from(self, other: "RunningMean") -> FloatArray:
+        """The same for the rows of another sum."""
+        if not other.n_samples:
+            return np.zeros_like(self._rest)
+        return self._take(other.n_samples, other._point, other._rest)
+
     @property
     def mean(self) -> FloatArray:
-        return self.point + self.rest
+        return self._point + self._rest
 
 
-class MomentSum(BlockSum):
+class MomentSum(RunningMean, BlockSum):
     """Number of rows, means and centred sums of squares, in float64 also for float32 rows."""
 
     def __init__(self, n_features: int) -> None:
-        self.centre = RunningMean(n_features)
+        super().__init__(n_features)
         self.sum_of_squares: FloatArray = np.zeros(n_features)
 
     def add(self, block: RowBlock) -> None:
         rows = shift_to_mean(RowBlock(block.values.astype(np.float64, copy=False), block.origin))
-        between = self.centre.take(rows.n_rows, rows.shift, rows.mean_left)
-        self.sum_of_squares += rows.squares + between**2
+        sums = rows.column_sums()
+        between = self._take(rows.n_rows, rows.shift, sums / rows.n_rows)
+        within = np.maximum(rows.squares() - sums**2 / rows.n_rows, 0.0)
+        self.sum_of_squares += within + between**2
 
     def merge(self, other: Self) -> None:
-        centre = other.centre
-        if centre.n_samples:
-            between = self.centre.take(centre.n_samples, centre.point, centre.rest)
-            self.sum_of_squares += other.sum_of_squares + between**2
+        self.sum_of_squares += other.sum_of_squares + self._take_from(other) ** 2
 
     @property
     def moments(self) -> ColumnMoments:
-        return ColumnMoments(self.centre.n_samples, self.centre.mean, self.sum_of_squares)
+        return ColumnMoments(self.n_samples, self.mean, self.sum_of_squares)
 
 
-class ScatterSum(BlockSum):
+class ScatterSum(RunningMean, BlockSum):
     """Number of rows, mean and scatter, all in float64; products in the precision of the data."""
 
     def __init__(self, n_features: int) -> None:
-        self.centre = RunningMean(n_features)
+        super().__init__(n_features)
         self.scatter: FloatArray = np.zeros((n_features, n_features))
-
-    @property
-    def n_samples(self) -> int:
-        return self.centre.n_samples
 
     def add(self, block: RowBlock) -> None:
         rows = shift_to_mean(block)
-        between = self.centre.take(rows.n_rows, rows.shift, rows.mean_left)
+        sums = rows.column_sums()
+        between = self._take(rows.n_rows, rows.shift, sums / rows.n_rows)
         self.scatter += rows.gram()
         self.scatter += np.outer(between, between)
-        self.scatter -= np.outer(rows.sums, rows.mean_left)
+        self.scatter -= np.outer(sums, sums / rows.n_rows)
 
     def merge(self, other: Self) -> None:
-        centre = other.centre
-        if centre.n_samples:
-            between = self.centre.take(centre.n_samples, centre.point, centre.rest)
-            self.scatter += other.scatter + np.outer(between, between)
+        between = self._take_from(other)
+        self.scatter += other.scatter + np.outer(between, between)
 
     @property
     def moments(self) -> ColumnMoments:
         squares = np.maximum(self.scatter.diagonal(), 0.0)
-        return ColumnMoments(self.centre.n_samples, self.centre.mean, squares)
+        return ColumnMoments(self.n_samples, self.mean, squares)
 
 
 class ProductSum(BlockSum):
-    """Xc'(Xc V), where the mean of the table is known."""
+    """Xc'(Xc V) in the precision ``dtype``, where the mean of the table is known."""
 
-    def __init__(self, mean: FloatArray, V: FloatArray, offset: bool, dtype: Any) -> None:
-        """``offset``: whether some mean is large beside the deviation of its column; ``dtype``:
-        the precision of the products.
-        """
+    def __init__(self, mean: FloatArray, V: FloatArray, dtype: Any) -> None:
         self.dtype = np.dtype(dtype)
         self.mean = mean
         self.V = V
-        self.offset = offset
         self.product: FloatArray = np.zeros(V.shape)
         self.n_samples = 0
         self.sums: FloatArray = np.zeros(len(mean))
         """Column sums of the rows less the mean: zero up to rounding if the rows did not change."""
 
     def add(self, block: RowBlock) -> None:
-        X, left = self._subtract_mean(block.values.astype(self.dtype, copy=False))
+        X = block.values.astype(self.dtype, copy=False)
+        if sp.issparse(X):
+            rows = centre_full_columns(X, self.mean)
+        else:
+            point = self.mean.astype(X.dtype)
+            rows = ShiftedRows(X - point, point.astype(np.float64))
+        X, left = rows.values, self.mean - rows.shift  # of the mean, what is left in the rows
         projected = (X @ self.V.astype(X.dtype, copy=False)).astype(np.float64, copy=False)
         projected -= left @ self.V
-        n_rows = len(projected)
-        with_sums = np.column_stack([projected, np.ones(n_rows)])
+        with_sums = np.column_stack([projected, np.ones(rows.n_rows)])
         found = X.T @ with_sums.astype(X.dtype, copy=False)
         self.product += found[:, :-1]
         self.product -= np.outer(left, projected.sum(axis=0))
-        self.sums += found[:, -1] - n_rows * left
-        self.n_samples += n_rows
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A worker sends back the sums alone: nothing else is merged."""
-        return {name: getattr(self, name) for name in ("product", "n_samples", "sums")}
-
-    def _subtract_mean(self, X: Any) -> tuple[Any, FloatArray]:
-        """The rows less most of the mean, and what is left of the mean in them."""
-        if not sp.issparse(X):
-            point = self.mean.astype(X.dtype)
-            return X - point, self.mean - point
-        if not self.offset:
-            return X, self.mean
-        rows = centre_full_columns(X, self.mean)
-        return rows.values, self.mean - rows.shift
+        self.sums += found[:, -1] - rows.n_rows * left
+        self.n_samples += rows.n_rows
 
     def merge(self, other: Self) -> None:
         self.product += other.product
@@ -333,3 +296,138 @@ class RowCollection(BlockSum):
     def stack(self) -> Any:
         """One matrix of all rows, which are given up here."""
         return storage.stack_rows(self.pieces)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A number of bytes, and the bytes that each way to a fit needs."""
+
+    n_bytes: float
+
+    def holds(self, n_bytes: float) -> bool:
+        return n_bytes <= self.n_bytes
+
+    def of_scatter(self, n_columns: int) -> float:
+        """S summed in one pass, and a fit from it."""
+        return _BLOCKS + 8.0 * _SQUARES * n_columns**2
+
+    def of_products(self, n_columns: int, width: int) -> float:
+        """Products read from the table, pass after pass."""
+        thin = _ITERATION * width + _KRYLOV * (width + _OVERSAMPLING)
+        return _BLOCKS + 8.0 * n_columns * thin
+
+    def of_rows(self, table: BlockTable, n_samples: int | None, n_columns: int) -> float:
+        """The rows held in memory, and a fit on them; infinite where they cannot be."""
+        if n_samples is None or not table.is_local or (table.is_sparse and table.n_stored is None):
+            return float("inf")
+        if table.is_sparse and table.n_stored is not None:
+            share = n_columns / max(table.n_features, 1)
+            held = table.n_stored * share * (table.dtype.itemsize + 4.0)
+        else:
+            held = float(n_samples) * n_columns * table.dtype.itemsize
+        return _BLOCKS + 2.0 * held  # a fit in memory needs up to as much again
+
+
+class CountedPasses:
+    """A table that has to give the same rows at every pass, and the number of passes so far."""
+
+    def __init__(self, table: BlockTable) -> None:
+        self.table = table
+        self.n_passes = 0
+
+    def total(self, begin: Callable[[], Sum], columns: IndexArray | None = None) -> Sum:
+        self.n_passes += 1
+        return self.table.total(begin, columns)
+
+    def refuse_other_rows(
+        self, n_samples: int, mean_change: FloatArray | None, moments: ColumnMoments
+    ) -> None:
+        """Raise if the last pass gave another number of rows or other means than the first."""
+        before = moments.n_samples
+        found = f"pass 1 gave {before} rows and pass {self.n_passes} gave {n_samples}"
+        if n_samples == before and mean_change is not None:
+            # Far above what rounding does, far below what another row does in all but huge tables.
+            tolerance = 1e-6 if self.table.dtype == np.float64 else 1e-3
+            allowed = tolerance * np.sqrt(moments.variance) + _ROUNDING * np.abs(moments.mean)
+            if np.all(np.abs(mean_change) <= allowed):
+                return
+            found = f"passes 1 and {self.n_passes} gave {before} rows each, but with other values"
+        raise DataError(
+            f"{self.table.name} must give the same rows every time it is read; {found}. Fit again, "
+            "on a copy that nobody changes meanwhile."
+        )
+
+
+@dataclass(frozen=True)
+class StreamedScatter:
+    """F S F on some columns of the table, F being a diagonal of factors."""
+
+    passes: CountedPasses
+    moments: ColumnMoments
+    """Moments of these columns, before the factors."""
+    columns: IndexArray
+    """Places of the columns in the table."""
+    factors: FloatArray
+    budget: Budget
+
+    @property
+    def size(self) -> int:
+        return len(self.columns)
+
+    @property
+    def _columns_to_read(self) -> IndexArray | None:
+        everything = self.size == self.passes.table.n_features
+        return None if everything else self.columns
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        """F Xc'(Xc (F V)): one pass."""
+        scaled, moments = self.factors[:, np.newaxis] * V, self.moments
+        precision = moments.precision_for(self.passes.table.dtype)
+        begin = partial(ProductSum, moments.mean, scaled, precision)
+        summed = self.passes.total(begin, self._columns_to_read)
+        self.passes.refuse_other_rows(summed.n_samples, summed.sums / moments.n_samples, moments)
+        return summed.product * self.factors[:, np.newaxis]
+
+    def diagonal(self) -> FloatArray:
+        """Centred sum of squares of every column."""
+        return self.moments.sum_of_squares * self.factors**2
+
+    def restrict(self, rows: IndexArray) -> SymmetricOperator:
+        """S on some of the columns: held in memory, one way or another, where that fits."""
+        part = replace(
+            self,
+            moments=self.moments.subset(rows),
+            columns=self.columns[rows],
+            factors=self.factors[rows],
+        )
+        n_samples, n_columns = self.moments.n_samples, len(rows)
+        scatter_fits = self.budget.holds(self.budget.of_scatter(n_columns))
+        if scatter_fits and forming_pays(n_samples, n_columns):
+            return DenseScatter(part.dense())
+        if self.budget.holds(self.budget.of_rows(self.passes.table, n_samples, n_columns)):
+            return part.in_memory()
+        return DenseScatter(part.dense()) if scatter_fits else part
+
+    def in_memory(self) -> SymmetricOperator:
+        """The same from rows held in memory: one pass."""
+        collected = self.passes.total(RowCollection, self._columns_to_read)
+        n_samples, moments = collected.n_samples, self.moments
+        if n_samples != moments.n_samples:
+            self.passes.refuse_other_rows(n_samples, None, moments)
+        X = collected.stack()
+        self.passes.refuse_other_rows(n_samples, column_moments(X).mean - moments.mean, moments)
+        if np.any(self.factors != 1.0):
+            X = storage.scale_columns(X, self.factors)
+        X = X.astype(moments.precision_for(X.dtype), copy=False)
+        return as_scatter(X, moments.scaled(self.factors))
+
+    def dense(self) -> FloatArray:
+        """S itself: one pass."""
+        found = self.passes.total(partial(ScatterSum, self.size), self._columns_to_read)
+        change = found.mean - self.moments.mean
+        self.passes.refuse_other_rows(found.n_samples, change, self.moments)
+        return found.scatter * np.outer(self.factors, self.factors)
+
+    def small_side(self) -> SmallSide | None:
+        """None: neither side is known to be small."""
+        return None

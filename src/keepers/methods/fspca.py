@@ -38,7 +38,7 @@ from keepers._blas_threads import one_blas_thread_for
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers.exceptions import ParameterError, shorten
 from keepers.linalg.ordering import best_first, first_largest, nearest_first
-from keepers.linalg.scatter import SMALL_SIDE, DenseScatter
+from keepers.linalg.scatter import SMALL_SIDE, DenseScatter, FactoredScatter
 from keepers.linalg.spectrum import leading_pairs, leading_spectrum, principal_subspace
 from keepers.linalg.subspace import Subspace, fix_signs
 from keepers.methods.parameters import (
@@ -117,6 +117,8 @@ def images_of(operator: SymmetricOperator, held: HeldSet) -> FloatArray:
     """The images B = S_{.,I} U, by one product with a block that is zero outside the set."""
     if isinstance(operator, DenseScatter):
         return np.asarray(operator.matrix[:, held.features] @ held.vectors)
+    if isinstance(operator, FactoredScatter):
+        return operator.back(operator.take(held.features).times(held.vectors))
     block = np.zeros((operator.size, held.vectors.shape[1]), order="F")
     block[held.features] = held.vectors
     return operator.matmat(block)

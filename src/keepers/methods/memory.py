@@ -3,7 +3,7 @@
 from typing import Any
 
 from keepers.exceptions import DataError
-from keepers.linalg.streamed import Budget
+from keepers.linalg.sums import Budget
 from keepers.tables.table import as_n_bytes, physical_memory
 
 OTHERWISE = (

@@ -18,7 +18,7 @@ from keepers._wording import some_of
 from keepers.blocks.sources import ArrayBlocks
 from keepers.exceptions import DataError, DataWarning, UnitsWarning, shorten, warn_caller
 from keepers.linalg.correlation import ColumnCorrelations, Correlations, ScatterCorrelations
-from keepers.linalg.gaps import column_medians, fill_by_model, observed_columns
+from keepers.linalg.gaps import fill_by_model, observed_columns
 from keepers.linalg.moments import ColumnMoments, column_moments, variance_span
 from keepers.linalg.scatter import SMALL_SIDE, DenseScatter, as_scatter
 from keepers.linalg.storage import scale_columns
@@ -372,7 +372,8 @@ def fill_gaps(values: Any, way: str) -> Any:
     if way in ("model", "observed"):
         filled = fill_by_model(filled)
     else:
-        of_columns = observed_columns(filled).means if way == "mean" else column_medians(filled)
+        is_mean = way == "mean"
+        of_columns = observed_columns(filled).means if is_mean else np.nanmedian(filled, axis=0)
         np.copyto(filled, of_columns, where=np.isnan(filled))
     return filled.astype(values.dtype, copy=False)
 

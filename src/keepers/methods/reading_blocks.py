@@ -27,12 +27,14 @@ from keepers.blocks.sources import as_blocks, column_labels, in_order, refuse_re
 from keepers.exceptions import DataError, DataWarning
 from keepers.linalg.correlation import Correlations, FetchedCorrelations
 from keepers.linalg.storage import by_rows
-from keepers.linalg.streamed import Budget, CountedPasses, StreamedScatter
 from keepers.linalg.sums import (
+    Budget,
+    CountedPasses,
     MomentSum,
     NotFiniteError,
     RowCollection,
     ScatterSum,
+    StreamedScatter,
     refuse_not_finite,
 )
 from keepers.methods.base import RankingSelector

@@ -8,15 +8,10 @@ v_ji^2``, for every mu >= 0::
 
     OPT <= m mu + (sum of the k largest t_j(mu)).
 
-It is convex in mu. At mu = 0 these are the k largest variances.
-
-**From a part of the spectrum.** With K leading eigenpairs and the diagonal of S, let ``e_j = s_jj -
-sum_{i<=K} lambda_i v_ji^2`` and edge = lambda_{K+1}. Then t_j(mu) is at most its sum over the K
-pairs plus ``e_j (1 - mu/edge)_+``.
-
-**From any block.** For every V the matrix N = F (V'F)^-1 F', F = S V, leaves S - N positive
-semi-definite, with diagonal e_j >= 0. The bound holds with the eigenpairs of N and ``t_j + e_j`` in
-the place of t_j, however poor V is.
+It is convex in mu. At mu = 0 these are the k largest variances. With K leading pairs and ``e_j =
+s_jj - sum_{i<=K} lambda_i v_ji^2``, t_j is at most its sum over the K pairs plus ``e_j (1 -
+mu/edge)_+``, edge = lambda_{K+1}. For any block V instead, the matrix N = F (V'F)^-1 F', F = S V,
+leaves S - N positive semi-definite: the bound holds with the eigenpairs of N and ``t_j + e_j``.
 
 **Features.** Let U be such a bound, tau and tau' the k-th and the (k+1)-th largest term, and v a
 value that some set reaches. A set with feature j has at most U - (tau - t_j), one without i at most
@@ -42,7 +37,8 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize_scalar
 
-from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
+from keepers._protocols import BoolArray, FloatArray, IndexArray, SmallSide, SymmetricOperator
+from keepers.linalg.spectrum import KrylovSpace, is_bounded
 
 # Added to every bound, as a share of m lambda_1. Eigenvalues of matrices formed in double precision
 # are off by about 1e-14 of the largest, those formed in single precision by about 1e-6.
@@ -53,7 +49,7 @@ ROUNDING_SHARE = 1e-11
 # Eigenvectors lifted beyond the components; the best mu is seldom below their eigenvalues. All are
 # if they have no more numbers than the second.
 MORE_PAIRS, CHEAP_PAIRS = 50, 1 << 20
-# The tight bound: single features are looked at while their number times r^3 is at most this.
+# The tight bound: single features are examined while their number times r^3 is at most this.
 MOST_SINGLE = 3e8
 
 
@@ -64,7 +60,7 @@ def allowance(dtype: np.dtype[Any]) -> float:
 
 @dataclass(frozen=True)
 class Proofs:
-    """Features about which it is known whether they are in the best sets."""
+    """Masks of the features that are proved to be in the best sets, or not."""
 
     inside: BoolArray
     """In every best set."""
@@ -88,10 +84,10 @@ class TermBound:
     """Features that the sets contain."""
 
     def proofs(self, reached: float) -> Proofs:
-        """What follows from a value that some set reaches.
+        """The features that a value reached by some set proves.
 
-        Strictly, with a margin of twice the allowance for rounding: of features that can replace
-        each other none is proved to be in every best set.
+        With a margin of twice the allowance for rounding, so that of features that can replace each
+        other none is proved to be in every best set.
         """
         inside, outside = self.forced.copy(), np.zeros(len(self.terms), dtype=bool)
         free = np.flatnonzero(~self.forced)
@@ -129,8 +125,8 @@ class SpectralBound:
     """Squared entries of their eigenvectors, features x values."""
     rest: FloatArray
     """Diagonal of what they leave of S, >= 0."""
-    edge: float | None
-    """The other eigenvalues of S are at most this; None if these are eigenpairs of a part only."""
+    edge: float
+    """The other eigenvalues of S are at most this; inf if these are eigenpairs of a part only."""
     variances: FloatArray
     """The diagonal of S."""
     precision: float = DOUBLE_ROUNDING
@@ -161,7 +157,7 @@ class SpectralBound:
         kept = values > ROUNDING_SHARE * values.max(initial=0.0)
         squares = np.square((factor @ P[:, kept]) / np.sqrt(values[kept]))
         rest = np.maximum(variances - squares @ values[kept], 0.0)
-        return cls(values[kept], squares, rest, None, variances, precision**0.75)
+        return cls(values[kept], squares, rest, np.inf, variances, precision**0.75)
 
     def rounding(self, n_components: int) -> float:
         """The allowance in bounds for that many components."""
@@ -169,15 +165,13 @@ class SpectralBound:
         return self.precision * n_components * largest
 
     def terms(self, mu: float) -> FloatArray:
-        """t_j(mu) of every feature, or what bounds it."""
+        """t_j(mu) of every feature, or a bound on it."""
         n_above = int(np.count_nonzero(self.values > mu))
         found = self.squares[:, :n_above] @ (self.values[:n_above] - mu)
-        if self.edge is None or mu <= 0.0:
-            return np.asarray(found + self.rest)
         return np.asarray(found + (1.0 - mu / self.edge) * self.rest if mu < self.edge else found)
 
     def leading_terms(self, n_components: int) -> FloatArray:
-        """sum_{i<=m} lambda_i v_ji^2: by these a set of features is begun (Tian et al. 2020)."""
+        """sum_{i<=m} lambda_i v_ji^2: the largest make a first set (Tian et al. 2020)."""
         return np.asarray(self.squares[:, :n_components] @ self.values[:n_components])
 
     def bound(
@@ -195,23 +189,23 @@ class SpectralBound:
     def _best_mu(self, n_features: int, n_components: int, forced: BoolArray) -> float:
         """The least of a convex, piecewise linear function of mu, from values and slopes.
 
-        Tangents from both sides meet below the function; where they meet is looked at next, or the
+        Tangents from both sides meet below the function; where they meet is evaluated next, or the
         middle if that does not bring the ends together.
         """
 
-        def look_at(mu: float) -> tuple[float, float, float]:
+        def evaluate(mu: float) -> tuple[float, float, float]:
             """Mu, the bound, and a slope of it to the right of mu."""
             terms = self.terms(mu)
             chosen = _largest(terms, n_features, forced)
             n_above = int(np.count_nonzero(self.values > mu))
             slope = n_components - float(self.squares[chosen, :n_above].sum())
-            if self.edge is not None and mu < self.edge:
+            if mu < self.edge:
                 slope -= float(self.rest[chosen].sum()) / self.edge
             return mu, n_components * mu + float(terms[chosen].sum()), slope
 
         largest = float(self.values[0]) if len(self.values) else 0.0
-        at_zero = low = look_at(0.0)
-        high = look_at(largest)
+        at_zero = low = evaluate(0.0)
+        high = evaluate(largest)
         best = min(low, high, key=lambda at: at[1])
         flat = 1e-13  # in shares of the bound and of the largest eigenvalue: rounding
         for step in range(60):
@@ -221,7 +215,7 @@ class SpectralBound:
             meet = (fa - fb + gb * b - ga * a) / (gb - ga)
             if best[1] - (fa + ga * (meet - a)) <= flat * abs(best[1]):
                 break
-            found = look_at(meet if a < meet < b and step % 3 < 2 else (a + b) / 2.0)
+            found = evaluate(meet if a < meet < b and step % 3 < 2 else (a + b) / 2.0)
             best = min(best, found, key=lambda at: at[1])
             low, high = (found, high) if found[2] < 0.0 else (low, found)
         return 0.0 if at_zero[1] <= best[1] * (1.0 + DOUBLE_ROUNDING) else best[0]
@@ -241,16 +235,28 @@ def spectral_bound(
     n_components: int,
     rng: np.random.Generator,
     precision: float = DOUBLE_ROUNDING,
+    n_features: int | None = None,
 ) -> SpectralBound:
-    """The bound for ``n_components`` (and fewer, and a few more) of an operator.
+    """The bound for about ``n_components`` of an operator: exactly from its small side.
 
-    From its small side, where it has one, exactly; else from a block Krylov space, a few products.
+    Where it has none, from a block Krylov space of four blocks, or fewer if these would take more
+    than a gigabyte. For one number of features, eigenpairs that a fit has found may be enough.
     """
     side = operator.small_side()
     variances = np.asarray(operator.diagonal(), dtype=np.float64)
     if side is None:
-        vectors, images = _krylov_block(operator, n_components + 8, rng)
-        return SpectralBound.from_block(vectors, images, variances, precision)
+        size = operator.size
+        width = min(n_components + 8, size)
+        n_blocks = min(int(np.clip((1 << 27) // (2 * size * width), 1, 4)), -(-size // width))
+        space = KrylovSpace(operator.matmat, size, min(n_blocks * width, size))
+        block = operator.matmat(rng.standard_normal((size, width))).T
+        for _ in range(n_blocks):
+            block = space.add(block)
+        return SpectralBound.from_block(space.basis.T, space.images.T, variances, precision)
+    if n_features is not None and side.pairs is not None:
+        found = _from_known_pairs(side, variances, n_features, n_components, precision)
+        if found is not None:
+            return found
     size = len(side.matrix)
     cheap = size * len(variances) <= CHEAP_PAIRS
     wanted = size if cheap else min(n_components + MORE_PAIRS, size)
@@ -266,26 +272,34 @@ def spectral_bound(
     return SpectralBound(values[:kept], squares, rest, max(edge, 0.0), variances, precision, size)
 
 
-def _krylov_block(
-    operator: SymmetricOperator, width: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """An orthonormal basis of [V, SV, S^2 V, ...] for a random V, and its images.
+def _from_known_pairs(
+    side: SmallSide,
+    variances: FloatArray,
+    n_features: int,
+    n_components: int,
+    precision: float,
+) -> SpectralBound | None:
+    """The bound from the eigenpairs that a fit has found; None if others could make it smaller.
 
-    Four blocks, or fewer where they would take more than a gigabyte.
+    Their residuals have the norm r. S is at most the part in their span, its eigenvalues raised by
+    3 r, and a rest, whose largest eigenvalue a Cholesky factor bounds.
     """
-    size = operator.size
-    width = min(width, size)
-    n_blocks = int(np.clip((1 << 27) // (2 * size * width), 1, 4))
-    block = operator.matmat(rng.standard_normal((size, width)))
-    basis = images = np.empty((size, 0))
-    for _ in range(min(n_blocks, -(-size // width))):
-        for _ in range(2):  # once leaves rounding of an almost invariant block
-            block = np.linalg.qr(block - basis @ (basis.T @ block))[0]
-        block = block[:, : size - basis.shape[1]]
-        image = operator.matmat(block)
-        basis, images = np.hstack([basis, block]), np.hstack([images, image])
-        block = image
-    return basis, images
+    assert side.pairs is not None
+    values, vectors = side.pairs
+    residual = float(np.linalg.norm(side.matrix @ vectors - vectors * values))
+    if len(values) <= n_components or values[-1] <= max(ROUNDING_SHARE * values[0], residual):
+        return None
+    largest_left, shift = 1.01 * float(values[-1]), 3.0 * residual
+    squares = np.square(side.lift(np.ascontiguousarray(vectors), values))
+    rest = np.maximum(variances - squares @ values, 0.0) + 4.0 * shift
+    edge = largest_left + residual + shift
+    size = len(side.matrix)
+    found = SpectralBound(values + shift, squares, rest, edge, variances, precision, size)
+    unforced = np.zeros(len(variances), dtype=bool)
+    if found._best_mu(n_features, n_components, unforced) < edge:
+        return None
+    left = side.matrix - (vectors * values) @ vectors.T
+    return found if is_bounded(left, largest_left) else None
 
 
 def row_sum_bound(matrix: FloatArray, n_features: int, forced: BoolArray | None = None) -> float:
@@ -294,28 +308,14 @@ def row_sum_bound(matrix: FloatArray, n_features: int, forced: BoolArray | None 
     The largest eigenvalue of S_II is at most the largest row sum of |S_II|.
     """
     sizes = np.abs(matrix)
-    forced = np.zeros(len(matrix), dtype=bool) if forced is None else forced
-    within, free = np.flatnonzero(forced), np.flatnonzero(~forced)
-    n_open = min(n_features - len(within), len(free))
-    totals = sizes[:, within].sum(axis=1)
-    best = -np.inf
-    if len(within):
-        rows = sizes[np.ix_(within, free)]
-        best = float((totals[within] + _largest_sums(rows, n_open)).max())
-    if n_open > 0:
-        rows = sizes[np.ix_(free, free)]
-        own = rows.diagonal().copy()
-        np.fill_diagonal(rows, -np.inf)
-        best = max(best, float((totals[free] + own + _largest_sums(rows, n_open - 1)).max()))
-    return best * (1.0 + DOUBLE_ROUNDING)
-
-
-def _largest_sums(rows: FloatArray, count: int) -> FloatArray:
-    """The sum of the ``count`` largest entries of every row."""
-    n_left = rows.shape[1] - max(count, 0)
-    if 0 < n_left < rows.shape[1]:
-        rows = np.partition(rows, n_left, axis=1)
-    return np.asarray(rows[:, n_left:].sum(axis=1))
+    # In every row, what a set must have comes first: the forced features and the diagonal.
+    must = np.eye(len(matrix), dtype=bool)
+    if forced is not None:
+        must |= forced
+    at = len(matrix) - n_features
+    chosen = np.argpartition(np.where(must, np.inf, sizes), at, axis=1)[:, at:]
+    largest = np.take_along_axis(sizes, chosen, axis=1).sum(axis=1)
+    return float(largest[must.sum(axis=1) <= n_features].max()) * (1.0 + DOUBLE_ROUNDING)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""How near a set of features is to the best one of its size, with proof.
+"""Certificates: how close a set of features is to the best one of its size.
 
-The yardstick is the variance that k features hold in m components: the sum of the m largest
+The measure is the variance that k features hold in m components: the sum of the m largest
 eigenvalues of their covariance, which is what PCA of these columns alone explains with m
-components. Which k features hold the most is an NP-hard question; an upper bound on the answer is
-not (`keepers.proofs.bounds`), and any selection can be compared with it, however it was made.
+components. Which k features hold the most is an NP-hard question, but an upper bound on the answer
+is cheap (`keepers.proofs.bounds`), and any selection can be compared with it.
 """
 
 import math
@@ -54,7 +54,7 @@ _BOUNDS = {
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What a set of features holds, beside what any set of as many could hold.
+    """The variance of a set of features, compared with the most that any such set could hold.
 
     ``print`` shows it as a sentence, ``as_dict`` is plain enough for JSON.
     """
@@ -85,19 +85,9 @@ class Certificate:
 
     @property
     def share(self) -> float:
-        """``value / upper_bound``, at most 1: at least so much of the optimum is reached."""
+        """``value / upper_bound``, at most 1: the set reaches at least this share of the optimum."""
         share = min(self.value / self.upper_bound, 1.0)
         return 1.0 if share > 1.0 - 1e-9 else share  # 1 but for rounding
-
-    @property
-    def proved_in_names(self) -> Any:
-        """Names of ``proved_in``; None if the columns have none."""
-        return None if self.feature_names is None else self.feature_names[self.proved_in]
-
-    @property
-    def proved_out_names(self) -> Any:
-        """Names of ``proved_out``; None if the columns have none."""
-        return None if self.feature_names is None else self.feature_names[self.proved_out]
 
     def as_dict(self) -> dict[str, Any]:
         """The certificate as numbers, words and lists, for JSON.
@@ -157,20 +147,18 @@ class Certificate:
         return [repr(str(self.feature_names[column])) for column in columns]
 
     def _proved(self) -> list[str]:
-        """What is proved about single features, as one clause if anything is."""
+        """The proofs about single features, as one clause if there are any."""
         clauses: list[str] = []
         for of_set, who in ((True, "of them"), (False, "other")):
             for proved, where in ((self.proved_in, "every"), (self.proved_out, "no")):
                 count = int(np.sum(np.isin(proved, self.features) == of_set))
-                if not count:
-                    continue
-                subject = f"{count:,} {who}{'s' if count > 1 and not of_set else ''}"
-                subject = "it" if of_set and self.n_features == 1 else subject
-                verb = "is" if count == 1 else "are"
-                shorter = clauses and where == "no"
-                clauses.append(
-                    f"{subject} in none" if shorter else f"{subject} {verb} in {where} best set"
-                )
+                if count:
+                    subject = f"{count:,} {who}{'s' if count > 1 and not of_set else ''}"
+                    subject = "it" if of_set and self.n_features == 1 else subject
+                    verb = "is" if count == 1 else "are"
+                    shorter = clauses and where == "no"
+                    ending = "in none" if shorter else f"{verb} in {where} best set"
+                    clauses.append(f"{subject} {ending}")
         return [", ".join(clauses)] if clauses else []
 
 
@@ -185,11 +173,11 @@ def certify(
     memory_limit: int | float | str | None = None,
     random_state: Seed = None,
 ) -> Certificate:
-    """How much of the variance that any k features could hold these k features hold, with proof.
+    """Bound how much of the variance that any k features could hold these k features hold.
 
     The variance that features hold is what PCA of their columns explains with ``n_components``
-    components. No selection is needed, and no best one is known: the answer is a lower bound,
-    found at about the cost of one PCA. See the page "Proofs".
+    components. The best k features need not be known: the answer is a proved lower bound, found at
+    about the cost of one PCA. See the page "Certificates".
 
     Parameters
     ----------
@@ -276,7 +264,7 @@ def certify(
 def certify_columns(
     selector: Any, X: Any, features: Any, n_components: int | float | str, **settings: Any
 ) -> Certificate:
-    """The same for X with the columns that a selector was fitted to."""
+    """The same for a table with the columns that a selector was fitted to."""
     read = read_any_table(
         X,
         n_components=n_components,
@@ -297,11 +285,10 @@ def _compare_with_bounds(
     names: Any,
     begun: float,
 ) -> Certificate:
-    """The variance that the chosen columns hold, the least bound, and what is proved."""
-    precision = allowance(table.working_dtype)
-    spectrum = spectral_bound(operator, m, rng, precision)
-    size = operator.size
+    """The variance that the chosen columns hold, the least bound, and the proofs."""
+    precision, size = allowance(table.working_dtype), operator.size
     k = min(len(chosen), size)
+    spectrum = spectral_bound(operator, m, rng, precision, n_features=k)
     of_terms = spectrum.bound(k, m)
     upper = of_terms.value
     name = "variances" if of_terms.terms is spectrum.variances else "spectrum"
@@ -312,7 +299,7 @@ def _compare_with_bounds(
     features = np.flatnonzero(np.isin(table.usable, chosen))
     value = variance_held(operator, features, m)
     best, best_set = _best_known(operator, spectrum, of_terms, features, value, k, m)
-    # Of all columns: the term of constant ones is 0.
+    # For all columns: the term of constant ones is 0.
     proofs = replace(
         of_terms,
         terms=table.to_all_columns(of_terms.terms),
@@ -367,17 +354,15 @@ def _best_known(
     m: int,
 ) -> tuple[float, IndexArray]:
     """The largest value found from a few starts; what is proved about features depends on it."""
-    in_memory = spectrum.rank is not None  # else every product is a pass over the table
-    scores = [of_terms.terms]
-    if in_memory:
-        scores += [spectrum.leading_terms(m), spectrum.variances]
     anything = AllowedSets.of_count(operator.size, k)
-    starts = [anything.choose(score) for score in scores]
     best, best_set = value, np.sort(features)
-    if in_memory and len(features) == k:
-        starts.append(best_set)
+    starts, max_iter = [anything.choose(of_terms.terms)], 2
+    if spectrum.rank is not None:  # else every product is a pass over the table
+        starts += [anything.choose(spectrum.leading_terms(m)), anything.choose(spectrum.variances)]
+        starts += [best_set] if len(features) == k else []
+        max_iter = 20
     for start in {start.tobytes(): start for start in starts}.values():
-        found = improve_by_projection(operator, start, m, max_iter=20 if in_memory else 2)
+        found = improve_by_projection(operator, start, m, max_iter=max_iter)
         if found.variance > best:
             best, best_set = found.variance, found.features
     return best, best_set

@@ -1,17 +1,16 @@
 """The k features that hold the most variance in m components, with proof: branch and bound.
 
 A node is the problem with some features forced in and others left out. Its bound is that of
-`keepers.proofs.bounds` on the features that are left; the node with the largest bound is taken
-first. What its bound proves about single features is settled at once, without branching; then the
-free feature with the largest term is forced in in one child and left out in the other. Sets of
-features are tried at every node, so that the best set is usually found long before it is proved.
-The largest bound of the open nodes is a bound on the optimum at any time.
+`keepers.proofs.bounds` on the features that are left; the node with the largest bound is next.
+Features that its bound proves to be in or out are fixed without branching; then the free feature
+with the largest term is forced in in one child and left out in the other. Sets of features are
+tried at every node, so that the best set is usually found long before it is proved. The largest
+bound of the open nodes is a bound on the optimum at any time.
 """
 
 import heapq
 import itertools
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,19 +19,10 @@ from numpy.typing import NDArray
 
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
-from keepers.linalg.scatter import SMALL_SIDE, DenseScatter, FactoredScatter, as_factored
+from keepers.linalg.scatter import SMALL_SIDE, DenseScatter, as_factored
 from keepers.methods.control import FeatureControl, check_control, read_control
 from keepers.methods.fspca import AllowedSets, improve_by_projection, variance_held
-from keepers.methods.parameters import (
-    FUNCTION,
-    SEED,
-    Seed,
-    check_value,
-    is_whole,
-    one_of,
-    positive,
-    whole,
-)
+from keepers.methods.parameters import SEED, Seed, check_value, is_whole, one_of, positive, whole
 from keepers.methods.reading import FittedTable, MemoryTable
 from keepers.methods.reading_blocks import read_any_table
 from keepers.proofs.bounds import (
@@ -43,11 +33,11 @@ from keepers.proofs.bounds import (
     tight_bound,
 )
 
-# Up to so many features are branched on: each node decomposes a matrix of their scatter.
+# Up to this number of features are branched on: each node decomposes a matrix of their scatter.
 MOST_SEARCHED = 20_000
 # A bound that exceeds the best value by no more than this share of it proves that value.
 PROVED = 1e-10
-# Features up to which the tight bound, and for one component row sums, are looked at in a node.
+# Features up to which nodes compute the tight bound and, for one component, row sums.
 MOST_TIGHT, MOST_ROW_SUMS = 3000, 500
 INSIDE, OUTSIDE = 1, -1
 Marks = NDArray[np.int8]
@@ -55,7 +45,7 @@ Marks = NDArray[np.int8]
 
 @dataclass(frozen=True, eq=False)
 class ExactSelection:
-    """The best set of features found, and how near it is proved to be to the best of all."""
+    """The best set of features found, and the proof of how close it is to the best of all."""
 
     features: IndexArray
     """The set, ascending."""
@@ -64,10 +54,10 @@ class ExactSelection:
     upper_bound: float
     """No set of as many features holds more."""
     proved: bool
-    """Whether the search ended: no set holds more, but for a share of 1e-10."""
+    """True if the search ended: no set holds more, but for a share of 1e-10."""
     n_components: int
     n_nodes: int
-    """Nodes of the search tree that were looked at."""
+    """Nodes of the search tree that were bounded."""
     seconds: float
     """Time of the search."""
     names: Any = field(default=None)
@@ -98,13 +88,13 @@ class ExactSelection:
         k, m = len(self.features), self.n_components
         these = "This one holds" if k == 1 else f"These {k:,} features hold"
         inside = f"in {m} component{'' if m == 1 else 's'}"
-        looked = f"{self.n_nodes:,} node{'' if self.n_nodes == 1 else 's'}, {self.seconds:.1f} s"
+        searched = f"{self.n_nodes:,} node{'' if self.n_nodes == 1 else 's'}, {self.seconds:.1f} s"
         if self.proved:
-            return f"{these} the most variance {inside} of all such sets: proved ({looked})."
+            return f"{these} the most variance {inside} of all such sets: proved ({searched})."
         share = np.floor(1000.0 * (1.0 - self.gap)) / 10.0
         return (
             f"{these} at least {share:.1f} % of the most variance {inside} that such a set could "
-            f"hold; the search did not end ({looked})."
+            f"hold; the search did not end ({searched})."
         )
 
 
@@ -114,16 +104,15 @@ def solve_exactly(
     n_components: int,
     *,
     time_limit: float | None = 60.0,
-    callback: Callable[[ExactSelection], object] | None = None,
     must_keep: Any = None,
     never_keep: Any = None,
     random_state: Seed = None,
 ) -> ExactSelection:
     """The k features that hold the most variance in m components, with proof if time allows.
 
-    Branch and bound: sets of features are ruled out by bounds until one is left, or until the time
-    is over; then the gap says how near the best set found is to the best of all. Tables with up to
-    a hundred columns are often solved in seconds, and much wider ones if k is small or few columns
+    Branch and bound: bounds rule out sets of features until one is left, or until the time is
+    over; then the gap shows how close the best set found is to the best of all. Tables with up to a
+    hundred columns are often solved in seconds, and much wider ones if k is small or few columns
     have most of the variance. Columns are taken as they are: scale those of different units first.
 
     Parameters
@@ -137,9 +126,6 @@ def solve_exactly(
         covariance.
     time_limit : float or None, default=60
         Seconds for the search; None: until it ends. Reading the table is not counted.
-    callback : callable or None, default=None
-        Called after every node with the `ExactSelection` so far. An exception that it raises ends
-        the search.
     must_keep, never_keep : sequence of names or indices, boolean mask or None, default=None
         Features that the set has to contain, and those that it must not.
     random_state : int, RandomState or None, default=None
@@ -165,7 +151,6 @@ def solve_exactly(
     check_value("n_components", n_components, whole(at_most=n_features_to_select, hint=hint))
     hint = "None searches to the end."
     check_value("time_limit", time_limit, positive(zero=True, hint=hint) | one_of(None))
-    check_value("callback", callback, FUNCTION)
     check_value("random_state", random_state, SEED)
     check_control(must_keep=must_keep, never_keep=never_keep)
     k, m = int(n_features_to_select), int(n_components)
@@ -183,25 +168,19 @@ def solve_exactly(
     count = min(k - len(filling), len(table.usable))
     spare = np.flatnonzero(constant & ~control.must & ~control.never)
     filling = np.concatenate([filling, spare[: k - len(filling) - count]])
-
-    def result(found: ExactSelection) -> ExactSelection:
-        columns = np.sort(np.concatenate([table.usable[found.features], filling]))
-        return replace(
-            found,
-            features=columns,
-            value=found.value / table.n_samples,
-            upper_bound=found.upper_bound / table.n_samples,
-            names=None if read.names is None else read.names[columns],
-        )
-
-    if count == 0:
-        return result(ExactSelection(np.empty(0, dtype=np.intp), 0.0, 0.0, True, m, 0, 0.0))
-    rng = np.random.default_rng(random_state if is_whole(random_state) else 0)
-    with one_blas_thread_if_small(min(table.n_samples, len(table.usable))):
-        for state in _search(table, control.must[table.usable], count, m, rng, time_limit):
-            if callback is not None and state.n_nodes:
-                callback(result(state))
-    return result(state)
+    found = ExactSelection(np.empty(0, dtype=np.intp), 0.0, 0.0, True, m, 0, 0.0)
+    if count > 0:
+        rng = np.random.default_rng(random_state if is_whole(random_state) else 0)
+        with one_blas_thread_if_small(min(table.n_samples, len(table.usable))):
+            found = _search(table, control.must[table.usable], count, m, rng, time_limit)
+    columns = np.sort(np.concatenate([table.usable[found.features], filling]))
+    return replace(
+        found,
+        features=columns,
+        value=found.value / table.n_samples,
+        upper_bound=found.upper_bound / table.n_samples,
+        names=None if read.names is None else read.names[columns],
+    )
 
 
 def _search(
@@ -211,8 +190,8 @@ def _search(
     m: int,
     rng: np.random.Generator,
     time_limit: float | None,
-) -> Iterator[ExactSelection]:
-    """Bound, leave out what is proved to be out, and search what is left; values are those of S."""
+) -> ExactSelection:
+    """Bound, leave out what is proved to be out, and search the rest; values are those of S."""
     begun = time.perf_counter()
     operator = table.scatter(m)
     spectrum = spectral_bound(operator, m, rng, allowance(table.working_dtype))
@@ -230,40 +209,29 @@ def _search(
     part = _in_memory(table, operator, left)
     if part is None:
         upper, seconds = max(bound.value, best.variance), time.perf_counter() - begun
-        yield ExactSelection(best.features, best.variance, upper, False, m, 0, seconds)
-        return
+        return ExactSelection(best.features, best.variance, upper, False, m, 0, seconds)
     start = np.searchsorted(left, best.features)  # no feature of a set is out if its value is v
     search = FeatureSearch(part, k, m, proofs.inside[left], start=start, bound=bound.value)
-    for state in search.run(time_limit):
-        yield replace(state, features=left[state.features])
-
-
-class _WideScatter(FactoredScatter):
-    """S through the centred columns of a table with few rows: its small side has their number."""
-
-    def _forming_pays(self) -> bool:
-        return False
+    found = search.run(time_limit)
+    return replace(found, features=left[found.features])
 
 
 def _in_memory(
     table: FittedTable, operator: SymmetricOperator, left: IndexArray
 ) -> SymmetricOperator | None:
-    """S on the features left, as a matrix or, where there are few rows, by its columns.
+    """S on the features left, in double precision, as nodes are compared to rounding.
 
-    In double precision, as nodes are compared to rounding. None where there are too many rows and
-    features to decompose it at every node.
+    A matrix or, where there are few rows, the columns themselves; None where there are too many
+    rows and features to decompose S at every node.
     """
     is_small = len(left) <= SMALL_SIDE
     if not isinstance(table, MemoryTable):
         return DenseScatter(operator.restrict(left).dense()) if is_small else None
-    moments = table.moments.subset(left)
-    part = as_factored(table.X[:, left].astype(np.float64, copy=False), moments)
-    if len(left) <= table.n_samples and is_small:
+    X = table.X[:, left].astype(np.float64, copy=False)
+    part = as_factored(X, table.moments.subset(left))
+    if is_small and len(left) <= table.n_samples:
         return DenseScatter(part.dense())
-    if table.n_samples > SMALL_SIDE or len(left) > MOST_SEARCHED:
-        return None
-    centred = replace(moments, mean=np.zeros(len(left)))
-    return _WideScatter(part.columns(np.arange(len(left))), centred)
+    return None if table.n_samples > SMALL_SIDE or len(left) > MOST_SEARCHED else part
 
 
 class FeatureSearch:
@@ -288,13 +256,14 @@ class FeatureSearch:
             marks[forced] = INSIDE
         self.value, self.features = -np.inf, np.empty(0, dtype=np.intp)
         self._tried: set[bytes] = set()
-        self._n_nodes, self._count = 0, itertools.count()
+        self._n_nodes, self._seconds = 0, 0.0
         self._tight_pays = True
+        self._count = itertools.count()
         self._open: list[tuple[float, int, Marks]] = []
         if start is not None:
             self._try(np.sort(start))
         variances = np.asarray(operator.diagonal(), dtype=np.float64)
-        self._try_with_steps(variances, np.arange(operator.size), marks)
+        self._try_with_steps(operator, variances, np.arange(operator.size), marks)
         self._push(min(float(np.sort(variances)[-n_features:].sum()), bound), marks)
 
     @property
@@ -302,22 +271,24 @@ class FeatureSearch:
         """Nodes whose bound is at most this are given up."""
         return self.value + PROVED * max(self.value, 0.0)
 
-    def run(self, time_limit: float | None = None) -> Iterator[ExactSelection]:
-        """Search until the best set is proved, or for ``time_limit`` seconds, node by node."""
+    def run(self, time_limit: float | None = None) -> ExactSelection:
+        """Search until the best set is proved, or for ``time_limit`` seconds; may be repeated."""
         begun = time.perf_counter()
-        while True:
-            seconds = time.perf_counter() - begun
-            highest = -self._open[0][0] if self._open else -np.inf
-            # Nodes were given up as soon as they could not be better by more than the tolerance.
-            upper, proved = max(highest, self._enough), highest <= self._enough
-            yield ExactSelection(
-                self.features, self.value, upper, proved, self._m, self._n_nodes, seconds
-            )
-            if proved or (time_limit is not None and seconds >= time_limit):
-                return
+        seconds = 0.0
+        while self._open and (time_limit is None or seconds < time_limit):
+            if -self._open[0][0] <= self._enough:
+                break
             bound, _, marks = heapq.heappop(self._open)  # the node with the largest bound
-            self._look_at(-bound, marks)
+            self._branch(-bound, marks)
             self._n_nodes += 1
+            seconds = time.perf_counter() - begun
+        self._seconds += seconds
+        highest = -self._open[0][0] if self._open else -np.inf
+        # Nodes were given up as soon as they could not be better by more than the tolerance.
+        upper, proved = max(highest, self._enough), highest <= self._enough
+        return ExactSelection(
+            self.features, self.value, upper, proved, self._m, self._n_nodes, self._seconds
+        )
 
     def _push(self, bound: float, marks: Marks) -> None:
         if bound > self._enough:
@@ -332,34 +303,37 @@ class FeatureSearch:
         if value > self.value:
             self.value, self.features = value, features
 
-    def _try_with_steps(self, scores: FloatArray, left: IndexArray, marks: Marks) -> None:
+    def _try_with_steps(
+        self, part: SymmetricOperator, scores: FloatArray, left: IndexArray, marks: Marks
+    ) -> None:
         """The same for the set with the largest scores, and the one that projections lead to."""
         allowed = AllowedSets.of_count(len(left), self._k, marks[left] == INSIDE)
         start = allowed.choose(scores)
         if left[start].tobytes() not in self._tried:
             self._try(left[start])
-            part = self._operator.restrict(left)
             self._try(left[improve_by_projection(part, start, self._m, allowed).features])
 
-    def _look_at(self, bound: float, marks: Marks) -> None:
-        """Bound a node, settle what is proved, and branch."""
+    def _branch(self, bound: float, marks: Marks) -> None:
+        """Bound a node, fix the features that are proved, and open its children."""
         marks = marks.copy()
         while True:
-            n_inside, n_free = int(np.sum(marks == INSIDE)), int(np.sum(marks == 0))
-            if n_inside >= self._k or n_inside + n_free <= self._k:
+            n_inside, left = int(np.sum(marks == INSIDE)), np.flatnonzero(marks != OUTSIDE)
+            if n_inside >= self._k or len(left) <= self._k:
                 # The only set that is left in the node, if any.
-                chosen = np.flatnonzero(
-                    marks == INSIDE if n_inside >= self._k else marks != OUTSIDE
-                )
+                chosen = np.flatnonzero(marks == INSIDE) if n_inside >= self._k else left
                 if len(chosen) == self._k:
                     self._try(chosen)
                 return
-            left = np.flatnonzero(marks != OUTSIDE)
             terms, value = self._bound_node(left, marks)
             value = min(bound, value)
             if value <= self._enough:
                 return
-            if not self._settle(marks, left, terms):
+            proofs = terms.proofs(self._enough)
+            n_open = np.count_nonzero(marks == 0)
+            # A node without better sets may prove both of one feature; any one of them will do.
+            marks[left[proofs.inside]] = INSIDE
+            marks[left[proofs.outside]] = OUTSIDE
+            if np.count_nonzero(marks == 0) == n_open:
                 break
         free = np.flatnonzero(marks[left] == 0)
         next_best, _ = terms.around_edge(free, self._k - n_inside)
@@ -377,29 +351,16 @@ class FeatureSearch:
         value = terms.value
         if self._m == 1 and len(left) <= MOST_ROW_SUMS:
             value = min(value, row_sum_bound(part.dense(), self._k, forced) + terms.rounding)
-        gap = value - self.value
         if self._tight_pays and part.size <= MOST_TIGHT and value > self._enough:
             # It takes the time of a hundred spectra: at all nodes only if it closes much of the
             # gap at the first.
-            first = self._n_nodes == 0
+            first, gap = self._n_nodes == 0, value - self.value
+            steps = 30 if first else 8
             tight = tight_bound(
-                part,
-                self._k,
-                self._m,
-                forced=forced,
-                max_steps=30 if first else 8,
-                enough=self.value,
+                part, self._k, self._m, forced=forced, max_steps=steps, enough=self.value
             ).value
             if first:
                 self._tight_pays = tight - self.value < 0.3 * gap
             value = min(value, tight)
-        self._try_with_steps(terms.terms, left, marks)
+        self._try_with_steps(part, terms.terms, left, marks)
         return terms, value
-
-    def _settle(self, marks: Marks, left: IndexArray, terms: TermBound) -> bool:
-        """Mark the features that every better set of a node has, or none has; False if none."""
-        n_free, proofs = int(np.sum(marks == 0)), terms.proofs(self._enough)
-        # A node without better sets may prove both of one feature; any one of them will do.
-        marks[left[proofs.inside]] = INSIDE
-        marks[left[proofs.outside]] = OUTSIDE
-        return int(np.sum(marks == 0)) < n_free

@@ -1,21 +1,39 @@
 """Settings of SPCAFS, chosen from X alone: one search, and `SPCAFSCV` on top of it.
 
 How many features to keep is `AutoSelector`'s answer. Then every combination of settings is fitted,
-and the one whose kept features have the strongest evidence wins (`keepers.tuning.evidence`).
+and the one whose kept features have the strongest evidence wins. The evidence is made of
+
+* Fidelity. The share of a sample's nearest neighbours in the whole table (every feature brought to
+  the same variance) that are among its nearest neighbours in the kept columns.
+* Clumpiness. How much nearer the nearest neighbours are, in the kept columns, than in Gaussian data
+  with the same covariance: the ratio of the two mean distances, each relative to the mean distance
+  of all pairs, minus 1. The covariance is the same, so neither a few long directions nor many short
+  ones count as clusters.
+
+Columns that take a few values only (counts, levels, yes and no) make samples coincide, which is no
+sign of clusters. For fidelity, samples at the same distance share a place among the nearest. For
+clumpiness, values that coincide are spread over the part of a Gaussian that falls on them, as in
+randomised quantile residuals (Dunn and Smyth 1996).
+
+The evidence is fidelity times the square root of clumpiness. Any large random set of features is
+faithful, and any few bimodal ones are clumpy; features worth keeping are both.
+docs/without-labels.md shows how well this tracks clustering accuracy, and what else was tried.
 """
 
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import joblib
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
-from keepers._protocols import BoolArray, IndexArray
+from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._tables import AsTable
 from keepers.exceptions import (
     DataWarning,
@@ -27,14 +45,15 @@ from keepers.exceptions import (
     warn_caller,
 )
 from keepers.linalg.correlation import walk_ranking
-from keepers.linalg.ordering import levels
+from keepers.linalg.graph import COINCIDENT, squared_distances
+from keepers.linalg.ordering import levels, share_of_nearest
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import principal_subspace
+from keepers.linalg.storage import as_array, by_columns
 from keepers.methods.auto import AutoSelector
 from keepers.methods.base import FEWEST_COMPARED, FitNotes, RankingSelector
 from keepers.methods.parameters import (
     FEATURE_COUNT,
-    FUNCTION,
     SEED,
     FeatureCount,
     Seed,
@@ -46,7 +65,6 @@ from keepers.methods.parameters import (
 )
 from keepers.methods.reading import MemoryTable, read_table, refuse_dask
 from keepers.methods.spcafs import SPCAFS
-from keepers.tuning.evidence import Judge, NeighbourEvidence
 
 # Chosen by the study in docs/without-labels.md.
 GAMMA_SHARES = (1e-5, 1.0)
@@ -55,6 +73,11 @@ SCALINGS = (0.0, 0.5, 1.0)
 EXPONENTS = (1.0,)
 MAX_CORRELATIONS = (0.8, 0.6)
 TRIED = ("n_components", "gamma_shares", "p", "scaling", "max_correlation")
+
+N_NEIGHBORS = 5
+MOST_SAMPLES = 1000
+N_DRAWS = 3
+_COLUMNS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -69,10 +92,19 @@ class Trial:
     """Active rows: features that the penalty has not sent to zero."""
     n_active_kept: int
     """Kept features with active rows; the others are ranked by how near they are to it."""
-    evidence: NeighbourEvidence
-    """Fidelity, clumpiness and the score made of them."""
+    fidelity: float
+    """Share of nearest neighbours in the whole table that stay so in the kept columns."""
+    clumpiness: float
+    """How much nearer neighbours are than in Gaussian data of the same covariance; 0: as near,
+    2: three times as near, or nearer."""
     columns: IndexArray = field(repr=False)
     """The features it keeps, best first."""
+
+    @property
+    def score(self) -> float:
+        """Fidelity times the square root of clumpiness; higher is better."""
+        # Clumpiness below 0.01 is noise, and may be negative.
+        return float(self.fidelity * np.sqrt(max(self.clumpiness, 0.01)))
 
     @property
     def keeps_active_only(self) -> bool:
@@ -99,27 +131,15 @@ class SettingsChoice(AsTable):
         return self.trials[0]
 
     @property
-    def candidates(self) -> tuple[Trial, ...]:
-        """Trials that keep active features only, best first; all of them if none does."""
-        return tuple(trial for trial in self.trials if trial.keeps_active_only) or self.trials
-
-    @property
     def params(self) -> dict[str, Any]:
         """Settings for `SPCAFS`: ``SPCAFS(**choice.params)``."""
         return {"n_features_to_select": self.n_features_to_select, **self.best.params}
 
     def rows(self) -> list[dict[str, Any]]:
         """The table of everything tried, a dict a row, as in ``trials``: ready for a data frame."""
+        shown = ("gamma_share", "n_active", "n_active_kept", "fidelity", "clumpiness", "score")
         return [
-            {
-                **trial.params,
-                "gamma_share": trial.gamma_share,
-                "n_active": trial.n_active,
-                "n_active_kept": trial.n_active_kept,
-                "fidelity": trial.evidence.fidelity,
-                "clumpiness": trial.evidence.clumpiness,
-                "score": trial.evidence.score,
-            }
+            {**trial.params, **{name: getattr(trial, name) for name in shown}}
             for trial in self.trials
         ]
 
@@ -135,7 +155,6 @@ def select_settings(
     max_correlation: Any = MAX_CORRELATIONS,
     random_state: Any = None,
     n_jobs: int | None = None,
-    callback: Callable[[int, int], object] | None = None,
 ) -> SettingsChoice:
     """Choose the settings of `SPCAFS`, and how many features to keep, without labels.
 
@@ -168,8 +187,6 @@ def select_settings(
         Seeds the draws. The choice is the same for the same int.
     n_jobs : int or None, default=None
         Processes, as in joblib; the result does not depend on it.
-    callback : callable or None, default=None
-        Called after each fit with the number done and the number of all.
 
     Returns
     -------
@@ -186,7 +203,6 @@ def select_settings(
     """
     began = time.perf_counter()
     check_value("n_features_to_select", n_features_to_select, FEATURE_COUNT)
-    check_value("callback", callback, FUNCTION)
     tried = _as_choices(n_components, gamma_shares, p, scaling, max_correlation)
     reader = SPCAFS(random_state=random_state)
     reader.check_parameters()
@@ -204,13 +220,15 @@ def select_settings(
     n_kept = max(1, min(wanted or 10, n_usable))  # with nothing to keep, ten features are weighed
     # Skipping some of the features that carry structure would let noise in if all are wanted.
     n_carrying = int(front.carries_structure_.sum())
-    limits = tried["max_correlation"] if n_kept < n_carrying or not n_carrying else (None,)
+    if 0 < n_carrying <= n_kept:
+        tried["max_correlation"] = (None,)
     # Compares as many features as `SPCAFS` does: the features weighed are those it keeps.
-    fitted = _fit_all(table, tried, limits, max(wanted, FEWEST_COMPARED), seed, n_jobs, callback)
+    fitted = _fit_all(table, tried, max(wanted, FEWEST_COMPARED), seed, n_jobs)
     judge = Judge(table.X, rng)
-    trials = [_weigh(each, n_kept, table, judge) for each in fitted]
+    with threadpool_limits(1):
+        trials = [_weigh(each, n_kept, table, judge) for each in fitted]
     # Evidence that differs by rounding is level: then the setting tried first wins.
-    strength = levels(np.array([trial.evidence.score for trial in trials]))
+    strength = levels(np.array([trial.score for trial in trials]))
     lacking = np.array([not trial.keeps_active_only for trial in trials])
     ordered = tuple(trials[at] for at in np.lexsort((-strength, lacking)))
     seconds = time.perf_counter() - began
@@ -246,10 +264,7 @@ def _as_choices(*settings: Any) -> dict[str, tuple[Any, ...]]:
 
 
 def _widths_for(n_components: tuple[Any, ...], n_samples: int, n_usable: int) -> Sequence[Any]:
-    """Numbers of components that a table has, and that leave something to rank.
-
-    With nearly as many components as columns, all rows of W have the same norm.
-    """
+    """Numbers of components that a table has, and that leave something to rank."""
     limit = max(1, min(n_samples - 1, n_usable // 3))
     if len(n_components) == 1:
         return n_components  # the user's choice, not a candidate of ours
@@ -272,27 +287,21 @@ class _Fitted:
 def _fit_all(
     table: MemoryTable,
     tried: dict[str, tuple[Any, ...]],
-    limits: tuple[float | None, ...],
     compared: int,
     seed: int,
     n_jobs: int | None,
-    callback: Callable[[int, int], object] | None,
 ) -> list[_Fitted]:
     """Fit every setting with one thread each: the numbers do not depend on ``n_jobs``."""
     widths = _widths_for(tried["n_components"], *table.X.shape)
-    grid = list(itertools.product(tried["scaling"], widths, tried["p"], tried["gamma_shares"]))
+    limits = tried["max_correlation"]
     leading = {scaling: _leading_eigenvalue(table, scaling, seed) for scaling in tried["scaling"]}
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
     jobs = (
         joblib.delayed(_fit_one)(table, settings, leading[settings[0]], limits, compared, seed)
-        for settings in grid
+        for settings in itertools.product(
+            tried["scaling"], widths, tried["p"], tried["gamma_shares"]
+        )
     )
-    fitted: list[_Fitted] = []
-    for done, found in enumerate(parallel(jobs), 1):
-        fitted.extend(found)
-        if callback is not None:
-            callback(done, len(grid))
-    return fitted
+    return [each for found in joblib.Parallel(n_jobs=n_jobs)(jobs) for each in found]
 
 
 def _leading_eigenvalue(table: MemoryTable, scaling: float, seed: int) -> float:
@@ -311,38 +320,123 @@ def _fit_one(
     compared: int,
     seed: int,
 ) -> list[_Fitted]:
-    """One fit: its ranking, and what each limit on correlation makes of it."""
+    """One fit, and its ranking under each limit on correlation."""
     scaling, n_components, p, share = settings
     params = {"n_components": n_components, "p": p, "scaling": scaling, "gamma": share * leading}
+    found = []
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", KeepersWarning)
         # As exact as the fit of the winner: at 1e-6, rows on their way to zero counted as active.
         selector = SPCAFS(**params, random_state=seed).fit(table.X)
         order = np.argsort(selector.ranking_)
-        found = []
         for limit in limits:
             ranked = order
             if limit is not None:
-                walk = walk_ranking(table.correlations(order), order, limit, most=compared)
-                ranked = np.concatenate([order[walk.keeps], order[~walk.keeps]])
-            found.append(
-                _Fitted({**params, "max_correlation": limit}, share, selector.active_, ranked)
-            )
-        return found
+                keeps = walk_ranking(table.correlations(order), order, limit, most=compared).keeps
+                ranked = np.concatenate([order[keeps], order[~keeps]])
+            limited = {**params, "max_correlation": limit}
+            found.append(_Fitted(limited, share, selector.active_, ranked))
+    return found
 
 
-def _weigh(fitted: _Fitted, n_kept: int, table: MemoryTable, judge: Judge) -> Trial:
+def _weigh(fitted: _Fitted, n_kept: int, table: MemoryTable, judge: "Judge") -> Trial:
     columns = fitted.order[:n_kept]
-    with threadpool_limits(1):
-        evidence = judge.weigh(columns)
     return Trial(
         fitted.params,
         fitted.gamma_share,
         int(np.count_nonzero(fitted.active)),
         int(np.count_nonzero(fitted.active[columns])),
-        evidence,
+        *judge.weigh(columns),
         table.usable[columns],
     )
+
+
+class Judge:
+    """Weighs sets of columns of one table, always on the same samples and draws."""
+
+    def __init__(self, X: Any, rng: np.random.Generator) -> None:
+        n_samples = X.shape[0]
+        if n_samples > MOST_SAMPLES:
+            X = X[np.sort(rng.choice(n_samples, MOST_SAMPLES, replace=False))]
+        self._X = by_columns(X)
+        self._near = _nearest(_standardised_distances(self._X))
+        self._seed = int(rng.integers(2**31 - 1))
+        self._known: dict[bytes, tuple[float, float]] = {}
+
+    def weigh(self, columns: IndexArray) -> tuple[float, float]:
+        """Fidelity and clumpiness of these columns; the same set is weighed once."""
+        columns = np.sort(columns)
+        key = columns.tobytes()
+        if key not in self._known:
+            kept = as_array(self._X[:, columns]).astype(np.float64)
+            kept -= kept.mean(axis=0)
+            shared = float((_nearest(squared_distances(kept)) * self._near).sum())
+            clumpiness = _clumpiness(kept, np.random.default_rng(self._seed))
+            self._known[key] = shared / float(self._near.sum()), clumpiness
+        return self._known[key]
+
+
+def _standardised_distances(X: Any) -> FloatArray:
+    """Squared distances with every feature brought to the same variance."""
+    total = np.zeros((X.shape[0], X.shape[0]))
+    for start in range(0, X.shape[1], _COLUMNS_AT_ONCE):
+        block = as_array(X[:, start : start + _COLUMNS_AT_ONCE]).astype(np.float64)
+        block -= block.mean(axis=0)
+        deviations = block.std(axis=0)
+        block /= np.where(deviations > 0.0, deviations, 1.0)
+        total += squared_distances(block)
+    return total
+
+
+def _clumpiness(kept: FloatArray, rng: np.random.Generator) -> float:
+    kept = spread_ties(kept, rng)
+    lengths = np.linalg.svd(kept, compute_uv=False)
+    if not lengths[0] > 0.0:
+        return 0.0
+    draws = [
+        _nearness(squared_distances(rng.standard_normal((len(kept), len(lengths))) * lengths))
+        for _ in range(N_DRAWS)
+    ]
+    found = _nearness(squared_distances(kept))
+    ratio = float(np.mean(draws)) / max(found, np.finfo(float).tiny)
+    # Identical samples have neighbours at distance 0: three times as near is enough.
+    return min(ratio - 1.0, 2.0)
+
+
+def _nearness(distances: FloatArray) -> float:
+    """Mean distance to the nearest neighbours over the mean distance of all pairs."""
+    lengths = np.sqrt(distances)
+    n_samples = len(lengths)
+    n_neighbors = min(N_NEIGHBORS, n_samples - 1)
+    typical = float(lengths.sum()) / (n_samples * (n_samples - 1))
+    np.fill_diagonal(lengths, np.inf)
+    nearest = np.partition(lengths, n_neighbors - 1, axis=1)[:, :n_neighbors]
+    return float(nearest.mean()) / typical if typical > 0.0 else 0.0
+
+
+def _nearest(distances: FloatArray) -> FloatArray:
+    """1 where sample j is among the nearest of sample i; a share where others tie with it."""
+    others = np.where(distances <= COINCIDENT * distances.max(), 0.0, distances)
+    np.fill_diagonal(others, np.inf)
+    return share_of_nearest(others, min(N_NEIGHBORS, len(others) - 1))
+
+
+def spread_ties(columns: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Values that coincide, moved apart as a Gaussian of the column's deviation would lie there."""
+    n_samples = len(columns)
+    # Values that differ by rounding coincide.
+    largest = np.abs(columns).max(axis=0)
+    rounded = np.round(columns / np.where(largest > 0.0, largest, 1.0), 9)
+    below = (rankdata(rounded, method="min", axis=0) - 1.0) / n_samples
+    above = rankdata(rounded, method="max", axis=0) / n_samples
+    tied = above - below > 1.5 / n_samples
+    if not tied.any():
+        return columns
+    at = ndtri(below + (above - below) * rng.uniform(size=columns.shape))
+    low, high = (np.exp(-0.5 * ndtri(edge) ** 2) for edge in (below, above))
+    centre = (low - high) / (np.sqrt(2.0 * np.pi) * (above - below))
+    moved = np.where(tied, columns + columns.std(axis=0) * (at - centre), columns)
+    return np.asarray(moved - moved.mean(axis=0))
 
 
 @dataclass(eq=False, repr=False)
@@ -364,8 +458,6 @@ class SPCAFSCV(RankingSelector):
         Seeds the draws.
     n_jobs : int or None, default=None
         Processes, as in joblib; the result does not depend on it.
-    callback : callable or None, default=None
-        Called after each fit with the number done and the number of all.
 
     Attributes
     ----------
@@ -380,7 +472,7 @@ class SPCAFSCV(RankingSelector):
         with a warning, unless a number was given.
     scores_ : array of shape (n_features,)
         Scores of the winner; higher is better. Features skipped for being too much like a better
-        one are ranked later than their scores say.
+        one are ranked later than their scores suggest.
     n_active_ : int
         Active rows of W: features that the penalty of the winner has not sent to zero.
     active_ : boolean array of shape (n_features,)
@@ -410,13 +502,11 @@ class SPCAFSCV(RankingSelector):
     max_correlation: Any = MAX_CORRELATIONS
     random_state: Seed = None
     n_jobs: int | None = None
-    callback: Callable[[int, int], object] | None = None
 
     def check_parameters(self) -> None:
         """Raise for settings outside their rules, without looking at data."""
         check_value("n_features_to_select", self.n_features_to_select, FEATURE_COUNT)
         check_value("random_state", self.random_state, SEED)
-        check_value("callback", self.callback, FUNCTION)
         _as_choices(*(getattr(self, name) for name in TRIED))
 
     def _fit(self, X: Any) -> None:
@@ -443,18 +533,12 @@ class SPCAFSCV(RankingSelector):
                 warnings.simplefilter("ignore", InactiveRowsWarning)
                 warnings.simplefilter("ignore", UnitsWarning)
             winner.fit(X)
-        self.best_params_ = params
-        self.best_estimator_ = winner
-        self.choice_ = choice
+        self.best_params_, self.best_estimator_, self.choice_ = params, winner, choice
         self.structure_found_ = choice.structure_found
-        for name in ("n_features_in_", "feature_names_in_"):
+        of_winner = ("scores_", "ranking_", "support_", "n_features_to_select_", "active_")
+        for name in (*of_winner, "n_active_", "n_features_in_", "feature_names_in_"):
             if hasattr(winner, name):
                 setattr(self, name, getattr(winner, name))
-        self.active_, self.n_active_ = winner.active_, winner.n_active_
-        self.scores_ = winner.scores_
-        self.n_features_to_select_ = winner.n_features_to_select_
-        self.support_ = winner.support_
-        self.ranking_ = winner.ranking_
 
     @property
     def column_power(self) -> float:
@@ -462,7 +546,7 @@ class SPCAFSCV(RankingSelector):
         return self.best_estimator_.column_power if hasattr(self, "best_estimator_") else 0.0
 
     def fit_notes(self) -> FitNotes:
-        """What the winner has to report, and how the settings were chosen."""
+        """The notes of the winner, and how the settings were chosen."""
         notes = replace(self.best_estimator_.fit_notes(), structure_found=self.structure_found_)
         if self.n_features_to_select is not None:
             return replace(notes, how_many="asked")

@@ -1,4 +1,4 @@
-"""Stability: which features come back on other samples, how far selections agree, and by chance.
+"""Stability: the features that are selected again from other samples.
 
 `StabilitySelector` selects from halves of the samples, in complementary pairs. `measure_stability`
 is the index of Nogueira, Sechidis and Brown, "On the stability of feature selection algorithms",
@@ -10,19 +10,15 @@ mean size::
 It is 1 when all sets are the same and 0 on average when sets are drawn at random.
 
 `bound_false_selections` is Shah and Samworth, "Variable selection with error control: another look
-at stability selection", J. R. Statist. Soc. B 75 (2013). With B complementary pairs of halves, let
-a feature's frequency be the share of the 2B halves in which it was selected, and its joint
-frequency the share of the B pairs in which *both* halves selected it. A frequency of at least tau
-forces a joint frequency of at least 2 tau - 1. The halves of a pair share no sample, so for a
-feature selected with probability p_k the joint frequency has mean p_k^2. What follows is how much
-probability a distribution with that mean can have beyond 2 tau - 1, for the features with
-p_k <= theta = q / d.
+at stability selection", J. R. Statist. Soc. B 75 (2013). A feature that is selected in a share tau
+of the halves is selected in both halves of a pair in a share 2 tau - 1 of the pairs. The halves of
+a pair have no sample in common, so the mean of that share is p^2 for a feature selected with
+probability p. Markov's inequality bounds how often it reaches 2 tau - 1 for features with
+p <= q / d.
 """
 
 import sys
 import warnings
-from collections.abc import Callable
-from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
@@ -32,22 +28,14 @@ import joblib
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers._tables import AsTable, as_frame
-from keepers.exceptions import (
-    DataError,
-    DataWarning,
-    KeepersError,
-    KeepersWarning,
-)
+from keepers.exceptions import DataError, DataWarning, KeepersError, KeepersWarning
 from keepers.linalg.moments import column_moments
 from keepers.linalg.storage import by_rows
 from keepers.methods.base import FitNotes, RankingSelector
 from keepers.methods.parameters import (
-    FUNCTION,
     FeatureCount,
     Rule,
     Seed,
@@ -74,8 +62,8 @@ class StabilitySelector(RankingSelector):
     Parameters
     ----------
     selector : selector or None, default=None
-        Any selector of this library; None means ``SPCAFS()``. How many features are selected from
-        each half, q, is *its* ``n_features_to_select``: the fewer, the sharper the bound on false
+        Any selector of this library; None means ``SPCAFS()``. *Its* ``n_features_to_select`` is the
+        number of features selected from each half, q: the fewer, the sharper the bound on false
         selections. A selector that draws random numbers gets a seed of its own for every half, so
         that its own chance counts as instability too.
     n_resamples : int, default=100
@@ -90,8 +78,6 @@ class StabilitySelector(RankingSelector):
         Seeds the halves, and ``selector`` on each of them.
     n_jobs : int or None, default=None
         Processes, as in joblib; the result does not depend on it. Each computes with one thread.
-    callback : callable or None, default=None
-        Called after each half with the number done and the number of all.
 
     Attributes
     ----------
@@ -106,15 +92,10 @@ class StabilitySelector(RankingSelector):
         The features whose frequency reaches ``threshold``; there may be more or fewer of them.
     frequencies_ : array of shape (n_features,)
         The scores under their own name.
-    frequency_intervals_ : array of shape (n_features, 2)
-        Wilson's 95 % intervals of the frequencies, as if the halves were independent draws: how
-        far the frequencies have converged after ``n_resamples`` halves of *this* table. They say
-        nothing about another table.
     mean_ranks_ : array of shape (n_features,)
         Mean of the features' ranks over the halves.
     expected_false_selections_ : FalseSelections
-        Upper bounds on how many features of low selection probability are called stable:
-        ``worst_case`` without assumptions, ``unimodal`` with the one it names.
+        An upper bound on how many features of low selection probability are called stable.
     stability_ : Stability
         ``index`` (1: always the same features, 0: chance), ``variance``, ``interval``,
         ``verdict``. The index is NaN, with the reason, if every feature was always selected.
@@ -149,7 +130,6 @@ class StabilitySelector(RankingSelector):
     threshold: float = 0.75
     random_state: Seed = None
     n_jobs: int | None = None
-    callback: Callable[[int, int], object] | None = None
 
     parameter_rules: ClassVar = {
         "selector": Rule(
@@ -166,7 +146,6 @@ class StabilitySelector(RankingSelector):
             lambda value: positive(at_most=1.0).accepts(value) and value > 0.5,
             "At one half or below there is no bound on features selected by chance.",
         ),
-        "callback": FUNCTION,
     }
     why_not_dask = "it fits many halves of the rows, in memory."
 
@@ -186,11 +165,14 @@ class StabilitySelector(RankingSelector):
         rng = self.random_generator()
         whole = _fit_to_all(base, X, int(rng.integers(2**31 - 1)))
         kept = min(whole.n_features_to_select_, n_usable)
-        selections, rank_sum = self._select_from_halves(
-            _without_listeners(base, kept), table, draw_halves(n_samples, self.n_resamples, rng)
+        selector, X = _for_halves(base, kept), by_rows(table.X)
+        found = joblib.Parallel(n_jobs=self.n_jobs)(
+            joblib.delayed(rank_half)(selector, rows, seed, X)
+            for rows, seed in draw_halves(n_samples, self.n_resamples, rng)
         )
+        rankings, selections = (np.array(part) for part in zip(*found, strict=True))
         self.selector_ = whole
-        self._store(table, selections, rank_sum)
+        self._store(table, selections, rankings.mean(axis=0))
 
     def check_parameters(self) -> None:
         """Raise for settings outside their rules, without looking at data."""
@@ -198,32 +180,11 @@ class StabilitySelector(RankingSelector):
         if self.selector is not None:
             self.selector.check_parameters()
 
-    def _select_from_halves(
-        self, selector: Any, table: MemoryTable, halves: list[tuple[IndexArray, int]]
-    ) -> tuple[BoolArray, FloatArray]:
-        """The selection from each half, and the sum of the ranks, over the usable columns."""
-        X = by_rows(table.X)
-        parallel = joblib.Parallel(n_jobs=self.n_jobs, return_as="generator")
-        results: Any = parallel(
-            joblib.delayed(rank_half)(selector, rows, seed, X) for rows, seed in halves
-        )
-        selections = np.zeros((len(halves), X.shape[1]), dtype=bool)
-        rank_sum = np.zeros(X.shape[1])
-        with closing(results):
-            for i, (ranking, selected) in enumerate(results):
-                selections[i] = selected
-                rank_sum += ranking
-                if self.callback is not None:
-                    self.callback(i + 1, len(halves))
-        return selections, rank_sum
-
-    def _store(self, table: MemoryTable, selections: BoolArray, rank_sum: FloatArray) -> None:
-        n_halves, n_features, unusable = len(selections), table.n_features, table.unusable
+    def _store(self, table: MemoryTable, selections: BoolArray, mean_ranks: FloatArray) -> None:
+        n_halves, n_features = len(selections), table.n_features
         self.selections_ = table.to_all_columns(selections, fill=False)
-        self.mean_ranks_ = table.to_all_columns(rank_sum / n_halves, fill=n_features)
-        counts = self.selections_.sum(axis=0)
-        self.frequencies_ = counts / n_halves
-        self.frequency_intervals_ = wilson_intervals(counts, n_halves)
+        self.mean_ranks_ = table.to_all_columns(mean_ranks, fill=n_features)
+        self.frequencies_ = self.selections_.mean(axis=0)
         q = float(selections.sum(axis=1).mean())
         bound = bound_false_selections(q, len(table.usable), self.threshold, n_halves // 2)
         self.expected_false_selections_ = bound
@@ -234,12 +195,11 @@ class StabilitySelector(RankingSelector):
             if self.n_features_to_select is None
             else count_features(self.n_features_to_select, n_features)
         )
-        order = np.lexsort((self.mean_ranks_, -self.frequencies_, unusable))
-        ranking = np.empty(n_features, dtype=np.intp)
-        ranking[order] = np.arange(1, n_features + 1)
+        order = np.lexsort((self.mean_ranks_, -self.frequencies_, table.unusable))
+        self.ranking_ = np.empty(n_features, dtype=np.intp)
+        self.ranking_[order] = np.arange(1, n_features + 1)
         self.scores_ = self.frequencies_
-        self.support_ = ranking <= self.n_features_to_select_
-        self.ranking_ = ranking
+        self.support_ = self.ranking_ <= self.n_features_to_select_
 
     @property
     def column_power(self) -> float:
@@ -248,7 +208,7 @@ class StabilitySelector(RankingSelector):
         return float((SPCAFS() if base is None else base).column_power)
 
     def fit_notes(self) -> FitNotes:
-        """What the fit has to report: how well the halves agree, and which features are stable."""
+        """The agreement of the halves, and the stable features."""
         notes, index = super().fit_notes(), self.stability_
         if self.n_features_to_select is None:
             notes = replace(notes, how_many=self.selector_.fit_notes().how_many)
@@ -265,31 +225,6 @@ class StabilitySelector(RankingSelector):
             "are expected by chance."
         )
         return replace(notes, how_sure=(agree, stable))
-
-    def to_frame(self) -> Any:
-        """The features as a pandas data frame, best first.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``feature``, ``frequency``, ``lower`` and ``upper`` of its interval, ``mean_rank`` and
-            ``stable``; one row a feature.
-        """
-        check_is_fitted(self)
-        order = np.argsort(self.ranking_)
-        return as_frame(
-            [
-                {
-                    "feature": str(name),
-                    "frequency": float(self.frequencies_[column]),
-                    "lower": float(self.frequency_intervals_[column, 0]),
-                    "upper": float(self.frequency_intervals_[column, 1]),
-                    "mean_rank": float(self.mean_ranks_[column]),
-                    "stable": bool(self.stable_[column]),
-                }
-                for column, name in zip(order, self._names_of_columns()[order], strict=True)
-            ]
-        )
 
 
 def draw_halves(
@@ -328,19 +263,8 @@ def rank_half(selector: Any, rows: IndexArray, seed: int, X: Any) -> tuple[Index
 
 @lru_cache(maxsize=1)
 def _thread_pools(_n_modules: int) -> Any:
-    """The thread pools of this process; finding them takes 10 ms, so only after new imports."""
+    """The thread pools of this process, searched (10 ms) only after new imports."""
     return ThreadpoolController()
-
-
-def wilson_intervals(counts: IndexArray, n_draws: int) -> FloatArray:
-    """Wilson's 95 % intervals for shares counted in ``n_draws`` independent draws."""
-    z2 = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) ** 2
-    shares = counts / n_draws
-    centre = (shares + z2 / (2 * n_draws)) / (1 + z2 / n_draws)
-    inner = z2 * (shares * (1 - shares) / n_draws + z2 / (4 * n_draws**2))
-    reach = np.sqrt(inner) / (1 + z2 / n_draws)
-    intervals = np.stack([centre - reach, centre + reach], axis=1)
-    return np.clip(intervals, 0.0, 1.0)
 
 
 def _fit_to_all(base: Any, X: Any, seed: int) -> Any:
@@ -355,16 +279,16 @@ def _fit_to_all(base: Any, X: Any, seed: int) -> Any:
     return whole
 
 
-def _without_listeners(base: Any, n_features_to_select: int) -> Any:
-    """The selector for the halves: a fixed number of features, without progress reports."""
-    silent = {"callback": None, "verbose": 0, "random_state": None}
+def _for_halves(base: Any, n_features_to_select: int) -> Any:
+    """The selector for the halves: a fixed number of features, no reports, no halves of its own."""
+    other = {"callback": None, "verbose": 0, "random_state": None, "n_halves": 0}
     found = base.get_params(deep=False)
-    settings = {name: value for name, value in silent.items() if name in found}
+    settings = {name: value for name, value in other.items() if name in found}
     return clone(base).set_params(n_features_to_select=n_features_to_select, **settings)
 
 
 @dataclass(frozen=True)
-class Stability(AsTable):
+class Stability:
     """Nogueira's index of some selections, with its 95 % interval; ``float(...)`` is the index."""
 
     index: float
@@ -387,25 +311,6 @@ class Stability(AsTable):
         if self.index > 0.75:
             return "excellent"
         return "poor" if self.index < 0.4 else "intermediate to good"
-
-    def rows(self) -> list[dict[str, Any]]:
-        """The table: one row, a dict.
-
-        Returns
-        -------
-        list of dict
-            ``index``, ``lower`` and ``upper`` of its interval, ``n_sets`` and ``verdict``.
-        """
-        lower, upper = self.interval
-        return [
-            {
-                "index": self.index,
-                "lower": lower,
-                "upper": upper,
-                "n_sets": self.n_sets,
-                "verdict": self.verdict,
-            }
-        ]
 
     def __float__(self) -> float:
         return self.index
@@ -480,17 +385,14 @@ def _check_selections(selections: ArrayLike) -> BoolArray:
 
 @dataclass(frozen=True)
 class FalseSelections:
-    """Upper bounds on how many features of low selection probability reach the threshold.
+    """An upper bound on how many features of low selection probability reach the threshold.
 
-    "Low" means at most q / d: no more often than a draw of q features out of d would. As a number
-    (``float(...)``) this is the bound that assumes nothing.
+    "Low" means at most q / d: no more often than a draw of q features out of d would.
     """
 
     worst_case: float
     """q^2 / ((2 threshold - 1) d), Meinshausen and Buhlmann's number. Needs no assumption on the
     selector or the data beyond samples drawn independently from one distribution."""
-    unimodal: float
-    """Holds if every such feature's joint frequency has a distribution with a single peak."""
     q: float
     """Features selected in a half, on average."""
     n_features: int
@@ -500,14 +402,10 @@ class FalseSelections:
     n_pairs: int
     """Complementary pairs of halves, B."""
 
-    def __float__(self) -> float:
-        return self.worst_case
-
     def __str__(self) -> str:
         return (
             f"at most {self.worst_case:.3g} of {self.n_features} features by chance at threshold "
-            f"{self.threshold:g} with {self.q:g} selected in each half; {self.unimodal:.3g} if "
-            "their joint frequencies are unimodal"
+            f"{self.threshold:g} with {self.q:g} selected in each half"
         )
 
 
@@ -530,30 +428,16 @@ def bound_false_selections(
     Returns
     -------
     FalseSelections
-        The bound that assumes nothing, and a tighter one.
+        The bound, which assumes nothing about the selector.
 
     Examples
     --------
     >>> from keepers.tuning.stability import bound_false_selections
-    >>> bound = bound_false_selections(q=10, n_features=100, threshold=0.6, n_pairs=50)
-    >>> round(bound.worst_case, 3), round(bound.unimodal, 3)
-    (5.0, 2.632)
+    >>> round(bound_false_selections(q=10, n_features=100, threshold=0.6, n_pairs=50).worst_case, 3)
+    5.0
     """
     # 0.7 * 100 is 70.00000000000001 in binary: without the rounding it would need 71 halves.
     n_halves = int(np.ceil(round(threshold * 2 * n_pairs, 9)))
     reached = n_halves / (2 * n_pairs)
-    theta = q / n_features
-    worst_case = min(float(n_features), q * theta / (2 * reached - 1))
-    unimodal = min(worst_case, q * theta * _unimodal_factor(reached, n_pairs, theta))
-    return FalseSelections(worst_case, unimodal, q, n_features, reached, n_pairs)
-
-
-def _unimodal_factor(threshold: float, n_pairs: int, theta: float) -> float:
-    """C(tau, B) of Shah and Samworth's Theorem 2; infinite where it does not apply."""
-    step = 1 / (2 * n_pairs)
-    lowest = 0.5 + min(theta**2, step + 0.75 * theta**2)
-    if theta > 1 / np.sqrt(3) or threshold <= lowest or threshold < 0.5 + 2 * step:
-        return np.inf
-    if threshold <= 0.75:
-        return 1 / (2 * (2 * threshold - 1 - step))
-    return 4 * (1 - threshold + step) / (1 + 2 * step)
+    worst_case = min(float(n_features), q * q / n_features / (2 * reached - 1))
+    return FalseSelections(worst_case, q, n_features, reached, n_pairs)
