@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from keepers.catalogue import METHODS, find_method
 from keepers.exceptions import DataError, shorten
 from keepers.linalg.scaling import SCALINGS
-from keepers.tables.catalogue import catalogue, present
+from keepers.datasets import catalogue, present
 
 STUDIES = ("paper", "quick", "suite", "fseval")
 """The studies that come with the package."""

@@ -8,7 +8,7 @@ from keepers_studies.specification import STUDIES, as_spec, find_study, without_
 
 from keepers.catalogue import METHODS
 from keepers.exceptions import DataError
-from keepers.tables.catalogue import catalogue
+from keepers.datasets import catalogue
 
 GOOD = """\
 title = "good"

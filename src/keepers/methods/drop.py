@@ -44,11 +44,10 @@ from keepers.methods.reading import (
 )
 from keepers.tables.objects import (
     array_or_frame,
-    canonical_sparse,
     frame_columns,
     is_frame,
 )
-from keepers.tables.table import NamedValues
+from keepers.tables.table import NamedValues, canonical_sparse
 
 # In fewer rows, values of any column may well all differ.
 FEWEST_ROWS = 10

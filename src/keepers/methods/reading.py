@@ -22,7 +22,6 @@ from keepers.linalg.scatter import SMALL_SIDE, as_scatter
 from keepers.linalg.storage import scale_columns
 from keepers.tables.objects import (
     array_or_frame,
-    canonical_sparse,
     describe_missing,
     is_anndata,
     is_dask,
@@ -31,7 +30,7 @@ from keepers.tables.objects import (
     refuse_beside,
     values_of,
 )
-from keepers.tables.table import NamedValues
+from keepers.tables.table import NamedValues, canonical_sparse
 
 # From this number of values on, summing the scatter block by block pays.
 TALL_SIZE = 10_000_000

@@ -3,6 +3,7 @@
 Nothing is unpickled, no link leads into another file, and sizes are checked before memory is taken.
 """
 
+import math
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,9 +18,9 @@ import scipy.sparse as sp
 from keepers._packages import optional
 from keepers._wording import closest, first_line, some_of
 from keepers.exceptions import DataError, KeepersError, shorten
-from keepers.tables.array_scan import ArrayScan, DenseRows
 from keepers.tables.atomic import open_plain
-from keepers.tables.table import ReadRequest, Table, refuse_columns, refuse_shape, table_of_matrix
+from keepers.tables.scans import ArrayFile, DenseRows
+from keepers.tables.table import ReadRequest, Table, refuse_shape, refuse_size, table_of_matrix
 
 VALUES = ("X", "fea", "data")
 LABELS = ("y", "Y", "gnd", "labels", "label", "target")
@@ -44,16 +45,14 @@ def parsing(what: str) -> Iterator[None]:
 
 def read_npy(path: Path, request: ReadRequest) -> Table:
     """A single array."""
-    with path.open("rb") as stream:
-        _refuse_header(stream, path.name, request)
-    return table_of_matrix(np.load(path, allow_pickle=False), request, path.stem)
+    return scan_npy(path, request).whole()
 
 
-def scan_npy(path: Path, request: ReadRequest) -> ArrayScan:
+def scan_npy(path: Path, request: ReadRequest) -> ArrayFile:
     """A single array in blocks of rows."""
     with path.open("rb") as stream:
-        _refuse_header(stream, path.name, None)
-    return ArrayScan(path, partial(_map_npy, path), request)
+        _check_header(stream, path.name)
+    return ArrayFile(path, partial(_map_npy, path), request)
 
 
 @contextmanager
@@ -61,8 +60,8 @@ def _map_npy(path: Path) -> Iterator[DenseRows]:
     yield DenseRows(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def _refuse_header(stream: IO[bytes], name: str, request: ReadRequest | None) -> None:
-    """Raise for pickled objects and, with a request, for an array past its limit."""
+def _check_header(stream: IO[bytes], name: str) -> int:
+    """Bytes that the array takes as float64; raise for pickled objects."""
     version = np.lib.format.read_magic(stream)
     # 3.0 differs from 2.0 in the names of fields only.
     reader = "read_array_header_1_0" if version == (1, 0) else "read_array_header_2_0"
@@ -72,9 +71,7 @@ def _refuse_header(stream: IO[bytes], name: str, request: ReadRequest | None) ->
             f"{shorten(name)} holds pickled Python objects, which are never loaded: a pickle can "
             "run any code. Store it as numbers or fixed-width text, such as names.astype(str)."
         )
-    if request is not None:
-        what = f"array {shorten(name)}"
-        refuse_shape(shape, max(dtype.itemsize, WIDTH), what, request.max_bytes)
+    return max(dtype.itemsize, WIDTH) * math.prod(map(int, shape))
 
 
 def read_npz(path: Path, request: ReadRequest) -> Table:
@@ -85,7 +82,8 @@ def read_npz(path: Path, request: ReadRequest) -> Table:
             if file.endswith(".npy"):
                 name = file.removesuffix(".npy")
                 with archive.open(file) as stream:
-                    _refuse_header(stream, name, request)
+                    n_bytes = _check_header(stream, name)
+                    refuse_size(n_bytes, f"Array {shorten(name)}", request.max_bytes)
                 with archive.open(file) as stream:
                     found[name] = np.lib.format.read_array(stream, allow_pickle=False)
     if "X" not in found and {"shape", "data"} <= set(found):
@@ -205,13 +203,9 @@ def read_mtx(path: Path, request: ReadRequest) -> Table:
 
 
 def read_matrix_market(path: Path, request: ReadRequest) -> Any:
-    """An array or a COO matrix.
-
-    SciPy checks counts and indices; a file that was damaged on purpose can still end the process.
-    """
+    """An array or a COO matrix; a file that was damaged on purpose can end the process."""
     with open_plain(path, request.max_bytes) as stream:
         n_rows, n_columns, n_entries, layout, *_ = scipy.io.mminfo(_MarketStream(stream))
-    refuse_columns(n_columns, "The matrix")
     # Each entry has a value, a row and a column; SciPy's CSR has a pointer for each row.
     size = (n_rows, n_columns) if layout == "array" else (n_rows + 3 * n_entries,)
     refuse_shape(size, WIDTH, "The matrix", request.max_bytes)
@@ -280,7 +274,7 @@ def read_array(node: Any, request: ReadRequest) -> Any:
     return node[()]
 
 
-def scan_hdf5(path: Path, request: ReadRequest) -> ArrayScan:
+def scan_hdf5(path: Path, request: ReadRequest) -> ArrayFile:
     """The array ``dataset``, or X, or the only matrix, in blocks of rows or whole."""
     found: dict[str, Any] = {}
     with open_hdf5(path) as file:
@@ -288,7 +282,7 @@ def scan_hdf5(path: Path, request: ReadRequest) -> ArrayScan:
         found = {name: node for name, node in found.items() if getattr(node, "shape", ())}
         place, *roles = _choose(found, request)
         vectors = [None if role is None else read_array(found[role], request) for role in roles]
-    return ArrayScan(path, partial(_open_rows, path, place), request, *vectors)
+    return ArrayFile(path, partial(_open_rows, path, place), request, *vectors)
 
 
 @contextmanager

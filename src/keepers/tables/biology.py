@@ -21,7 +21,6 @@ import scipy.sparse as sp
 from keepers._packages import optional
 from keepers._wording import closest, some_of
 from keepers.exceptions import DataError, DataWarning, shorten, warn_caller
-from keepers.tables.array_scan import ArrayScan, DenseRows, SparseRows
 from keepers.tables.arrays import (
     WIDTH,
     open_hdf5,
@@ -31,6 +30,7 @@ from keepers.tables.arrays import (
     scan_hdf5,
 )
 from keepers.tables.atomic import open_plain
+from keepers.tables.scans import ArrayFile, DenseRows, SparseRows
 from keepers.tables.sniffing import is_gap
 from keepers.tables.table import (
     GAP_WORDS,
@@ -47,7 +47,7 @@ from keepers.tables.table import (
 _PARTS = ("data", "indices", "indptr")
 
 
-def read_anndata(path: Path, request: ReadRequest) -> Table:
+def read_h5ad(path: Path, request: ReadRequest) -> Table:
     """X or a layer; labels and sample names are columns of obs."""
     with _open_store(path) as store, parsing("X, obs or var"):
         place, *beside = _annotations(store, request)
@@ -55,11 +55,11 @@ def read_anndata(path: Path, request: ReadRequest) -> Table:
         return table_of_matrix(X, request, path.stem, *beside)
 
 
-def scan_anndata(path: Path, request: ReadRequest) -> ArrayScan:
+def scan_h5ad(path: Path, request: ReadRequest) -> ArrayFile:
     """X or a layer, in blocks of rows."""
     with _open_store(path) as store, parsing("X, obs or var"):
         place, *beside = _annotations(store, request)
-        return ArrayScan(path, partial(_open_rows, path, place, request), request, *beside)
+        return ArrayFile(path, partial(_open_rows, path, place, request), request, *beside)
 
 
 @contextmanager
@@ -204,12 +204,12 @@ def _gene_names(columns: Sequence[Any], source: str) -> list[str]:
     return number_repeated(names, mark="-")
 
 
-def read_hdf5_table(path: Path, request: ReadRequest) -> Table:
+def read_h5(path: Path, request: ReadRequest) -> Table:
     """The matrix of Cell Ranger, if the file holds one, else an array of numbers."""
-    return scan_hdf5_table(path, request).whole()
+    return scan_h5(path, request).whole()
 
 
-def scan_hdf5_table(path: Path, request: ReadRequest) -> ArrayScan:
+def scan_h5(path: Path, request: ReadRequest) -> ArrayFile:
     """The same in blocks of rows."""
     parts = {*_PARTS, "barcodes", "shape"}
     with open_hdf5(path) as file:
@@ -225,7 +225,7 @@ def scan_hdf5_table(path: Path, request: ReadRequest) -> ArrayScan:
             columns = [as_texts(read_array(group[part], request), part) for part in genes]
             names = _gene_names(columns, path.name)
             ids = None if request.identifier else read_array(group["barcodes"], request)
-            return ArrayScan(path, partial(_open_tenx, path, places[0]), request, names, ids)
+            return ArrayFile(path, partial(_open_tenx, path, places[0]), request, names, ids)
 
 
 @contextmanager

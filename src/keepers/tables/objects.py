@@ -8,8 +8,8 @@ because a DuckDB relation has an attribute for each of its columns.
 
 import datetime
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from importlib.util import find_spec
@@ -23,28 +23,27 @@ import scipy.sparse as sp
 from narwhals.dependencies import (
     is_into_dataframe,
     is_into_series,
-    is_polars_lazyframe,
     is_pyarrow_table,
 )
 from numpy.typing import NDArray
 
 from keepers._packages import optional
-from keepers._wording import closest, duplicates, first_line, some_of
-from keepers.exceptions import DataError, KeepersError, shorten
-from keepers.tables.scans import raised_outside
+from keepers._wording import closest, duplicates, some_of
+from keepers.exceptions import DataError, shorten
 from keepers.tables.table import (
     GAP_WORDS,
     LARGEST_EXACT_INTEGER,
     NamedValues,
     Table,
+    canonical_sparse,
     largest_inexact,
     number_repeated,
     numbered_names,
+    refuse_complex,
     unique_names,
 )
 
 LARGE_MAP = 256 * 2**20
-_ARROW_ROWS = 2**16
 _GAPS = frozenset((*GAP_WORDS, "NaT"))
 _TIMES = (datetime.date, datetime.timedelta, datetime.time)
 _TEXT_OR_TIME = (str, bytes, np.datetime64, np.timedelta64, *_TIMES)
@@ -95,76 +94,17 @@ def as_frame(X: Any) -> Any:
     ``__arrow_c_stream__`` become frames of polars, or Arrow tables if pyarrow made them.
     """
     X = nw.to_native(X, pass_through=True)
-    if is_frame(X) or not _is_foreign(X):
-        return X
     kind = type(X)
-    with _reading(X):
-        if is_polars_lazyframe(X):
-            return X.collect()
-        if _is_dataset(X):
-            return X.to_table()
-        if kind.__module__.startswith("pyarrow"):
-            return sys.modules["pyarrow"].table(X)
-        polars = optional("polars", "Tables of other libraries")
-        if hasattr(kind, "__arrow_c_stream__"):
-            return polars.DataFrame(X)
-        return nw.from_native(X).collect("polars").to_native()
-
-
-def frame_batches(X: Any) -> Callable[[], Iterable[Any]] | None:
-    """A function that gives the rows of a frame, in parts if possible; None if X is not a frame.
-
-    A lazy frame, a dataset or a relation is run again for each pass, so it need not fit in memory.
-    A reader of Arrow batches can be read only once, and is treated as an iterator instead.
-    """
-    X = nw.to_native(X, pass_through=True)
-    if isinstance(X, Iterator):
-        return None
-    if is_pyarrow_table(X):
-        return lambda: (X.slice(at, _ARROW_ROWS) for at in range(0, len(X), _ARROW_ROWS))
-    if is_frame(X):
-        return lambda: [X]
-    return (lambda: _batches(X)) if _is_foreign(X) else None
-
-
-def _batches(X: Any) -> Iterator[Any]:
-    with _reading(X):
-        if _is_dataset(X):
-            yield from X.to_batches()
-        elif is_polars_lazyframe(X):
-            yield from X.collect_batches(maintain_order=True)
-        else:
-            yield as_frame(X)
-
-
-def _is_dataset(X: Any) -> bool:
-    """Whether X is a dataset of pyarrow: files that are read on demand."""
-    return all(hasattr(type(X), name) for name in ("to_table", "to_batches", "scanner"))
-
-
-def _is_foreign(X: Any) -> bool:
-    """Whether X holds a table that is read through narwhals or as Arrow data."""
-    if is_dask(X) or isinstance(X, np.ndarray) or is_into_series(X):
-        return False
-    if hasattr(type(X), "__arrow_c_stream__") or _is_dataset(X):
-        return True
-    return isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
-
-
-@contextmanager
-def _reading(X: Any) -> Iterator[None]:
-    """Raise `DataError` for whatever goes wrong in a query, or in the files that it reads."""
-    try:
-        yield
-    except (KeepersError, MemoryError):
-        raise
-    except BaseException as error:
-        if not raised_outside(error):
-            raise
-        raise DataError(
-            f"A table must hold values that can be read; this {type(X).__name__} gives none: "
-            f"{first_line(error)}. Check the query, or the files that it reads."
-        ) from error
+    if is_frame(X) or is_dask(X) or isinstance(X, np.ndarray) or is_into_series(X):
+        return X
+    if all(hasattr(kind, name) for name in ("to_table", "to_batches", "scanner")):
+        return X.to_table()  # a dataset of pyarrow: files that are read on demand
+    if not hasattr(kind, "__arrow_c_stream__"):
+        found = nw.from_native(X, pass_through=True)
+        return found.collect("polars").to_native() if isinstance(found, nw.LazyFrame) else X
+    if kind.__module__.startswith("pyarrow"):
+        return sys.modules["pyarrow"].table(X)
+    return optional("polars", "Tables of other libraries").DataFrame(X)
 
 
 def numeric_input(X: Any) -> Any:
@@ -279,52 +219,6 @@ def _names(X: Any) -> list[Any]:
 
 def _quote(name: Any) -> str:
     return repr(flat_name(name)) if isinstance(name, (str, tuple)) else str(name)
-
-
-def canonical_sparse(X: Any) -> Any:
-    """CSR or CSC with sorted indices that lie inside and occur once; the arrays of X are shared.
-
-    SciPy trusts indices, and reads outside of its arrays if they are wrong.
-    """
-    if X.ndim != 2:
-        raise DataError(
-            f"A table has two dimensions (samples, features); this sparse array has {X.ndim}. "
-            "Reshape it."
-        )
-    try:
-        checked = check_indices(X)
-    except (ValueError, IndexError, OverflowError) as error:
-        raise DataError(
-            "The row and column indices of a sparse matrix must lie inside its shape, "
-            f"{X.shape[0]} x {X.shape[1]} here; these do not ({error}). Build it again from values "
-            "with their rows and columns: scipy.sparse.coo_array((values, (rows, columns)))."
-        ) from error
-    if not checked.has_canonical_format:
-        checked = checked.copy()  # the arrays are the user's
-        checked.sum_duplicates()
-    return checked
-
-
-def check_indices(X: Any) -> Any:
-    """A sparse matrix as CSR or CSC; SciPy's error if an index lies outside."""
-    if X.format == "coo":
-        X = type(X)((X.data, (X.row, X.col)), shape=X.shape)  # checks every index
-    elif X.format in ("csr", "csc", "bsr"):
-        # Made anew: checks may trim the arrays, and remembered flags may be out of date.
-        X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
-        X.check_format(full_check=True)
-        if np.any(np.diff(X.indptr) < 0):  # SciPy does not check this where nothing is stored
-            raise ValueError("indptr decreases")
-    return X if X.format in ("csr", "csc") else check_indices(X.tocsr())
-
-
-def refuse_complex(dtype: Any) -> None:
-    """Raise if values of this kind are complex."""
-    if str(dtype).startswith("complex"):
-        raise DataError(
-            f"Complex data not supported: values must be real, and these are {dtype}. Pass X.real, "
-            "or real and imaginary parts as separate columns."
-        )
 
 
 def refuse_beside(table: Any) -> None:
