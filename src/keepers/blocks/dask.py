@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -43,13 +43,6 @@ SECONDS_TO_START = 60
 NOTHING = logging.CRITICAL + 1
 
 
-class ReadTask(NamedTuple):
-    """Some rows: on a worker, ``read(columns, *values of sources)`` gives their blocks."""
-
-    read: Callable[..., Iterator[RowBlock]]
-    sources: Sequence[Any] = ()
-
-
 @dataclass(frozen=True)
 class DaskBlocks:
     """A `BlockTable` whose sums are made by Dask, on whatever scheduler is set.
@@ -61,10 +54,12 @@ class DaskBlocks:
     name: str
     n_features: int
     dtype: np.dtype[Any]
-    tasks: Callable[[IndexArray | None], list[ReadTask]]
-    """For the columns that are wanted, all rows in order."""
-    n_rows: Sequence[float | None] = (None,)
-    """Number of rows of each task; None or nan where it is not known."""
+    read: Callable[..., Iterator[RowBlock]]
+    """On a worker, ``read(number, columns, *values of chunks[number])`` gives blocks of rows."""
+    chunks: Sequence[Sequence[Any]]
+    """For every part of the table, in order, nodes of a graph that hold it."""
+    n_rows: Sequence[float | None]
+    """Number of rows of each part; None or nan where it is not known."""
     n_stored: int | None = None
     is_sparse: bool = False
     feature_names: NDArray[np.object_] | None = None
@@ -91,13 +86,13 @@ class DaskBlocks:
     @classmethod
     def of_parts(cls, parts: Sequence[LocalBlocks], name: str) -> "DaskBlocks":
         """A table in parts, such as ``LocalBlocks.parts`` gives; a free worker reads the next."""
-        tasks = [ReadTask(partial(_read_part, part)) for part in parts]
         first = parts[0]
         return cls(
             name=name,
             n_features=first.n_features,
             dtype=first.dtype,
-            tasks=lambda columns: tasks,
+            read=_read_part,
+            chunks=[[part] for part in parts],
             n_rows=[part.n_samples for part in parts],
             n_stored=known_sum(part.n_stored for part in parts),
             is_sparse=first.is_sparse,
@@ -113,15 +108,12 @@ class DaskBlocks:
         # Nodes of their own: named by every task, stored once. Scattered instead, they would be
         # lost for good with the worker that holds them.
         shared, chosen = delayed(begin), None if columns is None else delayed(columns)
-        tasks = self.tasks(columns)
-        # Numbers of rows are not known before they are counted, or if Dask reads several
-        # partitions as one.
-        starts: list[int | None] = [None] * len(tasks)
-        if self.n_samples is not None and len(self.n_rows) == len(tasks):
+        starts: list[int | None] = [None] * len(self.chunks)
+        if self.n_samples is not None:
             starts = np.cumsum([0, *self.n_rows])[:-1].tolist()
         sums = [
-            delayed(partial(_sum_of, task.read, start))(shared, chosen, *task.sources)
-            for task, start in zip(tasks, starts, strict=True)
+            delayed(partial(_sum_of, self.read, at, starts[at]))(shared, chosen, *values)
+            for at, values in enumerate(self.chunks)
         ]
         merge = delayed(_merge)
         while len(sums) > 1:
@@ -133,14 +125,11 @@ class DaskBlocks:
         return result
 
     def count_rows(self) -> "DaskBlocks":
-        """The same table with the number of rows of every task, counted in a pass if necessary."""
+        """The same table with the number of rows of every part, counted in a pass if necessary."""
         if not self.rereadable or self.n_samples is not None:
             return self
-        # The first column alone is cheap to read, but Dask may then read several files as one.
-        first = np.zeros(1, dtype=np.intp)
-        tasks, narrow = self.tasks(None), self.tasks(first)
-        chosen, tasks = (first, narrow) if len(narrow) == len(tasks) else (None, tasks)
-        counts = [delayed(partial(_count, task.read))(chosen, *task.sources) for task in tasks]
+        count = delayed(_count)
+        counts = [count(self.read, at, *values) for at, values in enumerate(self.chunks)]
         return replace(self, n_rows=compute(delayed(lambda *counts: counts)(*counts)))
 
 
@@ -157,16 +146,14 @@ def _of_array(X: Any) -> DaskBlocks:
             f"array has shape {X.shape}. X.compute_chunk_sizes() finds it out."
         )
     refuse_columns(n_features, "the Dask array")
-    grid = X.to_delayed()
-    is_sparse = sp.issparse(X._meta) or compute(delayed(sp.issparse)(grid[0, 0]))
-    dtype = _float_type([X.dtype])
-    read = partial(_read_chunks, n_features, dtype, is_sparse)
-    tasks = [ReadTask(partial(read, f"chunk {at}"), row) for at, row in enumerate(grid)]
+    chunks, dtype = X.to_delayed(), _float_type([X.dtype])
+    is_sparse = sp.issparse(X._meta) or compute(delayed(sp.issparse)(chunks[0, 0]))
     return DaskBlocks(
         name="the Dask array",
         n_features=n_features,
         dtype=dtype,
-        tasks=lambda columns: tasks,
+        read=partial(_read_chunks, n_features, dtype, is_sparse),
+        chunks=chunks,
         n_rows=X.chunks[0],
         n_stored=None if is_sparse or n_samples is None else n_samples * n_features,
         is_sparse=is_sparse,
@@ -182,21 +169,15 @@ def _of_dataframe(X: Any) -> DaskBlocks:
             "all but one of each."
         )
     _refuse_others(X, np.dtype(np.float64), "the Dask dataframe")
-
-    def tasks(columns: IndexArray | None) -> list[ReadTask]:
-        # Columns are chosen before the graph is made: a reader of Parquet then reads no others.
-        frame = X if columns is None else selected_columns(X, columns)
-        wanted = delayed(frame.columns)  # a node of its own: many names, stored once
-        return [
-            ReadTask(partial(_read_partition, dtype, f"partition {at}"), [partition, wanted])
-            for at, partition in enumerate(frame.to_delayed())
-        ]
-
+    wanted = delayed(X.columns)  # a node of its own: many names, stored once
+    partitions = [[partition, wanted] for partition in X.to_delayed()]
     return DaskBlocks(
         name="the Dask dataframe",
         n_features=len(names),
         dtype=dtype,
-        tasks=tasks,
+        read=partial(_read_partition, dtype),
+        chunks=partitions,
+        n_rows=[None] * len(partitions),
         feature_names=np.array(names, dtype=object) if {*map(type, names)} == {str} else None,
     )
 
@@ -207,11 +188,11 @@ def _float_type(types: Iterable[Any]) -> np.dtype[Any]:
 
 
 def _sum_of(
-    read: Any, start: int | None, begin: Callable[[], Sum], columns: Any, *values: Any
+    read: Any, at: int, start: int | None, begin: Callable[[], Sum], columns: Any, *values: Any
 ) -> Sum | None:
-    """On a worker: the sum over the blocks of one task, from row ``start`` on; None without any."""
+    """On a worker: the sum over the blocks of one part, from row ``start`` on; None without any."""
     result: Sum | None = None
-    for block in read(columns, *values):
+    for block in read(at, columns, *values):
         result = begin() if result is None else result
         result.add(replace(block, start=start))
         if start is not None:
@@ -219,8 +200,8 @@ def _sum_of(
     return result
 
 
-def _count(read: Any, columns: IndexArray | None, *values: Any) -> int:
-    return sum(block.values.shape[0] for block in read(columns, *values))
+def _count(read: Any, at: int, *values: Any) -> int:
+    return sum(block.values.shape[0] for block in read(at, None, *values))
 
 
 def _merge(begin: Callable[[], BlockSum], *sums: BlockSum | None) -> BlockSum | None:
@@ -233,7 +214,7 @@ def _merge(begin: Callable[[], BlockSum], *sums: BlockSum | None) -> BlockSum | 
     return result
 
 
-def _read_part(part: LocalBlocks, columns: IndexArray | None) -> Iterator[RowBlock]:
+def _read_part(at: int, columns: IndexArray | None, part: LocalBlocks) -> Iterator[RowBlock]:
     for block in part.blocks(columns):
         refuse_misshapen(block, part.n_features if columns is None else len(columns))
         yield block
@@ -243,20 +224,20 @@ def _read_chunks(
     width: int,
     dtype: np.dtype[Any],
     is_sparse: bool,
-    origin: str,
+    at: int,
     columns: IndexArray | None,
     *chunks: Any,
 ) -> Iterator[RowBlock]:
     """Chunks side by side, which hold some columns each; a masked value is a missing one."""
+    origin = f"chunk {at}"
     for chunk in chunks:
         is_array = isinstance(chunk, np.ndarray) or sp.issparse(chunk)
         if not is_array or chunk.ndim != 2 or not _is_exact(chunk.dtype, dtype):
             held = f" of shape {chunk.shape} that holds {chunk.dtype}" if is_array else ""
             raise DataError(
-                "Every chunk must be a NumPy array or a SciPy sparse matrix of two dimensions, "
-                f"with real numbers that {dtype} represents, as the array declares; {origin} is a "
-                f"{type(chunk).__name__}{held}. Convert the chunks with X.map_blocks, or declare "
-                "their type (dtype=)."
+                f"Every chunk must be an array or a sparse matrix of numbers that {dtype} "
+                f"represents, as declared; {origin} is a {type(chunk).__name__}{held}. Convert the "
+                "chunks with X.map_blocks, or declare their type (dtype=)."
             )
     if any(map(sp.issparse, chunks)):
         values = sp.hstack(chunks, format="csr")
@@ -265,9 +246,7 @@ def _read_chunks(
     if values.shape[0] == 0:
         return
     refuse_misshapen(RowBlock(values, origin), width)
-    if columns is not None:
-        values = values[:, columns]
-    values = as_floats(values, origin)
+    values = as_floats(values if columns is None else values[:, columns], origin)
     if is_sparse:
         values = canonical_sparse(sp.csr_matrix(values, dtype=dtype))
     elif sp.issparse(values):
@@ -276,22 +255,22 @@ def _read_chunks(
 
 
 def _read_partition(
-    dtype: np.dtype[Any], origin: str, columns: IndexArray | None, frame: Any, wanted: Any
+    dtype: np.dtype[Any], at: int, columns: IndexArray | None, frame: Any, wanted: Any
 ) -> Iterator[RowBlock]:
     """A data frame that holds the ``wanted`` columns only, in whatever order."""
+    origin = f"partition {at}"
     if len(frame) == 0:
         return
     if not frame.columns.equals(wanted):
-        found, declared = Counter(frame.columns), Counter(wanted)
-        if found != declared:
-            missing = some_of([repr(name) for name in declared - found]) or "nothing"
-            added = some_of([repr(name) for name in found - declared]) or "nothing"
+        if Counter(frame.columns) != Counter(wanted):
+            other = some_of([repr(name) for name in {*frame.columns} ^ {*wanted}])
             raise DataError(
                 f"Every partition must have the columns that the dataframe declares; {origin} "
-                f"lacks {missing} and adds {added}. Leave it out, or make it again with the "
-                "columns of the others."
+                f"differs in {other}. Leave it out, or make it again with the columns of the "
+                "others."
             )
         frame = frame[list(wanted)]
+    frame = frame if columns is None else frame.iloc[:, columns]
     _refuse_others(frame, dtype, origin)
     values = frame.to_numpy(dtype=dtype, na_value=np.nan)
     if np.nanmax(np.abs(values), initial=0) >= LARGEST_EXACT_INTEGER:

@@ -55,7 +55,7 @@ from keepers.tables.table import (
     unique_names,
 )
 
-Texts = dict[int, list[str | None]]
+Words = dict[str, list[str | None]]
 
 PURPOSE = "Text tables, Parquet and Arrow files"
 _PIECE_BYTES = 16 << 20
@@ -304,87 +304,49 @@ def read_text(path: Path, request: ReadRequest, separators: Sequence[str]) -> Ta
     """A delimited text file."""
     with tempfile.TemporaryDirectory(prefix="keepers-") as folder:
         file = TextFile(path, request, separators, Path(folder))
-        if len(file.names) > MANY:
-            return _read_wide(file)
+        table = _read_wide(file) if len(file.names) > MANY else None
+        if table is not None:
+            return table
         frame = file.run(lambda lazy: lazy.collect(engine="streaming"))
         return table_of_frame(frame, request, path.name, file.index)
 
 
-def _read_wide(file: TextFile) -> Table:
-    """A table of thousands of columns."""
-    if file.dialect.rewrite or file.dialect.comment:
-        file.rewrite()
-    X, texts = _parse_wide(file)
-    pl, request = _polars(), file.request
-    words = {file.names[at]: pl.Series(cells, dtype=pl.String) for at, cells in texts.items()}
-    features, *roles = split_roles(file.columns, request, file.index)
-    place = {name: at for at, name in enumerate(n for n in file.names if n not in words)}
-    ids, labels = (
-        None if name is None else words[name].to_list() if name in words else X[:, place[name]]
-        for name in roles
-    )
-    numbers = [name for name in features if name not in words]
-    X = X if len(numbers) == X.shape[1] else X[:, [place[name] for name in numbers]]
-    others = {name: words[name] for name in features if name in words}
-    return Table(
-        X,
-        np.array(numbers, dtype=object),
-        None if ids is None else as_texts(ids, "sample names"),
-        None if labels is None else as_labels(labels, str(request.labels)),
-        file.path.name,
-        pl.DataFrame(others) if others else None,
-        features,
-    )
-
-
-def _parse_wide(file: TextFile) -> tuple[FloatArray, Texts]:
-    """The matrix of the columns of numbers, and the cells of the other columns by their place."""
-    sep, width = file.dialect.sep, len(file.names)
-    kinds = list(file.kinds.values())
-    texts: Texts = {at: [] for at, kind in enumerate(kinds) if kind in ("text", "nothing")}
+def _read_wide(file: TextFile) -> Table | None:
+    """A table of thousands of columns, those of text at its ends; polars reads others: None."""
+    mark, names, request = file.dialect.sep, file.names, file.request
+    numbers = [name for name, kind in file.kinds.items() if kind == "number"]
+    words: Words = {name: [] for name, kind in file.kinds.items() if kind == "text"}
+    n_before = names.index(numbers[0]) if numbers else 0
+    n_after = len(words) - n_before
+    is_usual = numbers and names[n_before : len(names) - n_after] == numbers
+    if not is_usual or file.dialect.rewrite or file.dialect.comment:
+        return None
     found: list[FloatArray] = []
     for piece in file.pieces(_WIDE_BYTES):
-        try:
-            text = piece.decode().removeprefix("\ufeff")
-        except UnicodeDecodeError:
-            text = ""
-        lines = [line.removesuffix("\r") for line in text.split("\n") if line.strip("\r")]
-        rows = list(csv.reader(io.StringIO(text), delimiter=sep)) if '"' in text else []
-        counts = [len(row) for row in rows if row] or [line.count(sep) + 1 for line in lines]
-        if not text or any(count != width for count in counts):
-            file.rewrite()  # completes short lines, and raises for those of another length
-            return _parse_wide(file)
-        X = None if rows else _parse_lines(lines, file, texts)
-        if X is None:
-            rows = [row for row in rows if row] or [line.split(sep) for line in lines]
-            X, strange = _parse_cells(rows, file, texts)
-            if strange:  # text further down: begin again with what is known now
-                file.kinds |= {file.names[at]: "text" for at in strange}
-                return _parse_wide(file)
+        lines = piece.decode(errors="replace").replace("\r\n", "\n").split("\n")
+        lines = [line for line in lines if line]
+        begins = [line.split(mark, n_before) for line in lines]
+        ends = [row[-1].rsplit(mark, n_after) for row in begins]
+        X = _parse_numbers([row[0] for row in ends], file)
+        if X is None or any(line.count(mark) != len(names) - 1 for line in lines):
+            return None
+        for begin, end in zip(begins, ends, strict=True):
+            for held, cell in zip(words.values(), [*begin[:n_before], *end[1:]], strict=True):
+                word = cell.strip()
+                word = word[1:-1].replace('""', '"') if word.startswith('"') else word
+                if "\ufffd" in word:  # not UTF-8
+                    return None
+                held.append(None if word in GAP_WORDS else word)
         found.append(X)
-        n_rows = sum(map(len, found))
-        refuse_shape((n_rows, width), 8, "The table", file.request.max_bytes)
-    if not found:
-        raise DataError("It holds no rows. A table needs column names and at least one row.")
-    X = np.empty((n_rows, found[0].shape[1]))
-    while found:  # given up one by one
-        rest = found.pop()
-        n_rows -= len(rest)
-        X[n_rows : n_rows + len(rest)] = rest
-    return X, texts
+        shape = (sum(map(len, found)), len(names))
+        refuse_shape(shape, 8, "The table", request.max_bytes)
+    return _table_of_parts(_stack(found), numbers, words, file)
 
 
-def _parse_lines(lines: Sequence[str], file: TextFile, texts: Texts) -> FloatArray | None:
-    """Numbers of lines whose columns of text stand at their ends; None for anything unusual."""
-    pl, mark, width = _polars(), file.dialect.sep, len(file.names)
-    first = next((at for at in range(width) if at not in texts), width)
-    last = next((at for at in range(width)[::-1] if at not in texts), -1)
-    n_after = width - 1 - last
-    if first + n_after != len(texts) or first > last:
-        return None
-    begins = [line.split(mark, first) for line in lines]
-    ends = [row[-1].rsplit(mark, n_after) for row in begins]
-    column = "\n".join(row[0] for row in ends).replace(mark, "\n")
+def _parse_numbers(lines: Sequence[str], file: TextFile) -> FloatArray | None:
+    """Lines of numbers as rows of a matrix, parsed as one column of cells."""
+    pl, mark = _polars(), file.dialect.sep
+    column = "\n".join(lines).replace(mark, "\n")
     if file.dialect.decimal == ",":
         column = column.replace(",", ".")
     options = {"schema": {"x": pl.Float64}, "null_values": sorted(file.dialect.gaps)}
@@ -392,44 +354,44 @@ def _parse_lines(lines: Sequence[str], file: TextFile, texts: Texts) -> FloatArr
         numbers = pl.read_csv(column.encode(), has_header=False, **options)["x"].to_numpy()
     except pl.exceptions.PolarsError:
         return None
-    is_whole = len(numbers) == len(lines) * (width - len(texts))
+    is_whole = len(numbers) == len(lines) + sum(line.count(mark) for line in lines)
     if not is_whole or np.nanmax(np.abs(numbers), initial=0) >= LARGEST_EXACT_INTEGER:
         return None
-    for at, held in texts.items():
-        held.extend(
-            _word(b[at] if at < first else e[at - last]) for b, e in zip(begins, ends, strict=True)
-        )
     return np.asarray(numbers.reshape(len(lines), -1))
 
 
-def _parse_cells(
-    rows: Sequence[Sequence[str]], file: TextFile, texts: Texts
-) -> tuple[FloatArray, set[int]]:
-    """Numbers of rows, and columns that were taken for numbers and hold something else."""
-    pl = _polars()
-    places = np.array([at for at in range(len(file.names)) if at not in texts])
-    column = pl.Series([row[at] for row in rows for at in places], dtype=pl.String)
-    column = column.str.strip_chars()
-    if file.dialect.decimal == ",":
-        column = column.str.replace(",", ".", literal=True)
-    numbers = column.cast(pl.Float64, strict=False)
-    if "truth" in file.kinds.values():
-        lower = column.str.to_lowercase()
-        truths = {"true": 1.0, "false": 0.0}
-        found = lower.replace_strict(truths, default=None, return_dtype=pl.Float64)
-        numbers = numbers.fill_null(found)
-    strange = numbers.is_null() & ~column.is_in(list(GAP_WORDS))
-    is_large = (numbers.abs() >= LARGEST_EXACT_INTEGER).fill_null(False)
-    strange |= is_large & column.str.contains(r"^[+-]?\d{16,}$")
-    at_fault = np.flatnonzero(strange.to_numpy()) % len(places)
-    for at, held in texts.items():
-        held.extend(_word(row[at]) for row in rows)
-    return np.asarray(numbers.to_numpy().reshape(len(rows), -1)), set(places[at_fault].tolist())
+def _stack(found: list[FloatArray]) -> FloatArray:
+    """All rows in one matrix; the pieces are given up one by one."""
+    n_rows = sum(map(len, found))
+    X = np.empty((n_rows, found[0].shape[1] if found else 0))
+    while found:
+        rest = found.pop()
+        n_rows -= len(rest)
+        X[n_rows : n_rows + len(rest)] = rest
+    return X
 
 
-def _word(cell: str) -> str | None:
-    word = cell.strip()
-    return None if word in GAP_WORDS else word
+def _table_of_parts(X: FloatArray, numbers: list[str], words: Words, file: TextFile) -> Table:
+    """A table of the columns of numbers and those of text of a file."""
+    pl, request = _polars(), file.request
+    frame = pl.DataFrame(words, schema=dict.fromkeys(words, pl.String))
+    features, *roles = split_roles(file.names, request, file.index)
+    place = {name: at for at, name in enumerate(numbers)}
+    ids, labels = (
+        None if role is None else frame[role].to_list() if role in words else X[:, place[role]]
+        for role in roles
+    )
+    kept = [name for name in features if name in place]
+    beside = [name for name in features if name in words]
+    return Table(
+        X if kept == numbers else X[:, [place[name] for name in kept]],
+        np.array(kept, dtype=object),
+        None if ids is None else as_texts(ids, "sample names"),
+        None if labels is None else as_labels(labels, str(request.labels)),
+        file.path.name,
+        frame[beside] if beside else None,
+        features,
+    )
 
 
 def _open_columns(path: Path) -> tuple[Any, str | None]:

@@ -176,37 +176,31 @@ def sniff(path: Path, request: ReadRequest, separators: Sequence[str]) -> Dialec
 
 def _check_options(request: ReadRequest) -> None:
     """Raise for options that no text table can have."""
-    if request.decimal not in (None, ".", ","):
-        raise ParameterError(f"decimal= must be '.' or ','; got {shorten(request.decimal)}.")
-    comment = request.comment
-    if comment is not None and (not comment.strip() or "\n" in comment or '"' in comment):
-        raise ParameterError(
-            "comment= is how lines begin that are left out, such as '#', without line breaks or "
-            f"quotation marks; got {shorten(comment)}."
-        )
-    for name, given, least in (
-        ("skip_rows", request.skip_rows, 0),
-        ("header_rows", request.header_rows, 1),
-    ):
-        if given is not None and (isinstance(given, bool) or given < least):
-            raise ParameterError(f"{name}= must be an integer >= {least}; got {shorten(given)}.")
+    comment, sep = request.comment, request.sep
+    mark = _SEP_WORDS.get((sep or ",").casefold(), sep or ",")
+    is_mark = len(mark) == 1 and mark.isascii() and not mark.isalnum() and mark not in '"\r\n'
+    rules = {
+        "decimal": (request.decimal in (None, ".", ","), "'.' or ','"),
+        "comment": (
+            comment is None or (comment.strip() and not set(comment).intersection('\n"')),
+            "how lines begin that are left out, such as '#', without line breaks or quotes",
+        ),
+        "skip_rows": (_is_count(request.skip_rows, 0), "an integer >= 0"),
+        "header_rows": (_is_count(request.header_rows, 1), "an integer >= 1"),
+        "sep": (
+            sep is None or (sep and (is_mark or mark.casefold() == BLANKS)),
+            "one ASCII character that is not a letter, digit, quotation mark or line end, or "
+            f"'tab', 'space' or '{BLANKS}' (runs of blanks)",
+        ),
+    }
+    for name, (holds, rule) in rules.items():
+        if not holds:
+            raise ParameterError(f"{name}= must be {rule}; got {shorten(getattr(request, name))}.")
     if request.header is False and request.header_rows is not None:
         raise ParameterError("header=False and header_rows= exclude each other. Leave one out.")
-    sep = request.sep
-    if sep is not None and sep.casefold() != BLANKS:
-        mark = _SEP_WORDS.get(sep.casefold(), sep)
-        if len(mark) != 1 or not mark.isascii() or mark.isalnum() or mark in '"\r\n':
-            raise ParameterError(
-                "sep= must be one ASCII character that is not a letter, digit, quotation mark or "
-                f"line end, or 'tab', 'space' or '{BLANKS}' (runs of blanks); got {shorten(sep)}."
-            )
-        if mark == request.decimal:
-            raise ParameterError(f"sep= and decimal= must differ; both are {shorten(mark)}.")
-    if request.encoding is not None:
-        _check_encoding(request.encoding)
-
-
-def _check_encoding(encoding: str) -> None:
+    if sep is not None and mark == request.decimal:
+        raise ParameterError(f"sep= and decimal= must differ; both are {shorten(mark)}.")
+    encoding = request.encoding or "utf-8"
     try:
         codecs.lookup(encoding)
         is_text = isinstance(codecs.decode(b"", encoding), str) and encoding.isascii()
@@ -218,6 +212,10 @@ def _check_encoding(encoding: str) -> None:
             f"{', '.join(_USUAL_ENCODINGS[:4])}; got {shorten(encoding)}."
             f"{closest(encoding, _USUAL_ENCODINGS)}"
         )
+
+
+def _is_count(given: int | None, least: int) -> bool:
+    return given is None or (not isinstance(given, bool) and given >= least)
 
 
 def _encoding(start: bytes, ended: bool, notes: list[str]) -> str:
