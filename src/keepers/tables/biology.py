@@ -48,7 +48,7 @@ _PARTS = ("data", "indices", "indptr")
 _GEO_BEGIN = "!series_matrix_table_begin"
 
 
-def read_h5ad(path: Path, request: ReadRequest) -> Table:
+def read_anndata(path: Path, request: ReadRequest) -> Table:
     """X or a layer; labels and sample names are columns of obs."""
     with _open_store(path) as store, parsing("X, obs or var"):
         place, *beside = _annotations(store, request)
@@ -56,7 +56,7 @@ def read_h5ad(path: Path, request: ReadRequest) -> Table:
         return table_of_matrix(X, request, path.stem, *beside)
 
 
-def scan_h5ad(path: Path, request: ReadRequest) -> ArrayFile:
+def scan_anndata(path: Path, request: ReadRequest) -> ArrayFile:
     """X or a layer, in blocks of rows."""
     with _open_store(path) as store, parsing("X, obs or var"):
         place, *beside = _annotations(store, request)
@@ -196,12 +196,12 @@ def _gene_names(columns: Sequence[Any], source: str) -> list[str]:
     return number_repeated(names, mark="-")
 
 
-def read_h5(path: Path, request: ReadRequest) -> Table:
+def read_hdf5_table(path: Path, request: ReadRequest) -> Table:
     """The matrix of Cell Ranger, if the file holds one, else an array of numbers."""
-    return scan_h5(path, request).whole()
+    return scan_hdf5_table(path, request).whole()
 
 
-def scan_h5(path: Path, request: ReadRequest) -> ArrayFile:
+def scan_hdf5_table(path: Path, request: ReadRequest) -> ArrayFile:
     """The same in blocks of rows."""
     parts = {*_PARTS, "barcodes", "shape"}
     with open_hdf5(path) as file:

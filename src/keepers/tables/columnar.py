@@ -81,11 +81,9 @@ class TextFile:
     Text that polars cannot read as it is, is rewritten in a folder in ``folder``.
     """
 
-    def __init__(
-        self, path: Path, request: ReadRequest, separators: Sequence[str], folder: Path
-    ) -> None:
+    def __init__(self, path: Path, request: ReadRequest, folder: Path) -> None:
         self.path, self.request = path, request
-        self.dialect: Dialect = sniff(path, request, separators)
+        self.dialect: Dialect = sniff(path, request)
         unique = request.make_unique and not request.transpose
         self.names = unique_names(self.dialect.names, make_unique=unique)
         self.index = self.names[0] if self.dialect.index else None
@@ -300,10 +298,10 @@ def _is_utf_8(path: Path) -> bool:
     return str(path).encode(errors="replace").decode() == str(path)
 
 
-def read_text(path: Path, request: ReadRequest, separators: Sequence[str]) -> Table:
+def read_text(path: Path, request: ReadRequest) -> Table:
     """A delimited text file."""
     with tempfile.TemporaryDirectory(prefix="keepers-") as folder:
-        file = TextFile(path, request, separators, Path(folder))
+        file = TextFile(path, request, Path(folder))
         table = _read_wide(file) if len(file.names) > MANY else None
         if table is not None:
             return table
@@ -617,18 +615,16 @@ class _Folder:
         return type(None), ()
 
 
-def scan_text(
-    paths: Sequence[Path], request: ReadRequest, name: str, separators: Sequence[str]
-) -> FileScan:
+def scan_text(paths: Sequence[Path], request: ReadRequest, name: str) -> FileScan:
     """Text files as one table in blocks; each is converted once. Very wide ones are read whole."""
-    if len(sniff(paths[0], request, separators).names) > MANY:
-        wide = [read_text(path, request, separators) for path in paths]
+    if len(sniff(paths[0], request).names) > MANY:
+        wide = [read_text(path, request) for path in paths]
         return MemoryScan(replace(stack_tables(wide), name=name))
     folder, files = _Folder(), []
     frames: dict[Path, Any] = {}
     for path in paths:
         with reading(path, "text"):
-            file = TextFile(path, request, separators, folder.path)
+            file = TextFile(path, request, folder.path)
             files.append(file)
             frames[path] = _convert(file)
     texts = {n for file in files for n, kind in file.kinds.items() if kind == "text"}

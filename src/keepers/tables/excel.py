@@ -46,8 +46,8 @@ def read_excel(path: Path, request: ReadRequest) -> Table:
         with text.open("w", newline="", encoding="utf-8") as stream:
             csv.writer(stream).writerows([row[at] for at in used] for row in words if any(row))
         skipped = None if request.skip_rows is None else 0
-        asked = replace(request, sep=",", encoding="utf-8", skip_rows=skipped)
-        return read_text(text, asked, [","])
+        asked = replace(request, format="csv", sep=",", encoding="utf-8", skip_rows=skipped)
+        return read_text(text, asked)
 
 
 def _refuse_too_large(path: Path, request: ReadRequest) -> None:

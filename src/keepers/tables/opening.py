@@ -5,7 +5,6 @@ import hashlib
 import os
 import re
 import tomllib
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,13 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from keepers._packages import optional
 from keepers._protocols import FloatArray
 from keepers._wording import closest, some_of
 from keepers.exceptions import DataError, DataWarning, ParameterError, shorten, warn_caller
 from keepers.tables.atomic import COMPRESSIONS, open_plain
 from keepers.tables.scans import ArrayScan, FileScan, reading
-from keepers.tables.sniffing import BLANKS
 from keepers.tables.table import (
     ReadRequest,
     Table,
@@ -38,6 +35,7 @@ from keepers.tables.table import (
 
 _LAYOUT = ("header", "skip_rows", "header_rows")
 _TEXT = ("sep", "decimal", "comment", "encoding", *_LAYOUT)
+_SHEETS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods")
 _OPTIONS = ("dataset", "layer", "sheet", *_TEXT)
 """What a request may give for some formats only."""
 _PLACE = re.compile(r"start|end|length|chr(?:om|omosome)?|strand|width", re.IGNORECASE)
@@ -51,76 +49,42 @@ class Format:
     name: str
     title: str
     suffixes: tuple[str, ...]
-    read: str
-    """Module and function, imported when a file of this format is read."""
-    scan: str | None = None
-    """The same for reading in blocks; None if the format is read whole only."""
+    """Ends of names; ends of compressed files (`COMPRESSIONS`) may follow."""
+    module: str
+    kind: str
+    """Functions of the module are called ``read_<kind>`` and, for blocks, ``scan_<kind>``."""
+    in_blocks: bool = False
     options: tuple[str, ...] = ()
     """Those of `_OPTIONS` that it understands."""
-    separators: tuple[str, ...] = ()
-    """Marks that may separate the cells of a text table."""
 
-    def function(self, what: str) -> Callable[..., Any]:
-        """The function that ``what``, "module:function", names."""
-        module, _, function = what.partition(":")
-        found: Callable[..., Any] = getattr(import_module(f"keepers.tables.{module}"), function)
+    def function(self, verb: str) -> Callable[..., Any]:
+        """The function to "read" or to "scan" a file; its module is imported now."""
+        module = import_module(f"keepers.tables.{self.module}")
+        found: Callable[..., Any] = getattr(module, f"{verb}_{self.kind}")
         return found
-
-    def title_of(self, path: Path) -> str:
-        """What a table is called: its file without the suffix."""
-        lengths = [len(end) for end in self.suffixes if path.name.casefold().endswith(end)]
-        return path.name[: -max(lengths)] if lengths else path.name
-
-
-def _packed(*suffixes: str) -> tuple[str, ...]:
-    return tuple(suffix + packed for suffix in suffixes for packed in ("", *COMPRESSIONS))
-
-
-def _text(name: str, title: str, suffixes: tuple[str, ...], separators: Sequence[str]) -> Format:
-    functions = ("columnar:read_text", "columnar:scan_text")
-    return Format(name, title, _packed(*suffixes), *functions, _TEXT, tuple(separators))
-
-
-def _columns(name: str, title: str, *suffixes: str) -> Format:
-    return Format(name, title, suffixes, "columnar:read_columns", "columnar:scan_columns")
-
-
-def _arrays(name: str, title: str, *suffixes: str, module: str, options: Any = ()) -> Format:
-    functions = (f"{module}:read_{name}", f"{module}:scan_{name}")
-    return Format(name, title, suffixes, *functions, options)
 
 
 FORMATS = (
-    _text("csv", "CSV", (".csv",), ",;\t|"),
-    _text("tsv", "TSV", (".tsv", ".tab"), "\t;|,"),
-    _columns("parquet", "Parquet", ".parquet", ".pq"),
-    _columns("feather", "Arrow", ".feather", ".arrow", ".ipc"),
-    _arrays("npy", "NumPy array", ".npy", module="arrays"),
-    Format("npz", "NumPy archive", (".npz",), "arrays:read_npz"),
-    Format("mat", "MATLAB", (".mat",), "arrays:read_mat"),
-    Format("mtx", "Matrix Market", _packed(".mtx"), "arrays:read_mtx"),
-    Format("svmlight", "svmlight", _packed(".svm", ".libsvm", ".svmlight"), "arrays:read_svmlight"),
-    _arrays("h5ad", "AnnData", ".h5ad", ".zarr", module="biology", options=("layer",)),
-    _arrays("h5", "HDF5", ".h5", ".hdf5", module="biology", options=("dataset",)),
-    Format(
-        "xlsx",
-        "Excel",
-        (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"),
-        "excel:read_excel",
-        options=("sheet", *_LAYOUT),
-    ),
-    Format("gct", "GCT", _packed(".gct"), "biology:read_gct", options=("encoding",)),
-    Format("geo", "GEO", _packed("_series_matrix.txt"), "biology:read_geo", options=("encoding",)),
-    Format("10x", "10x", (), "biology:read_10x"),
+    Format("csv", "CSV", (".csv",), "columnar", "text", True, _TEXT),
+    Format("tsv", "TSV", (".tsv", ".tab"), "columnar", "text", True, _TEXT),
+    Format("parquet", "Parquet", (".parquet", ".pq"), "columnar", "columns", True),
+    Format("feather", "Arrow", (".feather", ".arrow", ".ipc"), "columnar", "columns", True),
+    Format("npy", "NumPy array", (".npy",), "arrays", "npy", True),
+    Format("npz", "NumPy archive", (".npz",), "arrays", "npz"),
+    Format("mat", "MATLAB", (".mat",), "arrays", "mat"),
+    Format("mtx", "Matrix Market", (".mtx",), "arrays", "mtx"),
+    Format("svmlight", "svmlight", (".svm", ".libsvm", ".svmlight"), "arrays", "svmlight"),
+    Format("h5ad", "AnnData", (".h5ad", ".zarr"), "biology", "anndata", True, ("layer",)),
+    Format("h5", "HDF5", (".h5", ".hdf5"), "biology", "hdf5_table", True, ("dataset",)),
+    Format("xlsx", "Excel", _SHEETS, "excel", "excel", False, ("sheet", *_LAYOUT)),
+    Format("gct", "GCT", (".gct",), "biology", "gct", False, ("encoding",)),
+    Format("geo", "GEO", ("_series_matrix.txt",), "biology", "geo", False, ("encoding",)),
+    Format("10x", "10x", (), "biology", "10x"),
     # Last: another format may have a longer suffix that ends in one of these.
-    _text("txt", "text", (".txt", ".dat", ".data"), (*"\t;|,", BLANKS)),
+    Format("txt", "text", (".txt", ".dat", ".data"), "columnar", "text", True, _TEXT),
 )
 _BY_NAME = {known.name: known for known in FORMATS}
-
-
-def _plain_suffixes(formats: Sequence[Format]) -> str:
-    ends = [end for known in formats for end in known.suffixes if not end.endswith(COMPRESSIONS)]
-    return ", ".join(ends)
+_SUFFIXES = ", ".join(end for known in FORMATS for end in known.suffixes)
 
 
 def open_table(
@@ -170,7 +134,8 @@ def open_table(
 
 
 def _read_file(path: Path, request: ReadRequest) -> Table:
-    known, asked = format_to_read(path, request), request
+    known = format_to_read(path, request)
+    asked = replace(request, format=known.name)
     if request.transpose:
         if request.labels is not None:
             raise ParameterError(
@@ -178,12 +143,18 @@ def _read_file(path: Path, request: ReadRequest) -> Table:
                 "are samples. Leave it out."
             )
         # Columns to leave out may be samples, or rows, whose names are known only after reading.
-        asked = replace(request, transpose=False, drop=(), annotation=())
+        asked = replace(asked, transpose=False, drop=(), annotation=())
     with reading(path, known.title):
-        marks = [known.separators] if known.separators else []
-        table: Table = known.function(known.read)(path, asked, *marks)
-        table = replace(table, name=known.title_of(path))
+        table: Table = replace(known.function("read")(path, asked), name=_title_of(path))
         return _transpose(table, request) if request.transpose else table
+
+
+def _title_of(path: Path) -> str:
+    """What a table is called: its file without the suffix."""
+    name = _unpacked(path.name)
+    known = format_of(path)
+    ends = [end for end in (known.suffixes if known else ()) if name.casefold().endswith(end)]
+    return name[: -max(map(len, ends))] if ends else path.name
 
 
 def _transpose(table: Table, request: ReadRequest) -> Table:
@@ -277,25 +248,21 @@ def scan_table(
             "pattern, such as '*.parquet'."
         )
     known = kinds[0]
-    if known.scan is None:
+    if not known.in_blocks:
         raise DataError(
             f"{paths[0]} cannot be read in blocks: {known.title} files are read whole only "
             "(open_table). Convert it to Parquet, .npy or .h5ad."
         )
-    scan_files = known.function(known.scan)
-    if "columnar" in known.scan:
-        marks = [known.separators] if known.separators else []
-        return _naming(paths, known, lambda: scan_files(paths, request, name, *marks))
-    opened = [_naming([path], known, lambda path=path: scan_files(path, request)) for path in paths]
-    return _naming(paths, known, lambda: ArrayScan(name, opened))
-
-
-def _naming(paths: list[Path], known: Format, scan: Callable[[], Any]) -> Any:
-    """What ``scan()`` gives; an error names the file if there is only one."""
-    if len(paths) > 1:
-        return scan()
-    with reading(paths[0], known.title):
-        return scan()
+    request, scan = replace(request, format=known.name), known.function("scan")
+    with reading(paths[0] if len(paths) == 1 else Path(name), known.title):
+        if known.module == "columnar":
+            found: FileScan = scan(paths, request, name)
+            return found
+        files = []
+        for path in paths:
+            with reading(path, known.title):
+                files.append(scan(path, request))
+        return ArrayScan(name, files)
 
 
 def is_table_folder(path: str | os.PathLike[str]) -> bool:
@@ -365,12 +332,13 @@ def _readable(paths: list[Path], where: str, request: ReadRequest) -> list[Path]
     if request.format is not None and paths:
         return paths
     told = [(path, format_of(path)) for path in paths]
-    known = [(path, kind) for path, kind in told if kind is not None and kind.scan is not None]
+    known = [(path, kind) for path, kind in told if kind is not None and kind.in_blocks]
     found = [path for path, kind in known if kind.name != "txt"] or [path for path, _ in known]
     if not found:
+        ends = [end for known in FORMATS if known.in_blocks for end in known.suffixes]
         raise DataError(
             "A table in blocks needs files whose names end in one of "
-            f"{_plain_suffixes([kind for kind in FORMATS if kind.scan])}; {where} holds "
+            f"{', '.join(ends)}; {where} holds "
             f"{some_of([path.name for path in paths]) or 'nothing'}. Name another folder, or "
             "convert the files."
         )
@@ -418,9 +386,15 @@ def _describe_absent(source: Any, known: Sequence[str] = ()) -> str:
     return f"There is no file {shown}.{sets}"
 
 
+def _unpacked(name: str) -> str:
+    """The name of a file without the suffix of its compression."""
+    end = next((end for end in COMPRESSIONS if name.casefold().endswith(end)), "")
+    return name[: len(name) - len(end)]
+
+
 def format_of(path: Path) -> Format | None:
     """The format that the end of a file's name stands for; None if it is unknown."""
-    name = path.name.casefold()
+    name = _unpacked(path.name).casefold()
     return next(
         (known for known in FORMATS if known.suffixes and name.endswith(known.suffixes)), None
     )
@@ -455,15 +429,6 @@ def _format_named(name: str) -> Format:
     )
 
 
-_HDF5, _ZIP = b"\x89HDF\r\n\x1a\n", b"PK\x03\x04"
-_MAGIC = {
-    b"PAR1": "parquet",
-    b"ARROW1": "feather",
-    b"\x93NUMPY": "npy",
-    b"MATLAB 5.0 MAT": "mat",
-    b"MATLAB 7.3 MAT": "mat",
-    b"\xd0\xcf\x11\xe0": "xlsx",
-}
 _TEXT_STARTS = {
     re.compile(rb"%%MatrixMarket\s", re.IGNORECASE): "mtx",
     re.compile(rb"#1\.[23]\s*\n"): "gct",
@@ -473,31 +438,17 @@ _TEXT_STARTS = {
 
 
 def _format_found(path: Path, told: Format | None) -> Format:
-    """The format of a file by how it begins; plain text if nothing else fits."""
-    with path.open("rb") as stream:
-        start = stream.read(2**12)
-    if start.startswith(_HDF5):
-        h5py = optional("h5py", "HDF5 files")
-        with reading(path, "HDF5"), h5py.File(path, "r") as file:
-            return _BY_NAME["h5ad" if {"X", "obs", "var"} <= set(file) else "h5"]
-    if start.startswith(_ZIP):
-        with reading(path, "zip"), zipfile.ZipFile(path) as archive:
-            members = archive.namelist()
-        return _BY_NAME["npz" if any(name.endswith(".npy") for name in members) else "xlsx"]
-    for magic, name in _MAGIC.items():
-        if start.startswith(magic):
-            return _BY_NAME[name]
+    """The format of a text file by how it begins; plain text if nothing else fits."""
     with reading(path, "text"), open_plain(path) as expanded:
-        start = expanded.read(2**12)
+        start = expanded.read(2**12).removeprefix(b"\xef\xbb\xbf")
     for pattern, name in _TEXT_STARTS.items():
-        if pattern.match(start.removeprefix(b"\xef\xbb\xbf")):
+        if pattern.match(start):
             return _BY_NAME[name]
     is_text = b"\0" not in start or start.startswith((b"\xff\xfe", b"\xfe\xff"))
     if told is None and not (start.strip() and is_text):
-        what = "bytes that are not text" if start.strip() else "nothing"
         raise DataError(
-            f"{path}: The suffix of a file tells its format, one of {_plain_suffixes(FORMATS)}; "
-            f"got {shorten(path.name)}, which holds {what}. Rename or convert it, or name its "
+            f"{path}: The suffix of a file tells its format, one of {_SUFFIXES}; got "
+            f"{shorten(path.name)}, which does not hold text. Rename or convert it, or name its "
             "format (format=, --format)."
         )
     return _BY_NAME["txt"]

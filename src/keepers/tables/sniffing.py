@@ -26,6 +26,8 @@ LOOKED_AT = 1 << 20
 """Bytes that are looked at; of a wide table at least three whole lines."""
 BLANKS = "whitespace"
 """The separator that stands for runs of blanks."""
+_SEPARATORS = {"csv": ",;\t|", "tsv": "\t;|,", "txt": [*"\t;|,", BLANKS]}
+"""Marks that may separate cells, by the format; the first are preferred."""
 _SEP_WORDS = {"tab": "\t", "\\t": "\t", "space": " "}
 _DECLARED_SEP = re.compile(r'"?sep=([,;\t|])"?\s*')
 """The first line that Excel writes and reads to name the separator."""
@@ -117,7 +119,7 @@ def is_value(cell: str) -> bool:
     return is_gap(cell) or is_number(cell)
 
 
-def sniff(path: Path, request: ReadRequest, separators: Sequence[str]) -> Dialect:
+def sniff(path: Path, request: ReadRequest) -> Dialect:
     """Look at the first lines; what the request gives is not guessed."""
     _check_options(request)
     with open_plain(path, request.max_bytes) as stream:
@@ -138,7 +140,8 @@ def sniff(path: Path, request: ReadRequest, separators: Sequence[str]) -> Dialec
     above += _count_while(lines[above:], lambda line: not line.strip())
     top = lines[above:]
     n_comments = _count_while(top, lambda line: line.startswith(request.comment or "#"))
-    separators = [mark for mark in separators if mark != request.decimal]
+    known = _SEPARATORS.get(request.format or "csv", _SEPARATORS["csv"])
+    separators = [mark for mark in known if mark != request.decimal]
     sep = sep or _separator(top[n_comments:], separators)
     names, n_used, rows = _header(top, n_comments, sep, request, notes)
     if request.comment:
