@@ -113,31 +113,44 @@ def numeric_input(X: Any) -> Any:
     Missing values in an array or a frame stay; masked entries raise, because a conversion would
     drop the mask. The user's object is never changed.
     """
-    X = as_frame(from_store(X))
+    X = array_or_frame(from_store(X))
+    others: list[tuple[str, str | None]] = []
+    large: list[tuple[str, int | None]] = []
     if sp.issparse(X):
         refuse_complex(X.dtype)
         X = canonical_sparse(X)
-        _refuse_inexact(largest_inexact(X.data))
-        return X
-    X = array_or_frame(X)
-    if is_frame(X):
+        large = [("", largest_inexact(X.data))]
+    elif is_frame(X):
         columns = frame_columns(X)
         if not columns:  # scikit-learn fails on such a frame of pandas
             raise DataError(
                 f"X has 0 feature(s) (shape=({len(X)}, 0)) while a minimum of 1 is required. Pass "
                 "a frame with at least one column."
             )
-        _refuse_others((label, _not_numbers(column)) for label, column in columns)
-        for label, column in columns:
-            _refuse_inexact(_largest_inexact(column), f" (column {label})")
+        others = [(label, _not_numbers(column)) for label, column in columns]
+        large = [(f" (column {label})", _largest_inexact(column)) for label, column in columns]
     elif isinstance(X, np.ndarray) and X.ndim == 2:
-        if X.dtype.kind == "O":
-            held = ((str(at), next(_strange(X[:, at]), None)) for at in range(X.shape[1]))
-            _refuse_others(held)
         refuse_complex(X.dtype)
-        if X.dtype.kind not in "biufO":
-            _refuse_others([("all of them", str(X.dtype))])
-        _refuse_inexact(largest_inexact(X))
+        if X.dtype.kind == "O":
+            others = [(str(at), next(_strange(X[:, at]), None)) for at in range(X.shape[1])]
+        elif X.dtype.kind not in "biuf":
+            others = [("all of them", str(X.dtype))]
+        large = [("", largest_inexact(X))]
+    told = [f"{label} ({found})" for label, found in others if found is not None]
+    if told:
+        raise DataError(
+            f"Every column must be numeric; these are not: {some_of(told)}. Drop them, or turn "
+            "them into numbers with keepers.TablePreparer. AutoSelector takes data frames with "
+            "text as they are."
+        )
+    for where, largest in large:
+        if largest is not None:
+            raise DataError(
+                f"Integers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be exact in "
+                f"float64; the largest here is {largest}{where}. Subtract an offset from the "
+                "column, or divide by its unit, before fitting; drop the column if it is an "
+                "identifier."
+            )
     return X
 
 
@@ -147,9 +160,7 @@ def has_other_columns(X: Any) -> bool:
         return bool(X.others)
     if not is_frame(X) or len(set(_names(X))) < len(_names(X)):  # the latter raises later
         return False
-    frame = nw.from_native(X, eager_only=True)
-    others = [n for n, kind in frame.schema.items() if not kind.is_numeric() and kind != nw.Boolean]
-    return any(_not_numbers(frame.get_column(name)) is not None for name in others)
+    return any(_not_numbers(column) is not None for _, column in frame_columns(X))
 
 
 def array_or_frame(X: Any) -> Any:
@@ -163,12 +174,6 @@ def array_or_frame(X: Any) -> Any:
             counts = masked.sum(axis=0) if X.ndim == 2 else np.array([masked.sum()])
             raise DataError(_missing_sentence(X, counts, "masked entries"))
         X = np.asarray(X)
-    if isinstance(X, np.ndarray) and X.dtype.names:
-        raise DataError(
-            "A table is an array of two dimensions; this is a structured array with the fields "
-            f"{some_of([repr(name) for name in X.dtype.names])}. Pass "
-            "numpy.lib.recfunctions.structured_to_unstructured(X)."
-        )
     if is_anndata(X):
         raise DataError(
             "A table is an array, a data frame or a sparse matrix here; got an AnnData object. "
@@ -231,17 +236,6 @@ def refuse_beside(table: Any) -> None:
         )
 
 
-def _refuse_others(columns: Iterable[tuple[str, str | None]]) -> None:
-    """Raise for columns of which something other than numbers was found."""
-    others = [f"{label} ({found})" for label, found in columns if found is not None]
-    if others:
-        raise DataError(
-            f"Every column must be numeric; these are not: {some_of(others)}. Drop them, or turn "
-            "them into numbers with keepers.TablePreparer. AutoSelector takes data frames with "
-            "text as they are."
-        )
-
-
 def _not_numbers(column: nw.Series[Any]) -> str | None:
     """What a column holds instead of real numbers, or None."""
     native: Any = column.to_native()
@@ -282,15 +276,6 @@ def _largest_inexact(column: nw.Series[Any]) -> int | None:
     if column.dtype not in (nw.Int64, nw.UInt64, nw.Unknown):
         return None
     return largest_inexact(np.asarray(column.drop_nulls().to_numpy()))
-
-
-def _refuse_inexact(largest: int | None, where: str = "") -> None:
-    if largest is not None:
-        raise DataError(
-            f"Integers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be exact in "
-            f"float64; the largest here is {largest}{where}. Subtract an offset from the column, "
-            "or divide by its unit, before fitting; drop the column if it is an identifier."
-        )
 
 
 def describe_missing(X: Any, names: Any = None, *, allow_nan: bool = False) -> str | None:
@@ -357,12 +342,12 @@ def table_of_object(X: Any, *, name: str = "table", make_unique: bool = False) -
             f"{X.ndim}: 0 feature(s) (shape={X.shape}) while a minimum of 1 is required. Reshape "
             "your data."
         )
-    names = np.array(numbered_names(X.shape[1]), dtype=object)
+    names = numbered_names(X.shape[1])
     if sp.issparse(X) or (X.dtype.kind in "biuf" and largest_inexact(X) is None):
         X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-        return Table(X, names, name=name)
-    columns = [_of_objects(title, X[:, at].tolist()) for at, title in enumerate(names)]
-    return _assemble(dict(zip(names, columns, strict=True)), len(X), name)
+        return Table(X, np.array(names, dtype=object), name=name)
+    columns = {title: _of_objects(title, X[:, at].tolist()) for at, title in enumerate(names)}
+    return _assemble(columns, len(X), name)
 
 
 def _table_of_frame(X: Any, name: str, make_unique: bool) -> Table:
@@ -371,21 +356,18 @@ def _table_of_frame(X: Any, name: str, make_unique: bool) -> Table:
     if len(set(names)) < len(names):  # which narwhals does not take
         X = X.rename_columns(unique) if is_pyarrow_table(X) else X.set_axis(unique, axis=1)
     frame = nw.from_native(X, eager_only=True)
-    columns, kinds = {}, {}
+    columns, types = {}, {}
     for title, column in zip(unique, frame.iter_columns(), strict=True):
         is_number = _not_numbers(column) is None and _largest_inexact(column) is None
         columns[title] = column_as_floats(column) if is_number else _beside(column.alias(title))
-        if is_number and (column.dtype.is_integer() or column.dtype in (nw.Boolean, nw.Float32)):
-            kinds[title] = type(column.dtype).__name__
-    table = _assemble(columns, len(frame), name)
+        is_typed = column.dtype.is_integer() or column.dtype in (nw.Boolean, nw.Float32)
+        if is_number and is_typed and find_spec("polars"):
+            types[title] = getattr(_polars(), type(column.dtype).__name__)
     index = nw.maybe_get_index(frame)
     ids = np.array([] if index is None else index, dtype=object)
-    if len(ids) and all(isinstance(each, str) for each in ids):
-        table = replace(table, ids=ids)
-    if find_spec("polars"):
-        types = {title: getattr(_polars(), kind) for title, kind in kinds.items()}
-        table = replace(table, types=types)
-    return table
+    is_named = len(ids) > 0 and all(isinstance(each, str) for each in ids)
+    table = _assemble(columns, len(frame), name)
+    return replace(table, ids=ids if is_named else None, types=types)
 
 
 def _assemble(columns: dict[str, Any], n_rows: int, name: str) -> Table:
@@ -407,16 +389,11 @@ def _beside(column: nw.Series[Any]) -> Any:
     if isinstance(kind, nw.Datetime) and kind.time_zone is not None:
         column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     if not column.implementation.is_pandas_like():
-        native = column.to_native()
-        found = pl.Series(column.name, native)
-        if getattr(getattr(native, "type", None), "ordered", False):  # a dictionary of Arrow
-            levels = native.unify_dictionaries().chunk(0).dictionary.to_pylist()
-            return found.cast(pl.String).cast(pl.Enum([str(level) for level in levels]))
+        found = pl.Series(column.name, column.to_native())
     elif kind.is_temporal() and (times := column.to_numpy()).dtype.kind in "mM":
-        coarse = np.datetime_data(times.dtype)[0] not in ("ms", "us", "ns")
-        found = pl.Series(
-            column.name, times.astype(f"{times.dtype.kind}8[us]") if coarse else times
-        )
+        if np.datetime_data(times.dtype)[0] not in ("ms", "us", "ns"):
+            times = times.astype(f"{times.dtype.kind}8[us]")
+        found = pl.Series(column.name, times)
     else:
         found = _of_objects(column.name, column.to_list(), is_frame=True)
         if isinstance(kind, nw.Enum):
@@ -440,16 +417,9 @@ def _of_objects(name: str, values: list[Any], *, is_frame: bool = False) -> Any:
             return np.array(values, dtype=np.float64)
     known = [None if str(each).strip() in _GAPS else each for each in values]
     if any(all(isinstance(each, (kind, NoneType)) for each in known) for kind in _TIMES):
-        return _polars().Series(name, [_universal(each) for each in known], strict=False)
+        return _polars().Series(name, known, strict=False)
     texts = [None if each is None else str(each) for each in known]
     return _polars().Series(name, texts, dtype=_polars().String)
-
-
-def _universal(value: Any) -> Any:
-    """A moment in universal time, without its zone; anything else as it is."""
-    if getattr(value, "tzinfo", None) is None:
-        return value
-    return value.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
 def _polars() -> Any:
@@ -467,20 +437,18 @@ def values_of(adata: Any, layer: str | None = None) -> NamedValues:
     layers = [str(name) for name in getattr(adata, "layers", ())]  # adata.raw has none
     shown = some_of([repr(name) for name in layers]) or "none"
     if layer is not None and layer not in layers:
-        raise DataError(
-            f"There is no layer {shorten(layer)}.{closest(str(layer), layers)} The layers are "
-            f"{shown}; leave layer out for adata.X."
-        )
+        near = closest(str(layer), layers)
+        raise DataError(f"There is no layer {shorten(layer)}.{near} The layers are {shown}.")
     X = adata.X if layer is None else adata.layers[layer]
     if X is None:
         raise DataError(
-            "An AnnData object must hold values in X to be fitted; this one has none. Set adata.X, "
-            f"or name a layer (keepers.anndata.select(..., layer=)); it has {shown}."
+            "An AnnData object must hold values in X; this one has none. Set adata.X, or name a "
+            f"layer (layer=); it has {shown}."
         )
     if is_stored(X) and getattr(X, "format", None) == "csc":
         X = X.to_memory()  # columns stored one after the other have no rows to seek
     # Without the classes by which anndata notices that a view is written to.
-    if isinstance(X, np.ndarray) and not isinstance(X, np.ma.MaskedArray):
+    if isinstance(X, np.ndarray) and not np.ma.isMA(X):
         X = np.asarray(X)
     elif sp.issparse(X) and X.format in ("csr", "csc"):
         kind = sp.csr_matrix if X.format == "csr" else sp.csc_matrix
