@@ -4,6 +4,7 @@ Nothing is unpickled, no link leads into another file, and sizes are checked bef
 """
 
 import math
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from keepers._packages import optional
 from keepers._wording import closest, first_line, some_of
 from keepers.exceptions import DataError, KeepersError, shorten
 from keepers.tables.atomic import open_plain
-from keepers.tables.scans import ArrayFile, DenseRows
+from keepers.tables.scans import ArrayFile, DenseRows, SparseRows
 from keepers.tables.table import ReadRequest, Table, refuse_shape, refuse_size, table_of_matrix
 
 VALUES = ("X", "fea", "data")
@@ -88,13 +89,9 @@ def read_npz(path: Path, request: ReadRequest) -> Table:
                     found[name] = np.lib.format.read_array(stream, allow_pickle=False)
     if "X" not in found and {"shape", "data"} <= set(found):
         with parsing("The sparse matrix"):
-            shape = tuple(int(length) for length in found["shape"].ravel())
-            refuse_shape((shape[0] + 1,), WIDTH, "The sparse matrix", request.max_bytes)
-            if "format" in found:
-                found["X"] = sp.load_npz(path)
-            else:  # the parts of a CSR matrix, beside labels and names
-                parts = (found["data"], found["indices"], found["indptr"])
-                found["X"] = sp.csr_matrix(parts, shape=shape)
+            n_rows = int(found["shape"][0])
+            refuse_shape((n_rows + 1,), WIDTH, "The sparse matrix", request.max_bytes)
+            found["X"] = sp.load_npz(path)
     return _table_of_variables(found, request, path.stem)
 
 
@@ -185,16 +182,14 @@ def _read_matlab(file: Any, node: Any, request: ReadRequest) -> Any:
     values = read_array(node, request)
     if values.dtype == object:  # references to cells
         cells = [file[reference] for reference in values.ravel()]
-        return np.array([_text_of(cell, request) for cell in cells], dtype=object)
+        is_text = [c.dtype == np.uint16 and "MATLAB_empty" not in c.attrs for c in cells]
+        codes = [
+            read_array(c, request).ravel() if t else () for c, t in zip(cells, is_text, strict=True)
+        ]
+        return np.array(["".join(map(chr, word)) for word in codes], dtype=object)
     if node.attrs.get("MATLAB_class") == b"char":
         return np.array(["".join(map(chr, row)) for row in values.T])
     return values.T
-
-
-def _text_of(cell: Any, request: ReadRequest) -> str:
-    """The text of a cell of version 7.3; empty if it holds something else."""
-    is_text = cell.dtype == np.uint16 and "MATLAB_empty" not in cell.attrs
-    return "".join(map(chr, read_array(cell, request).ravel())) if is_text else ""
 
 
 def read_mtx(path: Path, request: ReadRequest) -> Table:
@@ -248,23 +243,54 @@ def open_hdf5(path: Path) -> Iterator[Any]:
     h5py = optional("h5py", "HDF5 files (.h5, .h5ad, MATLAB 7.3)")
     elsewhere: list[str] = []
 
-    def see_link(name: str, link: Any) -> None:
-        if isinstance(link, h5py.ExternalLink):
-            elsewhere.append(name)
-
-    def see_node(name: str, node: Any) -> None:
-        if isinstance(node, h5py.Dataset) and (node.external or node.is_virtual):
+    def look(name: str, node: Any) -> None:
+        is_array = isinstance(node, h5py.Dataset)
+        is_stored_apart = is_array and bool(node.external or node.is_virtual)
+        if is_stored_apart or isinstance(node, h5py.ExternalLink):
             elsewhere.append(name)
 
     with h5py.File(path, "r") as file:
-        file.visititems_links(see_link)
-        file.visititems(see_node)
+        file.visititems_links(look)
+        file.visititems(look)
         if elsewhere:
             raise DataError(
                 f"All values must lie in the file itself; {some_of([*map(shorten, elsewhere)])} "
                 "points to another file, which is not read. Store the values in the file."
             )
         yield file
+
+
+@contextmanager
+def open_store(path: Path) -> Iterator[Any]:
+    """An HDF5 file or a .zarr folder."""
+    if not path.is_dir():
+        with open_hdf5(path) as file:
+            yield file
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # zarr warns of parts of its own format
+        store = optional("zarr", "Zarr folders").open_group(str(path), mode="r")
+    yield store
+
+
+@contextmanager
+def open_rows(path: Path, place: str) -> Iterator[DenseRows | SparseRows]:
+    """Rows of an array in a store, of the sparse parts of AnnData, or of those of Cell Ranger."""
+    with open_store(path) as store:
+        node = store[place]
+        if not hasattr(node, "keys"):
+            yield DenseRows(node)
+        elif "barcodes" in node:  # columns of genes x cells are rows of cells x genes
+            yield SparseRows(node, tuple(node["shape"][:].tolist()[::-1]))
+        else:
+            stored = optional("anndata.io", "AnnData files").sparse_dataset(node)
+            if stored.format != "csr":
+                raise DataError(
+                    f"{place} must be stored by rows (CSR) to be read in blocks of rows; here it "
+                    "is stored by columns. Convert it once where it fits in memory: adata.X = "
+                    "adata.X.tocsr(), then adata.write_h5ad(...)."
+                )
+            yield SparseRows(node, stored.shape)
 
 
 def read_array(node: Any, request: ReadRequest) -> Any:
@@ -282,10 +308,4 @@ def scan_hdf5(path: Path, request: ReadRequest) -> ArrayFile:
         found = {name: node for name, node in found.items() if getattr(node, "shape", ())}
         place, *roles = _choose(found, request)
         vectors = [None if role is None else read_array(found[role], request) for role in roles]
-    return ArrayFile(path, partial(_open_rows, path, place), request, *vectors)
-
-
-@contextmanager
-def _open_rows(path: Path, place: str) -> Iterator[DenseRows]:
-    with open_hdf5(path) as file:
-        yield DenseRows(file[place])
+    return ArrayFile(path, partial(open_rows, path, place), request, *vectors)

@@ -7,8 +7,7 @@ import codecs
 import io
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -24,13 +23,15 @@ from keepers.exceptions import DataError, DataWarning, shorten, warn_caller
 from keepers.tables.arrays import (
     WIDTH,
     open_hdf5,
+    open_rows,
+    open_store,
     parsing,
     read_array,
     read_matrix_market,
     scan_hdf5,
 )
 from keepers.tables.atomic import open_plain
-from keepers.tables.scans import ArrayFile, DenseRows, SparseRows
+from keepers.tables.scans import ArrayFile
 from keepers.tables.sniffing import is_gap
 from keepers.tables.table import (
     GAP_WORDS,
@@ -44,13 +45,12 @@ from keepers.tables.table import (
     table_of_matrix,
 )
 
-_PARTS = ("data", "indices", "indptr")
 _GEO_BEGIN = "!series_matrix_table_begin"
 
 
 def read_anndata(path: Path, request: ReadRequest) -> Table:
     """X or a layer; labels and sample names are columns of obs."""
-    with _open_store(path) as store, parsing("X, obs or var"):
+    with open_store(path) as store, parsing("X, obs or var"):
         place, *beside = _annotations(store, request)
         X = _read_element(_checked(store[place], request))
         return table_of_matrix(X, request, path.stem, *beside)
@@ -58,40 +58,10 @@ def read_anndata(path: Path, request: ReadRequest) -> Table:
 
 def scan_anndata(path: Path, request: ReadRequest) -> ArrayFile:
     """X or a layer, in blocks of rows."""
-    with _open_store(path) as store, parsing("X, obs or var"):
+    with open_store(path) as store, parsing("X, obs or var"):
         place, *beside = _annotations(store, request)
-        return ArrayFile(path, partial(_open_rows, path, place, request), request, *beside)
-
-
-@contextmanager
-def _open_store(path: Path) -> Iterator[Any]:
-    """An .h5ad file or a .zarr folder."""
-    optional("anndata.io", "AnnData files")
-    if path.is_dir():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # zarr warns of parts of its own format
-            store = optional("zarr", "Zarr folders").open_group(str(path), mode="r")
-        yield store
-    else:
-        with open_hdf5(path) as file:
-            yield file
-
-
-@contextmanager
-def _open_rows(path: Path, place: str, request: ReadRequest) -> Iterator[DenseRows | SparseRows]:
-    with _open_store(path) as store:
-        node = _checked(store[place], replace(request, max_bytes=2**62))
-        if not hasattr(node, "keys"):
-            yield DenseRows(node)
-            return
-        stored = optional("anndata.io", "AnnData files").sparse_dataset(node)
-        if stored.format != "csr":
-            raise DataError(
-                f"{place} must be stored by rows (CSR) to be read in blocks of rows; here it is "
-                "stored by columns. Convert it once where it fits in memory: adata.X = "
-                "adata.X.tocsr(), then adata.write_h5ad(...)."
-            )
-        yield SparseRows([node[part] for part in _PARTS], stored.shape)
+        _checked(store[place], replace(request, max_bytes=2**62))
+        return ArrayFile(path, partial(open_rows, path, place), request, *beside)
 
 
 def _annotations(store: Any, request: ReadRequest) -> tuple[str, Any, Any, Any]:
@@ -163,19 +133,17 @@ def read_10x(folder: Path, request: ReadRequest) -> Table:
             "of its own."
         )
     matrix, *others = next(iter(samples.values()))
-    genes, cells = (_read_cells(path, request) for path in others)
+    tables = []
+    for path in others:
+        with open_plain(path, request.max_bytes) as stream:
+            lines = stream.read().decode(errors="replace").rstrip().splitlines()
+        tables.append([_cells(line) for line in lines])
+    genes, cells = tables
     X = read_matrix_market(matrix, request)
     columns = [[[*row, "", ""][at] for row in genes] for at in range(3)]
     ids = None if request.identifier is not None else [row[0] for row in cells]
     names = _gene_names(columns, folder.name)
     return table_of_matrix(sp.coo_matrix(X).T, request, folder.name, names, ids)
-
-
-def _read_cells(path: Path, request: ReadRequest) -> list[list[str]]:
-    """The cells of every line; tabs separate them."""
-    with open_plain(path, request.max_bytes) as stream:
-        lines = stream.read().decode(errors="replace").rstrip().splitlines()
-    return [[cell.strip().strip('"') for cell in line.split("\t")] for line in lines]
 
 
 def _gene_names(columns: Sequence[Any], source: str) -> list[str]:
@@ -203,7 +171,7 @@ def read_hdf5_table(path: Path, request: ReadRequest) -> Table:
 
 def scan_hdf5_table(path: Path, request: ReadRequest) -> ArrayFile:
     """The same in blocks of rows."""
-    parts = {*_PARTS, "barcodes", "shape"}
+    parts = {"data", "indices", "indptr", "barcodes", "shape"}
     with open_hdf5(path) as file:
         # The group is called "matrix", or in version 2 as the genome.
         groups = {name: node for name, node in file.items() if hasattr(node, "keys")}
@@ -217,15 +185,7 @@ def scan_hdf5_table(path: Path, request: ReadRequest) -> ArrayFile:
             columns = [as_texts(read_array(group[part], request), part) for part in genes]
             names = _gene_names(columns, path.name)
             ids = None if request.identifier else read_array(group["barcodes"], request)
-            return ArrayFile(path, partial(_open_tenx, path, places[0]), request, names, ids)
-
-
-@contextmanager
-def _open_tenx(path: Path, place: str) -> Iterator[SparseRows]:
-    with open_hdf5(path) as file:
-        n_genes, n_cells = file[place]["shape"][:].tolist()
-        # The columns of genes x cells, one after the other, are the rows of cells x genes.
-        yield SparseRows([file[place][part] for part in _PARTS], (n_cells, n_genes))
+            return ArrayFile(path, partial(open_rows, path, places[0]), request, names, ids)
 
 
 def read_gct(path: Path, request: ReadRequest) -> Table:

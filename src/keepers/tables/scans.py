@@ -246,13 +246,13 @@ class DenseRows:
 
 
 class SparseRows:
-    """Rows of a CSR matrix whose parts (data, indices, indptr) are arrays of HDF5 or Zarr."""
+    """Rows of a CSR matrix whose parts are arrays of a group of HDF5 or Zarr."""
 
     is_sparse = True
 
-    def __init__(self, parts: Sequence[Any], shape: tuple[int, int]) -> None:
-        self._data, self._indices, self._indptr = parts
-        self.shape = shape
+    def __init__(self, group: Any, shape: tuple[int, ...]) -> None:
+        self._data, self._indices = group["data"], group["indices"]
+        self._indptr, self.shape = group["indptr"], shape
 
     def read(self, start: int, stop: int) -> Any:
         """Some rows as a CSR matrix; SciPy raises for parts that do not fit together."""
