@@ -55,8 +55,6 @@ def test_a_name_that_is_nothing_gets_a_hint(people, source, hint, monkeypatch):
         ({"labels": "kind", "identifier": "kind"}, "one role"),
         ({"labels": "kind", "drop": ["k*"]}, "one role"),
         ({"drop": ["who,height", "kind", "age"]}, "At least one feature column"),
-        ({"label": "kind"}, "'label'. Did you mean 'labels'"),
-        ({"max_bytes": 2.5}, "integer >= 1"),
         ({"format": "parket"}, r"got 'parket'.*Did you"),
         ({"dataset": "X"}, "dataset= .* HDF5"),
     ],

@@ -32,7 +32,6 @@ from keepers.tables.table import (
     as_floats,
     canonical_sparse,
     largest_inexact,
-    refuse_columns,
 )
 
 # Sums of d x d entries make a merge of many expensive to hold, one of few a long chain.
@@ -145,7 +144,6 @@ def _of_array(X: Any) -> DaskBlocks:
             "A table needs at least one column, and the number of columns must be known; the Dask "
             f"array has shape {X.shape}. X.compute_chunk_sizes() finds it out."
         )
-    refuse_columns(n_features, "the Dask array")
     chunks, dtype = X.to_delayed(), _float_type([X.dtype])
     is_sparse = sp.issparse(X._meta) or compute(delayed(sp.issparse)(chunks[0, 0]))
     return DaskBlocks(
@@ -162,7 +160,6 @@ def _of_array(X: Any) -> DaskBlocks:
 
 def _of_dataframe(X: Any) -> DaskBlocks:
     names, dtype = list(X.columns), _float_type(X.dtypes)
-    refuse_columns(len(names), "the Dask dataframe")
     if len(set(names)) < len(names):
         raise DataError(
             f"Column names must differ; there are duplicates: {some_of(duplicates(names))}. Rename "

@@ -89,9 +89,13 @@ def read_npz(path: Path, request: ReadRequest) -> Table:
                     found[name] = np.lib.format.read_array(stream, allow_pickle=False)
     if "X" not in found and {"shape", "data"} <= set(found):
         with parsing("The sparse matrix"):
-            n_rows = int(found["shape"][0])
-            refuse_shape((n_rows + 1,), WIDTH, "The sparse matrix", request.max_bytes)
-            found["X"] = sp.load_npz(path)
+            shape = tuple(map(int, found["shape"]))
+            refuse_shape((shape[0] + 1,), WIDTH, "The sparse matrix", request.max_bytes)
+            if "format" in found:
+                found["X"] = sp.load_npz(path)
+            else:  # the parts of a CSR matrix, beside labels and names
+                parts = (found["data"], found["indices"], found["indptr"])
+                found["X"] = sp.csr_matrix(parts, shape=shape)
     return _table_of_variables(found, request, path.stem)
 
 
@@ -182,11 +186,12 @@ def _read_matlab(file: Any, node: Any, request: ReadRequest) -> Any:
     values = read_array(node, request)
     if values.dtype == object:  # references to cells
         cells = [file[reference] for reference in values.ravel()]
-        is_text = [c.dtype == np.uint16 and "MATLAB_empty" not in c.attrs for c in cells]
-        codes = [
-            read_array(c, request).ravel() if t else () for c, t in zip(cells, is_text, strict=True)
-        ]
-        return np.array(["".join(map(chr, word)) for word in codes], dtype=object)
+        texts = []
+        for cell in cells:
+            is_text = cell.dtype == np.uint16 and "MATLAB_empty" not in cell.attrs
+            codes = read_array(cell, request).ravel() if is_text else ()
+            texts.append("".join(map(chr, codes)))
+        return np.array(texts, dtype=object)
     if node.attrs.get("MATLAB_class") == b"char":
         return np.array(["".join(map(chr, row)) for row in values.T])
     return values.T

@@ -37,10 +37,10 @@ from keepers.tables.sniffing import (
     Dialect,
     lacks_last,
     not_utf_8,
+    numbered_rows,
     padded,
     refuse_ragged,
     sniff,
-    split_rows,
 )
 from keepers.tables.table import (
     GAP_WORDS,
@@ -265,31 +265,24 @@ class TextFile:
             )
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Line number and cells of every row, by Python's csv."""
+        """Number of the last line, and cells, of every row, by Python's csv."""
         dialect = self.dialect
         encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
+        line = dialect.skip_lines
         with open_plain(self.path, self.request.max_bytes) as stream:
             text = io.TextIOWrapper(stream, encoding, newline="")
             for _ in range(dialect.skip_lines):
                 text.readline()
-            if dialect.sep == BLANKS:
-                split = (split_rows([line.rstrip("\r\n")], BLANKS) for line in text)
-                rows: Any = (found[0] if found else [] for found in split)
-            else:
-                spaced = dialect.sep != " "
-                rows = csv.reader(text, delimiter=dialect.sep, skipinitialspace=spaced, strict=True)
-            begun = line = dialect.skip_lines
             try:
-                for number, row in enumerate(rows, 1):
-                    begun = line + 1
-                    line = dialect.skip_lines + getattr(rows, "line_num", number)
-                    if row and not (dialect.comment and row[0].startswith(dialect.comment)):
-                        yield begun, row
+                for number, row in numbered_rows(text, dialect.sep, strict=True):
+                    line = dialect.skip_lines + number
+                    if not (dialect.comment and row[0].startswith(dialect.comment)):
+                        yield line, row
             except csv.Error as error:
                 raise DataError(
                     "A quotation mark that opens a cell must be closed before the next "
-                    "separator, and doubled if it belongs to the text; line "
-                    f"{line + 1}, or one below, breaks this ({error}). Correct it."
+                    f"separator, and doubled if it belongs to the text; line {line + 1}, or one "
+                    f"below, breaks this ({error}). Correct it."
                 ) from error
 
 

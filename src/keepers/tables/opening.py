@@ -25,7 +25,6 @@ from keepers.tables.scans import ArrayScan, FileScan, reading
 from keepers.tables.table import (
     ReadRequest,
     Table,
-    as_request,
     matching_names,
     numbered_names,
     refuse_absent,
@@ -120,7 +119,7 @@ def open_table(
     >>> table.n_samples, table.n_features, sorted(set(table.labels))
     (83, 2308, ['BL', 'EWS', 'NB', 'RMS'])
     """
-    request = as_request(request, options)
+    request = replace(request or ReadRequest(), **options)
     path = Path(source)
     if os.path.isfile(path) or is_table_folder(path):
         return _read_file(path, request)
@@ -145,16 +144,9 @@ def _read_file(path: Path, request: ReadRequest) -> Table:
         # Columns to leave out may be samples, or rows, whose names are known only after reading.
         asked = replace(asked, transpose=False, drop=(), annotation=())
     with reading(path, known.title):
-        table: Table = replace(known.function("read")(path, asked), name=_title_of(path))
+        title = Path(_unpacked(path.name)).stem
+        table: Table = replace(known.function("read")(path, asked), name=title)
         return _transpose(table, request) if request.transpose else table
-
-
-def _title_of(path: Path) -> str:
-    """What a table is called: its file without the suffix."""
-    name = _unpacked(path.name)
-    known = format_of(path)
-    ends = [end for end in (known.suffixes if known else ()) if name.casefold().endswith(end)]
-    return name[: -max(map(len, ends))] if ends else path.name
 
 
 def _transpose(table: Table, request: ReadRequest) -> Table:
@@ -185,10 +177,9 @@ def _transpose(table: Table, request: ReadRequest) -> Table:
             f"{some_of([repr(name) for name in others])}.",
             DataWarning,
         )
-    unique = request.make_unique
-    features = (
-        numbered_names(table.n_samples) if ids is None else unique_names(ids, make_unique=unique)
-    )
+    features = numbered_names(table.n_samples)
+    if ids is not None:
+        features = unique_names(ids, make_unique=request.make_unique)
     left_out = set(matching_names([name for name in asked if name not in dropped], features))
     refuse_absent(left_out, [*columns, *features])
     samples = [at for at, name in enumerate(table.names) if str(name) not in dropped]
@@ -235,7 +226,7 @@ def scan_table(
     DataError
         A file cannot be read as a table, or does not fit the others; the message names it.
     """
-    request = as_request(request, options)
+    request = replace(request or ReadRequest(), **options)
     if request.transpose:
         raise ParameterError("transpose= needs the table in memory (open_table).")
     paths, name = _find_files(source, request)

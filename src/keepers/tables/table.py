@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_MAX_BYTES = 8 * 2**30
-MOST_COLUMNS = 5_000_000
-"""Every column has a name; with more columns the names alone outweigh the table."""
+BYTES_OF_A_NAME = 100
 
 LARGEST_EXACT_INTEGER = 2**53
 """float64 holds every integer up to this one; larger ones are identifiers or an error."""
@@ -51,15 +50,6 @@ def refuse_shape(
         raise DataError(f"{what} declares a negative length ({shape}). It is damaged.")
     n_bytes = itemsize * math.prod(map(int, shape))
     refuse_size(n_bytes, f"{what} ({' x '.join(map(str, shape))})", max_bytes)
-
-
-def refuse_columns(n_columns: int, what: str) -> None:
-    """Raise if there are more columns than keepers reads."""
-    if n_columns > MOST_COLUMNS:
-        raise DataError(
-            f"A table has at most {MOST_COLUMNS:,} columns; {what} declares {n_columns:,}. If it "
-            "is not damaged, leave out columns first, for example those that are almost always 0."
-        )
 
 
 def as_n_bytes(size: int | float | str, name: str) -> int:
@@ -308,29 +298,8 @@ class ReadRequest:
     comment: str | None = None
     encoding: str | None = None
 
-    def __post_init__(self) -> None:
-        """Raise for a limit that is not a number of bytes."""
-        given: Any = self.max_bytes
-        is_count = isinstance(given, int) and not isinstance(given, bool) and given >= 1
-        if given is not None and not is_count:
-            raise ParameterError(
-                f"max_bytes must be an integer >= 1, a number of bytes; got {shorten(given)}. "
-                f"Leave it out for the default, {DEFAULT_MAX_BYTES} (8 GiB)."
-            )
-
 
 REQUEST_FIELDS = tuple(each.name for each in fields(ReadRequest))
-
-
-def as_request(request: ReadRequest | None, options: Mapping[str, Any]) -> ReadRequest:
-    """The request, or one made of options given by name; raise for an option that is unknown."""
-    unknown = [name for name in options if name not in REQUEST_FIELDS]
-    if unknown:
-        raise ParameterError(
-            f"The options of reading are {', '.join(REQUEST_FIELDS)}; got {shorten(unknown[0])}."
-            f"{closest(unknown[0], REQUEST_FIELDS)}"
-        )
-    return replace(request or ReadRequest(), **options)
 
 
 class Roles(NamedTuple):
@@ -418,7 +387,6 @@ def unique_names(names: Iterable[Any], *, make_unique: bool = False) -> list[str
     ['a', 'column 2', 'b', 'a.1']
     """
     used = [str(name).strip() or f"column {at}" for at, name in enumerate(names, 1)]
-    refuse_columns(len(used), "its header")
     if len(set(used)) == len(used):
         return used
     if not make_unique:
@@ -497,7 +465,7 @@ def checked_matrix(X: Any, what: str) -> Any:
             f"A table has two dimensions (samples, features); {shorten(what)} has {X.ndim}. "
             "Reshape it."
         )
-    refuse_columns(X.shape[1], shorten(what))
+    refuse_size(BYTES_OF_A_NAME * X.shape[1], f"The names of {X.shape[1]:,} columns")
     return sp.csr_matrix(canonical_sparse(X)) if sp.issparse(X) else X
 
 
@@ -568,8 +536,11 @@ def as_floats(X: Any, what: str, names: Sequence[str] | None = None) -> Any:
 
 def as_texts(values: Any, what: str) -> Names:
     """One str for each entry of a vector, or of a matrix with a single row or column."""
-    values = _whole(_as_vector(values, what))
-    return np.array([_text(value) for value in values.tolist()] or [], dtype=object)
+    texts = []
+    for value in _whole(_as_vector(values, what)).tolist():
+        text = value.decode(errors="replace") if isinstance(value, bytes) else value
+        texts.append("" if text is None else str(text))
+    return np.array(texts, dtype=object)
 
 
 def as_labels(values: Any, what: str) -> NDArray[Any]:
@@ -603,9 +574,3 @@ def _as_vector(values: Any, what: str) -> NDArray[Any]:
             "Name another array, or store classes as one column of numbers."
         )
     return values
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace")
-    return "" if value is None else str(value)
