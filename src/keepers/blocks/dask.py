@@ -9,7 +9,6 @@ worker that dies costs time only: its tasks, and whatever they need, run again e
 import asyncio
 import concurrent.futures
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -28,7 +27,6 @@ from keepers._wording import duplicates, first_line, some_of
 from keepers.exceptions import ClusterError, DataError, ParameterError, shorten
 from keepers.tables.scans import LocalBlocks, known_sum, refuse_misshapen
 from keepers.tables.table import (
-    LARGEST_EXACT_INTEGER,
     as_floats,
     canonical_sparse,
     largest_inexact,
@@ -259,26 +257,23 @@ def _read_partition(
     if len(frame) == 0:
         return
     if not frame.columns.equals(wanted):
-        if Counter(frame.columns) != Counter(wanted):
-            other = some_of([repr(name) for name in {*frame.columns} ^ {*wanted}])
+        other = some_of([repr(name) for name in {*frame.columns} ^ {*wanted}])
+        if other or len(frame.columns) != len(wanted):
             raise DataError(
-                f"Every partition must have the columns that the dataframe declares; {origin} "
-                f"differs in {other}. Leave it out, or make it again with the columns of the "
-                "others."
+                "Every partition must have the columns that the dataframe declares, each once; "
+                f"{origin} differs in {other or 'their number'}. Make it again like the others."
             )
         frame = frame[list(wanted)]
     frame = frame if columns is None else frame.iloc[:, columns]
     _refuse_others(frame, dtype, origin)
-    values = frame.to_numpy(dtype=dtype, na_value=np.nan)
-    if np.nanmax(np.abs(values), initial=0) >= LARGEST_EXACT_INTEGER:
-        for name in frame.columns:
-            if largest_inexact(frame[name].dropna()) is not None:
-                raise DataError(
-                    f"Integers must be at most 2**53 in size to be exact in float64; {origin} "
-                    f"holds larger ones in {shorten(name)}. Drop the column if it is an "
-                    "identifier, or subtract an offset from it."
-                )
-    yield RowBlock(values, origin)
+    for name, kind in zip(frame.columns, frame.dtypes, strict=True):
+        if kind.kind in "iu" and largest_inexact(frame[name].dropna()) is not None:
+            raise DataError(
+                f"Integers must be at most 2**53 in size to be exact in float64; {origin} holds "
+                f"larger ones in {shorten(name)}. Drop the column if it is an identifier, or "
+                "subtract an offset from it."
+            )
+    yield RowBlock(frame.to_numpy(dtype=dtype, na_value=np.nan), origin)
 
 
 def _refuse_others(frame: Any, target: np.dtype[Any], where: str) -> None:

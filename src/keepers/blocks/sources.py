@@ -17,12 +17,12 @@ from keepers.blocks.dask import DaskBlocks
 from keepers.exceptions import DataError, ParameterError, shorten
 from keepers.tables.objects import (
     as_frame,
-    column_as_floats,
     frame_columns,
     is_anndata,
     is_dask,
     is_frame,
     numeric_input,
+    read_column,
     refuse_beside,
     values_of,
 )
@@ -79,28 +79,29 @@ class ArrayBlocks(LocalBlocks):
             )
         self._X = canonical_sparse(X).tocsr() if sp.issparse(X) else X
         self.name, self.feature_names = name, feature_names
-        n_samples, self.n_features = (int(length) for length in X.shape)
-        first = _floats(self._rows(0, 1), name)
-        self.is_sparse = bool(sp.issparse(first))
-        self.dtype, self.n_samples = first.dtype, n_samples
-        stored = getattr(X, "nnz", None) if self.is_sparse else n_samples * self.n_features
-        self.n_stored = None if stored is None else int(stored)
-        per_row = self.n_features if stored is None else stored // n_samples
+        self.n_samples, self.n_features = n_rows, width = tuple(map(int, X.shape))
+        first = self._rows(0, 1)
+        self.is_sparse, self.dtype = bool(sp.issparse(first)), first.dtype
+        self.n_stored = getattr(X, "nnz", None) if self.is_sparse else n_rows * width
+        per_row = width if self.n_stored is None else self.n_stored // n_rows
         self._step = rows_at_once(per_row, self.dtype.itemsize)
 
     def _rows(self, start: int, stop: int) -> Any:
+        origin = f"{self.name}, rows {start + 1} to {stop}"
         if isinstance(self._X, np.memmap):
-            return copy_rows(self._X, start, stop)
-        rows = numeric_input(self._X[start:stop])
-        return rows if sp.issparse(rows) else np.asarray(rows)
+            rows = copy_rows(self._X, start, stop)
+        else:
+            rows = numeric_input(self._X[start:stop])
+        rows = rows if sp.issparse(rows) else np.asarray(rows)
+        return as_floats(checked_matrix(rows, origin), origin)
 
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
         n_rows = self._X.shape[0]
         for start in range(0, n_rows, self._step):
             stop = min(start + self._step, n_rows)
+            rows = self._rows(start, stop)
             origin = f"{self.name}, rows {start + 1} to {stop}"
-            values = _floats(self._rows(start, stop), origin)
-            yield RowBlock(values if columns is None else values[:, columns], origin)
+            yield RowBlock(rows if columns is None else rows[:, columns], origin)
 
 
 class GivenBlocks(LocalBlocks):
@@ -166,22 +167,17 @@ def _values(block: Any, origin: str) -> Any:
     """A block as an array or a CSR matrix of floats."""
     block = numeric_input(values_of(block).values if is_anndata(block) else block)
     if is_frame(block):
-        return np.column_stack([column_as_floats(column) for _, column in frame_columns(block)])
-    if sp.issparse(block):
-        return _floats(block, origin)
-    try:
-        values = np.asarray(block)
-        values = values.astype(np.float64) if values.dtype.kind == "O" else values
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"A block is a numeric array, sparse matrix or data frame; {origin} is a "
-            f"{type(block).__name__} that holds something else. Drop or encode it."
-        ) from error
-    return _floats(values, origin)
-
-
-def _floats(X: Any, origin: str) -> Any:
-    return as_floats(checked_matrix(X, origin), origin)
+        return np.column_stack([read_column(column) for _, column in frame_columns(block)])
+    if not sp.issparse(block):
+        try:
+            block = np.asarray(block)
+            block = block.astype(np.float64) if block.dtype.kind == "O" else block
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"A block is a numeric array, sparse matrix or data frame; {origin} is a "
+                f"{type(block).__name__} that holds something else. Drop or encode it."
+            ) from error
+    return as_floats(checked_matrix(block, origin), origin)
 
 
 Labels = list[Hashable] | None

@@ -36,7 +36,6 @@ from keepers.tables.table import (
     NamedValues,
     Table,
     canonical_sparse,
-    largest_inexact,
     number_repeated,
     numbered_names,
     refuse_complex,
@@ -114,43 +113,32 @@ def numeric_input(X: Any) -> Any:
     drop the mask. The user's object is never changed.
     """
     X = array_or_frame(from_store(X))
-    others: list[tuple[str, str | None]] = []
-    large: list[tuple[str, int | None]] = []
+    held: list[tuple[str, Any]] = []
     if sp.issparse(X):
         refuse_complex(X.dtype)
         X = canonical_sparse(X)
-        large = [("", largest_inexact(X.data))]
+        held = [("all of them", _too_large(X.data))]
     elif is_frame(X):
-        columns = frame_columns(X)
-        if not columns:  # scikit-learn fails on such a frame of pandas
+        held = [(label, read_column(column)) for label, column in frame_columns(X)]
+        if not held:  # scikit-learn fails on such a frame of pandas
             raise DataError(
                 f"X has 0 feature(s) (shape=({len(X)}, 0)) while a minimum of 1 is required. Pass "
                 "a frame with at least one column."
             )
-        others = [(label, _not_numbers(column)) for label, column in columns]
-        large = [(f" (column {label})", _largest_inexact(column)) for label, column in columns]
     elif isinstance(X, np.ndarray) and X.ndim == 2:
         refuse_complex(X.dtype)
         if X.dtype.kind == "O":
-            others = [(str(at), next(_strange(X[:, at]), None)) for at in range(X.shape[1])]
-        elif X.dtype.kind not in "biuf":
-            others = [("all of them", str(X.dtype))]
-        large = [("", largest_inexact(X))]
-    told = [f"{label} ({found})" for label, found in others if found is not None]
-    if told:
+            held = [(str(at), next(_strange(X[:, at]), None)) for at in range(X.shape[1])]
+        else:
+            is_number = X.dtype.kind in "biuf"
+            held = [("all of them", _too_large(X) if is_number else str(X.dtype))]
+    others = [f"{label} ({found})" for label, found in held if isinstance(found, str)]
+    if others:
         raise DataError(
-            f"Every column must be numeric; these are not: {some_of(told)}. Drop them, or turn "
+            f"Every column must be numeric; these are not: {some_of(others)}. Drop them, or turn "
             "them into numbers with keepers.TablePreparer. AutoSelector takes data frames with "
             "text as they are."
         )
-    for where, largest in large:
-        if largest is not None:
-            raise DataError(
-                f"Integers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be exact in "
-                f"float64; the largest here is {largest}{where}. Subtract an offset from the "
-                "column, or divide by its unit, before fitting; drop the column if it is an "
-                "identifier."
-            )
     return X
 
 
@@ -160,7 +148,64 @@ def has_other_columns(X: Any) -> bool:
         return bool(X.others)
     if not is_frame(X) or len(set(_names(X))) < len(_names(X)):  # the latter raises later
         return False
-    return any(_not_numbers(column) is not None for _, column in frame_columns(X))
+    return any(isinstance(read_column(column), str) for _, column in frame_columns(X))
+
+
+def read_column(column: nw.Series[Any]) -> NDArray[np.floating] | str:
+    """A column as floats with NaN for gaps, or what it holds instead of real numbers.
+
+    float32 stays float32. Of integers that float64 would round, the largest is named.
+    """
+    native, kind = column.to_native(), column.dtype
+    stored: Any = native.type if hasattr(type(native), "type") else native.dtype
+    if str(stored) == "object":  # narwhals takes a column of nothing but gaps for text
+        for found in _strange(native, is_frame=True):
+            return found
+        large = _too_large(np.array([x for x in native if isinstance(x, Integral)], dtype=object))
+    else:
+        refuse_complex(stored)
+        # Of types that narwhals does not know: sparse columns, long doubles, swapped bytes.
+        is_known = kind != nw.Unknown or getattr(stored, "kind", "O") not in "biuf"
+        is_number = kind.is_numeric() or kind == nw.Boolean or str(stored).lower() == "null"
+        if is_known and not is_number:
+            return str(stored)
+        is_long = kind in (nw.Int64, nw.UInt64, nw.Unknown)
+        large = _too_large(np.asarray(column.drop_nulls().to_numpy())) if is_long else None
+    if large is not None:
+        return large
+    target = np.dtype(np.float32 if kind == nw.Float32 else np.float64)
+    if column.implementation.is_pandas_like():  # also objects, sparse columns, long doubles
+        return np.asarray(native.to_numpy(dtype=target, na_value=np.nan))
+    return np.asarray(column.cast(nw.Float32 if kind == nw.Float32 else nw.Float64).to_numpy())
+
+
+def _too_large(values: Any) -> str | None:
+    """A clause about integers that float64 would round; None if there are none."""
+    is_int = values.dtype.kind in "iu" and values.dtype.itemsize == 8
+    if not values.size or not (is_int or values.dtype == object):
+        return None
+    largest = max(int(values.max()), -int(values.min()))
+    if largest <= LARGEST_EXACT_INTEGER:
+        return None
+    limit = f"2**53 = {LARGEST_EXACT_INTEGER}"
+    return f"integers must be at most {limit} to be exact in float64; the largest here is {largest}"
+
+
+def _strange(values: Iterable[Any], *, is_frame: bool = False) -> Iterator[str]:
+    """Names of the types among Python objects that are not real numbers.
+
+    In a plain array only of those that NumPy would convert: it raises for the others.
+    """
+    for kind in sorted(set(map(type, values)), key=lambda kind: kind.__name__):
+        name = kind.__name__
+        if issubclass(kind, _TEXT_OR_TIME) or name in ("Period", "NaTType"):
+            yield name
+        elif issubclass(kind, (Real, Decimal, np.bool_)) or name in ("NoneType", "NAType"):
+            continue
+        elif issubclass(kind, Complex):
+            refuse_complex(name)
+        elif is_frame:
+            yield name
 
 
 def array_or_frame(X: Any) -> Any:
@@ -236,48 +281,6 @@ def refuse_beside(table: Any) -> None:
         )
 
 
-def _not_numbers(column: nw.Series[Any]) -> str | None:
-    """What a column holds instead of real numbers, or None."""
-    native: Any = column.to_native()
-    stored: Any = native.type if hasattr(type(native), "type") else native.dtype
-    if str(stored) == "object":  # narwhals takes a column of nothing but gaps for text
-        return next(_strange(native, is_frame=True), None)
-    refuse_complex(stored)
-    if column.dtype.is_numeric() or column.dtype == nw.Boolean or str(stored).lower() == "null":
-        return None
-    # Of types that narwhals does not know: sparse columns, long doubles, swapped bytes.
-    known = column.dtype != nw.Unknown or getattr(stored, "kind", "O") not in "biuf"
-    return str(stored) if known else None
-
-
-def _strange(values: Iterable[Any], *, is_frame: bool = False) -> Iterator[str]:
-    """Names of the types among Python objects that are not real numbers.
-
-    In a plain array only of those that NumPy would convert: it raises for the others.
-    """
-    for kind in sorted(set(map(type, values)), key=lambda kind: kind.__name__):
-        name = kind.__name__
-        if issubclass(kind, _TEXT_OR_TIME) or name in ("Period", "NaTType"):
-            yield name
-        elif issubclass(kind, (Real, Decimal, np.bool_)) or name in ("NoneType", "NAType"):
-            continue
-        elif issubclass(kind, Complex):
-            refuse_complex(name)
-        elif is_frame:
-            yield name
-
-
-def _largest_inexact(column: nw.Series[Any]) -> int | None:
-    """The largest integer in a column of numbers, if float64 cannot hold it exactly."""
-    if column.dtype == nw.Object:
-        whole = (abs(int(each)) for each in column.to_list() if isinstance(each, Integral))
-        largest = max(whole, default=0)
-        return largest if largest > LARGEST_EXACT_INTEGER else None
-    if column.dtype not in (nw.Int64, nw.UInt64, nw.Unknown):
-        return None
-    return largest_inexact(np.asarray(column.drop_nulls().to_numpy()))
-
-
 def describe_missing(X: Any, names: Any = None, *, allow_nan: bool = False) -> str | None:
     """A sentence about the columns of X with NaN, infinity or gaps; None if there are none.
 
@@ -292,7 +295,7 @@ def describe_missing(X: Any, names: Any = None, *, allow_nan: bool = False) -> s
             stored = sp.coo_array(X)
             counts = np.bincount(stored.col[is_bad(stored.data)], minlength=X.shape[1])
         elif is_frame(X):
-            counts = np.array([is_bad(column_as_floats(c)).sum() for _, c in frame_columns(X)])
+            counts = np.array([is_bad(read_column(c)).sum() for _, c in frame_columns(X)])
         else:
             counts = np.asarray(is_bad(np.asarray(X, dtype=np.float64)).sum(axis=0))
     except (TypeError, ValueError):
@@ -310,15 +313,6 @@ def _missing_sentence(X: Any, counts: NDArray[Any], what: str, names: Any = None
         f"{some_of(at_fault)}. Drop the columns or the rows, or fill the gaps (for example with "
         "sklearn.impute.SimpleImputer)."
     )
-
-
-def column_as_floats(column: nw.Series[Any]) -> NDArray[np.floating]:
-    """A column of numbers as float32 if it is stored so, else as float64; gaps as NaN."""
-    kind = nw.Float32 if column.dtype == nw.Float32 else nw.Float64
-    if column.implementation.is_pandas_like():  # also objects, sparse columns, long doubles
-        target = np.dtype(kind.__name__.lower())
-        return np.asarray(column.to_native().to_numpy(dtype=target, na_value=np.nan))
-    return np.asarray(column.cast(kind).to_numpy())
 
 
 def table_of_object(X: Any, *, name: str = "table", make_unique: bool = False) -> Table:
@@ -343,7 +337,7 @@ def table_of_object(X: Any, *, name: str = "table", make_unique: bool = False) -
             "your data."
         )
     names = numbered_names(X.shape[1])
-    if sp.issparse(X) or (X.dtype.kind in "biuf" and largest_inexact(X) is None):
+    if sp.issparse(X) or (X.dtype.kind in "biuf" and _too_large(X) is None):
         X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
         return Table(X, np.array(names, dtype=object), name=name)
     columns = {title: _of_objects(title, X[:, at].tolist()) for at, title in enumerate(names)}
@@ -358,10 +352,11 @@ def _table_of_frame(X: Any, name: str, make_unique: bool) -> Table:
     frame = nw.from_native(X, eager_only=True)
     columns, types = {}, {}
     for title, column in zip(unique, frame.iter_columns(), strict=True):
-        is_number = _not_numbers(column) is None and _largest_inexact(column) is None
-        columns[title] = column_as_floats(column) if is_number else _beside(column.alias(title))
+        found = read_column(column)
+        is_text = isinstance(found, str)
+        columns[title] = _beside(column.alias(title)) if is_text else found
         is_typed = column.dtype.is_integer() or column.dtype in (nw.Boolean, nw.Float32)
-        if is_number and is_typed and find_spec("polars"):
+        if is_typed and not is_text and find_spec("polars"):
             types[title] = getattr(_polars(), type(column.dtype).__name__)
     index = nw.maybe_get_index(frame)
     ids = np.array([] if index is None else index, dtype=object)

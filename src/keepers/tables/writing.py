@@ -19,7 +19,7 @@ from keepers._wording import duplicates, first_line, some_of
 from keepers.exceptions import DataError, KeepersError, ParameterError, shorten
 from keepers.tables.arrays import open_hdf5
 from keepers.tables.atomic import COMPRESSIONS, open_compressing, whole_file
-from keepers.tables.scans import FileScan, raised_outside, rows_at_once
+from keepers.tables.scans import FileScan, raised_outside
 from keepers.tables.table import (
     LARGEST_EXACT_INTEGER,
     Table,
@@ -237,12 +237,8 @@ def _rows_of(
             table = block if change is None else change(block)
             if table is None:
                 continue
-            table = table.select(names)
-            step = rows_at_once(len(names)) if table.is_sparse else table.n_samples
-            for start in range(0, table.n_samples, step):
-                rows = table.take(np.arange(start, min(start + step, table.n_samples)))
-                blocks.append(Path(folder) / f"{len(blocks)}.arrow")
-                _frame_of(rows, target).write_ipc(blocks[-1])
+            blocks.append(Path(folder) / f"{len(blocks)}.arrow")
+            _frame_of(table.select(names), target).write_ipc(blocks[-1])
         if not blocks:
             raise DataError(_NO_ROWS)
         yield pl.concat([pl.scan_ipc(each) for each in blocks], how="vertical_relaxed")
