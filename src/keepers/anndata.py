@@ -19,7 +19,7 @@ from sklearn.base import clone
 from keepers._packages import package_versions
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._wording import closest, some_of
-from keepers.blocks.dask_blocks import selected_rows
+from keepers.blocks.dask import selected_rows
 from keepers.blocks.sources import as_blocks
 from keepers.catalogue import find_method
 from keepers.exceptions import (

@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from keepers.catalogue import METHODS, find_method
+from keepers.datasets import catalogue, present
 from keepers.exceptions import DataError, shorten
 from keepers.linalg.storage import SCALINGS
-from keepers.tables.catalogue import catalogue, present
 
 STUDIES = ("paper", "quick", "suite", "fseval")
 """The studies that come with the package."""

@@ -7,8 +7,8 @@ import pytest
 from keepers_studies.specification import STUDIES, as_spec, find_study, without_absent_data
 
 from keepers.catalogue import METHODS
+from keepers.datasets import catalogue
 from keepers.exceptions import DataError
-from keepers.tables.catalogue import catalogue
 
 GOOD = """\
 title = "good"

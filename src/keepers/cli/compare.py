@@ -246,7 +246,7 @@ def datasets(debug: options.DebugOption = False) -> None:
 
     Example: KEEPERS_DATA=~/benchmarks keepers datasets
     """
-    from keepers.tables.catalogue import catalogue, data_folder, load, names, present
+    from keepers.datasets import catalogue, data_folder, load, names, present
 
     table = Cells(box=None, pad_edge=False, header_style="bold")
     for heading in ("name", "samples", "features", "classes", "scaling", "here", "source"):

@@ -15,8 +15,7 @@ import numpy as np
 from rich.table import Table as Cells
 
 from keepers._wording import some_of
-from keepers.blocks.dask_blocks import DaskBlocks
-from keepers.blocks.dask_cluster import dask_client
+from keepers.blocks.dask import DaskBlocks, dask_client
 from keepers.catalogue import METHODS, find_method
 from keepers.cli.console import (
     PlainConsole,

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._tables import AsTable
-from keepers.blocks.dask_blocks import selected_columns
+from keepers.blocks.dask import selected_columns
 from keepers.exceptions import DataError, shorten
 from keepers.linalg.correlation import walk_ranking
 from keepers.linalg.ordering import best_first

@@ -36,8 +36,8 @@ from keepers.methods.reading import (
     table_values,
     validate_table,
 )
-from keepers.tables.objects import array_or_frame, canonical_sparse, frame_columns, is_frame
-from keepers.tables.table import NamedValues
+from keepers.tables.objects import array_or_frame, frame_columns, is_frame
+from keepers.tables.table import NamedValues, canonical_sparse
 
 # In fewer rows, all values of any column may differ.
 FEWEST_ROWS = 10

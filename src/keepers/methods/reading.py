@@ -26,7 +26,6 @@ from keepers.linalg.sums import ScatterSum
 from keepers.methods.parameters import expected_width
 from keepers.tables.objects import (
     array_or_frame,
-    canonical_sparse,
     describe_missing,
     is_anndata,
     is_dask,
@@ -35,7 +34,7 @@ from keepers.tables.objects import (
     refuse_beside,
     values_of,
 )
-from keepers.tables.table import NamedValues
+from keepers.tables.table import NamedValues, canonical_sparse
 
 # From this number of values on, the scatter of a tall array is summed with its moments, in a single
 # pass: 1,000,000 x 30 take 0.25 s instead of 0.5, 40,000 x 1000 take 1.5 s instead of 1.7.

@@ -19,7 +19,7 @@ from keepers.proofs.certify import Certificate
 from keepers.reports.figures import evenly
 from keepers.reports.selection import Selection, as_texts
 from keepers.reports.words import Words, display_name, put_into_words, significant
-from keepers.tables.catalogue import BUNDLED
+from keepers.tables.opening import BUNDLED
 from keepers.tables.table import Table
 
 LARGEST_EXACT = 500
