@@ -21,24 +21,14 @@ from keepers.exceptions import KeepersWarning, ParameterError, shorten, warn_cal
 if TYPE_CHECKING:
     from keepers.methods.base import RankingSelector
 
-__all__ = [
-    "ENTRY_POINTS",
-    "METHODS",
-    "PAPER_GRID",
-    "Method",
-    "all_methods",
-    "all_selectors",
-    "find_method",
-]
+__all__ = ["ENTRY_POINTS", "METHODS", "Method", "all_methods", "all_selectors", "find_method"]
 
 ENTRY_POINTS = "keepers.methods"
-PAPER_GRID = tuple(10.0**power for power in range(-6, 7, 2))
-"""The values that the paper tries for every regularisation parameter."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method: its name on the command line, its class, and what a comparison tries of it."""
+    """A method: its name on the command line, its class, and its part in a comparison."""
 
     name: str
     target: str
@@ -47,8 +37,6 @@ class Method:
     """Its name in tables and figures; the class's own where empty."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Settings that a comparison derives from the number of classes."""
-    grid: Mapping[str, Any] = field(default_factory=dict)
-    """Settings that a comparison tries, all combinations."""
     draws: int | None = None
     """How many times a random baseline is drawn in a comparison."""
     is_baseline: bool = False
@@ -68,59 +56,27 @@ class Method:
 
 METHODS = (
     Method("auto", "keepers.methods.auto:AutoSelector"),
-    Method(
-        "spcafs",
-        "keepers.methods.spcafs:SPCAFS",
-        grid={"n_components": ["classes - 1"], "gamma": list(PAPER_GRID)},
-    ),
-    Method("fspca", "keepers.methods.fspca:FSPCA", grid={"n_components": ["classes - 1"]}),
+    Method("spcafs", "keepers.methods.spcafs:SPCAFS"),
+    Method("fspca", "keepers.methods.fspca:FSPCA"),
     Method("column-subset", "keepers.methods.rivals.columns:ColumnSubset"),
     Method("cur", "keepers.methods.rivals.columns:CUR"),
     Method("lapscore", "keepers.methods.laplacian:LaplacianScore", "LapScore"),
     Method("spec", "keepers.methods.laplacian:SPEC"),
     Method("mcfs", "keepers.methods.rivals.mcfs:MCFS", fixed={"n_clusters": "classes"}),
-    Method(
-        "udfs",
-        "keepers.methods.rivals.udfs:UDFS",
-        fixed={"n_clusters": "classes"},
-        grid={"gamma": list(PAPER_GRID)},
-    ),
-    Method(
-        "ndfs",
-        "keepers.methods.rivals.ndfs:NDFS",
-        fixed={"n_clusters": "classes"},
-        grid={"alpha": [0.1, 1.0, 10.0], "beta": [0.01, 0.1, 0.3]},
-    ),
-    Method(
-        "jelsr",
-        "keepers.methods.rivals.jelsr:JELSR",
-        fixed={"n_clusters": "classes"},
-        grid={"alpha": [0.01, 0.1, 0.3], "beta": [0.1, 1.0, 10.0]},
-    ),
-    Method(
-        "eufs",
-        "keepers.methods.rivals.eufs:EUFS",
-        fixed={"n_clusters": "classes - 1"},
-        grid={"alpha": list(PAPER_GRID), "beta": list(PAPER_GRID)},
-    ),
-    Method(
-        "dgufs",
-        "keepers.methods.rivals.dgufs:DGUFS",
-        fixed={"n_clusters": "classes"},
-        grid={"beta": [0.1, 0.3, 0.5, 0.7, 0.9]},
-    ),
+    Method("udfs", "keepers.methods.rivals.udfs:UDFS", fixed={"n_clusters": "classes"}),
+    Method("ndfs", "keepers.methods.rivals.ndfs:NDFS", fixed={"n_clusters": "classes"}),
+    Method("jelsr", "keepers.methods.rivals.jelsr:JELSR", fixed={"n_clusters": "classes"}),
+    Method("eufs", "keepers.methods.rivals.eufs:EUFS", fixed={"n_clusters": "classes - 1"}),
+    Method("dgufs", "keepers.methods.rivals.dgufs:DGUFS", fixed={"n_clusters": "classes"}),
     Method(
         "sogfs",
         "keepers.methods.rivals.sogfs:SOGFS",
         fixed={"n_clusters": "classes", "n_components": "classes - 1"},
-        grid={"gamma": list(PAPER_GRID)},
     ),
-    Method("rne", "keepers.methods.rivals.rne:RNE", grid={"alpha": list(PAPER_GRID)}),
+    Method("rne", "keepers.methods.rivals.rne:RNE"),
     Method("u2fs", "keepers.methods.rivals.u2fs:U2FS", fixed={"n_clusters": "classes"}),
-    Method(
-        "inffs", "keepers.methods.rivals.inffs:InfFS", grid={"alpha": [0.0, 0.25, 0.5, 0.75, 1.0]}
-    ),
-    Method("rsr", "keepers.methods.rivals.rsr:RSR", grid={"share": [0.1, 0.2, 0.3, 0.5, 0.7]}),
+    Method("inffs", "keepers.methods.rivals.inffs:InfFS"),
+    Method("rsr", "keepers.methods.rivals.rsr:RSR"),
     Method("variance", "keepers.methods.baselines:VarianceScore", "Variance", is_baseline=True),
     Method("random", "keepers.methods.baselines:RandomScore", "Random", draws=20, is_baseline=True),
     Method(

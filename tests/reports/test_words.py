@@ -97,7 +97,7 @@ def test_how_sure_it_is_comes_from_halves_or_proof_or_is_not_known():
     assert words_for(proved, certificate=proved.certificate).how_sure[0].startswith("Proved: These")
     halves = describe(StabilitySelector(VarianceScore(3), n_resamples=10, random_state=0))
     assert f"a stability of {halves.selector.stability_.index:.2f}" in words_for(halves).how_sure[0]
-    assert "was not measured" in words_for(proved).how_sure[0]
+    assert "did not measure" in words_for(proved).how_sure[0]
 
 
 def test_what_to_watch_holds_doubts_inactive_and_constant_features_copies_and_notes():
@@ -111,9 +111,9 @@ def test_what_to_watch_holds_doubts_inactive_and_constant_features_copies_and_no
     copied = np.random.default_rng(0).standard_normal((90, 6))
     copied[:, 1] = copied[:, 0]
     watch = words_for(describe(AllFeatures(), copied)).watch
-    assert any(line.startswith("2 of the kept features say the same as") for line in watch)
+    assert any(line.startswith("2 of the kept features repeat another") for line in watch)
     doubting = describe(AutoSelector(15))
-    assert set(doubting.doubts) <= set(words_for(doubting).watch)
+    assert set(doubting.notes.doubts) <= set(words_for(doubting).watch)
     constant = clusters()
     constant[:, 19] = 1.0
     kept = describe(AllFeatures(), constant)

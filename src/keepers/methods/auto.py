@@ -1437,6 +1437,8 @@ class AutoSelector(RankingSelector):
             how_sure=() if self.stability_ is None else (str(self.stability_),),
             how_many="chosen" if self.n_features_to_select is None else "asked",
             n_rows_used=self.n_rows_used_,
+            n_observed=self.n_rows_used_ - self.n_missing_,
+            moments=ColumnMoments(self.n_rows_used_, self.mean_, self.n_rows_used_ * self.var_),
             structure_found=self.structure_found_,
             carries_structure=self.carries_structure_,
             alone=self.smoothness_,

@@ -15,7 +15,7 @@ stream   a few d x m blocks                              one a product, until fe
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -33,6 +33,7 @@ from keepers.blocks.sources import (
 )
 from keepers.exceptions import DataError, DataWarning
 from keepers.linalg.correlation import Correlations, FetchedCorrelations, ScatterCorrelations
+from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.scatter import DenseScatter
 from keepers.linalg.storage import by_rows
 from keepers.linalg.streamed import Budget, CountedPasses, StreamedScatter
@@ -43,7 +44,7 @@ from keepers.linalg.sums import (
     ScatterSum,
     refuse_not_finite,
 )
-from keepers.methods.base import RankingSelector
+from keepers.methods.base import FitNotes, RankingSelector
 from keepers.methods.control import control_of
 from keepers.methods.memory import memory_budget
 from keepers.methods.parameters import (
@@ -305,9 +306,15 @@ class ScatterSelector(RankingSelector):
             self._read_ = ReadTable(everything, None, scatter)
         return scatter
 
-    def _user_control(self) -> dict[str, Any]:
-        """What the user decided before the data do, by the names of the parameters."""
-        raise NotImplementedError
+    mean_: FloatArray
+    var_: FloatArray
+    n_samples_seen_: int
+
+    def fit_notes(self) -> FitNotes:
+        """What the fit has to report, with the moments that it measured."""
+        n_samples = self.n_samples_seen_
+        moments = ColumnMoments(n_samples, self.mean_, n_samples * self.var_)
+        return replace(super().fit_notes(), moments=moments)
 
     def _fit_table(self, everything: FittedTable) -> None:
         """Fit to a table, however it is stored."""
