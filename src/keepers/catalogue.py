@@ -1,9 +1,8 @@
 """The registry of methods: the command, comparisons, studies, docs and `all_selectors` read it.
 
-Adding a method to keepers is one entry in `METHODS`. A package of its own adds one by an entry
-point in the group "keepers.methods" (name = "module:Class"); without a package, "module:Class"
-is accepted wherever a method is named. Classes are imported when they are asked for, so that help
-and completion do not wait for scikit-learn.
+A method of keepers is one entry in `METHODS`. Other packages add one by an entry point in the group
+"keepers.methods" (name = "module:Class"); "module:Class" also works wherever a method is named.
+Classes are imported when they are needed, so help and completion do not wait for scikit-learn.
 """
 
 import importlib
@@ -21,9 +20,7 @@ from keepers.exceptions import KeepersWarning, ParameterError, shorten, warn_cal
 if TYPE_CHECKING:
     from keepers.methods.base import RankingSelector
 
-__all__ = ["ENTRY_POINTS", "METHODS", "Method", "all_methods", "all_selectors", "find_method"]
-
-ENTRY_POINTS = "keepers.methods"
+__all__ = ["METHODS", "Method", "all_methods", "all_selectors", "find_method"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,24 @@ class Method:
 
     def load(self) -> "type[RankingSelector]":
         """Import the class."""
-        return _load(self.target)
+        from keepers.methods.base import RankingSelector
+
+        if not self.target.startswith("keepers.") and os.getcwd() not in sys.path:
+            sys.path.append(os.getcwd())  # for a module there; worker processes inherit it
+        try:
+            found = getattr(importlib.import_module(self.target.partition(":")[0]), self.class_name)
+        except Exception as error:  # whatever the module does when it is imported
+            raise ParameterError(
+                f"A method of your own is MODULE:CLASS, with the module in the current folder or "
+                f"installed; {shorten(self.target)} cannot be imported ({type(error).__name__}: "
+                f"{first_line(error)})."
+            ) from error
+        if not (isinstance(found, type) and issubclass(found, RankingSelector)):
+            raise ParameterError(
+                f"A method must be a subclass of RankingSelector (keepers.extending); "
+                f"{shorten(self.target)} is not."
+            )
+        return found
 
 
 METHODS = (
@@ -94,7 +108,7 @@ METHODS = (
 def all_methods() -> dict[str, Method]:
     """Every method that has a name: those of keepers and those of installed packages."""
     named = {method.name: method for method in METHODS}
-    for entry in entry_points(group=ENTRY_POINTS):
+    for entry in entry_points(group="keepers.methods"):
         name = entry.name.lower()
         named.setdefault(name, Method(name, f"{entry.module}:{entry.attr}"))
     return named
@@ -152,25 +166,3 @@ def all_selectors() -> "dict[str, type[RankingSelector]]":
         except ParameterError as error:
             warn_caller(f"The method {method.name} is left out. {error}", KeepersWarning)
     return selectors
-
-
-def _load(target: str) -> "type[RankingSelector]":
-    from keepers.methods.base import RankingSelector
-
-    if not target.startswith("keepers.") and os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # a module in the current folder; worker processes inherit it
-    module, _, name = target.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except Exception as error:  # whatever the module does when it is imported
-        raise ParameterError(
-            f"A method of your own is MODULE:CLASS, with the module in the current folder or "
-            f"installed; {shorten(target)} cannot be imported ({type(error).__name__}: "
-            f"{first_line(error)})."
-        ) from error
-    if not (isinstance(found, type) and issubclass(found, RankingSelector)):
-        raise ParameterError(
-            f"A method must be a subclass of RankingSelector (keepers.extending); "
-            f"{shorten(target)} is not."
-        )
-    return found

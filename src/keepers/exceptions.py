@@ -39,8 +39,7 @@ __all__ = [
     "warn_caller",
 ]
 
-_LONGEST = 100
-_MOST_ITEMS = 5
+_LONGEST, _MOST_ITEMS = 100, 5
 
 
 class KeepersError(Exception):

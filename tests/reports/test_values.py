@@ -40,6 +40,12 @@ def test_constants_and_extremes_have_a_histogram():
     assert extreme[0] == "9" + "0" * (N_BARS - 2) + "9"
 
 
+def test_ends_that_are_close_have_the_digits_that_part_them():
+    X = np.array([[2387.9, 1234.0, 5e8], [2388.3, 56789.0, 6e8]])
+    found = [ends for _, *ends in histograms(X, np.arange(3))]
+    assert found == [["2,387.9", "2,388.3"], ["1,234", "56,789"], ["5e+08", "6e+08"]]
+
+
 def test_sparse_tables_give_the_same():
     X = np.random.default_rng(0).random((40, 6)) * (np.random.default_rng(1).random((40, 6)) < 0.3)
     columns = np.array([4, 1])

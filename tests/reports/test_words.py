@@ -3,7 +3,9 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
 
 from keepers import (
     SPCAFS,
@@ -11,8 +13,10 @@ from keepers import (
     AllFeatures,
     AutoSelector,
     StabilitySelector,
+    TablePreparer,
     VarianceScore,
     all_selectors,
+    check_table,
     datasets,
     describe_selection,
 )
@@ -124,3 +128,25 @@ def test_noise_is_told_as_such():
     X = np.random.default_rng(0).standard_normal((60, 8))
     watch = words_for(describe(AutoSelector(3), X)).watch
     assert "No structure was found: the ranking is about as good as a random one." in watch
+
+
+def test_copies_are_no_warning_where_the_method_keeps_one_of_them():
+    X = clusters()
+    X[:, 19] = X[:, 0] + 1e-3 * np.random.default_rng(0).standard_normal(90)
+    notes = check_table(X).to_say()
+    assert any(note.startswith("Nearly duplicated columns: 'x19' ~ 'x0'") for note in notes)
+    assert not set(notes) & set(words_for(describe(AutoSelector(), X), notes=notes).watch)
+    assert set(notes) <= set(words_for(describe(VarianceScore(5), X), notes=notes).watch)
+
+
+def test_how_columns_were_read_is_apart_and_what_was_filled_is_not():
+    frame = pd.DataFrame(clusters())
+    frame.columns = [f"c{j}" for j in range(20)]
+    frame.loc[[1, 4], "c3"] = np.nan
+    frame["town"] = np.array(["x", "y", "z"])[np.arange(90) % 3]
+    preparer = TablePreparer(missing="mean")
+    words = words_for(describe(make_pipeline(preparer, VarianceScore(5)), frame))
+    assert words.table == (
+        "Categories, one feature each: 'town' (text with 3 values). Classes? Add --labels.",
+    )
+    assert "Missing values filled (mean) in 1 column: 'c3' (2)." in words.watch

@@ -38,12 +38,12 @@ _STYLE = """
 .keepers-explain table { border-collapse: collapse; margin: 8px 0; }
 .keepers-explain th, .keepers-explain td { padding: 3px 10px 3px 0; border-bottom: 1px solid #8884;
   text-align: left; vertical-align: top; overflow-wrap: anywhere; background: none; }
-.keepers-explain td { min-width: 7em; }
+.keepers-explain td { min-width: 8.5em; }
 .keepers-explain td + td { min-width: 5.5em; }
 .keepers-explain .keep td:first-child { font-weight: 600; }
 .keepers-explain .keep td:nth-child(2) { color: #3b82c4; }
 .keepers-explain td + td + td { opacity: 0.85; }
-.keepers-explain svg { max-width: 100%; width: var(--natural); height: auto; display: block; }
+.keepers-explain svg { max-width: none; width: var(--natural); height: auto; display: block; }
 .keepers-explain .label { fill: currentColor; font-size: 11px; }
 .keepers-explain .cells { image-rendering: pixelated; }
 """

@@ -247,7 +247,9 @@ def _histogram(values: FloatArray, texts: np.ndarray | None) -> tuple[str, str, 
         return "", "", ""
     ends = [int(values.argmin()), int(values.argmax())]
     if texts is None:
-        low, high = (f"{v:.3g}" if abs(v) < 1e3 else f"{v:,.0f}" for v in values[ends])
+        low, high = (f"{v:,.0f}" if 1e3 <= abs(v) < 1e7 else f"{v:.3g}" for v in values[ends])
+        if low == high:
+            low, high = (f"{v:,.6g}" for v in values[ends])
     else:
         shown = [str(text).removesuffix(" 00:00:00") for text in texts[ends]]
         low, high = (display_name(text, LONGEST_LABEL) for text in shown)

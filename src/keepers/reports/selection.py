@@ -365,6 +365,7 @@ def describe_selection(
     feature_names: Sequence[str] | None = None,
     k: int | float | None = None,
     source: str | None = None,
+    seconds: float | None = None,
 ) -> Selection:
     """Describe what a fitted selector keeps: which features, how redundant, and why not others.
 
@@ -381,6 +382,8 @@ def describe_selection(
         How many features, or which share, count as kept; None: as many as the selector keeps.
     source : str, optional
         Where the table came from.
+    seconds : float, optional
+        How long the selection took.
 
     Returns
     -------
@@ -410,7 +413,7 @@ def describe_selection(
     names = names if feature_names is None else feature_names
     names = _names_of(names, selector, X, values.shape[1])
     found = describe_fit(selector, values, names, k=k, source=source, preparer=preparer)
-    return replace(found, n_filled=n_filled)
+    return replace(found, n_filled=n_filled, seconds=seconds)
 
 
 def describe_fit(

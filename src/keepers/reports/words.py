@@ -62,14 +62,16 @@ def put_into_words(
         found = found[1:]
     proof = () if certificate is None else (f"Proved: {certificate}",)
     read = [] if selection.preparer is None else selection.preparer.notes_
+    aside = [note for note in read if not note.startswith("Missing values filled")]
+    notes = list(dict.fromkeys([*notes, *read, *_filled(selection)]))
     if selection.notes.nearest_better is not None:  # it keeps one of such columns
         notes = [note for note in notes if not note.startswith("Nearly duplicated columns")]
     return Words(
         answer=answer,
         why=(*found, *_share_of_variance(selection)),
         how_sure=(*proof, *sure) or (_NOT_MEASURED,),
-        watch=(*_watch(selection), *(note for note in notes if note not in read)),
-        table=(*read, *_filled(selection)),
+        watch=(*_watch(selection), *(note for note in notes if note not in aside)),
+        table=tuple(aside),
     )
 
 
