@@ -107,6 +107,7 @@ def test_no_structure_keeps_nothing():
     X = np.random.default_rng(0).standard_normal((60, 8))
     found = explain(X)
     assert found.kept == []
+    assert "No structure found" in str(found)
     assert set(found.table["verdict"]) == {"unrelated to the rest"}
 
 

@@ -105,8 +105,9 @@ class Explanation(AsTable):
     def findings(self) -> list[str]:
         """How sure the answer is, and what the check found beyond the verdicts."""
         notes = self.selection.notes
+        none = [] if notes.structure_found else [str(notes.summary)]
         checked = [each for each in self.check.findings if each.about not in _IN_THE_TABLE]
-        return [*notes.how_sure, *notes.doubts, *(each.without_option for each in checked)]
+        return [*none, *notes.how_sure, *notes.doubts, *(each.without_option for each in checked)]
 
     def __repr__(self) -> str:
         return f"<Explanation: keep {len(self.kept)} of {len(self.verdicts)} columns>"

@@ -14,17 +14,15 @@ from keepers.methods.narrow import SAME
 from keepers.proofs.certify import Certificate
 from keepers.reports.selection import Selection
 
-LONGEST_SHOWN = 60
 # Overrides and isolates can turn the text around them; marks (200E, 200F) only serve their own.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_NO_BREAK = "\u00a0"
 _NOT_MEASURED = (
     "We did not measure whether other samples would give the same features. StabilitySelector, in "
     "Python, measures it."
 )
 
 
-def display_name(text: str, longest: int = LONGEST_SHOWN) -> str:
+def display_name(text: str, longest: int = 60) -> str:
     """A name as shown: control and direction-changing characters replaced, long ones shortened."""
     if not text.strip():
         return "(unnamed)"
@@ -98,7 +96,7 @@ def _share_of_variance(selection: Selection) -> tuple[str, ...]:
         return ()
     what = "The kept feature holds" if selection.k == 1 else "Together they hold"
     weighed = " as the method weighs the columns" if selection.selector.column_power else ""
-    share = f"{100 * selection.variance_share:.1f}{_NO_BREAK}%"
+    share = f"{100 * selection.variance_share:.1f}\u00a0%"
     return (f"{what} {share} of the total variance{weighed}.",)
 
 
