@@ -42,7 +42,7 @@ from keepers.methods.reading_blocks import ScatterSelector
 from keepers.prepare.facts import have_gaps
 from keepers.prepare.preparer import PreparedBlocks, PreparedColumn, encode_columns
 from keepers.proofs.certify import Certificate
-from keepers.reports.recipe import Recipe, checksum, moments_checksum
+from keepers.reports.recipe import Recipe
 from keepers.reports.selection import IN_WORDS, Selection, describe_fit, r_text
 from keepers.reports.words import put_into_words
 from keepers.tables.atomic import whole_file
@@ -53,8 +53,8 @@ from keepers.tables.writing import csv_text, write_table
 ON_A_TERMINAL = 10
 LONGEST_NAME = 48
 IN_JSON = (
-    *("n_samples", "n_rows_used", "n_features", "method", "scaling", "k", "summary", "doubts"),
-    *("structure_found", "variance_share", "seconds", "versions"),
+    *("n_samples", "n_rows_used", "n_features", "method", "scaling", "k", "variance_share"),
+    *("seconds", "versions"),
 )
 HAVE_OPTIONS = ("n_features_to_select", "must_keep", "never_keep", "memory_limit")
 NO_SETTINGS = (*HAVE_OPTIONS, "callback", "prepare", "verbose")
@@ -192,7 +192,7 @@ def fit_and_describe(
         scaling=scaling,
         n_samples=None if blocks is None else int(selector.n_samples_seen_),
         seconds=time.perf_counter() - began,
-        categories=prepared.preparer.categories(),
+        preparer=prepared.preparer,
     )
 
 
@@ -233,7 +233,7 @@ def print_selection(
     note(f"{words.answer} Found in {selection.seconds:.1f} s from {table}.", quiet=quiet)
     for line in (*words.why, *words.how_sure):
         note(f"  {line}", quiet=quiet)
-    say_notes(selection.doubts, quiet=quiet)
+    say_notes(selection.notes.doubts, quiet=quiet)
     if json:
         print_json(as_json(selection, written, set_aside, certificate))
         return
@@ -251,14 +251,18 @@ def as_json(
     certificate: Certificate | None = None,
 ) -> dict[str, Any]:
     others = [feature for feature in selection.dropped if feature.reason != "ranked below k"]
-    carries, active = selection.notes.carries_structure, selection.notes.active
+    notes = selection.notes
+    carries, active = notes.carries_structure, notes.active
     return {
         "data": selection.source,
         "params": selection.settings,
         **{name: getattr(selection, name) for name in IN_JSON},
         "n_carrying_structure": None if carries is None else int(carries.sum()),
         "n_active": None if active is None else int(active.sum()),
-        "how_sure": selection.notes.how_sure,
+        "summary": notes.summary,
+        "doubts": notes.doubts,
+        "how_sure": notes.how_sure,
+        "structure_found": notes.structure_found,
         "certificate": None if certificate is None else certificate.as_dict(),
         "features": [
             {"rank": rank, **vars(feature)} for rank, feature in enumerate(selection.kept, 1)
@@ -311,7 +315,7 @@ def certificate_of(
     selection: Selection, asked: bool | None, run: RunSettings
 ) -> Certificate | None:
     """The certificate of a selection if it is asked for, or left open and of use."""
-    wanted = selection.seeks_variance if asked is None else asked
+    wanted = selection.selector.seeks_variance if asked is None else asked
     if not wanted:
         return None
     what = f"certifying {selection.k} of {selection.n_features} features"
@@ -353,23 +357,19 @@ class SelectionFiles:
     def write_report(self, path: Path, command: str, certificate: Certificate | None) -> None:
         """Write the report; ``command`` repeats the selection."""
         from keepers.reports.html import SelectionReport
-        from keepers.reports.summary import written_values
 
-        rows = self.prepared.rows
-        SelectionReport.of(
+        SelectionReport(
             self.selection,
-            sample_names=rows.ids,
-            labels=rows.labels,
             command=command,
+            labels=self.prepared.rows.labels,
             notes=self.notes,
-            set_aside=self.prepared.preparer.set_aside_,
             certificate=certificate,
-            written=written_values(self.prepared.preparer, self.prepared.source, rows.n_samples),
+            table=self.prepared.source,
         ).save(path, force=self.force)
 
     def write_recipe(self, path: Path) -> None:
         """Write what `keepers apply` needs."""
-        request, rows = self.reading.request(), self.prepared.rows
+        request = self.reading.request()
         preparation = {
             "id": request.identifier,
             "labels": request.labels,
@@ -383,11 +383,7 @@ class SelectionFiles:
                 "columns": [column.to_dict() for column in self.kept_columns],
             },
         }
-        if self.prepared.blocks is None:
-            digest = checksum(rows.values, rows.names)
-        else:
-            digest = moments_checksum(self.selection)
-        Recipe.of(self.selection, digest, preparation).save(path, force=self.force)
+        Recipe.of(self.selection, preparation).save(path, force=self.force)
 
     def write_scores(self, path: Path) -> None:
         """Write every column with its rank, score and the reason why it was kept or not."""

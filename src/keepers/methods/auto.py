@@ -47,6 +47,7 @@ from keepers.blocks.sources import as_blocks, number_rows
 from keepers.exceptions import DataError, NoStructureWarning, ParameterError, warn_caller
 from keepers.linalg.gaps import observed_columns
 from keepers.linalg.graph import nearest_in_cloud
+from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.ordering import first_largest
 from keepers.linalg.reservoir import RowReservoir, drawn_rows, largest_drawn_key
 from keepers.linalg.storage import by_rows, stack_rows
@@ -330,8 +331,9 @@ class AutoSelector(RankingSelector):
     At most 1000 rows are used, drawn at random from larger tables. So the time is linear in the
     number of features, and beyond 1000 samples it grows only by reading them once. Which rows are
     drawn depends on their places. If more than 12 million values are left, the neighbours are found
-    in a part of the columns; every column is scored. In tables of up to 1000 rows, the order of the rows and the
-    columns and the signs of the columns change nothing, and copies of a row are one sample. Fewer
+    in a part of the columns; every column is scored.
+
+    In tables of up to 1000 rows, the order of the rows and the columns and the signs of the columns change nothing, and copies of a row are one sample. Fewer
     than 10 different samples are too few to test.
 
     Parameters
@@ -897,6 +899,8 @@ class AutoSelector(RankingSelector):
             how_sure=() if self.stability_ is None else (str(self.stability_),),
             how_many="chosen" if self.n_features_to_select is None else "asked",
             n_rows_used=self.n_rows_used_,
+            n_observed=self.n_rows_used_ - self.n_missing_,
+            moments=ColumnMoments(self.n_rows_used_, self.mean_, self.n_rows_used_ * self.var_),
             structure_found=self.structure_found_,
             carries_structure=self.carries_structure_,
             alone=self.smoothness_,

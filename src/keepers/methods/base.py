@@ -19,6 +19,7 @@ from keepers._tables import AsTable
 from keepers.blocks.dask import selected_columns
 from keepers.exceptions import DataError, shorten
 from keepers.linalg.correlation import walk_ranking
+from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.ordering import best_first
 from keepers.methods.control import SETTINGS, check_control, control_of
 from keepers.methods.parameters import (
@@ -192,6 +193,10 @@ class FitNotes:
     """Where the number of kept features comes from: the user, the method, or a default."""
     n_rows_used: int | None = None
     """Rows that it looked at, if not all."""
+    n_observed: IndexArray | None = None
+    """Values of each column that it looked at, where it leaves out gaps."""
+    moments: ColumnMoments | None = None
+    """Means and variances of the columns, if it measured them."""
     structure_found: bool | None = None
     """True if a feature carries structure; None if it does not test that."""
     carries_structure: BoolArray | None = None
@@ -416,6 +421,10 @@ class RankingSelector(ColumnSelector):
     def column_power(self) -> float:
         """Power of the standard deviation that it divides columns by; 1: all count the same."""
         return float(getattr(self, "scaling", 0.0))
+
+    def _user_control(self) -> dict[str, Any]:
+        """What the user decided before the data do, by the names of the parameters."""
+        return {}
 
     def fit_notes(self) -> FitNotes:
         """What the fit has to report, for the terminal and the report.

@@ -15,7 +15,7 @@ stream   a few d x m blocks                              one a product, until fe
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -26,6 +26,7 @@ from keepers._wording import readable_size
 from keepers.blocks.sources import as_blocks, column_labels, in_order, refuse_repeated
 from keepers.exceptions import DataError, DataWarning
 from keepers.linalg.correlation import Correlations, FetchedCorrelations
+from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.storage import by_rows
 from keepers.linalg.sums import (
     Budget,
@@ -37,7 +38,7 @@ from keepers.linalg.sums import (
     StreamedScatter,
     refuse_not_finite,
 )
-from keepers.methods.base import RankingSelector
+from keepers.methods.base import FitNotes, RankingSelector
 from keepers.methods.memory import memory_budget
 from keepers.methods.parameters import FeatureCount, check_value, expected_width, is_whole, whole
 from keepers.methods.reading import (
@@ -239,6 +240,16 @@ class ScatterSelector(RankingSelector):
 
     keeps_scatter: bool = False
     """Set to True before ``fit``, it keeps the table and its scatter for a certificate."""
+
+    mean_: FloatArray
+    var_: FloatArray
+    n_samples_seen_: int
+
+    def fit_notes(self) -> FitNotes:
+        """What the fit has to report, with the moments that it measured."""
+        n_samples = self.n_samples_seen_
+        moments = ColumnMoments(n_samples, self.mean_, n_samples * self.var_)
+        return replace(super().fit_notes(), moments=moments)
 
     def fit_blocks(self, source: Any, y: Any = None) -> Self:
         """Rank the features of a table that is read in blocks of rows.

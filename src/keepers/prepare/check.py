@@ -101,6 +101,11 @@ class Finding:
     def __str__(self) -> str:
         return f"{self.sentence} [{self.option}]" if self.option else self.sentence
 
+    @property
+    def without_option(self) -> str:
+        """The sentence, where no command is at hand."""
+        return self.sentence.removesuffix(" For other methods:")
+
 
 @dataclass(frozen=True, repr=False)
 class TableCheck(AsTable):
@@ -155,7 +160,7 @@ class TableCheck(AsTable):
         ]
 
     def _repr_html_(self) -> str:
-        found = "".join(f"<li>{escape(each.sentence)}</li>" for each in self.findings)
+        found = "".join(f"<li>{escape(each.without_option)}</li>" for each in self.findings)
         found = f"<ul>{found}</ul>" if found else "<p>The table is ready.</p>"
         return f"<p>{escape(self.summary)}</p>{found}{as_html(self.rows())}"
 
