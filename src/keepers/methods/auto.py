@@ -333,8 +333,9 @@ class AutoSelector(RankingSelector):
     drawn depends on their places. If more than 12 million values are left, the neighbours are found
     in a part of the columns; every column is scored.
 
-    In tables of up to 1000 rows, the order of the rows and the columns and the signs of the columns change nothing, and copies of a row are one sample. Fewer
-    than 10 different samples are too few to test.
+    In tables of up to 1000 rows, the order of the rows and the columns and the signs of the columns
+    change nothing, and copies of a row are one sample. Fewer than 10 different samples are too few
+    to test.
 
     Parameters
     ----------
