@@ -66,7 +66,7 @@ def run_study(
     have no result yet. A task that failed or ran out of time has a result too, and runs again only
     with ``retry_unsuccessful``. Without ``run_missing`` nothing is run.
     """
-    claim_folder(folder, [choice.source for choice in spec.data])
+    claim_folder(folder)
     with Store(folder / STORE) as store, store.only_one_run():
         prepared: Prepared = {}
         tables: dict[str, TableFacts] = {}
@@ -82,7 +82,7 @@ def run_study(
         if retry_unsuccessful:
             store.delete_unsuccessful()
         known = store.outcomes()
-        # Of a run that is cut short, the rows that need no grid are there first, on every table.
+        # Rows without a grid run first, so an interrupted run has them for every table.
         in_order = sorted(entries, key=lambda e: {"grid": 1, "growth": 2}.get(e.role, 0))
         wanted = {entry.task.key: entry.task for entry in in_order}
         missing = [task for key, task in wanted.items() if key not in known]
