@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from keepers import SPCAFS, AutoSelector, datasets, describe_selection
-from keepers.cli.selecting import print_selection
+from keepers.cli.selections import print_selection
 
 COLUMNS = ("--id", "sample", "--labels", "class")
 BY_SPCAFS = (*COLUMNS, "--method", "spcafs")

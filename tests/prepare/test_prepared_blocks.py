@@ -8,7 +8,8 @@ import pytest
 from keepers.exceptions import DataError
 from keepers.linalg.reservoir import drawn_rows
 from keepers.prepare.check import check_facts, check_table
-from keepers.prepare.preparer import PreparedBlocks, TablePreparer, draw_table, learn
+from keepers.prepare.facts import draw_table, learn
+from keepers.prepare.preparer import PreparedBlocks, TablePreparer
 from keepers.tables.objects import table_of_object
 from keepers.tables.opening import scan_table
 from people_tables import flights

@@ -246,4 +246,5 @@ def test_numbers_where_answers_were_expected_are_none_of_them():
     empty = fitted.transform(frame.assign(drinks=np.nan))
     assert empty["drinks"].isna().all()
     (column,) = (c for c in fitted.columns_ if c.name == "drinks")
-    np.testing.assert_array_equal(column.chosen(np.array([1.0, np.nan]))[:, 0], [0.0, np.nan])
+    chosen, places = column.choose(np.array([1.0, np.nan]))
+    np.testing.assert_array_equal(chosen[places, 0], [0.0, np.nan])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keepers import AutoSelector, VarianceScore, describe_selection
-from keepers.cli.selecting import print_selection
+from keepers.cli.selections import print_selection
 from keepers.reports.html import make_report
 
 pytestmark = pytest.mark.slow

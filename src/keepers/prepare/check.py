@@ -8,7 +8,6 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._tables import AsTable, as_html
@@ -16,8 +15,7 @@ from keepers._wording import some_of
 from keepers.linalg.correlation import similar_columns
 from keepers.linalg.moments import variance_span
 from keepers.linalg.storage import as_array
-from keepers.prepare.categories import leading_components, standardise
-from keepers.prepare.facts import TableFacts
+from keepers.prepare.facts import TableFacts, leading_components, standardise
 from keepers.prepare.kinds import (
     DURATIONS,
     NOT_USED,
@@ -374,11 +372,18 @@ def _alike(X: FloatArray, names: list[str]) -> list[str]:
 
 def _agreement(X: FloatArray) -> float:
     """Mean rank correlation of a column with the mean of the others."""
-    ranks = rankdata(X[:, :_MOST_COMPARED], axis=0)
+    ranks = np.apply_along_axis(_ranks, 0, X[:, :_MOST_COMPARED])
     ranks -= ranks.mean(axis=0)
     others = ranks.sum(axis=1, keepdims=True) - ranks
     norms = np.linalg.norm(ranks, axis=0) * np.linalg.norm(others, axis=0)
     return float(np.mean((ranks * others).sum(axis=0) / np.maximum(norms, 1e-300)))
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    """Ranks; equal values share theirs. (The function of SciPy takes half a second to import.)"""
+    ordered = np.sort(values)
+    ends = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
+    return np.asarray(sum(ends) / 2)
 
 
 def describe_kinds(kinds: Kinds) -> Iterator[Finding]:

@@ -36,6 +36,8 @@ Kind = Literal[
     "drop",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+Missing = Literal["error", "keep", "mean", "median", "model", "drop-rows"]
+MISSING: tuple[Missing, ...] = get_args(Missing)
 NOT_USED: tuple[Kind, ...] = ("date", "identifier", "text", "empty", "drop")
 NUMBERS_AS_TEXT, DURATIONS = "numbers as text", "durations in seconds"
 
@@ -148,21 +150,26 @@ def _number_kinds(facts: TableFacts) -> dict[str, ColumnKind]:
         kinds[facts.names[at]] = ColumnKind(facts.names[at], "tick", "1 or blank")
     if facts.n_rows < FEWEST_ROWS or sample.is_sparse:
         return kinds
-    in_order = facts.rising | facts.falling
+    with np.errstate(invalid="ignore"):  # infinite values
+        steps = np.sign(np.diff(sample.values, axis=0))
+    in_order = np.all(steps == 1, axis=0) | np.all(steps == -1, axis=0)
     late = facts.minimum >= _NAMED_SECONDS[0]  # a Unix time may have fractions
     suspicious = (facts.maximum > facts.minimum) & (facts.whole | in_order | late)
     for at in np.flatnonzero(suspicious).tolist():
         name = facts.names[at]
         if name not in facts.truths:
-            kinds[name] = ColumnKind(name, *_kind_of_numbers(facts, at, sample.values[:, at]))
+            values = sample.values[:, at]
+            kinds[name] = ColumnKind(name, *_kind_of_numbers(facts, at, values, in_order[at]))
     return kinds
 
 
-def _kind_of_numbers(facts: TableFacts, at: int, values: FloatArray) -> tuple[Kind, str]:
+def _kind_of_numbers(
+    facts: TableFacts, at: int, values: FloatArray, in_order: bool
+) -> tuple[Kind, str]:
     """The kind of a column of whole numbers, or in order, or large, with the reason for it."""
     name, n_rows = facts.names[at], facts.n_rows
     low, high = float(facts.minimum[at]), float(facts.maximum[at])
-    whole, in_order = facts.whole[at], bool(facts.rising[at] or facts.falling[at])
+    whole = facts.whole[at]
     if low >= _FIRST_DIGITS and (whole or in_order or _TIME_NAME.search(name)):
         why = _time_unit(name, values, low, high)
         if why is not None:
