@@ -84,11 +84,12 @@ def quantify(
 
 
 def _scaled(chosen: FloatArray) -> FloatArray:
-    """Centred columns, rare values weighing more, whose variances add up to one."""
+    """Centred columns, rare values weighing more, whose variances add up to one at most."""
     hot = np.nan_to_num(chosen)
     share = np.maximum(hot.mean(axis=0), 1e-12)
-    scaled = (hot - share) / np.sqrt(share)
-    return np.asarray(scaled / np.sqrt(max(float(scaled.var(axis=0).sum()), 1e-12)))
+    is_one_of_them = hot.sum(axis=1).max(initial=0.0) <= 1.0  # the last column follows from others
+    n_free = max(hot.shape[1] - is_one_of_them, 1)
+    return (hot - share) / np.sqrt(share * n_free)
 
 
 def _quantify_one(others: FloatArray, chosen: FloatArray, rows: IndexArray) -> LevelNumbers:
