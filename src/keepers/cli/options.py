@@ -4,13 +4,13 @@ A command takes its options as one dataclass. NumPy is imported inside functions
 completion need the declarations only.
 """
 
-import dataclasses
 import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import MISSING as REQUIRED
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,13 +25,21 @@ if TYPE_CHECKING:
 
 METHOD_NAMES = tuple(method.name for method in METHODS if method.selects)
 
+Text = str | None
+Texts = list[str] | None
+Number = int | None
+Switch = bool | None
+File = Path | None
 
-def _option(usage: str, help: str, **more: Any) -> Any:
-    """An option declared as help shows it: "-k --features N" has two names and takes an N."""
+
+def _option(usage: str, help: str, default: Any = None, **more: Any) -> Any:
+    """A field declared as help shows it: "-k --features N" has two names and takes an N."""
     words = usage.split()
     names = [word for word in words if word.startswith("-")]
     metavar = words[-1] if len(words) > len(names) else None
-    return typer.Option(*names, metavar=metavar, help=help, **more)
+    more.setdefault("show_default", "/" not in usage)
+    declared = typer.Option(*names, metavar=metavar, help=help, **more)
+    return field(default=default, metadata={"option": declared})
 
 
 _rare = functools.partial(_option, hidden=True)
@@ -53,8 +61,7 @@ _DATA = (
     "(srbct, digits)."
 )
 _METHOD = f"{', '.join(METHOD_NAMES)}, or MODULE:CLASS."
-_DROP = "Columns to leave out: a,b or 'meta_*'; repeatable."
-_DROP_SAMPLES = "Samples to leave out, by name or row number from 1, with commas between."
+_LEFT_OUT = "Samples to leave out, by name or row number from 1, with commas between."
 _ANNOTATION = "Columns that describe the rows, as genes in rows have; written as in --drop."
 _HEADER = "Whether the first line of a text table holds column names; guessed by default."
 _LIST = "The list: a text with one name a line, a recipe (.json), or - for the standard input."
@@ -64,74 +71,45 @@ _CERTIFY = "Prove how close the kept features are to those that hold the most va
 _COMPONENTS = "Components in which variance is counted: a number, a share such as 0.8, or auto."
 _SCALING = "auto puts columns of different units on one scale; or as in `keepers select`."
 
-Text = str | None
-Texts = list[str] | None
-File = Path | None
-Switch = bool | None
-
 DataArgument = Annotated[str, typer.Argument(metavar="DATA", help=_DATA, show_default=False)]
 RecipeArgument = Annotated[
     Path, typer.Argument(metavar="RECIPE", help="Recipe written by `keepers select --save`.")
 ]
-ScaleOption = Annotated[str, _option("--scale HOW", "Scale the values: unit-samples, ...")]
-JsonOption = Annotated[bool, _option("--json", "Print the result as JSON.")]
-ForceOption = Annotated[bool, _option("--force", "Replace files that exist.")]
-SeedOption = Annotated[int, _rare("--seed N", "Seed of all random numbers.", min=0, max=2**32 - 1)]
-ThreadsOption = Annotated[int | None, _rare("--threads N", "Cores to use (all).", min=1)]
-QuietOption = Annotated[bool, _option("--quiet -q", "Print results only.")]
-DebugOption = Annotated[bool, _rare("--debug", "Show the traceback of an error.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
     """How a table is read and prepared: the options of all commands."""
 
-    identifier: Annotated[Text, _option("--id COLUMN", "Column with the sample names.")] = None
-    labels: Annotated[
-        Text, _option("--labels COLUMN", "Column with classes; never used to select.")
-    ] = None
-    drop: Annotated[Texts, _option("--drop COLUMNS", _DROP)] = None
-    kinds: Annotated[
-        Texts, _option("--as COLUMN=KIND", "Column type: number, category, date, drop, ...")
-    ] = None
-    missing: Annotated[
-        Text, _option("--missing HOW", "Gaps: keep (auto), mean, median, model, drop-rows.")
-    ] = None
-    log: Annotated[bool, _option("--log", "Take log(1 + x), as for counts.")] = False
-    transpose: Annotated[bool, _option("--transpose", "Features are rows in the file.")] = False
-    sample: Annotated[int | None, _option("--sample N", "Use N random rows.", min=2)] = None
-    quiet: QuietOption = False
-    make_unique: Annotated[
-        bool, _rare("--make-unique", "Number repeated column names: a, a.1, a.2.")
-    ] = False
-    drop_samples: Annotated[Texts, _rare("--drop-samples NAMES", _DROP_SAMPLES)] = None
-    drop_zero_rows: Annotated[
-        bool, _rare("--drop-zero-rows", "Leave out rows that hold zeros only.")
-    ] = False
-    annotation: Annotated[Texts, _rare("--annotation COLUMNS", _ANNOTATION)] = None
-    skip_rows: Annotated[
-        int | None,
-        _rare("--skip-rows N", "Lines above the column names; found by default.", min=0),
-    ] = None
-    header_rows: Annotated[
-        int | None, _rare("--header-rows N", "Lines of column names; found by default.", min=1)
-    ] = None
-    header: Annotated[Switch, _rare("--header/--no-header", _HEADER, show_default=False)] = None
-    format: Annotated[
-        Text, _rare("--format NAME", "Format of the file, if its name does not show it.")
-    ] = None
-    sep: Annotated[Text, _rare("--sep MARK", "Separator of a text table.")] = None
-    decimal: Annotated[Text, _rare("--decimal MARK", "Decimal mark, . or ,")] = None
-    comment: Annotated[Text, _rare("--comment MARK", "Skip lines that begin with it.")] = None
-    encoding: Annotated[Text, _rare("--encoding NAME", "Of text, such as latin-1.")] = None
-    sheet: Annotated[Text, _rare("--sheet NAME", "Sheet: name, or number from 1.")] = None
-    layer: Annotated[Text, _rare("--layer NAME", "Layer of an .h5ad to read, not X.")] = None
-    dataset: Annotated[Text, _rare("--dataset NAME", "Array of an HDF5 file to read.")] = None
-    max_size: Annotated[Text, _rare("--max-size SIZE", "Largest table in memory (8G).")] = None
-    debug: DebugOption = False
-    help_all: Annotated[
-        bool, _option("--help-all", "Show all options.", callback=_show_all_help, is_eager=True)
-    ] = False
+    identifier: Text = _option("--id COLUMN", "Column with the sample names.")
+    labels: Text = _option("--labels COLUMN", "Column with classes; never used to select.")
+    drop: Texts = _option("--drop COLUMNS", "Columns to leave out: a,b or 'meta_*'; repeatable.")
+    kinds: Texts = _option("--as COLUMN=KIND", "Column type: number, category, date, drop, ...")
+    missing: Text = _option("--missing HOW", "Gaps: keep (auto), mean, median, model, drop-rows.")
+    log: bool = _option("--log", "Take log(1 + x), as for counts.", False)
+    transpose: bool = _option("--transpose", "Features are rows in the file.", False)
+    sample: Number = _option("--sample N", "Use N random rows.", min=2)
+    quiet: bool = _option("--quiet -q", "Print results only.", False)
+    make_unique: bool = _rare("--make-unique", "Number repeated column names: a, a.1, a.2.", False)
+    drop_samples: Texts = _rare("--drop-samples NAMES", _LEFT_OUT)
+    drop_zero_rows: bool = _rare("--drop-zero-rows", "Leave out rows that hold zeros only.", False)
+    annotation: Texts = _rare("--annotation COLUMNS", _ANNOTATION)
+    skip_rows: Number = _rare("--skip-rows N", "Lines above the column names (guessed).", min=0)
+    header_rows: Number = _rare("--header-rows N", "Lines of column names (guessed).", min=1)
+    header: Switch = _rare("--header/--no-header", _HEADER)
+    format: Text = _rare("--format NAME", "Format of the file, if its name does not show it.")
+    sep: Text = _rare("--sep MARK", "Separator of a text table.")
+    decimal: Text = _rare("--decimal MARK", "Decimal mark, . or ,")
+    comment: Text = _rare("--comment MARK", "Skip lines that begin with it.")
+    encoding: Text = _rare("--encoding NAME", "Encoding of the text, such as latin-1.")
+    sheet: Text = _rare("--sheet NAME", "Sheet: name, or number from 1.")
+    layer: Text = _rare("--layer NAME", "Layer of an .h5ad to read, not X.")
+    dataset: Text = _rare("--dataset NAME", "Array of an HDF5 file to read.")
+    max_size: Text = _rare("--max-size SIZE", "Largest table in memory (8G).")
+    debug: bool = _rare("--debug", "Show the traceback of an error.", False)
+    help_all: bool = _option(
+        "--help-all", "Show all options.", False, callback=_show_all_help, is_eager=True
+    )
 
     def __post_init__(self) -> None:
         """Raise for what is wrong with any table, before one is read."""
@@ -169,94 +147,73 @@ class ReadingOptions:
 class CheckOptions(ReadingOptions):
     """What `keepers check` takes."""
 
-    json: JsonOption = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class SelectOptions(ReadingOptions):
-    """What `keepers select` takes."""
-
-    k: Annotated[
-        Text, _option("-k --features N", "Features to keep, 50 or 10%; auto chooses it.")
-    ] = None
-    method: Annotated[str, _option("--method NAME", _METHOD)] = "auto"
-    settings: Annotated[
-        Texts, _option("--set NAME=VALUE", "Setting of the method; repeatable.")
-    ] = None
-    keep: Annotated[Texts, _option("--keep COLUMN", "Feature to keep always; repeatable.")] = None
-    never: Annotated[Texts, _option("--never COLUMN", "Feature never to keep; repeatable.")] = None
-    out: Annotated[File, _option("--out FILE", "Write the kept columns (.csv, .h5ad, ...).")] = None
-    report: Annotated[File, _option("--report FILE", "Write a report (HTML).")] = None
-    save: Annotated[
-        File, _option("--save FILE", "Write a recipe (JSON) for `keepers apply`.")
-    ] = None
-    scores: Annotated[
-        File, _option("--scores FILE", "Write rank, score and reason (CSV).")
-    ] = None
-    scale: ScaleOption = "raw"
-    memory: Annotated[
-        Text, _option("--memory SIZE", "Read in blocks, using at most SIZE (4G).")
-    ] = None
-    workers: Annotated[
-        int | None, _rare("--workers N", "Read in blocks, with N local processes (Dask).", min=1)
-    ] = None
-    scheduler: Annotated[
-        Text, _rare("--scheduler ADDRESS", "Read in blocks, on a Dask cluster (tcp://...).")
-    ] = None
-    certify: Annotated[Switch, _rare("--certify/--no-certify", _CERTIFY, show_default=False)] = None
-    json: JsonOption = False
-    force: ForceOption = False
-    seed: SeedOption = 0
-    threads: ThreadsOption = None
+    json: bool = _option("--json", "Print the result as JSON.", False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyOptions(ReadingOptions):
     """What `keepers apply` takes."""
 
-    out: Annotated[Path, _option("--out FILE", "Write the kept columns (.csv, .h5ad, ...).")]
-    force: ForceOption = False
+    out: Path = _option("--out FILE", "Write the kept columns (.csv, .h5ad, ...).", REQUIRED)
+    force: bool = _option("--force", "Replace files that exist.", False)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CertifyOptions(ReadingOptions):
+class FitOptions(CheckOptions):
+    """What commands take that compute something."""
+
+    scale: str = _option("--scale HOW", "Scale the values: unit-samples, ...", "raw")
+    seed: int = _rare("--seed N", "Seed of all random numbers.", 0, min=0, max=2**32 - 1)
+    threads: Number = _rare("--threads N", "Cores to use (all).", min=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectOptions(FitOptions):
+    """What `keepers select` takes."""
+
+    k: Text = _option("-k --features N", "Features to keep, 50 or 10%; auto chooses it.")
+    method: str = _option("--method NAME", _METHOD, "auto")
+    settings: Texts = _option("--set NAME=VALUE", "Setting of the method; repeatable.")
+    keep: Texts = _option("--keep COLUMN", "Feature to keep always; repeatable.")
+    never: Texts = _option("--never COLUMN", "Feature never to keep; repeatable.")
+    out: File = _option("--out FILE", "Write the kept columns (.csv, .h5ad, ...).")
+    report: File = _option("--report FILE", "Write a report (HTML).")
+    save: File = _option("--save FILE", "Write a recipe (JSON) for `keepers apply`.")
+    scores: File = _option("--scores FILE", "Write rank, score and reason (CSV).")
+    force: bool = _option("--force", "Replace files that exist.", False)
+    memory: Text = _option("--memory SIZE", "Read in blocks, using at most SIZE (4G).")
+    workers: Number = _rare("--workers N", "Read in blocks, with N local processes.", min=1)
+    scheduler: Text = _rare("--scheduler ADDRESS", "Read in blocks, on a Dask cluster (tcp://...).")
+    certify: Switch = _rare("--certify/--no-certify", _CERTIFY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertifyOptions(FitOptions):
     """What `keepers certify` takes."""
 
-    features: Annotated[str, _option("--features FILE", _LIST)]
-    components: Annotated[str, _option("--components -m M", _COMPONENTS)] = "auto"
-    tight: Annotated[Switch, _option("--tight/--no-tight", _TIGHT, show_default=False)] = None
-    scale: ScaleOption = "raw"
-    json: JsonOption = False
-    seed: SeedOption = 0
-    threads: ThreadsOption = None
+    features: str = _option("--features FILE", _LIST, REQUIRED)
+    components: str = _option("--components -m M", _COMPONENTS, "auto")
+    tight: Switch = _option("--tight/--no-tight", _TIGHT)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions(ReadingOptions):
+class CompareOptions(FitOptions):
     """What `keepers compare` takes."""
 
-    methods: Annotated[str, _option("--methods NAMES", _METHODS)] = (
-        "auto,spcafs,fspca,lapscore,mcfs"
-    )
-    ks: Annotated[str, _option("--ks NUMBERS", "Numbers of features.")] = "10,20,50,100"
-    repeats: Annotated[int, _option("--repeats N", "Repeats of k-means.", min=1)] = 20
-    out: Annotated[File, _option("--out FILE", "Write all numbers (CSV).")] = None
-    scale: Annotated[str, _option("--scale HOW", _SCALING)] = "auto"
-    json: JsonOption = False
-    force: ForceOption = False
-    seed: SeedOption = 0
-    threads: ThreadsOption = None
+    methods: str = _option("--methods NAMES", _METHODS, "auto,spcafs,fspca,lapscore,mcfs")
+    ks: str = _option("--ks NUMBERS", "Numbers of features.", "10,20,50,100")
+    repeats: int = _option("--repeats N", "Repeats of k-means.", 20, min=1)
+    out: File = _option("--out FILE", "Write all numbers (CSV).")
+    force: bool = _option("--force", "Replace files that exist.", False)
+    scale: str = _option("--scale HOW", _SCALING, "auto")
 
 
 def takes_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the fields of its parameter ``options``, a dataclass, as options.
-
-    Help lists those of `ReadingOptions` last.
-    """
+    """Give a command the fields of its parameter ``options`` as options, those of bases last."""
     own = inspect.signature(command).parameters
     kind = own["options"].annotation
-    names = set(ReadingOptions.__dataclass_fields__)
-    listed = sorted(dataclasses.fields(kind), key=lambda each: each.name in names)
+    names = dict.fromkeys(name for base in kind.__mro__ for name in inspect.get_annotations(base))
+    listed = [kind.__dataclass_fields__[name] for name in names]
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
@@ -265,14 +222,11 @@ def takes_options(command: Callable[..., None]) -> Callable[..., None]:
 
     parameters = [each for name, each in own.items() if name != "options"]
     for each in listed:
+        annotation = Annotated[each.type, each.metadata["option"]]  # type: ignore[name-defined]
+        default = inspect.Parameter.empty if each.default is REQUIRED else each.default
         parameters.append(
             inspect.Parameter(
-                each.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=own["options"].empty
-                if each.default is dataclasses.MISSING
-                else each.default,
-                annotation=each.type,
+                each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
             )
         )
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -60,7 +60,7 @@ class PreparedData:
 
 def check(data: str, options: CheckOptions) -> None:
     """Print what to know about a table before a selection, and a command that runs."""
-    _, facts, found = look_at(data, options, in_blocks=wants_blocks(data, options))
+    found = look_at(data, options, in_blocks=wants_blocks(data, options))[2]
     words = ["select", *(w for w in typed_words[1:] if w not in ("--json", "--debug", "-q"))]
     command = ready_command(found, [word for word in words if word != "--quiet"])
     if options.json:
