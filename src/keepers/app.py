@@ -1,7 +1,4 @@
-"""The command ``keepers``: its subcommands and their help.
-
-What needs NumPy or scikit-learn is imported inside the commands: help and completion stay quick.
-"""
+"""The command ``keepers``: its subcommands and their help; the work is done in ``keepers.cli``."""
 
 import sys
 from typing import Annotated
@@ -43,19 +40,16 @@ app = typer.Typer(
 )
 
 
-@takes_options
+@takes_options(app, "prepared")
 def check(data: DataArgument, options: CheckOptions) -> None:
     """Look at a table before a selection: column types, gaps, copies, outliers.
 
     Every finding comes with the option of `keepers select` that acts on it. The last line is a
     command that runs. It drops no usable row or column. Example: keepers check survey.csv
     """
-    from keepers.cli import prepared
-
-    prepared.check(data, options)
 
 
-@takes_options
+@takes_options(app, "selections")
 def select(data: DataArgument, options: SelectOptions) -> None:
     """Select the features of a table that are worth keeping; labels are never used.
 
@@ -63,12 +57,9 @@ def select(data: DataArgument, options: SelectOptions) -> None:
     no value: gaps stay gaps.
     Example: keepers select genes.csv --id sample --out kept.csv --report report.html
     """
-    from keepers.cli import selections
-
-    selections.select(data, options)
 
 
-@takes_options
+@takes_options(app, "selections")
 def apply(recipe: RecipeArgument, data: DataArgument, options: ApplyOptions) -> None:
     """Keep the features of a recipe in another table with the same column names.
 
@@ -76,12 +67,9 @@ def apply(recipe: RecipeArgument, data: DataArgument, options: ApplyOptions) -> 
     selection. The table need not have the columns that were dropped. A folder is read in blocks.
     Example: keepers apply recipe.json new-samples.csv --out kept.csv
     """
-    from keepers.cli import selections
-
-    selections.apply(recipe, data, options)
 
 
-@takes_options
+@takes_options(app, "selections")
 def certify(data: DataArgument, options: CertifyOptions) -> None:
     """Prove how close a list is to the best possible list of the same length.
 
@@ -89,12 +77,9 @@ def certify(data: DataArgument, options: CertifyOptions) -> None:
     about the variance the list holds, not an estimate. It also shows which features are in every
     best list, and which in none. Example: keepers certify genes.csv --features list.txt
     """
-    from keepers.cli import selections
-
-    selections.certify(data, options)
 
 
-@takes_options
+@takes_options(app, "compare")
 def compare(data: DataArgument, options: CompareOptions) -> None:
     """Compare methods on a table whose classes are known (--labels).
 
@@ -102,14 +87,6 @@ def compare(data: DataArgument, options: CompareOptions) -> None:
     of clusters get that of the classes. K-means on the kept features is then compared with the
     classes. Example: keepers compare cells.csv --labels type --ks 50,100
     """
-    from keepers.cli import compare as comparison
-
-    comparison.compare(data, options)
-
-
-for command in (check, select, apply, certify, compare):
-    rest = f"keepers {command.__name__} --help-all shows the options for rare cases."
-    app.command(epilog=rest)(command)
 
 
 def _show_version(asked: bool) -> None:

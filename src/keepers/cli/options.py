@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import MISSING as REQUIRED
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -208,30 +209,36 @@ class CompareOptions(FitOptions):
     scale: str = _option("--scale HOW", _SCALING, "auto")
 
 
-def takes_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the fields of its parameter ``options`` as options, those of bases last."""
-    own = inspect.signature(command).parameters
-    kind = own["options"].annotation
-    names = dict.fromkeys(name for base in kind.__mro__ for name in inspect.get_annotations(base))
-    listed = [kind.__dataclass_fields__[name] for name in names]
+def takes_options(app: typer.Typer, module: str) -> Callable[[Callable[..., None]], None]:
+    """Declare a command by its arguments, its options (a dataclass) and its help.
 
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
-        options = kind(**{each.name: given.pop(each.name) for each in listed})
-        command(**given, options=options)
+    The function of the same name in ``keepers.cli.module`` runs it. Options of bases come last.
+    """
 
-    parameters = [each for name, each in own.items() if name != "options"]
-    for each in listed:
-        annotation = Annotated[each.type, each.metadata["option"]]  # type: ignore[name-defined]
-        default = inspect.Parameter.empty if each.default is REQUIRED else each.default
-        parameters.append(
-            inspect.Parameter(
-                each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-            )
-        )
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    return run
+    def declare(declared: Callable[..., None]) -> None:
+        name, own = declared.__name__, inspect.signature(declared).parameters
+        kind = own["options"].annotation
+        order = dict.fromkeys(f for base in kind.__mro__ for f in inspect.get_annotations(base))
+        listed = [kind.__dataclass_fields__[field] for field in order]
+
+        def run(**given: Any) -> None:
+            options = kind(**{each.name: given.pop(each.name) for each in listed})
+            work = getattr(import_module(f"keepers.cli.{module}"), name)
+            work(*(given[each] for each in own if each != "options"), options)
+
+        parameters = [each for each in own.values() if each.name != "options"]
+        for each in listed:
+            default = inspect.Parameter.empty if each.default is REQUIRED else each.default
+            annotation: Any = Annotated[each.type, each.metadata["option"]]
+            keyword = inspect.Parameter.KEYWORD_ONLY
+            new = inspect.Parameter(each.name, keyword, default=default, annotation=annotation)
+            parameters.append(new)
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        epilog = f"keepers {name} --help-all shows the options for rare cases."
+        app.command(name, help=inspect.getdoc(declared), epilog=epilog)(run)
+
+    return declare
 
 
 def check_outputs(

@@ -10,19 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from keepers._wording import some_of
-from keepers.cli.console import (
-    print_json,
-    progress_line,
-    say,
-    say_notes,
-    shell_command,
-    typed_words,
-)
+from keepers.cli import console
+from keepers.cli.console import progress_line, say, say_notes, shell_command
 from keepers.cli.options import CheckOptions, ReadingOptions
 from keepers.exceptions import DataError, ParameterError
 from keepers.linalg.reservoir import drawn_rows
 from keepers.prepare.check import TableCheck, check_facts
-from keepers.prepare.facts import SEED, TableFacts, draw_table, learn
+from keepers.prepare.facts import SEED, TableFacts, draw_table
 from keepers.tables.opening import open_table, reads_in_blocks, scan_table
 from keepers.tables.scans import FileScan
 from keepers.tables.table import ReadRequest, Table
@@ -61,24 +55,18 @@ class PreparedData:
 def check(data: str, options: CheckOptions) -> None:
     """Print what to know about a table before a selection, and a command that runs."""
     found = look_at(data, options, in_blocks=wants_blocks(data, options))[2]
-    words = ["select", *(w for w in typed_words[1:] if w not in ("--json", "--debug", "-q"))]
-    command = ready_command(found, [word for word in words if word != "--quiet"])
-    if options.json:
-        print_json(
-            {
-                "data": found.name,
-                "n_rows": found.n_rows,
-                "n_columns": found.n_columns,
-                "kinds": {name: kind.kind for name, kind in found.kinds.items()},
-                "findings": [vars(finding) for finding in found.findings],
-                "obstacle": found.obstacle or None,
-                "command": command or None,
-            }
-        )
-        return
-    for line in [*found.lines(), command]:
-        if line:
+    own = ("--json", "--debug", "--quiet", "-q")
+    command = ready_command(
+        found, ["select", *(w for w in console.typed_words[1:] if w not in own)]
+    )
+    if not options.json:
+        for line in [*found.lines(), *filter(None, [command])]:
             say(line)
+        return
+    kinds = {name: kind.kind for name, kind in found.kinds.items()}
+    shown = {"data": found.name, "n_rows": found.n_rows, "n_columns": found.n_columns}
+    shown |= {"kinds": kinds, "findings": [vars(finding) for finding in found.findings]}
+    console.print_json({**shown, "obstacle": found.obstacle or None, "command": command or None})
 
 
 def ready_command(found: TableCheck, words: Sequence[str]) -> str:
@@ -101,39 +89,34 @@ def look_at(
     """Read a table and find from all its rows what its columns are."""
     source = read_source(data, options, options.request(), in_blocks=in_blocks)
     with progress_line(f"looking at {data}", quiet=options.quiet) as show:
-        kinds = options.asked_kinds
-        facts = learn(source, lambda n: show(f"looking at {data}: {n:,} rows"), kinds)
-        found = check_facts(facts, kinds)
+        rows_read = f"looking at {data}: {{:,}} rows".format
+        facts = TableFacts.of(source, options.asked_kinds, lambda n_rows: show(rows_read(n_rows)))
+        found = check_facts(facts, options.asked_kinds)
         return source, facts, found.in_blocks() if in_blocks else found
 
 
 def prepare(
-    data: str,
-    options: ReadingOptions,
-    scaling: str = "raw",
-    *,
-    in_blocks: bool,
-    keep_gaps: bool = False,
+    data: str, options: ReadingOptions, scale: str = "raw", *, in_blocks: bool, keep: bool = False
 ) -> PreparedData:
     """Read a table and turn it into numbers; rows of a folder are drawn if not ``in_blocks``.
 
-    Without --missing, gaps raise, unless ``keep_gaps``.
+    Without --missing, gaps raise, unless ``keep``.
     """
     from keepers.prepare.preparer import PreparedBlocks, TablePreparer
 
-    if in_blocks and scaling != "raw":
-        raise ParameterError(f"--scale {scaling} needs the table in memory. {IN_MEMORY}")
+    if in_blocks and scale != "raw":
+        raise ParameterError(f"--scale {scale} needs the table in memory. {IN_MEMORY}")
     source, facts, check = look_at(data, options, in_blocks=in_blocks)
-    missing: Any = options.missing or ("keep" if keep_gaps else "error")
+    missing: Any = options.missing or ("keep" if keep else "error")
     preparer = TablePreparer(missing=missing, kinds=options.asked_kinds, log=options.log)
     try:
         preparer.fit_facts(facts)
     except DataError as error:  # all other findings, and the command that helps
         others = [f"- {finding}" for finding in check.findings if finding.about != "gaps"]
-        command = ready_command(check, typed_words)
         gaps = [finding.option for finding in check.findings if finding.about == "gaps"]
-        commands = [" ".join([command, *gaps])] if command else []
-        raise DataError(str(error), *others, *commands) from error
+        if command := ready_command(check, console.typed_words):
+            others.append(" ".join([command, *gaps]))
+        raise DataError(str(error), *others) from error
     if not isinstance(source, Table):
         blocks = PreparedBlocks(source, preparer, is_fitted_table=True)
         return PreparedData(source, preparer.prepare(facts.sample), blocks, preparer, check)
@@ -145,7 +128,6 @@ def read_source(
 ) -> Table | FileScan:
     """A table as it is stored: in blocks, or in memory, where rows of a folder are drawn."""
     several = reads_in_blocks(data)
-    in_files = os.path.exists(data) or glob.has_magic(data) or bool(Path(data).suffix)
     needs_memory = {
         "--transpose": request.transpose and (in_blocks or several),
         "--drop-samples": options.drop_samples and in_blocks,
@@ -154,6 +136,7 @@ def read_source(
     for option, is_refused in needs_memory.items():
         if is_refused:
             raise ParameterError(f"{option} needs the table in memory. {IN_MEMORY}")
+    in_files = os.path.exists(data) or glob.has_magic(data) or bool(Path(data).suffix)
     with progress_line(f"reading {data}", quiet=options.quiet):
         if in_blocks and in_files:  # not the name of a data set
             return scan_table(data, request)
@@ -166,34 +149,28 @@ def read_source(
                 table = table.take(drawn_rows(table.n_samples, drawn, SEED))
     if drawn is not None and table.n_samples == drawn:
         say_notes([f"{drawn:,} rows of {data} are used, drawn at random."], quiet=options.quiet)
-    return leave_out_rows(table, options)
+    kept = _rows_to_keep(table, options)
+    return table if kept.all() else table.take(kept)
 
 
-def leave_out_rows(table: Table, options: ReadingOptions) -> Table:
-    """The table without the rows that the options leave out."""
+def _rows_to_keep(table: Table, options: ReadingOptions) -> Any:
+    """A mask of the rows that the options do not leave out."""
     kept = np.ones(table.n_samples, dtype=bool)
     if options.drop_samples:
-        kept[_find_samples(table, options.drop_samples)] = False
+        places = {str(number + 1): number for number in range(table.n_samples)}
+        places |= {str(name): at for at, name in enumerate(() if table.ids is None else table.ids)}
+        parts = [part.strip() for word in options.drop_samples for part in word.split(",")]
+        if absent := [repr(part) for part in parts if part not in places]:
+            raise DataError(
+                f"--drop-samples must name samples, or rows from 1 to {table.n_samples}; these "
+                f"are neither: {some_of(absent)}."
+            )
+        kept[[places[part] for part in parts]] = False
     if options.drop_zero_rows:
         kept &= np.asarray((table.values != 0).sum(axis=1)).ravel() > 0
-    if kept.all():
-        return table
-    if kept.sum() < 2:
+    if kept.sum() < 2 and not kept.all():
         raise DataError("Fewer than 2 rows are left. Leave out fewer samples.")
-    return table.take(kept)
-
-
-def _find_samples(table: Table, words: Sequence[str]) -> list[int]:
-    places = {str(number + 1): number for number in range(table.n_samples)}
-    places |= {str(name): at for at, name in enumerate(() if table.ids is None else table.ids)}
-    parts = [part.strip() for word in words for part in word.split(",")]
-    absent = [repr(part) for part in parts if part not in places]
-    if absent:
-        raise DataError(
-            f"--drop-samples must name samples, or rows from 1 to {table.n_samples}; these are "
-            f"neither: {some_of(absent)}."
-        )
-    return [places[part] for part in parts]
+    return kept
 
 
 def scale_table(table: Table, scaling: str) -> Table:

@@ -40,8 +40,10 @@ from keepers.prepare.facts import as_scan, have_gaps
 from keepers.prepare.preparer import PreparedColumn
 from keepers.proofs.certify import Certificate
 from keepers.proofs.certify import certify as certify_features
+from keepers.reports.html import SelectionReport
 from keepers.reports.recipe import Recipe, checksum, moments_checksum
 from keepers.reports.selection import IN_WORDS, Selection, describe_fit, r_text
+from keepers.reports.summary import written_values
 from keepers.reports.words import put_into_words
 from keepers.tables.atomic import whole_file
 from keepers.tables.scans import FileScan
@@ -54,9 +56,11 @@ IN_JSON = (
     *("n_samples", "n_rows_used", "n_features", "method", "scaling", "k", "summary", "doubts"),
     *("structure_found", "variance_share", "seconds", "versions"),
 )
-HAVE_OPTIONS = ("n_features_to_select", "must_keep", "never_keep", "memory_limit")
-NO_SETTINGS = (*HAVE_OPTIONS, "callback", "prepare", "verbose")
-PARTS_PER_WORKER = 4
+NO_SETTINGS = (
+    *("n_features_to_select", "must_keep", "never_keep", "memory_limit"),
+    *("callback", "prepare", "verbose"),
+)
+"""Parameters that --set does not take: options set them, or they need Python."""
 
 
 def select(data: str, asked: options.SelectOptions) -> None:
@@ -70,8 +74,8 @@ def select(data: str, asked: options.SelectOptions) -> None:
     options.one_of("--scale", asked.scale, SCALINGS)
     options.as_bytes(asked.memory, "--memory")  # raises unless it is a size, for every method
     selector = make_selector(asked, in_blocks=in_blocks)
-    gaps = fills_gaps(selector)
-    made = prepared.prepare(data, asked, asked.scale, in_blocks=in_blocks, keep_gaps=gaps)
+    keep = fills_gaps(selector)
+    made = prepared.prepare(data, asked, asked.scale, in_blocks=in_blocks, keep=keep)
     notes = made.notes(type(selector).__name__, asked.scale)
     say_notes(notes, quiet=asked.quiet)
     selection = fit_and_describe(selector, made, asked)
@@ -85,13 +89,23 @@ def select(data: str, asked: options.SelectOptions) -> None:
         kept = [column for column in made.preparer.columns_ if column.name in names]
         complete = kept if made.preparer.missing == "drop-rows" else ()
         write_columns(data, made.source, names, complete, asked.request(), asked)
+    aside, rows = made.preparer.set_aside_, made.rows
     if asked.report is not None:
-        write_report(asked.report, selection, made, notes, certificate, force=asked.force)
+        SelectionReport.of(
+            selection,
+            sample_names=rows.ids,
+            labels=rows.labels,
+            command=console.shell_command(["keepers", *console.typed_words]),
+            notes=notes,
+            set_aside=aside,
+            certificate=certificate,
+            written=written_values(made.preparer, made.source, rows.n_samples),
+        ).save(asked.report, force=asked.force)
     if asked.save is not None:
         write_recipe(asked.save, selection, made, asked)
-    aside = made.preparer.set_aside_
     if asked.scores is not None:
         write_scores(asked.scores, selection, aside, force=asked.force)
+    files["recipe"] = files.pop("--save")
     written = {name.strip("-"): str(path) for name, path in files.items() if path is not None}
     print_selection(selection, written, aside, certificate, json=asked.json, quiet=asked.quiet)
 
@@ -103,9 +117,8 @@ def make_selector(asked: options.SelectOptions, *, in_blocks: bool) -> Any:
         raise ParameterError(
             f"--method {method.name} keeps every feature; it is a baseline of `keepers compare`."
         )
-    known = [
-        name for name in inspect.signature(method.load()).parameters if name not in NO_SETTINGS
-    ]
+    parameters = inspect.signature(method.load()).parameters
+    known = [name for name in parameters if name not in NO_SETTINGS]
     settings: dict[str, Any] = {}
     for text in asked.settings or []:
         name, equals, value = text.partition("=")
@@ -125,7 +138,6 @@ def make_selector(asked: options.SelectOptions, *, in_blocks: bool) -> Any:
             "features to keep. Give their number, such as -k 50."
         )
     selector: Any = method.load()(k, **settings)
-    parameters = selector.get_params()
     if "random_state" in parameters and "random_state" not in settings:
         selector.set_params(random_state=asked.seed)
     if asked.keep or asked.never:
@@ -152,10 +164,12 @@ def make_selector(asked: options.SelectOptions, *, in_blocks: bool) -> Any:
 def _methods_with(name: str) -> str:
     """The methods that have a parameter or a function of this name."""
     classes = {method.name: method.load() for method in METHODS if method.selects}
-    has = {
-        n: hasattr(c, name) or name in inspect.signature(c).parameters for n, c in classes.items()
-    }
-    return ", ".join(n for n in classes if has[n])
+    able = [
+        method
+        for method, kind in classes.items()
+        if hasattr(kind, name) or name in inspect.signature(kind).parameters
+    ]
+    return ", ".join(able)
 
 
 def fit_and_describe(selector: Any, made: PreparedData, asked: options.SelectOptions) -> Selection:
@@ -201,7 +215,7 @@ def _fit_blocks(
         return
     with dask_client(asked.scheduler, asked.workers, show_log=asked.debug) as client:
         n_workers = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
-        parts = local.parts(PARTS_PER_WORKER * n_workers)
+        parts = local.parts(4 * n_workers)
         selector.fit_blocks(DaskBlocks.of_parts(parts, local.name))
 
 
@@ -279,32 +293,6 @@ def _print_kept(selection: Selection) -> None:
     if selection.k > ON_A_TERMINAL:
         more = f"... and {selection.k - ON_A_TERMINAL:,} more; --scores writes all of them"
         terminal.print(more, style="dim")
-
-
-def write_report(
-    path: Path,
-    selection: Selection,
-    made: PreparedData,
-    notes: Sequence[str],
-    certificate: Certificate | None,
-    *,
-    force: bool,
-) -> None:
-    """Write the report, with the command that repeats the selection."""
-    from keepers.reports.html import SelectionReport
-    from keepers.reports.summary import written_values
-
-    rows = made.rows
-    SelectionReport.of(
-        selection,
-        sample_names=rows.ids,
-        labels=rows.labels,
-        command=console.shell_command(["keepers", *console.typed_words]),
-        notes=notes,
-        set_aside=made.preparer.set_aside_,
-        certificate=certificate,
-        written=written_values(made.preparer, made.source, rows.n_samples),
-    ).save(path, force=force)
 
 
 def write_recipe(

@@ -29,7 +29,6 @@ from keepers.tables.objects import table_of_object
 
 Kinds = Mapping[str, ColumnKind]
 
-NEARLY_ONE = 0.99
 NEED_MEMORY = ("--transpose", "--drop-samples", "--drop-zero-rows")
 """Options that a table in blocks does not take."""
 UNIT_FREE = ("AutoSelector",)
@@ -39,26 +38,15 @@ _NOTED = (
     *("duplicates", "near duplicates"),
 )
 """Subjects of findings that `keepers select` prints."""
-_MOST_DROPPED = 20
-"""Most columns that a proposed option names."""
 _FEWEST_ROWS = 20
 """With fewer rows, columns agree by chance."""
-_FEWEST_MEASURED = 5
 _AGREE = 0.5
 """In ten gene tables with their levels, samples agree by 0.52 (single cells) to 0.97; columns of
 diabetes by 0.40, of wine 0.17, of colleges 0.01, all counted by `_agreement`."""
-_MANY_GENES, _LONG_PREFIX, _MOST_COMPARED = 1000, 4, 50
-_MOST_ANSWERS = 11
-"""Different values of a scale from 0 to 10: questions agree as samples do."""
+_MOST_COMPARED = 50
 _SERIES = re.compile(r"[0-9.,]+")
 """Years and wavelengths name features, not samples."""
-_MOST_COLUMNS = 1000
 _MOST_VALUES, _MOST_DENSE = 2**21, 2**25
-_LARGEST_SHARE = 0.5
-_FEWEST_COUNTED, _FEWEST_LARGE = 50, 5
-_LARGE_COUNT, _LONG_TAIL = 30, 20
-_BRIGHTEST = 255
-"""The largest value of an image, which is not a count."""
 CALLED = {
     "boolean": "yes or no",
     "tick": "tick box",
@@ -292,7 +280,7 @@ def _quoted(names: Sequence[str]) -> str:
 def _drop(names: Sequence[str], option: str = "--drop") -> str:
     """An option with a few names, as the shell takes it; commas and patterns would be misread."""
     plain = [name for name in names if not any(mark in name for mark in ",*?[")]
-    return f"{option} {shlex.quote(','.join(plain))}" if 0 < len(plain) <= _MOST_DROPPED else ""
+    return f"{option} {shlex.quote(','.join(plain))}" if 0 < len(plain) <= 20 else ""
 
 
 def _orientation(facts: TableFacts, kinds: Kinds, X: FloatArray) -> Iterator[Finding]:
@@ -307,17 +295,19 @@ def _orientation(facts: TableFacts, kinds: Kinds, X: FloatArray) -> Iterator[Fin
     X = X[:: 1 + X.size // _MOST_VALUES]
     samples = [] if all(map(_SERIES.fullmatch, numbers)) else _alike(X, numbers)
     held = X[:, [numbers.index(name) for name in samples]]
-    if not 3 <= len(samples) <= facts.n_rows / 5 or len(np.unique(held)) <= _MOST_ANSWERS:
+    if not 3 <= len(samples) <= facts.n_rows / 5:
+        return
+    if len(np.unique(held)) <= 11:  # answers from 0 to 10: questions agree as samples do
         return
     others = len(numbers) - len(samples)
     # Samples of the same genes agree in their levels. Where levels were removed, values lie on both
     # sides of 0, and only many rows beside nothing but samples show it.
     if _agreement(held) >= _AGREE:
-        named_alike = all(name.startswith(samples[0][:_LONG_PREFIX]) for name in samples)
+        named_alike = all(name.startswith(samples[0][:4]) for name in samples)
         is_turned = len(samples) >= others or named_alike
     else:
         below = np.mean(held < 0.0, axis=0)
-        is_turned = not others and facts.n_rows >= _MANY_GENES and bool(np.all(below > 0.2))
+        is_turned = not others and facts.n_rows >= 1000 and bool(np.all(below > 0.2))
     if not is_turned:
         return
     named = None if by_ids else distinct[0]
@@ -442,7 +432,7 @@ def _similar(X: FloatArray, facts: TableFacts, features: Sequence[int]) -> Itera
     names = [facts.names[at] for at in features]
     whole = np.column_stack([facts.n_missing, facts.minimum, facts.maximum])[features]
     same, near = {}, {}
-    for j, (i, r) in similar_columns(X, NEARLY_ONE).items():
+    for j, (i, r) in similar_columns(X, 0.99).items():
         if np.array_equal(X[:, i], X[:, j]) and np.array_equal(whole[i], whole[j]):
             same[names[j]] = f"{names[j]!r} = {names[i]!r}"
         else:
@@ -469,21 +459,21 @@ def _units(facts: TableFacts, features: list[int]) -> Iterator[Finding]:
 def _zero_rows(facts: TableFacts, kinds: Kinds) -> Iterator[Finding]:
     """Rows that were not measured; beside text, or with few columns, zeros are values."""
     has_text = any(kinds[name].is_feature for name in facts.texts)
-    if facts.n_zero_rows and not has_text and len(facts.names) >= _FEWEST_MEASURED:
+    if facts.n_zero_rows and not has_text and len(facts.names) >= 5:
         sentence = f"Rows with zeros only: {facts.n_zero_rows:,} of {facts.n_rows:,}."
         yield Finding("zero rows", sentence, "--drop-zero-rows", matters=False)
 
 
 def _outliers(X: FloatArray, facts: TableFacts, rows: IndexArray) -> Iterator[Finding]:
     """Rows that make up most of a leading component by themselves."""
-    Z = standardise(X, _MOST_COLUMNS)
+    Z = standardise(X, 1000)
     if Z.shape[0] < _FEWEST_ROWS or Z.shape[1] < 2:
         return
     energy = leading_components(Z, 3) ** 2
     total = energy.sum(axis=0)
     varies = total > 1e-9 * total.max()
     shares = (energy[:, varies] / total[varies]).max(axis=1)
-    found = np.flatnonzero(shares > _LARGEST_SHARE)
+    found = np.flatnonzero(shares > 0.5)
     if len(found):
         ids = facts.sample.ids
         what, names = ("row", facts.sample_rows + 1) if ids is None else ("sample", ids)
@@ -509,14 +499,14 @@ def describe_counts(whole: BoolArray, largest: FloatArray, values: FloatArray) -
     each column, and ``values`` are some of all values.
     """
     positive, highest = values[values > 0], largest.max(initial=0.0)
-    if len(whole) < _FEWEST_COUNTED or whole.mean() < 0.9 or not len(positive):
+    if len(whole) < 50 or whole.mean() < 0.9 or not len(positive):
         return ""
-    if highest <= _LARGE_COUNT or highest == _BRIGHTEST:
+    if highest <= 30 or highest == 255:  # the brightest value of an image, which is not a count
         return ""
     middle, high = np.quantile(positive, [0.5, 0.999])
     # One column of large numbers, such as an income among answers, is a matter of units.
-    n_large = int(np.sum(largest > _LONG_TAIL * middle))
-    if high <= _LONG_TAIL * middle or n_large < max(_FEWEST_LARGE, 0.01 * len(whole)):
+    n_large = int(np.sum(largest > 20 * middle))
+    if high <= 20 * middle or n_large < max(5, 0.01 * len(whole)):
         return ""
     return (
         f"Counts with a long tail: up to {highest:,.0f}, while half of those above 0 are at most "

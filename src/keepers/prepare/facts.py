@@ -125,9 +125,22 @@ class TableFacts:
         self._sum, self._squares = np.zeros(d), np.zeros(d)
 
     @classmethod
-    def of(cls, table: Table, kinds: Mapping[str, str] | None = None) -> "TableFacts":
-        """The facts of a table in memory."""
-        return learn(table, kinds=kinds)
+    def of(
+        cls,
+        source: Source,
+        kinds: Mapping[str, str] | None = None,
+        watch: Callable[[int], None] = lambda n_rows: None,
+    ) -> "TableFacts":
+        """The facts of one pass over a table; ``kinds`` are those that were asked for.
+
+        ``watch`` gets the number of rows read so far.
+        """
+        coded = [name for name, kind in (kinds or {}).items() if kind in ("category", "choices")]
+        facts = cls(source.name, coded)
+        for table in as_scan(source).tables():
+            facts.add(table)
+            watch(facts.n_rows)
+        return facts
 
     def add(self, table: Table) -> None:
         """Add the next rows."""
@@ -223,23 +236,6 @@ class TableFacts:
         with np.errstate(over="ignore", invalid="ignore"):
             squares = self._squares / self._n_finite
             return np.maximum(squares - (self._sum / self._n_finite) ** 2, 0.0)
-
-
-def learn(
-    source: Source,
-    watch: Callable[[int], None] = lambda n_rows: None,
-    kinds: Mapping[str, str] | None = None,
-) -> TableFacts:
-    """The facts of one pass over a table; ``watch`` gets the number of rows read so far.
-
-    ``kinds`` are those that were asked for.
-    """
-    coded = [name for name, kind in (kinds or {}).items() if kind in ("category", "choices")]
-    facts = TableFacts(source.name, coded)
-    for table in as_scan(source).tables():
-        facts.add(table)
-        watch(facts.n_rows)
-    return facts
 
 
 def draw_table(source: Source, n_rows: int) -> Table:

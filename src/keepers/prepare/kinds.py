@@ -9,7 +9,7 @@ rows, or the name of the column must call them an id.
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -22,23 +22,14 @@ from keepers.tables.table import refuse_absent
 if TYPE_CHECKING:
     import polars as pl
 
-Kind = Literal[
-    "number",
-    "boolean",
-    "tick",
-    "category",
-    "choices",
-    "ordered",
-    "date",
-    "identifier",
-    "text",
-    "empty",
-    "drop",
-]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+Kind = str
+KINDS = (
+    *("number", "boolean", "tick", "category", "choices", "ordered"),
+    *("date", "identifier", "text", "empty", "drop"),
+)
+NOT_USED = ("date", "identifier", "text", "empty", "drop")
 Missing = Literal["error", "keep", "mean", "median", "model", "drop-rows"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
-NOT_USED: tuple[Kind, ...] = ("date", "identifier", "text", "empty", "drop")
 NUMBERS_AS_TEXT, DURATIONS = "numbers as text", "durations in seconds"
 
 FEW_VALUES = 30
@@ -118,24 +109,23 @@ def find_kinds(facts: TableFacts, asked: Mapping[str, Kind] | None = None) -> di
     asked = asked or {}
     refuse_absent(asked, facts.columns)
     found = _number_kinds(facts)
-    for name, text in facts.texts.items():
-        found[name] = text_kind(name, text, facts.n_rows)
-    for name, kind in asked.items():
-        found[name] = _as_asked(name, kind, facts.texts.get(name))
+    found |= {name: text_kind(name, text, facts.n_rows) for name, text in facts.texts.items()}
+    found |= {name: _as_asked(name, kind, facts.texts.get(name)) for name, kind in asked.items()}
     return {name: found[name] for name in facts.columns}
 
 
 def _as_asked(name: str, kind: Kind, text: TextFacts | None) -> ColumnKind:
+    found = ColumnKind(name, kind, "as asked for", True)
     if kind == "choices":
         if text is None:  # a number is one answer
-            return ColumnKind(name, "category", "as asked for", True)
+            return replace(found, kind="category")
         mark = max(_MARKS, key=lambda mark: sum(mark in word for word in text.counts))
-        return ColumnKind(name, kind, "as asked for", True, mark=mark)
+        return replace(found, mark=mark)
     if text is None or kind not in ("number", "boolean"):
-        return ColumnKind(name, kind, "as asked for", True)
+        return found
     decimal = _decimal_mark(text.counts)
     unread = _unread(text.counts, lambda words: read_words(words, kind, decimal))
-    return ColumnKind(name, kind, "as asked for", True, tuple(unread), decimal)
+    return replace(found, words_as_gaps=tuple(unread), decimal=decimal)
 
 
 def _number_kinds(facts: TableFacts) -> dict[str, ColumnKind]:
