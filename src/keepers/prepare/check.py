@@ -299,6 +299,10 @@ def _orientation(facts: TableFacts, kinds: Kinds, X: FloatArray) -> Iterator[Fin
         return
     if len(np.unique(held)) <= 11:  # answers from 0 to 10: questions agree as samples do
         return
+    # Below a thousand rows, samples are numbered: people have several measurements on one scale too.
+    stems = {re.sub("[0-9]+", "", name) for name in samples}
+    if facts.n_rows < 1000 and 2 * len(stems) > len(samples):
+        return
     others = len(numbers) - len(samples)
     # Samples of the same genes agree in their levels. Where levels were removed, values lie on both
     # sides of 0, and only many rows beside nothing but samples show it.

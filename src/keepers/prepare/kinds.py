@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from keepers._protocols import FloatArray
+from keepers.exceptions import ParameterError
 from keepers.prepare.facts import TableFacts, TextFacts, as_words, have_gaps
 from keepers.tables.table import refuse_absent
 
@@ -116,6 +117,12 @@ def find_kinds(facts: TableFacts, asked: Mapping[str, Kind] | None = None) -> di
 
 def _as_asked(name: str, kind: Kind, text: TextFacts | None) -> ColumnKind:
     found = ColumnKind(name, kind, "as asked for", True)
+    has_times = text is not None and text.dtype.is_temporal()
+    if has_times and kind in ("boolean", "category", "choices", "ordered"):
+        raise ParameterError(
+            f"Dates and times are numbers of seconds, or not used; got {kind!r} for {name!r}. Name "
+            "the kind 'number' or 'drop', or store the column as text."
+        )
     if kind == "choices":
         if text is None:  # a number is one answer
             return replace(found, kind="category")

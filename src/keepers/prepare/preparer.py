@@ -46,7 +46,10 @@ from keepers.tables.table import Table, refuse_absent
 if TYPE_CHECKING:
     import polars as pl
 
-_LARGEST = np.finfo(np.float64).max
+_INFINITE = (
+    "Values must be finite; infinity is in these columns (how often):",
+    "Leave those cells empty, or leave the columns out (drop=, --drop).",
+)
 _NEW_GAPS = (
     "Missing values (NaN), or values that the fit has not seen, are in these columns (how many):",
     "Fit with missing='median', 'mean' or 'model' to fill them. In a sparse table, which filling "
@@ -133,13 +136,12 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     Every feature is one column of the source under its own name:
 
     - numbers stay as they are; text that spells numbers becomes numbers; durations are seconds;
-    - booleans, and text such as yes and no, become 1 and 0; ordered categories 0, 1, 2, ...;
-    - tick boxes, one value or blank, become 1 and 0;
-    - cells with several answers ("tea, milk") become one column: the sum of a number an answer;
-    - text with few different values becomes one column: each value gets the number that follows
-      the other columns best (see the guide);
-    - dates, Unix times, identifiers and free text are not used, unless ``kinds`` says otherwise;
-    - missing values raise, stay, or are filled, as ``missing`` says; empty columns are not used.
+    - booleans, text such as yes and no, and tick boxes (one value or blank) become 1 and 0;
+    - ordered categories become 0, 1, 2, ...;
+    - each value of other text with few different values gets the number that follows the other
+      columns best; cells with several answers ("tea, milk") get the sum of theirs;
+    - dates, Unix times, identifiers, free text and empty columns are not used, unless ``kinds``
+      changes that.
 
     Parameters
     ----------
@@ -149,8 +151,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         components. "drop-rows" leaves out rows with missing values; only `prepare` can.
     kinds : dict of str to str or None
         Kinds of columns by name, to override what is found: "number", "boolean", "tick",
-        "category", "choices", "ordered", "date", "identifier", "text" or "drop". A date becomes a
-        feature as a "number": seconds since 1970; a time of day becomes seconds since midnight.
+        "category", "choices", "ordered", "date", "identifier", "text" or "drop". As a "number", a
+        date becomes seconds since 1970, and a time of day seconds since midnight.
     log : bool
         Take log(1 + x) of all columns of numbers, as for counts.
     make_unique : bool
@@ -165,9 +167,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     notes_ : list of str
         What was done, a sentence each.
     fill_values_, n_filled_ : arrays of shape (n_features_out,)
-        Replacements of missing values (None if they are not replaced), and how many are missing.
-        Means of columns stored as numbers are over all rows, others over at most 2,000, drawn at
-        random but always the same.
+        Replacements of missing values (None if they are not replaced), and numbers of missing
+        values. Means of columns stored as numbers are over all rows, others over at most 2,000.
 
     Examples
     --------
@@ -253,7 +254,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 "Override a kind: kinds={name: 'number'} (--as name=number).",
             )
         infinite = dict(zip(facts.names, facts.n_infinite.tolist(), strict=True))
-        _refuse_infinite({name: n for name, n in infinite.items() if n and name in features})
+        _refuse({n: count for n, count in infinite.items() if count and n in features}, *_INFINITE)
         columns = [_column_of_kind(kind, facts) for kind in features.values()]
         self.columns_ = self._with_numbers(columns, facts)
         self.feature_names_in_ = np.array(list(self.kinds_), dtype=object)
@@ -350,7 +351,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     def encode(self, table: Table, *, first_row: int | None = None) -> Any:
         """The features of a table as numbers; gaps are NaN. ``first_row`` is as in `prepare`."""
         X = self._encode(table, self.columns_, first_row)
-        _refuse_infinite(self._count((X > _LARGEST) + (X < -_LARGEST)))
+        largest = np.finfo(np.float64).max
+        _refuse(self._count((largest < X) + (-largest > X)), *_INFINITE)
         return X
 
     def _count(self, found: Any) -> dict[str, int]:
@@ -396,10 +398,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         """
         X = as_frame(X)  # a stream can be read only once
         return self.fit(X)._transform(X, 0)
-
-    def _transform_fitted(self, X: Any) -> Any:
-        """The features of the table of the fit as numbers, as `fit_transform` returned them."""
-        return self._transform(X, 0)
 
     def _transform(self, X: Any, first_row: int | None) -> Any:
         if self.missing == "drop-rows":
@@ -526,14 +524,6 @@ def _refuse(found: Mapping[str, object], before: str, after: str) -> None:
     """Raise if columns were found, with a text before and after them."""
     if found:
         raise DataError(f"{before} {listed(found)}. {after}")
-
-
-def _refuse_infinite(found: Mapping[str, object]) -> None:
-    _refuse(
-        found,
-        "Values must be finite; infinity is in these columns (how often):",
-        "Leave those cells empty, or leave the columns out (drop=, --drop).",
-    )
 
 
 class PreparedBlocks(LocalBlocks):

@@ -595,7 +595,7 @@ def fitted_to(selector: Any, X: Any) -> tuple[Any, Any, Any]:
             )
         steps = [step for _, step in selector.steps[:-1] if step not in (None, "passthrough")]
         for step in steps:
-            X = step._transform_fitted(X) if isinstance(step, TablePreparer) else step.transform(X)
+            X = step._transform(X, 0) if isinstance(step, TablePreparer) else step.transform(X)
         if all(hasattr(step, "get_feature_names_out") for step in steps):
             names = selector[:-1].get_feature_names_out() if steps else None
         selector = selector[-1]
