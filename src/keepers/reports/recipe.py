@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepers._wording import first_line, some_of
 from keepers.exceptions import DataError, shorten
-from keepers.prepare.kinds import KINDS
-from keepers.prepare.preparer import MISSING
+from keepers.prepare.kinds import KINDS, MISSING
 from keepers.tables.atomic import whole_file
 
 if TYPE_CHECKING:

@@ -481,7 +481,7 @@ def fitted_to(selector: Any, X: Any) -> tuple[Any, Any, Any, TablePreparer | Non
         steps = [step for _, step in selector.steps[:-1] if step not in (None, "passthrough")]
         for step in steps:
             if isinstance(step, TablePreparer):
-                preparer, X = step, step._transform_fitted(X)
+                preparer, X = step, step._transform(X, 0)
             else:
                 X = step.transform(X)
         if steps and all(hasattr(step, "get_feature_names_out") for step in steps):
