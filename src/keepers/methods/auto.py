@@ -888,8 +888,10 @@ class AutoSelector(RankingSelector):
                 found.stability_, features=at[features], stand_ins=as_columns(stand_ins)
             )
 
-    def _takes_text(self) -> bool:
-        return self.preparer_ is not None
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = getattr(self, "preparer_", None) is not None  # columns of any type
+        return tags
 
     def fit_notes(self) -> FitNotes:
         """What the fit has to report: its summary, doubts, and what it measured."""

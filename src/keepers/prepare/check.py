@@ -176,7 +176,7 @@ class TableCheck(AsTable):
         return [self.summary, *lines]
 
     def _repr_html_(self) -> str:
-        found = "".join(f"<li>{escape(each.sentence)}</li>" for each in self.findings)
+        found = "".join(f"<li>{escape(each.without_option)}</li>" for each in self.findings)
         found = f"<ul>{found}</ul>" if found else "<p>The table is ready.</p>"
         return f"<p>{escape(self.summary)}</p>{found}{as_html(self.rows())}"
 
