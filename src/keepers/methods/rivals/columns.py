@@ -23,7 +23,7 @@ then, each with the same part, so that leverages still sum to k.
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -180,14 +180,6 @@ def pick_columns(
     return PickedColumns(np.array(order, dtype=np.intp), np.array(left), values, scores)
 
 
-def solve_column_subset(residual: Residual, n_picks: int) -> PickedColumns:
-    """Pick ``n_picks`` columns, or fewer if they explain everything. ``values`` are the gains."""
-    found = pick_columns(residual, residual.gains, n_picks)
-    gains = found.scores.copy()
-    gains[found.order] *= found.values[found.order]
-    return replace(found, values=gains)
-
-
 def solve_cur(
     residual: Residual, n_components: int, n_picks: int, recompute_every: int = 1
 ) -> PickedColumns:
@@ -297,9 +289,12 @@ class ColumnSubset(_ColumnPicker):
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         with one_blas_thread_if_small(min(table.X.shape)):
-            picked = solve_column_subset(self._read(table), self.n_features_to_select_)
+            residual = self._read(table)
+            picked = pick_columns(residual, residual.gains, self.n_features_to_select_)
         self._store(picked)
-        self.gains_ = table.to_all_columns(picked.values)
+        gains = picked.scores.copy()
+        gains[picked.order] *= picked.values[picked.order]
+        self.gains_ = table.to_all_columns(gains)
         return table.to_all_columns(picked.scores)
 
 
