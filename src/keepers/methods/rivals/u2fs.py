@@ -221,7 +221,10 @@ class U2FS(Rival):
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape
         n_vectors = cap_eigenvectors(self.n_clusters, n_samples)
-        _refuse_large(n_samples, n_usable)
+        side = min(n_samples, n_usable)
+        numbers = 3.0 * n_samples**2 + 5.0 * side**2 + 4.0 * n_samples * n_usable
+        what = f"matrices of {n_samples} x {n_samples} and {side} x {side}, and four tables"
+        refuse_past_memory("U2FS", what, 8.0 * numbers)
         graph = full_heat_graph(table.X, self.bandwidth)
         spectrum = leading_eigenvectors(graph, n_vectors, self.random_generator())
         if not spectrum.converged:
@@ -244,11 +247,3 @@ class U2FS(Rival):
         self.ridge_ = result.delta
         self.converged_ = spectrum.converged
         return table.to_all_columns(places)
-
-
-def _refuse_large(n_samples: int, n_features: int) -> None:
-    """Distances of all pairs, and matrices of the smaller side; a few copies of a wide table."""
-    side = min(n_samples, n_features)
-    numbers = 3.0 * n_samples**2 + 5.0 * side**2 + 4.0 * n_samples * n_features
-    what = f"matrices of {n_samples} x {n_samples}, {side} x {side} and {n_samples} x {n_features}"
-    refuse_past_memory("U2FS", what, 8.0 * numbers)
