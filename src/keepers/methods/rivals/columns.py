@@ -1,16 +1,14 @@
 """ColumnSubset and CUR: columns picked one after another to reconstruct the whole table.
 
 Both pick a column of what is left of the table, A, and take it out with all that it explains:
-q = a_j / |a_j|, A <- (I - qq')A. At first A = X, centred; as many columns as there are rows explain
-everything. A tall X is replaced by the triangle of its QR decomposition.
+q = a_j / |a_j|, A <- (I - qq')A. At first A = X, centred; a tall X is replaced by the triangle of
+its QR decomposition.
 
 **Greedy column subset selection** (Farahat, Ghodsi and Kamel, ICDM 2011) minimises |X - P_I X|^2,
 P_I the projector on the picked columns I. It picks the column that explains most, the one with the
-largest
+largest  gain_j = |A'a_j|^2 / |a_j|^2 = f_j / |a_j|^2.  With w = A'q and G = AA', a pick changes
 
-    gain_j = |A'a_j|^2 / |a_j|^2 = f_j / |a_j|^2.
-
-With w = A'q and G = AA', a pick changes  f <- f - 2 w * (A'p) - |w|^2 w^2,  p = (I - qq') G q.
+    f <- f - 2 w * (A'p) - |w|^2 w^2,     p = (I - qq') G q.
 
 **CUR** picks the column with the largest leverage, its part in the k leading right singular vectors
 (Mahoney and Drineas, PNAS 2009; recursively: Imbalzano et al., J. Chem. Phys. 2018),
@@ -41,15 +39,13 @@ from keepers.methods.parameters import FLAG, check_component_count, whole
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 
-# A column of which less than this share of its sum of squares is left is a combination of the
-# picks: a millionth of its length. Rounding leaves 1e-14.
+# A column of whose sum of squares less than this share is left is a combination of the picks.
 SPANNED = 1e-12
 # G and f lose digits as they are updated. They are computed anew when this share is left.
 LITTLE_LEFT = 0.01
-# Up to this many rows all eigenvectors take less time than Lanczos steps.
-DECOMPOSED = 150
-# Eigenvalues closer than this share of the largest are one.
-SAME_VALUE = 1e-8
+# Up to this number of rows all eigenvectors take less time than Lanczos steps. Eigenvalues closer
+# than the second share of the largest are one.
+DECOMPOSED, SAME_VALUE = 150, 1e-8
 
 
 @dataclass(frozen=True)

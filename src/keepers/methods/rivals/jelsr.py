@@ -1,8 +1,7 @@
 """JELSR: an embedding of the samples and its row-sparse regression on the features, together.
 
-The objective is in the docstring of `JELSR`. One step reweights the penalty, w_j by 1 / (2 |w_j|)
-of the step before, and minimises over Y and W together: with R = I - X (X'X + alpha U)^-1 X',
-U = diag(1 / (2 |w_j|)),
+The objective is in the docstring of `JELSR`. One step reweights the penalty and minimises over Y
+and W together: with U = diag(1 / (2 |w_j|)) of the step before, R = I - X (X'X + alpha U)^-1 X',
 
     Y = the m smallest eigenvectors of K = L + beta R but the constant,
     W = (X'X + alpha U)^-1 X'Y.

@@ -11,16 +11,11 @@
    and K^-1 of the others follows by one step of elimination. delta = 0 if R has full rank, else
    1e-5 times its sixth eigenvalue (or the last positive one).
 
-The features removed last are the best. K^-1 is computed afresh after an eighth of the removals, and
-sooner where rounding would show; in between, removals are kept as a factor P, K^-1 - PP'. It has
-two forms:
-
-* for few features the inverse of K, scaled to a unit diagonal; then (K^-1)_jj >= 1 are variance
-  inflation factors;
-* for more features than samples (delta > 0) K^-1 = (I - Z'M Z) / delta with M = (delta I + ZZ')^-1
-  and Z the samples in their r principal coordinates, over sqrt(n): no d x d matrix is formed.
-
-Utilities that agree to rounding are ties: the last of them in the order of the columns goes.
+The features removed last are the best; of utilities that agree to rounding the last column goes
+first. K^-1 is computed afresh after an eighth of the removals, and sooner where rounding would
+show; in between, removals are kept as a factor P, K^-1 - PP'. For more features than samples
+(delta > 0), K^-1 = (I - Z'M Z) / delta with M = (delta I + ZZ')^-1 and Z the samples in their r
+principal coordinates, over sqrt(n): no d x d matrix is formed.
 """
 
 from collections.abc import Callable
