@@ -5,8 +5,7 @@ import pytest
 from scipy.linalg import eigh, null_space
 
 from keepers.linalg.reweighting import (
-    DenseForm,
-    LowRankForm,
+    QuadraticForm,
     RowSpace,
     RowSparseProjection,
     WeightedRidge,
@@ -40,13 +39,13 @@ def by_the_inverse(X, diagonal, width):
     return eigh((C + C.T) / 2)[1][:, ::-1][:, :width]
 
 
-@pytest.mark.parametrize(("shape", "kind"), [(WIDE, LowRankForm), (TALL, DenseForm)])
-def test_the_storage_suits_the_data_and_holds_the_same_matrix(shape, kind):
+@pytest.mark.parametrize(("shape", "is_factor"), [(WIDE, True), (TALL, False)])
+def test_the_storage_suits_the_data_and_holds_the_same_matrix(shape, is_factor):
     X = table(shape)
     form = form_of(X)
-    assert isinstance(form, kind)
+    assert form.is_factor == is_factor
     W = np.random.default_rng(1).standard_normal((shape[1], 3))
-    np.testing.assert_allclose(form.images(W), X.T @ (X @ W), rtol=1e-10, atol=1e-9)
+    assert form.trace(W) == pytest.approx(np.sum((X @ W) ** 2), rel=1e-10)
     np.testing.assert_allclose(form.diagonal(), (X**2).sum(axis=0), rtol=1e-12)
 
 
@@ -103,14 +102,14 @@ def test_equal_eigenvalues_are_all_found(shape):
 
 def test_a_matrix_that_is_zero_leaves_the_lightest_coordinates():
     diagonal = np.random.default_rng(0).permutation(np.arange(1.0, 201.0))
-    form = LowRankForm(np.zeros((0, 200)))
+    form = QuadraticForm(np.zeros((0, 200)), is_factor=True)
     found = smallest_eigenvectors(form, diagonal, 3, np.random.default_rng(1))
     assert distance(found, np.eye(200)[:, np.argsort(diagonal)[:3]]) <= 1e-9
 
 
 def run(M, gamma, width, max_iter=100):
     return row_sparse_projection(
-        DenseForm(M),
+        QuadraticForm(M),
         gamma,
         width,
         np.ones(len(M)),
@@ -156,7 +155,7 @@ def test_scores_that_are_noise_are_ordered_by_cost_below_the_others():
 
 
 def test_a_form_of_one_column_that_is_zero_but_for_rounding_has_its_eigenvector():
-    form = DenseForm(np.array([[-1e-16]]))
+    form = QuadraticForm(np.array([[-1e-16]]))
     found = smallest_eigenvectors(form, np.array([1e-17]), 1, np.random.default_rng(0))
     np.testing.assert_array_equal(np.abs(found), [[1.0]])
 

@@ -12,7 +12,7 @@ from keepers.methods.rivals import columns as module
 from keepers.methods.rivals.columns import (
     Residual,
     best_shares,
-    solve_column_subset,
+    pick_columns,
     solve_cur,
 )
 from shared_material import fixture
@@ -23,6 +23,10 @@ METHODS = [ColumnSubset, CUR]
 
 def what_is_left(X):
     return Residual(X - X.mean(axis=0))
+
+
+def solve_column_subset(residual, n_picks):
+    return pick_columns(residual, residual.gains, n_picks)
 
 
 def residual_form(X, n_picks):

@@ -16,8 +16,8 @@ eigenvalue below 1, so weights near zero do no harm:
 **Projections** W'W = I that minimise Tr(W'MW) + gamma sum_j r_j: a step takes the smallest
 eigenvectors of M + gamma diag(weights). The weights come to spread over ten orders of magnitude. An
 eigensolver of the sum would commit an error of eps times the largest; the inverse hardly sees the
-heavy rows, and its largest eigenvalues are the wanted ones. M = X'LX is a d x d matrix for d <= n
-(`DenseForm`), and F'F with at most n rows of F for d > n (`LowRankForm`), which takes n x n work.
+heavy rows, and its largest eigenvalues are the wanted ones. M = X'LX is a d x d matrix for d <= n,
+and F'F with at most n rows of F for d > n, which takes n x n work.
 """
 
 from collections.abc import Callable
@@ -90,58 +90,37 @@ class RidgeFactor:
 
 
 @dataclass(frozen=True)
-class DenseForm:
-    """M as a matrix."""
+class QuadraticForm:
+    """M as a matrix, or as F'F for an F with fewer rows than columns."""
 
     matrix: FloatArray
-
-    @property
-    def rank(self) -> int:
-        """At most this number of eigenvalues is not zero."""
-        return len(self.matrix)
+    """M or F: its number of rows bounds the rank."""
+    is_factor: bool = False
 
     def diagonal(self) -> FloatArray:
+        if self.is_factor:
+            return np.asarray(np.einsum("ij,ij->j", self.matrix, self.matrix))
         return self.matrix.diagonal()
 
-    def images(self, W: FloatArray) -> FloatArray:
-        return self.matrix @ W
+    def trace(self, W: FloatArray) -> float:
+        """Tr(W'MW)."""
+        images = self.matrix @ W
+        return float(np.vdot(images, images if self.is_factor else W))
 
     def inverse(self, b: FloatArray) -> Product:
-        """Products with (M + diag(b))^-1, whose lower triangle is formed."""
-        factor, _ = cho_factor(self.matrix + np.diag(b), lower=True, overwrite_a=True)
-        triangle, _ = dpotri(factor, lower=1)
-        return lambda v: np.asarray(dsymv(1.0, triangle, v, lower=1))
+        """Products with (M + diag(b))^-1; by Woodbury's formula if M = F'F.
 
-
-@dataclass(frozen=True)
-class LowRankForm:
-    """M = F'F for an F with fewer rows than columns."""
-
-    F: FloatArray
-
-    @property
-    def rank(self) -> int:
-        return len(self.F)
-
-    def diagonal(self) -> FloatArray:
-        return np.asarray(np.einsum("ij,ij->j", self.F, self.F))
-
-    def images(self, W: FloatArray) -> FloatArray:
-        return np.asarray(self.F.T @ (self.F @ W))
-
-    def inverse(self, b: FloatArray) -> Product:
-        """Products with (M + diag(b))^-1 = diag(1/b) - T'T, by Woodbury's formula.
-
-        T = R^-1 F diag(1/b), R R' = I + F diag(1/b) F'.
+        Then it is diag(1/b) - T'T with T = R^-1 F diag(1/b) and R R' = I + F diag(1/b) F'.
         """
-        T = self.F / b
-        if self.rank:  # SciPy 1.12 refuses an empty system
-            R = np.linalg.cholesky(T @ self.F.T + np.eye(self.rank))
+        if not self.is_factor:
+            factor, _ = cho_factor(self.matrix + np.diag(b), lower=True, overwrite_a=True)
+            triangle, _ = dpotri(factor, lower=1)
+            return lambda v: np.asarray(dsymv(1.0, triangle, v, lower=1))
+        T = self.matrix / b
+        if len(T):  # SciPy 1.12 refuses an empty system
+            R = np.linalg.cholesky(T @ self.matrix.T + np.eye(len(T)))
             T = solve_triangular(R, T, lower=True, overwrite_b=True)
         return lambda v: v / b - T.T @ (T @ v)
-
-
-QuadraticForm = DenseForm | LowRankForm
 
 
 @dataclass(frozen=True)
@@ -164,10 +143,11 @@ class RowSpace:
         """The positive semi-definite form that is ``middle`` in the coordinates."""
         middle = (middle + middle.T) / 2
         if self.basis is None:
-            return DenseForm(middle)
+            return QuadraticForm(middle)
         spectrum, rotation = np.linalg.eigh(middle)
         kept = spectrum > len(spectrum) * EPS * max(spectrum[-1], 0.0)
-        return LowRankForm((rotation[:, kept] * np.sqrt(spectrum[kept])).T @ self.basis.T)
+        factor = (rotation[:, kept] * np.sqrt(spectrum[kept])).T @ self.basis.T
+        return QuadraticForm(factor, is_factor=True)
 
 
 def smallest_eigenvectors(
@@ -187,7 +167,7 @@ def smallest_eigenvectors(
     if width == size:  # all of them; M, zero but for rounding, may have no inverse
         return np.eye(width)
     above = a - a.min()
-    place = min(width + form.rank, size) - 1
+    place = min(width + len(form.matrix), size) - 1
     distance = min(0.01 * float(np.partition(above, place)[place]), float(a.min()))
     # Where M is zero and a constant, the distance is that of rounding.
     rounding = size * EPS * float(form.diagonal().sum() + a.max())
@@ -271,7 +251,7 @@ def row_sparse_projection(
         return np.asarray(np.sqrt(squared_row_norms(W) + EPS))
 
     def objective(W: FloatArray) -> float:
-        return float(np.vdot(W, form.images(W))) + gamma * float(smoothed_norms(W).sum())
+        return form.trace(W) + gamma * float(smoothed_norms(W).sum())
 
     W = smallest_eigenvectors(form, gamma * weights, width, rng)
     history = [objective(W)]

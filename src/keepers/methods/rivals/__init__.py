@@ -10,12 +10,7 @@ from keepers._protocols import FloatArray
 from keepers.linalg.graph import NeighbourList, union_graph
 from keepers.linalg.storage import as_array
 from keepers.methods.base import RankingSelector
-from keepers.methods.neighbours import (
-    BANDWIDTH,
-    heat_graph,
-    nearest_neighbours,
-    warn_of_defect,
-)
+from keepers.methods.neighbours import BANDWIDTH, heat_graph, nearest_neighbours, warn_of_defect
 from keepers.methods.parameters import FeatureCount, cap_neighbors, positive, whole
 from keepers.methods.reading import MemoryTable
 

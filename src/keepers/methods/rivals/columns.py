@@ -1,16 +1,14 @@
 """ColumnSubset and CUR: columns picked one after another to reconstruct the whole table.
 
 Both pick a column of what is left of the table, A, and take it out with all that it explains:
-q = a_j / |a_j|, A <- (I - qq')A. At first A = X, centred; as many columns as there are rows explain
-everything. A tall X is replaced by the triangle of its QR decomposition.
+q = a_j / |a_j|, A <- (I - qq')A. At first A = X, centred; a tall X is replaced by the triangle of
+its QR decomposition.
 
 **Greedy column subset selection** (Farahat, Ghodsi and Kamel, ICDM 2011) minimises |X - P_I X|^2,
 P_I the projector on the picked columns I. It picks the column that explains most, the one with the
-largest
+largest  gain_j = |A'a_j|^2 / |a_j|^2 = f_j / |a_j|^2.  With w = A'q and G = AA', a pick changes
 
-    gain_j = |A'a_j|^2 / |a_j|^2 = f_j / |a_j|^2.
-
-With w = A'q and G = AA', a pick changes  f <- f - 2 w * (A'p) - |w|^2 w^2,  p = (I - qq') G q.
+    f <- f - 2 w * (A'p) - |w|^2 w^2,     p = (I - qq') G q.
 
 **CUR** picks the column with the largest leverage, its part in the k leading right singular vectors
 (Mahoney and Drineas, PNAS 2009; recursively: Imbalzano et al., J. Chem. Phys. 2018),
@@ -23,7 +21,7 @@ then, each with the same part, so that leverages still sum to k.
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -41,15 +39,13 @@ from keepers.methods.parameters import FLAG, check_component_count, whole
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 
-# A column of which less than this share of its sum of squares is left is a combination of the
-# picks: a millionth of its length. Rounding leaves 1e-14.
+# A column of whose sum of squares less than this share is left is a combination of the picks.
 SPANNED = 1e-12
 # G and f lose digits as they are updated. They are computed anew when this share is left.
 LITTLE_LEFT = 0.01
-# Up to this many rows all eigenvectors take less time than Lanczos steps.
-DECOMPOSED = 150
-# Eigenvalues closer than this share of the largest are one.
-SAME_VALUE = 1e-8
+# Up to this number of rows all eigenvectors take less time than Lanczos steps. Eigenvalues closer
+# than the second share of the largest are one.
+DECOMPOSED, SAME_VALUE = 150, 1e-8
 
 
 @dataclass(frozen=True)
@@ -180,14 +176,6 @@ def pick_columns(
     return PickedColumns(np.array(order, dtype=np.intp), np.array(left), values, scores)
 
 
-def solve_column_subset(residual: Residual, n_picks: int) -> PickedColumns:
-    """Pick ``n_picks`` columns, or fewer if they explain everything. ``values`` are the gains."""
-    found = pick_columns(residual, residual.gains, n_picks)
-    gains = found.scores.copy()
-    gains[found.order] *= found.values[found.order]
-    return replace(found, values=gains)
-
-
 def solve_cur(
     residual: Residual, n_components: int, n_picks: int, recompute_every: int = 1
 ) -> PickedColumns:
@@ -297,9 +285,12 @@ class ColumnSubset(_ColumnPicker):
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         with one_blas_thread_if_small(min(table.X.shape)):
-            picked = solve_column_subset(self._read(table), self.n_features_to_select_)
+            residual = self._read(table)
+            picked = pick_columns(residual, residual.gains, self.n_features_to_select_)
         self._store(picked)
-        self.gains_ = table.to_all_columns(picked.values)
+        gains = picked.scores.copy()
+        gains[picked.order] *= picked.values[picked.order]
+        self.gains_ = table.to_all_columns(gains)
         return table.to_all_columns(picked.scores)
 
 

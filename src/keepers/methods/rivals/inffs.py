@@ -17,7 +17,6 @@ from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
 from keepers._blas_threads import one_blas_thread_for
 from keepers._protocols import FloatArray
-from keepers.exceptions import DataWarning, warn_caller
 from keepers.linalg.moments import row_blocks
 from keepers.linalg.ordering import mean_ranks
 from keepers.linalg.storage import as_array, by_columns
@@ -159,12 +158,5 @@ class InfFS(Rival):
             deviations = np.sqrt(table.moments.variance)
             A = edge_weights(unit_ranks(table.X), deviations, float(self.alpha))
             result = score_paths(A, coupling)
-        if n_usable > 1 and not result.scores.any():
-            warn_caller(
-                "All features rank the samples alike and have the same deviation, as far as "
-                f"alpha={self.alpha:g} looks at either: no edge has any weight, and the scores are "
-                "0.",
-                DataWarning,
-            )
         self.coupling_ = result.coupling
         return table.to_all_columns(result.scores)

@@ -1,8 +1,7 @@
 """JELSR: an embedding of the samples and its row-sparse regression on the features, together.
 
-The objective is in the docstring of `JELSR`. One step reweights the penalty, w_j by 1 / (2 |w_j|)
-of the step before, and minimises over Y and W together: with R = I - X (X'X + alpha U)^-1 X',
-U = diag(1 / (2 |w_j|)),
+The objective is in the docstring of `JELSR`. One step reweights the penalty and minimises over Y
+and W together: with U = diag(1 / (2 |w_j|)) of the step before, R = I - X (X'X + alpha U)^-1 X',
 
     Y = the m smallest eigenvectors of K = L + beta R but the constant,
     W = (X'X + alpha U)^-1 X'Y.
@@ -24,11 +23,7 @@ from scipy.sparse.linalg import LinearOperator, lobpcg
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
-from keepers.linalg.graph import (
-    laplacian,
-    reconstruction_laplacian,
-    reconstruction_weights,
-)
+from keepers.linalg.graph import laplacian, reconstruction_laplacian, reconstruction_weights
 from keepers.linalg.reweighting import EPS, RidgeFactor, WeightedRidge
 from keepers.linalg.subspace import row_norms
 from keepers.methods.memory import refuse_weighted_ridge
@@ -103,17 +98,12 @@ def _embed(
         return np.asarray(laplacian @ V + beta * factor.residual(V))
 
     K = LinearOperator((n_samples, n_samples), matvec=times, matmat=times, dtype=np.float64)
-    settings: dict[str, Any] = {
-        "Y": np.ones((n_samples, 1)),  # what the vectors are orthogonal to
-        "M": sp.diags_array(1.0 / (laplacian.diagonal() + beta)),
-        "tol": EMBEDDING_TOL,
-        "maxiter": n_products,
-        "largest": False,
-    }
+    scaling = sp.diags_array(1.0 / (laplacian.diagonal() + beta))
+    constant = np.ones((n_samples, 1))  # what the vectors are orthogonal to
+    options: Any = {"tol": EMBEDDING_TOL, "maxiter": n_products, "largest": False}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # too few products: the next step goes on
-        vectors = lobpcg(K, Y, **settings)[1]
-    return np.asarray(vectors)
+        return np.asarray(lobpcg(K, Y, M=scaling, Y=constant, **options)[1])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -201,10 +191,15 @@ class JELSR(Rival):
         unit = float(np.sqrt(np.mean(table.moments.variance)))
         values = self.centred_values(table) / unit
         alpha_max = 2.0 * float(np.sqrt(table.moments.sum_of_squares.max())) / unit
+        if self.graph == "heat":
+            L = laplacian(self.join_neighbours(values, rng, unit))
+        else:
+            weights = reconstruction_weights(values, self.list_neighbours(values))
+            L = reconstruction_laplacian(weights)
         with one_blas_thread_if_small(min(values.shape)):
             result = solve_jelsr(
                 WeightedRidge(values),
-                self._laplacian(values, unit, rng),
+                L,
                 max(1, n_clusters - 1),
                 rng,
                 alpha=float(self.alpha) * alpha_max,
@@ -226,8 +221,3 @@ class JELSR(Rival):
         self.n_active_ = int(np.count_nonzero(norms > 1e-6 * norms.max()))
         self.alpha_max_ = alpha_max * unit
         return table.to_all_columns(norms / unit)
-
-    def _laplacian(self, X: FloatArray, unit: float, rng: np.random.Generator) -> sp.csr_array:
-        if self.graph == "heat":
-            return laplacian(self.join_neighbours(X, rng, unit))
-        return reconstruction_laplacian(reconstruction_weights(X, self.list_neighbours(X)))

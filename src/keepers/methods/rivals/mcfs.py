@@ -52,10 +52,9 @@ from keepers.methods.rivals import Rival
 
 # Eigenvectors to mu this close to 0 are left out, as in Cai's program.
 VANISHING = 1e-6
-# Shares of the largest coefficient and correlation of a path below which they are rounding noise.
-_ZERO, _END = 1e-10, 1e-13
-# A feature depends on the active ones if less than this share of its square lies outside.
-_DEPENDENT = 1e-12
+# Shares of the largest coefficient and correlation of a path below which they are rounding noise. A
+# feature depends on the active ones if less than the third share of its square lies outside.
+_ZERO, _END, _DEPENDENT = 1e-10, 1e-13, 1e-12
 
 
 @dataclass(frozen=True)

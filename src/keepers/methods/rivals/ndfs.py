@@ -1,13 +1,10 @@
 """NDFS: non-negative spectral clusters and their row-sparse regression on the features, together.
 
 The objective is in the docstring of `NDFS`. L = D - S is the Laplacian of a neighbour graph of the
-samples with weights S and degrees D.
-
-One step reweights the penalty, w_j by 1 / (2 r_j) with r_j = sqrt(|w_j|^2 + eps) of the step
-before, which makes the best W a ridge regression; then it moves F by a multiplicative update and
-scales its columns to length 1. The released programs divide by N + gamma F F'F with
-N = L F + alpha (F - X W). N can be negative, and then F becomes negative too. Here the negative
-parts of N move to the numerator,
+samples with weights S and degrees D. One step takes the best W for a reweighted penalty, a ridge
+regression; then it moves F by a multiplicative update and scales its columns to length 1. The
+released programs divide by N + gamma F F'F with N = L F + alpha (F - X W). N can be negative, and
+then F becomes negative too. Here the negative parts of N move to the numerator,
 
     F <- F * (gamma F + S F + alpha P+) / (D F + alpha F + alpha P- + gamma F F'F),   P = X W,
 

@@ -16,8 +16,8 @@ and p_i = |Y_i|. Then |w_j| = r_j q_j, the residuals are e_i p_i, and the gradie
 lambda (1 - q^2) / 2 and (1 - p^2) / 2. Divided by the largest of 1, q and p, Y is feasible in the
 dual: every step measures its own distance to the optimum.
 
-L-BFGS-B minimises J over the square roots of the weights: over the weights themselves it stops at
-a gap of 1e-3 on LEUML with a share of 0.1, over the roots it closes it in 300 steps. Where weights
+L-BFGS-B minimises J over the square roots of the weights (over the weights themselves it stops at
+a gap of 1e-3 on LEUML with a share of 0.1, over the roots it closes it in 300 steps). Where weights
 near zero, which J hardly sees, still hold up the bound, r becomes r q and e becomes e p.
 """
 
@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular, svd
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray
@@ -213,10 +213,8 @@ def _descend(
             raise StopIteration
 
     options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "maxcor": 30, "ftol": 0, "gtol": 0}
-    limits = [(root, None) for root in np.sqrt(floor)]
-    start = np.ones(len(floor))
-    settings: Any = {"jac": True, "bounds": limits, "options": options, "callback": after_step}
-    minimize(fall, start, method="L-BFGS-B", **settings)
+    settings: Any = {"jac": True, "bounds": Bounds(np.sqrt(floor)), "callback": after_step}
+    minimize(fall, np.ones(len(floor)), method="L-BFGS-B", options=options, **settings)
     while point.value - bound > tol * bound and len(history) < max_iter and n_reweighted < 20:
         point = _evaluate(X, penalty, np.maximum(point.weights * point.ratios, floor))
         bound, n_reweighted = max(bound, point.bound), n_reweighted + 1

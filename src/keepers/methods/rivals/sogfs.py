@@ -19,7 +19,7 @@ from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, DataError, warn_caller
 from keepers.linalg import reweighting
 from keepers.linalg.graph import NeighbourList, laplacian
-from keepers.linalg.moments import row_blocks
+from keepers.linalg.subspace import squared_row_norms
 from keepers.methods.memory import refuse_past_memory, refuse_quadratic_form
 from keepers.methods.neighbours import nearest_neighbours
 from keepers.methods.parameters import (
@@ -94,20 +94,14 @@ def first_similarities(neighbours: NeighbourList) -> tuple[FloatArray, float]:
 
 def squared_gaps(points: FloatArray, neighbours: IndexArray) -> FloatArray:
     """Squared distance of every point to its listed ones."""
-    gaps = np.empty(neighbours.shape)
-    for rows in row_blocks(len(points), points.shape[1] * neighbours.shape[1]):
-        difference = points[neighbours[rows]] - points[rows][:, np.newaxis, :]
-        gaps[rows] = np.einsum("ijk,ijk->ij", difference, difference)
-    return gaps
+    return np.stack([squared_row_norms(points - points[j]) for j in neighbours.T], axis=1)
 
 
 def symmetric_graph(neighbours: IndexArray, similarities: FloatArray) -> sp.csr_array:
     """(S + S')/2."""
     n_samples, n_neighbors = neighbours.shape
-    starts = np.arange(0, n_samples * n_neighbors + 1, n_neighbors)
-    S = sp.csr_array(
-        (similarities.ravel(), neighbours.ravel(), starts), shape=(n_samples, n_samples)
-    )
+    places = (np.repeat(np.arange(n_samples), n_neighbors), neighbours.ravel())
+    S = sp.csr_array((similarities.ravel(), places), shape=(n_samples, n_samples))
     graph = sp.csr_array((S + S.T) / 2)
     graph.eliminate_zeros()
     return graph

@@ -11,16 +11,11 @@
    and K^-1 of the others follows by one step of elimination. delta = 0 if R has full rank, else
    1e-5 times its sixth eigenvalue (or the last positive one).
 
-The features removed last are the best. K^-1 is computed afresh after an eighth of the removals, and
-sooner where rounding would show; in between, removals are kept as a factor P, K^-1 - PP'. It has
-two forms:
-
-* for few features the inverse of K, scaled to a unit diagonal; then (K^-1)_jj >= 1 are variance
-  inflation factors;
-* for more features than samples (delta > 0) K^-1 = (I - Z'M Z) / delta with M = (delta I + ZZ')^-1
-  and Z the samples in their r principal coordinates, over sqrt(n): no d x d matrix is formed.
-
-Utilities that agree to rounding are ties: the last of them in the order of the columns goes.
+The features removed last are the best; of utilities that agree to rounding the last column goes
+first. K^-1 is computed afresh after an eighth of the removals, and sooner where rounding would
+show; in between, removals are kept as a factor P, K^-1 - PP'. For more features than samples
+(delta > 0), K^-1 = (I - Z'M Z) / delta with M = (delta I + ZZ')^-1 and Z the samples in their r
+principal coordinates, over sqrt(n): no d x d matrix is formed.
 """
 
 from collections.abc import Callable
@@ -221,7 +216,10 @@ class U2FS(Rival):
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape
         n_vectors = cap_eigenvectors(self.n_clusters, n_samples)
-        _refuse_large(n_samples, n_usable)
+        side = min(n_samples, n_usable)
+        numbers = 3.0 * n_samples**2 + 5.0 * side**2 + 4.0 * n_samples * n_usable
+        what = f"matrices of {n_samples} x {n_samples} and {side} x {side}, and four tables"
+        refuse_past_memory("U2FS", what, 8.0 * numbers)
         graph = full_heat_graph(table.X, self.bandwidth)
         spectrum = leading_eigenvectors(graph, n_vectors, self.random_generator())
         if not spectrum.converged:
@@ -244,11 +242,3 @@ class U2FS(Rival):
         self.ridge_ = result.delta
         self.converged_ = spectrum.converged
         return table.to_all_columns(places)
-
-
-def _refuse_large(n_samples: int, n_features: int) -> None:
-    """Distances of all pairs, and matrices of the smaller side; a few copies of a wide table."""
-    side = min(n_samples, n_features)
-    numbers = 3.0 * n_samples**2 + 5.0 * side**2 + 4.0 * n_samples * n_features
-    what = f"matrices of {n_samples} x {n_samples}, {side} x {side} and {n_samples} x {n_features}"
-    refuse_past_memory("U2FS", what, 8.0 * numbers)

@@ -1,18 +1,16 @@
 """UDFS: unsupervised discriminative feature selection (Yang, Shen, Ma, Huang and Zhou, IJCAI 2011).
 
 The objective is in the docstring of `UDFS`. Lbar adds up, over every sample and its k nearest
-neighbours (a patch of k + 1 rows, centred to Z_i), how badly a linear map separates
-the rows of the patch:
+neighbours (a patch of k + 1 rows, centred to Z_i), how badly a linear map separates these rows:
 
     Lbar = sum_i P_i' H B_i H P_i,      B_i = (Z_i Z_i' + lambda I)^-1,      H = I - 11'/(k + 1),
 
-P_i picking the rows of the patch. Lbar itself is never formed. With Z_i = U diag(sigma) V',
+P_i picking the rows of the patch. X' Lbar X would cancel (one far outlier left nothing of it), so
+Lbar is never formed. With Z_i = U diag(sigma) V',
 
     M = sum_i F_i' F_i,      F_i = diag(1 / sqrt(sigma^2 + lambda)) U' Z_i,
 
-The rows of F_i have length 1 at most, so M is positive semi-definite to its own rounding. (The
-product X' Lbar X cancels: one far outlier left nothing of M.) For d > n, M is formed in the
-coordinates of the samples. Then follows the reweighting of `keepers.linalg.reweighting`.
+where no row of F_i is longer than 1. Then follows the reweighting of `keepers.linalg.reweighting`.
 """
 
 from dataclasses import dataclass
@@ -26,13 +24,7 @@ from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg import reweighting
 from keepers.linalg.moments import BLOCK_BYTES, row_blocks
 from keepers.methods.memory import refuse_quadratic_form
-from keepers.methods.parameters import (
-    Seed,
-    cap_columns,
-    one_of,
-    positive,
-    warn_of_noise,
-)
+from keepers.methods.parameters import Seed, cap_columns, one_of, positive, warn_of_noise
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 
