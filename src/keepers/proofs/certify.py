@@ -85,7 +85,7 @@ class Certificate:
 
     @property
     def share(self) -> float:
-        """``value / upper_bound``, at most 1: the set reaches at least this share of the optimum."""
+        """``value / upper_bound``, at most 1: no less of the optimum is reached."""
         share = min(self.value / self.upper_bound, 1.0)
         return 1.0 if share > 1.0 - 1e-9 else share  # 1 but for rounding
 
