@@ -6,7 +6,6 @@ import scipy.sparse as sp
 
 from keepers.blocks.sources import ArrayBlocks
 from keepers.linalg.moments import column_moments
-from keepers.linalg.scatter import DenseScatter
 from keepers.linalg.sums import Budget, CountedPasses, StreamedScatter
 
 ROOM, NO_ROOM = Budget(1e9), Budget(0.0)
@@ -53,12 +52,4 @@ def test_with_room_a_restriction_is_held_and_reads_no_more(X):
     assert operator.passes.n_passes == 1
     S = expected_scatter(X, np.ones(12))
     np.testing.assert_allclose(part.matmat(np.eye(3)), S[np.ix_(rows, rows)], rtol=1e-10)
-    assert operator.passes.n_passes == 1
-
-
-def test_few_rows_and_many_columns_are_held_as_rows():
-    X = np.random.default_rng(2).standard_normal((10, 4000))
-    operator = streamed(X, Budget(2e8))
-    part = operator.restrict(np.arange(1, 4000))
-    assert not isinstance(part, (StreamedScatter, DenseScatter))
     assert operator.passes.n_passes == 1

@@ -21,6 +21,7 @@ from keepers.tuning.stability import (
     StabilitySelector,
     bound_false_selections,
     draw_halves,
+    halves_needed,
     measure_stability,
 )
 
@@ -68,7 +69,7 @@ def test_works_with_every_selector(name, table):
     assert np.all(np.diff(stable.scores_[np.argsort(stable.ranking_)]) <= 0)
     np.testing.assert_array_equal(stable.transform(table), table[:, stable.support_])
     assert len(stable.top()) == kept
-    assert stable.expected_false_selections_.q == kept
+    assert stable.expected_false_selections_ == pytest.approx(min(kept**2 / 12 / (4 / 6), 12))
     again = quietly(StabilitySelector(SELECTORS[name](4), 6, random_state=0), table)
     np.testing.assert_array_equal(again.selections_, stable.selections_)
 
@@ -110,8 +111,7 @@ def test_the_bound_counts_only_columns_that_vary(table):
     with pytest.warns(DataWarning, match="ranked last: 12, 13, 14") as caught:
         stable = StabilitySelector(VarianceScore(4), 10, threshold=0.9, random_state=0).fit(X)
     assert len(caught) == 1
-    bound = stable.expected_false_selections_
-    assert bound.worst_case == pytest.approx(16 / (0.8 * 12))
+    assert stable.expected_false_selections_ == pytest.approx(16 / (0.8 * 12))
     assert sorted(stable.ranking_[12:]) == [13, 14, 15]
     without = StabilitySelector(VarianceScore(4), 10, random_state=0).fit(table)
     assert stable.stability_ == without.stability_
@@ -258,23 +258,19 @@ def test_what_is_no_table_of_sets_is_refused(bad):
 
 
 @pytest.mark.parametrize("q", range(1, 11))
-def test_the_worst_case_is_meinshausen_and_buhlmanns_closed_form(q):
-    assert bound_false_selections(q, 100, 0.6, 50).worst_case == pytest.approx(q**2 / 0.2 / 100)
+def test_the_bound_is_meinshausen_and_buhlmanns_closed_form(q):
+    assert bound_false_selections(q, 100, 0.6) == pytest.approx(q**2 / 0.2 / 100)
 
 
-@given(
-    st.integers(1, 300),
-    st.integers(1, 300),
-    st.floats(0.501, 1.0),
-    st.integers(1, 60),
-)
+@given(st.integers(1, 300), st.integers(1, 300), st.floats(0.501, 1.0))
 @settings(max_examples=60, deadline=None)
-def test_no_bound_exceeds_the_features(q, d, threshold, n_pairs):
-    bound = bound_false_selections(min(q, d), d, threshold, n_pairs)
-    assert 0 <= bound.worst_case <= d
-    assert threshold - 1e-9 <= bound.threshold <= threshold + 0.5 / n_pairs
+def test_no_bound_exceeds_the_features(q, d, threshold):
+    assert 0 <= bound_false_selections(min(q, d), d, threshold) <= d
 
 
-def test_a_threshold_between_two_frequencies_means_the_next_one_up():
-    assert bound_false_selections(5, 100, 0.701, 10).threshold == 0.75
-    assert bound_false_selections(5, 100, 0.7, 50).threshold == 0.7  # 0.7 * 100 is above 70
+@given(st.floats(0.501, 1.0), st.integers(1, 60))
+def test_a_threshold_between_two_frequencies_means_the_next_one_up(threshold, n_pairs):
+    share = halves_needed(threshold, 2 * n_pairs) / (2 * n_pairs)
+    assert threshold - 1e-9 <= share <= threshold + 0.5 / n_pairs
+    assert halves_needed(0.701, 20) == 15
+    assert halves_needed(0.7, 100) == 70  # 0.7 * 100 is above 70

@@ -1,11 +1,10 @@
 """Column means and centred sums of squares, in two passes, for every in-memory storage.
 
-The textbook E[x^2] - E[x]^2 has no correct digit once the mean is 1e8 times the standard deviation,
-so everything here centres before it squares, and then removes what rounding left in the mean.
+The textbook E[x^2] - E[x]^2 has no correct digit once the mean is 1e8 times the standard deviation.
+Here values are centred before they are squared, and the rounding left in the mean is removed.
 """
 
 import copy
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.linalg.storage import major_slice, stored_columns
+from keepers.linalg.storage import stored_columns
 
 CONSTANT_RATIO = 1e-12
 # Sums of squares that float32 holds, with room for what is made of them.
 SMALLEST_SINGLE, LARGEST_SINGLE = 1e-28, 1e28
 BLOCK_BYTES = 1 << 22
-_PIECE = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -47,9 +45,7 @@ class ColumnMoments:
         return ColumnMoments(self.n_samples, self.mean * factors, self.sum_of_squares * factors**2)
 
     def precision_for(self, dtype: Any) -> np.dtype[Any]:
-        """The precision in which columns of ``dtype`` can be multiplied: their own, if it holds
-        their squares; float64 where those of float32 would overflow or vanish.
-        """
+        """``dtype`` if it holds the squares of the columns, else float64."""
         squares = self.sum_of_squares[self.sum_of_squares > 0.0]
         held = np.all((squares > SMALLEST_SINGLE) & (squares < LARGEST_SINGLE))
         return np.dtype(dtype) if held else np.dtype(np.float64)
@@ -63,10 +59,10 @@ def row_blocks(n_samples: int, n_features: int, n_bytes: int = BLOCK_BYTES) -> l
 
 @dataclass(frozen=True)
 class VarianceSpan:
-    """How far the variances of columns are apart."""
+    """The range of the variances of columns."""
 
     ratio: float
-    """The largest variance over the lower quartile: a few quiet columns do not count."""
+    """The largest variance over the lower quartile, so that a few quiet columns do not count."""
     low: int
     """The column at the lower quartile."""
     high: int
@@ -105,40 +101,21 @@ def _dense_moments(X: FloatArray) -> ColumnMoments:
 
 
 def _sparse_moments(X: Any) -> ColumnMoments:
-    """Works in pieces: nothing as long as the stored values is formed."""
     n_samples, n_features = X.shape
-    total, stored = np.zeros((2, n_features))
-    for columns, piece in _pieces(X):
-        total[columns] += _column_sums(piece, piece.data)
-        stored[columns] += np.bincount(stored_columns(piece), minlength=piece.shape[1])
-    mean = total / n_samples
-    absent = n_samples - stored
-    residue, squares = -absent * mean, absent * mean * mean
-    for columns, piece in _pieces(X):
-        centred = piece.data - np.take(mean[columns], stored_columns(piece))
-        residue[columns] += _column_sums(piece, centred)
-        squares[columns] += _column_sums(piece, np.square(centred, out=centred))
+    columns = stored_columns(X)
+    mean = _column_sums(X, X.data) / n_samples
+    absent = n_samples - np.bincount(columns, minlength=n_features)
+    centred = X.data - mean[columns]
+    residue = _column_sums(X, centred) - absent * mean
+    squares = _column_sums(X, np.square(centred, out=centred)) + absent * mean * mean
     return _correct_mean(n_samples, mean, residue, squares)
 
 
-def _pieces(X: Any) -> Iterator[tuple[slice, Any]]:
-    """Some rows of a CSR matrix, or some columns of a CSC matrix, at a time, and which columns."""
-    n_major = len(X.indptr) - 1
-    start = 0
-    while start < n_major:
-        # Rows (or columns) of about `_PIECE` entries together, and at least one.
-        stop = int(np.searchsorted(X.indptr, X.indptr[start] + _PIECE, "right")) - 1
-        stop = max(stop, start + 1)
-        columns = slice(None) if X.format == "csr" else slice(start, stop)
-        yield columns, major_slice(X, start, stop)
-        start = stop
-
-
-def _column_sums(piece: Any, values: FloatArray) -> FloatArray:
+def _column_sums(X: Any, values: FloatArray) -> FloatArray:
     """Sums of such values of the entries: a product, four times as fast as `numpy.bincount`."""
-    filled = copy.copy(piece)  # shallow, and its constructor would look at every index
+    filled = copy.copy(X)  # shallow, and its constructor would check every index
     filled.data = values.astype(np.float64, copy=False)
-    return np.asarray(filled.T @ np.ones(piece.shape[0]))
+    return np.asarray(filled.T @ np.ones(X.shape[0]))
 
 
 def _correct_mean(

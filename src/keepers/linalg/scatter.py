@@ -2,14 +2,8 @@
 
 `as_scatter` looks at the data once and returns the operator whose products are cheapest:
 
-=================================  ==================  ==============================
-X                                  operator            one product with d x m
-=================================  ==================  ==============================
-array, forming S pays for itself   `DenseScatter`      S V
-array, otherwise                   `FactoredScatter`   Xc'(Xc V), two passes over X
-CSR or CSC, many rows              `DenseScatter`      S V
-CSR or CSC, otherwise              `SparseScatter`     Xc'(Xc V), never densified
-=================================  ==================  ==============================
+`DenseScatter` where forming S pays for itself, with one product S V; otherwise `FactoredScatter`,
+with the two thin products Xc'(Xc V), which never make a sparse X dense.
 """
 
 from dataclasses import dataclass, replace
@@ -97,7 +91,7 @@ class FactoredScatter:
 
     def times(self, V: FloatArray) -> FloatArray:
         """Xc V."""
-        product = self._times(V.astype(self.X.dtype, copy=False))
+        product = storage.times(self.X, V.astype(self.X.dtype, copy=False))
         projected = product.astype(np.float64, copy=False)
         if np.any(self.moments.mean):
             projected -= self.moments.mean @ V
@@ -106,7 +100,7 @@ class FactoredScatter:
 
     def back(self, projected: FloatArray) -> FloatArray:
         """Xc' times a block of n rows; if X is to be centred, they sum to zero up to rounding."""
-        product = self._transposed_times(projected.astype(self.X.dtype, copy=False))
+        product = storage.transposed_times(self.X, projected.astype(self.X.dtype, copy=False))
         result = product.astype(np.float64, copy=False)
         mean, leftover = self.moments.mean[:, np.newaxis], projected.sum(axis=0)
         if np.any(mean):
@@ -120,7 +114,14 @@ class FactoredScatter:
 
     def sample_gram(self) -> FloatArray:
         """Xc Xc'."""
-        gram = self._sample_gram()
+        if sp.issparse(self.X):  # a mean that costs digits was taken off (`without_offsets`)
+            gram = np.asarray((self.X @ self.X.T).toarray(), dtype=np.float64)
+        else:
+            gram = np.zeros((self.n_rows, self.n_rows))
+            for columns in row_blocks(self.size, self.n_rows):
+                mean = self.moments.mean[columns].astype(self.X.dtype, copy=False)
+                centred = self.X[:, columns] - mean
+                gram += centred @ centred.T
         if np.any(self.moments.mean):  # centring rows and columns about any point centres X
             gram -= gram.mean(axis=0)
             gram -= gram.mean(axis=1, keepdims=True)
@@ -138,12 +139,6 @@ class FactoredScatter:
                 found[part] = np.einsum("ij,ij->j", columns, gram @ columns)
         return found
 
-    def _times(self, V: FloatArray) -> FloatArray:
-        return np.asarray(self.X @ V)
-
-    def _transposed_times(self, P: FloatArray) -> FloatArray:
-        return np.asarray((P.T @ self.X).T)
-
     def diagonal(self) -> FloatArray:
         """Centred sum of squares of every feature."""
         return self.moments.sum_of_squares
@@ -155,10 +150,7 @@ class FactoredScatter:
     def restrict(self, rows: IndexArray) -> "FactoredScatter | DenseScatter":
         """The same, but S is formed if few are left."""
         part = self.take(rows)
-        return DenseScatter(part.dense()) if part._forming_pays() else part
-
-    def _forming_pays(self) -> bool:
-        return forming_pays(self.n_rows, self.size)
+        return DenseScatter(part.dense()) if forming_pays(part.n_rows, part.size) else part
 
     def dense(self) -> FloatArray:
         """S itself."""
@@ -177,63 +169,18 @@ class FactoredScatter:
             self.sample_gram(), lambda vectors, values: self.back(vectors) / np.sqrt(values)
         )
 
-    def _sample_gram(self) -> FloatArray:
-        """X X', with X taken about its mean in its own precision."""
-        gram = np.zeros((self.n_rows, self.n_rows))
-        for columns in row_blocks(self.size, self.n_rows):
-            mean = self.moments.mean[columns].astype(self.X.dtype, copy=False)
-            centred = self.X[:, columns] - mean
-            gram += centred @ centred.T
-        return gram
 
+def centred_gram(X: Any, mean: FloatArray) -> FloatArray:
+    """(X - 1 mean')'(X - 1 mean') without a centred copy of X.
 
-class SparseScatter(FactoredScatter):
-    """The same for a CSR or CSC matrix, which is never densified."""
-
-    def _times(self, V: FloatArray) -> FloatArray:
-        return storage.times(self.X, V)
-
-    def _transposed_times(self, P: FloatArray) -> FloatArray:
-        return storage.transposed_times(self.X, P)
-
-    def _forming_pays(self) -> bool:
-        # A row of k entries gives k^2 products, and takes part in 2 k m of every product.
-        n_samples, n_features = self.X.shape
-        per_row = self.X.nnz / n_samples
-        forming_is_cheap = per_row <= EXPECTED_PRODUCTS * _TYPICAL_WIDTH
-        products_are = n_features**2 <= _DENSE_PER_STORED * self.X.nnz
-        return n_features <= SMALL_SIDE and forming_is_cheap and products_are
-
-    def dense(self) -> FloatArray:
-        """S itself."""
-        total, mean = storage.gram(self.X), self.moments.mean
-        for rows in row_blocks(*total.shape):
-            total[rows] -= np.outer(self.moments.n_samples * mean[rows], mean)
-        return total
-
-    def _sample_gram(self) -> FloatArray:
-        """X X'; a mean that would cost digits was taken off the stored values (`as_scatter`)."""
-        return np.asarray((self.X @ self.X.T).toarray(), dtype=np.float64)
-
-    def squared_columns(self, gram: FloatArray | None = None) -> FloatArray:
-        """Squared lengths of the columns of S, from the sparse columns of X'X."""
-        mean = self.moments.mean
-        by_column, transposed = storage.by_columns(self.X), storage.by_rows(self.X.T)
-        found = np.empty(self.size)
-        for part in row_blocks(self.size, self.size):
-            product = transposed @ by_column[:, part]
-            shift = self.n_rows * mean[part]
-            squares = np.ravel(product.multiply(product).sum(axis=0))
-            found[part] = squares - shift * (2.0 * (mean @ product) - shift * (mean @ mean))
-        return np.maximum(found, 0.0)
-
-
-def centred_gram(X: FloatArray, mean: FloatArray) -> FloatArray:
-    """(X - 1 mean')'(X - 1 mean') from blocks of rows, without a centred copy of X.
-
-    Blocks are multiplied in the precision of X and added up in float64.
+    Blocks of rows are multiplied in the precision of X and added up in float64.
     """
     n_samples, n_features = X.shape
+    if sp.issparse(X):
+        total = storage.gram(X)
+        for rows in row_blocks(*total.shape):
+            total[rows] -= np.outer(n_samples * mean[rows], mean)
+        return total
     total = np.zeros((n_features, n_features))
     point = mean.astype(X.dtype, copy=False)
     # Blocks no smaller than S itself, or adding them up would cost as much as multiplying.
@@ -277,7 +224,7 @@ def as_scatter(
 def as_factored(X: Any, moments: ColumnMoments) -> FactoredScatter:
     """The scatter of X through X, which is centred in a copy only where that saves digits."""
     if sp.issparse(X):
-        return SparseScatter(*without_offsets(X, moments))
+        return FactoredScatter(*without_offsets(X, moments))
     if np.any(has_offset(moments)):
         centred = (X - moments.mean).astype(X.dtype, copy=False)
         return FactoredScatter(centred, replace(moments, mean=np.zeros_like(moments.mean)))

@@ -98,13 +98,17 @@ def major_slice(X: Any, start: int, stop: int) -> Any:
 
 
 def times(X: Any, V: FloatArray) -> FloatArray:
-    """X V, for a CSR or CSC matrix."""
+    """X V."""
+    if not sp.issparse(X):
+        return np.asarray(X @ V)
     parts = _row_parts(X)
     return np.vstack(_all_at_once(lambda part: part[1] @ V, parts))
 
 
 def transposed_times(X: Any, P: FloatArray) -> FloatArray:
-    """X' P, for a CSR or CSC matrix."""
+    """X' P, column after column."""
+    if not sp.issparse(X):
+        return np.asarray((P.T @ X).T)
     parts = _row_parts(X)
     products = _all_at_once(lambda part: part[1].T @ P[part[0]], parts)
     return sum(products[1:], products[0])

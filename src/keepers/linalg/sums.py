@@ -9,8 +9,7 @@ which needs no mean beforehand and, unlike E[xx'] - E[x]E[x]', squares no offset
 taken about a point near its own mean, and what the columns then still sum to is kept.
 
 A `StreamedScatter` reads the table once for every product. Once most rows of W are inactive, the
-rest of the iteration needs few columns: their scatter is summed, or they are taken into memory, in
-a single pass.
+rest of the iteration needs few columns, and their scatter is summed in a single pass.
 """
 
 from collections.abc import Callable
@@ -33,8 +32,8 @@ from keepers._protocols import (
 )
 from keepers.exceptions import DataError, shorten
 from keepers.linalg import storage
-from keepers.linalg.moments import ColumnMoments, column_moments
-from keepers.linalg.scatter import DenseScatter, as_scatter, forming_pays
+from keepers.linalg.moments import ColumnMoments
+from keepers.linalg.scatter import DenseScatter
 
 # Columns that a message names.
 _NAMED = 5
@@ -340,12 +339,12 @@ class CountedPasses:
         return self.table.total(begin, columns)
 
     def refuse_other_rows(
-        self, n_samples: int, mean_change: FloatArray | None, moments: ColumnMoments
+        self, n_samples: int, mean_change: FloatArray, moments: ColumnMoments
     ) -> None:
         """Raise if the last pass gave another number of rows or other means than the first."""
         before = moments.n_samples
         found = f"pass 1 gave {before} rows and pass {self.n_passes} gave {n_samples}"
-        if n_samples == before and mean_change is not None:
+        if n_samples == before:
             # Far above what rounding does, far below what another row does in all but huge tables.
             tolerance = 1e-6 if self.table.dtype == np.float64 else 1e-3
             allowed = tolerance * np.sqrt(moments.variance) + _ROUNDING * np.abs(moments.mean)
@@ -393,33 +392,15 @@ class StreamedScatter:
         return self.moments.sum_of_squares * self.factors**2
 
     def restrict(self, rows: IndexArray) -> SymmetricOperator:
-        """S on some of the columns: held in memory, one way or another, where that fits."""
+        """S on some of the columns: as a matrix, from one pass, where that fits."""
         part = replace(
             self,
             moments=self.moments.subset(rows),
             columns=self.columns[rows],
             factors=self.factors[rows],
         )
-        n_samples, n_columns = self.moments.n_samples, len(rows)
-        scatter_fits = self.budget.holds(self.budget.of_scatter(n_columns))
-        if scatter_fits and forming_pays(n_samples, n_columns):
-            return DenseScatter(part.dense())
-        if self.budget.holds(self.budget.of_rows(self.passes.table, n_samples, n_columns)):
-            return part.in_memory()
-        return DenseScatter(part.dense()) if scatter_fits else part
-
-    def in_memory(self) -> SymmetricOperator:
-        """The same from rows held in memory: one pass."""
-        collected = self.passes.total(RowCollection, self._columns_to_read)
-        n_samples, moments = collected.n_samples, self.moments
-        if n_samples != moments.n_samples:
-            self.passes.refuse_other_rows(n_samples, None, moments)
-        X = collected.stack()
-        self.passes.refuse_other_rows(n_samples, column_moments(X).mean - moments.mean, moments)
-        if np.any(self.factors != 1.0):
-            X = storage.scale_columns(X, self.factors)
-        X = X.astype(moments.precision_for(X.dtype), copy=False)
-        return as_scatter(X, moments.scaled(self.factors))
+        fits = self.budget.holds(self.budget.of_scatter(len(rows)))
+        return DenseScatter(part.dense()) if fits else part
 
     def dense(self) -> FloatArray:
         """S itself: one pass."""

@@ -9,12 +9,11 @@ mean size::
 
 It is 1 when all sets are the same and 0 on average when sets are drawn at random.
 
-`bound_false_selections` is Shah and Samworth, "Variable selection with error control: another look
-at stability selection", J. R. Statist. Soc. B 75 (2013). A feature that is selected in a share tau
-of the halves is selected in both halves of a pair in a share 2 tau - 1 of the pairs. The halves of
-a pair have no sample in common, so the mean of that share is p^2 for a feature selected with
-probability p. Markov's inequality bounds how often it reaches 2 tau - 1 for features with
-p <= q / d.
+The bound on false selections is that of Shah and Samworth, "Variable selection with error control:
+another look at stability selection", J. R. Statist. Soc. B 75 (2013). A feature that is selected in
+a share tau of the halves is selected in both halves of at least a share 2 tau - 1 of the pairs. The
+halves of a pair have no sample in common, so the mean of the latter share is p^2 for a feature
+selected with probability p, and Markov's inequality bounds how often it reaches 2 tau - 1.
 """
 
 import sys
@@ -82,20 +81,18 @@ class StabilitySelector(RankingSelector):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Selection frequencies; higher is better.
-    ranking_ : array of shape (n_features,)
-        1 is the best feature: by frequency, and among equals by ``mean_ranks_``. Constant columns
-        come last.
-    support_ : boolean array of shape (n_features,)
-        The features kept: the first ``n_features_to_select`` of the ranking.
+        Selection frequencies; higher is better. Among equals, ``mean_ranks_`` decide.
+    {fitted}
     stable_ : boolean array of shape (n_features,)
         The features whose frequency reaches ``threshold``; there may be more or fewer of them.
     frequencies_ : array of shape (n_features,)
         The scores under their own name.
     mean_ranks_ : array of shape (n_features,)
         Mean of the features' ranks over the halves.
-    expected_false_selections_ : FalseSelections
-        An upper bound on how many features of low selection probability are called stable.
+    expected_false_selections_ : float
+        An upper bound on how many features of low selection probability (at most q / d, as if drawn
+        at random) are called stable, on average: q^2 / ((2 threshold - 1) d). It assumes only that
+        the samples are independent.
     stability_ : Stability
         ``index`` (1: always the same features, 0: chance), ``variance``, ``interval``,
         ``verdict``. The index is NaN, with the reason, if every feature was always selected.
@@ -104,10 +101,6 @@ class StabilitySelector(RankingSelector):
         in a half does not count as selected.
     selector_ : selector
         ``selector`` fitted to all samples.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : array of shape (n_features,)
-        Column names, if X was a data frame with string columns.
 
     Examples
     --------
@@ -185,10 +178,12 @@ class StabilitySelector(RankingSelector):
         self.selections_ = table.to_all_columns(selections, fill=False)
         self.mean_ranks_ = table.to_all_columns(mean_ranks, fill=n_features)
         self.frequencies_ = self.selections_.mean(axis=0)
+        needed = halves_needed(self.threshold, n_halves)
+        self.stable_ = self.selections_.sum(axis=0) >= needed
         q = float(selections.sum(axis=1).mean())
-        bound = bound_false_selections(q, len(table.usable), self.threshold, n_halves // 2)
-        self.expected_false_selections_ = bound
-        self.stable_ = self.frequencies_ >= bound.threshold - 0.5 / n_halves
+        self.expected_false_selections_ = bound_false_selections(
+            q, len(table.usable), needed / n_halves
+        )
         self.stability_ = measure_stability(selections)
         self.n_features_to_select_ = (
             self.selector_.n_features_to_select_
@@ -214,15 +209,15 @@ class StabilitySelector(RankingSelector):
             notes = replace(notes, how_many=self.selector_.fit_notes().how_many)
         if index.why_undefined is not None:
             return replace(notes, how_sure=(f"Stability is not known: {index.why_undefined}",))
-        bound, n_stable = self.expected_false_selections_, int(self.stable_.sum())
+        n_stable = int(self.stable_.sum())
         agree = (
             f"Selections from {len(self.selections_)} halves of the samples agree with a stability "
             f"of {index.index:.2f} (1: always the same features, 0: chance): {index.verdict}."
         )
         stable = (
             f"{n_stable:,} {'feature is' if n_stable == 1 else 'features are'} selected in at "
-            f"least {bound.threshold:.0%} of the halves; at most {bound.worst_case:.3g} of these "
-            "are expected by chance."
+            f"least {self.threshold:.0%} of the halves; at most "
+            f"{self.expected_false_selections_:.3g} of these are expected by chance."
         )
         return replace(notes, how_sure=(agree, stable))
 
@@ -240,6 +235,17 @@ def draw_halves(
             for rows in (order[:half], order[half : 2 * half])
         ]
     return halves
+
+
+def halves_needed(threshold: float, n_halves: int) -> int:
+    """The smallest number of halves whose share reaches the threshold."""
+    # 0.7 * 100 is 70.00000000000001 in binary: without the rounding it would need 71 halves.
+    return int(np.ceil(round(threshold * n_halves, 9)))
+
+
+def bound_false_selections(q: float, n_features: int, threshold: float) -> float:
+    """Expected number, at most, of features with p <= q / d that are selected that often."""
+    return min(float(n_features), q * q / n_features / (2 * threshold - 1))
 
 
 def rank_half(selector: Any, rows: IndexArray, seed: int, X: Any) -> tuple[IndexArray, BoolArray]:
@@ -381,63 +387,3 @@ def _check_selections(selections: ArrayLike) -> BoolArray:
             "Pass support masks, not scores or rankings."
         )
     return Z.astype(bool)
-
-
-@dataclass(frozen=True)
-class FalseSelections:
-    """An upper bound on how many features of low selection probability reach the threshold.
-
-    "Low" means at most q / d: no more often than a draw of q features out of d would.
-    """
-
-    worst_case: float
-    """q^2 / ((2 threshold - 1) d), Meinshausen and Buhlmann's number. Needs no assumption on the
-    selector or the data beyond samples drawn independently from one distribution."""
-    q: float
-    """Features selected in a half, on average."""
-    n_features: int
-    """d, the features there were to choose from (constant columns are none)."""
-    threshold: float
-    """The smallest frequency that counts as reaching the threshold: a whole number of halves."""
-    n_pairs: int
-    """Complementary pairs of halves, B."""
-
-    def __str__(self) -> str:
-        return (
-            f"at most {self.worst_case:.3g} of {self.n_features} features by chance at threshold "
-            f"{self.threshold:g} with {self.q:g} selected in each half"
-        )
-
-
-def bound_false_selections(
-    q: float, n_features: int, threshold: float, n_pairs: int
-) -> FalseSelections:
-    """Bound the expected number of features of low selection probability that are called stable.
-
-    Parameters
-    ----------
-    q : float
-        Features selected in a half, on average.
-    n_features : int
-        Features there were to choose from.
-    threshold : float in (0.5, 1]
-        Frequency from which a feature is called stable.
-    n_pairs : int
-        Complementary pairs of halves.
-
-    Returns
-    -------
-    FalseSelections
-        The bound, which assumes nothing about the selector.
-
-    Examples
-    --------
-    >>> from keepers.tuning.stability import bound_false_selections
-    >>> round(bound_false_selections(q=10, n_features=100, threshold=0.6, n_pairs=50).worst_case, 3)
-    5.0
-    """
-    # 0.7 * 100 is 70.00000000000001 in binary: without the rounding it would need 71 halves.
-    n_halves = int(np.ceil(round(threshold * 2 * n_pairs, 9)))
-    reached = n_halves / (2 * n_pairs)
-    worst_case = min(float(n_features), q * q / n_features / (2 * reached - 1))
-    return FalseSelections(worst_case, q, n_features, reached, n_pairs)
