@@ -29,7 +29,6 @@ from keepers.blocks.sources import (
     as_blocks,
     column_labels,
     in_order,
-    refuse_repeated,
 )
 from keepers.exceptions import DataError, DataWarning
 from keepers.linalg.correlation import Correlations, FetchedCorrelations, ScatterCorrelations
@@ -66,7 +65,7 @@ from keepers.methods.reading import (
     validate,
 )
 from keepers.tables.objects import comes_in_blocks, describe_missing, is_dask
-from keepers.tables.table import NamedValues
+from keepers.tables.table import NamedValues, refuse_repeated
 
 # A fit from streamed products reads the table about so many times, and reading a value takes about
 # as long as so many multiplications.
@@ -402,7 +401,7 @@ class ScatterSelector(RankingSelector):
         is_first = summed is None
         if is_first:
             self._forget()  # fit and fit_blocks keep no sums to add to
-            refuse_repeated(column_labels(X) or [], "X")
+            refuse_repeated(column_labels(X) or [])
         else:
             X = in_order(X, self._column_labels_, "X", first="the first X")
         values = validate(self, named_table(X), reset=is_first, fewest=1)
