@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
@@ -146,13 +145,6 @@ COLUMNS = {name: np.random.default_rng(0).normal(size=40) for name in "abc"}
 TABLE = pa.table(COLUMNS)
 
 
-class Capsule:
-    """A table that follows the protocol of Arrow, and has nothing else."""
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        return TABLE.__arrow_c_stream__(requested_schema)
-
-
 @pytest.fixture
 def parquet(tmp_path):
     pa.parquet.write_table(TABLE, tmp_path / "table.parquet", row_group_size=15)
@@ -166,8 +158,6 @@ SOURCES = {
     "Arrow table": lambda path: TABLE,
     "Arrow batch": lambda path: TABLE.to_batches()[0],
     "Arrow reader": lambda path: TABLE.to_reader(max_chunksize=7),
-    "Arrow dataset": lambda path: pa.dataset.dataset(path),
-    "Arrow protocol": lambda path: Capsule(),
 }
 
 

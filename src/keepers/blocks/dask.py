@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 from keepers._interrupts import interrupts_kept_from_children
 from keepers._packages import optional
 from keepers._protocols import BlockSum, BoolArray, IndexArray, RowBlock, Sum
-from keepers._wording import duplicates, first_line, some_of
+from keepers._wording import first_line, some_of
 from keepers.exceptions import ClusterError, DataError, ParameterError, shorten
 from keepers.tables.scans import LocalBlocks, known_sum, refuse_misshapen
 from keepers.tables.table import (
     as_floats,
     canonical_sparse,
     largest_inexact,
+    refuse_repeated,
 )
 
 # Sums of d x d entries make a merge of many expensive to hold, one of few a long chain.
@@ -158,11 +159,7 @@ def _of_array(X: Any) -> DaskBlocks:
 
 def _of_dataframe(X: Any) -> DaskBlocks:
     names, dtype = list(X.columns), _float_type(X.dtypes)
-    if len(set(names)) < len(names):
-        raise DataError(
-            f"Column names must differ; there are duplicates: {some_of(duplicates(names))}. Rename "
-            "all but one of each."
-        )
+    refuse_repeated(names)
     _refuse_others(X, np.dtype(np.float64), "the Dask dataframe")
     wanted = delayed(X.columns)  # a node of its own: many names, stored once
     partitions = [[partition, wanted] for partition in X.to_delayed()]
@@ -303,7 +300,11 @@ def selected_columns(X: Any, columns: IndexArray) -> Any:
         return X[:, columns]
     # Not by indexing the collection: chunks may be of a sparse format that has no indexing.
     chunks = (X.chunks[0], (len(columns),))
-    return X.map_blocks(_columns_of, columns, chunks=chunks, dtype=X.dtype, meta=X._meta)
+
+    def pick(chunk: Any) -> Any:
+        return _indexable(chunk)[:, columns]
+
+    return X.map_blocks(pick, chunks=chunks, dtype=X.dtype, meta=X._meta)
 
 
 def selected_rows(X: Any, rows: BoolArray) -> Any:
@@ -317,10 +318,6 @@ def selected_rows(X: Any, rows: BoolArray) -> Any:
 
     # Not by indexing the collection: that joins chunks, which NumPy cannot do to sparse ones.
     return X.map_blocks(rows_of, chunks=(counts, X.chunks[1]), dtype=X.dtype, meta=X._meta)
-
-
-def _columns_of(chunk: Any, columns: IndexArray) -> Any:
-    return _indexable(chunk)[:, columns]
 
 
 def _indexable(chunk: Any) -> Any:
@@ -378,8 +375,11 @@ def dask_client(
             f"workers must be at least 1, and goes without a scheduler; got {shorten(workers)} and "
             f"{shorten(scheduler)}. A cluster that runs has the workers it has."
         )
-    if not show_log:
-        _silence_log()
+    if not show_log:  # until Python ends: some lines are written long after a connection is closed
+        _distributed()  # sets levels on import
+        loggers = [name for name in logging.root.manager.loggerDict if "distributed." in name]
+        for name in [*loggers, "distributed", "tornado", "tornado.application", "asyncio"]:
+            logging.getLogger(name).setLevel(NOTHING)
     connecting = _local(workers, show_log) if scheduler is None else _running(scheduler)
     # A client that loses its scheduler takes itself away. What is set before it stays, and keeps
     # Dask from computing in this process instead.
@@ -459,14 +459,6 @@ def _local(workers: int | None, show_log: bool) -> Iterator[Any]:
         cluster.shutdown_on_close = False  # or it is closed once more when Python ends
         with suppress(Exception):  # of workers that had not started when an interrupt came
             cluster.close(timeout=SECONDS_TO_ANSWER)
-
-
-def _silence_log() -> None:
-    """Silence Dask until Python ends: some lines are written long after a connection is closed."""
-    _distributed()  # sets levels on import
-    known = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
-    for name in [*known, "distributed", "tornado", "tornado.application", "asyncio"]:
-        logging.getLogger(name).setLevel(NOTHING)
 
 
 def _dask() -> Any:

@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BlockTable, IndexArray, RowBlock
-from keepers._wording import duplicates, some_of
 from keepers.blocks.dask import DaskBlocks
 from keepers.exceptions import DataError, ParameterError, shorten
 from keepers.tables.objects import (
@@ -28,7 +27,7 @@ from keepers.tables.objects import (
 )
 from keepers.tables.opening import scan_table
 from keepers.tables.scans import LocalBlocks, copy_rows, refuse_misshapen, rows_at_once
-from keepers.tables.table import as_floats, canonical_sparse, checked_matrix
+from keepers.tables.table import as_floats, canonical_sparse, checked_matrix, refuse_repeated
 
 
 def as_blocks(source: Any) -> BlockTable:
@@ -74,7 +73,7 @@ class ArrayBlocks(LocalBlocks):
     def __init__(self, X: Any, name: str, feature_names: Any = None) -> None:
         if len(X.shape) != 2 or 0 in X.shape:
             raise DataError(
-                "A table has two dimensions (samples, features), at least one row and one column; "
+                "A table has two dimensions, at least one row and one column; "
                 f"{name} is {' x '.join(map(str, X.shape))}. Reshape it."
             )
         self._X = canonical_sparse(X).tocsr() if sp.issparse(X) else X
@@ -204,7 +203,7 @@ def in_order(block: Any, expected: Labels, origin: str, first: str = "the first 
             f"Columns are matched by name, in all blocks or in none; {with_labels} names them and "
             f"{without} does not. Give data frames throughout, or arrays throughout."
         )
-    refuse_repeated(found, origin)
+    refuse_repeated(found)
     if found == expected or len(found) != len(expected):  # later refused for its number of columns
         return block
     known = set(expected)
@@ -217,11 +216,3 @@ def in_order(block: Any, expected: Labels, origin: str, first: str = "the first 
     if hasattr(block, "column_names"):
         return block.select(expected)
     return block[:, expected] if hasattr(block, "var_names") else block[expected]
-
-
-def refuse_repeated(labels: Sequence[Hashable], origin: str) -> None:
-    if len(set(labels)) < len(labels):
-        raise DataError(
-            f"Column names must differ to be matched between blocks; {origin} has duplicate "
-            f"names: {some_of(duplicates(labels))}. Rename all but one of each."
-        )

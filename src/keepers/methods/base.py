@@ -273,7 +273,7 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
         X : table of shape (n_samples, n_features)
             An array, data frame, sparse matrix, Table, AnnData object or Dask collection
             with the columns of the table fitted; also a lazy frame of polars, a relation of
-            DuckDB, a table, reader or dataset of pyarrow.
+            DuckDB, a table or reader of pyarrow.
 
         Returns
         -------

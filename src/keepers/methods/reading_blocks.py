@@ -23,7 +23,7 @@ import numpy as np
 
 from keepers._protocols import BlockTable, FloatArray, IndexArray, RowBlock, SymmetricOperator
 from keepers._wording import readable_size
-from keepers.blocks.sources import as_blocks, column_labels, in_order, refuse_repeated
+from keepers.blocks.sources import as_blocks, column_labels, in_order
 from keepers.exceptions import DataError, DataWarning
 from keepers.linalg.correlation import Correlations, FetchedCorrelations
 from keepers.linalg.moments import ColumnMoments
@@ -55,7 +55,7 @@ from keepers.methods.reading import (
     validate,
 )
 from keepers.tables.objects import comes_in_blocks, describe_missing, is_dask
-from keepers.tables.table import NamedValues
+from keepers.tables.table import NamedValues, refuse_repeated
 
 # The number of passes that a fit from streamed products makes, about, and the number of
 # multiplications that take as long as reading a value.
@@ -334,7 +334,7 @@ class ScatterSelector(RankingSelector):
         is_first = summed is None
         if is_first:
             self._forget()  # fit and fit_blocks keep no sums to add to
-            refuse_repeated(column_labels(X) or [], "X")
+            refuse_repeated(column_labels(X) or [])
         else:
             X = in_order(X, self._column_labels_, "X", first="the first X")
         values = validate(self, named_table(X), reset=is_first, fewest=1)

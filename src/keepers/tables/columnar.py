@@ -152,7 +152,7 @@ class TextFile:
         """What ``read`` makes of the columns; again where the first rows were misleading."""
         pl = _polars()
         steps = [] if self.dialect.rewrite else [lambda: None, self._find_kinds]
-        for prepare in [*steps, self._rewrite_and_find_kinds]:
+        for prepare in [*steps, self.rewrite]:
             try:
                 prepare()
                 found = read(self.lazy())
@@ -179,10 +179,6 @@ class TextFile:
             for piece in self.pieces()
             for line in piece.splitlines()
         )
-
-    def _rewrite_and_find_kinds(self) -> None:
-        self.rewrite()
-        self._find_kinds()
 
     def _find_kinds(self) -> None:
         """Kinds of columns by every cell."""
@@ -228,7 +224,10 @@ class TextFile:
         return read(self.lazy())
 
     def rewrite(self) -> None:
-        """Write the text as UTF-8 with clean cells; raise for lines of another width."""
+        """Write the text as UTF-8 with clean cells; raise for lines of another width.
+
+        Kinds of columns are found again.
+        """
         try:
             self._write_rows()
         except UnicodeDecodeError:
@@ -243,6 +242,7 @@ class TextFile:
             self._write_rows()
         self.source, self._is_rewritten = self.folder / "rewritten.csv", True
         self.dialect.sep = "\t" if self.dialect.sep == BLANKS else self.dialect.sep
+        self._find_kinds()
 
     def _write_rows(self) -> None:
         sep, width = "\t" if self.dialect.sep == BLANKS else self.dialect.sep, len(self.names)
@@ -331,7 +331,12 @@ def _read_wide(file: TextFile) -> Table | None:
         found.append(X)
         shape = (sum(map(len, found)), len(names))
         refuse_shape(shape, 8, "The table", request.max_bytes)
-    return _table_of_parts(_stack(found), numbers, words, file)
+    X, row = np.empty((sum(map(len, found)), len(numbers))), 0
+    while found:  # given up one by one
+        rows = found.pop(0)
+        X[row : row + len(rows)] = rows
+        row += len(rows)
+    return _table_of_parts(X, numbers, words, file)
 
 
 def _parse_numbers(lines: Sequence[str], file: TextFile) -> FloatArray | None:
@@ -349,17 +354,6 @@ def _parse_numbers(lines: Sequence[str], file: TextFile) -> FloatArray | None:
     if not is_whole or np.nanmax(np.abs(numbers), initial=0) >= LARGEST_EXACT_INTEGER:
         return None
     return np.asarray(numbers.reshape(len(lines), -1))
-
-
-def _stack(found: list[FloatArray]) -> FloatArray:
-    """All rows in one matrix; the pieces are given up one by one."""
-    n_rows = sum(map(len, found))
-    X = np.empty((n_rows, found[0].shape[1] if found else 0))
-    while found:
-        rest = found.pop()
-        n_rows -= len(rest)
-        X[n_rows : n_rows + len(rest)] = rest
-    return X
 
 
 def _table_of_parts(X: FloatArray, numbers: list[str], words: Words, file: TextFile) -> Table:

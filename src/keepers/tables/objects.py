@@ -28,7 +28,7 @@ from narwhals.dependencies import (
 from numpy.typing import NDArray
 
 from keepers._packages import optional
-from keepers._wording import closest, duplicates, some_of
+from keepers._wording import closest, some_of
 from keepers.exceptions import DataError, shorten
 from keepers.tables.table import (
     GAP_WORDS,
@@ -39,6 +39,8 @@ from keepers.tables.table import (
     number_repeated,
     numbered_names,
     refuse_complex,
+    refuse_dimensions,
+    refuse_repeated,
     unique_names,
 )
 
@@ -87,23 +89,14 @@ def is_frame(X: Any) -> bool:
 
 
 def as_frame(X: Any) -> Any:
-    """Lazy and foreign tables as a frame with values; anything else as it is.
-
-    Lazy frames, DuckDB relations, readers and datasets of pyarrow, and objects with the method
-    ``__arrow_c_stream__`` become frames of polars, or Arrow tables if pyarrow made them.
-    """
+    """Lazy tables, and readers and batches of pyarrow, as a frame with values; else X as it is."""
     X = nw.to_native(X, pass_through=True)
-    kind = type(X)
     if is_frame(X) or is_dask(X) or isinstance(X, np.ndarray) or is_into_series(X):
         return X
-    if all(hasattr(kind, name) for name in ("to_table", "to_batches", "scanner")):
-        return X.to_table()  # a dataset of pyarrow: files that are read on demand
-    if not hasattr(kind, "__arrow_c_stream__"):
-        found = nw.from_native(X, pass_through=True)
-        return found.collect("polars").to_native() if isinstance(found, nw.LazyFrame) else X
-    if kind.__module__.startswith("pyarrow"):
+    if type(X).__module__.startswith("pyarrow") and hasattr(type(X), "__arrow_c_stream__"):
         return sys.modules["pyarrow"].table(X)
-    return optional("polars", "Tables of other libraries").DataFrame(X)
+    found = nw.from_native(X, pass_through=True)
+    return found.collect("polars").to_native() if isinstance(found, nw.LazyFrame) else X
 
 
 def numeric_input(X: Any) -> Any:
@@ -254,11 +247,7 @@ def flat_name(name: Any) -> str:
 def frame_columns(X: Any) -> list[tuple[str, nw.Series[Any]]]:
     """The columns of a frame with their labels for messages; raise for duplicate names."""
     names = _names(X)
-    if len(set(names)) < len(names):
-        raise DataError(
-            f"Column names must be unique; these are not: {some_of(duplicates(names))}. Rename "
-            "them, or pass X.to_numpy()."
-        )
+    refuse_repeated(names, "Rename them, or pass X.to_numpy().")
     columns = nw.from_native(X, eager_only=True).iter_columns()
     return list(zip(map(_quote, names), columns, strict=True))
 
@@ -330,12 +319,9 @@ def table_of_object(X: Any, *, name: str = "table", make_unique: bool = False) -
         return _table_of_frame(X, name, make_unique)
     X = canonical_sparse(X).tocsr() if sp.issparse(X) else np.asarray(X)
     refuse_complex(X.dtype)
-    if X.ndim != 2 or not X.shape[1]:
-        raise DataError(
-            "A table has two dimensions (samples, features) and at least one column; this one has "
-            f"{X.ndim}: 0 feature(s) (shape={X.shape}) while a minimum of 1 is required. Reshape "
-            "your data."
-        )
+    refuse_dimensions(X)
+    if not X.shape[1]:
+        raise DataError(f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
     names = numbered_names(X.shape[1])
     if sp.issparse(X) or (X.dtype.kind in "biuf" and _too_large(X) is None):
         X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
@@ -424,11 +410,7 @@ def _polars() -> Any:
 def values_of(adata: Any, layer: str | None = None) -> NamedValues:
     """X, or a layer, of an AnnData object; values on a disk or of Dask are not read yet."""
     names = np.array([str(name) for name in adata.var_names], dtype=object)
-    if len(set(names)) < len(names):
-        raise DataError(
-            f"Names of variables must differ; there are duplicates: {some_of(duplicates(names))}. "
-            "Call adata.var_names_make_unique() first."
-        )
+    refuse_repeated(names, "Call adata.var_names_make_unique() first.")
     layers = [str(name) for name in getattr(adata, "layers", ())]  # adata.raw has none
     shown = some_of([repr(name) for name in layers]) or "none"
     if layer is not None and layer not in layers:

@@ -173,9 +173,11 @@ class FileScan(LocalBlocks):
         share = max(1, (self.n_samples or 1) // n_parts)
         found = []
         for source in self._sources:
-            for rows in even_ranges(source.rows, max(1, round(len(source.rows) / share))):
+            n_pieces = max(1, round(len(source.rows) / share))
+            cuts = np.linspace(source.rows.start, source.rows.stop, n_pieces + 1).astype(int)
+            for start, stop in pairwise(cuts.tolist()):
                 found.append(copy.copy(self))
-                found[-1]._set_sources([source._replace(rows=rows)])
+                found[-1]._set_sources([source._replace(rows=range(start, stop))])
         return found
 
     def _set_sources(self, sources: list[Source]) -> None:
@@ -363,13 +365,6 @@ def refuse_other_columns(
             f"{other} {' and '.join(told)}. Leave it out, or write it again with the columns of "
             "the others."
         )
-
-
-def even_ranges(rows: range, n_parts: int) -> list[range]:
-    """Cut consecutive rows into at most ``n_parts`` ranges, none of them empty."""
-    n_parts = max(1, min(n_parts, len(rows)))
-    cuts = [rows.start + len(rows) * part // n_parts for part in range(n_parts + 1)]
-    return [range(start, stop) for start, stop in pairwise(cuts)]
 
 
 def known_sum(numbers: Iterable[float | None]) -> int | None:

@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -148,11 +148,7 @@ class Table(NamedValues):
                     f"{what} must have {length} entries; {shorten(self.name)} has an array of "
                     f"shape {entries.shape}. Check that samples are rows and features are columns."
                 )
-        if len(set(self.names)) < self.n_features:
-            raise DataError(
-                "Feature names must differ; there are duplicates: "
-                f"{some_of(duplicates(self.names))}. Rename or drop all but one of each."
-            )
+        refuse_repeated(self.names)
 
     @property
     def n_samples(self) -> int:
@@ -390,12 +386,23 @@ def unique_names(names: Iterable[Any], *, make_unique: bool = False) -> list[str
     if len(set(used)) == len(used):
         return used
     if not make_unique:
-        raise DataError(
-            f"Column names must differ; there are duplicates: {some_of(duplicates(used))}. Rename "
-            "all but one of each in the file, or have them numbered (make_unique=True, "
-            "--make-unique)."
+        refuse_repeated(
+            used,
+            "Rename all but one of each in the file, or have them numbered (make_unique=True, "
+            "--make-unique).",
         )
     return number_repeated(used)
+
+
+def refuse_repeated(
+    names: Sequence[Hashable], way_out: str = "Rename or drop all but one of each."
+) -> None:
+    """Raise for names of columns that occur more than once."""
+    if len(set(names)) < len(names):
+        raise DataError(
+            "Column names must differ; there are duplicates: "
+            f"{some_of(duplicates(names))}. {way_out}"
+        )
 
 
 def number_repeated(names: Sequence[str], mark: str = ".") -> list[str]:
@@ -460,13 +467,17 @@ def checked_matrix(X: Any, what: str) -> Any:
         raise DataError(
             f"Values must be numbers; {shorten(what)} holds {X.dtype}. Store a plain numeric array."
         )
-    if X.ndim != 2:
-        raise DataError(
-            f"A table has two dimensions (samples, features); {shorten(what)} has {X.ndim}. "
-            "Reshape it."
-        )
+    refuse_dimensions(X)
     refuse_size(BYTES_OF_A_NAME * X.shape[1], f"The names of {X.shape[1]:,} columns")
     return sp.csr_matrix(canonical_sparse(X)) if sp.issparse(X) else X
+
+
+def refuse_dimensions(X: Any) -> None:
+    """Raise unless X has rows and columns."""
+    if X.ndim != 2:
+        raise DataError(
+            f"A table has two dimensions (samples, features); this one has {X.ndim}. Reshape it."
+        )
 
 
 def refuse_complex(dtype: Any) -> None:
@@ -483,11 +494,7 @@ def canonical_sparse(X: Any) -> Any:
 
     SciPy trusts indices, and reads outside of its arrays if they are wrong.
     """
-    if X.ndim != 2:
-        raise DataError(
-            f"A table has two dimensions (samples, features); this sparse array has {X.ndim}. "
-            "Reshape it."
-        )
+    refuse_dimensions(X)
     try:
         if X.format == "coo":  # made anew, which checks every index
             X = type(X)((X.data, (X.row, X.col)), shape=X.shape)

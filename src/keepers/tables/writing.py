@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keepers._packages import optional
-from keepers._wording import duplicates, first_line, some_of
+from keepers._wording import first_line, some_of
 from keepers.exceptions import DataError, KeepersError, ParameterError, shorten
 from keepers.tables.arrays import open_hdf5
 from keepers.tables.atomic import COMPRESSIONS, open_compressing, whole_file
@@ -24,6 +24,7 @@ from keepers.tables.table import (
     LARGEST_EXACT_INTEGER,
     Table,
     refuse_absent,
+    refuse_repeated,
     refuse_shape,
     refuse_size,
     unique_names,
@@ -199,11 +200,7 @@ def _frame_of(table: Table, target: _Target) -> Any:
         elif vector is not None:
             beside.append(pl.Series(name, vector.tolist(), dtype=pl.String))
     names = [*(column.name for column in beside), *table.columns]
-    if len(set(names)) < len(names):
-        raise ParameterError(
-            f"Column names must differ; there are duplicates: {some_of(duplicates(names))}. Choose "
-            "another identifier_name or label_name, or rename features."
-        )
+    refuse_repeated(names, "Choose another identifier_name or label_name, or rename features.")
     columns = {} if table.frame is None else {column.name: column for column in table.frame}
     # Named at the end: many methods of polars take a name such as "^a$" for a pattern.
     plain = pl.DataFrame(_dense(table), orient="row", nan_to_null=True)
