@@ -53,7 +53,7 @@ IN_WORDS = {
     "max_correlation": "too similar to a kept one (max_correlation)",
     "redundant": "same as a kept one",
     "no structure": "no structure beyond chance",
-    "few values": "too few values",
+    "few values": "unusable (too few values)",
     "constant": "constant",
     "never_keep": "excluded",
 }
