@@ -1,10 +1,10 @@
-"""Rebuild every picture in docs/images that the README and the pages show.
+"""Rebuild the pictures in docs/images that the README and the pages show, except held-out.png.
 
 python tools/make_pictures.py               all of them
 python tools/make_pictures.py demo path     only these
 
-The report is photographed in a browser (chromium and `pip install playwright`); the others need
-`pip install -e ".[dev]"` only.
+The report needs a browser (chromium and `pip install playwright`); the others only
+`pip install -e ".[dev]"`.
 """
 
 import argparse
@@ -23,14 +23,14 @@ IMAGES = ROOT / "docs" / "images"
 
 
 def picture_demo() -> None:
-    """What `make demo` draws: run as a user would, in a folder of its own."""
+    """The picture of `make demo`."""
     with tempfile.TemporaryDirectory() as folder:
         _run("examples/demo.py", cwd=Path(folder))
         shutil.copyfile(Path(folder) / "demo-output" / "srbct.png", IMAGES / "demo.png")
 
 
 def picture_path() -> None:
-    """The call that docs/path.md shows."""
+    """The call in docs/methods/spcafs.md."""
     import pandas as pd
 
     from keepers import datasets, spcafs_path
@@ -42,7 +42,7 @@ def picture_path() -> None:
 
 
 def picture_samples() -> None:
-    """What docs/quick-start.md draws: its Python, as far as the line that saves the picture."""
+    """The picture of docs/quick-start.md: its Python up to the line that saves the picture."""
     page = (ROOT / "docs" / "quick-start.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     last = next(number for number, block in enumerate(blocks) if "samples.png" in block)
@@ -54,8 +54,29 @@ def picture_samples() -> None:
 
 
 def picture_report() -> None:
-    """The top of the page that a selection gives, in a browser."""
-    _run("tools/picture_report.py", cwd=ROOT)
+    """The top of a report in a browser."""
+    from playwright.sync_api import sync_playwright
+
+    import keepers
+
+    X, names, tumours = keepers.datasets.load("srbct")
+    page = keepers.report(
+        keepers.AutoSelector().fit(X),
+        X,
+        feature_names=names,
+        labels=tumours,
+        source="srbct",
+        title="Small round blue cell tumours",
+    )
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        saved = page.save(Path(folder) / "report.html")
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        view = browser.new_page(viewport={"width": 1180, "height": 1000})
+        view.goto(saved.as_uri())
+        view.screenshot(path=IMAGES / "report.png")
+        browser.close()
 
 
 PICTURES: dict[str, Callable[[], None]] = {

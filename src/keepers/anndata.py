@@ -176,7 +176,7 @@ def select(
     said = {f"{name}: " if name else "": found for name, found in fitted.items()}
     texts = [(start, getattr(found, "summary_", "")) for start, found in said.items()]
     counts = zip(fitted.values(), batches.values(), strict=True)
-    record = {
+    record: dict[str, Any] = {
         "method": type(asked).__name__,
         "params": _plain(asked.get_params(deep=False)),
         "n_features": int(selected.sum()),
@@ -191,7 +191,9 @@ def select(
         "versions": package_versions(),
     }
     # A file holds no None and no empty list.
-    adata.uns["keepers"] = {name: v for name, v in record.items() if v is not None and np.size(v)}
+    adata.uns["keepers"] = {
+        name: v for name, v in record.items() if v is not None and np.size(np.asarray(v))
+    }
     return None
 
 

@@ -130,7 +130,8 @@ class _Iteration:
         projected[kept:, :kept] = across[:kept].T
         wanted = min(2 * self._width, len(basis)) if keep_more else self._width
         self._ritz_values, mixing = _ritz_vectors(basis @ basis.T, projected, wanted)
-        self._basis, self._images = mixing.T @ basis, mixing.T @ images
+        self._basis = np.asarray(mixing.T @ basis)
+        self._images = np.asarray(mixing.T @ images)
 
 
 def relative_residual(block: Subspace) -> float:

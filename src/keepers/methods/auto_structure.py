@@ -60,10 +60,10 @@ class UnitFreeColumns:
         self.n_samples, self.n_features = X.shape
         self._mean = moments.mean[:, np.newaxis]
         self._length = np.sqrt(moments.sum_of_squares)[:, np.newaxis]
-        self._rows: Any = X.T.tocsr() if sp.issparse(X) else np.array(X.T, dtype=float, order="C")
+        rows: Any = X.T.tocsr() if sp.issparse(X) else np.array(X.T, dtype=float, order="C")
         if sp.issparse(X) and X.shape[0] * X.shape[1] <= MOST_DENSE:
-            self._rows = self._rows.toarray()
-        self._is_sparse = bool(sp.issparse(self._rows))
+            rows = rows.toarray()
+        self._rows, self._is_sparse = rows, bool(sp.issparse(rows))
         if not self._is_sparse:
             self._rows -= self._mean
             self._rows /= self._length

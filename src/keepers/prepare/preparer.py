@@ -486,8 +486,8 @@ def _different_cells(column: Any) -> tuple[list[str | None], IndexArray]:
     words = as_words(column.to_frame()).to_series()
     cells = [None, *words.drop_nulls().unique()]
     codes = {cell: at for at, cell in enumerate(cells)}
-    places = words.replace_strict(codes, default=0, return_dtype=pl.Int64)
-    return cells, places.fill_null(0).to_numpy()
+    found = words.replace_strict(codes, default=0, return_dtype=pl.Int64)
+    return cells, found.fill_null(0).to_numpy()
 
 
 def _seconds(column: "pl.Series") -> FloatArray:
@@ -503,7 +503,8 @@ def _seconds(column: "pl.Series") -> FloatArray:
 
 def _column_of_kind(kind: ColumnKind, facts: TableFacts) -> PreparedColumn:
     """How a column is read; raise for a category with too many values."""
-    name, text, levels = kind.name, facts.texts.get(kind.name), ()
+    name, text = kind.name, facts.texts.get(kind.name)
+    levels: tuple[str, ...] = ()
     if kind.mark and text is not None:
         levels = tuple(sorted({a for cell in text.counts for a in split_answers(cell, kind.mark)}))
     elif kind.kind == "category" and text is None:
@@ -582,7 +583,7 @@ class PreparedBlocks(LocalBlocks):
         """The same rows as about ``n_parts`` tables."""
         first_row, tables = self._first_row, []
         for piece in self._source.parts(n_parts):
-            table = PreparedBlocks(piece, self._preparer)  # type: ignore[arg-type]  # as its whole
+            table = PreparedBlocks(piece, self._preparer)  # as its whole
             table._first_row, table._is_part = first_row, True
             tables.append(table)
             if first_row is not None:

@@ -141,7 +141,7 @@ class FileScan(LocalBlocks):
         chosen = self.feature_names if columns is None else self.feature_names[columns]
         step = rows_at_once(len(chosen), self.dtype.itemsize)
         for row, table in self._read([str(name) for name in chosen], roles=False):
-            values = self._arrange(table, chosen).values
+            values = self._arrange(table, list(chosen)).values
             step = values.shape[0] if self.is_sparse else step
             for start in range(0, values.shape[0], step):
                 rows = values[start : start + step]
@@ -162,11 +162,11 @@ class FileScan(LocalBlocks):
 
     def _arrange(self, table: Table, names: Sequence[str]) -> Table:
         """The numbers in the order of ``names``, in the precision of the whole table."""
-        values, names = table.values, np.array(names, dtype=object)
-        if not np.array_equal(names, table.names):
+        values, wanted = table.values, np.array(names, dtype=object)
+        if not np.array_equal(wanted, table.names):
             place = {name: at for at, name in enumerate(table.names)}
             values = values[:, [place[name] for name in names]]
-        return replace(table, values=values.astype(self.dtype, copy=False), names=names)
+        return replace(table, values=values.astype(self.dtype, copy=False), names=wanted)
 
     def parts(self, n_parts: int) -> list[Self]:
         """The same rows as about ``n_parts`` scans: ranges of rows of each file."""

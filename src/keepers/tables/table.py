@@ -395,7 +395,7 @@ def unique_names(names: Iterable[Any], *, make_unique: bool = False) -> list[str
 
 
 def refuse_repeated(
-    names: Sequence[Hashable], way_out: str = "Rename or drop all but one of each."
+    names: Sequence[Hashable] | NDArray[Any], way_out: str = "Rename or drop all but one of each."
 ) -> None:
     """Raise for names of columns that occur more than once."""
     if len(set(names)) < len(names):
