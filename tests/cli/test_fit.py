@@ -20,9 +20,9 @@ COLUMNS = ("--id", "sample", "--labels", "class")
 def test_fit_and_certificate_form_the_gram_matrix_once(quick_keepers, tmp_path, monkeypatch):
     X = np.random.default_rng(0).standard_normal((30, 80)) * np.linspace(1, 2, 80)
     pd.DataFrame(X).add_prefix("g").to_csv(tmp_path / "wide.csv", index=False)
-    formed, form = [], FactoredScatter._sample_gram
+    formed, form = [], FactoredScatter.sample_gram
     monkeypatch.setattr(
-        FactoredScatter, "_sample_gram", lambda self: (formed.append(self), form(self))[1]
+        FactoredScatter, "sample_gram", lambda self: (formed.append(self), form(self))[1]
     )
     done = quick_keepers("select", "wide.csv", "-k", 3, "--method", "spcafs", "--json")
     assert json.loads(done.stdout)["certificate"]["share"] > 0.5

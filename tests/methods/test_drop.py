@@ -304,7 +304,7 @@ def test_arrays_and_sparse_matrices_are_judged_alike(storage):
         (lambda f: f[["planet", "row"]], "every column would be dropped"),
         (lambda f: f[:1], "at least two rows"),
         (lambda f: f[[]], "at least two rows and a column"),
-        (lambda f: f.rename(columns={"row": "name"}), "must be unique"),
+        (lambda f: f.rename(columns={"row": "name"}), "must differ"),
         (lambda f: np.ma.array(np.ones((3, 2)), mask=[[1, 0]] * 3), "masked entries"),
     ],
     ids=["nothing left", "one row", "no column", "names", "masked"],

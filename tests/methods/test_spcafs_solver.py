@@ -650,28 +650,30 @@ def test_costs_weigh_the_extrapolation_and_a_refusal_forgets_the_pairs(walk):
     costs = np.geomspace(0.1, 10.0, 20)
     part, ahead = part_with(RowPenalty(2.0, 1.0, EPS, costs)), Proposals()
     for pair in walk[:2]:
-        found = ahead.propose(*pair, part, slow=False)
+        found = ahead.propose(*pair, part.penalty, most=1, slow=False)
     image = walk[1][1]
     step = secant(walk[:2], costs * np.exp(image / 2)) - image
     np.testing.assert_allclose(found, image + np.clip(step, -2.0, 2.0), atol=1e-6)
     ahead.refuse()
     point, image = walk[2]
-    np.testing.assert_allclose(ahead.propose(point, image, part, slow=False), 2 * image - point)
+    np.testing.assert_allclose(
+        ahead.propose(point, image, part.penalty, most=1, slow=False), 2 * image - point
+    )
 
 
 def test_below_p_1_only_slow_steps_are_made_longer_each_time(walk):
     part, ahead = part_with(RowPenalty(2.0, 0.5, EPS)), Proposals()
     point, image = walk[0]
-    assert ahead.propose(point, image, part, slow=False) is None
+    assert ahead.propose(point, image, part.penalty, most=1, slow=False) is None
     for factor in (2.0, 4.0, 8.0, 16.0, 32.0):
-        found = ahead.propose(point, image, part, slow=True)
+        found = ahead.propose(point, image, part.penalty, most=1, slow=True)
         step = np.clip(factor * (image - point), -2.0, 2.0)
         np.testing.assert_allclose(found, image + step, rtol=1e-12)
     ahead.refuse()
-    found = ahead.propose(point, image, part, slow=True)
+    found = ahead.propose(point, image, part.penalty, most=1, slow=True)
     np.testing.assert_allclose(found, image + np.clip(16.0 * (image - point), -2.0, 2.0))
-    assert ahead.propose(point, image, part, slow=False) is None
-    found = ahead.propose(point, image, part, slow=True)
+    assert ahead.propose(point, image, part.penalty, most=1, slow=False) is None
+    found = ahead.propose(point, image, part.penalty, most=1, slow=True)
     np.testing.assert_allclose(found, image + 2.0 * (image - point))
 
 
@@ -686,7 +688,7 @@ def test_proposals_are_logarithms_of_norms_that_rows_can_have(p, in_groups):
     for _ in range(6):
         point = np.where(np.arange(n_groups) % 2, LIGHT + 0.5, heaviest - 0.5)
         image = point + rng.uniform(-0.4, 0.4, n_groups)
-        found = ahead.propose(point, image, part, slow=True)
+        found = ahead.propose(point, image, part.penalty, most=1, slow=True)
         assert np.all((found >= LIGHT) & (found <= heaviest))
 
 

@@ -328,9 +328,9 @@ def test_a_certificate_shares_the_scatter_of_the_fit(monkeypatch, method, settin
     X = np.random.default_rng(3).standard_normal((20, 60)) * np.linspace(1, 3, 60)
     X[:, 7] = 1.0
     names, formed = [f"x{j}" for j in range(60)], []
-    form = FactoredScatter._sample_gram
+    form = FactoredScatter.sample_gram
     monkeypatch.setattr(
-        FactoredScatter, "_sample_gram", lambda self: (formed.append(self), form(self))[1]
+        FactoredScatter, "sample_gram", lambda self: (formed.append(self), form(self))[1]
     )
     found = []
     for keeps in (False, True):
