@@ -476,7 +476,8 @@ def refuse_dimensions(X: Any) -> None:
     """Raise unless X has rows and columns."""
     if X.ndim != 2:
         raise DataError(
-            f"A table has two dimensions (samples, features); this one has {X.ndim}. Reshape your data."
+            f"A table has two dimensions (samples, features); this one has {X.ndim}. Reshape your "
+            "data."
         )
 
 
