@@ -10,6 +10,7 @@ from pathlib import Path
 import distributed
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from keepers import SPCAFS, AutoSelector
@@ -147,3 +148,27 @@ def processes_of(session):
         if int(its_session) == session and state != "Z":
             found.append(stat.parent.name)
     return found
+
+
+PEAK = """
+import resource, subprocess, sys
+done = subprocess.run([sys.executable, "-m", "keepers", *sys.argv[1:]], capture_output=True)
+assert done.returncode == 0, done.stderr.decode()
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere ru_maxrss has other units")
+def test_a_memory_is_kept_to_within_a_third(tmp_path):
+    X = np.random.default_rng(0).normal(size=(30_000, 1_500)).round(3)  # 360 MB
+    pl.DataFrame(X, schema=[f"g{at}" for at in range(1_500)]).write_csv(tmp_path / "t.csv")
+    asked = ["select", "t.csv", "-k", "5", "--method", "spcafs", "--memory", "600M", "--quiet"]
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, *asked],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) < 1.3 * 600 * 2**20

@@ -99,6 +99,17 @@ def test_select_and_apply_keep_the_rest_of_the_file(quick_keepers, cells, tmp_pa
         assert found.uns["note"] == "kept"
 
 
+def test_a_layer_is_read_instead_of_x(quick_keepers, cells, tmp_path):
+    cells.layers["boosted"] = cells.X * np.where(cells.var_names == "gene7", 100, 1)
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    asked = ("select", "cells.h5ad", "-k", 1, "--method", "variance", "--quiet")
+    assert quick_keepers(*asked, "--layer", "boosted").stdout.splitlines()[1].split()[1] == "gene7"
+    assert quick_keepers(*asked).stdout.splitlines()[1].split()[1] != "gene7"
+    done = quick_keepers(*asked, "--layer", "bosted")
+    assert done.returncode == 1
+    assert "Did you mean 'boosted'" in done.stderr
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True

@@ -492,7 +492,7 @@ class AutoSelector(RankingSelector):
 
         Parameters
         ----------
-        source : path, array, list, function, iterator, Dask collection or block table
+        source : path, array, list, function, iterator or Dask collection
             What `SPCAFS.fit_blocks` accepts.
         y : ignored
             Present for API consistency.

@@ -260,13 +260,13 @@ class ScatterSelector(RankingSelector):
 
         Parameters
         ----------
-        source : path, array, list, function, iterator, Dask collection or block table
+        source : path, array, list, function, iterator or Dask collection
             A file (Parquet, Arrow, CSV, NPY, HDF5, h5ad), a folder of files or a pattern such as
             ``"part-*.parquet"``; an array, memory map, sparse matrix or anything sliced like one; a
             list of blocks (arrays, sparse matrices or data frames); a function that
             returns an iterator of blocks; or such an iterator itself, which can be read only once.
-            The columns of data frames are matched by name. An object of your own may be a block
-            table, see the page "How it scales". Rows that change between passes are an error.
+            The columns of data frames are matched by name. Rows that change between passes are an
+            error.
             `keepers.datasets.scan_table` opens files with columns that are no features.
         y : ignored
             Present for API consistency.

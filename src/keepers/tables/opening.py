@@ -94,7 +94,7 @@ def open_table(
     Parameters
     ----------
     source : str or Path
-        A file, read by its suffix, or by its content where the suffix is unknown; a 10x folder
+        A file, read by its suffix, a text file without a known one by how it begins; a 10x folder
         (matrix.mtx, features.tsv or genes.tsv, barcodes.tsv) or a folder .zarr of AnnData; or the
         name of a bundled data set ("srbct", "digits") or of a catalogued one.
     request : ReadRequest or None
@@ -392,7 +392,7 @@ def format_of(path: Path) -> Format | None:
 
 
 def format_to_read(path: Path, request: ReadRequest) -> Format:
-    """The format that the request names, or the suffix, or the content of the file."""
+    """The format that the request names, or the suffix, or how a text file begins."""
     if request.format is not None:
         known = _format_named(request.format)
     else:

@@ -248,7 +248,7 @@ class ReadRequest:
         Features are rows: the first text column, or ``identifier``, names them, and the header
         names the samples.
     format : str or None
-        "csv", "parquet", ...; None: told by the file's name, then by its content.
+        "csv", "parquet", ...; None: by the name of the file, for text by how it begins.
     max_bytes : int or None
         Raise for a table that takes more memory than this. None: 8 GiB. Never more than the
         memory of the machine.
