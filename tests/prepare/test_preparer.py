@@ -259,6 +259,7 @@ def test_numbers_called_answers_are_a_category():
     frame = pd.DataFrame(random.normal(size=(60, 2)), columns=["a", "b"])
     frame["drink"] = random.integers(1, 4, 60)
     as_category, as_choices = (
-        TablePreparer(kinds={"drink": kind}).fit_transform(frame) for kind in ("category", "choices")
+        TablePreparer(kinds={"drink": kind}).fit_transform(frame)
+        for kind in ("category", "choices")
     )
     pd.testing.assert_frame_equal(as_choices, as_category)
