@@ -8,15 +8,16 @@ try:
     import typer
 
     from keepers import __version__
-    from keepers.cli.console import SafeCommands, make_streams_safe
-    from keepers.cli.options import (
+    from keepers.cli.console import (
         ApplyOptions,
         CertifyOptions,
         CheckOptions,
         CompareOptions,
         DataArgument,
         RecipeArgument,
+        SafeCommands,
         SelectOptions,
+        make_streams_safe,
         takes_options,
     )
 except KeyboardInterrupt:

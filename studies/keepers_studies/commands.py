@@ -69,12 +69,7 @@ def reproduce(
             "--report-only", help="Run nothing; write tables and report of what has run so far."
         ),
     ] = False,
-    retry_failed: ThreadsOption = Annotated[
-    int | None, typer.Option("--threads", metavar="N", help="Cores to use (all).", min=1)
-]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only.")]
-DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-RetryOption = False,
+    retry_failed: RetryOption = False,
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:
