@@ -23,9 +23,9 @@ def test_the_names_in_the_help_exist(quick_keepers):
 
 def test_sizes_and_numbers_are_read_and_other_words_are_refused_with_an_example():
     with pytest.raises(ParameterError, match="like 500M or 4G; got 'big'"):
-        console.as_bytes("big", "--max-size")
+        ReadingOptions(max_size="big").request()
     assert [console.as_number(word, "-m") for word in (" 12 ", "0.8", "80%")] == [12, 0.8, 0.8]
-    assert console.as_bytes("1.5 MB", "--max-size") == 1572864
+    assert ReadingOptions(max_size="1.5 MB").request().max_bytes == 1572864
 
 
 @pytest.mark.parametrize(

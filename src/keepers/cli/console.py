@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import MISSING as REQUIRED
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
 FAILURE, MISUSE, INTERRUPTED, READER_LEFT = 1, 2, 130, 141
 LONGEST_LINE = 2000
-MOST_LINES = 20
 
 
 class PlainConsole(Console):
@@ -75,9 +73,8 @@ class SafeCommands(TyperGroup):
             if not hasattr(raised, "format_message"):  # the parser's own errors have it
                 end_with(raised)
             problem: Any = raised
-            # Line breaks come from the parser, unless an argument has one.
-            keep = "" if any("\n" in word for word in typed_words) else "\n"
-            problem.message = printable(cut(str(problem.message)), keep=keep)
+            lines = str(problem.message).splitlines()
+            problem.message = "\n".join(printable(line, LONGEST_LINE) for line in lines)
             problem.show()
             code = problem.exit_code
         sys.exit(code)
@@ -117,9 +114,8 @@ def end_with(error: BaseException) -> NoReturn:
                 f"Unexpected error ({type(error).__name__}: {error}). Run the command again with "
                 "--debug and report the traceback."
             ]
-    more = [f"... and {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
     with suppress(OSError):  # nobody reads the error stream either
-        for at, line in enumerate([*lines[:MOST_LINES], *more]):
+        for at, line in enumerate(lines):
             note(line if at else f"keepers: {line}")
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -145,28 +141,17 @@ def make_streams_safe() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def printable(text: str, width: int | None = None, keep: str = "\u00a0") -> str:
-    """Text that cannot steer a terminal or break a line; shortened to ``width``.
-
-    Characters in ``keep`` stay as they are, by default spaces that do not break.
-    """
+def printable(text: str, width: int | None = None) -> str:
+    """Text that cannot steer a terminal or break a line; shortened to ``width``."""
     safe = text
     if not text.isprintable():
-        shown = (c if c in keep or c.isprintable() else ascii(c)[1:-1] for c in text)
-        safe = "".join(shown)
+        safe = "".join(c if c.isprintable() or c == "\u00a0" else ascii(c)[1:-1] for c in text)
     return safe if width is None or len(safe) <= width else safe[: width - 1] + "…"
 
 
 def shell_command(words: Iterable[str]) -> str:
     """Words as a line for the shell, safe to print: control characters are shown as escapes."""
     return printable(shlex.join(words))
-
-
-def cut(text: str) -> str:
-    """A line of a message, shortened if it is too long to read."""
-    if len(text) <= LONGEST_LINE:
-        return text
-    return f"{text[:LONGEST_LINE]}... ({len(text)} characters)"
 
 
 def say(*cells: str) -> None:
@@ -177,7 +162,7 @@ def say(*cells: str) -> None:
 def note(text: str, *, quiet: bool = False) -> None:
     """Print a line to the error stream."""
     if not quiet:
-        stderr.print(printable(cut(text)))
+        stderr.print(printable(text, LONGEST_LINE))
 
 
 def say_notes(notes: Iterable[str], *, quiet: bool) -> None:
@@ -251,19 +236,9 @@ def _show_all_help(context: typer.Context, asked: bool) -> None:
 
 
 _DATA = (
-    "A file (CSV, Parquet, h5ad, Excel, ...), a folder or pattern of files, or a bundled data set "
-    "(srbct, digits)."
+    "A file (CSV, Parquet, h5ad, Excel, ...), a folder or pattern of files, or a bundled data set."
 )
 _METHOD = f"{', '.join(METHOD_NAMES)}, or MODULE:CLASS."
-_LEFT_OUT = "Samples to leave out, by name or row number from 1, with commas between."
-_ANNOTATION = "Columns that describe the rows, as genes in rows have; written as in --drop."
-_HEADER = "Whether the first line of a text table holds column names; guessed by default."
-_LIST = "The list: a text with one name a line, a recipe (.json), or - for the standard input."
-_TIGHT = "Compute the tighter, slower bound or not; by default where it takes a second or two."
-_METHODS = "Names with commas between them, or all; the baselines are always added."
-_CERTIFY = "Prove how close the kept features are to those that hold the most variance."
-_COMPONENTS = "Components in which variance is counted: a number, a share such as 0.8, or auto."
-_SCALING = "auto puts columns of different units on one scale; or as in `keepers select`."
 
 DataArgument = Annotated[str, typer.Argument(metavar="DATA", help=_DATA, show_default=False)]
 RecipeArgument = Annotated[
@@ -285,12 +260,16 @@ class ReadingOptions:
     sample: Number = _option("--sample N", "Use N random rows.", min=2)
     quiet: bool = _option("--quiet -q", "Print results only.", False)
     make_unique: bool = _rare("--make-unique", "Number repeated column names: a, a.1, a.2.", False)
-    drop_samples: Texts = _rare("--drop-samples NAMES", _LEFT_OUT)
+    drop_samples: Texts = _rare(
+        "--drop-samples NAMES", "Samples to leave out: names, or row numbers from 1."
+    )
     drop_zero_rows: bool = _rare("--drop-zero-rows", "Leave out rows that hold zeros only.", False)
-    annotation: Texts = _rare("--annotation COLUMNS", _ANNOTATION)
+    annotation: Texts = _rare(
+        "--annotation COLUMNS", "Columns that describe the rows, as in --drop."
+    )
     skip_rows: Number = _rare("--skip-rows N", "Lines above the column names (guessed).", min=0)
     header_rows: Number = _rare("--header-rows N", "Lines of column names (guessed).", min=1)
-    header: Switch = _rare("--header/--no-header", _HEADER)
+    header: Switch = _rare("--header/--no-header", "Whether the first line holds names (guessed).")
     format: Text = _rare("--format NAME", "Format of the file, if its name does not show it.")
     sep: Text = _rare("--sep MARK", "Separator of a text table.")
     decimal: Text = _rare("--decimal MARK", "Decimal mark, . or ,")
@@ -307,34 +286,31 @@ class ReadingOptions:
 
     def __post_init__(self) -> None:
         """Raise for what is wrong with any table, before one is read."""
-        from keepers.prepare.kinds import MISSING
+        from keepers.prepare.kinds import KINDS, MISSING
 
-        if self.missing is not None:
-            one_of("--missing", self.missing, MISSING)
-        _ = self.asked_kinds
-
-    @cached_property
-    def asked_kinds(self) -> dict[str, Any]:
-        """Kinds of columns by name."""
-        from keepers.prepare.kinds import KINDS
-
-        asked = {}
+        one_of("--missing", self.missing or "error", MISSING)
         for word in self.kinds or []:
             name, equals, kind = word.rpartition("=")
             if not equals or not name or kind not in KINDS:
                 raise ParameterError(
                     f"--as takes COLUMN=KIND with one of {', '.join(KINDS)}; got {shorten(word)}."
                 )
-            asked[name] = kind
-        return asked
+
+    @property
+    def asked_kinds(self) -> dict[str, Any]:
+        """Kinds of columns by name."""
+        parts = [word.rpartition("=") for word in self.kinds or []]
+        return {name: kind for name, _, kind in parts}
 
     def request(self) -> "ReadRequest":
         """How the table is read."""
-        from keepers.tables.table import REQUEST_FIELDS, ReadRequest
+        from keepers.tables.table import REQUEST_FIELDS, ReadRequest, as_n_bytes
 
         own = {name: getattr(self, name) for name in REQUEST_FIELDS if hasattr(self, name)}
         own |= {"drop": tuple(self.drop or ()), "annotation": tuple(self.annotation or ())}
-        return ReadRequest(**own, max_bytes=as_bytes(self.max_size, "--max-size"))
+        if self.max_size is not None:
+            own["max_bytes"] = as_n_bytes(self.max_size, "--max-size")
+        return ReadRequest(**own)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -378,28 +354,38 @@ class SelectOptions(FitOptions):
     memory: Text = _option("--memory SIZE", "Read in blocks, using at most SIZE (4G).")
     workers: Number = _rare("--workers N", "Read in blocks, with N local processes.", min=1)
     scheduler: Text = _rare("--scheduler ADDRESS", "Read in blocks, on a Dask cluster (tcp://...).")
-    certify: Switch = _rare("--certify/--no-certify", _CERTIFY)
+    certify: Switch = _rare("--certify/--no-certify", "Prove how close to the most variance it is.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CertifyOptions(FitOptions):
     """What `keepers certify` takes."""
 
-    features: str = _option("--features FILE", _LIST, REQUIRED)
-    components: str = _option("--components -m M", _COMPONENTS, "auto")
-    tight: Switch = _option("--tight/--no-tight", _TIGHT)
+    features: str = _option(
+        "--features FILE", "A text with one name a line, a recipe, or - (standard input).", REQUIRED
+    )
+    components: str = _option(
+        "--components -m M", "Components that count: a number, a share (0.8), or auto.", "auto"
+    )
+    tight: Switch = _option("--tight/--no-tight", "Compute the tighter, slower bound, or never.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(FitOptions):
     """What `keepers compare` takes."""
 
-    methods: str = _option("--methods NAMES", _METHODS, "auto,spcafs,fspca,lapscore,mcfs")
+    methods: str = _option(
+        "--methods NAMES",
+        "Names with commas, or all; baselines are added.",
+        "auto,spcafs,fspca,lapscore,mcfs",
+    )
     ks: str = _option("--ks NUMBERS", "Numbers of features.", "10,20,50,100")
     repeats: int = _option("--repeats N", "Repeats of k-means.", 20, min=1)
     out: File = _option("--out FILE", "Write all numbers (CSV).")
     force: bool = _option("--force", "Replace files that exist.", False)
-    scale: str = _option("--scale HOW", _SCALING, "auto")
+    scale: str = _option(
+        "--scale HOW", "auto: one scale where units differ; or as in select.", "auto"
+    )
 
 
 def takes_options(app: typer.Typer, module: str) -> Callable[[Callable[..., None]], None]:
@@ -445,29 +431,24 @@ def check_outputs(
     from keepers.tables.atomic import check_target, is_same_file
     from keepers.tables.opening import source_files
 
-    checked: dict[str, Path] = {}
-    for option, path in outputs.items():
-        if path is None:
-            continue
+    given = {option: path for option, path in outputs.items() if path is not None}
+    taken: dict[str, Sequence[Path]] = {}
+    if any(path.exists() for path in given.values()):
+        taken = {f"the input {source}": [*source_files(source)] for source in sources}
+    for option, path in given.items():
         if str(path) == "-":
             raise ParameterError(
                 f"{option} writes a file; - stands for the standard output, which is not one. "
                 "Name a file, such as ./result, or use --json for results on the standard output."
             )
         check_target(path, force=force)
-        for other, earlier in checked.items():
-            if is_same_file(path, earlier):
+        for other, files in taken.items():
+            if any(is_same_file(path, file) for file in files):
                 raise ParameterError(
-                    f"{other} and {option} must be different files; both are {path}. Choose "
-                    "another name for one of them."
+                    f"{option} must not replace {other}, also with --force; {path} is that file. "
+                    "Choose another name."
                 )
-        for source in sources:
-            if path.exists() and any(is_same_file(path, each) for each in source_files(source)):
-                raise ParameterError(
-                    f"{option} must not replace its input, also with --force; {path} belongs to "
-                    f"{source}. Choose another name."
-                )
-        checked[option] = path
+        taken[option] = [path]
 
 
 def one_of(option: str, word: str, allowed: Sequence[str]) -> str:
@@ -489,13 +470,6 @@ def as_number(text: str, option: str) -> int | float:
     raise ParameterError(
         f"{option} must be an integer >= 1, or a share like 10% or 0.1; got {shorten(text)}."
     )
-
-
-def as_bytes(text: str | None, option: str) -> int | None:
-    """Read "4G" as a number of bytes."""
-    from keepers.tables.table import as_n_bytes
-
-    return None if text is None else as_n_bytes(text, option)
 
 
 def read_feature_list(path: str) -> list[str]:

@@ -47,7 +47,7 @@ from keepers.reports.summary import written_values
 from keepers.reports.words import put_into_words
 from keepers.tables.atomic import whole_file
 from keepers.tables.scans import FileScan
-from keepers.tables.table import ReadRequest, Table
+from keepers.tables.table import ReadRequest, Table, as_n_bytes
 from keepers.tables.writing import check_suffix, csv_text, write_table
 
 ON_A_TERMINAL = 10
@@ -72,7 +72,8 @@ def select(data: str, options: console.SelectOptions) -> None:
     if options.out is not None:
         check_suffix(options.out, in_blocks=in_blocks)
     console.one_of("--scale", options.scale, SCALINGS)
-    console.as_bytes(options.memory, "--memory")  # raises unless it is a size, for every method
+    if options.memory is not None:
+        as_n_bytes(options.memory, "--memory")  # raises unless it is a size, for every method
     selector = make_selector(options, in_blocks=in_blocks)
     keep = fills_gaps(selector)
     made = prepared.prepare(data, options, options.scale, in_blocks=in_blocks, keep=keep)
