@@ -105,8 +105,14 @@ Quantify = Callable[[np.ndarray, list[np.ndarray]], list[np.ndarray]]
 def on_other_half(numbers: np.ndarray, codes: list[np.ndarray]) -> list[np.ndarray]:
     """As the library does."""
     rows = np.arange(len(numbers))
-    found = categories.quantify(numbers, codes, rows)
-    return [each.of(code, rows) for each, code in zip(found, codes, strict=True)]
+    chosen = [hot_columns(code) for code in codes]
+    found = categories.quantify(numbers, chosen, rows)
+    return [each.of(hot, rows, rows) for each, hot in zip(found, chosen, strict=True)]
+
+
+def hot_columns(code: np.ndarray, n_levels: int | None = None) -> np.ndarray:
+    """A column of 1 and 0 for each value."""
+    return (code[:, None] == np.arange(n_levels or code.max() + 1)).astype(float)
 
 
 def with_constants(numbers: np.ndarray, codes: list[np.ndarray], **constants: float) -> list:
@@ -117,8 +123,10 @@ def with_constants(numbers: np.ndarray, codes: list[np.ndarray], **constants: fl
 
 def on_same_rows(numbers: np.ndarray, codes: list[np.ndarray]) -> list[np.ndarray]:
     """The numbers of all rows, found on all of them."""
-    found = categories.quantify(numbers, codes, np.arange(len(numbers)))
-    return [each.of(code) for each, code in zip(found, codes, strict=True)]
+    rows = np.arange(len(numbers))
+    chosen = [hot_columns(code) for code in codes]
+    found = categories.quantify(numbers, chosen, rows)
+    return [each.of(hot, rows) for each, hot in zip(found, chosen, strict=True)]
 
 
 def by_half(numbers: np.ndarray, codes: list[np.ndarray]) -> list[np.ndarray]:
@@ -128,12 +136,8 @@ def by_half(numbers: np.ndarray, codes: list[np.ndarray]) -> list[np.ndarray]:
     columns = [np.zeros(len(numbers)) for _ in codes]
     for of_half in (first, ~first):
         there = np.flatnonzero(~of_half)
-        found = categories.quantify(
-            numbers[there],
-            [code[there] for code in codes],
-            there,
-            [code.max() + 1 for code in codes],
-        )
+        chosen = [hot_columns(code[there], code.max() + 1) for code in codes]
+        found = categories.quantify(numbers[there], chosen, there)
         for column, each, code in zip(columns, found, codes, strict=True):
             same = np.sum(each.both[code] * column) >= 0  # as in the half that came before
             column[of_half] = (each.both if same else -each.both)[code[of_half]]

@@ -1,22 +1,23 @@
 """The command ``keepers``: its subcommands and their help; the work is done in ``keepers.cli``."""
 
 import sys
-from typing import Annotated
-
-from keepers import __version__
 
 try:
+    from typing import Annotated
+
     import typer
 
-    from keepers.cli.console import SafeCommands, make_streams_safe
-    from keepers.cli.options import (
+    from keepers import __version__
+    from keepers.cli.console import (
         ApplyOptions,
         CertifyOptions,
         CheckOptions,
         CompareOptions,
         DataArgument,
         RecipeArgument,
+        SafeCommands,
         SelectOptions,
+        make_streams_safe,
         takes_options,
     )
 except KeyboardInterrupt:
@@ -107,5 +108,8 @@ def _global_options(
 
 def main() -> None:
     """Entry point of the command."""
-    make_streams_safe()
-    app()
+    try:
+        make_streams_safe()
+        app()
+    except KeyboardInterrupt:  # before a command begins, or after its end
+        sys.exit(130)

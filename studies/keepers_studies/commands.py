@@ -11,14 +11,13 @@ import typer
 
 from keepers.cli.console import (
     PlainConsole,
-    errors_in_one_sentence,
+    SafeCommands,
     make_streams_safe,
     note,
     printable,
     progress_line,
     say,
 )
-from keepers.cli.options import DebugOption, QuietOption, ThreadsOption
 from keepers.exceptions import DataError
 
 if TYPE_CHECKING:
@@ -37,11 +36,17 @@ _EARLIER = (
     "them is not run again."
 )
 OutOption = Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help=_OUT)]
+ThreadsOption = Annotated[
+    int | None, typer.Option("--threads", metavar="N", help="Cores to use (all).", min=1)
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only.")]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 RetryOption = Annotated[bool, typer.Option("--retry-failed", help="Try failed fits again.")]
 EarlierOption = Annotated[Path | None, typer.Option("--earlier", metavar="PATH", help=_EARLIER)]
 
 app = typer.Typer(
     name="keepers-studies",
+    cls=SafeCommands,
     help="Studies with keepers: the paper's comparison and claims, and the leaderboard.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -50,7 +55,6 @@ app = typer.Typer(
 
 
 @app.command()
-@errors_in_one_sentence
 def reproduce(
     spec: Annotated[str, typer.Argument(metavar="[SPEC]", help=_SPEC)] = "paper",
     out: OutOption = None,
@@ -82,8 +86,8 @@ def reproduce(
     study, missing = without_absent_data(as_spec(path))
     if missing and not (skip_absent and study.data):
         raise DataError(
-            f"Missing data sets: {', '.join(missing)}. `keepers datasets` lists their sources; "
-            "set KEEPERS_DATA to the folder that holds them, or skip them with --skip-absent."
+            f"Missing data sets: {', '.join(missing)}. keepers.datasets.catalogue() lists their "
+            "sources; set KEEPERS_DATA to the folder that holds them, or use --skip-absent."
         )
     if missing:
         note(f"Skipped, because they are missing: {', '.join(missing)}", quiet=quiet)
@@ -116,7 +120,6 @@ def reproduce(
 
 
 @app.command()
-@errors_in_one_sentence
 def leaderboard(
     out: OutOption = None,
     threads: ThreadsOption = None,

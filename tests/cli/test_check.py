@@ -1,6 +1,7 @@
 """The command that looks at a table."""
 
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -92,6 +93,9 @@ IMPOSSIBLE = {
     "one row": pd.DataFrame({"a": [1.0], "b": [2.0]}),
     "nothing varies": pd.DataFrame({"a": [1.0] * 30, "b": [2.0] * 30}),
     "no feature": pd.DataFrame({"id": range(1, 31), "day": ["2024-01-02"] * 30}),
+    "infinite values in all that varies": pd.DataFrame(
+        {"a": [*RNG.normal(size=29), np.inf], "b": [3.5] * 30}
+    ),
     "infinite values in all columns": pd.DataFrame(
         {"a": [*RNG.normal(size=29), np.inf], "b": [np.inf, *RNG.normal(size=29)]}
     ),
@@ -107,6 +111,18 @@ def test_no_command_is_shown_where_all_must_fail(quick_keepers, why):
     assert "keepers select" not in done.stdout
     assert json.loads(quick_keepers("check", "t.csv", "--json").stdout)["command"] is None
     assert quick_keepers("select", "t.csv").returncode == 1
+
+
+@pytest.mark.parametrize("names", [["*", "c"], ["x,y", "c"], ["[a]", "-k"], ["it's", "?"]])
+def test_columns_with_odd_names_are_left_out_by_the_command(quick_keepers, names):
+    frame = pd.DataFrame(RNG.normal(size=(30, 6)), columns=["p", "q", "r", "s", *names])
+    frame.loc[3, names] = np.inf
+    frame.to_csv("t.csv", index=False)
+    words = shlex.split(quick_keepers("check", "t.csv").stdout.splitlines()[-1])
+    done = quick_keepers(*words[1:], "--method", "variance", "-k", 4)
+    assert done.returncode == 0, done.stderr
+    kept = [line.split("\t")[1] for line in done.stdout.splitlines()[1:]]
+    assert sorted(kept) == ["p", "q", "r", "s"]
 
 
 def test_the_command_drops_no_row_and_no_copy_by_itself(quick_keepers):

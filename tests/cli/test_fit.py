@@ -9,7 +9,7 @@ import pytest
 
 from keepers import SPCAFS, AutoSelector, VarianceScore
 from keepers.catalogue import find_method
-from keepers.cli.options import METHOD_NAMES
+from keepers.cli.console import METHOD_NAMES
 from keepers.cli.selections import NO_SETTINGS
 from keepers.exceptions import NoStructureWarning
 from keepers.linalg.scatter import FactoredScatter

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from keepers.catalogue import find_method
-from keepers.cli import options
-from keepers.cli.options import ReadingOptions
+from keepers.cli import console
+from keepers.cli.console import ReadingOptions
 from keepers.exceptions import ParameterError
 from keepers.linalg.storage import SCALINGS
 from keepers.prepare.kinds import KINDS, MISSING
@@ -18,14 +18,14 @@ def test_the_names_in_the_help_exist(quick_keepers):
         words = re.search(rf"{title}: ([^.]*)", shown)[1].replace(" (auto)", "").split(", ")
         assert words
         assert set(filter(None, words)) <= set(known)
-    assert all(find_method(name).load() for name in options.METHOD_NAMES)
+    assert all(find_method(name).load() for name in console.METHOD_NAMES)
 
 
 def test_sizes_and_numbers_are_read_and_other_words_are_refused_with_an_example():
     with pytest.raises(ParameterError, match="like 500M or 4G; got 'big'"):
-        options.as_bytes("big", "--max-size")
-    assert [options.as_number(word, "-m") for word in (" 12 ", "0.8", "80%")] == [12, 0.8, 0.8]
-    assert options.as_bytes("1.5 MB", "--max-size") == 1572864
+        ReadingOptions(max_size="big").request()
+    assert [console.as_number(word, "-m") for word in (" 12 ", "0.8", "80%")] == [12, 0.8, 0.8]
+    assert ReadingOptions(max_size="1.5 MB").request().max_bytes == 1572864
 
 
 @pytest.mark.parametrize(

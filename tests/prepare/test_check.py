@@ -92,6 +92,9 @@ def test_a_sound_table_is_ready_and_units_matter_to_some_methods():
     named = pd.DataFrame({"the id": [f"x{at}" for at in range(200)], "x": numbers()["a"]})
     assert check_table(named).needed() == ["--id 'the id'"], "as the shell takes it"
     assert check_table(named).needed(["--id"]) == []
+    odd = numbers(40).rename(columns={"a": "x,y", "b": "*", "c": "c d"})
+    odd.loc[0, ["x,y", "*", "c d", "d"]] = np.inf
+    assert check_table(odd).needed() == ["--drop 'c d,d' --drop x,y --drop '*'"]
     counts = check_table(gene_counts(100, 500))
     assert "--log" in " ".join(counts.to_say("AutoSelector"))
     assert "--log" not in " ".join(counts.to_say("AutoSelector", log=True))

@@ -12,8 +12,8 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from keepers.catalogue import METHODS, Method, all_methods, find_method
-from keepers.cli.console import PlainConsole, note, print_json, printable, progress_line, say_notes
-from keepers.cli.options import CompareOptions, check_outputs, one_of
+from keepers.cli import console
+from keepers.cli.console import note, printable, progress_line, say_notes
 from keepers.cli.prepared import PUTS_FEATURES_ON_ONE_SCALE, prepare, scale_table
 from keepers.exceptions import KeepersError, ParameterError, shorten
 from keepers.linalg.storage import SCALINGS
@@ -26,10 +26,10 @@ Result = dict[str, Any]
 """method, k, acc, nmi (means over the repeats of k-means), seconds of a fit, and error."""
 
 
-def compare(data: str, options: CompareOptions) -> None:
+def compare(data: str, options: console.CompareOptions) -> None:
     """Compare methods on a table; print and write the results."""
-    check_outputs({"--out": options.out}, [data], force=options.force)
-    scale = one_of("--scale", options.scale, ("auto", *SCALINGS))
+    console.check_outputs({"--out": options.out}, [data], force=options.force)
+    scale = console.one_of("--scale", options.scale, ("auto", *SCALINGS))
     counts, methods = _numbers(options.ks), _methods(options.methods)
     prepared = prepare(data, options, in_blocks=False)
     if prepared.rows.labels is None:
@@ -63,7 +63,7 @@ def compare(data: str, options: CompareOptions) -> None:
             lines = csv_text([list(results[0]), *(list(each.values()) for each in results)])
             target.write_text(lines, encoding="utf-8", errors="replace")
     if options.json:
-        print_json({"data": table.name, "scaling": scale, "results": results})
+        console.print_json({"data": table.name, "scaling": scale, "results": results})
         return
     print_results(results, table.name)
     for name, why in {each["method"]: each["error"] for each in results if each["error"]}.items():
@@ -90,7 +90,7 @@ def _methods(names: str) -> list[Method]:
 
 
 def run(
-    table: Table, methods: Sequence[Method], counts: Sequence[int], options: CompareOptions
+    table: Table, methods: Sequence[Method], counts: Sequence[int], options: console.CompareOptions
 ) -> list[Result]:
     """Results of all methods, in processes of one thread each."""
     y = np.unique(np.asarray(table.labels).astype(str), return_inverse=True)[1]
@@ -162,4 +162,4 @@ def print_results(results: Sequence[Result], table: str) -> None:
         rows.append((mean, [printable(name), *texts, f"{seconds:.2f}"]))
     for _, row in sorted(rows, key=lambda row: -row[0]):
         cells.add_row(*row)
-    PlainConsole(width=200).print(cells)
+    console.PlainConsole(width=200).print(cells)

@@ -11,8 +11,7 @@ import numpy as np
 
 from keepers._wording import some_of
 from keepers.cli import console
-from keepers.cli.console import progress_line, say, say_notes, shell_command
-from keepers.cli.options import CheckOptions, ReadingOptions
+from keepers.cli.console import CheckOptions, ReadingOptions, progress_line, say, say_notes
 from keepers.exceptions import DataError, ParameterError
 from keepers.linalg.reservoir import drawn_rows
 from keepers.prepare.check import TableCheck, check_facts
@@ -74,7 +73,7 @@ def ready_command(found: TableCheck, words: Sequence[str]) -> str:
     if found.obstacle:
         return ""
     given = [word.partition("=")[0] for word in words]
-    return " ".join([shell_command(["keepers", *words]), *found.needed(given)])
+    return " ".join([console.shell_command(["keepers", *words]), *found.needed(given)])
 
 
 def wants_blocks(data: str, options: ReadingOptions) -> bool:

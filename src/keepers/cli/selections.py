@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from keepers._wording import some_of
 from keepers.blocks.dask import DaskBlocks, dask_client
 from keepers.catalogue import METHODS, find_method
-from keepers.cli import console, options, prepared
+from keepers.cli import console, prepared
 from keepers.cli.console import note, printable, progress_line, say, say_notes
 from keepers.cli.prepared import IN_MEMORY, PreparedData
 from keepers.exceptions import (
@@ -45,7 +45,7 @@ from keepers.reports.selection import IN_WORDS, Selection, describe_fit, r_text
 from keepers.reports.words import put_into_words
 from keepers.tables.atomic import whole_file
 from keepers.tables.scans import FileScan
-from keepers.tables.table import ReadRequest, Table
+from keepers.tables.table import ReadRequest, Table, as_n_bytes
 from keepers.tables.writing import check_suffix, csv_text, write_table
 
 ON_A_TERMINAL = 10
@@ -61,36 +61,36 @@ NO_SETTINGS = (
 """Parameters that --set does not take: options set them, or they need Python."""
 
 
-def select(data: str, asked: options.SelectOptions) -> None:
+def select(data: str, options: console.SelectOptions) -> None:
     """Select features of a table; write and print what was asked for."""
-    files = {"--out": asked.out, "--report": asked.report, "--save": asked.save}
-    files["--scores"] = asked.scores
-    options.check_outputs(files, [data], force=asked.force)
-    in_blocks = prepared.wants_blocks(data, asked)
-    if asked.out is not None:
-        check_suffix(asked.out, in_blocks=in_blocks)
-    options.one_of("--scale", asked.scale, SCALINGS)
-    options.as_bytes(asked.memory, "--memory")  # raises unless it is a size, for every method
-    selector = make_selector(asked, in_blocks=in_blocks)
+    files = {"--out": options.out, "--report": options.report, "--save": options.save}
+    files["--scores"] = options.scores
+    console.check_outputs(files, [data], force=options.force)
+    in_blocks = prepared.wants_blocks(data, options)
+    if options.out is not None:
+        check_suffix(options.out, in_blocks=in_blocks)
+    console.one_of("--scale", options.scale, SCALINGS)
+    if options.memory is not None:
+        as_n_bytes(options.memory, "--memory")  # raises unless it is a size, for every method
+    selector = make_selector(options, in_blocks=in_blocks)
     keep = fills_gaps(selector)
-    made = prepared.prepare(data, asked, asked.scale, in_blocks=in_blocks, keep=keep)
-    notes = made.notes(type(selector).__name__, asked.scale)
-    say_notes(notes, quiet=asked.quiet)
-    selection = fit_and_describe(selector, made, asked)
+    made = prepared.prepare(data, options, options.scale, in_blocks=in_blocks, keep=keep)
+    notes = made.notes(type(selector).__name__, options.scale)
+    say_notes(notes, quiet=options.quiet)
+    selection = fit_and_describe(selector, made, options)
     certificate = None
-    if not in_blocks and (
-        selection.selector.seeks_variance if asked.certify is None else asked.certify
-    ):
+    wanted = selection.selector.seeks_variance if options.certify is None else options.certify
+    if wanted and not in_blocks:
         what = f"certifying {selection.k} of {selection.n_features} features"
-        with progress_line(what, quiet=asked.quiet), threadpool_limits(asked.threads):
+        with progress_line(what, quiet=options.quiet), threadpool_limits(options.threads):
             certificate = selection.certificate
-    if asked.out is not None:
+    if options.out is not None:
         names = [str(selection.feature_names[column]) for column in selection.columns]
         kept = [column for column in made.preparer.columns_ if column.name in names]
         complete = kept if made.preparer.missing == "drop-rows" else ()
-        write_columns(data, made.source, names, complete, asked.request(), asked)
+        write_columns(data, made.source, names, complete, options.request(), options)
     aside = made.preparer.set_aside_
-    if asked.report is not None:
+    if options.report is not None:
         SelectionReport(
             selection,
             command=console.shell_command(["keepers", *console.typed_words]),
@@ -98,19 +98,19 @@ def select(data: str, asked: options.SelectOptions) -> None:
             notes=notes,
             certificate=certificate,
             table=made.source,
-        ).save(asked.report, force=asked.force)
-    if asked.save is not None:
-        write_recipe(asked.save, selection, made, asked)
-    if asked.scores is not None:
-        write_scores(asked.scores, selection, aside, force=asked.force)
+        ).save(options.report, force=options.force)
+    if options.save is not None:
+        write_recipe(options.save, selection, made, options)
+    if options.scores is not None:
+        write_scores(options.scores, selection, aside, force=options.force)
     files["recipe"] = files.pop("--save")
     written = {name.strip("-"): str(path) for name, path in files.items() if path is not None}
-    print_selection(selection, written, aside, certificate, json=asked.json, quiet=asked.quiet)
+    print_selection(selection, written, aside, certificate, json=options.json, quiet=options.quiet)
 
 
-def make_selector(asked: options.SelectOptions, *, in_blocks: bool) -> Any:
+def make_selector(options: console.SelectOptions, *, in_blocks: bool) -> Any:
     """The selector with its settings, checked before any data are read."""
-    method = find_method(asked.method)
+    method = find_method(options.method)
     if not method.selects:
         raise ParameterError(
             f"--method {method.name} keeps every feature; it is a baseline of `keepers compare`."
@@ -118,18 +118,18 @@ def make_selector(asked: options.SelectOptions, *, in_blocks: bool) -> Any:
     parameters = inspect.signature(method.load()).parameters
     known = [name for name in parameters if name not in NO_SETTINGS]
     settings: dict[str, Any] = {}
-    for text in asked.settings or []:
+    for text in options.settings or []:
         name, equals, value = text.partition("=")
         if not equals or name not in known:
             raise ParameterError(
-                f"--set takes NAME=VALUE with a setting of {asked.method} "
+                f"--set takes NAME=VALUE with a setting of {options.method} "
                 f"({', '.join(known) or 'none'}); got {shorten(text)}."
             )
         try:
             settings[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             settings[name] = value  # a word, as in gamma=scale
-    k = None if asked.k is None else options.as_number(asked.k, "-k")
+    k = None if options.k is None else console.as_number(options.k, "-k")
     if k is None and method in METHODS and method.load() is not AutoSelector:
         raise ParameterError(
             f"-k is needed with --method {method.name}: only auto, the default, chooses how many "
@@ -137,20 +137,20 @@ def make_selector(asked: options.SelectOptions, *, in_blocks: bool) -> Any:
         )
     selector: Any = method.load()(k, **settings)
     if "random_state" in parameters and "random_state" not in settings:
-        selector.set_params(random_state=asked.seed)
-    if asked.keep or asked.never:
+        selector.set_params(random_state=options.seed)
+    if options.keep or options.never:
         if "must_keep" not in parameters:
             raise ParameterError(
                 f"--keep and --never need one of the methods {_methods_with('must_keep')}; "
                 f"{type(selector).__name__} takes neither. Columns can be left out with --drop."
             )
-        selector.set_params(must_keep=asked.keep, never_keep=asked.never)
+        selector.set_params(must_keep=options.keep, never_keep=options.never)
     if in_blocks and not hasattr(selector, "fit_blocks"):
         raise ParameterError(
             f"The methods that read a table in blocks are {_methods_with('fit_blocks')}; "
             f"{type(selector).__name__} needs it in memory. {IN_MEMORY}"
         )
-    if in_blocks and asked.certify:
+    if in_blocks and options.certify:
         raise ParameterError(
             "--certify needs the table in memory; this one is read in blocks. Write the kept "
             "features (--save recipe.json), then: keepers certify DATA --features recipe.json."
@@ -170,15 +170,17 @@ def _methods_with(name: str) -> str:
     return ", ".join(able)
 
 
-def fit_and_describe(selector: Any, made: PreparedData, asked: options.SelectOptions) -> Selection:
+def fit_and_describe(
+    selector: Any, made: PreparedData, options: console.SelectOptions
+) -> Selection:
     """Fit a selector to scaled rows in memory, or to blocks, and describe what it keeps.
 
     For a table in blocks the description uses the rows drawn from it.
     """
-    rows, blocks = prepared.scale_table(made.rows, asked.scale), made.blocks
+    rows, blocks = prepared.scale_table(made.rows, options.scale), made.blocks
     began = time.perf_counter()
     what = f"{type(selector).__name__} on {made.source.name}"
-    with progress_line(what, quiet=asked.quiet) as show, threadpool_limits(asked.threads):
+    with progress_line(what, quiet=options.quiet) as show, threadpool_limits(options.threads):
         warnings.simplefilter("ignore", UnitsWarning)  # printed before the fit
         warnings.simplefilter("ignore", InactiveRowsWarning)  # printed after the fit
         if isinstance(selector, AutoSelector):
@@ -189,13 +191,13 @@ def fit_and_describe(selector: Any, made: PreparedData, asked: options.SelectOpt
             selector.fit(rows)
         else:
             blocks.watch = lambda n_rows: show(f"{what}: {n_rows:,} rows read")
-            _fit_blocks(selector, blocks, asked)
+            _fit_blocks(selector, blocks, options)
     return describe_fit(
         selector,
         rows.values,
         rows.names,
         source=made.source.name,
-        scaling=asked.scale,
+        scaling=options.scale,
         n_samples=None if blocks is None else int(selector.n_samples_seen_),
         seconds=time.perf_counter() - began,
         preparer=made.preparer,
@@ -203,15 +205,15 @@ def fit_and_describe(selector: Any, made: PreparedData, asked: options.SelectOpt
 
 
 def _fit_blocks(
-    selector: Any, local: preparer.PreparedBlocks, asked: options.SelectOptions
+    selector: Any, local: preparer.PreparedBlocks, options: console.SelectOptions
 ) -> None:
     """Fit a selector to a table in blocks, read here or by workers."""
-    if asked.memory is not None and "memory_limit" in selector.get_params():
-        selector.set_params(memory_limit=asked.memory)
-    if asked.workers is None and asked.scheduler is None:
+    if options.memory is not None and "memory_limit" in selector.get_params():
+        selector.set_params(memory_limit=options.memory)
+    if options.workers is None and options.scheduler is None:
         selector.fit_blocks(local)
         return
-    with dask_client(asked.scheduler, asked.workers, show_log=asked.debug) as client:
+    with dask_client(options.scheduler, options.workers, show_log=options.debug) as client:
         n_workers = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
         parts = local.parts(4 * n_workers)
         selector.fit_blocks(DaskBlocks.of_parts(parts, local.name))
@@ -298,22 +300,22 @@ def _print_kept(selection: Selection) -> None:
 
 
 def write_recipe(
-    path: Path, selection: Selection, made: PreparedData, asked: options.SelectOptions
+    path: Path, selection: Selection, made: PreparedData, options: console.SelectOptions
 ) -> None:
     """Write what `keepers apply` needs."""
     kept = {feature.name for feature in selection.kept}
     columns = [each.to_dict() for each in made.preparer.columns_ if each.name in kept]
     preparation = {
-        "id": asked.identifier,
-        "labels": asked.labels,
-        "drop": asked.drop or [],
-        "transpose": asked.transpose,
-        "make_unique": asked.make_unique,
-        "drop_samples": asked.drop_samples or [],
-        "drop_zero_rows": asked.drop_zero_rows,
+        "id": options.identifier,
+        "labels": options.labels,
+        "drop": options.drop or [],
+        "transpose": options.transpose,
+        "make_unique": options.make_unique,
+        "drop_samples": options.drop_samples or [],
+        "drop_zero_rows": options.drop_zero_rows,
         "preparer": {"missing": made.preparer.missing, "columns": columns},
     }
-    Recipe.of(selection, preparation).save(path, force=asked.force)
+    Recipe.of(selection, preparation).save(path, force=options.force)
 
 
 def write_scores(
@@ -337,7 +339,7 @@ def write_columns(
     names: Sequence[str],
     complete: Sequence[PreparedColumn],
     request: ReadRequest,
-    asked: options.SelectOptions | options.ApplyOptions,
+    options: console.SelectOptions | console.ApplyOptions,
 ) -> None:
     """Write features of a table as they are, without rows that have gaps in ``complete`` ones."""
 
@@ -345,60 +347,60 @@ def write_columns(
         kept = ~have_gaps(preparer.encode_columns(table, complete))
         return table.take(kept) if kept.any() else None
 
-    assert asked.out is not None
-    other_rows = (asked.sample, asked.drop_samples, asked.drop_zero_rows, request.transpose)
-    with progress_line(f"writing {asked.out}", quiet=asked.quiet):
+    assert options.out is not None
+    other_rows = (options.sample, options.drop_samples, options.drop_zero_rows, request.transpose)
+    with progress_line(f"writing {options.out}", quiet=options.quiet):
         write_table(
-            asked.out,
+            options.out,
             source,
             names,
             identifier_name=request.identifier or "sample",
             label_name=request.labels or "label",
             change=leave_out_gaps if complete else None,
             source=None if any(other_rows) else data,
-            force=asked.force,
+            force=options.force,
         )
 
 
-def apply(path: Path, data: str, asked: options.ApplyOptions) -> None:
+def apply(path: Path, data: str, options: console.ApplyOptions) -> None:
     """Write the kept columns of a recipe from another table, and print what differs there."""
-    given = {"--missing": asked.missing, "--as": asked.kinds, "--log": asked.log}
+    given = {"--missing": options.missing, "--as": options.kinds, "--log": options.log}
     if named := [option for option, value in given.items() if value]:
         raise ParameterError(
             f"The recipe says how the table is prepared; got {', '.join(named)}. Leave it out, or "
             "make another selection."
         )
-    in_blocks = prepared.wants_blocks(data, asked)
-    options.check_outputs({"--out": asked.out}, [data, str(path)], force=asked.force)
-    check_suffix(asked.out, in_blocks=in_blocks)
+    in_blocks = prepared.wants_blocks(data, options)
+    console.check_outputs({"--out": options.out}, [data, str(path)], force=options.force)
+    check_suffix(options.out, in_blocks=in_blocks)
     recipe = Recipe.load(path)
     stored = recipe.preparation or {}
-    source, request = _read_as_before(data, stored, asked, in_blocks=in_blocks)
+    source, request = _read_as_before(data, stored, options, in_blocks=in_blocks)
     recipe.refuse_absent(source.columns)
     as_before = stored.get("preparer") or {"missing": "error", "columns": []}
     columns = [PreparedColumn.from_dict(each) for each in as_before["columns"]]
     drops_gaps = as_before["missing"] == "drop-rows"
     notes = differences(source, columns, drops_gaps=drops_gaps) if columns else []
     complete = columns if drops_gaps else ()
-    write_columns(data, source, recipe.features, complete, request, asked)
+    write_columns(data, source, recipe.features, complete, request, options)
     left_out = {"--drop-samples": "drop_samples", "--drop-zero-rows": "drop_zero_rows"}
     for option, name in left_out.items():
-        if stored.get(name) and not getattr(asked, name):
+        if stored.get(name) and not getattr(options, name):
             notes.append(f"The selection left out rows by {option}; give it again to do so here.")
-    say_notes(notes, quiet=asked.quiet)
-    done = f"Kept {len(recipe.features)} features of {source.name}; wrote {asked.out}"
-    note(done, quiet=asked.quiet)
+    say_notes(notes, quiet=options.quiet)
+    done = f"Kept {len(recipe.features)} features of {source.name}; wrote {options.out}"
+    note(done, quiet=options.quiet)
 
 
 def _read_as_before(
-    data: str, stored: Mapping[str, Any], asked: options.ApplyOptions, *, in_blocks: bool
+    data: str, stored: Mapping[str, Any], options: console.ApplyOptions, *, in_blocks: bool
 ) -> tuple[Table | FileScan, ReadRequest]:
     """The table with sample names and classes as in the selection, if there; and the request."""
-    request = asked.request()
+    request = options.request()
     for name in ("transpose", "make_unique"):
         request = replace(request, **{name: getattr(request, name) or stored.get(name, False)})
     # Samples to leave out may have names, which only the roles of the recipe tell.
-    all_rows = replace(asked, drop_samples=None, drop_zero_rows=False)
+    all_rows = replace(options, drop_samples=None, drop_zero_rows=False)
     source = prepared.read_source(data, all_rows, request, in_blocks=in_blocks)
     roles = request
     ids = source.ids if isinstance(source, Table) else source.identifier
@@ -406,8 +408,8 @@ def _read_as_before(
         roles = replace(roles, identifier=stored["id"])
     if source.labels is None and stored.get("labels") in source.columns:
         roles = replace(roles, labels=stored["labels"])
-    if roles != request or all_rows != asked:
-        source = prepared.read_source(data, asked, roles, in_blocks=in_blocks)
+    if roles != request or all_rows != options:
+        source = prepared.read_source(data, options, roles, in_blocks=in_blocks)
     return source, roles
 
 
@@ -445,23 +447,23 @@ def differences(
     return notes
 
 
-def certify(data: str, asked: options.CertifyOptions) -> None:
+def certify(data: str, options: console.CertifyOptions) -> None:
     """Print how close a list of features is to the best of its length."""
-    options.one_of("--scale", asked.scale, SCALINGS)
-    word = asked.components.strip()
-    m = word if word == "auto" else options.as_number(word, "--components, unless auto,")
-    names = options.read_feature_list(asked.features)
-    in_blocks = prepared.wants_blocks(data, asked)
-    made = prepared.prepare(data, asked, asked.scale, in_blocks=in_blocks)
-    say_notes(made.notes(), quiet=asked.quiet)
-    table = made.blocks or prepared.scale_table(made.rows, asked.scale)
-    tight: Any = "auto" if asked.tight is None else asked.tight
+    console.one_of("--scale", options.scale, SCALINGS)
+    word = options.components.strip()
+    m = word if word == "auto" else console.as_number(word, "--components, unless auto,")
+    names = console.read_feature_list(options.features)
+    in_blocks = prepared.wants_blocks(data, options)
+    made = prepared.prepare(data, options, options.scale, in_blocks=in_blocks)
+    say_notes(made.notes(), quiet=options.quiet)
+    table = made.blocks or prepared.scale_table(made.rows, options.scale)
+    tight: Any = "auto" if options.tight is None else options.tight
     what = f"certifying {len(names)} of the features of {table.name}"
-    with progress_line(what, quiet=asked.quiet), threadpool_limits(asked.threads):
-        certificate = certify_features(table, names, m, tight=tight, random_state=asked.seed)
-    if asked.json:
+    with progress_line(what, quiet=options.quiet), threadpool_limits(options.threads):
+        certificate = certify_features(table, names, m, tight=tight, random_state=options.seed)
+    if options.json:
         console.print_json({"data": table.name, **certificate.as_dict()})
         return
     say(str(certificate))
     for line in certificate.details():
-        note(line, quiet=asked.quiet)
+        note(line, quiet=options.quiet)

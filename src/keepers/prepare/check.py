@@ -260,10 +260,11 @@ def _obstacle(facts: TableFacts, kinds: Kinds, findings: Sequence[Finding]) -> s
     if not features:
         return "No selection is possible: no column is a feature. Override a kind with --as."
     named = {finding.about: set(finding.columns) for finding in findings}
-    if features <= named.get("constant columns", set()):
+    varying = features - named.get("constant columns", set())
+    if not varying:
         return "No selection is possible: no feature varies."
     infinite = [finding for finding in findings if finding.about == "infinite values"]
-    if any(not each.option or features <= set(each.columns) for each in infinite):
+    if any(not each.option or varying <= set(each.columns) for each in infinite):
         return "No selection is possible with these infinite values: leave their cells empty."
     return ""
 
@@ -282,10 +283,16 @@ def _quoted(names: Sequence[str]) -> str:
     return some_of([repr(name) for name in names])
 
 
-def _drop(names: Sequence[str], option: str = "--drop") -> str:
-    """An option with a few names, as the shell takes it; commas and patterns would be misread."""
-    plain = [name for name in names if not any(mark in name for mark in ",*?[")]
-    return f"{option} {shlex.quote(','.join(plain))}" if 0 < len(plain) <= 20 else ""
+def _name(option: str, names: Sequence[str], most: int = 20) -> str:
+    """An option with names, if they are few, as the shell takes it.
+
+    A name with a comma or a mark of patterns is read as it is where it stands alone.
+    """
+    if not 0 < len(names) <= most:
+        return ""
+    alone = [name for name in names if any(mark in name for mark in ",*?[")]
+    joined = ",".join(name for name in names if name not in alone)
+    return " ".join(f"{option} {shlex.quote(word)}" for word in [joined, *alone] if word)
 
 
 def _orientation(facts: TableFacts, kinds: Kinds, X: FloatArray) -> Iterator[Finding]:
@@ -330,9 +337,7 @@ def _orientation(facts: TableFacts, kinds: Kinds, X: FloatArray) -> Iterator[Fin
     option = "--transpose"
     if named is not None and named != texts[0]:
         option += f" --id {shlex.quote(named)}"
-    plain = [",".join(name for name in annotation if "," not in name)]
-    for word in [*filter(None, plain), *(name for name in annotation if "," in name)]:
-        option += f" --annotation {shlex.quote(word)}"
+    option += f" {_name('--annotation', annotation, len(annotation))}".rstrip()
     repeated = named is not None and kinds[named].why.startswith("nearly")
     yield Finding("orientation", sentence, option + " --make-unique" * repeated)
 
@@ -404,7 +409,7 @@ def describe_kinds(kinds: Kinds) -> Iterator[Finding]:
                     shown += f"; {word!r} in {each.name!r} as {word.replace(',', '').strip()}"
             sentence = sentence.format(shown, first=shlex.quote(names[0]))
             option = f"--id {shlex.quote(names[0])}" if kind == "identifier" else ""
-            option = _drop(names) if kind in ("text", "empty") else option
+            option = _name("--drop", names) if kind in ("text", "empty") else option
             yield Finding(about, sentence, option, names, matters)
 
 
@@ -422,7 +427,7 @@ def _gaps(facts: TableFacts, kinds: Kinds) -> Iterator[Finding]:
     infinite = [facts.names[at] for at in np.flatnonzero(facts.n_infinite)]
     if infinite:
         sentence = f"Infinite values in {_quoted(infinite)}."
-        yield Finding("infinite values", sentence, _drop(infinite), tuple(infinite))
+        yield Finding("infinite values", sentence, _name("--drop", infinite), tuple(infinite))
 
 
 def _constant(facts: TableFacts, kinds: Kinds) -> Iterator[Finding]:
@@ -431,7 +436,7 @@ def _constant(facts: TableFacts, kinds: Kinds) -> Iterator[Finding]:
     names += [n for n, k in kinds.items() if k.kind == "category" and k.why.endswith("one value")]
     if names:
         sentence = f"Constant columns, ranked last: {_quoted(names)}."
-        yield Finding("constant columns", sentence, _drop(names), tuple(names), matters=False)
+        yield Finding("constant columns", sentence, _name("--drop", names), tuple(names), False)
 
 
 def _similar(X: FloatArray, facts: TableFacts, features: Sequence[int]) -> Iterator[Finding]:
@@ -449,7 +454,7 @@ def _similar(X: FloatArray, facts: TableFacts, features: Sequence[int]) -> Itera
     for about, start, copies in (("", "Duplicated", same), ("near ", "Nearly duplicated", near)):
         if copies:
             sentence = f"{start} columns: {some_of([*copies.values()])}."
-            option, columns = _drop([*copies]), tuple(copies)
+            option, columns = _name("--drop", [*copies]), tuple(copies)
             yield Finding(f"{about}duplicates", sentence, option, columns, matters=False)
 
 
@@ -489,7 +494,8 @@ def _outliers(X: FloatArray, facts: TableFacts, rows: IndexArray) -> Iterator[Fi
         called = [str(name) for name in names[rows[found]]]
         shown = [f"{name} ({s:.0%})" for name, s in zip(called, shares[found], strict=True)]
         sentence = f"Outliers: {what} {some_of(shown)} of a leading component alone."
-        yield Finding("outliers", sentence, _drop(called, "--drop-samples"), matters=False)
+        option = "" if "," in "".join(called) else _name("--drop-samples", called)
+        yield Finding("outliers", sentence, option, matters=False)
 
 
 def _counts(facts: TableFacts, features: list[int], X: FloatArray) -> Iterator[Finding]:
