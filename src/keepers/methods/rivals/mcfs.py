@@ -176,22 +176,22 @@ def _is_on_path(gram: Gram, covariance: FloatArray, knot: Knot) -> bool:
 def lasso_knots(gram: Gram, covariance: FloatArray) -> Iterator[Knot]:
     """All knots from the first, where one feature is active, to the penalty 0."""
     active = _ActiveSet(gram)
-    # Infinite for features that may not join with a positive and with a negative correlation.
-    barred = np.zeros((2, gram.size))
-    just_dropped: int | None = None
+    barred = np.zeros(gram.size, dtype=bool)
+    dropped: tuple[int, float] | None = None
     joins = first_largest(np.abs(covariance))
     penalty = highest = float(np.abs(covariance[joins]))
     if penalty == 0.0:
         return
     joined = active.join(joins, float(np.sign(covariance[joins])))
-    barred[:, joins] = np.inf
+    barred[joins] = True
     while penalty > 0.0:
         b, w, p, slope = active.solve(covariance)
         correlation = p + penalty * slope
-        to_join = np.minimum(
-            _time_to_close(penalty - correlation, 1.0 - slope) + barred[0],
-            _time_to_close(penalty + correlation, 1.0 + slope) + barred[1],
-        )
+        rising = _time_to_close(penalty - correlation, 1.0 - slope)
+        falling = _time_to_close(penalty + correlation, 1.0 + slope)
+        if dropped is not None:  # it cannot come back at once on the side that it leaves
+            (rising if dropped[1] > 0 else falling)[dropped[0]] = np.inf
+        to_join = np.where(barred, np.inf, np.minimum(rising, falling))
         to_drop = _time_to_close(active.signs * (b - penalty * w), -active.signs * w)
         if joined:
             to_drop[-1] = np.inf  # it stands at zero and is about to leave it
@@ -204,18 +204,15 @@ def lasso_knots(gram: Gram, covariance: FloatArray) -> Iterator[Knot]:
             values[drops] = 0.0
         yield Knot(penalty, active.features, values)
         correlation = p + penalty * slope
-        if just_dropped is not None:
-            barred[:, just_dropped] = 0.0
-            just_dropped = None
+        dropped = None
         if dropping:
-            # Until the next event it cannot come back on the side that it leaves.
-            just_dropped = int(active.features[drops])
-            barred[:, just_dropped] = (np.inf, 0.0) if active.signs[drops] > 0 else (0.0, np.inf)
+            dropped = (int(active.features[drops]), float(active.signs[drops]))
+            barred[dropped[0]] = False
             active.drop(drops)
             joined = False
         elif penalty > 0.0:
             joined = active.join(joins, float(np.sign(correlation[joins])))
-            barred[:, joins] = np.inf  # for good if it depends on the active ones
+            barred[joins] = True  # for good if it depends on the active ones
 
 
 def _time_to_close(gap: FloatArray, speed: FloatArray) -> FloatArray:
