@@ -28,9 +28,9 @@ def by_ours(X, Y, size, _steps):
     coef = np.zeros((Y.shape[1], X.shape[1]))
     steps = []
     for row, y in zip(coef, Y.T, strict=True):
-        fit = first_knots_of_sizes(gram, X.T @ y, [size])[0]
-        row[fit.knot.features] = fit.knot.values
-        steps.append(fit.n_knots)
+        ((knot, n_knots),) = first_knots_of_sizes(gram, X.T @ y, [size])
+        row[knot.features] = knot.values
+        steps.append(n_knots)
     return coef, steps
 
 

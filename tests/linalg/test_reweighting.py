@@ -6,10 +6,11 @@ from scipy.linalg import eigh, null_space
 
 from keepers.linalg.reweighting import (
     QuadraticForm,
-    RowSpace,
     RowSparseProjection,
     WeightedRidge,
     first_weights,
+    form_in_coordinates,
+    row_coordinates,
     row_sparse_projection,
     smallest_eigenvectors,
 )
@@ -24,8 +25,8 @@ def table(shape, seed=0):
 
 
 def form_of(X):
-    space = RowSpace.of(X)
-    return space.form(space.coordinates.T @ space.coordinates)
+    coordinates, basis = row_coordinates(X)
+    return form_in_coordinates(coordinates.T @ coordinates, basis)
 
 
 def distance(first, second):

@@ -49,7 +49,7 @@ def run_as_released(
         W, _ = factor.fit(Y)
         lengths = norms(W)
     loss = np.sum((X @ W - Y) ** 2) + alpha * lengths.sum()
-    return SimpleNamespace(W=W, Y=Y, objective=np.trace(Y.T @ L @ Y) + beta * loss)
+    return SimpleNamespace(W=W, target=Y, objective=np.trace(Y.T @ L @ Y) + beta * loss)
 
 
 def centred(X):
@@ -98,7 +98,7 @@ def test_the_published_program_is_reproduced_with_its_constant(name, array):
     assert np.abs(norms(result.W) - expected).max() <= 6.2e-10 * expected.max()
     Y = stored.get(f"Y{array[5:]}")
     if Y is not None:
-        assert np.abs(result.Y @ result.Y.T - Y @ Y.T).max() <= 2.3e-10
+        assert np.abs(result.target @ result.target.T - Y @ Y.T).max() <= 2.3e-10
     place = stored["iterations"].tolist().index(int(n_steps))
     objective = stored[f"objective_{graph}_{parameters}"][place]
     assert result.objective == pytest.approx(objective, rel=1e-9)
@@ -117,7 +117,7 @@ def test_the_program_in_its_authors_form_is_reproduced(parameters):
     result = run_as_released(X, L, n_columns, alpha, beta, 20, degrees, norms(W))
     expected, Y = stored[f"score_{parameters}"], stored[f"Y_{parameters}"]
     assert np.abs(norms(result.W) - expected).max() <= 1e-10 * expected.max()
-    assert np.abs(result.Y @ result.Y.T - Y @ Y.T).max() <= 1e-10
+    assert np.abs(result.target @ result.target.T - Y @ Y.T).max() <= 1e-10
 
 
 @pytest.mark.parametrize(("shape", "n_steps"), [((40, 12), 5), ((12, 40), 5), ((40, 12), 1)])
@@ -126,7 +126,7 @@ def test_the_lean_steps_are_those_with_explicit_inverses(shape, n_steps):
     W, Y = transcription(X, L.toarray(), 3, 0.8, 0.7, n_steps)
     result = run(X, L, 3, alpha=0.8, beta=0.7, max_iter=n_steps)
     np.testing.assert_allclose(norms(result.W), norms(W), atol=1e-9 * norms(W).max())
-    np.testing.assert_allclose(result.Y @ result.Y.T, Y @ Y.T, atol=1e-10)
+    np.testing.assert_allclose(result.target @ result.target.T, Y @ Y.T, atol=1e-10)
 
 
 @pytest.mark.parametrize("beta", [0.1, 1.0, 10.0])
@@ -140,9 +140,9 @@ def test_the_objective_never_rises_and_the_embedding_is_orthonormal_without_the_
     for L in (stored["L_lle"], fixture(f"ndfs_authors_{name}")["L_unnormalised"]):
         result = run(X, L, 3, alpha=alpha, beta=beta, max_iter=100)
         assert (np.diff(result.objective) <= 1e-12 * result.objective[1:]).all()
-        np.testing.assert_allclose(result.Y.T @ result.Y, np.eye(3), atol=1e-12)
-        np.testing.assert_allclose(result.Y.sum(axis=0), 0.0, atol=1e-10)
-        W, Y = result.W, result.Y
+        np.testing.assert_allclose(result.target.T @ result.target, np.eye(3), atol=1e-12)
+        np.testing.assert_allclose(result.target.sum(axis=0), 0.0, atol=1e-10)
+        W, Y = result.W, result.target
         loss = np.sum((X @ W - Y) ** 2) + alpha * norms(W).sum()
         expected = np.trace(Y.T @ L @ Y) + beta * loss
         assert result.objective[-1] == pytest.approx(expected, rel=1e-10)
@@ -157,7 +157,7 @@ def test_orthonormal_features_of_a_given_embedding_are_thresholded(alpha):
     # So heavy a graph leaves no other embedding.
     L = 1e6 * (np.eye(n_samples) - Y @ Y.T - 1 / n_samples)
     result = run(X, L, 2, alpha=alpha, max_iter=3000)
-    np.testing.assert_allclose(result.Y @ result.Y.T, Y @ Y.T, atol=1e-5)
+    np.testing.assert_allclose(result.target @ result.target.T, Y @ Y.T, atol=1e-5)
     expected = np.maximum(norms(X.T @ Y) - alpha / 2, 0)
     assert np.count_nonzero(expected) > 0
     np.testing.assert_allclose(norms(result.W), expected, atol=1e-3 * expected.max())
@@ -168,10 +168,10 @@ def test_a_constant_in_the_embedding_of_raw_features_is_shut_out_by_centring():
     X, L = stored["X"], stored["L_lpp"]
     constant = np.full(len(X), len(X) ** -0.5)
     raw = run_as_released(X, L, 3)
-    assert np.linalg.norm(raw.Y.T @ constant) > 0.85
+    assert np.linalg.norm(raw.target.T @ constant) > 0.85
     shifted = run(centred(X + 7.0), L, 3)
     plain = run(centred(X), L, 3)
-    np.testing.assert_allclose(plain.Y.T @ constant, 0.0, atol=1e-12)
+    np.testing.assert_allclose(plain.target.T @ constant, 0.0, atol=1e-12)
     np.testing.assert_allclose(norms(shifted.W), norms(plain.W), atol=1e-8 * norms(plain.W).max())
 
 
@@ -184,7 +184,9 @@ def test_products_find_the_embedding_of_a_decomposition(shape, beta, monkeypatch
     monkeypatch.setattr(jelsr, "DENSE_SAMPLES", 10)
     monkeypatch.setattr(jelsr, "EMBEDDING_TOL", 1e-9)
     result = run(X, L, 3, alpha=alpha, beta=beta, max_iter=8, seed=1)
-    np.testing.assert_allclose(result.Y @ result.Y.T, expected.Y @ expected.Y.T, atol=1e-6)
+    np.testing.assert_allclose(
+        result.target @ result.target.T, expected.target @ expected.target.T, atol=1e-6
+    )
     np.testing.assert_allclose(
         norms(result.W), norms(expected.W), atol=1e-6 * norms(expected.W).max()
     )

@@ -215,10 +215,10 @@ def test_every_knot_meets_the_optimality_conditions_of_the_lasso(seed):
 def test_without_ridge_the_path_is_exhausted_at_the_rank_of_X():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((12, 50)), rng.standard_normal(12)
-    fit = first_knots_of_sizes(Gram(X, 0.0), X.T @ y, [30])[0]
-    assert not fit.reached
-    assert fit.knot.n_nonzero == 12
-    np.testing.assert_allclose(X @ dense(fit.knot, 50), y, atol=1e-9)
+    ((knot, _),) = first_knots_of_sizes(Gram(X, 0.0), X.T @ y, [30])
+    assert not knot.reached
+    assert knot.n_nonzero == 12
+    np.testing.assert_allclose(X @ dense(knot, 50), y, atol=1e-9)
 
 
 def test_the_first_knot_of_the_size_is_taken_where_a_drop_makes_the_path_come_back():
@@ -232,11 +232,9 @@ def test_the_first_knot_of_the_size_is_taken_where_a_drop_makes_the_path_come_ba
             at = np.flatnonzero(sizes == size)
             if len(at) > 1:
                 visited_again += 1
-                fit = first_knots_of_sizes(Gram(X, ridge), X.T @ y, [int(size)])[0]
+                ((knot, _),) = first_knots_of_sizes(Gram(X, ridge), X.T @ y, [int(size)])
                 scale = np.abs(path[at[0]]).max()
-                np.testing.assert_allclose(
-                    dense(fit.knot, X.shape[1]), path[at[0]], atol=1e-7 * scale
-                )
+                np.testing.assert_allclose(dense(knot, X.shape[1]), path[at[0]], atol=1e-7 * scale)
     assert visited_again >= 10
 
 
@@ -256,14 +254,14 @@ def test_past_the_number_of_samples_knots_of_smooth_tables_are_on_the_path_or_sa
     for seed in range(12):
         X, y = smooth_table(seed, scale)
         c = X.T @ y
-        (fit,) = first_knots_of_sizes(Gram(X, 1e-3), c, [40])
-        assert np.isfinite(fit.knot.values).all()
+        ((knot, _),) = first_knots_of_sizes(Gram(X, 1e-3), c, [40])
+        assert np.isfinite(knot.values).all()
         a = np.zeros(120)
-        a[fit.knot.features] = fit.knot.values
+        a[knot.features] = knot.values
         left = c - X.T @ (X @ a) - 1e-3 * a
-        off = np.abs(np.abs(left[fit.knot.features]) - fit.knot.penalty).max()
-        above = np.abs(left).max() - fit.knot.penalty
-        if fit.reached:
+        off = np.abs(np.abs(left[knot.features]) - knot.penalty).max()
+        above = np.abs(left).max() - knot.penalty
+        if knot.reached:
             assert max(off, above) <= 1e-3 * np.abs(c).max()
             n_reached += 1
     assert n_reached >= 9

@@ -45,7 +45,7 @@ def run_as_released(X, L, F, alpha, beta, gamma, n_steps, first_norms=None):
         F = F * (gamma * F + EPS) / below
         F = F / np.sqrt((F**2).sum(axis=0) + EPS)
         lengths = norms(W)
-    return SimpleNamespace(W=W, F=F)
+    return SimpleNamespace(W=W, target=F)
 
 
 def laplacian_of(S):
@@ -99,7 +99,7 @@ def test_the_authors_program_is_reproduced_with_its_update(name, array):
     # 100 times what another implementation reached.
     expected, tolerance = stored[array], 2.3e-10 if gamma >= 1e3 else 8.2e-8
     assert np.abs(result.W - expected).max() <= tolerance * np.abs(expected).max()
-    assert np.abs(result.F - stored["F" + array[1:]]).max() <= 3.2e-10
+    assert np.abs(result.target - stored["F" + array[1:]]).max() <= 3.2e-10
     ranking = stored.get(f"ranking{array[1:]}")
     if ranking is not None:
         clear = norms(expected)[ranking] > 1e-6 * norms(expected).max()
@@ -113,7 +113,7 @@ def test_no_n_by_n_matrix_is_needed(name):
     W, expected = transcription(X, S, F, 0.5, 2.0, 1e3, 6)
     result = run(X, S, F, alpha=0.5, beta=2.0, max_iter=6)
     np.testing.assert_allclose(result.W, W, atol=1e-9 * np.abs(W).max())
-    np.testing.assert_allclose(result.F, expected, atol=1e-9)
+    np.testing.assert_allclose(result.target, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("beta", [0.1, 0.4])
@@ -132,7 +132,7 @@ def test_orthonormal_features_of_given_clusters_are_thresholded(beta):
 def test_clusters_are_never_negative_and_have_unit_columns(name, gamma):
     _, X, S, F = stored_problem(name)
     for n_steps in (1, 2, 5, 50):
-        found = run(X, S, F, gamma=gamma, max_iter=n_steps).F
+        found = run(X, S, F, gamma=gamma, max_iter=n_steps).target
         assert found.min() >= 0
         np.testing.assert_allclose(np.linalg.norm(found, axis=0), 1.0, atol=1e-12)
 
@@ -159,9 +159,9 @@ def test_beyond_the_vanishing_beta_all_rows_vanish_and_below_it_not(name):
 @pytest.mark.parametrize("name", DATA)
 def test_what_is_zero_in_the_first_clusters_stays_zero(name):
     _, X, S, F = stored_problem(name)
-    frozen = run(X, S, F - 0.2, gamma=10.0, max_iter=100).F
+    frozen = run(X, S, F - 0.2, gamma=10.0, max_iter=100).target
     np.testing.assert_array_equal(frozen > 1e-8, F > 1.0)
-    moved = run(X, S, F, gamma=10.0, max_iter=100).F
+    moved = run(X, S, F, gamma=10.0, max_iter=100).target
     assert np.count_nonzero(moved > 1e-8) > np.count_nonzero(F > 1.0)
 
 

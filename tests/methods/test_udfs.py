@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 
 from keepers.exceptions import DataWarning
-from keepers.linalg.reweighting import RowSpace, first_weights, row_sparse_projection
+from keepers.linalg.reweighting import (
+    first_weights,
+    form_in_coordinates,
+    row_coordinates,
+    row_sparse_projection,
+)
 from keepers.methods.rivals.udfs import UDFS, local_scatter
 from shared_material import fixture
 
@@ -21,8 +26,9 @@ def centred(X):
 
 def local_form(X, k, regularization):
     X = centred(X)
-    space = RowSpace.of(X)
-    return space.form(local_scatter(space.coordinates, neighbours_of(X, k), regularization))
+    coordinates, basis = row_coordinates(X)
+    M = local_scatter(coordinates, neighbours_of(X, k), regularization)
+    return form_in_coordinates(M, basis)
 
 
 def matrix_of(form):

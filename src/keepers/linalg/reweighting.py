@@ -90,6 +90,18 @@ class RidgeFactor:
 
 
 @dataclass(frozen=True)
+class RowSparseRegression:
+    """The last step of a method that learns regressions and what they predict together."""
+
+    W: FloatArray
+    target: FloatArray
+    objective: FloatArray
+    change: float
+    """The relative change in the last step; infinite after one step."""
+    converged: bool
+
+
+@dataclass(frozen=True)
 class QuadraticForm:
     """M as a matrix, or as F'F for an F with fewer rows than columns."""
 
@@ -123,31 +135,23 @@ class QuadraticForm:
         return lambda v: v / b - T.T @ (T @ v)
 
 
-@dataclass(frozen=True)
-class RowSpace:
-    """Centred data X in coordinates in which matrices X'LX are cheap."""
+def row_coordinates(X: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    """Coordinates (n x n) and an orthonormal basis (d x n) of the rows; X itself for d <= n."""
+    if X.shape[1] <= X.shape[0]:
+        return X, None
+    basis, triangle = np.linalg.qr(X.T)
+    return triangle.T, basis
 
-    coordinates: FloatArray
-    """X itself for d <= n, else n x n: X = coordinates basis'."""
-    basis: FloatArray | None
-    """Orthonormal basis of the row space of X, d x n; None for d <= n."""
 
-    @classmethod
-    def of(cls, X: FloatArray) -> "RowSpace":
-        if X.shape[1] <= X.shape[0]:
-            return cls(X, None)
-        basis, triangle = np.linalg.qr(X.T)
-        return cls(triangle.T, basis)
-
-    def form(self, middle: FloatArray) -> QuadraticForm:
-        """The positive semi-definite form that is ``middle`` in the coordinates."""
-        middle = (middle + middle.T) / 2
-        if self.basis is None:
-            return QuadraticForm(middle)
-        spectrum, rotation = np.linalg.eigh(middle)
-        kept = spectrum > len(spectrum) * EPS * max(spectrum[-1], 0.0)
-        factor = (rotation[:, kept] * np.sqrt(spectrum[kept])).T @ self.basis.T
-        return QuadraticForm(factor, is_factor=True)
+def form_in_coordinates(middle: FloatArray, basis: FloatArray | None) -> QuadraticForm:
+    """The positive semi-definite form that is ``middle`` in the coordinates of the basis."""
+    middle = (middle + middle.T) / 2
+    if basis is None:
+        return QuadraticForm(middle)
+    spectrum, rotation = np.linalg.eigh(middle)
+    kept = spectrum > len(spectrum) * EPS * max(spectrum[-1], 0.0)
+    factor = (rotation[:, kept] * np.sqrt(spectrum[kept])).T @ basis.T
+    return QuadraticForm(factor, is_factor=True)
 
 
 def smallest_eigenvectors(

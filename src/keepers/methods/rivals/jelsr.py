@@ -24,7 +24,7 @@ from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import laplacian, reconstruction_laplacian, reconstruction_weights
-from keepers.linalg.reweighting import EPS, RidgeFactor, WeightedRidge
+from keepers.linalg.reweighting import EPS, RidgeFactor, RowSparseRegression, WeightedRidge
 from keepers.linalg.subspace import row_norms
 from keepers.methods.memory import refuse_weighted_ridge
 from keepers.methods.parameters import Seed, cap_clusters, one_of, positive
@@ -38,18 +38,6 @@ DENSE_SAMPLES = 600
 EMBEDDING_TOL = 1e-4
 
 
-@dataclass(frozen=True)
-class JELSRResult:
-    """The last step of the iteration."""
-
-    W: FloatArray
-    Y: FloatArray
-    objective: FloatArray
-    converged: bool
-    change: float
-    """By how much the last step lowered the objective, relatively; infinite after one step."""
-
-
 def solve_jelsr(
     table: WeightedRidge,
     laplacian: sp.csr_array,
@@ -60,7 +48,7 @@ def solve_jelsr(
     beta: float,
     max_iter: int,
     tol: float,
-) -> JELSRResult:
+) -> RowSparseRegression:
     """Iterate until a step lowers the objective by no more than ``tol``, relatively.
 
     ``table`` is centred; ``rng`` is used above `DENSE_SAMPLES` samples only. A negative ``tol``
@@ -79,7 +67,7 @@ def solve_jelsr(
         history.append(float(np.vdot(Y, laplacian @ Y)) + beta * loss)
         if len(history) > 1:
             change = (history[-2] - history[-1]) / abs(history[-1])
-    return JELSRResult(W, Y, np.array(history), change <= tol, change)
+    return RowSparseRegression(W, Y, np.array(history), change, change <= tol)
 
 
 def _embed(
@@ -217,7 +205,7 @@ class JELSR(Rival):
         self.store_run(result)
         norms = row_norms(result.W)
         self.components_ = table.to_all_columns(result.W.T / unit)
-        self.embedding_ = result.Y
+        self.embedding_ = result.target
         self.n_active_ = int(np.count_nonzero(norms > 1e-6 * norms.max()))
         self.alpha_max_ = alpha_max * unit
         return table.to_all_columns(norms / unit)

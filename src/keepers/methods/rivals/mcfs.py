@@ -24,7 +24,7 @@ stop at a number of non-zeros: docs/decisions/0011-own-lars.md.
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -96,13 +96,13 @@ def solve_mcfs(
     paths = [first_knots_of_sizes(gram, c, cardinalities) for c in np.asarray(X.T @ Y).T]
     results = []
     for place in range(len(cardinalities)):
-        fits = [path[place] for path in paths]
-        coef = np.zeros((len(fits), gram.size))
-        for row, fit in zip(coef, fits, strict=True):
-            row[fit.knot.features] = fit.knot.values / (np.linalg.norm(fit.knot.values) or 1.0)
-        n_knots, n_short = sum(fit.n_knots for fit in fits), sum(not fit.reached for fit in fits)
-        scores = np.abs(coef).max(axis=0, initial=0.0)
-        results.append(MCFSResult(scores, coef, n_knots, n_short))
+        knots = [path[place][0] for path in paths]
+        coef = np.zeros((len(knots), gram.size))
+        for row, knot in zip(coef, knots, strict=True):
+            row[knot.features] = knot.values / (np.linalg.norm(knot.values) or 1.0)
+        n_knots = sum(path[place][1] for path in paths)
+        n_short = sum(not knot.reached for knot in knots)
+        results.append(MCFSResult(np.abs(coef).max(axis=0, initial=0.0), coef, n_knots, n_short))
     return results
 
 
@@ -131,6 +131,8 @@ class Knot:
     features: IndexArray
     """Active features, in the order in which they joined."""
     values: FloatArray
+    reached: bool = False
+    """Whether it has the wanted number of non-zeros."""
 
     @property
     def n_nonzero(self) -> int:
@@ -139,37 +141,25 @@ class Knot:
         return int(np.sum(size > _ZERO * size.max(initial=0.0)))
 
 
-@dataclass(frozen=True)
-class SparseFit:
-    """The first knot with the wanted number of non-zeros (``reached``), or the last knot."""
-
-    knot: Knot
-    n_knots: int
-    reached: bool
-
-
 def first_knots_of_sizes(
     gram: Gram, covariance: FloatArray, sizes: Sequence[int]
-) -> list[SparseFit]:
-    """For each size the first knot with that many non-zero coefficients, in one walk.
+) -> list[tuple[Knot, int]]:
+    """For each size the first knot with at least that many non-zeros, or the last, and its number.
 
     A knot has more of them if features join in a tie.
     """
-    found: dict[int, SparseFit] = {}
+    found: dict[int, tuple[Knot, int]] = {}
     waiting = sorted(set(sizes), reverse=True)
-    knot = Knot(0.0, np.empty(0, dtype=np.intp), np.empty(0))
-    n_knots = 0
-    for knot in lasso_knots(gram, covariance):
-        n_knots += 1
+    number, knot = 0, Knot(0.0, np.empty(0, dtype=np.intp), np.empty(0))
+    for number, knot in enumerate(lasso_knots(gram, covariance), 1):
         # Without a limit, a tie that rounding breaks now this way, now that, could go on forever.
-        while waiting and (knot.n_nonzero >= waiting[-1] or n_knots >= 50 * waiting[-1] + 1000):
+        while waiting and (knot.n_nonzero >= waiting[-1] or number >= 50 * waiting[-1] + 1000):
             size = waiting.pop()
             reached = knot.n_nonzero >= size and _is_on_path(gram, covariance, knot)
-            found[size] = SparseFit(knot, n_knots, reached)
+            found[size] = (replace(knot, reached=reached), number)
         if not waiting:
             break
-    ended = {size: SparseFit(knot, n_knots, False) for size in waiting}
-    return [(found | ended)[size] for size in sizes]
+    return [found.get(size, (knot, number)) for size in sizes]
 
 
 def _is_on_path(gram: Gram, covariance: FloatArray, knot: Knot) -> bool:
@@ -186,22 +176,22 @@ def _is_on_path(gram: Gram, covariance: FloatArray, knot: Knot) -> bool:
 def lasso_knots(gram: Gram, covariance: FloatArray) -> Iterator[Knot]:
     """All knots from the first, where one feature is active, to the penalty 0."""
     active = _ActiveSet(gram)
-    # Infinite for features that may not join with a positive and with a negative correlation.
-    barred = np.zeros((2, gram.size))
-    just_dropped: int | None = None
+    barred = np.zeros(gram.size, dtype=bool)
+    dropped: tuple[int, float] | None = None
     joins = first_largest(np.abs(covariance))
     penalty = highest = float(np.abs(covariance[joins]))
     if penalty == 0.0:
         return
     joined = active.join(joins, float(np.sign(covariance[joins])))
-    barred[:, joins] = np.inf
+    barred[joins] = True
     while penalty > 0.0:
         b, w, p, slope = active.solve(covariance)
         correlation = p + penalty * slope
-        to_join = np.minimum(
-            _time_to_close(penalty - correlation, 1.0 - slope) + barred[0],
-            _time_to_close(penalty + correlation, 1.0 + slope) + barred[1],
-        )
+        rising = _time_to_close(penalty - correlation, 1.0 - slope)
+        falling = _time_to_close(penalty + correlation, 1.0 + slope)
+        if dropped is not None:  # it cannot come back at once on the side that it leaves
+            (rising if dropped[1] > 0 else falling)[dropped[0]] = np.inf
+        to_join = np.where(barred, np.inf, np.minimum(rising, falling))
         to_drop = _time_to_close(active.signs * (b - penalty * w), -active.signs * w)
         if joined:
             to_drop[-1] = np.inf  # it stands at zero and is about to leave it
@@ -214,18 +204,15 @@ def lasso_knots(gram: Gram, covariance: FloatArray) -> Iterator[Knot]:
             values[drops] = 0.0
         yield Knot(penalty, active.features, values)
         correlation = p + penalty * slope
-        if just_dropped is not None:
-            barred[:, just_dropped] = 0.0
-            just_dropped = None
+        dropped = None
         if dropping:
-            # Until the next event it cannot come back on the side that it leaves.
-            just_dropped = int(active.features[drops])
-            barred[:, just_dropped] = (np.inf, 0.0) if active.signs[drops] > 0 else (0.0, np.inf)
+            dropped = (int(active.features[drops]), float(active.signs[drops]))
+            barred[dropped[0]] = False
             active.drop(drops)
             joined = False
         elif penalty > 0.0:
             joined = active.join(joins, float(np.sign(correlation[joins])))
-            barred[:, joins] = np.inf  # for good if it depends on the active ones
+            barred[joins] = True  # for good if it depends on the active ones
 
 
 def _time_to_close(gap: FloatArray, speed: FloatArray) -> FloatArray:

@@ -25,7 +25,7 @@ from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
 from keepers.linalg.graph import degrees
-from keepers.linalg.reweighting import EPS, WeightedRidge
+from keepers.linalg.reweighting import EPS, RowSparseRegression, WeightedRidge
 from keepers.linalg.storage import as_array
 from keepers.linalg.subspace import row_norms
 from keepers.methods.memory import refuse_weighted_ridge
@@ -35,17 +35,6 @@ from keepers.methods.rivals import Rival
 
 # The smoothing leaves rows that the penalty sends to zero up to about this norm.
 INACTIVE = 2.0 * EPS**0.5
-
-
-@dataclass(frozen=True)
-class NDFSResult:
-    """The last step of the iteration."""
-
-    W: FloatArray
-    F: FloatArray
-    objective: FloatArray
-    change: float
-    converged: bool
 
 
 def vanishing_beta(X: FloatArray, clusters: FloatArray) -> float:
@@ -69,7 +58,7 @@ def solve_ndfs(
     gamma: float,
     max_iter: int,
     tol: float,
-) -> NDFSResult:
+) -> RowSparseRegression:
     """Iterate from F until row norms change by no more than ``tol`` of the largest, in one step."""
     D = degrees(graph)[:, np.newaxis]
     norms = np.full(table.n_features, F.shape[1] ** 0.5)  # of W = 1
@@ -90,7 +79,7 @@ def solve_ndfs(
         )
         if len(history) > 1:
             change = float(np.abs(norms - last).max() / max(norms.max(), EPS))
-    return NDFSResult(W, F, np.array(history), change, change <= tol)
+    return RowSparseRegression(W, F, np.array(history), change, change <= tol)
 
 
 def kmeans_clusters(X: FloatArray, n_clusters: int, random: np.random.RandomState) -> FloatArray:
@@ -231,7 +220,7 @@ class NDFS(Rival):
             )
         self.store_run(result)
         self.components_ = table.to_all_columns(result.W.T / unit)
-        self.indicator_ = result.F
+        self.indicator_ = result.target
         self.beta_max_ = beta_max * unit
         norms = row_norms(result.W)
         self.n_active_ = int(np.count_nonzero(norms > INACTIVE))

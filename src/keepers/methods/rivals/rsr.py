@@ -49,7 +49,7 @@ class RSRResult:
     row_norms: FloatArray
     r: FloatArray
     e: FloatArray
-    """0 for samples that are zero; for all where W = I."""
+    """0 where W = I."""
     pulls: FloatArray
     """|(X'Y)_j| / lambda of a feasible Y, at most 1: how near a row at zero is to entering."""
     value: float
@@ -100,19 +100,16 @@ def solve_rsr(
     if penalty <= identity_penalty(X):
         value = penalty * len(ones)
         return RSRResult(ones, ones, 0.0 * lengths, ones, value, value, np.empty(0))
-    counts = lengths > 0.0  # zero samples cost nothing
-    X, unit = X[counts], float(lengths[counts].mean())
+    unit = float(lengths.mean())
     # No smaller P than this share of that of W = 0: the smallest weights cost a tenth of tol.
     smallest = max(0.1 * tol * penalty / float(pulls.max()), SMALLEST_WEIGHT)
     point, bound, history = _descend(X / unit, penalty / unit, smallest, tol, max_iter)
-    n_features = X.shape[1]
-    r, q = point.weights[:n_features], point.ratios[:n_features]
-    e = np.zeros(len(counts))
-    e[counts] = unit * point.weights[n_features:]
+    r, e = np.split(point.weights, [X.shape[1]])
+    q = point.ratios[: X.shape[1]]
     return RSRResult(
         row_norms=r * q,
         r=r,
-        e=e,
+        e=unit * e,
         pulls=q / max(1.0, float(point.ratios.max())),
         value=unit * point.value,
         bound=unit * bound,

@@ -124,10 +124,10 @@ def solve_sogfs(
     The reweighting of W begins with ``weights`` in every pass and ends when its objective falls by
     no more than ``tol``.
     """
-    space = reweighting.RowSpace.of(X)
+    points, basis = reweighting.row_coordinates(X)
 
     def best_projection(L: sp.csr_array) -> tuple[FloatArray, reweighting.RowSparseProjection]:
-        form = space.form(space.coordinates.T @ (L @ space.coordinates))
+        form = reweighting.form_in_coordinates(points.T @ (L @ points), basis)
         found = reweighting.row_sparse_projection(
             form, gamma, width, weights, rng, max_iter=100, tol=tol, is_relative=False
         )

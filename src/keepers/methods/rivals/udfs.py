@@ -127,9 +127,9 @@ class UDFS(Rival):
         refuse_quadratic_form("UDFS", n_samples, n_usable)
         values = self.centred_values(table)
         neighbours = self.list_neighbours(values)
-        space = reweighting.RowSpace.of(values)
-        M = local_scatter(space.coordinates, neighbours.indices, float(self.regularization))
-        form = space.form(M)
+        coordinates, basis = reweighting.row_coordinates(values)
+        M = local_scatter(coordinates, neighbours.indices, float(self.regularization))
+        form = reweighting.form_in_coordinates(M, basis)
         self.gamma_ = self._absolute_gamma(form)
         with one_blas_thread_if_small(min(values.shape)):
             result = reweighting.row_sparse_projection(
