@@ -9,7 +9,7 @@ import numpy as np
 
 from keepers.linalg.scatter import DenseScatter
 from keepers.linalg.spectrum import principal_subspace
-from keepers.methods.spcafs_solver import RowPenalty, solve_block, solve_dense
+from keepers.methods.spcafs import RowPenalty, solve_block, solve_dense
 
 FIRST_SEED, N_TABLES = 10_000, 2000
 APART = 1e-5

@@ -13,7 +13,7 @@ from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import principal_subspace
 from keepers.linalg.subspace import Subspace, orthonormal_subspace
 from keepers.methods.path import spcafs_path
-from keepers.methods.spcafs_solver import RowPenalty, solve_block
+from keepers.methods.spcafs import RowPenalty, solve_block
 from measure import benchmark_data, side_by_side
 
 # Objectives closer than this, relative to the variance held, count as equal.

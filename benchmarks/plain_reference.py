@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from keepers import SPCAFS
-from keepers.methods import spcafs_solver as solver
+from keepers.methods import spcafs as solver
 
 TOLERANCE = 1e-5
 LIMIT = 60.0  # seconds for one reference

@@ -37,7 +37,7 @@ def test_help_and_completion_do_not_wait_for_scikit_learn():
 
 def test_every_command_is_in_the_help():
     shown = CliRunner().invoke(app, ["--help"]).stdout
-    for command in ("check", "select", "apply", "certify", "compare", "datasets"):
+    for command in ("check", "select", "apply", "certify", "compare"):
         assert f"  {command} " in shown
 
 

@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src"
 MODULES = sorted((SOURCE / "keepers").rglob("*.py"))
 NUMERICAL = [path for path in MODULES if path.relative_to(SOURCE).parts[1] == "linalg"]
-ONLY_FILE_WITH_DASK = SOURCE / "keepers" / "blocks" / "dask_cluster.py"
+ONLY_FILE_WITH_DASK = SOURCE / "keepers" / "blocks" / "dask.py"
 ALLOWED_IN_NUMERICAL = {"keepers", "numpy", "scipy", "threadpoolctl"} | sys.stdlib_module_names
 
 

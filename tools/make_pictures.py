@@ -31,11 +31,13 @@ def picture_demo() -> None:
 
 def picture_path() -> None:
     """The call that docs/path.md shows."""
+    import pandas as pd
+
     from keepers import datasets, spcafs_path
 
     matplotlib.use("Agg")
     X, names, _ = datasets.load("srbct")
-    upper, _ = spcafs_path(X, n_components=3).plot(feature_names=names)
+    upper, _ = spcafs_path(pd.DataFrame(X, columns=names), n_components=3).plot()
     upper.figure.savefig(IMAGES / "path.png", dpi=110)
 
 

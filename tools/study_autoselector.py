@@ -42,8 +42,8 @@ from keepers_studies.worker import _limit, _TimeLimitError, judge_columns
 from published_recipe import PublishedRecipe
 
 from keepers import MCFS, SPCAFS, UDFS, LaplacianScore, VarianceScore, select_settings
+from keepers.datasets import data_folder
 from keepers.tables.atomic import whole_file
-from keepers.tables.catalogue import data_folder
 
 KEPT = Path(__file__).parents[1] / "studies" / "results" / "autoselector"
 

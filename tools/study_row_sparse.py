@@ -27,7 +27,7 @@ from sklearn.preprocessing import scale
 from study_autoselector import HALVES, NAMES, SEED, DataSet, Store, attempt, fit, load, work_of
 
 from keepers import FSPCA, SPCAFS, VarianceScore, certify, solve_exactly
-from keepers.tables.catalogue import data_folder
+from keepers.datasets import data_folder
 
 KEPT = Path(__file__).parents[1] / "studies" / "results" / "row-sparse"
 VALUES = ("data", "components", "k", "method", "explained", "share", "bound", "seconds")

@@ -32,9 +32,9 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 import keepers.anndata
+from keepers.datasets import data_folder
 from keepers.metrics import normalized_mutual_information
 from keepers.tables.atomic import whole_file
-from keepers.tables.catalogue import data_folder
 
 KEPT = Path(__file__).parents[1] / "studies" / "results" / "scanpy"
 SIZES, SEED = (50, 100, 200), 0

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         AllFeatures,
         RandomScore,
         VarianceScore,
-        as_score_function,
     )
     from keepers.methods.drop import DropCorrelated, DropUninformative, prune_redundant
     from keepers.methods.fspca import FSPCA
@@ -40,13 +39,9 @@ if TYPE_CHECKING:
     from keepers.proofs.certify import Certificate, certify
     from keepers.proofs.exact import ExactSelection, solve_exactly
     from keepers.reports.explain import explain
-    from keepers.reports.html import make_report as report
+    from keepers.reports.html import report
     from keepers.reports.selection import Selection, describe_selection
-    from keepers.tuning import (
-        SPCAFSCV,
-        StabilitySelector,
-        select_settings,
-    )
+    from keepers.tuning import SPCAFSCV, StabilitySelector, select_settings
 
 __version__ = "0.1.0"
 
@@ -83,7 +78,6 @@ __all__ = [
     "VarianceScore",
     "all_selectors",
     "anndata",
-    "as_score_function",
     "certify",
     "check_table",
     "datasets",
@@ -98,63 +92,47 @@ __all__ = [
     "spcafs_path",
 ]
 
-# Where each name lives; None: it is a module.
-_HOMES = {
-    "AutoSelector": ("keepers.methods.auto", "AutoSelector"),
-    "AllFeatures": ("keepers.methods.baselines", "AllFeatures"),
-    "RandomScore": ("keepers.methods.baselines", "RandomScore"),
-    "VarianceScore": ("keepers.methods.baselines", "VarianceScore"),
-    "Certificate": ("keepers.proofs.certify", "Certificate"),
-    "certify": ("keepers.proofs.certify", "certify"),
-    "DropCorrelated": ("keepers.methods.drop", "DropCorrelated"),
-    "DropUninformative": ("keepers.methods.drop", "DropUninformative"),
-    "ExactSelection": ("keepers.proofs.exact", "ExactSelection"),
-    "solve_exactly": ("keepers.proofs.exact", "solve_exactly"),
-    "FSPCA": ("keepers.methods.fspca", "FSPCA"),
-    "LaplacianScore": ("keepers.methods.laplacian", "LaplacianScore"),
-    "prune_redundant": ("keepers.methods.drop", "prune_redundant"),
-    "TopFeatures": ("keepers.methods.base", "TopFeatures"),
-    "ColumnSubset": ("keepers.methods.rivals.columns", "ColumnSubset"),
-    "CUR": ("keepers.methods.rivals.columns", "CUR"),
-    "DGUFS": ("keepers.methods.rivals.dgufs", "DGUFS"),
-    "EUFS": ("keepers.methods.rivals.eufs", "EUFS"),
-    "InfFS": ("keepers.methods.rivals.inffs", "InfFS"),
-    "JELSR": ("keepers.methods.rivals.jelsr", "JELSR"),
-    "MCFS": ("keepers.methods.rivals.mcfs", "MCFS"),
-    "NDFS": ("keepers.methods.rivals.ndfs", "NDFS"),
-    "RNE": ("keepers.methods.rivals.rne", "RNE"),
-    "RSR": ("keepers.methods.rivals.rsr", "RSR"),
-    "SOGFS": ("keepers.methods.rivals.sogfs", "SOGFS"),
-    "U2FS": ("keepers.methods.rivals.u2fs", "U2FS"),
-    "UDFS": ("keepers.methods.rivals.udfs", "UDFS"),
-    "as_score_function": ("keepers.methods.baselines", "as_score_function"),
-    "SPCAFS": ("keepers.methods.spcafs", "SPCAFS"),
-    "SPEC": ("keepers.methods.laplacian", "SPEC"),
-    "anndata": ("keepers.anndata", None),
-    "datasets": ("keepers.datasets", None),
-    "extending": ("keepers.extending", None),
-    "metrics": ("keepers.metrics", None),
-    "explain": ("keepers.reports.explain", "explain"),
-    "report": ("keepers.reports.html", "make_report"),
-    "TablePreparer": ("keepers.prepare.preparer", "TablePreparer"),
-    "check_table": ("keepers.prepare.check", "check_table"),
-    "all_selectors": ("keepers.catalogue", "all_selectors"),
-    "SPCAFSCV": ("keepers.tuning", "SPCAFSCV"),
-    "StabilitySelector": ("keepers.tuning", "StabilitySelector"),
-    "Selection": ("keepers.reports.selection", "Selection"),
-    "describe_selection": ("keepers.reports.selection", "describe_selection"),
-    "select_settings": ("keepers.tuning", "select_settings"),
-    "spcafs_path": ("keepers.methods.path", "spcafs_path"),
+_MODULES = {
+    "catalogue": "all_selectors",
+    "methods.auto": "AutoSelector",
+    "methods.base": "TopFeatures",
+    "methods.baselines": "AllFeatures RandomScore VarianceScore",
+    "methods.drop": "DropCorrelated DropUninformative prune_redundant",
+    "methods.fspca": "FSPCA",
+    "methods.laplacian": "SPEC LaplacianScore",
+    "methods.path": "spcafs_path",
+    "methods.rivals.columns": "CUR ColumnSubset",
+    "methods.rivals.dgufs": "DGUFS",
+    "methods.rivals.eufs": "EUFS",
+    "methods.rivals.inffs": "InfFS",
+    "methods.rivals.jelsr": "JELSR",
+    "methods.rivals.mcfs": "MCFS",
+    "methods.rivals.ndfs": "NDFS",
+    "methods.rivals.rne": "RNE",
+    "methods.rivals.rsr": "RSR",
+    "methods.rivals.sogfs": "SOGFS",
+    "methods.rivals.u2fs": "U2FS",
+    "methods.rivals.udfs": "UDFS",
+    "methods.spcafs": "SPCAFS",
+    "prepare.check": "check_table",
+    "prepare.preparer": "TablePreparer",
+    "proofs.certify": "Certificate certify",
+    "proofs.exact": "ExactSelection solve_exactly",
+    "reports.explain": "explain",
+    "reports.html": "report",
+    "reports.selection": "Selection describe_selection",
+    "tuning": "SPCAFSCV StabilitySelector select_settings",
 }
+"""The names of each module; the other public names are modules."""
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'keepers' has no attribute {name!r}")
-    module_name, attribute = _HOMES[name]
-    module = importlib.import_module(module_name)
-    found = module if attribute is None else getattr(module, attribute)
-    globals()[name] = found  # asked for once
+    module = importlib.import_module(f"keepers.{_HOMES.get(name, name)}")
+    found = getattr(module, name) if name in _HOMES else module
+    globals()[name] = found  # looked up once
     return found
 
 

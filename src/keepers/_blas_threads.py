@@ -1,9 +1,8 @@
 """One BLAS thread inside a block; the former number of threads is restored after it.
 
-The number of BLAS threads belongs to the process. Two fits in two threads that each set it, and
-each put back what they had found, could leave behind what the first of them had set. So one thread
-at a time sets it, and the same thread restores it; threads that come in between find it set, and
-change nothing.
+The number of BLAS threads belongs to the process. If two fits in two threads each set and restored
+it, the limit of the first could stay. So one thread at a time sets and restores it, and threads
+that come in between change nothing.
 """
 
 import threading
@@ -53,6 +52,7 @@ def one_blas_thread_for(flops: float) -> AbstractContextManager[object]:
 
 
 def threads_now() -> int:
+    """The largest number of threads that a BLAS may use now."""
     allowed = [pool["num_threads"] for pool in _pools().info() if pool["user_api"] == "blas"]
     return max(allowed, default=1)
 
@@ -61,7 +61,7 @@ def threads_now() -> int:
 def _pools() -> ThreadpoolController:
     """The thread pools of this process, those of NumPy and SciPy among them.
 
-    Finding them means reading the list of all loaded libraries, 5 to 12 ms: as long as a PCA of a
-    small table. It is done once; pools of libraries that are loaded later are not limited.
+    Finding them takes 5 to 12 ms, as long as a PCA of a small table, so it is done once. Pools of
+    libraries that are loaded later are not limited.
     """
     return ThreadpoolController()

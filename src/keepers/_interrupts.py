@@ -1,4 +1,4 @@
-"""Ctrl-C reaches every process of a terminal; only the one that was started there should answer."""
+"""Ctrl-C reaches every process of a terminal; only the one that the user started should answer."""
 
 import signal
 import sys
@@ -8,10 +8,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def interrupts_kept_from_children() -> Iterator[None]:
-    """Let threads and processes started inside not see Ctrl-C: this process ends them.
+    """Hide Ctrl-C from threads and processes started inside: this process ends them.
 
-    The signal is blocked, which they inherit, and not ignored: one that comes meanwhile is not
-    lost, it interrupts this process here or at the end of the block.
+    They inherit that the signal is blocked; it interrupts this process at the end of the block.
     """
     if sys.platform == "win32":  # Ctrl-C reaches all processes of a console there
         yield

@@ -1,4 +1,4 @@
-"""Other packages: importing those outside the core install, and their versions."""
+"""Other packages: importing those outside of the core install, and their versions."""
 
 import platform
 from importlib import import_module
@@ -27,20 +27,9 @@ _VERSIONED = ("keepers", "numpy", "scipy", "scikit-learn", "joblib")
 
 
 def optional(module: str, purpose: str) -> ModuleType:
-    """Import a module of an optional package, or say what it is needed for and how to install it.
+    """Import a module of an optional package; raise with the command that installs it.
 
-    Parameters
-    ----------
-    module : str
-        Full name, such as "polars.selectors".
-    purpose : str
-        What needs it, as the subject of a sentence in the plural: "Parquet files".
-
-    Examples
-    --------
-    >>> from keepers._packages import optional
-    >>> optional("matplotlib.figure", "Plots").__name__
-    'matplotlib.figure'
+    ``purpose`` is the subject of a sentence, in the plural: "Parquet files".
     """
     try:
         return import_module(module)

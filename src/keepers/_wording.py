@@ -6,32 +6,20 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from keepers.exceptions import shorten
 
-_SHOWN = 5
-_LONGEST_ITEM = 120
-_LONGEST_COMPARED = 200
 
-
-def some_of(items: Sequence[str], shown: int = _SHOWN) -> str:
-    """The first few items, long ones cut, and how many more there are."""
-    text = ", ".join(_cut(item, _LONGEST_ITEM) for item in items[:shown])
+def some_of(items: Sequence[str], shown: int = 5) -> str:
+    """The first few items, long ones cut, and the number of others."""
+    text = ", ".join(_cut(item, 120) for item in items[:shown])
     more = len(items) - shown
     return f"{text} and {more} more" if more > 0 else text
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """' Did you mean ...?' for the nearest known name, or nothing.
-
-    Very long names are not compared: that takes time with the product of their lengths.
-    """
-    if len(name) > _LONGEST_COMPARED:
-        return ""
-    by_folded = {
-        candidate.casefold(): candidate
-        for candidate in known
-        if len(candidate) <= _LONGEST_COMPARED
-    }
-    found = difflib.get_close_matches(name.casefold(), by_folded, n=1)
-    return f" Did you mean {shorten(by_folded[found[0]])}?" if found else ""
+    """' Did you mean ...?' for the nearest known name, or nothing."""
+    longest = 200  # comparing takes time with the product of the lengths
+    by_folded = {each.casefold(): each for each in known if len(each) <= longest}
+    near = difflib.get_close_matches(name[: longest + 1].casefold(), by_folded, n=1)
+    return f" Did you mean {shorten(by_folded[near[0]])}?" if near else ""
 
 
 def duplicates(names: Iterable[Hashable]) -> list[str]:
@@ -50,6 +38,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def readable_size(n_bytes: float) -> str:
+    """1.5 GB."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if n_bytes >= size:
             return f"{n_bytes / size:,.1f} {unit}"

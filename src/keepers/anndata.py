@@ -1,15 +1,12 @@
 """AnnData objects, as scanpy users expect: the selection is written into ``adata.var``.
 
-`select` stands where ``scanpy.pp.highly_variable_genes`` stands, and takes the same arguments where
-it does the same. anndata is not imported: whatever has its attributes will do.
+`select` takes the place of ``scanpy.pp.highly_variable_genes``, with the same arguments where it
+does the same. anndata is not imported: any object with its attributes will do.
 """
 
 import os
 import re
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +14,9 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from keepers._packages import package_versions
-from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers._protocols import BoolArray
 from keepers._wording import closest, some_of
-from keepers.blocks.dask_blocks import selected_rows
-from keepers.blocks.sources import as_blocks
+from keepers.blocks.dask import selected_rows
 from keepers.catalogue import find_method
 from keepers.exceptions import (
     DataError,
@@ -36,13 +32,7 @@ from keepers.methods.base import RankingSelector
 from keepers.methods.control import read_control
 from keepers.methods.parameters import FLAG, FeatureCount, check_value
 from keepers.prepare.check import describe_counts
-from keepers.tables.objects import (
-    comes_in_blocks,
-    from_store,
-    is_anndata,
-    is_dask,
-    values_of,
-)
+from keepers.tables.objects import from_store, is_anndata, is_dask, values_of
 from keepers.tables.table import NamedValues
 
 __all__ = ["select"]
@@ -56,7 +46,6 @@ FEWEST_CELLS = 3
 ROWS_OF_BATCHES, FEWEST_DRAWN = 2000, 250
 # Only the sentence about stability is kept, and two halves are enough for a mean over genes.
 N_HALVES = 2
-_KEY = "keepers"
 _N_BATCHES = "keepers_n_batches"
 
 
@@ -78,10 +67,9 @@ def select(
     adata : AnnData
         One observation a sample, one variable a feature. X, or the layer, may be dense or sparse,
         backed by a file or a Dask array; it is not changed. Methods that read in blocks ("auto",
-        "spcafs") take a file or a Dask array as it is, others take a file
-        into memory.
+        "spcafs") take a file or a Dask array as it is; batches of a file are taken into memory.
     n_features : int, float in (0, 1] or None, default=None
-        How many variables to keep, or which share. None: the number that `AutoSelector` finds
+        Number of variables to keep, or their share. None: the number that `AutoSelector` finds
         enough; other methods keep half.
     layer : str or None, default=None
         Fit ``adata.layers[layer]`` instead of ``adata.X``.
@@ -89,9 +77,9 @@ def select(
         Column of ``adata.obs``. Variables are ranked within each batch, and the ranks are combined
         as ``scanpy.pp.highly_variable_genes`` does with ``flavor="seurat_v3_paper"``: variables
         that are among the first ``n_features`` of more batches come first, then those with the
-        lower median rank in these batches, then by index. So what leads in all batches is kept. If
-        ``n_features`` is None, the largest number that a batch needs is taken. Batches in which
-        `AutoSelector` finds no structure do not count, unless it finds none in any batch.
+        lower median rank in these batches, then by index. If ``n_features`` is None, the largest
+        number that a batch needs is taken. Batches in which `AutoSelector` finds no structure do
+        not count, unless it finds none in any batch.
     exclude : str or None, default=None
         Regular expression. Variables whose names match (``re.search``) are never kept and have no
         influence: ``r"^(MT-|RP[SL])"`` for mitochondrial and ribosomal genes of humans.
@@ -102,8 +90,7 @@ def select(
         settings of its own, which is copied and not fitted itself. "auto" is `AutoSelector` with
         ``n_halves=2``.
     inplace : bool, default=True
-        Write the result into ``adata``. False returns it and leaves ``adata`` as it is, a view a
-        view.
+        Write the result into ``adata``. False returns it and leaves ``adata`` as it is.
 
     Returns
     -------
@@ -121,11 +108,11 @@ def select(
         ``adata.var["keepers_n_batches"]`` : int
             With ``batch_key``: in how many batches it is among the first.
         ``adata.uns["keepers"]`` : dict
-            How it was done: ``method``, ``params`` (without those that are None), ``n_features``,
-            ``n_obs`` and ``n_obs_used`` (observations, and how many of them the method looked at),
-            ``layer``, ``batch_key``, ``exclude``, ``batches_left_out`` (those without structure),
-            ``summary`` and ``doubts`` where the method gives them, ``versions``. Plain values,
-            which ``write_h5ad`` keeps.
+            ``method``, ``params`` (without those that are None), ``n_features``, ``n_obs`` and
+            ``n_obs_used`` (observations, and those that the method looked at), ``layer``,
+            ``batch_key``, ``exclude``, ``batches_left_out`` (without structure), ``summary`` and
+            ``doubts`` where the method gives them, ``versions``. Plain values, which
+            ``write_h5ad`` keeps.
 
     Raises
     ------
@@ -135,7 +122,7 @@ def select(
     Warns
     -----
     NoStructureWarning
-        Nothing says which variables to keep, in the whole or in some batches.
+        No variable shows structure, in all observations or in some batches.
     DataWarning
         The values are raw counts with a long tail, or ``exclude`` matches no variable.
 
@@ -159,61 +146,53 @@ def select(
     asked = _selector(method, n_features)
     table = values_of(adata, layer)
     selector = asked if exclude is None else _without(asked, exclude, table.names)
-    batches = None if batch_key is None else _batches(adata, batch_key)
-    if not hasattr(selector, "fit_blocks"):
-        table = NamedValues(from_store(table.values), table.names)
-    if batches is None:
-        result = _result_of(selector.fit(table), adata.n_obs)
-    else:
+    batches = {"": np.ones(adata.n_obs, dtype=bool)}
+    if batch_key is not None:
+        batches = _batches(adata, batch_key)
         if isinstance(selector, AutoSelector):
-            selector.set_params(n_halves=0)
+            selector = clone(selector).set_params(n_halves=0)
             batches = _draw_rows(batches, selector)
-        fitted = {
-            name: _fit_batch(clone(selector), table, rows, name) for name, rows in batches.items()
-        }
-        result = _combine(fitted, sum(int(rows.sum()) for rows in batches.values()))
+    fitted = {name: _fit(clone(selector), table, rows, name) for name, rows in batches.items()}
+    left_out = []
+    if batch_key is None:
+        (only,) = fitted.values()
+        columns = {"score": only.scores_, "rank": only.ranking_ - 1.0, "selected": only.support_}
+        columns = {f"keepers_{name}": values for name, values in columns.items()}
+    else:
+        left_out = _batches_without_structure(fitted)
+        columns = _combine([each for name, each in fitted.items() if name not in left_out])
     _warn_of_raw_counts(table.values, layer)
-    frame = adata.var[[]].assign(**result.columns())
+    selected = columns["keepers_selected"]
+    frame = adata.var[[]].assign(**columns)
     if not inplace:
-        return frame[result.selected] if subset else frame
+        return frame[selected] if subset else frame
     if subset:  # first, so that of a view the kept columns alone are copied
-        adata._inplace_subset_var(result.selected)
-        frame = frame[result.selected]
+        adata._inplace_subset_var(selected)
+        frame = frame[selected]
     if _N_BATCHES in adata.var and _N_BATCHES not in frame:
         del adata.var[_N_BATCHES]  # of an earlier call
     for column in frame:
         adata.var[column] = frame[column].to_numpy()
-    given = {"layer": layer, "batch_key": batch_key, "exclude": exclude}
-    adata.uns[_KEY] = {
-        **_description(asked, result),
+    said = {f"{name}: " if name else "": found for name, found in fitted.items()}
+    texts = [(start, getattr(found, "summary_", "")) for start, found in said.items()]
+    counts = zip(fitted.values(), batches.values(), strict=True)
+    record = {
+        "method": type(asked).__name__,
+        "params": _plain(asked.get_params(deep=False)),
+        "n_features": int(selected.sum()),
         "n_obs": int(adata.n_obs),
-        **{name: value for name, value in given.items() if value is not None},
+        "n_obs_used": sum(int(getattr(each, "n_rows_used_", rows.sum())) for each, rows in counts),
+        "layer": layer,
+        "batch_key": batch_key,
+        "exclude": exclude,
+        "batches_left_out": np.array(left_out),
+        "summary": "\n".join(start + text for start, text in texts if text),
+        "doubts": np.array([s + d for s, f in said.items() for d in getattr(f, "doubts_", [])]),
+        "versions": package_versions(),
     }
+    # A file holds no None and no empty list.
+    adata.uns["keepers"] = {name: v for name, v in record.items() if v is not None and np.size(v)}
     return None
-
-
-@dataclass(frozen=True)
-class _Result:
-    """What is known of every variable, and in words."""
-
-    scores: FloatArray
-    ranks: FloatArray
-    selected: BoolArray
-    summary: str
-    doubts: list[str]
-    n_obs_used: int
-    n_batches: IndexArray | None = None
-    left_out: tuple[str, ...] = ()
-    """Batches without structure."""
-
-    def columns(self) -> dict[str, Any]:
-        """The columns of var."""
-        found: dict[str, Any] = {
-            "keepers_score": self.scores,
-            "keepers_rank": self.ranks,
-            "keepers_selected": self.selected,
-        }
-        return found if self.n_batches is None else {**found, _N_BATCHES: self.n_batches}
 
 
 def _check(adata: Any, *, subset: bool, inplace: bool) -> None:
@@ -232,7 +211,7 @@ def _check(adata: Any, *, subset: bool, inplace: bool) -> None:
 
 
 def _selector(method: Any, n_features: FeatureCount) -> Any:
-    """An unfitted selector that is nobody else's."""
+    """A new unfitted selector."""
     if isinstance(method, str):
         found = find_method(method).load()(n_features_to_select=n_features)
         return found.set_params(n_halves=N_HALVES) if isinstance(found, AutoSelector) else found
@@ -325,75 +304,40 @@ def _draw_rows(batches: dict[str, BoolArray], selector: Any) -> dict[str, BoolAr
     return drawn
 
 
-def _fit_batch(selector: Any, table: NamedValues, rows: BoolArray, name: str) -> Any:
-    """The selector, fitted to the rows of one batch."""
-    chosen = _rows_of(table.values, rows)
-    fit = selector.fit_blocks if callable(chosen) else selector.fit
+def _fit(selector: Any, table: NamedValues, rows: BoolArray, batch: str) -> Any:
+    """The selector, fitted to all rows or to those of a batch."""
+    values = table.values
+    if not batch:
+        values = values if hasattr(selector, "fit_blocks") else from_store(values)
+        return selector.fit(NamedValues(values, table.names))
+    values = selected_rows(values, rows) if is_dask(values) else values[np.flatnonzero(rows)]
     with warnings.catch_warnings():
-        # Many variables are constant in some batch; missing structure is told of all batches.
+        # Many variables are constant in some batch; missing structure is reported once for all.
         warnings.simplefilter("ignore", DataWarning)
         try:
-            return fit(NamedValues(chosen, table.names))
+            return selector.fit(NamedValues(values, table.names))
         except DataError as error:
-            raise DataError(f"In batch {shorten(name)}: {error}") from error
+            raise DataError(f"In batch {shorten(batch)}: {error}") from error
 
 
-def _rows_of(values: Any, rows: BoolArray) -> Any:
-    """Some rows: of the same kind, or a function that gives them in blocks."""
-    if is_dask(values):
-        return selected_rows(values, rows)
-    if comes_in_blocks(values):
-        return partial(_blocks_of, values, rows)
-    return values[np.flatnonzero(rows)]
-
-
-def _blocks_of(values: Any, rows: BoolArray) -> Iterator[Any]:
-    """Some rows of a table that is read in blocks, a pass over all of it."""
-    start = 0
-    for block in as_blocks(values).blocks():  # type: ignore[attr-defined]
-        stop = start + block.values.shape[0]
-        if rows[start:stop].any():
-            yield block.values[rows[start:stop]]
-        start = stop
-
-
-def _warn_of_batches(without: tuple[str, ...], n_batches: int) -> None:
-    listed = some_of([shorten(name) for name in without])
-    if without:
-        warn_caller(
-            f"No structure found in {len(without)} of {n_batches} batches: {listed}. "
-            + (
-                "Their ranks are not counted."
-                if len(without) < n_batches
-                else "The ranking is about as good as a random one."
-            ),
-            NoStructureWarning,
-        )
-
-
-def _result_of(selector: Any, n_obs: int) -> _Result:
-    return _Result(
-        scores=selector.scores_,
-        ranks=selector.ranking_.astype(np.float64) - 1.0,
-        selected=selector.support_,
-        summary=getattr(selector, "summary_", ""),
-        doubts=getattr(selector, "doubts_", []),
-        n_obs_used=int(getattr(selector, "n_rows_used_", n_obs)),
+def _batches_without_structure(fitted: dict[str, Any]) -> list[str]:
+    """Batches whose ranks are random and do not count, after a warning; none if all are."""
+    without = [n for n, found in fitted.items() if not getattr(found, "structure_found_", True)]
+    if not without:
+        return []
+    all_are = len(without) == len(fitted)
+    rest = "The ranking is about as good as a random one." if all_are else ""
+    names = some_of([shorten(name) for name in without])
+    warn_caller(
+        f"No structure found in {len(without)} of {len(fitted)} batches: {names}. "
+        f"{rest or 'Their ranks are not counted.'}",
+        NoStructureWarning,
     )
+    return [] if all_are else without
 
 
-def _combine(fitted: dict[str, Any], n_obs_used: int) -> _Result:
-    """Batches in which a variable is among the first, then its median rank in these.
-
-    Ranks of a batch without structure are random: it does not count, unless none has structure.
-    """
-    left_out = tuple(
-        name for name, found in fitted.items() if not getattr(found, "structure_found_", True)
-    )
-    _warn_of_batches(left_out, len(fitted))
-    if len(left_out) == len(fitted):
-        left_out = ()
-    selectors = [found for name, found in fitted.items() if name not in left_out]
+def _combine(selectors: list[Any]) -> dict[str, Any]:
+    """Order variables by the batches in which they are among the first, then by median rank."""
     count = max(found.n_features_to_select_ for found in selectors)
     ranks = np.array([found.ranking_ - 1.0 for found in selectors])
     n_batches = (ranks < count).sum(axis=0)
@@ -401,55 +345,26 @@ def _combine(fitted: dict[str, Any], n_obs_used: int) -> _Result:
     median = np.full(len(n_batches), np.nan)
     among = np.where(ranks < count, ranks, np.nan)
     median[somewhere] = np.nanmedian(among[:, somewhere], axis=0)
-    order = np.lexsort((median, -n_batches))
     selected = np.zeros(len(median), dtype=bool)
-    selected[order[:count]] = True
-    summaries = [(name, getattr(found, "summary_", "")) for name, found in fitted.items()]
-    return _Result(
-        scores=np.mean([found.scores_ for found in selectors], axis=0),
-        ranks=median,
-        selected=selected,
-        summary="\n".join(f"{name}: {summary}" for name, summary in summaries if summary),
-        doubts=[
-            f"{name}: {doubt}"
-            for name, found in fitted.items()
-            for doubt in getattr(found, "doubts_", [])
-        ],
-        n_obs_used=n_obs_used,
-        n_batches=n_batches,
-        left_out=left_out,
-    )
-
-
-def _description(selector: Any, result: _Result) -> dict[str, Any]:
-    """How a selection was made, as values that an .h5ad file can hold: no None, no empty list."""
-    params = {name: _plain(value) for name, value in selector.get_params(deep=False).items()}
-    described: dict[str, Any] = {
-        "method": type(selector).__name__,
-        "params": {name: value for name, value in params.items() if value is not None},
-        "n_features": int(result.selected.sum()),
-        "n_obs_used": result.n_obs_used,
-        "versions": package_versions(),
+    selected[np.lexsort((median, -n_batches))[:count]] = True
+    return {
+        "keepers_score": np.mean([found.scores_ for found in selectors], axis=0),
+        "keepers_rank": median,
+        "keepers_selected": selected,
+        _N_BATCHES: n_batches,
     }
-    if result.summary:
-        described["summary"] = result.summary
-    if result.doubts:
-        described["doubts"] = np.array(result.doubts)
-    if result.left_out:
-        described["batches_left_out"] = np.array(result.left_out)
-    return described
 
 
-def _plain(value: Any) -> Any:
-    """A setting as a number, a text or an array of them; other objects as text."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, (list, tuple, np.ndarray)):
-        values = np.asarray([str(item) if isinstance(item, str) else item for item in value])
-        if values.dtype.kind in "biufU" and values.size:
-            return values
-    return shorten(value)
+def _plain(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as numbers, texts or arrays of them; other objects as text, None left out."""
+    plain = {}
+    for name, value in settings.items():
+        if isinstance(value, (list, tuple)):
+            value = np.asarray(value)
+        if isinstance(value, os.PathLike):
+            value = os.fspath(value)
+        is_array = isinstance(value, np.ndarray) and value.size and value.dtype.kind in "biufU"
+        if value is not None:
+            known = is_array or isinstance(value, (bool, int, float, str, np.generic))
+            plain[name] = value if known else shorten(value)
+    return plain

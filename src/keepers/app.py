@@ -1,26 +1,24 @@
-"""The command ``keepers``: its subcommands, gathered."""
+"""The command ``keepers``: its subcommands and their help; the work is done in ``keepers.cli``."""
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from keepers import __version__
 
 try:
     import typer
-    from typer.core import TyperGroup
 
-    from keepers.cli.compare import compare, datasets
-    from keepers.cli.console import (
-        INTERRUPTED,
-        cut,
-        end_with,
-        flush_results,
-        make_streams_safe,
-        printable,
+    from keepers.cli.console import SafeCommands, make_streams_safe
+    from keepers.cli.options import (
+        ApplyOptions,
+        CertifyOptions,
+        CheckOptions,
+        CompareOptions,
+        DataArgument,
+        RecipeArgument,
+        SelectOptions,
+        takes_options,
     )
-    from keepers.cli.options import TableCommand
-    from keepers.cli.table_commands import apply, certify, check, select
 except KeyboardInterrupt:
     sys.exit(130)
 except ModuleNotFoundError as error:
@@ -30,45 +28,65 @@ except ModuleNotFoundError as error:
         f'keepers: the command needs {error.name}. Install it with: pip install "keepers[cli]"'
     )
 
-
-class SafeCommands(TyperGroup):
-    """The commands; messages of the parser cannot steer the terminal either."""
-
-    def main(self, args: Sequence[str] | None = None, *more: Any, **settings: Any) -> Any:
-        """Run the command and end the process."""
-        words = sys.argv[1:] if args is None else args
-        settings["standalone_mode"] = False
-        try:
-            code = super().main(args, *more, **settings)
-        except typer.Abort:  # Ctrl-C outside of a command
-            code = INTERRUPTED
-        except OSError as error:
-            end_with(error)
-        except Exception as raised:
-            if not hasattr(raised, "format_message"):  # the parser's own errors have it
-                raise
-            problem: Any = raised
-            # Line breaks are the parser's, unless some argument has one.
-            keep = "" if any("\n" in word for word in words) else "\n"
-            problem.message = printable(cut(str(problem.message)), keep=keep)
-            problem.show()
-            code = problem.exit_code
-        flush_results()
-        sys.exit(code if isinstance(code, int) else 0)
-
+SUMMARY = "Select the features of an unlabelled table that are worth keeping."
 
 app = typer.Typer(
     name="keepers",
     cls=SafeCommands,
-    help="Select the features of an unlabelled table that are worth keeping.",
+    help=SUMMARY,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
-for on_a_table in (check, select, apply, certify, compare):
-    app.command(cls=TableCommand)(on_a_table)
-app.command()(datasets)
+
+@takes_options(app, "prepared")
+def check(data: DataArgument, options: CheckOptions) -> None:
+    """Look at a table before a selection: column types, gaps, copies, outliers.
+
+    Every finding comes with the option of `keepers select` that acts on it. The last line is a
+    command that runs. It drops no usable row or column. Example: keepers check survey.csv
+    """
+
+
+@takes_options(app, "selections")
+def select(data: DataArgument, options: SelectOptions) -> None:
+    """Select the features of a table that are worth keeping; labels are never used.
+
+    IDs, dates and free text are not used. Without structure, all columns are kept. --out changes
+    no value: gaps stay gaps.
+    Example: keepers select genes.csv --id sample --out kept.csv --report report.html
+    """
+
+
+@takes_options(app, "selections")
+def apply(recipe: RecipeArgument, data: DataArgument, options: ApplyOptions) -> None:
+    """Keep the features of a recipe in another table with the same column names.
+
+    Values are written as they are, and gaps stay gaps, with the sample names and classes of the
+    selection. The table need not have the columns that were dropped. A folder is read in blocks.
+    Example: keepers apply recipe.json new-samples.csv --out kept.csv
+    """
+
+
+@takes_options(app, "selections")
+def certify(data: DataArgument, options: CertifyOptions) -> None:
+    """Prove how close a list is to the best possible list of the same length.
+
+    The list may come from anywhere: a selection, a colleague, a paper. The answer is a guarantee
+    about the variance the list holds, not an estimate. It also shows which features are in every
+    best list, and which in none. Example: keepers certify genes.csv --features list.txt
+    """
+
+
+@takes_options(app, "compare")
+def compare(data: DataArgument, options: CompareOptions) -> None:
+    """Compare methods on a table whose classes are known (--labels).
+
+    Every method selects without the classes, with its default settings; methods that need a number
+    of clusters get that of the classes. K-means on the kept features is then compared with the
+    classes. Example: keepers compare cells.csv --labels type --ks 50,100
+    """
 
 
 def _show_version(asked: bool) -> None:
@@ -77,14 +95,14 @@ def _show_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=SUMMARY)
 def _global_options(
     version: Annotated[
         bool,
         typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Select the features of an unlabelled table that are worth keeping."""
+    """What stands before the name of a command."""
 
 
 def main() -> None:

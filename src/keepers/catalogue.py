@@ -1,9 +1,8 @@
 """The registry of methods: the command, comparisons, studies, docs and `all_selectors` read it.
 
-Adding a method to keepers is one entry in `METHODS`. A package of its own adds one by an entry
-point in the group "keepers.methods" (name = "module:Class"); without a package, "module:Class"
-is accepted wherever a method is named. Classes are imported when they are asked for, so that help
-and completion do not wait for scikit-learn.
+A method of keepers is one entry in `METHODS`. Other packages add one by an entry point in the group
+"keepers.methods" (name = "module:Class"); "module:Class" also works wherever a method is named.
+Classes are imported when they are needed, so help and completion do not wait for scikit-learn.
 """
 
 import importlib
@@ -21,24 +20,12 @@ from keepers.exceptions import KeepersWarning, ParameterError, shorten, warn_cal
 if TYPE_CHECKING:
     from keepers.methods.base import RankingSelector
 
-__all__ = [
-    "ENTRY_POINTS",
-    "METHODS",
-    "PAPER_GRID",
-    "Method",
-    "all_methods",
-    "all_selectors",
-    "find_method",
-]
-
-ENTRY_POINTS = "keepers.methods"
-PAPER_GRID = tuple(10.0**power for power in range(-6, 7, 2))
-"""The values that the paper tries for every regularisation parameter."""
+__all__ = ["METHODS", "Method", "all_methods", "all_selectors", "find_method"]
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method: its name on the command line, its class, and what a comparison tries of it."""
+    """A method: its name on the command line, its class, and its part in a comparison."""
 
     name: str
     target: str
@@ -47,8 +34,6 @@ class Method:
     """Its name in tables and figures; the class's own where empty."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Settings that a comparison derives from the number of classes."""
-    grid: Mapping[str, Any] = field(default_factory=dict)
-    """Settings that a comparison tries, all combinations."""
     draws: int | None = None
     """How many times a random baseline is drawn in a comparison."""
     is_baseline: bool = False
@@ -63,64 +48,49 @@ class Method:
 
     def load(self) -> "type[RankingSelector]":
         """Import the class."""
-        return _load(self.target)
+        from keepers.methods.base import RankingSelector
+
+        if not self.target.startswith("keepers.") and os.getcwd() not in sys.path:
+            sys.path.append(os.getcwd())  # for a module there; worker processes inherit it
+        try:
+            found = getattr(importlib.import_module(self.target.partition(":")[0]), self.class_name)
+        except Exception as error:  # whatever the module does when it is imported
+            raise ParameterError(
+                f"A method of your own is MODULE:CLASS, with the module in the current folder or "
+                f"installed; {shorten(self.target)} cannot be imported ({type(error).__name__}: "
+                f"{first_line(error)})."
+            ) from error
+        if not (isinstance(found, type) and issubclass(found, RankingSelector)):
+            raise ParameterError(
+                f"A method must be a subclass of RankingSelector (keepers.extending); "
+                f"{shorten(self.target)} is not."
+            )
+        return found
 
 
 METHODS = (
     Method("auto", "keepers.methods.auto:AutoSelector"),
-    Method(
-        "spcafs",
-        "keepers.methods.spcafs:SPCAFS",
-        grid={"n_components": ["classes - 1"], "gamma": list(PAPER_GRID)},
-    ),
-    Method("fspca", "keepers.methods.fspca:FSPCA", grid={"n_components": ["classes - 1"]}),
+    Method("spcafs", "keepers.methods.spcafs:SPCAFS"),
+    Method("fspca", "keepers.methods.fspca:FSPCA"),
     Method("column-subset", "keepers.methods.rivals.columns:ColumnSubset"),
     Method("cur", "keepers.methods.rivals.columns:CUR"),
     Method("lapscore", "keepers.methods.laplacian:LaplacianScore", "LapScore"),
     Method("spec", "keepers.methods.laplacian:SPEC"),
     Method("mcfs", "keepers.methods.rivals.mcfs:MCFS", fixed={"n_clusters": "classes"}),
-    Method(
-        "udfs",
-        "keepers.methods.rivals.udfs:UDFS",
-        fixed={"n_clusters": "classes"},
-        grid={"gamma": list(PAPER_GRID)},
-    ),
-    Method(
-        "ndfs",
-        "keepers.methods.rivals.ndfs:NDFS",
-        fixed={"n_clusters": "classes"},
-        grid={"alpha": [0.1, 1.0, 10.0], "beta": [0.01, 0.1, 0.3]},
-    ),
-    Method(
-        "jelsr",
-        "keepers.methods.rivals.jelsr:JELSR",
-        fixed={"n_clusters": "classes"},
-        grid={"alpha": [0.01, 0.1, 0.3], "beta": [0.1, 1.0, 10.0]},
-    ),
-    Method(
-        "eufs",
-        "keepers.methods.rivals.eufs:EUFS",
-        fixed={"n_clusters": "classes - 1"},
-        grid={"alpha": list(PAPER_GRID), "beta": list(PAPER_GRID)},
-    ),
-    Method(
-        "dgufs",
-        "keepers.methods.rivals.dgufs:DGUFS",
-        fixed={"n_clusters": "classes"},
-        grid={"beta": [0.1, 0.3, 0.5, 0.7, 0.9]},
-    ),
+    Method("udfs", "keepers.methods.rivals.udfs:UDFS", fixed={"n_clusters": "classes"}),
+    Method("ndfs", "keepers.methods.rivals.ndfs:NDFS", fixed={"n_clusters": "classes"}),
+    Method("jelsr", "keepers.methods.rivals.jelsr:JELSR", fixed={"n_clusters": "classes"}),
+    Method("eufs", "keepers.methods.rivals.eufs:EUFS", fixed={"n_clusters": "classes - 1"}),
+    Method("dgufs", "keepers.methods.rivals.dgufs:DGUFS", fixed={"n_clusters": "classes"}),
     Method(
         "sogfs",
         "keepers.methods.rivals.sogfs:SOGFS",
         fixed={"n_clusters": "classes", "n_components": "classes - 1"},
-        grid={"gamma": list(PAPER_GRID)},
     ),
-    Method("rne", "keepers.methods.rivals.rne:RNE", grid={"alpha": list(PAPER_GRID)}),
+    Method("rne", "keepers.methods.rivals.rne:RNE"),
     Method("u2fs", "keepers.methods.rivals.u2fs:U2FS", fixed={"n_clusters": "classes"}),
-    Method(
-        "inffs", "keepers.methods.rivals.inffs:InfFS", grid={"alpha": [0.0, 0.25, 0.5, 0.75, 1.0]}
-    ),
-    Method("rsr", "keepers.methods.rivals.rsr:RSR", grid={"share": [0.1, 0.2, 0.3, 0.5, 0.7]}),
+    Method("inffs", "keepers.methods.rivals.inffs:InfFS"),
+    Method("rsr", "keepers.methods.rivals.rsr:RSR"),
     Method("variance", "keepers.methods.baselines:VarianceScore", "Variance", is_baseline=True),
     Method("random", "keepers.methods.baselines:RandomScore", "Random", draws=20, is_baseline=True),
     Method(
@@ -138,7 +108,7 @@ METHODS = (
 def all_methods() -> dict[str, Method]:
     """Every method that has a name: those of keepers and those of installed packages."""
     named = {method.name: method for method in METHODS}
-    for entry in entry_points(group=ENTRY_POINTS):
+    for entry in entry_points(group="keepers.methods"):
         name = entry.name.lower()
         named.setdefault(name, Method(name, f"{entry.module}:{entry.attr}"))
     return named
@@ -196,25 +166,3 @@ def all_selectors() -> "dict[str, type[RankingSelector]]":
         except ParameterError as error:
             warn_caller(f"The method {method.name} is left out. {error}", KeepersWarning)
     return selectors
-
-
-def _load(target: str) -> "type[RankingSelector]":
-    from keepers.methods.base import RankingSelector
-
-    if not target.startswith("keepers.") and os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # a module in the current folder; worker processes inherit it
-    module, _, name = target.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except Exception as error:  # whatever the module does when it is imported
-        raise ParameterError(
-            f"A method of your own is MODULE:CLASS, with the module in the current folder or "
-            f"installed; {shorten(target)} cannot be imported ({type(error).__name__}: "
-            f"{first_line(error)})."
-        ) from error
-    if not (isinstance(found, type) and issubclass(found, RankingSelector)):
-        raise ParameterError(
-            f"A method must be a subclass of RankingSelector (keepers.extending); "
-            f"{shorten(target)} is not."
-        )
-    return found

@@ -2,17 +2,19 @@
 
 from keepers._protocols import RowBlock
 from keepers.linalg.storage import SCALINGS, scale_samples
-from keepers.tables.catalogue import (
+from keepers.tables.opening import (
     CatalogueEntry,
     Dataset,
     catalogue,
     data_folder,
     find,
     load,
+    load_catalogued,
     names,
+    open_table,
     present,
+    scan_table,
 )
-from keepers.tables.opening import load_catalogued, open_table, scan_table
 from keepers.tables.scans import FileScan
 from keepers.tables.table import ReadRequest, Table
 from keepers.tables.writing import write_table

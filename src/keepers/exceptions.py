@@ -17,9 +17,9 @@
 Every message gives the rule, the value found and the way out; values are quoted with ``shorten``.
 """
 
+import reprlib
 import sys
 import warnings
-from itertools import islice
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -39,9 +39,7 @@ __all__ = [
     "warn_caller",
 ]
 
-_LONGEST = 100
-_MOST_ITEMS = 5
-_BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")")}
+_LONGEST, _MOST_ITEMS = 100, 5
 
 
 class KeepersError(Exception):
@@ -91,51 +89,31 @@ class InactiveRowsWarning(KeepersWarning):
     """More features are wanted than rows of W are active."""
 
 
-def shorten(value: object, limit: int = _LONGEST) -> str:
+def shorten(value: object) -> str:
     """The repr of a value, short enough for a message whatever the value is.
 
     Strings are cut with their length stated, collections after five items, and arrays and data
     frames are given as type and shape.
     """
-    try:
-        return _shorten(value, limit)
-    except Exception:  # a repr of somebody else's that fails must not hide the message
-        return f"<{type(value).__name__}>"
-
-
-def _shorten(value: object, limit: int) -> str:
     if isinstance(value, (str, bytes)):
-        text = repr(value[: limit + 1])
-        if len(value) <= limit and len(text) <= limit + len("b''"):
+        text = repr(value[: _LONGEST + 1])
+        if len(value) <= _LONGEST and len(text) <= _LONGEST + len("b''"):
             return text
         unit = "bytes" if isinstance(value, bytes) else "characters"
-        return f"{text[:limit]}...{text[-1]} ({len(value)} {unit})"
+        return f"{text[:_LONGEST]}...{text[-1]} ({len(value)} {unit})"
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
         return f"<{type(value).__name__} of shape {shape}>"
-    if type(value) in (list, tuple, set, frozenset, dict) and value:
-        return _shorten_items(value, limit)
-    text = repr(value)
-    return text if len(text) <= limit else f"{text[:limit]}..."
+    text = _SHORT.repr(value)
+    if isinstance(value, (list, tuple, set, frozenset, dict)) and len(value) > _MOST_ITEMS:
+        return f"{text} ({len(value)} items)"
+    return text
 
 
-def _shorten_items(values: Any, limit: int) -> str:
-    """The first items in the brackets of their collection; deep nesting ends in its type."""
-    if limit < _MOST_ITEMS:
-        return f"<{type(values).__name__}>"
-    inner = limit // 2
-    if isinstance(values, dict):
-        pairs = islice(values.items(), _MOST_ITEMS)
-        items = [f"{shorten(key, inner)}: {shorten(item, inner)}" for key, item in pairs]
-    else:
-        items = [shorten(item, inner) for item in islice(values, _MOST_ITEMS)]
-    more = len(values) - len(items)
-    if more:
-        items.append("...")
-    opening, closing = _BRACKETS.get(type(values), ("{", "}"))
-    comma = "," if type(values) is tuple and len(values) == 1 else ""
-    text = f"{opening}{', '.join(items)}{comma}{closing}"
-    return f"{text} ({len(values)} items)" if more else text
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel = 2
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = _SHORT.maxfrozenset = _MOST_ITEMS
+_SHORT.maxdict, _SHORT.maxstring, _SHORT.maxother = _MOST_ITEMS, 50, _LONGEST
 
 
 _OTHERS = ("keepers.", "sklearn.", "joblib.")

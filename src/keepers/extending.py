@@ -1,28 +1,8 @@
-"""For people who write a method of their own: everything that `keepers` uses for its own.
+"""For your own methods: what `keepers` uses for its own.
 
-A method is a class that inherits ``RankingSelector`` and implements
-``score_features(table)``; the guide "How to add a method" shows one, whole. What this module names
-is stable: it changes only with a deprecation, like the rest of the public names of `keepers`. What
-other modules of the package hold may change at any time.
-
-========================= =========================================================================
-for                       names
-========================= =========================================================================
-the base class            ``RankingSelector``, `TopFeatures`
-a table that was read     `MemoryTable`, `FittedTable`, `read_table`, `ColumnMoments`,
-                          `column_moments`
-rules of parameters       `Rule`, `whole`, `positive`, `one_of`, ``FLAG``, ``FUNCTION``, and
-                          `check_value` for what is not a parameter; ``FeatureCount`` and ``Seed``
-                          for annotations
-a table that is too small `cap_neighbors`, `cap_clusters`, `count_features`, `refuse_past_memory`
-operators                 `as_scatter`, `SymmetricOperator`, `leading_spectrum`, `Spectrum`,
-                          `principal_subspace`, `Subspace`
-graphs of the samples     `nearest_neighbours`, `NeighbourList`, `heat_graph`, `binary_graph`,
-                          `union_graph`, `laplacian`
-messages                  ``DataError``, ``ParameterError``, ``DataWarning``,
-                          ``ConvergenceWarning``, `warn_caller`, `shorten`
-annotations               ``FloatArray``, ``IndexArray``, ``BoolArray``
-========================= =========================================================================
+A method is a class that inherits ``RankingSelector`` and implements ``score_features(table)``. The
+guide "How to add a method" shows a whole one. These names change only with a deprecation, like the
+other public names of `keepers`; what other modules hold may change at any time.
 """
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator

@@ -18,8 +18,7 @@ __all__ = ["clustering_accuracy", "normalized_mutual_information"]
 def clustering_accuracy(labels_true: Any, labels_pred: Any) -> float:
     """Share of samples that fall in their own class under the best matching of clusters to classes.
 
-    The matching is one to one (Kuhn-Munkres). With more clusters than classes the clusters left
-    over match nothing; with fewer, so do the classes left over.
+    The matching is one to one (Kuhn-Munkres); clusters or classes left over match nothing.
 
     Parameters
     ----------
@@ -47,8 +46,7 @@ def clustering_accuracy(labels_true: Any, labels_pred: Any) -> float:
 def normalized_mutual_information(labels_true: Any, labels_pred: Any) -> float:
     """Mutual information over the larger of the two entropies, max(H, H').
 
-    This is the paper's normalisation; scikit-learn calls it ``average_method="max"``. Two
-    partitions of one part each agree perfectly and give 1.
+    scikit-learn calls this ``average_method="max"``. Two partitions of one part each give 1.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ def save(figures: Mapping[str, Figure], folder: Path) -> Pictures:
 
 
 def looks_of(spec: StudySpec) -> dict[str, dict[str, Any]]:
-    """How each method is drawn; the same in every study, the highlighted one on top."""
+    """Colour and marker of each method, the same in every study; the highlighted one on top."""
     looks: dict[str, dict[str, Any]] = {}
     seen: set[str] = set()
     for method in spec.methods:

@@ -1,4 +1,4 @@
-"""How the time of one fit grows with the size of the table (the paper's Table 1)."""
+"""Growth of the time of one fit with the size of the table (the paper's Table 1)."""
 
 from typing import Any
 

@@ -78,7 +78,7 @@ class Leaderboard:
         scaled = self.scaled[[data for data in names if data in self.scaled]]
         choices = self.study.spec.methods_by_title
         rows = pd.DataFrame(index=pd.Index(self.comparison.methods, name="method"))
-        rows["told"] = [told(choices[title], self.tuning) for title in rows.index]
+        rows["told"] = [given_classes(choices[title], self.tuning) for title in rows.index]
         rows["scaled"] = scaled.fillna(0.0).mean(axis=1) if len(scaled.columns) else float("nan")
         for measure in self.measures:
             rows[measure] = self.comparison.means(measure)[names].mean(axis=1)
@@ -131,8 +131,8 @@ def leaderboards(study: StudyResults) -> list[Leaderboard]:
     return [Leaderboard(t, study) for t in ("default", "tuned")[: 1 + has_grid]]
 
 
-def told(choice: MethodChoice, tuning: str) -> str:
-    """What a method is given of the classes: nothing, their number, or the classes themselves."""
+def given_classes(choice: MethodChoice, tuning: str) -> str:
+    """How much a method knows of the classes: nothing, their number, or the classes themselves."""
     if tuning == "tuned" and choice.grid:
         return "the classes, to tune it"
     given = {**choice.fixed, **(choice.default or {})}
@@ -180,7 +180,7 @@ def _shown(board: Leaderboard, kind: str, rows: pd.DataFrame) -> str:
     shown = rows.set_index("method")
     frame = pd.DataFrame({"Place": shown["place"], "Mean scaled score": shown.scaled})
     for measure in board.gains:
-        if measure != "nmi":  # which says much the same as ACC
+        if measure != "nmi":  # close to ACC
             label = f"Sets above random, {LABELS[measure]}" + f" (of {n_judged})" * (
                 measure == "acc"
             )
@@ -191,7 +191,7 @@ def _shown(board: Leaderboard, kind: str, rows: pd.DataFrame) -> str:
     frame["Worst set"] = shown.worst_set
     frame["Points to random"] = shown.worst_gain
     frame["Time of a fit"] = board.seconds().reindex(frame.index)
-    frame["Needs to be told"] = shown.told.replace("", "nothing")
+    frame["Given of the classes"] = shown.told.replace("", "nothing")
     formats = {
         "Points to random": points,
         "Time of a fit": seconds,

@@ -39,7 +39,7 @@ class FitTask:
     repeats: int
     seed: int
     metrics: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
-    """Further measures: name, function and the k at which each is computed."""
+    """Further measures: name (twice, as in stored results) and the k at which it is computed."""
     halves: tuple[int, ...] = ()
     """The k at which the choices of two halves of the samples are compared."""
 
@@ -60,10 +60,10 @@ class Outcome:
     """"ok", "failed", "timeout", "killed" or, of timed fits of an earlier version, "skipped"."""
     reason: str = ""
     fit_seconds: float = 0.0
-    """Of the processor, with one thread; of a task without a result, by the clock."""
+    """Processor time with one thread; elapsed time if the task has no result."""
     kmeans_seconds: float = 0.0
     fixed_seconds: float = 0.0
-    """Of timed fits of an earlier version: the time of a fit on a tiny table."""
+    """Time of a fit on a tiny table, in timed fits of an earlier version."""
     judgements: tuple[dict[str, Any], ...] = ()
     """For each k: n_features, acc and nmi (a number per repeat), forest and stability."""
     objective: tuple[float, ...] = ()
@@ -90,7 +90,7 @@ def resolve_params(params: Params, n_classes: int) -> Params:
 
 
 def mentions_classes(params: Params) -> bool:
-    """Whether a setting is derived from the number of classes."""
+    """True if a setting is derived from the number of classes."""
     return resolve_params(params, 2) != params
 
 
@@ -119,7 +119,7 @@ class Entry:
 
 
 def plan_tasks(spec: StudySpec, tables: Mapping[str, TableFacts]) -> list[Entry]:
-    """Every fit the study asks for; entries may share a task."""
+    """Every fit of the study; entries may share a task."""
     entries: list[Entry] = []
     for sweep in spec.sweeps:  # first, because they are quick
         for name in sweep.data:
@@ -191,7 +191,7 @@ def _with_measures(
 ) -> FitTask:
     """The task with the measures that are computed of defaults and of the first random draws."""
     metrics = [
-        (m.name, m.metric, task.ks if whole else m.ks_of(task.ks, facts.n_features))
+        (m.name, m.name, task.ks if whole else m.ks_of(task.ks, facts.n_features))
         for m in spec.metrics
         if draw is None or draw < m.draws
     ]
@@ -240,7 +240,7 @@ def _tasks(
 
 
 def ranks_anew(selector: Any) -> bool:
-    """Whether the best k features of a fit for more are not those of a fit for k."""
+    """True if a fit for k can keep other features than the best k of a fit for more."""
     return selector.depends_on_k and not selector.picks_one_by_one
 
 

@@ -1,8 +1,8 @@
 """Do methods differ over data sets? Friedman's test, and Nemenyi's for pairs.
 
 On every data set the methods are ranked (1 is the best, equal values share the mean of their
-ranks). Friedman's test asks whether the average ranks could come from methods that are all alike;
-two methods differ, after Nemenyi, if their average ranks are a critical difference or more apart.
+ranks). Friedman's test decides if equal methods could have such average ranks. By Nemenyi's test,
+two methods differ if their average ranks are a critical difference or more apart.
 """
 
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class RankTest:
     left_out: dict[str, list[str]] = field(hash=False)
     """Methods without a value on some data set, and those sets."""
     not_tested: str = ""
-    """Why there is no test; empty if there is one."""
+    """The reason for not testing; empty if tested."""
     chi_squared: float | None = None
     p_value: float | None = None
     critical_difference: float | None = None

@@ -46,7 +46,7 @@ class Comparison:
         return tuple(self.ks)
 
     def curves(self, measure: str) -> pd.DataFrame:
-        """The means over repeats, (data set, method) x k; NaN where there is no score."""
+        """The means over repeats, (data set, method) x k; NaN where a score is missing."""
         if measure not in self._curves:
             rows = self.scores.set_index(PLACE)[f"{measure}_mean"]
             curves = rows[~rows.index.get_level_values("method").isin(self.whole)].unstack()
@@ -85,7 +85,7 @@ class Comparison:
         base = curves.xs(over, level="method").loc[curves.index.get_level_values("data")]
         base.index = curves.index
         gains = curves.where(base.notna()).mean(axis=1) - base.where(curves.notna()).mean(axis=1)
-        # With nine decimals, so that means that differ by rounding alone are the same.
+        # Nine decimals, because means that differ by rounding alone are equal.
         return gains.round(9).unstack("data").reindex(index=self.methods, columns=self.data)
 
 
@@ -101,7 +101,7 @@ class StudyResults:
 
     @property
     def spec(self) -> StudySpec:
-        """What was to be run."""
+        """The specification of the study."""
         return self.run.spec
 
     @cached_property
@@ -135,7 +135,7 @@ class StudyResults:
 
     @cached_property
     def growth(self) -> pd.DataFrame:
-        """How the time of a fit grows: the columns of table1.csv."""
+        """Growth of the time of a fit: the columns of table1.csv."""
         return growth_table(self.spec, self.fits)
 
     @cached_property

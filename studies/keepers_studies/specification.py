@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from keepers.catalogue import METHODS, find_method
+from keepers.datasets import catalogue, present
 from keepers.exceptions import DataError, shorten
 from keepers.linalg.storage import SCALINGS
-from keepers.tables.catalogue import catalogue, present
 
 STUDIES = ("paper", "quick", "suite", "fseval")
 """The studies that come with the package."""
@@ -50,7 +50,7 @@ def share_of(share: float, n_features: int) -> int:
 
 
 def _among(wanted: Sequence[int], ks: tuple[int, ...]) -> tuple[int, ...]:
-    """Those of ``ks`` that are wanted; all of them if none is."""
+    """The wanted members of ``ks``, or all of them if none is wanted."""
     return tuple(k for k in ks if k in wanted) or ks
 
 
@@ -117,19 +117,17 @@ class MethodChoice(_Strict):
 
 
 class MetricChoice(_Strict):
-    """Accuracy of a random forest on the kept columns, beside the clustering."""
+    """Also measure the accuracy of a random forest on the kept columns."""
 
     name: Literal["forest"] = "forest"
-    metric: Literal["forest"] = "forest"
-    label: str = ""
     ks: list[Positive] = []
     shares: list[Share] = []
     """Without ``ks`` and ``shares``, it is computed at every number of features."""
     draws: Positive = 5
-    """Of a random ranking, how many draws are scored."""
+    """Number of draws of a random ranking that are scored."""
 
     def ks_of(self, ks: Sequence[int], n_features: int) -> tuple[int, ...]:
-        """Those of ``ks`` at which it is computed, for a table of ``n_features`` features."""
+        """The members of ``ks`` at which it is computed, for ``n_features`` features."""
         wanted = {*self.ks, *(share_of(share, n_features) for share in self.shares)}
         return tuple(k for k in ks if not wanted or k in wanted)
 
@@ -142,7 +140,7 @@ class ReadingReduction(Reduction):
 
 
 class Reading(_Strict):
-    """Another scaling of every data set; the claims are judged under each."""
+    """Another scaling of every data set; every claim has a verdict under each."""
 
     name: Text
     scaling: Scaling
@@ -222,8 +220,8 @@ class StudySpec(_Strict):
         self, n_features: int, *, tuned: bool = False, among: Sequence[int] = ()
     ) -> tuple[int, ...]:
         """The numbers of features to keep of a table, or those at which grids are searched."""
-        asked = {*self.ks, *(share_of(share, n_features) for share in self.shares)}
-        ks = tuple(sorted({k for k in asked if k < n_features})) or (n_features,)
+        wanted = {*self.ks, *(share_of(share, n_features) for share in self.shares)}
+        ks = tuple(sorted({k for k in wanted if k < n_features})) or (n_features,)
         return _among(among, _among(self.tuned_ks, ks) if tuned else ks)
 
     def under(self, reading: Reading) -> "StudySpec":
@@ -330,7 +328,7 @@ def _faults(error: ValidationError) -> Iterable[str]:
         name = ".".join(str(part) for part in problem["loc"] if part not in types)
         rule = problem["msg"].removeprefix("Value error, ").rstrip(".")
         if problem["type"] == "extra_forbidden":
-            rule = "there is no such setting"
+            rule = "unknown setting"
         elif problem["type"] not in ("value_error", "missing"):
             rule += f"; got {shorten(problem['input'])}"
         yield f"{name}: {rule}" if name else rule
@@ -342,7 +340,7 @@ def find_study(spec: str) -> Path:
         return _FOLDER / f"{spec}.toml"
     if not Path(spec).is_file():
         raise DataError(
-            f"There is no study {shorten(spec)}. Give one of {', '.join(STUDIES)}, or the path "
+            f"Unknown study {shorten(spec)}. Give one of {', '.join(STUDIES)}, or the path "
             "of a TOML file."
         )
     return Path(spec)

@@ -1,4 +1,4 @@
-"""Where results are kept: a folder of its own with one SQLite file, one transaction a result.
+"""The store of results: a folder of its own with one SQLite file, one transaction a result.
 
 A run that is killed at any moment leaves a file with every finished result in it and nothing else.
 A folder is accepted if it is new, empty, or was made by keepers; nothing else is ever touched.
@@ -9,8 +9,8 @@ import json
 import lzma
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,7 +52,7 @@ class StoredRows(NamedTuple):
     layout: object
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """The results of a study, by task."""
 
     def __init__(self, path: Path) -> None:
@@ -66,7 +66,7 @@ class Store:
                 self._database.executescript(_TABLES)
                 self._check()
         except BaseException:
-            self.close()
+            self._database.close()
             raise
 
     def _check(self) -> None:
@@ -146,12 +146,10 @@ class Store:
     def only_one_run(self) -> Iterator[None]:
         """Raise while another run uses the same results.
 
-        The lock is SQLite's, on a file beside the results, so it is released with the process.
+        The lock is SQLite's, on a second file, so it is released with the process.
         """
         path = self.path.with_suffix(".lock")
-        with _explain_errors(path):
-            lock = sqlite3.connect(path, timeout=0.5, isolation_level=None)
-        with closing(lock):
+        with closing(sqlite3.connect(path, timeout=0.5, isolation_level=None)) as lock:
             with _explain_errors(path):
                 try:
                     lock.execute("BEGIN EXCLUSIVE")
@@ -164,15 +162,8 @@ class Store:
                     ) from error
             yield
 
-    def close(self) -> None:
-        """Close the file."""
-        self._database.close()
-
-    def __enter__(self) -> "Store":
-        return self
-
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._database.close()
 
 
 def _read_earlier(path: Path) -> StoredRows:
@@ -258,14 +249,14 @@ def _explain_errors(path: Path) -> Iterator[None]:
     except (sqlite3.DatabaseError, ValueError, TypeError, AttributeError, KeyError) as error:
         if isinstance(error, KeepersError):
             raise
-        said = first_line(error)
-        if any(words in said for words in outside):
+        reason = first_line(error)
+        if any(words in reason for words in outside):
             raise KeepersError(
-                f"{path} cannot be written: {said}. Free some space, make the file writable or "
+                f"{path} cannot be written: {reason}. Free some space, make the file writable or "
                 "close the program that uses it, and run the same command again; it resumes."
             ) from error
         raise DataError(
-            f"{path} is damaged, or not a results file of keepers ({said}). Move it away and run "
+            f"{path} is damaged, or not a results file of keepers ({reason}). Move it away and run "
             "the same command again to start over, or restore a copy."
         ) from error
 
@@ -278,23 +269,9 @@ def _check_layout(path: Path, version: object) -> None:
         )
 
 
-def claim_folder(folder: Path, sources: Iterable[str] = ()) -> None:
-    """Make ``folder`` a results folder, or raise before anything in it is touched.
-
-    It must be new, empty, or claimed before. The tables (``sources``) must lie outside of it.
-    """
-    if folder.exists() or folder.is_symlink():
-        _refuse_foreign(folder)
-        _refuse_inside(folder, sources)
+def claim_folder(folder: Path) -> None:
+    """Make ``folder`` a results folder: it must be new, empty, or claimed before."""
     make_folder(folder)
-    write_text(folder / MARKER, _TEXT)  # each time: a folder that is read-only is noticed here
-
-
-def _refuse_foreign(folder: Path) -> None:
-    if not folder.is_dir():
-        raise ParameterError(
-            f"Results go to a folder; {folder} is not a folder. Choose another name with --out."
-        )
     # A run killed while it wrote the marker leaves nothing but a temporary file.
     found = sorted(name for name in os.listdir(folder) if not is_temporary(name))
     if found and not _has_marker(folder):
@@ -302,17 +279,7 @@ def _refuse_foreign(folder: Path) -> None:
             f"Results go to a new or empty folder, or to one that keepers made; {folder} holds "
             f"other files ({some_of(found)}). Choose another with --out."
         )
-
-
-def _refuse_inside(folder: Path, sources: Iterable[str]) -> None:
-    inside = Path(os.path.realpath(folder))
-    for source in sources:
-        is_file = "\0" not in source and os.path.exists(source)
-        if is_file and Path(os.path.realpath(source)).is_relative_to(inside):
-            raise ParameterError(
-                f"The table must lie outside of the results folder, whose files are replaced; "
-                f"{source} is in {folder}. Move it, or choose another folder with --out."
-            )
+    write_text(folder / MARKER, _TEXT)  # each time: a folder that is read-only is noticed here
 
 
 def _has_marker(folder: Path) -> bool:

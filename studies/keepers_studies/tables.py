@@ -51,10 +51,9 @@ def write_tables(
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:
-    """Write a frame with six decimals; no text is a formula to a spreadsheet."""
+    """Write a frame with six decimals; an empty frame has no file."""
     if not frame.empty:
-        texts = frame.map(_as_text).rename(columns=_as_text)
-        write_text(path, texts.to_csv(index=False, lineterminator="\n"))
+        write_text(path, frame.map(_as_text).to_csv(index=False, lineterminator="\n"))
 
 
 def _as_text(cell: Any) -> Any:
@@ -62,8 +61,7 @@ def _as_text(cell: Any) -> Any:
         return round(cell, 6)
     if isinstance(cell, dict):
         return json.dumps(cell, ensure_ascii=False)
-    risky = isinstance(cell, str) and cell.startswith(tuple("=+-@\t\r"))
-    return f"'{cell}" if risky else cell
+    return cell
 
 
 def data_sets(study: StudyResults) -> pd.DataFrame:
@@ -92,7 +90,7 @@ def _ranks(study: StudyResults) -> pd.DataFrame:
 
 
 def reduced_grids(study: StudyResults) -> pd.DataFrame:
-    """Where the specification reduces the grid of a method, and why."""
+    """Methods and data sets with a reduced grid, and the reason."""
     return pd.DataFrame(
         {
             "method": method.title,

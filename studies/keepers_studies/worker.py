@@ -1,4 +1,4 @@
-"""What a worker process does with one task: fit, cluster, and always return an outcome.
+"""Run one task in a worker process: fit, cluster, and always return an outcome.
 
 A selection is scored as in the paper: k-means on the kept columns, repeated with the same seeds for
 every method, into as many clusters as there are classes, and compared with the classes. A failure
@@ -46,7 +46,7 @@ _FOUND: dict[tuple[Any, ...], Any] = {}
 
 
 class _TimeLimitError(BaseException):
-    """Raised by the timer; not an Exception, so that no handler on the way swallows it."""
+    """Raised by the timer; a BaseException, which no handler on the way swallows."""
 
 
 def run_task(

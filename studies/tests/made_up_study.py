@@ -1,9 +1,8 @@
 """Studies whose outcomes are made up, so that every expected value is known beforehand."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from types import SimpleNamespace
 
-from keepers_studies.plan import SYNTHETIC, Entry, Outcome, TableFacts, plan_tasks
+from keepers_studies.plan import SYNTHETIC, Outcome, TableFacts, plan_tasks
 from keepers_studies.runner import StudyRun
 from keepers_studies.specification import StudySpec
 
@@ -15,62 +14,44 @@ SIZES = {
     "PIE": (1166, 1024, 53),
     "AR": (2600, 2200, 100),
 }
-
-Judge = Callable[[Entry, int], tuple[float, float] | None]
-"""ACC and NMI of an entry at k; None for a fit that fails."""
-
-
-class Timed(NamedTuple):
-    """A timed fit."""
-
-    method: str
-    n_samples: int
-    n_features: int
-
-
-RUNS = [
-    {
-        "started": "2026-01-01 00:00:00",
-        "python": "3.11.0",
-        "system": "Linux x86_64",
-        "cpu": "A processor",
-        "cores": 2,
-        "versions": {"keepers": "0.1.0", "numpy": "2.0.0"},
-        "commit": "0123456789ab",
-        "seed": 0,
-        "jobs": 2,
-    }
-]
+RUNS = [{"started": "2026-01-01 00:00:00", "versions": {"numpy": "2.0.0"}, "commit": None}]
 
 
 def study(
-    content: Mapping[str, Any],
-    judge: Judge,
+    content,
+    judge,
     *,
-    sizes: Mapping[str, tuple[int, int, int]] = SIZES,
-    objective: Callable[[Entry], tuple[float, ...]] = lambda entry: (),
-    grown: Callable[[Timed], float | None] = lambda task: 0.1,
-    done: Callable[[Entry], bool] = lambda entry: True,
-) -> StudyRun:
-    """A study with two repeats, one a hundredth above the stated value and one below it."""
+    sizes=SIZES,
+    objective=lambda entry: (),
+    grown=lambda task: 0.1,
+    done=lambda entry: True,
+):
+    """A study with two repeats, one a hundredth above the stated value and one below it.
+
+    ``judge`` gives ACC and NMI of an entry at k, or None for a fit that fails; ``grown`` the
+    seconds of a timed fit, or None where it runs past the limit.
+    """
     spec = StudySpec.model_validate({"title": "A made-up study", "repeats": 2, **content})
     tables = {c.title: TableFacts(*sizes[c.title], f"fingerprint {c.title}") for c in spec.data}
     entries = plan_tasks(spec, tables)
     outcomes = {}
     for entry in entries:
         if entry.section == SYNTHETIC:
-            seconds = grown(Timed(entry.task.method, *entry.params.values()))
+            n_samples, n_features = entry.params.values()
+            timed = SimpleNamespace(
+                method=entry.task.method, n_samples=n_samples, n_features=n_features
+            )
+            seconds = grown(timed)
+            late = Outcome("timeout", "ran past the limit of 60 s")
             outcomes[entry.task.key] = (
-                Outcome("timeout", "ran past the limit of 60 s")
-                if seconds is None
-                else Outcome("ok", fit_seconds=seconds)
+                late if seconds is None else Outcome("ok", fit_seconds=seconds)
             )
         elif done(entry):
             outcomes[entry.task.key] = _outcome(entry, judge, objective(entry))
-    return StudyRun(spec, tables, entries, outcomes, [dict(run) for run in RUNS])
+    return StudyRun(spec, tables, entries, outcomes, RUNS)
 
 
-def _outcome(entry: Entry, judge: Judge, objective: tuple[float, ...]) -> Outcome:
+def _outcome(entry, judge, objective):
     judgements = []
     for k in entry.task.ks if entry.task.repeats else ():
         values = judge(entry, k)

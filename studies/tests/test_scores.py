@@ -1,32 +1,56 @@
-"""Frames of fits, tuned and default scores, times and ranks, from outcomes known beforehand."""
+"""Tuned and default scores, times, growth and ranks, from outcomes known beforehand."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from keepers_studies.ranks import critical_difference, rank_test
+from keepers_studies.ranks import rank_test
 from keepers_studies.scores import StudyResults
 from made_up_study import study
 from scipy import stats
-from two_tables import CONTENT, SIZES, judge
+
+SIZES = {"one": (50, 100, 3), "two": (60, 25, 2)}
+SKIPPED = {"data": ["two"], "skip": True, "reason": "too slow"}
+METHODS = [
+    {"name": "SPCAFS", "grid": {"gamma": [1.0, 2.0, 3.0]}, "default": {"gamma": "scale"}},
+    {"name": "RNE", "grid": {"alpha": [1.0, 2.0]}, "reduced": [SKIPPED]},
+    {"name": "RandomScore", "label": "Random", "draws": 3},
+    {"name": "AllFeatures", "label": "All features", "default": {}},
+]
+SWEEP = {"name": "power", "method": "SPCAFS", "data": ["one"], "vary": "p", "values": [0.25, 0.5]}
+CONTENT = {
+    "ks": [10, 20, 30],
+    "data": [{"source": "one"}, {"source": "two", "scaling": "unit-samples"}],
+    "methods": METHODS,
+    "sweeps": [{**SWEEP, "grid": {"gamma": [1.0, 2.0]}}],
+}
+
+
+def judge(entry, k):
+    """SPCAFS peaks at gamma = 2, where NMI is worst; RNE fails for alpha = 1."""
+    if entry.method == "RNE" and entry.params["alpha"] == 1.0:
+        return None
+    if entry.role == "draw":
+        return 0.3 + 0.1 * entry.params["random_state"], 0.2
+    if entry.method == "All features":
+        return 0.9, 0.8
+    gamma = entry.params.get("gamma", 0)
+    acc = {1.0: 0.5, 2.0: 0.6, 3.0: 0.55}.get(gamma, 0.4) + k / 1000
+    if entry.section == "power":
+        acc += 0.1 * entry.params["p"]
+    return acc, {2.0: 0.3}.get(gamma, 0.7)
+
+
+def results_of(judge, **made):
+    return StudyResults(study(CONTENT, judge, sizes=SIZES, **made))
 
 
 @pytest.fixture(scope="module")
 def results():
-    return StudyResults(study(CONTENT, judge, sizes=SIZES, objective=lambda entry: (3.0, 2.0)))
+    return results_of(judge)
 
 
 def score(comparison, data, method, k):
-    scores = comparison.scores
-    (row,) = scores[(scores.data == data) & (scores.method == method) & (scores.k == k)].to_dict(
-        "records"
-    )
-    return row
-
-
-def test_every_fit_and_k_has_a_row(results):
-    fits = results.fits[results.fits.section == "comparison"]
-    assert ((fits.data == "one") & (fits.method == "SPCAFS")).sum() == (3 + 1) * 3
-    assert set(fits.role) == {"grid", "default", "draw"}
+    return comparison.scores.set_index(["data", "method", "k"]).loc[(data, method, k)]
 
 
 def test_a_failure_is_a_row_with_its_reason_but_no_numbers(results):
@@ -35,25 +59,19 @@ def test_a_failure_is_a_row_with_its_reason_but_no_numbers(results):
     assert bad.acc_mean.isna().all()
     (group,) = results.failures.to_dict("records")
     assert (group["settings"], group["ks"]) == (3, "10, 20, 30")
+    failing = results_of(lambda entry, k: None if entry.method == "RNE" else (0.5, 0.5))
+    row = score(failing.tuned, "one", "RNE", 10)
+    assert (row.status, row.reason) == ("failed", "DataError: made to fail")
 
 
-def test_a_fit_that_is_not_judged_is_one_row_without_k(results):
-    (row,) = results.fits[results.fits.section == "convergence"].to_dict("records")
-    assert pd.isna(row["k"])
-    assert (row["n_iter"], row["status"]) == (2, "ok")
-
-
-def test_tuned_is_the_grid_point_with_the_best_acc_whatever_its_nmi(results):
+def test_tuned_is_the_grid_point_with_the_best_acc_and_default_never_looks_at_the_grid(results):
     best = score(results.tuned, "one", "SPCAFS", 20)
-    assert best["params"] == {"gamma": 2.0}
-    assert (best["acc_mean"], best["nmi_mean"]) == pytest.approx((0.62, 0.3))
-    assert best["settings_tried"] == 3
-
-
-def test_default_never_looks_at_the_grid(results):
+    assert best.params == {"gamma": 2.0}
+    assert (best.acc_mean, best.nmi_mean) == pytest.approx((0.62, 0.3))
+    assert best.settings_tried == 3
     row = score(results.default, "one", "SPCAFS", 20)
-    assert row["params"] == {"gamma": "scale"}
-    assert row["acc_mean"] == pytest.approx(0.42)
+    assert row.params == {"gamma": "scale"}
+    assert row.acc_mean == pytest.approx(0.42)
     assert "RNE" not in results.default.methods
 
 
@@ -61,9 +79,9 @@ def test_random_is_the_mean_over_draws_with_the_spread_of_all_repeats(results):
     values = np.array([0.29, 0.31, 0.39, 0.41, 0.49, 0.51])
     for comparison in (results.tuned, results.default):
         row = score(comparison, "one", "Random", 10)
-        assert row["acc_mean"] == pytest.approx(values.mean())
-        assert row["acc_std"] == pytest.approx(values.std())
-        assert row["repeats"] == 6
+        assert row.acc_mean == pytest.approx(values.mean())
+        assert row.acc_std == pytest.approx(values.std())
+        assert row.repeats == 6
 
 
 def test_all_features_stand_for_every_k(results):
@@ -72,17 +90,10 @@ def test_all_features_stand_for_every_k(results):
     assert results.tuned.means("acc").loc["All features", "one"] == pytest.approx(0.9)
 
 
-def test_a_method_whose_every_point_failed_gives_the_reason():
-    failing = study(CONTENT, lambda e, k: None if e.method == "RNE" else (0.5, 0.5), sizes=SIZES)
-    row = score(StudyResults(failing).tuned, "one", "RNE", 10)
-    assert (row["status"], row["reason"]) == ("failed", "DataError: made to fail")
-
-
 def test_means_need_every_k_only_if_asked_and_gains_use_the_k_that_both_have(results):
     assert results.tuned.means("acc").loc["SPCAFS", "one"] == pytest.approx(0.62)
     assert np.isnan(results.tuned.means("acc").loc["RNE", "two"])
-    gap = study(CONTENT, lambda e, k: None if e.task.ks == (20,) else (k / 100, 0.5), sizes=SIZES)
-    tuned = StudyResults(gap).tuned
+    tuned = results_of(lambda e, k: None if e.task.ks == (20,) else (k / 100, 0.5)).tuned
     assert np.isnan(tuned.means("acc", complete=True).loc["RNE", "one"])
     assert tuned.means("acc").loc["RNE", "one"] == pytest.approx(0.2)
     assert tuned.gains("RNE", "acc").loc["SPCAFS", "one"] == pytest.approx(0.0)
@@ -95,7 +106,7 @@ def test_a_sweep_is_best_over_its_grid_at_each_k(results):
     assert curves.loc[0.25, 30] == pytest.approx(0.655)
 
 
-def test_seconds_are_summed_over_the_grid_and_shared(results):
+def test_seconds_are_summed_over_the_grid(results):
     rows = results.timing.set_index(["data", "method", "role"])
     own = rows.loc[("one", "SPCAFS", "grid")]
     assert (own.fits, own.fit_seconds, own.kmeans_seconds) == (3, 0.75, 2.25)
@@ -103,19 +114,11 @@ def test_seconds_are_summed_over_the_grid_and_shared(results):
     assert tuple(rows.loc[("one", "RNE", "grid"), ["fits", "unsuccessful"]]) == (6, 3)
 
 
-GROWTH = {
-    "samples": [100, 200, 400, 800],
-    "at_features": 50,
-    "features": [10, 60, 100, 200, 400],
-    "at_samples": 60,
-}
-
-
-def grown(seconds, **sizes):
-    content = {**CONTENT, "sweeps": [], "growth": {**GROWTH, **sizes}}
-    return StudyResults(study(content, judge, sizes=SIZES, grown=seconds)).growth.set_index(
-        "method"
-    )
+def grown(seconds, samples):
+    features = [10, 60, 100, 200, 400]
+    growth = {"samples": samples, "at_features": 50, "features": features, "at_samples": 60}
+    made = study({**CONTENT, "growth": growth}, judge, sizes=SIZES, grown=seconds)
+    return StudyResults(made).growth.set_index("method")
 
 
 def test_growth_exponents_are_those_of_a_power_law():
@@ -126,7 +129,7 @@ def test_growth_exponents_are_those_of_a_power_law():
             return None
         return 1e-4 * task.n_samples**1.5 * task.n_features**0.5
 
-    rows = grown(seconds)
+    rows = grown(seconds, [100, 200, 400, 800])
     assert rows.loc["SPCAFS", "exponent_in_samples"] == pytest.approx(1.5)
     assert rows.loc["SPCAFS", "exponent_in_features"] == pytest.approx(0.5)
     assert np.isnan(rows.loc["Random", "exponent_in_samples"])
@@ -135,7 +138,7 @@ def test_growth_exponents_are_those_of_a_power_law():
 
 
 def test_the_time_that_does_not_grow_is_not_part_of_an_exponent():
-    rows = grown(lambda t: 0.3 + 1e-3 * t.n_samples, samples=[100, 300, 6400, 12800, 25600])
+    rows = grown(lambda t: 0.3 + 1e-3 * t.n_samples, [100, 300, 6400, 12800, 25600])
     assert rows.loc["SPCAFS", "exponent_in_samples"] == pytest.approx(1.0, abs=0.05)
     assert rows.loc["SPCAFS", "remark_samples"].startswith("2 near the time")
 
@@ -143,14 +146,6 @@ def test_the_time_that_does_not_grow_is_not_part_of_an_exponent():
 def table(values):
     """Rows are methods, columns data sets."""
     return pd.DataFrame(values).rename(index="m{}".format, columns="d{}".format)
-
-
-@pytest.mark.parametrize(
-    ("n_methods", "q"), [(2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (7, 2.949), (10, 3.164)]
-)
-def test_critical_values_are_those_of_demsar_2006(n_methods, q):
-    unit = np.sqrt(n_methods * (n_methods + 1) / (6 * 12))
-    assert critical_difference(n_methods, 12) / unit == pytest.approx(q, abs=1e-3)
 
 
 @pytest.mark.parametrize("digits", [8, 1])

@@ -15,8 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 from keepers._protocols import RowBlock
-from keepers.blocks.dask_blocks import DaskBlocks, selected_columns
-from keepers.blocks.dask_cluster import dask_client
+from keepers.blocks.dask import DaskBlocks, dask_client, selected_columns
 from keepers.exceptions import DataError
 from keepers.tables.scans import LocalBlocks
 

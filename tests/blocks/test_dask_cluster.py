@@ -8,19 +8,17 @@ import threading
 from functools import partial
 from pathlib import Path
 
-import dask
 import distributed
 import pytest
 
-from keepers.blocks import dask_cluster
-from keepers.blocks.dask_cluster import compute, dask_client, delayed
+from keepers.blocks import dask as dask_cluster
+from keepers.blocks.dask import compute, dask_client, delayed
 from keepers.exceptions import ClusterError, MissingDependencyError, ParameterError
 
 
 @pytest.fixture
 def threads(monkeypatch):
     """A cluster of one thread of this process; waiting for workers or answers is short."""
-    monkeypatch.setattr(dask_cluster, "SECONDS_BETWEEN_LOOKS", 0.02)
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
     ) as cluster:
@@ -134,23 +132,6 @@ def test_workers_are_counted_without_a_scheduler_and_from_one(scheduler, workers
         dask_client(scheduler, workers),
     ):
         pass
-
-
-def test_how_long_workers_are_waited_for_is_a_setting_of_dask(threads, held):
-    key = "keepers.seconds-without-workers"
-    with dask_client(threads.scheduler_address):
-        gone = once(held.began, partial(threads.scale, 0))
-        with (
-            dask.config.set({key: "0.15"}),
-            pytest.raises(ClusterError, match=r"has had none for 0.15 s.*SECONDS_WITHOUT_WORKERS"),
-        ):
-            compute(delayed(held)())
-        gone.join()
-        with (
-            dask.config.set({key: "long"}),
-            pytest.raises(ParameterError, match="must be a number of seconds; got 'long'"),
-        ):
-            compute(delayed(held)())
 
 
 def test_a_scheduler_that_is_lost_is_a_sentence(threads, held):

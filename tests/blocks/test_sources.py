@@ -1,7 +1,4 @@
-"""Whatever holds a table is seen as blocks: files, maps, iterators, frames, objects of the user."""
-
-import re
-from pathlib import Path
+"""Whatever holds a table is seen as blocks: files, maps, iterators, frames."""
 
 import numpy as np
 import pandas as pd
@@ -9,14 +6,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from keepers import SPCAFS
 from keepers.blocks.sources import as_blocks
 from keepers.datasets import scan_table
 from keepers.exceptions import DataError, ParameterError
 from recording import Recording
 
 X = np.random.default_rng(0).standard_normal((600, 4))
-SCALING_PAGE = Path(__file__).parents[2] / "docs" / "scaling.md"
 
 
 def stacked(source, columns=None):
@@ -161,58 +156,3 @@ OTHERS = {
 def test_what_is_not_a_block_of_numbers_is_refused(block):
     with pytest.raises((DataError, ParameterError), match=r"[Nn]umbers|numeric|real|dimensions"):
         stacked(lambda: iter([block]))
-
-
-@pytest.fixture
-def Readings():
-    """The class that the page "How it scales" shows."""
-    code = re.search(r"```python\n(import numpy.*?class .*?)```", SCALING_PAGE.read_text(), re.S)
-    found = {}
-    exec(code.group(1), found)
-    return found["Readings"]
-
-
-@pytest.fixture
-def three():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 6)) @ rng.standard_normal((6, 6))
-    return [X[:100], X[100:130], X[130:]]
-
-
-@pytest.mark.parametrize("route", ["scatter", "memory", "stream"])
-def test_an_object_that_follows_the_protocol_is_accepted(Readings, three, route, monkeypatch):
-    monkeypatch.setattr("keepers.methods.reading_blocks.choose_route", lambda *_: route)
-    found = SPCAFS(3, n_components=2).fit_blocks(Readings(three))
-    assert found.route_ == route
-    expected = SPCAFS(3, n_components=2).fit(np.vstack(three))
-    np.testing.assert_allclose(found.scores_, expected.scores_, atol=1e-7)
-    assert list(found.feature_names_in_) == [f"sensor {at}" for at in range(6)]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda parts: [parts[0], parts[1][:, :4]], "same 6 columns; part 2 has 4"),
-        (lambda parts: [parts[0], parts[1][:0]], "part 2 holds none"),
-        (lambda parts: [parts[0], parts[1] * np.nan], "part 2 holds NaN"),
-    ],
-)
-def test_a_block_it_should_not_hand_over_is_named(Readings, three, change, message):
-    with pytest.raises(DataError, match=message):
-        SPCAFS(3, n_components=2).fit_blocks(Readings(change(three)))
-
-
-@pytest.mark.parametrize(
-    ("member", "value", "message"),
-    [
-        ("n_samples", 299, "declares 299 and gave 300"),
-        ("total", lambda begin, columns=None: None, r"made by begin\(\).*returned a NoneType"),
-        ("dtype", np.dtype(int), "float64 or float32; readings has int64"),
-        ("feature_names", ["a"], "each of its 6 columns.*readings has 1"),
-    ],
-)
-def test_a_member_that_breaks_the_protocol_is_named(Readings, three, member, value, message):
-    table = Readings(three)
-    setattr(table, member, value)
-    with pytest.raises((DataError, ParameterError), match=message):
-        SPCAFS(3, n_components=2).fit_blocks(table)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from keepers.cli.table_commands import read_feature_list
+from keepers.cli.options import read_feature_list
 from keepers.exceptions import DataError
 
 # Standard deviations of the columns g0, g1, ...; g1 repeats part of g0.

@@ -77,6 +77,16 @@ def test_a_table_of_one_scale_with_named_rows_is_not_turned(quick_keepers):
     assert "--transpose" not in quick_keepers("check", "t.csv").stdout
 
 
+@pytest.mark.parametrize("names", [list("abcdef"), ["reading", "writing", "algebra", "logic"]])
+def test_people_with_several_measurements_that_agree_are_not_turned(quick_keepers, names):
+    random = np.random.default_rng(0)
+    X = 3 * random.integers(0, 3, 60)[:, None] + random.normal(size=(60, len(names)))
+    frame = pd.DataFrame(X, columns=names)
+    frame.insert(0, "name", [f"p{at}" for at in range(60)])
+    frame.to_csv("people.csv", index=False)
+    assert "--transpose" not in quick_keepers("check", "people.csv").stdout
+
+
 RNG = np.random.default_rng(0)
 IMPOSSIBLE = {
     "one row": pd.DataFrame({"a": [1.0], "b": [2.0]}),

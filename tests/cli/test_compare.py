@@ -85,3 +85,10 @@ def test_a_method_that_fails_is_told_and_the_others_go_on(quick_keepers, table, 
     assert done.returncode == 0
     assert "Broken has no result. It cannot." in done.stderr
     assert "All features" in done.stdout
+
+
+@pytest.mark.parametrize("ks", ["0", "ten", ",", "2,-1"])
+def test_numbers_of_features_are_refused_before_the_data_are_read(quick_keepers, ks):
+    done = quick_keepers("compare", "absent.csv", "--labels", "class", "--ks", ks)
+    assert done.returncode == 2
+    assert f"as in 10,20; got '{ks}'" in done.stderr

@@ -6,6 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
+import typer
 
 from cli.conftest import COMMAND, QUICK
 from keepers.cli import console
@@ -141,12 +142,18 @@ def test_a_full_disk_under_the_output_is_said_in_a_sentence(tmp_path):
 
 
 def test_what_nobody_foresaw_is_called_unexpected(capfd):
-    @console.errors_in_one_sentence
-    def command():
+    app = typer.Typer(cls=console.SafeCommands, rich_markup_mode=None)
+
+    @app.command()
+    def other():
         raise ZeroDivisionError("a\x1b[2J")
 
+    @app.callback()
+    def more():
+        pass
+
     with pytest.raises(SystemExit) as ended:
-        command()
+        app(["other"])
     assert ended.value.code == 1
     said = capfd.readouterr().err
     assert said.startswith("keepers: Unexpected error (ZeroDivisionError: a\\x1b[2J). Run")

@@ -10,7 +10,7 @@ import pytest
 from keepers import SPCAFS, AutoSelector, VarianceScore
 from keepers.catalogue import find_method
 from keepers.cli.options import METHOD_NAMES
-from keepers.cli.selecting import NO_SETTINGS
+from keepers.cli.selections import NO_SETTINGS
 from keepers.exceptions import NoStructureWarning
 from keepers.linalg.scatter import FactoredScatter
 

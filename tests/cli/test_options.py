@@ -1,5 +1,7 @@
 """What the commands share."""
 
+import re
+
 import pytest
 
 from keepers.catalogue import find_method
@@ -7,25 +9,23 @@ from keepers.cli import options
 from keepers.cli.options import ReadingOptions
 from keepers.exceptions import ParameterError
 from keepers.linalg.storage import SCALINGS
-from keepers.prepare.kinds import KINDS
-from keepers.prepare.preparer import MISSING
+from keepers.prepare.kinds import KINDS, MISSING
 
 
-def test_the_names_in_the_help_are_the_names_that_exist():
-    assert options.SCALINGS == SCALINGS
-    assert options.MISSING == MISSING
-    assert options.KINDS == KINDS
+def test_the_names_in_the_help_exist(quick_keepers):
+    shown = " ".join(quick_keepers("select", "--help").stdout.split())
+    for title, known in {"Gaps": MISSING, "Column type": KINDS, "the values": SCALINGS}.items():
+        words = re.search(rf"{title}: ([^.]*)", shown)[1].replace(" (auto)", "").split(", ")
+        assert words
+        assert set(filter(None, words)) <= set(known)
     assert all(find_method(name).load() for name in options.METHOD_NAMES)
 
 
-def test_what_is_no_size_or_list_is_refused_with_an_example():
+def test_sizes_and_numbers_are_read_and_other_words_are_refused_with_an_example():
     with pytest.raises(ParameterError, match="like 500M or 4G; got 'big'"):
-        options.as_bytes("big")
-    with pytest.raises(ParameterError, match="as in 10,20; got '0'"):
-        options.as_numbers("0", "--ks")
-    assert options.as_numbers("3, 5", "--ks") == [3, 5]
+        options.as_bytes("big", "--max-size")
     assert [options.as_number(word, "-m") for word in (" 12 ", "0.8", "80%")] == [12, 0.8, 0.8]
-    assert options.as_bytes("1.5 MB") == 1572864
+    assert options.as_bytes("1.5 MB", "--max-size") == 1572864
 
 
 @pytest.mark.parametrize(

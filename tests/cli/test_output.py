@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from keepers import SPCAFS, AutoSelector, datasets, describe_selection
-from keepers.cli.selecting import print_selection
+from keepers.cli.selections import print_selection
 
 COLUMNS = ("--id", "sample", "--labels", "class")
 BY_SPCAFS = (*COLUMNS, "--method", "spcafs")
@@ -110,7 +110,7 @@ def test_a_terminal_shows_the_answer_and_ten_features_with_their_reasons(monkeyp
     selection = describe_selection(selector, X, feature_names=names, source="genes", seconds=1.0)
     terminal = Terminal()
     monkeypatch.setattr("sys.stdout", terminal)
-    print_selection(selection, {}, set_aside={"day": "date"}, json=False, quiet=False)
+    print_selection(selection, {}, {"day": "date"})
     printed = re.sub("\x1b\\[[0-9;]*m", "", terminal.getvalue())
     lines = printed.splitlines()
     assert lines[0].split() == ["rank", "feature", "score", "why"]

@@ -75,9 +75,9 @@ def test_a_report_tells_what_was_filled_and_set_aside(quick_keepers, people, tmp
     page = unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
     watch = re.search(r"<dt>What to watch</dt>.*?</dl>", page, re.S).group()
     assert "Missing values filled (median) in 1 column: 'g1' (2)." in watch
-    assert "Identifiers, not used: 'note'" in watch
-    aside = re.search(r'<details class="note" id="set-aside">.*?</details>', page, re.S).group()
-    assert "<bdi>note</bdi>: <bdi>identifier: distinct text</bdi>" in aside
+    read = re.search(r'<details class="note" id="table">.*?</details>', page, re.S).group()
+    assert "Identifiers, not used: 'note'" in read
+    assert "Not used: <bdi>note</bdi> (<bdi>identifier: distinct text</bdi>)" in read
 
 
 def test_existing_files_are_left_alone_without_force(quick_keepers, table, tmp_path):

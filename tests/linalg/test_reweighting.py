@@ -1,15 +1,14 @@
-"""Row-sparse projections: eigenproblems in both storages against SciPy, then the reweighting."""
+"""Weighted ridge regressions against least squares; eigenproblems and reweighting against SciPy."""
 
 import numpy as np
 import pytest
 from scipy.linalg import eigh, null_space
 
 from keepers.linalg.reweighting import (
-    DenseForm,
-    LowRankForm,
+    QuadraticForm,
     RowSpace,
-    break_ties_by_cost,
-    count_active,
+    RowSparseProjection,
+    WeightedRidge,
     first_weights,
     row_sparse_projection,
     smallest_eigenvectors,
@@ -40,13 +39,13 @@ def by_the_inverse(X, diagonal, width):
     return eigh((C + C.T) / 2)[1][:, ::-1][:, :width]
 
 
-@pytest.mark.parametrize(("shape", "kind"), [(WIDE, LowRankForm), (TALL, DenseForm)])
-def test_the_storage_suits_the_data_and_holds_the_same_matrix(shape, kind):
+@pytest.mark.parametrize(("shape", "is_factor"), [(WIDE, True), (TALL, False)])
+def test_the_storage_suits_the_data_and_holds_the_same_matrix(shape, is_factor):
     X = table(shape)
     form = form_of(X)
-    assert isinstance(form, kind)
+    assert form.is_factor == is_factor
     W = np.random.default_rng(1).standard_normal((shape[1], 3))
-    np.testing.assert_allclose(form.images(W), X.T @ (X @ W), rtol=1e-10, atol=1e-9)
+    assert form.trace(W) == pytest.approx(np.sum((X @ W) ** 2), rel=1e-10)
     np.testing.assert_allclose(form.diagonal(), (X**2).sum(axis=0), rtol=1e-12)
 
 
@@ -103,20 +102,20 @@ def test_equal_eigenvalues_are_all_found(shape):
 
 def test_a_matrix_that_is_zero_leaves_the_lightest_coordinates():
     diagonal = np.random.default_rng(0).permutation(np.arange(1.0, 201.0))
-    form = LowRankForm(np.zeros((0, 200)))
+    form = QuadraticForm(np.zeros((0, 200)), is_factor=True)
     found = smallest_eigenvectors(form, diagonal, 3, np.random.default_rng(1))
     assert distance(found, np.eye(200)[:, np.argsort(diagonal)[:3]]) <= 1e-9
 
 
 def run(M, gamma, width, max_iter=100):
     return row_sparse_projection(
-        DenseForm(M),
+        QuadraticForm(M),
         gamma,
         width,
         np.ones(len(M)),
         np.random.default_rng(0),
         max_iter=max_iter,
-        has_converged=lambda history: history[-2] - history[-1] <= 1e-8 * abs(history[-1]),
+        tol=1e-8,
     )
 
 
@@ -147,14 +146,64 @@ def test_the_first_weights_favour_features_of_large_spread():
 
 def test_scores_that_are_noise_are_ordered_by_cost_below_the_others():
     squared_norms = np.array([0.7, 1e-20, 1e-10, 1e-18, 0.0])
-    scores = break_ties_by_cost(squared_norms, np.array([9.0, 3.0, 8.0, 1.0, 2.0]))
-    assert count_active(squared_norms) == 2
+    found = RowSparseProjection(np.zeros((5, 1)), squared_norms, np.zeros(1), True)
+    scores = found.scores(np.array([9.0, 3.0, 8.0, 1.0, 2.0]))
+    assert found.n_active == 2
     np.testing.assert_array_equal(scores[[0, 2]], squared_norms[[0, 2]])
     assert list(np.argsort(-scores)) == [0, 2, 3, 4, 1]
     assert 0 < scores[[1, 3, 4]].min() <= scores[[1, 3, 4]].max() <= 0.7e-12
 
 
 def test_a_form_of_one_column_that_is_zero_but_for_rounding_has_its_eigenvector():
-    form = DenseForm(np.array([[-1e-16]]))
+    form = QuadraticForm(np.array([[-1e-16]]))
     found = smallest_eigenvectors(form, np.array([1e-17]), 1, np.random.default_rng(0))
     np.testing.assert_array_equal(np.abs(found), [[1.0]])
+
+
+# Regressions.
+
+SHAPES = [(30, 12), (12, 30), (15, 15)]
+
+
+def problem(shape, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal(shape) * (rng.random(shape) < 0.6)
+    return X, rng.standard_normal((shape[0], 3)), 10.0 ** rng.uniform(-3, 2, shape[1])
+
+
+def least_squares(X, Y, q):
+    """The same as a least squares problem with one more row for every feature."""
+    stacked = np.vstack([X, np.diag(q**-0.5)])
+    target = np.vstack([Y, np.zeros((X.shape[1], Y.shape[1]))])
+    return np.linalg.lstsq(stacked, target, rcond=None)[0]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_regression_is_that_of_least_squares(shape):
+    X, Y, q = problem(shape)
+    expected = least_squares(X, Y, q)
+    factor = WeightedRidge(X).at(q)
+    W, residual = factor.fit(Y)
+    np.testing.assert_allclose(W, expected, atol=1e-9 * np.abs(expected).max())
+    np.testing.assert_allclose(residual, Y - X @ expected, atol=1e-9)
+    np.testing.assert_allclose(factor.residual(Y), residual, atol=1e-12)
+
+
+def test_both_forms_give_the_same_numbers():
+    X, Y, q = problem((30, 12), seed=3)
+    # Columns of zeros change nothing, but there are more of them than samples.
+    wide = WeightedRidge(np.hstack([X, np.zeros((30, 40))])).at(np.concatenate([q, np.ones(40)]))
+    (W, residual), (wide_W, wide_residual) = WeightedRidge(X).at(q).fit(Y), wide.fit(Y)
+    np.testing.assert_allclose(wide_W[:12], W, atol=1e-9 * np.abs(W).max())
+    np.testing.assert_allclose(wide_residual, residual, atol=1e-9)
+    np.testing.assert_allclose(wide_W[12:], 0.0, atol=1e-15)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_weights_near_zero_leave_rows_that_are_proportional_to_them(shape):
+    X, Y, q = problem(shape, seed=4)
+    q[:4] = [1e-8, 1e-12, 1e-16, 1e-20]
+    W, residual = WeightedRidge(X).at(q).fit(Y)
+    expected = q[:4, np.newaxis] * (X.T @ residual)[:4]
+    for row, wanted in zip(W[:4], expected, strict=True):
+        np.testing.assert_allclose(row, wanted, rtol=1e-4)

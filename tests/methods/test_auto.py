@@ -11,25 +11,27 @@ import scipy.sparse as sp
 from scipy.stats import false_discovery_control, kstest, rankdata
 
 from keepers import AutoSelector
-from keepers.datasets import RowBlock
+from keepers.blocks.sources import as_blocks
 from keepers.exceptions import DataError, DataWarning, ParameterError
 from keepers.linalg.graph import nearest_in_cloud, union_graph
 from keepers.linalg.moments import column_moments
 from keepers.linalg.ordering import mean_ranks
 from keepers.linalg.reservoir import drawn_rows
-from keepers.methods import auto
+from keepers.methods import auto, auto_structure
 from keepers.methods.auto import (
     HalfSampleStability,
-    UnitFreeColumns,
     compare_halves,
-    correlate,
     discount,
+    growing_counts,
+    neighbour_agreement,
+)
+from keepers.methods.auto_structure import (
+    UnitFreeColumns,
+    correlate,
     discoveries,
     excess_variance,
-    growing_counts,
     judge,
     measure_smoothness,
-    neighbour_agreement,
     smoothness,
 )
 from keepers.methods.laplacian import laplacian_scores
@@ -86,7 +88,7 @@ def test_products_of_columns_without_units_are_correlations(storage):
 
 
 def test_blocks_hold_every_column_once(X, monkeypatch):
-    monkeypatch.setattr(auto, "BLOCK_SIZE", 7 * 120)
+    monkeypatch.setattr(auto_structure, "BLOCK_SIZE", 7 * 120)
     parts = list(columns_of(X).blocks(np.arange(80)))
     assert max(len(part) for part in parts) == 7
     assert np.concatenate(parts).tolist() == list(range(80))
@@ -733,7 +735,6 @@ def test_complete_columns_are_judged_as_in_a_table_without_gaps(graph):
     np.testing.assert_allclose(found.values[others], expected.values[others], atol=1e-12)
     np.testing.assert_allclose(found.tested[:, others], expected.tested[:, others], atol=1e-12)
     assert found.values[3] < smoothness(columns_with_gaps(gaps), np.array([3]), graph)[0, 0]
-    assert found.caution[3] > 0.0
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.8])
@@ -924,39 +925,8 @@ def test_a_memory_map_gives_the_rows_of_the_table_in_memory(tall, tmp_path):
     draws_as_expected(fit(mapped), tall.astype(np.float32).astype(np.float64))
 
 
-class Readings:
-    """A block table of a user: a sum for each part, merged."""
-
-    name, dtype, is_sparse, rereadable, is_local = "readings", np.float64, False, True, True
-    n_stored = n_samples = None
-    n_features, feature_names = 6, NAMES
-
-    def __init__(self, parts, *, with_start=True):
-        self.parts, self.with_start = parts, with_start
-
-    def total(self, begin, columns=None):
-        found, start = begin(), 0
-        for number, part in enumerate(self.parts, 1):
-            piece = begin()
-            piece.add(RowBlock(part, f"part {number}", start=start if self.with_start else None))
-            found.merge(piece)
-            start += len(part)
-        return found
-
-
-def test_a_block_table_of_the_user_gives_the_rows_of_the_table_in_memory(tall):
-    found = fit(Readings(cut(tall, 900)))
-    draws_as_expected(found, tall)
-    assert list(found.feature_names_in_) == NAMES
-
-
-def test_a_block_table_of_the_user_that_merges_sums_must_say_where_blocks_start(tall):
-    with pytest.raises(DataError, match="start="):
-        fit(Readings(cut(tall, 900), with_start=False))
-
-
 def test_a_table_that_gives_other_rows_than_it_declares_is_refused(tall):
-    source = Readings(cut(tall, 900))
+    source = as_blocks(tall)
     source.n_samples = 2999
     with pytest.raises(DataError, match=r"2999 .* 3000"):
         fit(source)

@@ -171,20 +171,21 @@ def test_a_selection_compares_columns_over_rows_observed_in_both(frame, selector
         assert kept.correlation == pytest.approx(expected.loc[kept.name, kept.neighbour])
         assert kept.variance == pytest.approx(numbers[kept.name].var(ddof=0))
     few = {each.name: each.why for each in selection.dropped if each.reason == "few values"}
-    assert few == {"PoolArea": "unusable: 6 values observed"}
+    assert few == {"PoolArea": "too few values: 6 observed"}
 
 
 def test_reports_take_frames_and_pipelines(frame, selector):
     own = keepers.report(selector, frame)
     steps = make_pipeline(TablePreparer(missing="keep"), AutoSelector()).fit(frame)
     piped = keepers.report(steps, frame)
-    kept = [each.name for each in own.summary.selection.kept]
+    kept = [each.name for each in own.selection.kept]
     assert kept == selector.top().names.tolist()
-    assert [each.name for each in piped.summary.selection.kept] == kept
-    assert set(own.summary.set_aside) == set(piped.summary.set_aside) == NOT_USED
+    assert [each.name for each in piped.selection.kept] == kept
+    assert set(own.selection.preparer.set_aside_) == NOT_USED
+    assert set(piped.selection.preparer.set_aside_) == NOT_USED
     complete = frame.dropna(axis=1)
     scaled = make_pipeline(TablePreparer(), StandardScaler(), SPCAFS(3)).fit(complete)
-    names = {each.name for each in keepers.report(scaled, complete).summary.selection.kept}
+    names = {each.name for each in keepers.report(scaled, complete).selection.kept}
     assert names < set(MEASURED)
     with pytest.raises(ParameterError, match=r"last step.*KMeans"):
         keepers.report(make_pipeline(StandardScaler(), KMeans(2)).fit(np.eye(5)), np.eye(5))

@@ -1,21 +1,10 @@
-"""What a method has to beat, and selectors as score functions of scikit-learn."""
+"""Random scores, variances and all features."""
 
 import numpy as np
 import pytest
-from sklearn.base import clone
-from sklearn.feature_selection import SelectFdr, SelectKBest
-from sklearn.preprocessing import StandardScaler
 
-from keepers import (
-    SPCAFS,
-    AllFeatures,
-    AutoSelector,
-    LaplacianScore,
-    RandomScore,
-    VarianceScore,
-    as_score_function,
-)
-from keepers.exceptions import DataWarning, ParameterError
+from keepers import AllFeatures, RandomScore, VarianceScore
+from keepers.exceptions import DataWarning
 
 
 def _table(n_features=12, seed=0):
@@ -48,54 +37,3 @@ def test_all_features_are_kept_whatever_is_asked_for(setting):
     assert np.all(np.diff(X.var(axis=0)[np.argsort(selector.ranking_)]) <= 0)
     assert (selector.scores_ == 1.0).all()
     np.testing.assert_array_equal(selector.transform(X), X)
-
-
-def table():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 20))
-    X[:, :8] += 3.0 * rng.standard_normal((3, 8))[rng.integers(0, 3, 60)]
-    X[:, 12], X[:, 15] = X[:, 0], X[:, 0]
-    return X
-
-
-@pytest.mark.parametrize(
-    "selector",
-    [
-        AutoSelector(random_state=0),
-        LaplacianScore(),
-        VarianceScore(),
-        VarianceScore(max_correlation=0.8),
-        SPCAFS(n_components=2, must_keep=[19], random_state=0),
-    ],
-    ids=lambda selector: repr(selector)[:40],
-)
-@pytest.mark.parametrize("y", [None, np.arange(60) % 2])
-def test_select_k_best_keeps_the_top_of_the_selector(selector, y):
-    X = table()
-    expected = clone(selector).fit(X)
-    for k in (1, 3, 8, 19):
-        found = SelectKBest(as_score_function(selector), k=k).fit(X, y)
-        assert set(found.get_support(indices=True)) == set(expected.top(k).indices)
-    assert not hasattr(selector, "scores_")
-
-
-def test_scores_follow_the_ranking_and_no_two_are_alike():
-    X = table()
-    selector = VarianceScore(max_correlation=0.8)
-    found = as_score_function(selector)(X)
-    expected = clone(selector).fit(X)
-    np.testing.assert_array_equal(np.argsort(-found), np.argsort(expected.ranking_))
-    assert len(set(found)) == X.shape[1]
-    np.testing.assert_allclose(np.sort(found), np.sort(expected.scores_), atol=1e-12)
-
-
-def test_p_values_come_along_where_the_method_has_them():
-    selector = AutoSelector(random_state=0)
-    found = SelectFdr(as_score_function(selector), alpha=0.05).fit(table())
-    np.testing.assert_allclose(found.pvalues_, clone(selector).fit(table()).p_values_)
-
-
-@pytest.mark.parametrize("selector", [VarianceScore, "VarianceScore", StandardScaler()])
-def test_anything_but_a_selector_is_refused(selector):
-    with pytest.raises(ParameterError, match="must be a selector of this library"):
-        as_score_function(selector)

@@ -13,8 +13,7 @@ from keepers.exceptions import ParameterError, UnitsWarning
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import DenseScatter, FactoredScatter
 from keepers.linalg.spectrum import principal_subspace
-from keepers.methods.fspca import go_scores, solve_fspca
-from keepers.methods.sets import AllowedSets, improve_by_projection
+from keepers.methods.fspca import AllowedSets, go_scores, improve_by_projection, solve_fspca
 from shared_material import fixture
 
 CHOOSE_ROUTE = "keepers.methods.reading_blocks.choose_route"
@@ -123,28 +122,18 @@ class TestTheSolver:
         assert found.held.variance >= direct.variance * (1 - 1e-9)
 
     @pytest.mark.parametrize("seed", range(6))
-    def test_groups_and_must_keep_stay_allowed_and_near_the_best(self, seed):
+    def test_must_keep_stays_and_the_set_is_near_the_best(self, seed):
         rng = np.random.default_rng(seed)
         X = table(seed, 1 + seed % 3, 25, 10)
         S = X.T @ X
-        must = np.arange(10) == int(rng.integers(10))
-        groups = np.array([0, 0, 1, 1, 1, 2, 3, 3, 4, 5])
-        for allowed in (
-            AllowedSets.of_count(10, 4, must),
-            AllowedSets(5, np.zeros(10, dtype=bool), groups),
-        ):
-            found = solve_fspca(DenseScatter(S), leading(S, 2), allowed)
-            units = itertools.product([False, True], repeat=len(allowed.sizes))
-            masks = [np.array(chosen)[allowed.units] for chosen in units]
-            sets = [
-                np.flatnonzero(mask)
-                for mask in masks
-                if 0 < mask.sum() <= allowed.count and mask[allowed.must].all()
-            ]
-            assert any(np.array_equal(found.held.features, rows) for rows in sets)
-            best = max(held_variance(S, rows, 2) for rows in sets)
-            assert 0.97 * best <= found.held.variance <= best * (1 + 1e-9)
-            assert np.all(np.diff(found.history) >= -1e-12 * best)
+        must = int(rng.integers(10))
+        allowed = AllowedSets.of_count(10, 4, np.arange(10) == must)
+        found = solve_fspca(DenseScatter(S), leading(S, 2), allowed)
+        sets = [list(rows) for rows in itertools.combinations(range(10), 4) if must in rows]
+        assert found.held.features.tolist() in sets
+        best = max(held_variance(S, rows, 2) for rows in sets)
+        assert 0.97 * best <= found.held.variance <= best * (1 + 1e-9)
+        assert np.all(np.diff(found.history) >= -1e-12 * best)
 
 
 @pytest.fixture(scope="module")
@@ -222,19 +211,18 @@ def test_features_stay_and_go_as_the_user_says(X):
     assert len(told.top(1.0)) == 58
 
 
-def test_groups_are_kept_as_a_whole(X):
+def test_refining_exchanges_single_features_so_groups_are_refused(X):
     groups = np.repeat(np.arange(20), 3)
-    selector = FSPCA(10, n_components=3, groups=groups).fit(X)
-    assert selector.n_features_to_select_ == 9  # no fourth group fits
-    counts = np.bincount(groups, selector.support_)
-    assert set(counts) == {0, 3}
-    best = max(
-        held(X, np.flatnonzero(np.isin(groups, chosen)), 3)
-        for chosen in itertools.combinations(range(20), 3)
-    )
-    assert 0.99 * best <= selector.value_ <= best * (1 + 1e-9)
-    with pytest.raises(ParameterError, match="must fit into what may be kept, 2"):
-        FSPCA(2, groups=groups).fit(X)
+    with pytest.raises(ParameterError, match="groups must not be given together"):
+        SPCAFS(9, n_components=3, groups=groups, refine="l20").fit(X)
+
+
+@pytest.mark.filterwarnings("ignore::keepers.exceptions.DataWarning")
+def test_constant_columns_alone_cannot_be_kept(X):
+    X = np.column_stack([X, np.ones(len(X))])
+    with pytest.raises(ParameterError, match="all places, 1, go to constant columns"):
+        FSPCA(1, n_components=1, must_keep=[60]).fit(X)
+    assert FSPCA(2, n_components=1, must_keep=[60]).fit(X).support_[60]
 
 
 def test_components_that_the_data_count_are_lowered_to_the_features_kept(X):

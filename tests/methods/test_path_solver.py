@@ -9,8 +9,8 @@ from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import DenseScatter, as_scatter
 from keepers.linalg.spectrum import principal_subspace
 from keepers.linalg.subspace import orthonormal_subspace
-from keepers.methods.path import find_path, follow_path
-from keepers.methods.spcafs_solver import RowPenalty, solve_block
+from keepers.methods.path import PathSolver, find_path, follow_path
+from keepers.methods.spcafs import RowPenalty, solve_block
 
 EPS = 1e-12
 
@@ -33,9 +33,9 @@ def start(X, width):
 def test_the_first_point_holds_a_thousandth_less_than_pca_and_the_last_has_m_rows():
     X = planted()
     scatter, pca, penalty = start(X, 3)
-    points = list(find_path(scatter, pca, penalty, 12, max_iter=200, tol=1e-7))
-    points.sort(key=lambda point: point.gamma)
+    points = find_path(PathSolver(scatter, penalty, 200, 1e-7), pca, 12)
     assert len(points) == 12
+    assert np.all(np.diff([point.gamma for point in points]) > 0)
     values = np.linalg.eigvalsh(np.cov(X.T, ddof=0) * len(X))
     share = points[0].trace / values[-3:].sum()
     assert 0.999 <= share < 0.9999
@@ -47,9 +47,7 @@ def test_at_the_last_point_no_row_outside_gains_from_leaving_zero():
     """The optimality condition for p = 1: 2 |S_jA| <= gamma for every row j that is zero."""
     X = planted(1)
     scatter, pca, penalty = start(X, 2)
-    last = max(
-        find_path(scatter, pca, penalty, 10, max_iter=200, tol=1e-7), key=lambda point: point.gamma
-    )
+    last = find_path(PathSolver(scatter, penalty, 200, 1e-7), pca, 10)[-1]
     centred = X - X.mean(axis=0)
     S = centred.T @ centred
     live = last.row_norms > 1e-3
@@ -65,7 +63,7 @@ def test_points_meet_single_solves_from_pca():
     scatter, pca, penalty = start(X, 2)
     top = pca.values[0]
     gammas = top * np.geomspace(1e-3, 5e-2, 8)
-    for point in follow_path(scatter, pca, penalty, gammas, max_iter=500, tol=1e-9):
+    for point in follow_path(PathSolver(scatter, penalty, 500, 1e-9), pca, gammas):
         alone = solve_block(
             scatter, pca, replace(penalty, gamma=point.gamma), max_iter=2000, tol=1e-10
         )
@@ -97,7 +95,7 @@ def test_a_point_out_of_steps_says_so_and_has_all_its_rows():
     X = planted(4, d=300)
     scatter, pca, penalty = start(X, 2)
     gammas = pca.values[0] * np.array([1e-2, 0.1])
-    short = list(follow_path(scatter, pca, penalty, gammas, max_iter=3, tol=1e-12))
+    short = follow_path(PathSolver(scatter, penalty, 3, 1e-12), pca, gammas)
     assert not any(point.converged for point in short)
     assert all(point.row_norms.shape == (300,) for point in short)
     assert all(point.n_iter == 3 for point in short)
@@ -106,7 +104,7 @@ def test_a_point_out_of_steps_says_so_and_has_all_its_rows():
 def test_with_as_many_components_as_features_every_row_lives_everywhere():
     scatter = DenseScatter(np.diag([4.0, 3.0, 2.0]) + 0.5)
     pca = principal_subspace(scatter, 3, np.random.default_rng(0))
-    points = list(find_path(scatter, pca, RowPenalty(1.0, 1.0, EPS), 6, max_iter=50, tol=1e-8))
+    points = find_path(PathSolver(scatter, RowPenalty(1.0, 1.0, EPS), 50, 1e-8), pca, 6)
     assert [point.n_active for point in points] == [3] * 6
     assert np.allclose([point.trace for point in points], 10.5)  # the trace: nothing can be lost
 
@@ -114,6 +112,6 @@ def test_with_as_many_components_as_features_every_row_lives_everywhere():
 def test_uncorrelated_features_are_alone_from_the_first_point():
     scatter = DenseScatter(np.diag([5.0, 4.0, 3.0, 2.0, 1.0]))
     pca = principal_subspace(scatter, 2, np.random.default_rng(0))
-    points = list(find_path(scatter, pca, RowPenalty(1.0, 1.0, EPS), 5, max_iter=50, tol=1e-8))
+    points = find_path(PathSolver(scatter, RowPenalty(1.0, 1.0, EPS), 50, 1e-8), pca, 5)
     assert [point.n_active for point in points] == [2] * 5
     assert np.allclose([point.trace for point in points], 9.0)

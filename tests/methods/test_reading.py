@@ -49,7 +49,7 @@ ENTRY_POINTS = {
     "report": lambda X: (
         keepers.report(
             VarianceScore(3).fit(np.arange(240.0).reshape(40, 6) % 7), X
-        ).summary.selection.variances
+        ).selection.variances
     ),
     "fit_blocks": lambda X: SPCAFS(3, random_state=0).fit_blocks(X).scores_,
     "fit_blocks of a list": lambda X: SPCAFS(3, random_state=0).fit_blocks([X]).scores_,

@@ -274,7 +274,7 @@ def test_partial_fit_refuses_columns_that_cannot_be_matched(narrow):
         with pytest.raises(DataError, match=r"has 'q'|in all blocks or in none"):
             selector.partial_fit(other)
     twice = frame.rename(columns={"p3": "p4"})
-    with pytest.raises(DataError, match="duplicate names: 'p4'"):
+    with pytest.raises(DataError, match="duplicates: 'p4'"):
         SPCAFS(5).partial_fit(twice)
     assert selector.partial_fit(frame[700:]).n_samples_seen_ == len(narrow)
 

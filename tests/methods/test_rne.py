@@ -64,8 +64,7 @@ def test_the_recorded_objective_is_that_of_the_returned_h():
     gap = np.linalg.norm(result.H.T @ result.H - np.eye(4))
     expected = np.abs(A @ result.H).sum() + 50.0 / 4 * gap**2
     np.testing.assert_allclose(result.objective[-1], expected, rtol=1e-12)
-    np.testing.assert_allclose(result.orthogonality_gap, gap, rtol=1e-9)
-    assert result.objective.shape == (result.n_iter,) == (7,)
+    assert result.objective.shape == (7,)
 
 
 def test_of_several_starts_the_smallest_final_objective_is_kept():
@@ -85,7 +84,7 @@ def test_the_iteration_ends_after_two_calm_steps_in_a_row():
     calm = np.abs(np.diff(full)) < tol * np.abs(full[1:])
     expected = int(np.flatnonzero(calm[1:] & calm[:-1])[0]) + 3
     result = _solve(A, H0, tol=tol)
-    assert result.n_iter == expected < 50
+    assert len(result.objective) == expected < 50
     assert result.converged
     assert not _solve(A, H0).converged
 

@@ -12,7 +12,6 @@ PROBLEMS = [
     *((name, i) for name in ("mix", "digits", "blobs") for i in range(4)),
     *(("wide", i) for i in range(3)),
 ]
-FORMS = [rsr._by_features, rsr._by_samples]
 EVERY_PROBLEM = pytest.mark.parametrize(("name", "i"), PROBLEMS)
 
 
@@ -39,12 +38,11 @@ def solution(X, penalty, found):
     return found.r[:, np.newaxis] * (X.T @ np.linalg.solve(K, X))
 
 
-@pytest.fixture(params=FORMS, ids=["by features", "by samples"])
+@pytest.fixture(params=["by the smaller side", "by samples"])
 def form(request, monkeypatch):
-    """Both forms of a step on one table: d x d is for d <= n, n x n otherwise."""
-    monkeypatch.setattr(rsr, "_by_features", request.param)
-    monkeypatch.setattr(rsr, "_by_samples", request.param)
-    return request.param
+    """The matrix of a step is d x d for d <= n, n x n otherwise; n x n is always right."""
+    if request.param == "by samples":
+        monkeypatch.setattr(rsr, "_by_features", rsr._by_samples)
 
 
 @EVERY_PROBLEM
@@ -112,7 +110,7 @@ def test_up_to_lambda_identity_the_identity_is_optimal(monkeypatch):
     X = table((40, 8))
     penalty = 0.9 * identity_penalty(X)
     known = solve_rsr(X, penalty)
-    assert known.n_iter == 0
+    assert len(known.objective) == 0
     np.testing.assert_array_equal(known.row_norms, 1.0)
     monkeypatch.setattr(rsr, "identity_penalty", lambda X: 0.0)  # found, not known
     found = solve_rsr(X, penalty)
@@ -122,22 +120,13 @@ def test_up_to_lambda_identity_the_identity_is_optimal(monkeypatch):
 
 @pytest.mark.usefixtures("form")
 def test_the_derivatives_are_those_of_differences():
-    """Gradient and curvature of J, by both forms."""
+    """The gradient of J, by both forms."""
     X = table((9, 7)) / 3
     weights = np.random.default_rng(2).uniform(0.5, 1.5, 16)
-    point = rsr._evaluate(X, 0.4, weights)
-    ahead = [rsr._evaluate(X, 0.4, weights + step) for step in 1e-5 * np.eye(16)]
-    behind = [rsr._evaluate(X, 0.4, weights - step) for step in 1e-5 * np.eye(16)]
-    differences = [(a.J - b.J) / 2e-5 for a, b in zip(ahead, behind, strict=True)]
-    gradient = 0.5 * point.prices * (1 - point.ratios**2)
-    np.testing.assert_allclose(gradient, differences, atol=1e-8)
-    slopes = [
-        0.5 * point.prices * (b.ratios**2 - a.ratios**2) / 2e-5
-        for a, b in zip(ahead, behind, strict=True)
-    ]
-    curvature = point.curvature(np.arange(7), np.arange(9))
-    np.testing.assert_allclose(curvature, slopes, atol=1e-8)
-    np.testing.assert_allclose(point.diagonal, curvature.diagonal(), rtol=1e-9)
+    ahead = [rsr._evaluate(X, 0.4, weights + step).J for step in 1e-5 * np.eye(16)]
+    behind = [rsr._evaluate(X, 0.4, weights - step).J for step in 1e-5 * np.eye(16)]
+    differences = (np.array(ahead) - behind) / 2e-5
+    np.testing.assert_allclose(rsr._evaluate(X, 0.4, weights).gradient, differences, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", ["mix", "wide"])
@@ -146,17 +135,6 @@ def test_the_upper_bound_never_rises_and_ends_at_the_objective(name):
     found = solve_rsr(reference["X"], float(reference["lambda_1"]))
     assert np.all(np.diff(found.objective) < 0)
     assert found.objective[-1] == pytest.approx(found.value, rel=1e-6)
-
-
-def test_features_past_the_size_of_a_newton_step_are_reweighted(monkeypatch):
-    X = table((15, 60))
-    penalty = 0.2 * largest_penalty(X)
-    whole = solve_rsr(X, penalty)
-    monkeypatch.setattr(rsr, "MOST_FEATURES", 10)
-    monkeypatch.setattr(rsr, "MOST_SAMPLES", 10)
-    parts = solve_rsr(X, penalty, max_iter=500)
-    assert parts.converged
-    np.testing.assert_allclose(parts.row_norms, whole.row_norms, atol=1e-4)
 
 
 # The estimator.
@@ -168,7 +146,7 @@ def test_rows_at_zero_are_ordered_by_how_near_they_are_to_entering():
         selector = RSR(8, share=0.8).fit(X)
     inactive = np.argsort(selector.ranking_)[selector.n_active_ :]
     centred = X - X.mean(axis=0)
-    with pytest.warns(DataWarning, match="W = 0 is optimal with share=1"):
+    with pytest.warns(DataWarning, match="only 0 rows of W are not zero with share=1"):
         every = RSR(8, share=1.0).fit(X)
     # At W = 0 that is the length of sum_i x_ij x_i / |x_i|.
     units = centred / np.linalg.norm(centred, axis=1, keepdims=True)

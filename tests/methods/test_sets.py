@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from brute_force_sets import random_restriction, small_cases
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import DenseScatter, as_scatter
-from keepers.methods.sets import (
+from keepers.methods.fspca import (
     AllowedSets,
     gains_of_adding,
     hold,
@@ -45,7 +45,7 @@ class TestWhatASetHolds:
             assert variance_held(operator, features, m) == pytest.approx(expected, rel=1e-10)
 
     def test_sets_too_large_to_be_decomposed_are_iterated(self, monkeypatch):
-        monkeypatch.setattr("keepers.methods.sets.SMALL_SIDE", 20)
+        monkeypatch.setattr("keepers.methods.fspca.SMALL_SIDE", 20)
         monkeypatch.setattr("keepers.linalg.scatter.SMALL_SIDE", 20)
         rng = np.random.default_rng(0)
         X = rng.standard_normal((60, 80))
@@ -126,16 +126,6 @@ class TestAllowedSets:
         values = np.array([3.0, 4.0, 0.0, 1.0])
         assert AllowedSets.of_count(4, 2, must).choose(values).tolist() == [1, 2]
         assert AllowedSets.of_count(4, 1, must).choose(values).tolist() == [2]
-
-    def test_groups_are_chosen_as_a_whole(self):
-        allowed = AllowedSets(4, np.zeros(6, dtype=bool), np.array([0, 0, 0, 1, 1, 2]))
-        # Group 0 is worth 6 in 3 places; with feature 5 that fills all 4.
-        assert allowed.choose(np.array([2.0, 2.0, 2.0, 2.5, 0.1, 1.0])).tolist() == [0, 1, 2, 5]
-        # Groups 1 and 2 are worth most for their size; then nothing else fits.
-        assert allowed.choose(np.array([2.0, 1.0, 1.0, 3.0, 3.0, 4.0])).tolist() == [3, 4, 5]
-        part = allowed.restrict(np.array([3, 4, 5]))
-        assert part.units.tolist() == [0, 0, 1]
-        assert part.sizes.tolist() == [2.0, 1.0]
 
     def test_projections_never_lose_and_keep_what_must_be_kept(self):
         rng = np.random.default_rng(31)

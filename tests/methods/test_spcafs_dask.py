@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import keepers
 from keepers import SPCAFS
-from keepers.blocks.dask_cluster import dask_client
+from keepers.blocks.dask import dask_client
 from keepers.exceptions import DataError
 
 dask = pytest.importorskip("dask", reason='Dask is not installed: pip install "keepers[dask]"')

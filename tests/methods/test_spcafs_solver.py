@@ -17,8 +17,7 @@ from keepers.linalg.scatter import DenseScatter, as_scatter
 from keepers.linalg.spectrum import principal_subspace
 from keepers.linalg.subspace import Subspace, orthonormal_subspace
 from keepers.methods.control import FeatureControl
-from keepers.methods.spcafs import penalty_of
-from keepers.methods.spcafs_solver import (
+from keepers.methods.spcafs import (
     Proposals,
     RowPenalty,
     SolverProgress,
@@ -26,6 +25,7 @@ from keepers.methods.spcafs_solver import (
     _Part,
     dense_is_cheaper,
     extrapolate,
+    penalty_of,
     solve_block,
     solve_dense,
 )
@@ -854,7 +854,7 @@ def test_extrapolation_reaches_the_same_objective_in_fewer_steps(srbct, monkeypa
     operator, start = srbct
     penalty = RowPenalty(0.03 * start.values[0], 1.0, 1e-12)
     fast = solve_block(operator, start, penalty, max_iter=1000, tol=1e-8)
-    monkeypatch.setattr("keepers.methods.spcafs_solver.EARLY_STEPS", 10**9)
+    monkeypatch.setattr("keepers.methods.spcafs.EARLY_STEPS", 10**9)
     plain = solve_block(operator, start, penalty, max_iter=1000, tol=1e-8)
     assert fast.n_iter < plain.n_iter / 2
     assert fast.objective[-1] == pytest.approx(plain.objective[-1], rel=1e-6)

@@ -8,7 +8,8 @@ import pytest
 from keepers.exceptions import DataError
 from keepers.linalg.reservoir import drawn_rows
 from keepers.prepare.check import check_facts, check_table
-from keepers.prepare.preparer import PreparedBlocks, TablePreparer, draw_table, learn
+from keepers.prepare.facts import TableFacts, draw_table
+from keepers.prepare.preparer import PreparedBlocks, TablePreparer
 from keepers.tables.objects import table_of_object
 from keepers.tables.opening import scan_table
 from people_tables import flights
@@ -35,7 +36,7 @@ def stacked(blocks):
 def both_ways(folder, frame, **settings):
     """Blocks of the folder, and the frame, each prepared by a fit of its own."""
     source = scan_table(folder)
-    preparer = TablePreparer(**settings).fit_facts(learn(source))
+    preparer = TablePreparer(**settings).fit_facts(TableFacts.of(source))
     blocks = PreparedBlocks(source, preparer, is_fitted_table=True)
     table = table_of_object(frame)
     return blocks, TablePreparer(**settings).fit(frame).prepare(table, first_row=0).values
@@ -65,7 +66,7 @@ def test_files_in_blocks_are_the_table_in_memory(tmp_path, suffix, missing):
     assert drawn.frame["origin"].to_list() == expected["origin"].tolist()
     if suffix == "parquet":
         source = scan_table(tmp_path)
-        found = str(check_facts(learn(source)))
+        found = str(check_facts(TableFacts.of(source)))
         assert found == str(check_table(people(), name=source.name))
 
 

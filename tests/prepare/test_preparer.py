@@ -139,6 +139,10 @@ MANY = {"k": [f"w{at % 1500}" for at in range(3000)], "a": np.sin(np.arange(3000
         ({"kinds": dict.fromkeys(survey(), "drop")}, survey(), "At least one column"),
         ({"kinds": {"k": "category"}}, pd.DataFrame(MANY), "at most 1,000 different values.* 'k'"),
         ({"missing": "medain"}, survey(), "Did you mean 'median'"),
+        *(
+            ({"kinds": {"born": kind}}, survey(), f"seconds, or not used; got '{kind}' for 'born'")
+            for kind in ("category", "choices", "ordered", "boolean")
+        ),
         ({"kinds": {"age": "numbr"}}, survey(), "got 'numbr'. Did you mean 'number'"),
         ({}, survey(gaps=0.1), r"Missing values .*'age' \(\d+\)"),
     ],
@@ -246,4 +250,16 @@ def test_numbers_where_answers_were_expected_are_none_of_them():
     empty = fitted.transform(frame.assign(drinks=np.nan))
     assert empty["drinks"].isna().all()
     (column,) = (c for c in fitted.columns_ if c.name == "drinks")
-    np.testing.assert_array_equal(column.chosen(np.array([1.0, np.nan]))[:, 0], [0.0, np.nan])
+    chosen, places = column.choose(np.array([1.0, np.nan]))
+    np.testing.assert_array_equal(chosen[places, 0], [0.0, np.nan])
+
+
+def test_numbers_called_answers_are_a_category():
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(random.normal(size=(60, 2)), columns=["a", "b"])
+    frame["drink"] = random.integers(1, 4, 60)
+    as_category, as_choices = (
+        TablePreparer(kinds={"drink": kind}).fit_transform(frame)
+        for kind in ("category", "choices")
+    )
+    pd.testing.assert_frame_equal(as_choices, as_category)

@@ -11,7 +11,7 @@ from brute_force_sets import EQUAL, case_of, random_restriction, scatter_of, sma
 from keepers import datasets
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import DenseScatter, FactoredScatter, as_scatter
-from keepers.methods.sets import improve_by_projection, variance_held
+from keepers.methods.fspca import improve_by_projection, variance_held
 from keepers.proofs.bounds import (
     SpectralBound,
     admissible_vectors,

@@ -3,6 +3,7 @@
 import os
 import shutil
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +16,8 @@ from keepers import (
     VarianceScore,
     datasets,
 )
+from keepers import report as make_report
 from keepers.exceptions import InactiveRowsWarning
-from keepers.reports.html import make_report
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -49,31 +50,24 @@ def _fitted(X):
 def srbct_report():
     X, names, labels = datasets.load("srbct")
     selector = _fitted(X)
-    return make_report(
-        selector,
-        X,
-        feature_names=names,
-        labels=labels,
-        source="srbct",
-        seconds=1.5,
-        command="keepers select srbct -k 50",
-    )
+    report = make_report(selector, X, feature_names=names, labels=labels, source="srbct")
+    timed = replace(report.selection, seconds=1.5)
+    return replace(report, selection=timed, command="keepers select srbct -k 50")
 
 
 @pytest.fixture(scope="session")
 def hostile_report():
     X = np.random.default_rng(0).standard_normal((30, len(HOSTILE)))
     X *= np.linspace(2, 1, len(HOSTILE))
-    return make_report(
+    report = make_report(
         VarianceScore(8).fit(X),
         X,
         feature_names=HOSTILE,
-        sample_names=(HOSTILE * 2)[:30],
         labels=(HOSTILE * 2)[:30],
         title=HOSTILE[1],
         source=HOSTILE[0],
-        command=HOSTILE[2],
     )
+    return replace(report, command=HOSTILE[2])
 
 
 @pytest.fixture(scope="session")

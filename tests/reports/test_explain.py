@@ -77,6 +77,7 @@ def test_it_prints_as_text_and_shows_in_a_notebook(found):
     assert shown.count("<tr") == 12
     assert "<svg" in shown
     assert "<script" not in shown
+    assert "The default method scores observed values only.</li>" in shown
     assert repr(found) == f"<Explanation: keep {len(found.kept)} of 11 columns>"
 
 
@@ -106,6 +107,7 @@ def test_no_structure_keeps_nothing():
     X = np.random.default_rng(0).standard_normal((60, 8))
     found = explain(X)
     assert found.kept == []
+    assert "No structure found" in str(found)
     assert set(found.table["verdict"]) == {"unrelated to the rest"}
 
 
@@ -132,6 +134,7 @@ def test_the_check_of_a_table_is_shown_as_a_table(houses):
     assert list(frame["column"]) == list(houses.columns)
     assert frame.set_index("column").loc["id", ["kind", "used"]].tolist() == ["identifier", "no"]
     assert check._repr_html_().count("<tr>") == 12
+    assert "For other methods:" not in check._repr_html_()
 
 
 def test_it_is_a_public_name():

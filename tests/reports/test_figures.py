@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from keepers import AutoSelector, StabilitySelector, VarianceScore, datasets
-from keepers.reports.figures import COLOURS, as_png, draw_curve, draw_heat, draw_map, draw_plane
-from keepers.reports.html import make_report
+from keepers import report as make_report
+from keepers.reports.figures import COLOURS, as_png, draw_agreement, draw_heat, draw_map
 
 
 class Texts(HTMLParser):
@@ -44,48 +44,49 @@ def test_a_picture_is_a_png_that_others_can_read():
 
 
 def test_a_curve_goes_through_its_points():
-    x, y = np.array([1, 2, 5, 10]), np.array([4.0, 3.0, 1.0, 0.0])
-    figure = draw_curve("label", ("rank", "score"), x, y)
-    left, top, right, bottom = figure.frame
-    drawn = re.search(r'class="curve" d="M([^"]+)"', figure.svg).group(1)
-    places = np.array([[float(n) for n in pair.split()] for pair in drawn.split("L")])
-    assert figure.span == (1.0, 10.0)
-    np.testing.assert_allclose(places[:, 0], left + (x - 1) / 9 * (right - left), atol=0.06)
-    np.testing.assert_allclose(places[:, 1], bottom - y / 4 * (bottom - top), atol=0.06)
-    labels = re.findall(r'text-anchor="end">([^<]+)<', figure.svg)
-    assert labels == ["0", "1", "2", "3", "4"]
+    counts, agreement = np.array([5, 10, 20, 50]), np.array([0.1, 0.25, 0.3, 0.4])
+    svg = draw_agreement(counts, agreement, 20, np.array([0.05, 0.15]))
+    drawn = re.search(r'class="curve" d="M([^"]+)"', svg).group(1)
+    x, y = np.array([[float(n) for n in pair.split()] for pair in drawn.split("L")]).T
+    left, right = (float(n) for n in re.search(r'"grid" d="M(\S+) \S+H(\S+)"', svg).groups())
+    np.testing.assert_allclose(x, left + counts / 50 * (right - left), atol=0.06)
+    lines = re.findall(r'class="(grid|level)" d="M\S+ (\S+)H', svg)
+    heights = [float(at) for _, at in lines]  # of 0, 10, 20, 30 and 40 %, and of random sets
+    np.testing.assert_allclose(
+        y, np.interp(100 * agreement, [0, 40], [heights[0], heights[4]]), atol=0.06
+    )
+    assert heights[5] == heights[1]
+    mark = re.search(r'class="mark" cx="(\S+)" cy="(\S+)"', svg).groups()
+    np.testing.assert_allclose([float(n) for n in mark], [x[2], y[2]], atol=0.06)
 
 
-@pytest.mark.parametrize("value", [0.0, 3.0, -2.0])
-def test_a_flat_curve_can_be_drawn(value):
-    figure = draw_curve("label", ("rank", "score"), np.array([1]), np.array([value]))
-    assert "nan" not in figure.svg
+@pytest.mark.parametrize("value", [0.0, 0.003, 1.0])
+def test_any_agreement_can_be_drawn(value):
+    svg = draw_agreement(np.array([1, 2]), np.array([value, value]), 7, None)
+    assert "nan" not in svg
+    assert "kept: 7" in svg
 
 
-def test_samples_keep_their_distances_up_to_one_scale():
-    points = np.random.default_rng(0).standard_normal((20, 2)) * [5.0, 1.0]
-    figure = draw_plane("before", points, (0.5, 0.2), np.zeros(20, dtype=int))
-    drawn = np.diff(figure.points, axis=0)
-    ratio = np.linalg.norm(drawn, axis=1) / np.linalg.norm(np.diff(points, axis=0), axis=1)
-    np.testing.assert_allclose(ratio, ratio[0])
-    left, top, right, bottom = figure.frame
-    assert np.all((figure.points >= [left, top]) & (figure.points <= [right, bottom]))
-    assert figure.svg.count("h0") == 20
+def test_long_names_are_cut_in_the_middle():
+    """Questions of a survey often differ at the end only."""
+    names = [f"What do you add to your coffee?: {what}" for what in ("Milk", "Sugar")]
+    svg = draw_map(np.eye(2), names)[0]
+    assert "What do you a…ffee?: Sugar" in svg
+    assert "What do you a…offee?: Milk" in svg
 
 
 def test_names_in_figures_are_escaped(hostile_names):
     r = np.corrcoef(np.random.default_rng(0).standard_normal((len(hostile_names), 30)))
     z = r[:3]
-    for svg in (draw_map(r, hostile_names).svg, draw_heat(z, 2.5, hostile_names[:3], [], [])):
+    for svg in (draw_map(r, hostile_names)[0], draw_heat(z, hostile_names[:3])):
         assert not {"img", "b", "script"} & set(Texts(svg).tags)
 
 
 def test_classes_have_their_colours_above_the_heat_map():
-    svg = draw_heat(
-        np.zeros((2, 10)), 2.5, ["a", "b"], ["low … high", ""], [(0, 4, "x"), (2, 6, "y")]
-    )
+    svg = draw_heat(np.zeros((2, 10)), ["a", "b"], np.repeat([0, 2], [4, 6]))
     assert re.findall(r'<rect [^>]*fill="([^"]+)"', svg) == [COLOURS[0], COLOURS[2]]
-    assert "low … high" in svg
+    widths = [float(width) for width in re.findall(r'<rect [^>]*width="([^"]+)"', svg)]
+    assert (widths[1] + 1) / (widths[0] + 1) == pytest.approx(6 / 4, abs=0.01)
 
 
 def test_without_stability_nothing_of_it_is_shown(srbct_report):
@@ -110,11 +111,10 @@ def test_an_undefined_index_is_given_with_its_reason():
     assert "Stability is not known:" in text_of(make_report(selector, X))
 
 
-def test_the_recipe_spells_the_inner_selector(stability_report):
-    assert (
-        "keepers.StabilitySelector(selector=keepers.VarianceScore(n_features_to_select=20), "
-        "n_resamples=20, random_state=0).fit(X)"
-    ) in stability_report.summary.python
+def test_the_python_that_repeats_it_has_the_inner_selector(stability_report):
+    text = text_of(stability_report)
+    assert "from keepers import StabilitySelector from keepers import VarianceScore X" in text
+    assert "n_resamples=20, random_state=0, selector=VarianceScore(n_features_to_select=20)" in text
 
 
 def test_the_page_stays_small_and_asks_nobody(srbct_report, stability_report):
@@ -125,7 +125,7 @@ def test_the_page_stays_small_and_asks_nobody(srbct_report, stability_report):
 
 
 def test_the_answer_of_the_default_selector_comes_first(auto_report):
-    selector = auto_report.summary.selection.selector
+    selector = auto_report.selection.selector
     text = text_of(auto_report)
     kept = selector.n_features_to_select_
     assert f"Keep {kept} of 2,308 features." in text
@@ -133,7 +133,7 @@ def test_the_answer_of_the_default_selector_comes_first(auto_report):
     for sentence in selector.doubts_:
         assert sentence in text
     assert "asked for" not in text
-    dropped = auto_report.summary.selection.count_dropped()
+    dropped = auto_report.selection.count_dropped()
     assert f"{dropped['no structure']:,} no structure beyond chance" in text
 
 
@@ -144,7 +144,7 @@ def test_a_number_that_was_asked_for_is_said_to_be():
 
 
 def test_how_many_are_enough_is_drawn_with_the_level_of_random_sets(auto_report):
-    kept = auto_report.summary.selection.k
+    kept = auto_report.selection.k
     figure = re.search(r'<figure id="agreement">.*?</figure>', auto_report.html, re.S).group()
     assert f"kept: {kept}" in figure
     assert 'class="level"' in figure
@@ -156,10 +156,10 @@ def test_other_selectors_have_no_such_figure(srbct_report):
 
 
 def test_each_kept_feature_has_its_share_of_halves_and_its_stand_in(auto_report):
-    selection = auto_report.summary.selection
+    selection = auto_report.selection
     halves = selection.selector.stability_
     data = data_of(auto_report)
-    names = [data["prefix"] + rest for rest in data["names"]]
+    names = data["names"]
     for column, share, other, r in zip(
         halves.features, halves.shares, halves.stand_ins, halves.correlations, strict=True
     ):
@@ -176,5 +176,5 @@ def test_hostile_names_stay_text_beside_the_answer(hostile_names):
     X[:, :8] += 5 * rng.standard_normal((3, 8))[np.arange(60) % 3]
     X[:, 8] = X[:, 0] + 0.01 * rng.standard_normal(60)
     report = make_report(AutoSelector(3).fit(X), X, feature_names=hostile_names)
-    assert data_of(report)["alike"]
+    assert data_of(report)["near"]
     assert not {"img", "b", "iframe", "object", "a"} & set(Texts(report.html).tags)

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from keepers import SPCAFS, describe_selection
 from keepers.exceptions import DataError, ParameterError
-from keepers.reports.recipe import Recipe, checksum
+from keepers.reports.recipe import Recipe
 
 FIXTURES = Path(__file__).parent / "fixtures"
 RECIPE = Recipe(
@@ -20,7 +19,6 @@ RECIPE = Recipe(
     scaling="raw",
     source="t",
     shape=(3, 4),
-    checksum="0" * 64,
     versions={"keepers": "0.1.0"},
 )
 
@@ -77,22 +75,11 @@ def test_a_damaged_recipe_is_refused_with_what_is_wrong(tmp_path, name, value):
         Recipe.load(path)
 
 
-def test_the_checksum_tells_tables_apart():
-    X = np.arange(6.0).reshape(2, 3)
-    names = ["a", "b", "c"]
-    same = checksum(np.asfortranarray(X), names)
-    assert checksum(X, names) == same
-    assert checksum(X, ["a", "b", "d"]) != same
-    assert checksum(X + 1e-12, names) != same
-    assert checksum(X.reshape(3, 2), names) != same
-    assert checksum(sp.csr_matrix(X), names) == checksum(sp.csr_matrix(X), names)
-
-
 def test_the_recipe_of_a_selection_holds_what_another_table_needs(tmp_path):
     X = np.random.default_rng(0).standard_normal((20, 5))
     selector = SPCAFS(2, random_state=0, callback=lambda progress: None).fit(X)
     selection = describe_selection(selector, X, source="t")
-    recipe = Recipe.of(selection, "0" * 64)
+    recipe = Recipe.of(selection)
     recipe.save(tmp_path / "r.json")
     loaded = Recipe.load(tmp_path / "r.json")
     assert loaded.features == tuple(selector.top().names)

@@ -20,12 +20,7 @@ from keepers import (
 from keepers.exceptions import DataError, DataWarning
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import FactoredScatter
-from keepers.reports.selection import (
-    DroppedFeature,
-    correlation_matrix,
-    describe_fit,
-    nearest_kept,
-)
+from keepers.reports.selection import Feature, correlation_matrix, describe_fit
 from keepers.tables.table import Table
 
 
@@ -53,13 +48,10 @@ def neighbours_by_numpy(X, order, k):
 def test_the_neighbour_is_the_most_correlated_kept_feature(table, storage, k):
     X = storage(table)
     selection = describe_selection(VarianceScore(k).fit(X), X)
-    place, r = selection.nearest
-    expected_place, expected_r = neighbours_by_numpy(table, selection.order, k)
-    np.testing.assert_array_equal(place, expected_place)
-    np.testing.assert_allclose(r, expected_r, atol=1e-12)
-    names = [selection.feature_names[selection.order[at]] for at in expected_place[:k]]
-    assert [feature.neighbour for feature in selection.kept] == [str(name) for name in names]
-    assert [feature.correlation for feature in selection.kept] == pytest.approx(list(r[:k]))
+    place, r = neighbours_by_numpy(table, selection.order, k)
+    names = [str(selection.feature_names[selection.order[at]]) for at in place]
+    assert [feature.neighbour for feature in selection.features] == names
+    assert [feature.correlation for feature in selection.features] == pytest.approx(list(r))
 
 
 def test_a_large_offset_does_not_spoil_the_correlation(table):
@@ -87,8 +79,9 @@ def test_a_single_feature_has_no_neighbour(table):
 def test_exact_copies_are_told_apart_by_rank():
     column = np.random.default_rng(0).standard_normal(30)
     X = np.column_stack([column, 1e-3 * column, 7 * column, -column])
-    r = correlation_matrix(X, column_moments(X), np.arange(4))
-    assert nearest_kept(r, 4)[0].tolist() == [1, 0, 0, 0]
+    selection = describe_selection(VarianceScore(4).fit(X), X)
+    ranked = [feature.name for feature in selection.kept]
+    assert [feature.neighbour for feature in selection.kept] == [ranked[1], *ranked[:1] * 3]
 
 
 def test_every_feature_is_either_kept_or_dropped_with_a_reason(table):
@@ -234,9 +227,10 @@ def test_redundant_features_and_those_without_structure_are_told_apart(grouped):
 def test_what_the_front_door_says_is_part_of_the_description(grouped):
     selector = AutoSelector().fit(grouped)
     selection = describe_selection(selector, grouped)
-    assert (selection.summary, selection.doubts) == (selector.summary_, tuple(selector.doubts_))
-    assert selection.structure_found is True
-    other = describe_selection(VarianceScore(2).fit(grouped), grouped)
+    notes = selection.notes
+    assert (notes.summary, notes.doubts) == (selector.summary_, tuple(selector.doubts_))
+    assert notes.structure_found is True
+    other = describe_selection(VarianceScore(2).fit(grouped), grouped).notes
     assert (other.summary, other.doubts, other.structure_found) == (None, (), None)
 
 
@@ -372,7 +366,7 @@ def test_a_certificate_is_the_same_every_time():
     ],
 )
 def test_it_is_known_which_methods_look_for_variance(grouped, selector, seeks):
-    assert describe_selection(selector.fit(grouped), grouped).seeks_variance is seeks
+    assert selector.fit(grouped).seeks_variance is seeks
 
 
 def test_where_the_number_comes_from_is_known(table):
@@ -383,7 +377,7 @@ def test_where_the_number_comes_from_is_known(table):
 
 def test_a_dropped_feature_is_called_the_same_only_if_it_is():
     told = {
-        r: DroppedFeature(0, "a", 1.0, reason, "b", r).why
+        r: Feature(0, "a", 1.0, 1.0, reason, "b", r).why
         for reason, r in [("redundant", -0.98), ("max_correlation", 0.7), ("ranked below k", 0.3)]
     }
     assert told == {
@@ -391,17 +385,19 @@ def test_a_dropped_feature_is_called_the_same_only_if_it_is():
         0.7: "too similar to b, r = +0.70",
         0.3: "ranked lower; closest kept: b, r = +0.30",
     }
-    assert DroppedFeature(0, "a", 1.0, "no structure").why == "no structure beyond chance"
+    alone = Feature(0, "a", 1.0, 1.0, "no structure", "b", 0.2)
+    assert alone.why == "no structure beyond chance"
 
 
 def test_correlations_of_categories_have_no_sign(grouped):
-    names = [f"x{j}" for j in range(20)]
-    selector = AutoSelector(3).fit(grouped)
-    selection = describe_fit(selector, grouped, names, categories=frozenset(names))
-    assert all(not feature.signed for feature in (*selection.kept, *selection.dropped))
-    assert not re.search("r = [+-]", " ".join(feature.why for feature in selection.kept))
-    signed = describe_fit(selector, grouped, names)
-    assert re.search("r = [+-]", " ".join(feature.why for feature in signed.kept))
+    frame = pd.DataFrame(grouped[:, :4], columns=list("abcd"))
+    frame["kind"] = np.array(["low", "mid", "top"])[np.digitize(-frame["a"], [-1.0, 1.0])]
+    selector = AutoSelector(4).fit(frame)
+    selection = describe_selection(selector, frame)
+    assert {feature.name for feature in selection.features if not feature.signed} >= {"kind"}
+    for feature in selection.kept:
+        assert feature.signed == ("kind" not in (feature.name, feature.neighbour))
+        assert bool(re.search("r = [+-]", feature.why)) == feature.signed
 
 
 def test_gaps_are_left_out_of_correlations(grouped):

@@ -22,11 +22,11 @@ def kept_summary(page):
 
 
 def expected_summary(report, k):
-    return f"{k:,} of {report.summary.selection.n_features:,} kept"
+    return f"{k:,} of {report.selection.n_features:,} kept"
 
 
 def ranked_names(report):
-    selection = report.summary.selection
+    selection = report.selection
     return [str(name) for name in selection.feature_names[selection.order]]
 
 
@@ -140,33 +140,9 @@ def test_hostile_names_are_inert(hostile_report, hostile_names, open_page):
     assert long_one.inner_text() == "x" * 59 + "…"
     assert long_one.get_attribute("title") == "x" * 10_000
     page.hover("#map svg")
-    page.hover("#before svg")
     page.fill("#search", "<script>")
     assert names_shown(page) == [hostile_names[1]]
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-def test_pointing_at_a_sample_names_it_in_both_planes(srbct_report, open_page):
-    page = open_page(srbct_report)
-    page.locator("#before svg").scroll_into_view_if_needed()
-    place = page.evaluate("""() => {
-        const svg = document.querySelector('#before svg');
-        const box = svg.getBoundingClientRect();
-        const scale = box.width / svg.viewBox.baseVal.width;
-        const [x, y] = JSON.parse(document.getElementById('data').textContent).samples.before;
-        return [box.left + x * scale, box.top + y * scale];
-    }""")
-    page.mouse.move(*place)
-    assert re.fullmatch(r"sample \d+ · (BL|EWS|NB|RMS)", page.inner_text("#sample-readout"))
-    assert page.locator("#after .ring").get_attribute("r") == "6"
-
-
-def test_a_class_can_be_brought_out(srbct_report, open_page):
-    page = open_page(srbct_report)
-    page.click(".legend button >> nth=1")
-    assert page.locator("#after .faded").count() == 3
-    page.click(".legend button >> nth=1")
-    assert page.locator("#after .faded").count() == 0
 
 
 def test_twenty_thousand_features_open_at_once(long_report, open_page, record_property):

@@ -3,7 +3,9 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
 
 from keepers import (
     SPCAFS,
@@ -11,8 +13,10 @@ from keepers import (
     AllFeatures,
     AutoSelector,
     StabilitySelector,
+    TablePreparer,
     VarianceScore,
     all_selectors,
+    check_table,
     datasets,
     describe_selection,
 )
@@ -97,7 +101,7 @@ def test_how_sure_it_is_comes_from_halves_or_proof_or_is_not_known():
     assert words_for(proved, certificate=proved.certificate).how_sure[0].startswith("Proved: These")
     halves = describe(StabilitySelector(VarianceScore(3), n_resamples=10, random_state=0))
     assert f"a stability of {halves.selector.stability_.index:.2f}" in words_for(halves).how_sure[0]
-    assert "was not measured" in words_for(proved).how_sure[0]
+    assert "did not measure" in words_for(proved).how_sure[0]
 
 
 def test_what_to_watch_holds_doubts_inactive_and_constant_features_copies_and_notes():
@@ -111,9 +115,9 @@ def test_what_to_watch_holds_doubts_inactive_and_constant_features_copies_and_no
     copied = np.random.default_rng(0).standard_normal((90, 6))
     copied[:, 1] = copied[:, 0]
     watch = words_for(describe(AllFeatures(), copied)).watch
-    assert any(line.startswith("2 of the kept features say the same as") for line in watch)
+    assert any(line.startswith("2 of the kept features repeat another") for line in watch)
     doubting = describe(AutoSelector(15))
-    assert set(doubting.doubts) <= set(words_for(doubting).watch)
+    assert set(doubting.notes.doubts) <= set(words_for(doubting).watch)
     constant = clusters()
     constant[:, 19] = 1.0
     kept = describe(AllFeatures(), constant)
@@ -124,3 +128,25 @@ def test_noise_is_told_as_such():
     X = np.random.default_rng(0).standard_normal((60, 8))
     watch = words_for(describe(AutoSelector(3), X)).watch
     assert "No structure was found: the ranking is about as good as a random one." in watch
+
+
+def test_copies_are_no_warning_where_the_method_keeps_one_of_them():
+    X = clusters()
+    X[:, 19] = X[:, 0] + 1e-3 * np.random.default_rng(0).standard_normal(90)
+    notes = check_table(X).to_say()
+    assert any(note.startswith("Nearly duplicated columns: 'x19' ~ 'x0'") for note in notes)
+    assert not set(notes) & set(words_for(describe(AutoSelector(), X), notes=notes).watch)
+    assert set(notes) <= set(words_for(describe(VarianceScore(5), X), notes=notes).watch)
+
+
+def test_how_columns_were_read_is_apart_and_what_was_filled_is_not():
+    frame = pd.DataFrame(clusters())
+    frame.columns = [f"c{j}" for j in range(20)]
+    frame.loc[[1, 4], "c3"] = np.nan
+    frame["town"] = np.array(["x", "y", "z"])[np.arange(90) % 3]
+    preparer = TablePreparer(missing="mean")
+    words = words_for(describe(make_pipeline(preparer, VarianceScore(5)), frame))
+    assert words.table == (
+        "Categories, one feature each: 'town' (text with 3 values). Classes? Add --labels.",
+    )
+    assert "Missing values filled (mean) in 1 column: 'c3' (2)." in words.watch

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from keepers.exceptions import DataError
-from keepers.tables import array_scan
+from keepers.tables import scans
 from keepers.tables.opening import scan_table
 from tables.both_ways import dense
 
@@ -55,8 +55,8 @@ def path(tmp_path, suffix, values):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(array_scan, "rows_at_once", lambda *_: 30)
-    monkeypatch.setattr(array_scan, "BLOCK_BYTES", 8 * 100)
+    monkeypatch.setattr(scans, "rows_at_once", lambda *_: 30)
+    monkeypatch.setattr(scans, "BLOCK_BYTES", 8 * 100)
 
 
 def test_rows_come_in_blocks_as_often_as_asked(path, values):
@@ -110,5 +110,5 @@ def test_files_may_differ_in_order_and_precision_but_not_in_columns(tmp_path):
     assert {block.values.dtype for block in scan.blocks()} == {np.dtype(np.float64)}
     assert sum(part.n_samples for part in scan.parts(4)) == 200
     write(tmp_path / "c.h5ad", COUNTS, [*NAMES[:5], "other"])
-    with pytest.raises(DataError, match=r"c\.h5ad differs from a\.h5ad in 'other', 'x5'"):
+    with pytest.raises(DataError, match=r"a\.h5ad has 6, and c\.h5ad lacks 'x5' and adds 'other'"):
         scan_table(tmp_path)

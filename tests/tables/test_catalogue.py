@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import issparse
 
+from keepers.datasets import catalogue, find, load, load_catalogued, names, open_table, present
 from keepers.exceptions import DataError, ParameterError
-from keepers.tables.catalogue import catalogue, find, load, names, present
-from keepers.tables.opening import load_catalogued, open_table
 from shared_material import DATA, benchmark_data
 
 NAMES = [entry.name for entry in catalogue()]

@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
 
 from keepers import SPCAFS
 from keepers.exceptions import DataError
-from keepers.tables.objects import frame_batches, table_of_object
+from keepers.tables.objects import table_of_object
 
 NUMBERS = [1.5, float("nan"), 3.0]
 WORDS = ["x", None, "z"]
@@ -112,7 +111,7 @@ def test_ordered_categories_keep_their_order_and_other_objects_are_text():
     levels, values = ["S", "M", "L"], ["L", None, "S"]
     ordered = pd.DataFrame({"size": pd.Categorical(values, levels, ordered=True)})
     enum = pl.DataFrame({"size": pl.Series(values, dtype=pl.Enum(levels))})
-    for frame in (ordered, enum, pa.Table.from_pandas(ordered)):
+    for frame in (ordered, enum):
         (column,) = table_of_object(frame).frame
         assert (column.dtype, column.to_list()) == (pl.Enum(levels), values)
     plain = pd.DataFrame({"size": pd.Categorical(values)})
@@ -146,13 +145,6 @@ COLUMNS = {name: np.random.default_rng(0).normal(size=40) for name in "abc"}
 TABLE = pa.table(COLUMNS)
 
 
-class Capsule:
-    """A table that follows the protocol of Arrow, and has nothing else."""
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        return TABLE.__arrow_c_stream__(requested_schema)
-
-
 @pytest.fixture
 def parquet(tmp_path):
     pa.parquet.write_table(TABLE, tmp_path / "table.parquet", row_group_size=15)
@@ -166,8 +158,6 @@ SOURCES = {
     "Arrow table": lambda path: TABLE,
     "Arrow batch": lambda path: TABLE.to_batches()[0],
     "Arrow reader": lambda path: TABLE.to_reader(max_chunksize=7),
-    "Arrow dataset": lambda path: pa.dataset.dataset(path),
-    "Arrow protocol": lambda path: Capsule(),
 }
 
 
@@ -176,16 +166,6 @@ def test_foreign_and_lazy_tables_become_frames(parquet, source):
     table = table_of_object(source(parquet))
     assert table.columns == list(COLUMNS)
     np.testing.assert_array_equal(table.values, np.column_stack(list(COLUMNS.values())))
-
-
-def test_batches_are_read_for_every_pass(parquet):
-    for name in ("DuckDB relation", "polars scan_parquet", "Arrow dataset", "Arrow table"):
-        ask = frame_batches(SOURCES[name](parquet))
-        for _ in range(2):
-            assert sum(len(batch) for batch in ask()) == 40, name
-    assert len(list(frame_batches(SOURCES["Arrow dataset"](parquet))())) > 1
-    assert frame_batches(TABLE.to_reader()) is None  # it can be read only once
-    assert frame_batches(np.ones((2, 2))) is None
 
 
 def test_a_frame_without_columns_is_refused_in_our_words():

@@ -31,7 +31,7 @@ NO_MEMORY = "does not fit in memory"
 def has_blocks(path: Path) -> bool:
     """Whether files of this format are read in blocks."""
     known = format_of(path)
-    return known is not None and known.scan is not None
+    return known is not None and known.in_blocks
 
 
 def read_both_ways(path: Path, arguments: dict[str, Any]) -> tuple[str, str]:

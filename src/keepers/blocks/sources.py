@@ -1,37 +1,33 @@
 """From whatever holds a table to blocks of its rows: input types are dispatched in one place."""
 
-import mmap
 import os
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from keepers._protocols import BlockTable, IndexArray, RowBlock, Sum
-from keepers._wording import duplicates, some_of
-from keepers.blocks.dask_blocks import DaskBlocks, as_declared
+from keepers._protocols import BlockTable, IndexArray, RowBlock
+from keepers.blocks.dask import DaskBlocks
 from keepers.exceptions import DataError, ParameterError, shorten
 from keepers.tables.objects import (
-    canonical_sparse,
-    column_as_floats,
-    frame_batches,
+    as_frame,
     frame_columns,
     is_anndata,
     is_dask,
     is_frame,
     numeric_input,
+    read_column,
     refuse_beside,
     values_of,
 )
 from keepers.tables.opening import scan_table
-from keepers.tables.scans import LocalBlocks, refuse_misshapen, rows_at_once
-from keepers.tables.table import as_floats, checked_matrix
+from keepers.tables.scans import LocalBlocks, copy_rows, refuse_misshapen, rows_at_once
+from keepers.tables.table import as_floats, canonical_sparse, checked_matrix, refuse_repeated
 
 
 def as_blocks(source: Any) -> BlockTable:
@@ -44,30 +40,25 @@ def as_blocks(source: Any) -> BlockTable:
         return source
     if is_dask(source):
         return DaskBlocks.of(source)
-    if callable(getattr(source, "total", None)) and hasattr(source, "n_features"):
-        return ForeignBlocks(source)
-    if isinstance(source, np.memmap):
-        return MappedBlocks(source, "X" if source.filename is None else Path(source.filename).name)
     if is_anndata(source):
         table = values_of(source)
         if is_dask(table.values):
             return replace(DaskBlocks.of(table.values), feature_names=table.names)
         return ArrayBlocks(table.values, "X", table.names)
-    batches = frame_batches(source)
-    if batches is not None:
-        return GivenBlocks(batches, "the data frame")
+    if isinstance(source, Iterator):
+        return GivenBlocks(lambda: source, "the iterator", rereadable=False)
+    source = as_frame(source)
+    if is_frame(source):
+        return GivenBlocks(lambda: [source], "the data frame")
     if sp.issparse(source) or (hasattr(source, "shape") and hasattr(source, "__getitem__")):
         return ArrayBlocks(source, "X")
     if callable(source):
         return GivenBlocks(source, "the function")
-    if isinstance(source, Iterator):
-        return GivenBlocks(lambda: source, "the iterator", rereadable=False)
     if hasattr(source, "__iter__"):
         return GivenBlocks(lambda: source, f"the {type(source).__name__}")
     raise ParameterError(
         "Blocks come from a file, a folder, an array, a list of blocks, a function that returns "
-        "an iterator, an iterator, a Dask collection or a block table of your own; got a "
-        f"{type(source).__name__}."
+        f"an iterator, an iterator or a Dask collection; got a {type(source).__name__}."
     )
 
 
@@ -82,50 +73,34 @@ class ArrayBlocks(LocalBlocks):
     def __init__(self, X: Any, name: str, feature_names: Any = None) -> None:
         if len(X.shape) != 2 or 0 in X.shape:
             raise DataError(
-                "A table has two dimensions (samples, features), at least one row and one column; "
+                "A table has two dimensions, at least one row and one column; "
                 f"{name} is {' x '.join(map(str, X.shape))}. Reshape it."
             )
         self._X = canonical_sparse(X).tocsr() if sp.issparse(X) else X
         self.name, self.feature_names = name, feature_names
-        n_samples, self.n_features = (int(length) for length in X.shape)
-        first = _floats(self._rows(0, 1), name)
-        self.is_sparse = bool(sp.issparse(first))
-        self.dtype, self.n_samples = first.dtype, n_samples
-        stored = getattr(X, "nnz", None) if self.is_sparse else n_samples * self.n_features
-        self.n_stored = None if stored is None else int(stored)
-        per_row = self.n_features if stored is None else stored // n_samples
+        self.n_samples, self.n_features = n_rows, width = tuple(map(int, X.shape))
+        first = self._rows(0, 1)
+        self.is_sparse, self.dtype = bool(sp.issparse(first)), first.dtype
+        self.n_stored = getattr(X, "nnz", None) if self.is_sparse else n_rows * width
+        per_row = width if self.n_stored is None else self.n_stored // n_rows
         self._step = rows_at_once(per_row, self.dtype.itemsize)
 
     def _rows(self, start: int, stop: int) -> Any:
-        rows = numeric_input(self._X[start:stop])
-        return rows if sp.issparse(rows) else np.asarray(rows)
+        origin = f"{self.name}, rows {start + 1} to {stop}"
+        if isinstance(self._X, np.memmap):
+            rows = copy_rows(self._X, start, stop)
+        else:
+            rows = numeric_input(self._X[start:stop])
+        rows = rows if sp.issparse(rows) else np.asarray(rows)
+        return as_floats(checked_matrix(rows, origin), origin)
 
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
         n_rows = self._X.shape[0]
         for start in range(0, n_rows, self._step):
             stop = min(start + self._step, n_rows)
+            rows = self._rows(start, stop)
             origin = f"{self.name}, rows {start + 1} to {stop}"
-            values = _floats(self._rows(start, stop), origin)
-            yield RowBlock(values if columns is None else values[:, columns], origin)
-
-
-class MappedBlocks(ArrayBlocks):
-    """Rows of a memory map, copied block by block; never of its file, which may be another by now.
-
-    Pages that were read count as memory of the process until the system takes them back, which
-    would make a budget hard to keep; so they are given back after every block.
-    """
-
-    def __init__(self, X: Any, name: str) -> None:
-        # The changes to a copy-on-write map are lost with its pages.
-        self._map = None if X.mode == "c" else X._mmap
-        super().__init__(X, name)
-
-    def _rows(self, start: int, stop: int) -> Any:
-        rows = np.array(self._X[start:stop], subok=False)
-        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
-        return rows
+            yield RowBlock(rows if columns is None else rows[:, columns], origin)
 
 
 class GivenBlocks(LocalBlocks):
@@ -187,84 +162,21 @@ def _from_the_first(iterator: Iterator[Any], name: str) -> Iterator[Any]:
         _STARTED.remove(iterator)
 
 
-class ForeignBlocks:
-    """A block table of the user's own; its blocks are checked."""
-
-    def __init__(self, table: Any) -> None:
-        members = [name for name in vars(BlockTable) if not name.startswith("_")]
-        lacking = [name for name in members if not hasattr(table, name)]
-        if lacking:
-            raise ParameterError(
-                f"A block table must have {', '.join(members)}; the {type(table).__name__} given "
-                f'lacks {", ".join(lacking)}. The page "How it scales" shows a class that has all.'
-            )
-        self._table, self.name = table, str(table.name)
-        self.n_features = int(table.n_features)
-        self.n_samples, self.n_stored = table.n_samples, table.n_stored
-        self.dtype = np.dtype(table.dtype)
-        self.is_sparse, self.rereadable = bool(table.is_sparse), bool(table.rereadable)
-        self.is_local = bool(table.is_local)
-        names = table.feature_names
-        self.feature_names = None if names is None else np.asarray(names, dtype=object)
-        if self.dtype not in (np.float32, np.float64):
-            raise ParameterError(
-                f"dtype of a block table must be float64 or float32; {self.name} has {self.dtype}."
-            )
-        if self.feature_names is not None and len(self.feature_names) != self.n_features:
-            raise ParameterError(
-                f"A block table must have a name for each of its {self.n_features} columns, or "
-                f"feature_names None; {self.name} has {len(self.feature_names)}."
-            )
-
-    def total(self, begin: Callable[[], Sum], columns: IndexArray | None = None) -> Sum:
-        width = self.n_features if columns is None else len(columns)
-        found = self._table.total(lambda: _CheckedSum(begin(), width, self), columns)
-        if not isinstance(found, _CheckedSum):
-            raise ParameterError(
-                f"total(begin, columns) must return a sum made by begin(); that of {self.name} "
-                f"returned a {type(found).__name__}."
-            )
-        result: Sum = found.inner
-        return result
-
-
-class _CheckedSum:
-    """A sum that checks every block before it is added."""
-
-    def __init__(self, inner: Any, width: int, table: ForeignBlocks) -> None:
-        self.inner, self._width = inner, width
-        self._dtype, self._is_sparse = table.dtype, table.is_sparse
-
-    def add(self, block: RowBlock) -> None:
-        values = _values(block.values, block.origin)
-        refuse_misshapen(RowBlock(values, block.origin), self._width)
-        declared = as_declared(values, self._dtype, self._is_sparse)
-        self.inner.add(RowBlock(declared, block.origin, start=block.start))
-
-    def merge(self, other: "_CheckedSum") -> None:
-        self.inner.merge(other.inner)
-
-
 def _values(block: Any, origin: str) -> Any:
     """A block as an array or a CSR matrix of floats."""
     block = numeric_input(values_of(block).values if is_anndata(block) else block)
     if is_frame(block):
-        return np.column_stack([column_as_floats(column) for _, column in frame_columns(block)])
-    if sp.issparse(block):
-        return _floats(block, origin)
-    try:
-        values = np.asarray(block)
-        values = values.astype(np.float64) if values.dtype.kind == "O" else values
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"A block is a numeric array, sparse matrix or data frame; {origin} is a "
-            f"{type(block).__name__} that holds something else. Drop or encode it."
-        ) from error
-    return _floats(values, origin)
-
-
-def _floats(X: Any, origin: str) -> Any:
-    return as_floats(checked_matrix(X, origin), origin)
+        return np.column_stack([read_column(column) for _, column in frame_columns(block)])
+    if not sp.issparse(block):
+        try:
+            block = np.asarray(block)
+            block = block.astype(np.float64) if block.dtype.kind == "O" else block
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"A block is a numeric array, sparse matrix or data frame; {origin} is a "
+                f"{type(block).__name__} that holds something else. Drop or encode it."
+            ) from error
+    return as_floats(checked_matrix(block, origin), origin)
 
 
 Labels = list[Hashable] | None
@@ -291,7 +203,7 @@ def in_order(block: Any, expected: Labels, origin: str, first: str = "the first 
             f"Columns are matched by name, in all blocks or in none; {with_labels} names them and "
             f"{without} does not. Give data frames throughout, or arrays throughout."
         )
-    refuse_repeated(found, origin)
+    refuse_repeated(found)
     if found == expected or len(found) != len(expected):  # later refused for its number of columns
         return block
     known = set(expected)
@@ -304,11 +216,3 @@ def in_order(block: Any, expected: Labels, origin: str, first: str = "the first 
     if hasattr(block, "column_names"):
         return block.select(expected)
     return block[:, expected] if hasattr(block, "var_names") else block[expected]
-
-
-def refuse_repeated(labels: Sequence[Hashable], origin: str) -> None:
-    if len(set(labels)) < len(labels):
-        raise DataError(
-            f"Column names must differ to be matched between blocks; {origin} has duplicate "
-            f"names: {some_of(duplicates(labels))}. Rename all but one of each."
-        )

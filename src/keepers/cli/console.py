@@ -1,36 +1,33 @@
-"""How the command prints: results to stdout, everything else to stderr, and four exit codes.
+"""How a command prints and ends: results to stdout, everything else to stderr.
 
-0: done. 1: could not, with one sentence why and the way out. 2: misuse. 130: interrupted. 141: the
-reader of the output has left, as in ``keepers ... | head``. A traceback is shown only with
-``--debug``.
+Exit codes: 0 success; 1 failure, with one sentence why and the way out; 2 wrong usage; 130
+interrupted; 141 the reader of the output has left, as in ``keepers ... | head``. A traceback is
+shown only with ``--debug``.
 
-Names of files, columns and cells come from others. All that is printed therefore passes through
+Names of files, columns and cells come from others. Everything that is printed passes through
 `printable`, which shows control characters as escapes, and none of it is read as markup.
 """
 
-import functools
 import json
-import math
 import os
 import shlex
 import sys
 import traceback
-import unicodedata
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
+import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from typer.core import TyperGroup
 
 from keepers.exceptions import KeepersError, KeepersWarning, ParameterError
 
-COULD_NOT, MISUSE, INTERRUPTED, READER_LEFT = 1, 2, 130, 141
+FAILURE, MISUSE, INTERRUPTED, READER_LEFT = 1, 2, 130, 141
 LONGEST_LINE = 2000
 MOST_LINES = 20
-
-Command = TypeVar("Command", bound=Callable[..., None])
 
 
 class PlainConsole(Console):
@@ -40,18 +37,90 @@ class PlainConsole(Console):
         super().__init__(markup=False, highlight=False, emoji=False, **settings)
 
     def on_broken_pipe(self) -> None:
-        """End as everything else does that is printed."""
-        _end_without_reader()
+        """End the command as any other print would."""
+        raise BrokenPipeError
 
 
 stderr = PlainConsole(stderr=True, soft_wrap=True)
+typed_words: list[str] = []
+"""The command that is running, as it was typed, without "keepers"."""
+
+
+class SafeCommands(TyperGroup):
+    """Commands whose errors are one sentence and an exit code, and cannot steer the terminal."""
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **settings: Any) -> Any:
+        """Run a command and end the process."""
+        typed_words[:] = sys.argv[1:] if args is None else args
+        settings["standalone_mode"] = False
+        try:
+            code = super().main([*typed_words], *more, **settings)
+        except typer.Abort:
+            code = INTERRUPTED
+        except Exception as raised:
+            if not hasattr(raised, "format_message"):  # the parser's own errors have it
+                end_with(raised)
+            problem: Any = raised
+            # Line breaks come from the parser, unless an argument has one.
+            keep = "" if any("\n" in word for word in typed_words) else "\n"
+            problem.message = printable(cut(str(problem.message)), keep=keep)
+            problem.show()
+            code = problem.exit_code
+        sys.exit(code)
+
+    def invoke(self, context: Any) -> None:
+        """Run a command; turn its error into a sentence."""
+        try:
+            super().invoke(context)
+            sys.stdout.flush()
+        except BaseException as error:  # a panic of polars is not an Exception
+            ends = isinstance(error, (SystemExit, typer.Exit, typer.Abort))
+            if ends or hasattr(error, "format_message"):
+                raise
+            if "--debug" in typed_words:
+                for line in traceback.format_exc().splitlines():
+                    note(line)
+            end_with(error)
+
+
+def end_with(error: BaseException) -> NoReturn:
+    """End the process with a sentence about the error, and its exit code."""
+    code, lines = FAILURE, [str(error)]
+    match error:
+        case KeepersError():
+            code = MISUSE if isinstance(error, ParameterError) else FAILURE
+            lines = [str(line) for line in error.args]
+        case KeyboardInterrupt():
+            code, lines = INTERRUPTED, [str(error) or "Interrupted."]
+        case MemoryError():
+            lines = ["Not enough memory for this table."]
+        case BrokenPipeError():
+            code, lines = READER_LEFT, []
+        case OSError():
+            lines = [f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")]
+        case _:
+            lines = [
+                f"Unexpected error ({type(error).__name__}: {error}). Run the command again with "
+                "--debug and report the traceback."
+            ]
+    more = [f"... and {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
+    with suppress(OSError):  # nobody reads the error stream either
+        for at, line in enumerate([*lines[:MOST_LINES], *more]):
+            note(line if at else f"keepers: {line}")
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:  # the interpreter would try once more, and show a traceback
+            with suppress(OSError, ValueError):  # ValueError: a stream without a file, as in tests
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    raise SystemExit(code) from None
 
 
 def make_streams_safe() -> None:
     """Make printing safe from a missing stream and from characters outside of its encoding.
 
-    A stream that the shell closed (``>&-``) becomes the null device, which also keeps its number
-    from being given to a file that is opened later.
+    A stream that the shell closed (``>&-``) becomes the null device. Otherwise a file that is
+    opened later would get its number.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -62,35 +131,16 @@ def make_streams_safe() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def printable(text: str, width: int | None = None, keep: str = "") -> str:
+def printable(text: str, width: int | None = None, keep: str = "\u00a0") -> str:
     """Text that cannot steer a terminal or break a line; shortened to ``width``.
 
-    Characters in ``keep`` stay as they are.
+    Characters in ``keep`` stay as they are, by default spaces that do not break.
     """
     safe = text
-    if not (text.isascii() and text.isprintable()):
-        safe = "".join(c if c in keep else _visible(c) for c in text)
+    if not text.isprintable():
+        shown = (c if c in keep or c.isprintable() else ascii(c)[1:-1] for c in text)
+        safe = "".join(shown)
     return safe if width is None or len(safe) <= width else safe[: width - 1] + "…"
-
-
-def _visible(character: str) -> str:
-    # Cc: control, Cf: format (such as right-to-left marks), Cs: lone surrogates, Zl/Zp: new lines.
-    kind = unicodedata.category(character)
-    if kind == "Cs":
-        return as_unicode(character)
-    if kind in ("Cc", "Cf", "Zl", "Zp"):
-        return character.encode("unicode_escape").decode("ascii")
-    return character
-
-
-def as_unicode(text: str) -> str:
-    """The same text, with every byte of a file name that is not UTF-8 as an escape."""
-    if not any("\ud800" <= character <= "\udfff" for character in text):
-        return text
-    try:
-        return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    except UnicodeEncodeError:  # half a character that never was a byte
-        return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def shell_command(words: Iterable[str]) -> str:
@@ -98,9 +148,11 @@ def shell_command(words: Iterable[str]) -> str:
     return printable(shlex.join(words))
 
 
-def say_notes(notes: Iterable[str], *, quiet: bool) -> None:
-    for each in notes:
-        note(f"keepers: note: {each}", quiet=quiet)
+def cut(text: str) -> str:
+    """A line of a message, shortened if it is too long to read."""
+    if len(text) <= LONGEST_LINE:
+        return text
+    return f"{text[:LONGEST_LINE]}... ({len(text)} characters)"
 
 
 def say(*cells: str) -> None:
@@ -114,33 +166,22 @@ def note(text: str, *, quiet: bool = False) -> None:
         stderr.print(printable(cut(text)))
 
 
-def cut(text: str) -> str:
-    """A line of a message, shortened if it is too long to read."""
-    if len(text) <= LONGEST_LINE:
-        return text
-    return f"{text[:LONGEST_LINE]}... ({len(text)} characters)"
+def say_notes(notes: Iterable[str], *, quiet: bool) -> None:
+    """Print notes to the error stream, a line each."""
+    for each in notes:
+        note(f"keepers: note: {each}", quiet=quiet)
 
 
 def print_json(content: dict[str, Any]) -> None:
-    """Print plain ASCII JSON; NaN and infinity become null, bytes that are not Unicode escapes."""
-    print(json.dumps(_as_plain(content), indent=1, allow_nan=False))
-
-
-def _as_plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _as_plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_as_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    return as_unicode(value if isinstance(value, str) else repr(type(value)))
+    """Print ASCII JSON; NaN and infinity become null, and objects the name of their type."""
+    text = json.dumps(content, default=lambda value: repr(type(value)))
+    plain = json.loads(text, parse_constant=lambda _: None)
+    print(json.dumps(plain, indent=1))
 
 
 @contextmanager
 def progress_line(text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Show a line with the time it takes inside the block; then its warnings.
+    """Show a line with the time it takes inside the block, and afterwards its warnings.
 
     Yields a function that shows another text. Without a terminal only the warnings are shown.
     """
@@ -160,78 +201,3 @@ def progress_line(text: str, *, quiet: bool = False) -> Iterator[Callable[[str],
         yield lambda text: bar.update(task, description=printable(text))
     messages = [str(w.message) for w in caught if issubclass(w.category, KeepersWarning)]
     say_notes(dict.fromkeys(messages), quiet=quiet)
-
-
-def errors_in_one_sentence(command: Command) -> Command:
-    """Turn an error inside a command into a sentence and an exit code."""
-
-    @functools.wraps(command)
-    def run_command(*args: Any, **settings: Any) -> None:
-        try:
-            command(*args, **settings)
-            flush_results()
-        except BrokenPipeError:
-            _end_without_reader()
-        except SystemExit:
-            raise
-        except BaseException as error:  # a panic of polars is not an Exception
-            if settings.get("debug"):
-                for line in traceback.format_exc().splitlines():
-                    note(line)
-            end_with(error)
-
-    return run_command  # type: ignore[return-value]
-
-
-def end_with(error: BaseException) -> NoReturn:
-    """End the process with a sentence about the error, and its exit code."""
-    code, lines = COULD_NOT, [str(error)]
-    match error:
-        case KeepersError():
-            several = len(error.args) > 1 and all(isinstance(line, str) for line in error.args)
-            lines = list(error.args) if several else lines
-            code = MISUSE if isinstance(error, ParameterError) else COULD_NOT
-        case KeyboardInterrupt():
-            code, lines = INTERRUPTED, [str(error) or "Interrupted."]
-        case MemoryError():
-            lines = ["Not enough memory for this table."]
-        case OSError():
-            lines = [f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")]
-        case _:
-            lines = [
-                f"Unexpected error ({type(error).__name__}: {error}). Run the command again with "
-                "--debug and report the traceback."
-            ]
-    shown = [f"keepers: {lines[0]}", *lines[1:MOST_LINES]]
-    if len(lines) > MOST_LINES:
-        shown.append(f"... and {len(lines) - MOST_LINES} more lines")
-    try:
-        for line in shown:
-            note(line)
-    except OSError:  # nobody reads the error stream either
-        _discard(sys.stderr)
-    raise SystemExit(code) from None
-
-
-def flush_results() -> None:
-    """Write out what was printed so far, while a failure can still be reported."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _end_without_reader()
-    except OSError as error:
-        _discard(sys.stdout)
-        end_with(error)
-
-
-def _end_without_reader() -> NoReturn:
-    """End like a tool that the signal SIGPIPE ends, without a message."""
-    for stream in (sys.stdout, sys.stderr):
-        _discard(stream)
-    raise SystemExit(READER_LEFT) from None
-
-
-def _discard(stream: Any) -> None:
-    """Discard what is still to be written: the interpreter would try it once more."""
-    with suppress(OSError, ValueError):  # ValueError: a stream without a file, as in tests
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

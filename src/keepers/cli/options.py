@@ -1,270 +1,244 @@
-"""All options of the commands, declared once, and how their texts are read."""
+"""The options of all commands, each declared once, and how their texts are read.
+
+A command takes its options as one dataclass. NumPy is imported inside functions: help and
+completion need the declarations only.
+"""
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields
+from contextlib import suppress
+from dataclasses import MISSING as REQUIRED
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from keepers.catalogue import METHODS
-from keepers.cli.console import errors_in_one_sentence
-from keepers.exceptions import ParameterError, shorten
+from keepers.exceptions import DataError, ParameterError, shorten
 
 if TYPE_CHECKING:
     from keepers.tables.table import ReadRequest
 
-# Repeated from where they are defined, because help and completion must not import NumPy. A test
-# compares the two.
-SCALINGS = (
-    *("raw", "unit-samples", "standardize-samples", "unit-features"),
-    *("standardize-features", "min-max-features", "0-255"),
-)
-MISSING = ("error", "keep", "mean", "median", "model", "drop-rows")
-KINDS = (
-    *("number", "boolean", "tick", "category", "choices", "ordered", "date"),
-    *("identifier", "text", "empty", "drop"),
-)
 METHOD_NAMES = tuple(method.name for method in METHODS if method.selects)
-LARGEST_SEED = 2**32 - 1
-LONGEST_NUMBER = 18
-"""Digits of the longest number of features. Python does not read very long ones."""
-
-Command = TypeVar("Command", bound=Callable[..., None])
-
-
-def _option(usage: str, help: str, **more: Any) -> Any:
-    """An option declared as help shows it: "-k --features N" has two names and takes an N."""
-    words = usage.split()
-    names = [word for word in words if word.startswith("-")]
-    metavar = words[-1] if len(words) > len(names) else None
-    return typer.Option(*names, metavar=metavar, help=help, **more)
-
-
-_DATA = (
-    "A file (CSV, Parquet, h5ad, Excel, ...), a folder or pattern of files, a bundled data set "
-    "(srbct, digits) or a name that `keepers datasets` lists."
-)
-_LIST = "The list: a text with one name a line, a recipe (.json), or - for the standard input."
-_COMPONENTS = "Components in which variance is counted: a number, a share such as 0.8, or auto."
-_CERTIFY = "Prove how close the kept features are to those that hold the most variance."
-_TIGHT = "Compute the tighter, slower bound or not; by default where it takes a second or two."
-_METHOD = f"{', '.join(METHOD_NAMES)}, or MODULE:CLASS."
-_SCALE = "Scale the values: unit-samples, ..."
-_DROP = "Columns to leave out: a,b or 'meta_*'; repeatable."
-_ANNOTATION = "Columns that describe the rows, as genes in rows have; written as in --drop."
-_SKIP = "Lines above the column names, such as a title; found by default."
-_HEADER_ROWS = "Lines of column names; found by default."
-_KIND = "Column type: number, category, date, drop, ..."
-_MISSING = "Gaps: keep (auto), mean, median, model, drop-rows."
-_HEADER = "Whether the first line of a text table holds column names; guessed by default."
-_DROP_SAMPLES = "Samples to leave out, by name or row number from 1, with commas between."
 
 Text = str | None
 Texts = list[str] | None
+Number = int | None
+Switch = bool | None
 File = Path | None
+
+
+def _option(usage: str, help: str, default: Any = None, **more: Any) -> Any:
+    """A field declared as help shows it: "-k --features N" has two names and takes an N."""
+    words = usage.split()
+    names = [word for word in words if word.startswith("-")]
+    metavar = words[-1] if len(words) > len(names) else None
+    more.setdefault("show_default", "/" not in usage)
+    declared = typer.Option(*names, metavar=metavar, help=help, **more)
+    return field(default=default, metadata={"option": declared})
+
+
+_rare = functools.partial(_option, hidden=True)
+"""An option that --help leaves out and --help-all shows."""
+
+
+def _show_all_help(context: typer.Context, asked: bool) -> None:
+    if asked:
+        command: Any = context.command
+        command.epilog = None
+        for option in command.params:
+            option.hidden = False
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+_DATA = (
+    "A file (CSV, Parquet, h5ad, Excel, ...), a folder or pattern of files, or a bundled data set "
+    "(srbct, digits)."
+)
+_METHOD = f"{', '.join(METHOD_NAMES)}, or MODULE:CLASS."
+_LEFT_OUT = "Samples to leave out, by name or row number from 1, with commas between."
+_ANNOTATION = "Columns that describe the rows, as genes in rows have; written as in --drop."
+_HEADER = "Whether the first line of a text table holds column names; guessed by default."
+_LIST = "The list: a text with one name a line, a recipe (.json), or - for the standard input."
+_TIGHT = "Compute the tighter, slower bound or not; by default where it takes a second or two."
+_METHODS = "Names with commas between them, or all; the baselines are always added."
+_CERTIFY = "Prove how close the kept features are to those that hold the most variance."
+_COMPONENTS = "Components in which variance is counted: a number, a share such as 0.8, or auto."
+_SCALING = "auto puts columns of different units on one scale; or as in `keepers select`."
 
 DataArgument = Annotated[str, typer.Argument(metavar="DATA", help=_DATA, show_default=False)]
 RecipeArgument = Annotated[
     Path, typer.Argument(metavar="RECIPE", help="Recipe written by `keepers select --save`.")
 ]
-# The order of a command's parameters is the order in its help.
-CountOption = Annotated[
-    Text, _option("-k --features N", "Features to keep, 50 or 10%; auto chooses it.")
-]
-MethodOption = Annotated[str, _option("--method NAME", _METHOD)]
-SetOption = Annotated[Texts, _option("--set NAME=VALUE", "Setting of the method; repeatable.")]
-KeepOption = Annotated[Texts, _option("--keep COLUMN", "Feature to keep always; repeatable.")]
-NeverOption = Annotated[Texts, _option("--never COLUMN", "Feature never to keep; repeatable.")]
-OutOption = Annotated[File, _option("--out FILE", "Write the kept columns (.csv, .h5ad, ...).")]
-TargetOption = Annotated[Path, _option("--out FILE", "Write the kept columns (.csv, .h5ad, ...).")]
-ReportOption = Annotated[File, _option("--report FILE", "Write a report (HTML).")]
-SaveOption = Annotated[File, _option("--save FILE", "Write a recipe (JSON) for `keepers apply`.")]
-ScoresOption = Annotated[File, _option("--scores FILE", "Write rank, score and reason (CSV).")]
-MemoryOption = Annotated[Text, _option("--memory SIZE", "Read in blocks, using at most SIZE (4G).")]
-WorkersOption = Annotated[
-    int | None, _option("--workers N", "Read in blocks, with N local processes (Dask).", min=1)
-]
-SchedulerOption = Annotated[
-    Text, _option("--scheduler ADDRESS", "Read in blocks, on a Dask cluster (tcp://...).")
-]
-ScaleOption = Annotated[str, _option("--scale HOW", _SCALE)]
-CertifyOption = Annotated[
-    bool | None, _option("--certify/--no-certify", _CERTIFY, show_default=False)
-]
-ListOption = Annotated[str, _option("--features FILE", _LIST)]
-ComponentsOption = Annotated[str, _option("--components -m M", _COMPONENTS)]
-TightOption = Annotated[bool | None, _option("--tight/--no-tight", _TIGHT, show_default=False)]
-SeedOption = Annotated[
-    int, _option("--seed N", "Seed of all random numbers.", min=0, max=LARGEST_SEED)
-]
-ThreadsOption = Annotated[int | None, _option("--threads N", "Cores to use (all).", min=1)]
-JsonOption = Annotated[bool, _option("--json", "Print the result as JSON.")]
-ForceOption = Annotated[bool, _option("--force", "Replace files that exist.")]
-QuietOption = Annotated[bool, _option("--quiet -q", "Print results only.")]
-DebugOption = Annotated[bool, _option("--debug", "Show the traceback of an error.")]
-IdOption = Annotated[Text, _option("--id COLUMN", "Column with the sample names.")]
-LabelsOption = Annotated[
-    Text, _option("--labels COLUMN", "Column with classes; never used to select.")
-]
-DropOption = Annotated[Texts, _option("--drop COLUMNS", _DROP)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
-    """How a table is read and prepared: the options that all commands on a table share."""
+    """How a table is read and prepared: the options of all commands."""
 
-    identifier: IdOption = None
-    labels: LabelsOption = None
-    drop: DropOption = None
-    kinds: Annotated[Texts, _option("--as COLUMN=KIND", _KIND)] = None
-    missing: Annotated[Text, _option("--missing HOW", _MISSING)] = None
-    log: Annotated[bool, _option("--log", "Take log(1 + x), as for counts.")] = False
-    transpose: Annotated[bool, _option("--transpose", "Features are rows in the file.")] = False
-    sample: Annotated[int | None, _option("--sample N", "Use N rows, drawn at random.", min=2)] = (
-        None
+    identifier: Text = _option("--id COLUMN", "Column with the sample names.")
+    labels: Text = _option("--labels COLUMN", "Column with classes; never used to select.")
+    drop: Texts = _option("--drop COLUMNS", "Columns to leave out: a,b or 'meta_*'; repeatable.")
+    kinds: Texts = _option("--as COLUMN=KIND", "Column type: number, category, date, drop, ...")
+    missing: Text = _option("--missing HOW", "Gaps: keep (auto), mean, median, model, drop-rows.")
+    log: bool = _option("--log", "Take log(1 + x), as for counts.", False)
+    transpose: bool = _option("--transpose", "Features are rows in the file.", False)
+    sample: Number = _option("--sample N", "Use N random rows.", min=2)
+    quiet: bool = _option("--quiet -q", "Print results only.", False)
+    make_unique: bool = _rare("--make-unique", "Number repeated column names: a, a.1, a.2.", False)
+    drop_samples: Texts = _rare("--drop-samples NAMES", _LEFT_OUT)
+    drop_zero_rows: bool = _rare("--drop-zero-rows", "Leave out rows that hold zeros only.", False)
+    annotation: Texts = _rare("--annotation COLUMNS", _ANNOTATION)
+    skip_rows: Number = _rare("--skip-rows N", "Lines above the column names (guessed).", min=0)
+    header_rows: Number = _rare("--header-rows N", "Lines of column names (guessed).", min=1)
+    header: Switch = _rare("--header/--no-header", _HEADER)
+    format: Text = _rare("--format NAME", "Format of the file, if its name does not show it.")
+    sep: Text = _rare("--sep MARK", "Separator of a text table.")
+    decimal: Text = _rare("--decimal MARK", "Decimal mark, . or ,")
+    comment: Text = _rare("--comment MARK", "Skip lines that begin with it.")
+    encoding: Text = _rare("--encoding NAME", "Encoding of the text, such as latin-1.")
+    sheet: Text = _rare("--sheet NAME", "Sheet: name, or number from 1.")
+    layer: Text = _rare("--layer NAME", "Layer of an .h5ad to read, not X.")
+    dataset: Text = _rare("--dataset NAME", "Array of an HDF5 file to read.")
+    max_size: Text = _rare("--max-size SIZE", "Largest table in memory (8G).")
+    debug: bool = _rare("--debug", "Show the traceback of an error.", False)
+    help_all: bool = _option(
+        "--help-all", "Show all options.", False, callback=_show_all_help, is_eager=True
     )
-    make_unique: Annotated[
-        bool, _option("--make-unique", "Number repeated column names: a, a.1, a.2.")
-    ] = False
-    drop_samples: Annotated[Texts, _option("--drop-samples NAMES", _DROP_SAMPLES)] = None
-    drop_zero_rows: Annotated[
-        bool, _option("--drop-zero-rows", "Leave out rows that hold zeros only.")
-    ] = False
-    annotation: Annotated[Texts, _option("--annotation COLUMNS", _ANNOTATION)] = None
-    skip_rows: Annotated[int | None, _option("--skip-rows N", _SKIP, min=0)] = None
-    header_rows: Annotated[int | None, _option("--header-rows N", _HEADER_ROWS, min=1)] = None
-    header: Annotated[bool | None, _option("--header/--no-header", _HEADER, show_default=False)] = (
-        None
-    )
-    format: Annotated[
-        Text, _option("--format NAME", "Format of the file, if its name does not show it.")
-    ] = None
-    sep: Annotated[Text, _option("--sep MARK", "Separator of a text table.")] = None
-    decimal: Annotated[Text, _option("--decimal MARK", "Decimal mark, . or ,")] = None
-    comment: Annotated[Text, _option("--comment MARK", "How lines begin that are left out.")] = None
-    encoding: Annotated[Text, _option("--encoding NAME", "Of text, such as latin-1.")] = None
-    sheet: Annotated[Text, _option("--sheet NAME", "Sheet: name, or number from 1.")] = None
-    layer: Annotated[Text, _option("--layer NAME", "Layer of an .h5ad to read, not X.")] = None
-    dataset: Annotated[Text, _option("--dataset NAME", "Array of an HDF5 file to read.")] = None
-    max_size: Annotated[Text, _option("--max-size SIZE", "Largest table in memory (8G).")] = None
-    quiet: QuietOption = False
-    debug: DebugOption = False
-    asked_kinds: dict[str, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Raise for what is wrong with any table, before one is read."""
-        if self.missing is not None and self.missing not in MISSING:
-            raise ParameterError(
-                f"--missing must be one of {', '.join(MISSING)}; got {shorten(self.missing)}."
-            )
+        from keepers.prepare.kinds import MISSING
+
+        if self.missing is not None:
+            one_of("--missing", self.missing, MISSING)
+        _ = self.asked_kinds
+
+    @cached_property
+    def asked_kinds(self) -> dict[str, Any]:
+        """Kinds of columns by name."""
+        from keepers.prepare.kinds import KINDS
+
+        asked = {}
         for word in self.kinds or []:
             name, equals, kind = word.rpartition("=")
             if not equals or not name or kind not in KINDS:
                 raise ParameterError(
                     f"--as takes COLUMN=KIND with one of {', '.join(KINDS)}; got {shorten(word)}."
                 )
-            self.asked_kinds[name] = kind
+            asked[name] = kind
+        return asked
 
     def request(self) -> "ReadRequest":
         """How the table is read."""
-        from keepers.tables.table import REQUEST_FIELDS, ReadRequest  # brings NumPy
+        from keepers.tables.table import REQUEST_FIELDS, ReadRequest
 
         own = {name: getattr(self, name) for name in REQUEST_FIELDS if hasattr(self, name)}
         own |= {"drop": tuple(self.drop or ()), "annotation": tuple(self.annotation or ())}
-        own |= {"max_bytes": as_bytes(self.max_size)}
-        return ReadRequest(**own)
-
-    def words(self) -> list[str]:
-        """The options as they are written, without those left at their defaults."""
-        words: list[str] = []
-        for each in _reading_options():
-            value = getattr(self, each.name)
-            name = each.type.__metadata__[0].default  # typer keeps the first name there
-            if value is None or value == each.default or each.name in ("quiet", "debug"):
-                continue
-            if isinstance(value, bool):
-                words.append(name.split("/")[0 if value else -1])
-            else:
-                for item in value if isinstance(value, list) else [value]:
-                    words += [name, str(item)]
-        return words
+        return ReadRequest(**own, max_bytes=as_bytes(self.max_size, "--max-size"))
 
 
-def _reading_options() -> list[Any]:
-    return [each for each in fields(ReadingOptions) if each.init]
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(ReadingOptions):
+    """What `keepers check` takes."""
+
+    json: bool = _option("--json", "Print the result as JSON.", False)
 
 
-RARE = frozenset(
-    [
-        *("make_unique", "drop_samples", "drop_zero_rows", "header", "format", "sep", "decimal"),
-        *("annotation", "skip_rows", "header_rows"),
-        *("comment", "encoding", "sheet", "layer", "dataset", "max_size", "workers", "scheduler"),
-        *("certify", "seed", "threads", "debug"),
-    ]
-)
-"""Parameters of commands on a table that --help leaves out and --help-all shows."""
+@dataclass(frozen=True, kw_only=True)
+class ApplyOptions(ReadingOptions):
+    """What `keepers apply` takes."""
+
+    out: Path = _option("--out FILE", "Write the kept columns (.csv, .h5ad, ...).", REQUIRED)
+    force: bool = _option("--force", "Replace files that exist.", False)
 
 
-class TableCommand(TyperCommand):
-    """A command whose --help leaves out rare options, and whose --help-all shows them."""
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(CheckOptions):
+    """What commands take that compute something."""
 
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self.epilog = f"keepers {self.name} --help-all shows the options for rare cases."
-        for each in self.params:
-            option: Any = each
-            option.hidden = option.name in RARE
+    scale: str = _option("--scale HOW", "Scale the values: unit-samples, ...", "raw")
+    seed: int = _rare("--seed N", "Seed of all random numbers.", 0, min=0, max=2**32 - 1)
+    threads: Number = _rare("--threads N", "Cores to use (all).", min=1)
 
 
-def _show_all_help(context: typer.Context, asked: bool) -> None:
-    if not asked:
-        return
-    command: Any = context.command
-    command.epilog = None
-    for option in command.params:
-        option.hidden = False
-    typer.echo(context.get_help())
-    raise typer.Exit
+@dataclass(frozen=True, kw_only=True)
+class SelectOptions(FitOptions):
+    """What `keepers select` takes."""
+
+    k: Text = _option("-k --features N", "Features to keep, 50 or 10%; auto chooses it.")
+    method: str = _option("--method NAME", _METHOD, "auto")
+    settings: Texts = _option("--set NAME=VALUE", "Setting of the method; repeatable.")
+    keep: Texts = _option("--keep COLUMN", "Feature to keep always; repeatable.")
+    never: Texts = _option("--never COLUMN", "Feature never to keep; repeatable.")
+    out: File = _option("--out FILE", "Write the kept columns (.csv, .h5ad, ...).")
+    report: File = _option("--report FILE", "Write a report (HTML).")
+    save: File = _option("--save FILE", "Write a recipe (JSON) for `keepers apply`.")
+    scores: File = _option("--scores FILE", "Write rank, score and reason (CSV).")
+    force: bool = _option("--force", "Replace files that exist.", False)
+    memory: Text = _option("--memory SIZE", "Read in blocks, using at most SIZE (4G).")
+    workers: Number = _rare("--workers N", "Read in blocks, with N local processes.", min=1)
+    scheduler: Text = _rare("--scheduler ADDRESS", "Read in blocks, on a Dask cluster (tcp://...).")
+    certify: Switch = _rare("--certify/--no-certify", _CERTIFY)
 
 
-_HelpAllOption = Annotated[
-    bool, _option("--help-all", "Show all options.", callback=_show_all_help, is_eager=True)
-]
+@dataclass(frozen=True, kw_only=True)
+class CertifyOptions(FitOptions):
+    """What `keepers certify` takes."""
+
+    features: str = _option("--features FILE", _LIST, REQUIRED)
+    components: str = _option("--components -m M", _COMPONENTS, "auto")
+    tight: Switch = _option("--tight/--no-tight", _TIGHT)
 
 
-def on_a_table(command: Command) -> Command:
-    """Give a command, whose parameter ``reading`` is `ReadingOptions`, all of these as options.
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(FitOptions):
+    """What `keepers compare` takes."""
 
-    Errors in it become a sentence and an exit code.
+    methods: str = _option("--methods NAMES", _METHODS, "auto,spcafs,fspca,lapscore,mcfs")
+    ks: str = _option("--ks NUMBERS", "Numbers of features.", "10,20,50,100")
+    repeats: int = _option("--repeats N", "Repeats of k-means.", 20, min=1)
+    out: File = _option("--out FILE", "Write all numbers (CSV).")
+    force: bool = _option("--force", "Replace files that exist.", False)
+    scale: str = _option("--scale HOW", _SCALING, "auto")
+
+
+def takes_options(app: typer.Typer, module: str) -> Callable[[Callable[..., None]], None]:
+    """Declare a command by its arguments, its options (a dataclass) and its help.
+
+    The function of the same name in ``keepers.cli.module`` runs it. Options of bases come last.
     """
-    own = inspect.signature(command)
-    shared = _reading_options()
 
-    @functools.wraps(command)
-    def run(*, help_all: bool = False, **given: Any) -> None:
-        reading = ReadingOptions(**{each.name: given.pop(each.name) for each in shared})
-        command(**given, reading=reading)
+    def declare(declared: Callable[..., None]) -> None:
+        name, own = declared.__name__, inspect.signature(declared).parameters
+        kind = own["options"].annotation
+        order = dict.fromkeys(f for base in kind.__mro__ for f in inspect.get_annotations(base))
+        listed = [kind.__dataclass_fields__[field] for field in order]
 
-    parameters = []
-    for parameter in own.parameters.values():
-        if parameter.name == "reading":
-            parameters += [_parameter(each.name, each.type, each.default) for each in shared]
-        else:
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-    parameters.append(_parameter("help_all", _HelpAllOption, False))
-    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": None}
-    return errors_in_one_sentence(run)  # type: ignore[return-value]
+        def run(**given: Any) -> None:
+            options = kind(**{each.name: given.pop(each.name) for each in listed})
+            work = getattr(import_module(f"keepers.cli.{module}"), name)
+            work(*(given[each] for each in own if each != "options"), options)
 
+        parameters = [each for each in own.values() if each.name != "options"]
+        for each in listed:
+            default = inspect.Parameter.empty if each.default is REQUIRED else each.default
+            annotation: Any = Annotated[each.type, each.metadata["option"]]
+            keyword = inspect.Parameter.KEYWORD_ONLY
+            new = inspect.Parameter(each.name, keyword, default=default, annotation=annotation)
+            parameters.append(new)
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        epilog = f"keepers {name} --help-all shows the options for rare cases."
+        app.command(name, help=inspect.getdoc(declared), epilog=epilog)(run)
 
-def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+    return declare
 
 
 def check_outputs(
@@ -276,7 +250,7 @@ def check_outputs(
     that ``sources`` are read from, also where a link leads to it.
     """
     from keepers.tables.atomic import check_target, is_same_file
-    from keepers.tables.opening import source_files  # brings NumPy, as everything imported below
+    from keepers.tables.opening import source_files
 
     checked: dict[str, Path] = {}
     for option, path in outputs.items():
@@ -303,51 +277,56 @@ def check_outputs(
         checked[option] = path
 
 
+def one_of(option: str, word: str, allowed: Sequence[str]) -> str:
+    """The word; raise unless it is allowed."""
+    if word not in allowed:
+        raise ParameterError(f"{option} must be one of {', '.join(allowed)}; got {shorten(word)}.")
+    return word
+
+
 def as_number(text: str, option: str) -> int | float:
     """Read "50" as a number, and "10%" or "0.1" as a share."""
     word = text.strip()
-    if word.isdecimal() and len(word) <= LONGEST_NUMBER and int(word) >= 1:
-        return int(word)
-    try:
+    with suppress(ValueError):
+        if word.isdecimal() and int(word) >= 1:
+            return int(word)
         share = float(word.removesuffix("%")) / (100 if word.endswith("%") else 1)
-    except ValueError:
-        share = 0.0
-    if 0.0 < share < 1.0 or word == "100%":
-        return share
+        if 0.0 < share < 1.0 or word == "100%":
+            return share
     raise ParameterError(
         f"{option} must be an integer >= 1, or a share like 10% or 0.1; got {shorten(text)}."
     )
 
 
-def as_bytes(text: str | None, option: str = "--max-size") -> int | None:
+def as_bytes(text: str | None, option: str) -> int | None:
     """Read "4G" as a number of bytes."""
     from keepers.tables.table import as_n_bytes
 
     return None if text is None else as_n_bytes(text, option)
 
 
-def check_scaling(scaling: str) -> str:
-    """Return the scaling; raise if it does not exist."""
-    if scaling not in SCALINGS:
-        raise ParameterError(
-            f"--scale must be one of {', '.join(SCALINGS)}; got {shorten(scaling)}."
-        )
-    return scaling
+def read_feature_list(path: str) -> list[str]:
+    """The names in a file, or in the standard input if it is "-".
 
+    One name a line; blank lines, and lines that begin with "#", do not count. From a recipe
+    (.json) the kept features.
+    """
+    if Path(path).suffix.lower() == ".json":
+        from keepers.reports.recipe import Recipe
 
-def as_numbers(text: str, option: str) -> list[int]:
-    """Read "10,20,50" as integers >= 1."""
+        return list(Recipe.load(Path(path)).features)
+    name = "the standard input" if path == "-" else path
+    with sys.stdin.buffer if path == "-" else open(path, "rb") as stream:
+        raw = stream.read()
     try:
-        numbers = [int(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        numbers = []
-    if not numbers or min(numbers) < 1:
-        raise ParameterError(f"{option} must be integers >= 1, as in 10,20; got {shorten(text)}.")
-    return numbers
-
-
-def limit_threads(threads: int | None) -> AbstractContextManager[Any]:
-    """Use at most ``threads`` threads of BLAS and OpenMP inside the block; None: no limit."""
-    from threadpoolctl import threadpool_limits
-
-    return nullcontext() if threads is None else threadpool_limits(threads)
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"A list of features is text in UTF-8; {name} is not, at byte {error.start}. Save it "
+            "as text with one name a line."
+        ) from error
+    stripped = (line.strip() for line in text.splitlines())
+    features = [line for line in stripped if line and not line.startswith("#")]
+    if not features:
+        raise DataError(f"A list must name at least one feature; {name} names none.")
+    return features

@@ -1,26 +1,28 @@
-"""From a file to a table that a selector takes: one path for tables in memory and in blocks."""
+"""From a file to a table that a selector takes, in memory or in blocks; `keepers check`."""
 
 import glob
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from keepers._wording import some_of
-from keepers.cli.console import progress_line, say_notes, shell_command
-from keepers.cli.options import ReadingOptions
+from keepers.cli import console
+from keepers.cli.console import progress_line, say, say_notes, shell_command
+from keepers.cli.options import CheckOptions, ReadingOptions
 from keepers.exceptions import DataError, ParameterError
 from keepers.linalg.reservoir import drawn_rows
-from keepers.linalg.storage import scale_samples
 from keepers.prepare.check import TableCheck, check_facts
-from keepers.prepare.facts import SEED, TableFacts
-from keepers.prepare.preparer import PreparedBlocks, TablePreparer, draw_table, learn
+from keepers.prepare.facts import SEED, TableFacts, draw_table
 from keepers.tables.opening import open_table, reads_in_blocks, scan_table
 from keepers.tables.scans import FileScan
 from keepers.tables.table import ReadRequest, Table
+
+if TYPE_CHECKING:
+    from keepers.prepare.preparer import PreparedBlocks, TablePreparer
 
 PUTS_FEATURES_ON_ONE_SCALE = ("unit-features", "standardize-features", "min-max-features")
 ROWS_DRAWN = 5000
@@ -31,24 +33,17 @@ IN_MEMORY = (
 
 
 @dataclass(frozen=True)
-class LookedAt:
-    """A table as it was read, and what one pass over its rows found."""
+class PreparedData:
+    """A table as it was read and as a selector takes it."""
 
     source: Table | FileScan
-    """Text, dates and gaps are in it."""
-    facts: TableFacts
-    check: TableCheck
-
-
-@dataclass(frozen=True)
-class PreparedData(LookedAt):
-    """A table as it was read and as a selector takes it, in memory or in blocks."""
-
+    """As it was read: with text, dates and gaps."""
     rows: Table
     """Numbers only, in memory: all rows, or those drawn from a table in blocks."""
-    blocks: PreparedBlocks | None
+    blocks: "PreparedBlocks | None"
     """Numbers only, in blocks; None for a table in memory."""
-    preparer: TablePreparer
+    preparer: "TablePreparer"
+    check: TableCheck
 
     def notes(self, method: str = "", scaling: str = "raw") -> list[str]:
         """Findings that matter to a selection by the class of this name, and what was done."""
@@ -57,100 +52,131 @@ class PreparedData(LookedAt):
         return [*found, *self.preparer.notes_]
 
 
-def wants_blocks(data: str, reading: ReadingOptions, *, asked: bool = False) -> bool:
+def check(data: str, options: CheckOptions) -> None:
+    """Print what to know about a table before a selection, and a command that runs."""
+    found = look_at(data, options, in_blocks=wants_blocks(data, options))[2]
+    own = ("--json", "--debug", "--quiet", "-q")
+    command = ready_command(
+        found, ["select", *(w for w in console.typed_words[1:] if w not in own)]
+    )
+    if not options.json:
+        for line in [*found.lines(), *filter(None, [command])]:
+            say(line)
+        return
+    kinds = {name: kind.kind for name, kind in found.kinds.items()}
+    shown = {"data": found.name, "n_rows": found.n_rows, "n_columns": found.n_columns}
+    shown |= {"kinds": kinds, "findings": [vars(finding) for finding in found.findings]}
+    console.print_json({**shown, "obstacle": found.obstacle or None, "command": command or None})
+
+
+def ready_command(found: TableCheck, words: Sequence[str]) -> str:
+    """A command with the options that act on the findings; empty if no selection is possible."""
+    if found.obstacle:
+        return ""
+    given = [word.partition("=")[0] for word in words]
+    return " ".join([shell_command(["keepers", *words]), *found.needed(given)])
+
+
+def wants_blocks(data: str, options: ReadingOptions) -> bool:
     """Whether a table is read in blocks: options ask for it, or it is several files."""
-    return reading.sample is None and (asked or reads_in_blocks(data))
+    asked = [getattr(options, name, None) for name in ("memory", "workers", "scheduler")]
+    return options.sample is None and (any(asked) or reads_in_blocks(data))
 
 
-def look_at(data: str, reading: ReadingOptions, *, in_blocks: bool) -> LookedAt:
-    """Read a table and find what its columns are, from every row."""
-    source = read_source(data, reading, reading.request(), in_blocks=in_blocks)
-    with progress_line(f"looking at {data}", quiet=reading.quiet) as show:
-        categories = [name for name, kind in reading.asked_kinds.items() if kind == "category"]
+def look_at(
+    data: str, options: ReadingOptions, *, in_blocks: bool
+) -> tuple[Table | FileScan, TableFacts, TableCheck]:
+    """Read a table and find from all its rows what its columns are."""
+    source = read_source(data, options, options.request(), in_blocks=in_blocks)
+    with progress_line(f"looking at {data}", quiet=options.quiet) as show:
         rows_read = f"looking at {data}: {{:,}} rows".format
-        facts = learn(source, lambda n_rows: show(rows_read(n_rows)), categories)
-        found = check_facts(facts, reading.asked_kinds)
-        return LookedAt(source, facts, found.in_blocks() if in_blocks else found)
+        facts = TableFacts.of(source, options.asked_kinds, lambda n_rows: show(rows_read(n_rows)))
+        found = check_facts(facts, options.asked_kinds)
+        return source, facts, found.in_blocks() if in_blocks else found
 
 
 def prepare(
-    data: str,
-    reading: ReadingOptions,
-    scaling: str = "raw",
-    *,
-    in_blocks: bool,
-    keep_gaps: bool = False,
+    data: str, options: ReadingOptions, scale: str = "raw", *, in_blocks: bool, keep: bool = False
 ) -> PreparedData:
     """Read a table and turn it into numbers; rows of a folder are drawn if not ``in_blocks``.
 
-    Without --missing, gaps raise, unless they are kept for a selector that takes them.
+    Without --missing, gaps raise, unless ``keep``.
     """
-    if in_blocks and scaling != "raw":
-        raise ParameterError(f"--scale {scaling} needs the table in memory. {IN_MEMORY}")
-    found = look_at(data, reading, in_blocks=in_blocks)
-    source = found.source
-    missing: Any = reading.missing or ("keep" if keep_gaps else "error")
-    preparer = TablePreparer(missing=missing, kinds=reading.asked_kinds, log=reading.log)
+    from keepers.prepare.preparer import PreparedBlocks, TablePreparer
+
+    if in_blocks and scale != "raw":
+        raise ParameterError(f"--scale {scale} needs the table in memory. {IN_MEMORY}")
+    source, facts, check = look_at(data, options, in_blocks=in_blocks)
+    missing: Any = options.missing or ("keep" if keep else "error")
+    preparer = TablePreparer(missing=missing, kinds=options.asked_kinds, log=options.log)
     try:
-        preparer.fit_facts(found.facts)
+        preparer.fit_facts(facts)
     except DataError as error:  # all other findings, and the command that helps
-        others = [f"- {finding}" for finding in found.check.findings if finding.about != "gaps"]
-        command = ready_command(found.check, data, reading)
-        gaps = [finding.option for finding in found.check.findings if finding.about == "gaps"]
-        commands = [" ".join([command, *gaps])] if command else []
-        raise DataError(str(error), *others, *commands) from error
-    if in_blocks:
+        others = [f"- {finding}" for finding in check.findings if finding.about != "gaps"]
+        gaps = [finding.option for finding in check.findings if finding.about == "gaps"]
+        if command := ready_command(check, console.typed_words):
+            others.append(" ".join([command, *gaps]))
+        raise DataError(str(error), *others) from error
+    if not isinstance(source, Table):
         blocks = PreparedBlocks(source, preparer, is_fitted_table=True)
-        rows = preparer.prepare(found.facts.sample)
-    else:
-        assert isinstance(source, Table)
-        blocks, rows = None, preparer.prepare(source, first_row=0)
-    return PreparedData(source, found.facts, found.check, rows, blocks, preparer)
-
-
-def ready_command(check: TableCheck, data: str, reading: ReadingOptions) -> str:
-    """The command with the options that were given and those that act on the findings.
-
-    Empty if no selection is possible.
-    """
-    if check.obstacle:
-        return ""
-    given = reading.words()
-    return " ".join([shell_command(["keepers", "select", data, *given]), *check.needed(given)])
+        return PreparedData(source, preparer.prepare(facts.sample), blocks, preparer, check)
+    return PreparedData(source, preparer.prepare(source, first_row=0), None, preparer, check)
 
 
 def read_source(
-    data: str, reading: ReadingOptions, request: ReadRequest, *, in_blocks: bool
+    data: str, options: ReadingOptions, request: ReadRequest, *, in_blocks: bool
 ) -> Table | FileScan:
     """A table as it is stored: in blocks, or in memory, where rows of a folder are drawn."""
     several = reads_in_blocks(data)
-    in_files = os.path.exists(data) or glob.has_magic(data) or bool(Path(data).suffix)
     needs_memory = {
         "--transpose": request.transpose and (in_blocks or several),
-        "--drop-samples": reading.drop_samples and in_blocks,
-        "--drop-zero-rows": reading.drop_zero_rows and in_blocks,
+        "--drop-samples": options.drop_samples and in_blocks,
+        "--drop-zero-rows": options.drop_zero_rows and in_blocks,
     }
     for option, is_refused in needs_memory.items():
         if is_refused:
             raise ParameterError(f"{option} needs the table in memory. {IN_MEMORY}")
-    with progress_line(f"reading {data}", quiet=reading.quiet):
+    in_files = os.path.exists(data) or glob.has_magic(data) or bool(Path(data).suffix)
+    with progress_line(f"reading {data}", quiet=options.quiet):
         if in_blocks and in_files:  # not the name of a data set
             return scan_table(data, request)
-        drawn = reading.sample or (ROWS_DRAWN if several else None)
+        drawn = options.sample or (ROWS_DRAWN if several else None)
         if several:
-            scan = scan_table(data, request)
-            table = replace(draw_table(scan, drawn or ROWS_DRAWN), name=scan.name)
+            table = draw_table(scan_table(data, request), drawn or ROWS_DRAWN)
         else:
             table = open_table(data, request)
             if drawn is not None and drawn < table.n_samples:
                 table = table.take(drawn_rows(table.n_samples, drawn, SEED))
     if drawn is not None and table.n_samples == drawn:
-        say_notes([f"{drawn:,} rows of {data} are used, drawn at random."], quiet=reading.quiet)
-    return leave_out_rows(table, reading)
+        say_notes([f"{drawn:,} rows of {data} are used, drawn at random."], quiet=options.quiet)
+    kept = _rows_to_keep(table, options)
+    return table if kept.all() else table.take(kept)
+
+
+def _rows_to_keep(table: Table, options: ReadingOptions) -> Any:
+    """A mask of the rows that the options do not leave out."""
+    kept = np.ones(table.n_samples, dtype=bool)
+    if options.drop_samples:
+        places = {str(number + 1): number for number in range(table.n_samples)}
+        places |= {str(name): at for at, name in enumerate(() if table.ids is None else table.ids)}
+        parts = [part.strip() for word in options.drop_samples for part in word.split(",")]
+        if absent := [repr(part) for part in parts if part not in places]:
+            raise DataError(
+                f"--drop-samples must name samples, or rows from 1 to {table.n_samples}; these "
+                f"are neither: {some_of(absent)}."
+            )
+        kept[[places[part] for part in parts]] = False
+    if options.drop_zero_rows:
+        kept &= np.asarray((table.values != 0).sum(axis=1)).ravel() > 0
+    if kept.sum() < 2 and not kept.all():
+        raise DataError("Fewer than 2 rows are left. Leave out fewer samples.")
+    return kept
 
 
 def scale_table(table: Table, scaling: str) -> Table:
     """The table as a selector takes it: at least two samples, scaled."""
+    from keepers.linalg.storage import scale_samples
+
     if table.n_samples < 2:
         raise DataError(
             f"A selection needs at least 2 samples; {table.name} has 1. Check that samples are "
@@ -165,30 +191,3 @@ def scale_table(table: Table, scaling: str) -> Table:
             "--scale (the default method does not depend on units), or fill them (--missing model)."
         )
     return replace(table, values=scale_samples(table.values, scaling))
-
-
-def leave_out_rows(table: Table, reading: ReadingOptions) -> Table:
-    """The table without the rows that the options leave out."""
-    kept = np.ones(table.n_samples, dtype=bool)
-    if reading.drop_samples:
-        kept[_find_samples(table, reading.drop_samples)] = False
-    if reading.drop_zero_rows:
-        kept &= np.asarray((table.values != 0).sum(axis=1)).ravel() > 0
-    if kept.all():
-        return table
-    if kept.sum() < 2:
-        raise DataError("Fewer than 2 rows are left. Leave out fewer samples.")
-    return table.take(kept)
-
-
-def _find_samples(table: Table, words: Sequence[str]) -> list[int]:
-    places = {str(number + 1): number for number in range(table.n_samples)}
-    places |= {str(name): at for at, name in enumerate(() if table.ids is None else table.ids)}
-    parts = [part.strip() for word in words for part in word.split(",")]
-    absent = [repr(part) for part in parts if part not in places]
-    if absent:
-        raise DataError(
-            f"--drop-samples must name samples, or rows from 1 to {table.n_samples}; these are "
-            f"neither: {some_of(absent)}."
-        )
-    return [places[part] for part in parts]

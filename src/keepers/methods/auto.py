@@ -32,7 +32,7 @@ graph. Smoothness, shuffles and correlations of a column use the rows where it w
 docs/decisions/0014-autoselector.md has the measurements behind the constants.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -45,16 +45,29 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._wording import some_of
 from keepers.blocks.sources import as_blocks, number_rows
 from keepers.exceptions import DataError, NoStructureWarning, ParameterError, warn_caller
-from keepers.linalg.correlation import Correlations
 from keepers.linalg.gaps import observed_columns
-from keepers.linalg.graph import degrees, nearest_in_cloud, union_graph
-from keepers.linalg.moments import ColumnMoments, column_moments
-from keepers.linalg.ordering import first_largest, mean_ranks
+from keepers.linalg.graph import nearest_in_cloud
+from keepers.linalg.moments import ColumnMoments
+from keepers.linalg.ordering import first_largest
 from keepers.linalg.reservoir import RowReservoir, drawn_rows, largest_drawn_key
-from keepers.linalg.row_order import distinct_rows
-from keepers.linalg.spectrum import edge_of_scatter, pairs_above
-from keepers.linalg.storage import as_array, by_rows, stack_rows
+from keepers.linalg.storage import by_rows, stack_rows
 from keepers.linalg.sums import NotFiniteError
+from keepers.methods.auto_structure import (
+    FEWEST_SAMPLES,
+    LEVEL,
+    Smoothness,
+    TableWithGaps,
+    UnitFreeColumns,
+    cap_at_third,
+    correlate,
+    count_shuffles,
+    fewest_observed,
+    measure_smoothness,
+    observed_variances,
+    put_in_order,
+    table_of_rows,
+    unit_free_columns,
+)
 from keepers.methods.base import FitNotes, RankingSelector
 from keepers.methods.control import FeatureControl, check_control, control_of
 from keepers.methods.narrow import SAME, WIDEST, split_copies
@@ -75,587 +88,16 @@ from keepers.tables.table import NamedValues, Table
 
 MOST_ROWS = 1000
 """Rows that are looked at; of larger tables that many are drawn at random."""
-LEVEL = 0.01
-"""False discovery rate of the columns that carry structure."""
 ENOUGH = 0.95
 """Share of the best neighbour agreement that counts as enough."""
 FIRST_TRIED, MOST_TRIED = 200, 2000
 """Numbers of features up to the first are tried. It is doubled, up to the second, while more than
 half of it are needed: there the agreement has not levelled off. Columns up to the largest number
 tried are discounted."""
-# Below this share of columns that carry structure, columns are weighted by the evidence for them:
-# neutral on real tables, needed for planted columns (recall .23 without, .64 after four rounds).
-FEW = 0.1
-ROUNDS, FOLDS = 4, 5
-FEWEST_OBSERVED = 10
-"""Columns with gaps and fewer values than this are not used (in tables with fewer than 20 rows:
-fewer than half of the rows). The standard error of a correlation of 10 values is 1/3."""
-# Columns with more gaps than the typical column are ranked by their smoothness less this number of
-# the standard errors that these gaps add, so that few values do not put noise ahead by chance.
-CAUTION = 2.0
-FEWEST_SAMPLES = 10
-"""Different samples below which there are too few to tell structure from noise."""
+COMPARED = 256
+"""Columns that are compared with every column taken: the others wait with an upper bound."""
 FEWEST_TO_HALVE = 20
 """Samples: halves of fewer are too small for graphs of 7 neighbours."""
-# Values of a block of columns: 8 MB of float64.
-BLOCK_SIZE = 1 << 20
-
-
-# Clouds
-
-
-class UnitFreeColumns:
-    """Columns of an array or a sparse matrix without their units; none of them is constant.
-
-    Columns are taken in blocks, each along a row of its block. A sparse table is never dense as
-    a whole. ``observed`` marks the values of X that were not filled; None: all of them.
-    """
-
-    def __init__(self, X: Any, moments: ColumnMoments, observed: BoolArray | None = None) -> None:
-        self.n_samples, self.n_features = X.shape
-        self._mean = moments.mean[:, np.newaxis]
-        self._length = np.sqrt(moments.sum_of_squares)[:, np.newaxis]
-        self._is_sparse = bool(sp.issparse(X))
-        self._rows = X.T.tocsr() if self._is_sparse else np.array(X.T, dtype=float, order="C")
-        if not self._is_sparse:
-            self._rows -= self._mean
-            self._rows /= self._length
-        self._there = None if observed is None else np.ascontiguousarray(observed.T)
-
-    def blocks(self, columns: IndexArray) -> Iterator[IndexArray]:
-        """Some of the columns, a few at a time."""
-        step = max(1, BLOCK_SIZE // self.n_samples)
-        for start in range(0, len(columns), step):
-            yield columns[start : start + step]
-
-    def standardised(self, columns: IndexArray) -> FloatArray:
-        """Columns about their means, of length 1, one a row: their products are correlations."""
-        block = as_array(self._rows[columns])
-        if self._is_sparse:
-            block -= self._mean[columns]
-            block /= self._length[columns]
-        return block
-
-    def observed(self, columns: IndexArray) -> tuple[FloatArray, FloatArray | None]:
-        """The observed values about their means, of length 1, 0 in the gaps; and 1 where observed.
-
-        Without gaps, the columns as `standardised`, and None.
-        """
-        block = self.standardised(columns)
-        if self._there is None:
-            return block, None
-        there = self.there(columns)
-        block *= there
-        block -= there * (block.sum(axis=1) / there.sum(axis=1))[:, np.newaxis]
-        block /= np.sqrt(np.einsum("ij,ij->i", block, block))[:, np.newaxis]
-        return block, there
-
-    @property
-    def has_gaps(self) -> bool:
-        """Whether some values were filled."""
-        return self._there is not None
-
-    def there(self, columns: IndexArray) -> FloatArray:
-        """1 where values were observed, one column a row."""
-        if self._there is None:
-            return np.ones((len(columns), self.n_samples))
-        return self._there[columns].astype(np.float64)
-
-    def count_observed(self, columns: IndexArray) -> IndexArray:
-        """The number of observed values of each column."""
-        if self._there is None:
-            return np.full(len(columns), self.n_samples)
-        return np.asarray(self._there[columns].sum(axis=1))
-
-    def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
-        """Correlation of each of ``mine`` with each of ``theirs``, over rows observed in both."""
-        return correlate(self.observed(mine), self.observed(theirs))
-
-    def ranked(self, columns: IndexArray) -> FloatArray:
-        """The ranks of the values, ties at their mean rank, about their means, of length 1."""
-        ranks = mean_ranks(as_array(self._rows[columns]))
-        ranks -= (self.n_samples - 1) / 2.0
-        ranks /= np.sqrt(np.einsum("ij,ij->i", ranks, ranks))[:, np.newaxis]
-        return ranks
-
-
-def unit_free_columns(table: MemoryTable) -> UnitFreeColumns:
-    """The usable columns of a table, with its gaps if they are marked."""
-    return UnitFreeColumns(table.in_double(), table.moments, _observed(table))
-
-
-def _observed(table: MemoryTable) -> BoolArray | None:
-    return table.observed if isinstance(table, TableWithGaps) else None
-
-
-def correlate(
-    mine: tuple[FloatArray, FloatArray | None], theirs: tuple[FloatArray, FloatArray | None]
-) -> FloatArray:
-    """Correlations of columns from `UnitFreeColumns.observed`; 0 over too few common rows."""
-    (x, in_x), (y, in_y) = mine, theirs
-    products = x @ y.T
-    if in_x is None or in_y is None:
-        return np.clip(products, -1.0, 1.0)
-    n = in_x @ in_y.T
-    sums_x, sums_y, n_or_1 = x @ in_y.T, in_x @ y.T, np.maximum(n, 1.0)
-    of_x, of_y = x**2 @ in_y.T - sums_x**2 / n_or_1, in_x @ (y**2).T - sums_y**2 / n_or_1
-    # Squares below rounding are those of columns constant over the common rows.
-    usable = (n >= _fewest_observed(x.shape[1])) & (np.minimum(of_x, of_y) > 1e-12)
-    r = (products - sums_x * sums_y / n_or_1) / np.sqrt(np.where(usable, of_x * of_y, 1.0))
-    return np.where(usable, np.clip(r, -1.0, 1.0), 0.0)
-
-
-def _fewest_observed(n_rows: int) -> int:
-    return min(FEWEST_OBSERVED, n_rows // 2)
-
-
-@dataclass(frozen=True)
-class TableWithGaps(MemoryTable):
-    """A table whose gaps were filled, and where its values were observed."""
-
-    observed: BoolArray
-
-    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
-        return super()._values_of(rows) | {"observed": self.observed[:, rows]}
-
-    def correlations(self, order: IndexArray) -> Correlations:
-        """Correlations of the usable columns, over rows observed in both."""
-        return unit_free_columns(self)
-
-
-def table_of_rows(table: MemoryTable, rows: IndexArray) -> MemoryTable:
-    """Some rows of a table, without the columns that do not vary or have too few values there."""
-    X = table.in_double()[rows]
-    taken = replace(table, X=X, moments=column_moments(X))
-    usable = ~taken.moments.constant
-    if isinstance(taken, TableWithGaps):
-        taken = replace(taken, observed=taken.observed[rows])
-        varies = _observed_variances(taken) > 0.0
-        usable &= varies & (taken.observed.sum(axis=0) >= _fewest_observed(len(rows)))
-    return taken if usable.all() else taken.restrict(np.flatnonzero(usable))
-
-
-def put_in_order(table: MemoryTable) -> MemoryTable:
-    """The table with its rows in the order of `distinct_rows`: copies of a row are one sample."""
-    return table_of_rows(table, distinct_rows(table.in_double(), table.moments, _observed(table)))
-
-
-def _observed_variances(table: MemoryTable) -> FloatArray:
-    if not isinstance(table, TableWithGaps):
-        return table.moments.variance
-    return observed_columns(np.where(table.observed, table.in_double(), np.nan)).scales ** 2
-
-
-@dataclass(frozen=True)
-class FoldGrams:
-    """Columns dealt into folds, and what the clouds of some of the folds are made of."""
-
-    folds: IndexArray
-    """The fold of every column; -1: it has no part in any cloud."""
-    weights: FloatArray
-    """By which every column is multiplied."""
-    sums: FloatArray
-    """Sums of outer products of columns, n x n: at the same variance and by ranks, per fold."""
-
-
-def sum_folds(columns: UnitFreeColumns, folds: IndexArray, weights: FloatArray) -> FoldGrams:
-    """Sum the outer products of the columns of each fold, times their weights.
-
-    A column counts as much as the share of it that was observed. Its filled values repeat other
-    columns: with 80 to 99 % gaps in five of 17 columns, 10 of 60 complete columns of noise were
-    taken for structure over such graphs, and none with these weights.
-    """
-    if columns.has_gaps:
-        counts = columns.count_observed(np.arange(columns.n_features))
-        weights = weights * np.sqrt(counts / columns.n_samples)
-    sums = np.zeros((2, folds.max() + 1, columns.n_samples, columns.n_samples))
-    for fold in range(folds.max() + 1):
-        for part in columns.blocks(np.flatnonzero((folds == fold) & (weights > 0.0))):
-            for view, total in zip((columns.standardised, columns.ranked), sums, strict=True):
-                block = view(part) * weights[part, np.newaxis]
-                total[fold] += block.T @ block
-    return FoldGrams(folds, weights, sums)
-
-
-def _clouds(grams: FoldGrams, left_out: int | None) -> Iterator[FloatArray]:
-    """The samples in the components above the noise; ``left_out`` is a fold."""
-    sums, used = grams.sums.sum(axis=1), grams.weights > 0.0
-    if left_out is not None:
-        sums -= grams.sums[:, left_out]
-        used &= grams.folds != left_out
-    n_samples = sums.shape[-1]
-    squares = grams.weights[used] ** 2
-    edge = edge_of_scatter(squares, n_samples)
-    for gram in sums:
-        values, vectors = pairs_above(
-            gram,
-            edge,
-            rank=len(squares),
-            at_least=min(2, n_samples - 1),
-            at_most=min(100, n_samples - 1),
-        )
-        # Half-whitened and whitened: both together beat either of them alone.
-        yield vectors * (values / values[0]) ** 0.25
-        yield vectors
-
-
-# Graph
-
-
-def cap_at_third(n_neighbors: int, n_samples: int) -> int:
-    """At most a third of the samples are neighbours: a graph that joins most pairs tells nothing.
-
-    Of 20 tables of 14 samples with three groups, structure was found in 18, and in 12 at a half.
-    """
-    return max(1, min(n_neighbors, n_samples // 3))
-
-
-def neighbour_graph(
-    grams: FoldGrams, n_neighbors: int, *, left_out: int | None = None
-) -> sp.csr_array:
-    """The sum of the graphs of the four clouds of all columns, or of all but one fold."""
-    return _add([union_graph(nearest_in_cloud(c, n_neighbors)) for c in _clouds(grams, left_out)])
-
-
-def _add(graphs: list[sp.csr_array]) -> sp.csr_array:
-    return sp.csr_array(sum(graphs[1:], graphs[0]))
-
-
-# Smoothness
-
-
-def smoothness(
-    columns: UnitFreeColumns,
-    wanted: IndexArray,
-    graph: sp.csr_array,
-    orders: Sequence[IndexArray] = (),
-) -> FloatArray:
-    """The smoothness of the wanted columns; in further rows, with their samples in other orders.
-
-    With x of length 1 and W1 = D1, freeing it of its weighted mean takes the same square off both
-    sums: z'Wz / z'Dz = (x'Wx - c) / (x'Dx - c), c = (x'D1)^2 / 1'D1. Of columns with gaps, only the
-    observed samples and the edges between them count, and they alone are reordered.
-    """
-    found = np.empty((1 + len(orders), len(wanted)))
-    for part in columns.blocks(np.arange(len(wanted))):
-        block, there = columns.observed(wanted[part])
-        block = np.ascontiguousarray(block.T)
-        there = None if there is None else np.ascontiguousarray(there.T)
-        for at, order in enumerate((None, *orders)):
-            x = block if order is None else _reorder(block, order, there)
-            found[at, part] = (
-                _agree(x, graph) if there is None else _agree_observed(x, graph, there)
-            )
-    return found
-
-
-def _agree(x: FloatArray, graph: sp.csr_array) -> FloatArray:
-    degree = degrees(graph)
-    common = (degree @ x) ** 2 / degree.sum()
-    agreement = np.einsum("ij,ij->j", graph @ x, x) - common
-    return np.asarray(agreement / (np.einsum("ij,i,ij->j", x, degree, x) - common))
-
-
-def _agree_observed(x: FloatArray, graph: sp.csr_array, there: FloatArray) -> FloatArray:
-    """The same with edges between observed samples only; 0 if these do not differ."""
-    weighted = there * (graph @ there)
-    total = np.maximum(weighted.sum(axis=0), 1.0)
-    weighted *= x
-    common = weighted.sum(axis=0) ** 2 / total
-    agreement = np.einsum("ij,ij->j", graph @ x, x) - common
-    spread = np.einsum("ij,ij->j", weighted, x) - common
-    return np.where(spread > 1e-12, agreement / np.maximum(spread, 1e-12), 0.0)
-
-
-def _reorder(block: FloatArray, order: IndexArray, there: FloatArray | None) -> FloatArray:
-    """The samples of columns in another order; gaps stay where they are."""
-    if there is None:
-        return block[order]
-    gaps = there == 0.0
-    sources = order[np.argsort(gaps[order], axis=0, kind="stable")]
-    places = np.argsort(gaps, axis=0, kind="stable")
-    reordered = np.empty_like(block)
-    np.put_along_axis(reordered, places, np.take_along_axis(block, sources, axis=0), axis=0)
-    return reordered
-
-
-@dataclass(frozen=True)
-class Judged:
-    """The smoothness of columns, and what it is worth where columns have gaps."""
-
-    values: FloatArray
-    """What columns are ranked by: less `CAUTION` standard errors that unusual gaps add."""
-    tested: FloatArray
-    """Smoothness of a complete column that is as unlikely by chance; shuffled, in further rows."""
-    caution: FloatArray
-    """What is taken off, in standard deviations of the smoothness of columns of noise."""
-
-
-def judge(
-    columns: UnitFreeColumns,
-    wanted: IndexArray,
-    graph: sp.csr_array,
-    orders: Sequence[IndexArray] = (),
-) -> Judged:
-    """The smoothness of the wanted columns; in further rows, with their samples in other orders."""
-    found = smoothness(columns, wanted, graph, orders)
-    if not columns.has_gaps:
-        return Judged(found[0], found, np.zeros(len(wanted)))
-    by_chance = np.empty((2, len(wanted)))
-    squares = sp.csr_array(graph.multiply(graph))
-    for part in columns.blocks(np.arange(len(wanted))):
-        there = np.ascontiguousarray(columns.there(wanted[part]).T)
-        by_chance[:, part] = _moments_by_chance(graph, squares, there)
-    mean, deviation = by_chance
-    of_complete = _moments_by_chance(graph, squares, np.ones((columns.n_samples, 1)))[:, 0]
-    surprise = (found - mean) / deviation
-    # Gaps that most columns have do not set columns apart.
-    caution = CAUTION * np.maximum(1.0 - np.median(deviation) / deviation, 0.0)
-    complete = columns.count_observed(wanted) == columns.n_samples
-    tested = np.where(complete, found, of_complete[0] + of_complete[1] * surprise)
-    values = np.where(complete, found[0], found[0] - caution * deviation)
-    return Judged(values, tested, np.where(complete, 0.0, caution))
-
-
-def _moments_by_chance(graph: sp.csr_array, squares: sp.csr_array, there: FloatArray) -> FloatArray:
-    """Mean and deviation of the smoothness of columns of noise, observed where ``there`` is 1.
-
-    To first order: -sum D_i^2 / ((sum D_i)^2 - sum D_i^2) and sqrt(2 sum W_ij^2) / sum D_i, over
-    the edges between observed samples. Without any edge, a deviation of 1: nothing is known.
-    """
-    degree = there * (graph @ there)
-    total, of_degrees = degree.sum(axis=0), np.einsum("ij,ij->j", degree, degree)
-    of_edges = np.einsum("ij,ij->j", there, squares @ there)
-    joined = total > 0.0
-    mean = -of_degrees / np.where(joined, total**2 - of_degrees, 1.0)
-    deviation = np.sqrt(2.0 * of_edges) / np.maximum(total, 1.0)
-    return np.array([mean, np.where(joined, deviation, 1.0)])
-
-
-# Test
-
-
-@dataclass(frozen=True)
-class Smoothness:
-    """How much neighbours agree on every column, and whether by more than chance."""
-
-    values: FloatArray
-    """1 minus the Laplacian score; what columns are ranked by before redundancy is discounted."""
-    p_values: FloatArray
-    """How often a column that has nothing to do with the others would be as smooth."""
-    z: FloatArray
-    """On a graph of other columns, in standard deviations of shuffled columns from their mean."""
-    graph: sp.csr_array
-    """The neighbours of the samples in all columns."""
-    weighted: bool = False
-    """Whether few columns carry structure, so that columns were weighted by evidence."""
-
-    @property
-    def carries(self) -> BoolArray:
-        """Columns that carry structure."""
-        return discoveries(self.p_values)
-
-
-def measure_smoothness(
-    columns: UnitFreeColumns,
-    variances: FloatArray,
-    n_neighbors: int,
-    rng: np.random.Generator,
-    like: Smoothness | None = None,
-) -> Smoothness:
-    """Smoothness of every column over neighbours found in all columns, and its p-value.
-
-    ``like`` is what was found with all samples, if these are some of them: columns are weighted
-    only if they were there, and a fifth of the shuffled columns has to do if there are many.
-    """
-    folds = _deal(_project(columns, rng), 2)
-    grams = sum_folds(columns, folds, np.ones(columns.n_features))
-    if columns.n_samples < FEWEST_SAMPLES:
-        graph = neighbour_graph(grams, n_neighbors)
-        values = judge(columns, np.arange(columns.n_features), graph).values
-        return Smoothness(values, np.ones(len(values)), np.zeros(len(values)), graph)
-    n_shuffles = _count_shuffles(columns.n_features)
-    if like is not None and columns.n_features > WIDEST:
-        n_shuffles = max(2, n_shuffles // 5)
-    tested = _cross_fit(columns, grams, n_neighbors, rng, n_shuffles)
-    if tested.carries.mean() < FEW if like is None else like.weighted:
-        # What is sought is weak: averaged over twice the neighbours.
-        n_neighbors = cap_at_third(2 * n_neighbors, columns.n_samples)
-        found = _weigh_by_evidence(columns, variances, tested, n_neighbors, rng)
-        return replace(found, weighted=True)
-    graph = neighbour_graph(grams, n_neighbors)
-    values = judge(columns, np.arange(columns.n_features), graph).values
-    return replace(tested, values=values, graph=graph)
-
-
-def discoveries(p_values: FloatArray) -> BoolArray:
-    """Benjamini and Hochberg's step-up procedure."""
-    ordered = np.sort(p_values)
-    below = np.flatnonzero(ordered <= LEVEL * np.arange(1, len(ordered) + 1) / len(ordered))
-    return np.asarray(p_values <= (ordered[below[-1]] if len(below) else -1.0))
-
-
-def _project(columns: UnitFreeColumns, rng: np.random.Generator) -> FloatArray:
-    """Sizes of the columns along a random direction: they do not depend on places and signs."""
-    direction = rng.standard_normal(columns.n_samples)
-    parts = columns.blocks(np.arange(columns.n_features))
-    return np.abs(np.concatenate([columns.standardised(part) @ direction for part in parts]))
-
-
-def _deal(values: FloatArray, n_folds: int) -> IndexArray:
-    """Columns dealt into folds in the order of their values, so that the folds are alike."""
-    folds = np.empty(len(values), dtype=np.intp)
-    folds[np.argsort(-np.round(values, 9), kind="stable")] = np.arange(len(values))
-    return folds % min(n_folds, len(values))
-
-
-def _cross_fit(
-    columns: UnitFreeColumns,
-    grams: FoldGrams,
-    n_neighbors: int,
-    rng: np.random.Generator,
-    n_shuffles: int | None = None,
-) -> Smoothness:
-    """Score the columns of each fold on a graph of the others; shuffle rows for comparison."""
-    values, tested, caution = np.zeros((3, columns.n_features))
-    n_folds = int(grams.folds.max()) + 1
-    if n_folds == 1:  # a single column has no others
-        return Smoothness(values, values + 1.0, values, neighbour_graph(grams, n_neighbors))
-    pool, graphs = [], []
-    for fold in range(n_folds):
-        graph = neighbour_graph(grams, n_neighbors, left_out=fold)
-        held_out = np.flatnonzero(grams.folds == fold)
-        found = judge(columns, held_out, graph, _shuffles(columns, rng, n_shuffles))
-        values[held_out], caution[held_out] = found.values, found.caution
-        tested[held_out] = found.tested[0]
-        pool.append(found.tested[1:].ravel())
-        graphs.append(graph)
-    shuffled = np.concatenate(pool)
-    z = _z(tested, shuffled) - caution
-    return Smoothness(values, _p_values(tested, shuffled), z, _add(graphs))
-
-
-def _shuffles(
-    columns: UnitFreeColumns, rng: np.random.Generator, count: int | None = None
-) -> list[IndexArray]:
-    """Other orders of the samples; as many as p-values from 50,000 shuffled columns take."""
-    if count is None:
-        count = _count_shuffles(columns.n_features)
-    return [rng.permutation(columns.n_samples) for _ in range(count)]
-
-
-def _count_shuffles(n_features: int) -> int:
-    return int(np.clip(50_000 // n_features, 2, 100))
-
-
-def _p_values(values: FloatArray, shuffled: FloatArray) -> FloatArray:
-    """How often shuffled columns are as smooth; those that agree up to rounding count."""
-    n_above = len(shuffled) - np.searchsorted(np.sort(shuffled), values - 1e-9, "left")
-    return np.asarray((1.0 + n_above) / (1.0 + len(shuffled)))
-
-
-def _z(values: FloatArray, shuffled: FloatArray) -> FloatArray:
-    return np.asarray((values - shuffled.mean()) / (float(shuffled.std()) or 1.0))
-
-
-def _weigh_by_evidence(
-    columns: UnitFreeColumns,
-    variances: FloatArray,
-    tested: Smoothness,
-    n_neighbors: int,
-    rng: np.random.Generator,
-) -> Smoothness:
-    """Few columns carry structure: let each of them count as much as there is evidence for it.
-
-    A column influences the weights of the others, so p-values after weighting are used only where
-    a test without weights, or of one half of the columns over weights of the other, found some.
-    """
-    excess = excess_variance(columns, variances)
-    evidence, n_carrying = _combine(tested.z, excess), int(tested.carries.sum())
-    if not n_carrying:
-        evidence, p_values = _test_halves(columns, excess, n_neighbors, rng)
-        n_carrying = int(discoveries(p_values).sum())
-    found = n_carrying > 0
-    for _ in range(ROUNDS if found else 0):
-        grams = _weighted_grams(columns, np.arange(columns.n_features), evidence)
-        tested, n_before = _cross_fit(columns, grams, n_neighbors, rng), n_carrying
-        evidence, n_carrying = _combine(tested.z, excess), int(tested.carries.sum())
-        if n_before and n_carrying <= 1.1 * n_before:  # it grows no more
-            break
-    if excess is not None or not found:
-        values = evidence * np.abs(tested.values).max() / (np.abs(evidence).max() or 1.0)
-        tested = replace(tested, values=values)
-    return tested if found else replace(tested, p_values=np.ones(columns.n_features))
-
-
-def _test_halves(
-    columns: UnitFreeColumns,
-    excess: FloatArray | None,
-    n_neighbors: int,
-    rng: np.random.Generator,
-) -> tuple[FloatArray, FloatArray]:
-    """Find weights within each half of the columns, and test the other half over them.
-
-    So the weights know nothing of the columns that are tested. Two folds in each half have to do:
-    recall of rescaled planted columns is .47 with them and .44 with five (100 samples, spread 1).
-    Returns evidence and p-values.
-    """
-    projected = _project(columns, rng)
-    halves = _deal(projected, 2)
-    values, z, pool = np.zeros(len(halves)), np.zeros(len(halves)), []
-    for half in range(2):
-        members, others = np.flatnonzero(halves == half), np.flatnonzero(halves != half)
-        if min(len(members), len(others)) < FOLDS:
-            return values, np.ones(len(halves))
-        # In an order that depends on the columns, not on their places.
-        members = members[np.argsort(np.round(projected[members], 9), kind="stable")]
-        of_members = None if excess is None else excess[members]
-        evidence = np.zeros(len(members)) if of_members is None else of_members
-        for _ in range(ROUNDS - 1):
-            grams = _weighted_grams(columns, members, evidence, 2)
-            within = _cross_fit(columns, grams, n_neighbors, rng, n_shuffles=2)
-            evidence = _combine(within.z[members], of_members)
-        graph = neighbour_graph(_weighted_grams(columns, members, evidence, 1), n_neighbors)
-        found = judge(columns, others, graph, _shuffles(columns, rng))
-        values[others] = found.tested[0]
-        z[others] = _z(found.tested[0], found.tested[1:]) - found.caution
-        pool.append(found.tested[1:].ravel())
-    return _combine(z, excess), _p_values(values, np.concatenate(pool))
-
-
-def _weighted_grams(
-    columns: UnitFreeColumns, members: IndexArray, evidence: FloatArray, n_folds: int = FOLDS
-) -> FoldGrams:
-    """Sums over folds of the members, weighted by evidence above 0."""
-    folds, weights = np.full(columns.n_features, -1), np.zeros(columns.n_features)
-    folds[members] = _deal(evidence, n_folds)
-    enough = np.sum(evidence > 0.0) >= 2 * FOLDS  # columns to build graphs of
-    weights[members] = np.maximum(evidence, 0.0) if enough else 1.0
-    return sum_folds(columns, folds, weights)
-
-
-def _combine(z: FloatArray, excess: FloatArray | None) -> FloatArray:
-    """One number of standard deviations from two that are independent without structure."""
-    return z if excess is None else np.asarray((z + excess) / np.sqrt(2.0))
-
-
-def excess_variance(columns: UnitFreeColumns, variances: FloatArray) -> FloatArray | None:
-    """How far each variance lies above the typical one, in sampling errors of its logarithm.
-
-    None unless most variances agree up to sampling error: otherwise they depend on the units.
-    """
-    kurtosis = np.empty(len(variances))
-    for part in columns.blocks(np.arange(len(variances))):
-        squares = columns.observed(part)[0] ** 2
-        kurtosis[part] = columns.count_observed(part) * np.einsum("ij,ij->i", squares, squares)
-    error = np.sqrt(max(float(np.median(kurtosis)) - 1.0, 0.0) / columns.n_samples)
-    above = np.log(variances) - np.median(np.log(variances))
-    spread = 1.4826 * float(np.median(np.abs(above)))  # the standard deviation, if normal
-    if not 1e-6 < spread <= 1.5 * error:
-        return None
-    shares = columns.count_observed(np.arange(len(variances))) / columns.n_samples
-    return np.asarray(above / error * np.sqrt(shares))
-
 
 # Discount
 
@@ -706,11 +148,12 @@ def _take(
 ) -> tuple[IndexArray, FloatArray, IndexArray, FloatArray]:
     """The columns taken, their scores; and for all columns the nearest one taken and r with it.
 
-    A score only falls. So it is brought up to date only when it comes first, together with the
-    63 next ones: one product in place of many.
+    A score only falls, so an old one is an upper bound. The columns with the highest bounds are
+    brought up to date together and compared with every column taken, until one of the others might
+    be better.
     """
     worth = np.maximum(values, 0.0)
-    bounds = np.full(len(values), -np.inf)  # upper bounds of the scores
+    bounds = np.full(len(values), -np.inf)
     bounds[candidates] = np.round(worth[candidates], 12)
     n_compared, nearest = np.zeros(len(values), dtype=np.intp), np.full(len(values), -1)
     r = np.zeros(len(values))
@@ -718,35 +161,52 @@ def _take(
     kept = np.empty((count, columns.n_samples))
     kept_there = np.empty_like(kept) if columns.has_gaps else None
 
-    def compare(part: IndexArray, n_taken: int) -> None:
-        since = int(n_compared[part].min())
+    def compare(part: IndexArray, block: Any, since: int, n_taken: int) -> None:
         before = None if kept_there is None else kept_there[since:n_taken]
-        found = correlate(columns.observed(part), (kept[since:n_taken], before))
+        found = correlate(block, (kept[since:n_taken], before))
         # Rounding must not decide between copies: the one taken first.
         strongest = np.argmax(np.round(np.abs(found), 12), axis=1)
         found = found[np.arange(len(part)), strongest]
-        stronger = np.abs(found) > np.abs(r[part]) + 1e-12
+        is_open = np.isfinite(bounds[part])  # not taken yet
+        stronger = is_open & (np.abs(found) > np.abs(r[part]) + 1e-12)
         r[part] = np.where(stronger, found, r[part])
         nearest[part] = np.where(stronger, taken[since + strongest], nearest[part])
         n_compared[part] = n_taken
-        bounds[part] = np.round(worth[part] * (1.0 - r[part] ** 2), 12)
+        score = np.round(worth[part] * (1.0 - r[part] ** 2), 12)
+        bounds[part] = np.where(is_open, score, -np.inf)
 
-    for place in range(count):
-        if place < len(must):
-            best = int(must[place])
-            if place:
-                compare(must[place : place + 1], place)
-        else:
-            while n_compared[best := first_largest(bounds)] < place:
-                stale = np.flatnonzero((n_compared < place) & np.isfinite(bounds))
-                width = min(64, len(stale))
-                compare(stale[np.argpartition(-bounds[stale], width - 1)[:width]], place)
+    def take(best: int, place: int) -> None:
         taken[place], scores[place] = best, bounds[best]
         block, there = columns.observed(np.array([best]))
         kept[place] = block[0]
         if kept_there is not None and there is not None:
             kept_there[place] = there[0]
         bounds[best] = -np.inf
+
+    place = 0
+    while place < count:
+        stale = n_compared < place
+        # Of equal bounds, stale ones first, so that every round brings some up to date.
+        near = np.lexsort((~stale, -bounds))[:COMPARED]
+        if place < len(must):
+            near = must[place : place + 1]
+        for since in np.unique(n_compared[near[stale[near]]]):
+            part = near[n_compared[near] == since]
+            compare(part, columns.observed(part), int(since), place)
+        others = np.ones(len(bounds), dtype=bool)
+        others[near] = False
+        outside = float(bounds[others & (n_compared < place)].max(initial=-np.inf))
+        near, block = np.sort(near), columns.observed(np.sort(near))
+        while place < count:
+            best = int(near[first_largest(bounds[near])])
+            if place >= len(must) and bounds[best] <= outside:
+                break
+            take(best, place)
+            place += 1
+            if place <= len(must):
+                break
+            compare(near, block, place - 1, place)
+            outside = float(bounds[others].max(initial=-np.inf))
     return taken, scores, nearest, r
 
 
@@ -868,11 +328,14 @@ class AutoSelector(RankingSelector):
       tables of up to 100 features: all that carry structure, except those that say the same as a
       better one (a correlation of 0.95 or more in size); `keepers.explain` lists them.
 
-    At most 1000 rows are looked at, drawn at random from larger tables: the time is linear in the
-    number of features, and flat in the number of samples but for reading them once. Which rows are
-    drawn depends on their places. In tables of up to 1000 rows, the order of the rows and the
-    columns and the signs of the columns change nothing, and copies of a row are one sample. Fewer
-    than 10 different samples are too few to test.
+    At most 1000 rows are used, drawn at random from larger tables. So the time is linear in the
+    number of features, and beyond 1000 samples it grows only by reading them once. Which rows are
+    drawn depends on their places. If more than 12 million values are left, the neighbours are found
+    in a part of the columns; every column is scored.
+
+    In tables of up to 1000 rows, the order of the rows and the columns and the signs of the columns
+    change nothing, and copies of a row are one sample. Fewer than 10 different samples are too few
+    to test.
 
     Parameters
     ----------
@@ -1116,7 +579,7 @@ class AutoSelector(RankingSelector):
         columns = unit_free_columns(table)
         n_neighbors = cap_at_third(cap_neighbors(self.n_neighbors, n_rows), table.n_samples)
         rng = self.random_generator()
-        found = measure_smoothness(columns, _observed_variances(table), n_neighbors, rng)
+        found = measure_smoothness(columns, observed_variances(table), n_neighbors, rng)
         self.carries_structure_ = table.to_all_columns(found.carries)
         self.p_values_ = table.to_all_columns(found.p_values, fill=1.0)
         self.smoothness_ = table.to_all_columns(found.values, fill=np.nan)
@@ -1155,7 +618,7 @@ class AutoSelector(RankingSelector):
             filled.X,
             ~np.isnan(values[:, filled.usable]),
         )
-        fewest = _fewest_observed(n_rows)
+        fewest = fewest_observed(n_rows)
         too_few = (stats.counts < fewest) & (stats.counts > 0) & ~filled.unusable
         if not too_few.any():
             return table
@@ -1282,7 +745,7 @@ class AutoSelector(RankingSelector):
         """Columns of half of the samples in order; no fewer than are kept, or than are enough."""
         columns, k = unit_free_columns(table), self.n_features_to_select_
         n_neighbors = cap_at_third(self.n_neighbors, table.n_samples)
-        variances = _observed_variances(table)
+        variances = observed_variances(table)
         found = measure_smoothness(columns, variances, n_neighbors, rng, like=whole)
         must = np.flatnonzero(control.must[table.usable])
         ranked = discount(columns, found.values, found.carries, must, k)
@@ -1343,7 +806,7 @@ class AutoSelector(RankingSelector):
             doubts.append(
                 f"Anything from {close[0]:,} to {close[-1]:,} features works about equally well."
             )
-        smallest, n_shuffled = self.p_values_.min(), n_features * _count_shuffles(n_features)
+        smallest, n_shuffled = self.p_values_.min(), n_features * count_shuffles(n_features)
         # More shuffled columns than that reach it by chance; in narrow tables, more than none.
         if smallest > max(LEVEL / 10, 1.5 / (1 + n_shuffled)):
             doubts.append(
@@ -1425,8 +888,10 @@ class AutoSelector(RankingSelector):
                 found.stability_, features=at[features], stand_ins=as_columns(stand_ins)
             )
 
-    def _takes_text(self) -> bool:
-        return self.preparer_ is not None
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = getattr(self, "preparer_", None) is not None  # columns of any type
+        return tags
 
     def fit_notes(self) -> FitNotes:
         """What the fit has to report: its summary, doubts, and what it measured."""
@@ -1437,6 +902,8 @@ class AutoSelector(RankingSelector):
             how_sure=() if self.stability_ is None else (str(self.stability_),),
             how_many="chosen" if self.n_features_to_select is None else "asked",
             n_rows_used=self.n_rows_used_,
+            n_observed=self.n_rows_used_ - self.n_missing_,
+            moments=ColumnMoments(self.n_rows_used_, self.mean_, self.n_rows_used_ * self.var_),
             structure_found=self.structure_found_,
             carries_structure=self.carries_structure_,
             alone=self.smoothness_,

@@ -16,13 +16,16 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._tables import AsTable
-from keepers.blocks.dask_blocks import selected_columns
+from keepers.blocks.dask import selected_columns
 from keepers.exceptions import DataError, shorten
 from keepers.linalg.correlation import walk_ranking
+from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.ordering import best_first
+from keepers.methods.control import SETTINGS, check_control, control_of
 from keepers.methods.parameters import (
     FEATURE_COUNT,
     SEED,
+    FeatureControl,
     FeatureCount,
     Rule,
     check_rules,
@@ -36,28 +39,33 @@ from keepers.methods.reading import (
     FittedTable,
     MemoryTable,
     fills_gaps,
+    is_plain,
     named_table,
     naming_gaps,
+    read_for_scatter,
     read_table,
     refuse_other_columns,
     sound_table,
+    table_values,
     validate,
 )
-from keepers.tables.objects import as_frame, is_anndata, is_dask, is_frame
-from keepers.tables.table import Table
+from keepers.tables.objects import as_frame, comes_in_blocks, is_anndata, is_dask, is_frame
+from keepers.tables.table import Table, as_n_bytes
 
 if TYPE_CHECKING:
     from keepers.proofs.certify import Certificate
 
-# With max_correlation, the walk down the ranking ends once so many unlike features were found, or
-# as many as are asked for: going on to the end takes time with the square of their number.
+# With max_correlation, the walk down the ranking ends once this number of unlike features, or the
+# number asked for, was found: going on to the end takes time with the square of their number.
 FEWEST_COMPARED = 2000
-
 
 SHARED_DOCS = {
     "n_features_to_select": """n_features_to_select : int, float in (0, 1] or None, default=None
     How many features to keep, or which share of them; None keeps half. It does not influence
     the fit: ``top(k)`` gives the best k for any k afterwards.""",
+    "n_features_refit": """n_features_to_select : int, float in (0, 1] or None, default=None
+    How many features to keep, or which share of them; None keeps half. It is part of the fit:
+    fit again for another number.""",
     "max_correlation": """max_correlation : float in (0, 1] or None, default=None
     Features whose correlation with a better one exceeds this, in size, are ranked behind all
     others. None ranks by score alone.""",
@@ -69,6 +77,21 @@ SHARED_DOCS = {
     "bandwidth": """bandwidth : float or None, default=None
     The t of the heat kernel exp(-d^2 / (2 t^2)), in the unit of the distances d. None takes the
     mean distance between samples (over a random 3000 of them if there are more).""",
+    "scaling": """scaling : float in [0, 1], default=0.0
+    Every feature is divided by its standard deviation to this power before the fit: 0 takes the
+    values as they are, as in the paper; 1 gives all features the same variance: what counts then is
+    how much they have in common. ``mean_`` and ``transform`` stay in the units of X.""",
+    "missing": """missing : {"error", "mean", "median", "model"}, default="error"
+    What to do about NaN: raise an error, or fill the gaps for the fit, with the mean or the median
+    of the column, or from the other columns ("model"; see the page "Missing values"). Columns
+    without any value are set aside like constant ones. ``transform`` leaves gaps as they are.
+    Tables that are read in blocks must have none.""",
+    "memory_limit": """memory_limit : int, str or None, default=None
+    Memory that ``fit_blocks``, ``partial_fit`` and Dask collections may take, in bytes or as
+    "500MB", "4GB"; None is a quarter of the machine's. The route follows from it.""",
+    "large_random_state": """random_state : int, RandomState or None, default=None
+    Seeds the start of the eigensolver where both sides of X exceed 3000; elsewhere nothing is
+    random.""",
     "fitted": """ranking_ : array of shape (n_features,)
     1 is the best feature. Ties go by variance, then by index; constant columns come last.
 support_ : boolean array of shape (n_features,)
@@ -79,22 +102,41 @@ n_features_in_ : int
     Number of features seen in ``fit``.
 feature_names_in_ : array of shape (n_features,)
     Column names, if X was a data frame with string columns.""",
+    "run": """objective_ : array
+    The objective after every step.
+n_iter_ : int
+    Steps made.
+converged_ : bool
+    Whether the iteration ended before ``max_iter`` steps.""",
+    "picks": """n_picked_ : int
+    How many features were picked: fewer than wanted if those explain everything.
+explained_share_ : array of shape (``n_picked_``,)
+    Share of the variance that the first 1, 2, ... picks explain (before ``max_correlation``).
+best_share_ : array of shape (``n_picked_``,)
+    The share that the same number of principal components explains: the upper limit.""",
     "steps": """objective_ : array
     The objective after every step; it never rises.
 n_iter_ : int
     Steps made.
 converged_ : bool
     Whether the objective converged within ``max_iter`` steps.""",
+    "seen": """n_components_ : int
+    The number of components used.
+mean_ : array of shape (n_features,)
+    Column means.
+var_ : array of shape (n_features,)
+    Column variances, divided by n; 0 for columns set aside as constant.
+n_samples_seen_ : int
+    Number of rows.
+n_passes_ : int
+    How many times the table was read, after ``fit_blocks`` and for Dask collections.
+route_ : str
+    What was held in memory for it: "scatter" (the d x d scatter), "memory" (the rows) or
+    "stream" (a few d x m blocks, and the scatter of some columns).
+scatter_sum_ : object
+    What ``partial_fit`` has summed so far; only after it.""",
 }
 """Parts of docstrings: a line "{fitted}" of a class stands for the part of this name."""
-
-
-def _with_shared_docs(docstring: str | None) -> str | None:
-    if docstring is None:  # python -OO
-        return None
-    for name, part in SHARED_DOCS.items():
-        docstring = docstring.replace(f"    {{{name}}}\n", f"{indent(part, ' ' * 4)}\n")
-    return docstring
 
 
 @dataclass(frozen=True)
@@ -144,15 +186,19 @@ class FitNotes:
     summary: str | None = None
     """What it found, in sentences."""
     doubts: tuple[str, ...] = ()
-    """What speaks against the result, a sentence each."""
+    """Reasons against the result, a sentence each."""
     how_sure: tuple[str, ...] = ()
-    """What speaks for it, a sentence each."""
+    """Reasons for it, a sentence each."""
     how_many: Literal["asked", "chosen", "half"] = "asked"
     """Where the number of kept features comes from: the user, the method, or a default."""
     n_rows_used: int | None = None
     """Rows that it looked at, if not all."""
+    n_observed: IndexArray | None = None
+    """Values of each column that it looked at, where it leaves out gaps."""
+    moments: ColumnMoments | None = None
+    """Means and variances of the columns, if it measured them."""
     structure_found: bool | None = None
-    """Whether any feature carries structure; None if it does not test that."""
+    """True if a feature carries structure; None if it does not test that."""
     carries_structure: BoolArray | None = None
     alone: FloatArray | None = None
     """Scores before features were discounted for resembling better ones."""
@@ -177,6 +223,8 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
     """
 
     support_: BoolArray
+    parameter_rules: ClassVar[Mapping[str, Rule]] = {}
+    """The rule of each parameter; those of a class are added to those of its parents."""
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:
@@ -189,11 +237,13 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
             self._forget()
             raise
 
-    parameter_rules: ClassVar[Mapping[str, Rule]] = {}
-    """The rule of each parameter; those of a class are added to those of its parents."""
+    def _forget(self) -> None:
+        """Drop everything learned from data."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
 
     def check_parameters(self) -> None:
-        """Refuse settings outside their rules, without looking at data; ``fit`` calls it first.
+        """Raise for settings outside their rules, without looking at data; ``fit`` calls it first.
 
         Raises
         ------
@@ -204,11 +254,12 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
         for parent in reversed(type(self).__mro__):
             rules.update(vars(parent).get("parameter_rules", {}))
         check_rules(self, {name: rule for name, rule in rules.items() if hasattr(self, name)})
-
-    def _forget(self) -> None:
-        """Drop everything learned from data."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
+        limit = getattr(self, "memory_limit", None)
+        if limit is not None:
+            as_n_bytes(limit, "memory_limit")
+        control = {name: getattr(self, name, None) for name in SETTINGS}
+        if any(value is not None for value in control.values()):
+            check_control(**control)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether it is known which columns are kept."""
@@ -222,23 +273,23 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
         X : table of shape (n_samples, n_features)
             An array, data frame, sparse matrix, Table, AnnData object or Dask collection
             with the columns of the table fitted; also a lazy frame of polars, a relation of
-            DuckDB, a table, reader or dataset of pyarrow.
+            DuckDB, a table or reader of pyarrow.
 
         Returns
         -------
         array, data frame, sparse matrix, AnnData object or Dask collection
-            The kept columns, in the order of X, with their values as they are: where a selector was
-            told to fill gaps (``missing``), X may have gaps, and they stay. Dropped columns of a
+            The kept columns, in the order of X, with their values as they are: if the selector
+            fills gaps (``missing``), X may have gaps, and they stay. Dropped columns of a
             frame may have gaps in any case. A frame of pandas or polars stays one if the fit knew
             the names; of other tables with columns an array is returned. Columns of a Dask
             collection are picked lazily, those of an AnnData object as a view of it.
         """
         columns = self.get_support(indices=True)
-        if isinstance(X, Table) and getattr(self, "preparer_", None) is not None:
+        if isinstance(X, Table):
+            if getattr(self, "preparer_", None) is None:
+                return validate(self, X, reset=False, fewest=1)[:, columns]
             refuse_other_columns(self, len(X.columns), X.columns)
             return X.select(np.array(X.columns, dtype=object)[columns])
-        if isinstance(X, Table):
-            return validate(self, X, reset=False, fewest=1)[:, columns]
         if is_anndata(X):
             refuse_other_columns(self, X.n_vars, X.var_names)
             return X[:, columns]
@@ -246,25 +297,22 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
             refuse_other_columns(self, X.shape[1], getattr(X, "columns", None))
             return selected_columns(X, columns)
         X, tags = sound_table(X), get_tags(self).input_tags
-        finite: Any = "allow-nan" if tags.allow_nan else True
-        rules = {"dtype": None, "ensure_all_finite": False if self._takes_text() else finite}
+        takes_text = bool(tags.string)
+        finite: Any = False if takes_text else "allow-nan" if tags.allow_nan else True
+        rules = {"dtype": None, "ensure_all_finite": finite}
         if not is_frame(X):
             with naming_gaps(self, X):
                 X = validate_data(self, X, reset=False, accept_sparse=("csr", "csc"), **rules)
             return X[:, columns]
         validate_data(self, X, reset=False, skip_check_array=True)
         kept = nw.from_native(X, eager_only=True)[:, columns.tolist()].to_native()
-        if self._takes_text():
+        if takes_text:
             return kept
         with naming_gaps(self, kept):
             values = check_array(kept, **rules)
         # scikit-learn's set_output cannot take an Arrow table.
-        is_plain = is_pyarrow_table(kept) or not hasattr(self, "feature_names_in_")
-        return values if is_plain else kept
-
-    def _takes_text(self) -> bool:
-        """Whether the kept columns may be of any type."""
-        return bool(get_tags(self).input_tags.string)
+        is_plain_table = is_pyarrow_table(kept) or not hasattr(self, "feature_names_in_")
+        return values if is_plain_table else kept
 
     def fit_transform(self, X: Any, y: Any = None, **settings: Any) -> Any:
         """Fit, and return the columns kept of X.
@@ -315,9 +363,9 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
 class RankingSelector(ColumnSelector):
     """A selector that scores every feature and keeps the best.
 
-    A method is a subclass that implements `score_features`, and extends `check_parameters` by the
-    rules of its own parameters. ``fit`` checks the parameters, reads the table, has its features
-    scored and stores the ranking; nothing fitted stays behind if it is interrupted.
+    A method is a subclass that implements `score_features` and declares ``parameter_rules``.
+    ``fit`` checks the parameters, reads the table, has its features scored and stores the ranking;
+    nothing fitted stays behind if it is interrupted.
 
     See Also
     --------
@@ -330,7 +378,10 @@ class RankingSelector(ColumnSelector):
     def __init_subclass__(cls, **options: Any) -> None:
         """Fill in the parts of the docstring that many methods share."""
         super().__init_subclass__(**options)
-        cls.__doc__ = _with_shared_docs(cls.__doc__)
+        if cls.__doc__ is not None:  # it is None with python -OO
+            for name, part in SHARED_DOCS.items():
+                filled = indent(part, " " * 4)
+                cls.__doc__ = cls.__doc__.replace(f"    {{{name}}}\n", f"{filled}\n")
 
     parameter_rules: ClassVar[Mapping[str, Rule]] = {
         "n_features_to_select": FEATURE_COUNT,
@@ -345,25 +396,35 @@ class RankingSelector(ColumnSelector):
     why_not_dask: ClassVar[str] = "it compares every sample with every other one."
     """Why chunks on several workers will not do, as a clause."""
 
+    needs_scatter_only: ClassVar[bool] = False
+    """True for methods that also read tables in blocks, by their scatter."""
     depends_on_k: bool = False
-    """True for methods whose ranking depends on ``n_features_to_select``, so that each k needs its
-    own fit."""
+    """True for methods whose ranking depends on ``n_features_to_select``: each k needs its own
+    fit."""
     picks_one_by_one: ClassVar[bool] = False
-    """Whether the first features of a fit for many are those of a fit for fewer."""
+    """True if the first features of a fit for many are those of a fit for fewer."""
     fits_each_together: ClassVar[bool] = False
-    """Whether `fit_each` takes about as long as one fit, though each k needs its own."""
+    """True if `fit_each` takes about as long as one fit, though each k needs its own."""
     seeks_variance: ClassVar[bool] = False
-    """Whether it looks for features that hold much variance: then their certificate is shown."""
+    """True if it looks for features that hold much variance: then their certificate is shown."""
 
     looks_for: ClassVar[str] = ""
     """What it looks for, after "It looks for"; a report begins with it."""
     score_means: ClassVar[str] = ""
     """What a score means, as a clause."""
+    max_correlation: float | None = None
+    """A parameter of every selector but `AllFeatures`."""
+    missing: str = "error"
+    """A parameter of selectors that can fill gaps."""
 
     @property
     def column_power(self) -> float:
         """Power of the standard deviation that it divides columns by; 1: all count the same."""
         return float(getattr(self, "scaling", 0.0))
+
+    def _user_control(self) -> dict[str, Any]:
+        """What the user decided before the data do, by the names of the parameters."""
+        return {}
 
     def fit_notes(self) -> FitNotes:
         """What the fit has to report, for the terminal and the report.
@@ -379,14 +440,8 @@ class RankingSelector(ColumnSelector):
         how_many: Any = "half" if self.n_features_to_select is None else "asked"
         return FitNotes(doubts=doubts, how_many=how_many, max_correlation=self.max_correlation)
 
-    max_correlation: float | None = None
-    """A parameter of every selector but `AllFeatures`."""
-
-    missing: str = "error"
-    """A parameter of selectors that can fill gaps."""
-
     def __sklearn_tags__(self) -> Tags:
-        """CSR and CSC are welcome, unless the method says why not; NaN if it was told to fill."""
+        """CSR and CSC are welcome, unless the method gives a reason; NaN if it fills gaps."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = fills_gaps(self)
         tags.input_tags.sparse = self.why_not_sparse is None
@@ -400,7 +455,7 @@ class RankingSelector(ColumnSelector):
         X : table of shape (n_samples, n_features)
             An array, data frame, sparse matrix, Table or AnnData object: one row a sample,
             one column a feature. A `Table` is what `keepers.datasets.open_table` returns;
-            its labels are not looked at. Of an AnnData object, X is.
+            its labels are not used. Of an AnnData object, X is used.
         y : ignored
             Present for API consistency; no method here looks at labels.
 
@@ -431,13 +486,29 @@ class RankingSelector(ColumnSelector):
         return [clone(self).set_params(n_features_to_select=count).fit(X) for count in counts]
 
     def _fit(self, X: Any) -> None:
-        table = read_table(self, X)
-        # Refused before any work. A method may depend on it.
+        if not self.needs_scatter_only:
+            self._fit_table(read_table(self, X))
+        elif not is_plain(X) and comes_in_blocks(table_values(X)):
+            self._fit_blocks(X)
+        else:
+            self._fit_table(read_for_scatter(self, X))
+
+    def _fit_blocks(self, X: Any) -> None:
+        raise NotImplementedError
+
+    def _fit_table(self, table: Any) -> None:
+        # Raises before any work. A method may depend on it.
         self.n_features_to_select_ = count_features(self.n_features_to_select, table.n_features)
         self._store_ranking(self.score_features(table), table)
 
+    def _control(self, n_features: int) -> FeatureControl:
+        """The weights and groups that the user decided."""
+        if all(getattr(self, name, None) is None for name in SETTINGS):
+            return FeatureControl(np.ones(n_features))
+        return control_of(self, n_features)
+
     def score_features(self, table: MemoryTable) -> FloatArray:
-        """A score for every feature of a table: what a method is.
+        """A score for every feature of a table; every method implements it.
 
         Parameters
         ----------
@@ -509,6 +580,7 @@ class RankingSelector(ColumnSelector):
     def _unlike_first(
         self, order: IndexArray, table: FittedTable, compared: BoolArray, always: BoolArray | None
     ) -> IndexArray:
+        always = np.zeros(table.n_features, dtype=bool) if always is None else always
         position = np.full(table.n_features, -1)
         position[table.usable] = np.arange(len(table.usable))
         walk = order[compared[order]]
@@ -518,11 +590,9 @@ class RankingSelector(ColumnSelector):
             places,
             float(self.max_correlation or 1.0),
             most=max(self.n_features_to_select_, FEWEST_COMPARED),
-            always=None if always is None else always[table.usable],
+            always=always[table.usable],
         ).keeps
         unlike_first = np.concatenate([walk[keeps], walk[~keeps], order[~compared[order]]])
-        if always is None:
-            return unlike_first
         return np.concatenate([order[always[order]], unlike_first[~always[unlike_first]]])
 
     def random_generator(self) -> np.random.Generator:
@@ -556,7 +626,7 @@ class RankingSelector(ColumnSelector):
         return TopFeatures(indices, self._names_of_columns()[indices], self.scores_[indices])
 
     def _count_top(self, k: Any) -> int:
-        return count_features(k, len(self.scores_), name="k")
+        return self._control(len(self.scores_)).count(k, "k")
 
     def certificate(
         self,

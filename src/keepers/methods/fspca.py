@@ -2,17 +2,31 @@
 
     maximise  Tr(W'SW)   over W'W = I with m columns and at most k non-zero rows
 
-The rows decide: on a set I the best W holds F(I), the sum of the m largest eigenvalues of S_II, so
-that I is all there is to find (Tian, Nie, Wang and Li, NeurIPS 2020). NP-hard already for m = 1.
+On a set I of rows the best W holds F(I), the sum of the m largest eigenvalues of S_II, so only I
+has to be found (Tian, Nie, Wang and Li, NeurIPS 2020). This is NP-hard already for m = 1.
+
+Let (theta_a, u_a), a = 1..m, be the leading eigenpairs of S_II, and B = S_{.,I} U their images, one
+row b_j for every feature:
+
+* Projection. With X the centred data, Q = X_I U Theta^(-1/2) has orthonormal columns, and
+  p_j = |Q'x_j|^2 = sum_a b_ja^2 / theta_a is what they hold of feature j. Over I the p_j add up to
+  F(I); over any other set J to Tr(Q' X_J X_J' Q) <= F(J). So F never falls if the next set is the
+  one with the largest p: IPU of the authors.
+* Gain of adding j, at least: the m largest eigenvalues of S on the span of U and feature j, the
+  matrix [[Theta, b_j], [b_j', s_jj]], add up to F(I) + s_jj - mu with mu its smallest eigenvalue,
+  which is the smallest root of s_jj - mu = sum_a b_ja^2 / (theta_a - mu).
+* Loss of removing i, at most: U without its row i spans a space on which the trace is known in
+  closed form; it lacks (q - s_ii t) / (1 - t), with t = |u_i|^2 and q = sum_a theta_a u_ia^2.
+
+The search:
 
 * Starts: GO, the k largest of sum_i lambda_i v_ji^2 from the m leading eigenpairs of S (exact if
   the rank of S is at most m, where it is the variance of every feature); the largest variances;
   a set grown by the largest gains; a larger set from which the smallest losses are dropped.
-* From each of them IPU, the projection steps of `keepers.methods.sets`; F never falls.
-* Exchanges of single features (or groups) as long as F, computed anew, grows.
+* From each start projections, then exchanges of single features as long as F, computed anew, grows.
 
-The search runs in S on some candidates, which is in memory. Each time it has ended, one product
-with all of S shows which other features would come in; they become candidates, and it continues.
+The search holds S on some candidates in memory. When it ends, one product with all of S shows which
+other features would come in. These become candidates, and the search continues.
 """
 
 from dataclasses import KW_ONLY, dataclass, replace
@@ -23,13 +37,13 @@ import numpy as np
 from keepers._blas_threads import one_blas_thread_for
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers.exceptions import ParameterError, shorten
-from keepers.linalg.ordering import best_first, first_largest
-from keepers.linalg.scatter import DenseScatter
-from keepers.linalg.spectrum import leading_spectrum
+from keepers.linalg.ordering import best_first, first_largest, nearest_first
+from keepers.linalg.scatter import SMALL_SIDE, DenseScatter, FactoredScatter
+from keepers.linalg.spectrum import leading_pairs, leading_spectrum, principal_subspace
 from keepers.linalg.subspace import Subspace, fix_signs
-from keepers.methods.control import FeatureControl, check_control, control_of
 from keepers.methods.parameters import (
     COMPONENTS,
+    FeatureControl,
     FeatureCount,
     Seed,
     check_component_count,
@@ -38,46 +52,247 @@ from keepers.methods.parameters import (
     positive,
     whole,
 )
-from keepers.methods.reading import FittedTable, warn_of_units
+from keepers.methods.reading import FittedTable, scatter_of, warn_of_units
 from keepers.methods.reading_blocks import ScatterSelector, StreamedTable
-from keepers.methods.sets import (
-    GAIN,
-    AllowedSets,
-    FoundSet,
-    HeldSet,
-    gains_of_adding,
-    hold,
-    images_of,
-    improve_by_projection,
-    losses_of_removing,
-    projections,
-)
-from keepers.tables.table import as_n_bytes
 
-# Candidates: at least so many, or so many for every feature kept, but no more than the last, whose
-# scatter takes 128 MB. Larger numbers found no better sets (docs/decisions/0020-proofs.md).
+# Eigenvalues of S_II below this share of the largest are rounding, and their vectors arbitrary.
+NEGLIGIBLE = 1e-12
+# The relative growth of F beyond which a set counts as better.
+GAIN = 1e-10
+# Candidates: at least the first number, or the second for every feature kept, but at most the last,
+# whose scatter takes 128 MB. Larger numbers found no better sets (docs/decisions/0020-proofs.md).
 FEWEST_CANDIDATES, CANDIDATES_EACH, MOST_CANDIDATES = 1000, 4, 4000
 # Kept features up to which sets are grown, and shrunk: beyond, that takes longer than the PCA.
 MOST_GROWN, MOST_SHRUNK = 500, 250
-# Units that may leave in an exchange, the cheapest first, and those that may come for each, the
+# Features that may leave in an exchange, the cheapest first, and those that may come for each, the
 # best first. All of both if there are no more pairs than the last.
 OUT, IN, ALL_PAIRS = 6, 2, 600
 # Multiplications that the exchanges from one set may take: a second or two.
 SWAP_WORK = 6e8
 
 
+# Sets, and what they hold, gain and lose
+
+
 @dataclass(frozen=True)
-class FSPCAResult:
-    """The best set that was found."""
+class HeldSet:
+    """A set of features, and the leading eigenpairs of S on them."""
+
+    features: IndexArray
+    values: FloatArray
+    """theta, largest first: at most m, and none that is rounding."""
+    vectors: FloatArray
+    """u, a row for every feature of the set."""
+    width: int
+    """m; there may be fewer features."""
+
+    @property
+    def variance(self) -> float:
+        """The variance F that the set holds."""
+        return float(np.sum(self.values))
+
+
+def hold(operator: SymmetricOperator, features: IndexArray, width: int) -> HeldSet:
+    """The leading eigenpairs of S on some features; their sum is never above F but for rounding."""
+    part = operator.restrict(features)
+    count = min(width, len(features))
+    if part.size <= SMALL_SIDE:
+        values, vectors = leading_pairs(part.dense(), count)
+    else:
+        # Any start will do; always the same one gives the same digits.
+        found = principal_subspace(part, count, np.random.default_rng(0), tol=1e-7)
+        values, vectors = found.values, found.vectors
+    n_real = max(1, int(np.sum(values > NEGLIGIBLE * values[0])))
+    return HeldSet(features, values[:n_real], vectors[:, :n_real], width)
+
+
+def variance_held(operator: SymmetricOperator, features: IndexArray, width: int) -> float:
+    """F of a set, which may be empty or have fewer features than components."""
+    if len(features) <= width:
+        return float(operator.diagonal()[features].sum())
+    return max(hold(operator, features, width).variance, 0.0)
+
+
+def images_of(operator: SymmetricOperator, held: HeldSet) -> FloatArray:
+    """The images B = S_{.,I} U, by one product with a block that is zero outside the set."""
+    if isinstance(operator, DenseScatter):
+        return np.asarray(operator.matrix[:, held.features] @ held.vectors)
+    if isinstance(operator, FactoredScatter):
+        return operator.back(operator.take(held.features).times(held.vectors))
+    block = np.zeros((operator.size, held.vectors.shape[1]), order="F")
+    block[held.features] = held.vectors
+    return operator.matmat(block)
+
+
+def projections(held: HeldSet, images: FloatArray) -> FloatArray:
+    """The part p of every feature that the components hold."""
+    return np.asarray(images**2 @ (1.0 / held.values))
+
+
+def gains_of_adding(held: HeldSet, images: FloatArray, variances: FloatArray) -> FloatArray:
+    """The least growth of F with each feature outside the set."""
+    if len(held.values) < held.width:
+        # There is room for one more component, and nothing is lost of the others.
+        if len(held.values) == len(held.features):
+            return variances
+        return np.maximum(variances - projections(held, images), 0.0)
+    squares, values = images**2, held.values
+    last, rest = values[-1], variances - squares[:, :-1] @ (1.0 / values[:-1])
+    # With the other poles at mu = 0 the root of a quadratic lies above that of the whole.
+    middle, apart = (rest + last) / 2.0, (rest - last) / 2.0
+    mu = np.clip(middle - np.sqrt(apart**2 + squares[:, -1]), 0.0, None)
+    floor = np.finfo(float).tiny + NEGLIGIBLE * values[0]
+    for _ in range(6):  # Newton's steps come from above: gains are never overstated
+        below = np.maximum(values - mu[:, np.newaxis], floor)
+        terms = squares / below
+        excess = variances - mu - terms.sum(axis=1)
+        slope = 1.0 + np.sum(terms / below, axis=1)
+        mu = np.clip(mu + excess / slope, 0.0, mu)
+    return np.maximum(variances - mu, 0.0)
+
+
+def losses_of_removing(held: HeldSet, variances: FloatArray) -> FloatArray:
+    """The largest fall of F without each feature of the set; ``variances`` are the set's."""
+    squares = held.vectors**2
+    t, q = squares.sum(axis=1), squares @ held.values
+    left = 1.0 - t
+    alone = left <= 1e-10  # a component of its own: all of its variance goes
+    quotient = (q - variances * t) / np.where(alone, 1.0, left)
+    return np.where(alone, variances, np.clip(quotient, 0.0, variances))
+
+
+@dataclass(frozen=True)
+class AllowedSets:
+    """The sets that may be kept: at most ``count`` features, those of ``must`` among them."""
+
+    count: int
+    must: BoolArray
+
+    @classmethod
+    def of_count(cls, size: int, count: int, must: BoolArray | None = None) -> "AllowedSets":
+        """Any ``count`` of ``size`` features, with those that must be kept."""
+        return cls(min(count, size), np.zeros(size, dtype=bool) if must is None else must)
+
+    @classmethod
+    def of_table(cls, table: FittedTable, control: FeatureControl, count: int) -> "AllowedSets":
+        """The usable columns that a user allows; constant ones that must be kept take a place."""
+        must = control.must[table.usable]
+        return cls.of_count(len(must), count - int(np.sum(control.must & table.unusable)), must)
+
+    def choose(self, values: FloatArray) -> IndexArray:
+        """Features whose values add up to the most; ties go to the lowest index."""
+        chosen = self.must.copy()
+        free = np.flatnonzero(~self.must)
+        n_free = min(self.count - int(self.must.sum()), len(free))
+        if n_free > 0:
+            chosen[free[nearest_first(-values[np.newaxis, free], n_free)[0]]] = True
+        return np.flatnonzero(chosen)
+
+
+@dataclass(frozen=True)
+class FoundSet:
+    """A set, and the way there."""
 
     held: HeldSet
-    projections: FloatArray
-    """p of every feature of S: what the components hold of it."""
-    history: FloatArray
-    """F of every set on the way from the start that won; it never falls."""
-    n_iter: int
-    n_products: int
-    start: str
+    images: FloatArray
+    """B of the set, a row for every feature of S."""
+    history: tuple[float, ...]
+    """F of every set on the way, with the last one; it never falls."""
+    n_steps: int
+    """Projections (the last one changes nothing) and exchanges."""
+    start: str = ""
+    """The name of the start that led to the set."""
+
+    @property
+    def features(self) -> IndexArray:
+        return self.held.features
+
+    @property
+    def variance(self) -> float:
+        """F of the set."""
+        return self.history[-1]
+
+    def then(self, later: "FoundSet", *, exchanged: bool = False) -> "FoundSet":
+        """A set found from this one, or from one that differs by an exchange; the way to both."""
+        history = self.history + later.history[0 if exchanged else 1 :]
+        return replace(later, history=history, n_steps=self.n_steps + later.n_steps + exchanged)
+
+
+def improve_by_projection(
+    operator: SymmetricOperator,
+    features: IndexArray,
+    width: int,
+    allowed: AllowedSets | None = None,
+    max_iter: int = 100,
+) -> FoundSet:
+    """IPU from a set of features: the set with the largest p, until the sum of p does not grow.
+
+    A step needs S on the set and one product with S. Without ``allowed``, any set of this size may
+    be kept.
+    """
+    features = np.sort(np.asarray(features, dtype=np.intp))
+    allowed = allowed or AllowedSets.of_count(operator.size, len(features))
+    held = hold(operator, features, width)
+    images, history, n_steps = images_of(operator, held), [held.variance], 0
+    while n_steps < max_iter:
+        n_steps += 1
+        p = projections(held, images)
+        features = allowed.choose(p)
+        if not np.sum(p[features]) > history[-1] * (1.0 + GAIN):
+            break
+        candidate = hold(operator, features, width)
+        if candidate.variance < history[-1]:
+            break  # by rounding
+        held = candidate
+        images = images_of(operator, held)
+        history.append(held.variance)
+    return FoundSet(held, images, tuple(history), n_steps)
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """The changes made by refining a selection."""
+
+    n_changed: int
+    """Kept features that were not kept before."""
+    variance_before: float
+    """Variance held by components of the features kept before, on the scale of the scatter."""
+    variance_after: float
+    """The same for the features kept now."""
+
+
+def refine_order(
+    scatter: SymmetricOperator,
+    order: IndexArray,
+    table: FittedTable,
+    control: FeatureControl,
+    count: int,
+    width: int,
+) -> tuple[IndexArray, Refinement]:
+    """Columns in order, after exchanges that raise the variance held by the first ``count``."""
+    place = np.full(table.n_features, -1)
+    place[table.usable] = np.arange(len(table.usable))
+    kept = place[order[:count]]
+    kept = np.sort(kept[kept >= 0])
+    if len(kept) == 0:  # constant columns only
+        return order, Refinement(0, 0.0, 0.0)
+    allowed = AllowedSets.of_table(table, control, count)
+    found = improve_by_projection(scatter, kept, width, allowed)
+    n_changed = len(np.setdiff1d(found.features, kept))
+    order = kept_first(order, table, control, found.features)
+    return order, Refinement(n_changed, found.history[0], found.variance)
+
+
+def kept_first(
+    order: IndexArray, table: FittedTable, control: FeatureControl, features: IndexArray
+) -> IndexArray:
+    """Columns in order, the set and columns that must be kept before the others."""
+    first = control.must.copy()
+    first[table.usable[features]] = True
+    return order[np.argsort(~first[order], kind="stable")]
+
+
+# The search
 
 
 def go_scores(pca: Subspace) -> FloatArray:
@@ -92,13 +307,12 @@ def solve_fspca(
     *,
     max_iter: int = 100,
     most_candidates: int = MOST_CANDIDATES,
-) -> FSPCAResult:
-    """The best set from several starts.
+) -> FoundSet:
+    """The best set from several starts, given the m leading eigenpairs of S.
 
-    ``pca``: the m leading eigenpairs of S. ``most_candidates``: how many rows of S may be held as a
-    matrix.
+    At most ``most_candidates`` rows of S are held as a matrix.
     """
-    width, n_products = len(pca.values), pca.n_products
+    width = len(pca.values)
     scores, variances = go_scores(pca), operator.diagonal()
     starts = {"go": allowed.choose(scores), "variance": allowed.choose(variances)}
     size = max(len(features) for features in starts.values())
@@ -110,33 +324,25 @@ def solve_fspca(
             for name, features in starts.items()
         }
         best = max(ends, key=lambda name: ends[name].variance)
-        n_products += sum(len(found.history) for found in ends.values())
-        return _result(ends[best], best, n_products)
+        return replace(ends[best], start=best)
     rows = _first_candidates(scores, variances, allowed, starts, wanted)
-    search = _Search.within(operator, rows, width, allowed, max_iter)
+    search = _Search(operator, rows, width, allowed, max_iter)
     name, found = search.run({each: np.searchsorted(rows, starts[each]) for each in starts})
     for visits_left in (3, 2, 1, 0):
         held = replace(found.held, features=rows[found.features])
         if len(rows) == operator.size:
             break
         found = replace(found, images=images_of(operator, held))
-        n_products += 1
         newcomers = _newcomers(held, found.images, variances, allowed, rows)
         if not len(newcomers) or not visits_left:
             break
         rows = np.union1d(rows, newcomers)
-        search = _Search.within(operator, rows, width, allowed, max_iter)
+        search = _Search(operator, rows, width, allowed, max_iter)
         again = search.swap(search.project(np.searchsorted(rows, held.features)))
         if not again.variance > found.variance * (1.0 + GAIN):
             break
-        history, n_steps = found.history + again.history[1:], found.n_steps + again.n_steps
-        found = replace(again, history=history, n_steps=n_steps)
-    return _result(replace(found, held=held), name, n_products)
-
-
-def _result(found: FoundSet, start: str, n_products: int) -> FSPCAResult:
-    p = projections(found.held, found.images)
-    return FSPCAResult(found.held, p, np.array(found.history), found.n_steps, n_products, start)
+        found = found.then(again)
+    return replace(found, held=held, start=name)
 
 
 def _first_candidates(
@@ -146,15 +352,13 @@ def _first_candidates(
     starts: dict[str, IndexArray],
     wanted: int,
 ) -> IndexArray:
-    """The features of the first sets, and the best by GO's score and by variance."""
+    """The features of the first sets, and the best by GO's score and by variance, sorted."""
     by_score, by_variance = best_first(scores, variances), best_first(variances, scores)
     place = np.minimum(np.argsort(by_score), np.argsort(by_variance))
     place[allowed.must] = -1
     for features in starts.values():
         place[features] = -1
-    chosen = np.zeros(len(scores), dtype=bool)
-    chosen[np.argsort(place, kind="stable")[:wanted]] = True
-    return np.flatnonzero(_whole_units(chosen, allowed))
+    return np.sort(np.argsort(place, kind="stable")[:wanted])
 
 
 def _newcomers(
@@ -175,44 +379,32 @@ def _newcomers(
     wanted[rows] = False
     best = np.argsort(-np.where(wanted, gains, -np.inf), kind="stable")
     wanted[best[FEWEST_CANDIDATES // 2 :]] = False
-    return np.flatnonzero(_whole_units(wanted, allowed))
+    return np.flatnonzero(wanted)
 
 
-def _whole_units(features: BoolArray, allowed: AllowedSets) -> BoolArray:
-    """These features and the others of their units."""
-    return np.asarray((allowed.pool(features) > 0)[allowed.units])
-
-
-@dataclass(frozen=True)
 class _Search:
     """The search among candidates, by their places in the matrix of their scatter."""
 
-    operator: DenseScatter
-    variances: FloatArray
-    width: int
-    allowed: AllowedSets
-    max_iter: int
-
-    @classmethod
-    def within(
-        cls,
+    def __init__(
+        self,
         operator: SymmetricOperator,
         rows: IndexArray,
         width: int,
         allowed: AllowedSets,
         max_iter: int,
-    ) -> "_Search":
-        """Hold S on these rows, which are those of whole units."""
+    ) -> None:
         part = operator if len(rows) == operator.size else operator.restrict(rows)
-        matrix = part.dense()
-        return cls(DenseScatter(matrix), matrix.diagonal(), width, allowed.restrict(rows), max_iter)
+        self.operator = DenseScatter(part.dense())
+        self.variances = self.operator.diagonal()
+        self.allowed = AllowedSets(allowed.count, allowed.must[rows])
+        self.width, self.max_iter = width, max_iter
 
     def run(self, starts: dict[str, IndexArray]) -> tuple[str, FoundSet]:
-        """The best of the sets that all starts lead to, and the name of its start."""
+        """The name of the best start, and the set found from it."""
         count = len(starts["variance"])
         if count <= MOST_GROWN:
             starts = starts | {"greedy": self.grow()}
-        if count <= MOST_SHRUNK and len(self.variances) > count and not self.allowed.has_groups:
+        if count <= MOST_SHRUNK and len(self.variances) > count:
             starts["backward"] = self.shrink(CANDIDATES_EACH * count)
         ends = {name: self.project(features) for name, features in starts.items()}
         if len(self.variances) * count > 4000:  # exchanges from all ends are for small problems
@@ -226,10 +418,7 @@ class _Search:
         return best, ends[best]
 
     def _best_of(self, ends: dict[str, FoundSet]) -> str:
-        """The one that holds most; of equal ones that whose features vary most, then the first.
-
-        Features without a part in the components hold nothing, whichever they are.
-        """
+        """The set that holds most; ties go to the features that vary most, then to the first."""
         most = max(found.variance for found in ends.values())
         near = [name for name, found in ends.items() if found.variance >= most * (1.0 - GAIN)]
         traces = [float(np.sum(self.variances[ends[name].features])) for name in near]
@@ -241,41 +430,32 @@ class _Search:
         )
 
     def grow(self) -> IndexArray:
-        """Units added one by one, each time the one with the largest gain a feature.
+        """Features added one by one, each with the largest gain.
 
-        The eigenpairs are those of S on the span of the last ones and the new feature: what they
+        The eigenpairs are those of S on the span of the last ones and the new feature. What they
         hold is a lower bound, good enough to choose by.
         """
-        S, allowed = self.operator.matrix, self.allowed
-        taken = np.zeros(len(allowed.sizes), dtype=bool)
+        S, must = self.operator.matrix, np.flatnonzero(self.allowed.must)
+        taken = np.zeros(len(S), dtype=bool)
         values: FloatArray = np.empty(0)
         images: FloatArray = np.empty((len(S), 0))
-        rows = np.flatnonzero(allowed.must)
-        while True:
-            taken[allowed.units[rows]] = True
-            for row in rows.tolist():
-                values, images = self._add(values, images, row)
-            features = np.flatnonzero(taken[allowed.units])
-            fits = ~taken & (allowed.sizes <= allowed.count - len(features))
-            if not fits.any():
-                return features
-            so_far = HeldSet(features, values, np.empty((0, 0)), self.width)
-            gains = allowed.pool(gains_of_adding(so_far, images, self.variances)) / allowed.sizes
-            rows = np.flatnonzero(allowed.units == first_largest(np.where(fits, gains, -np.inf)))
-
-    def _add(
-        self, values: FloatArray, images: FloatArray, row: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """The eigenpairs on the span of those before and one more feature."""
-        column, count = self.operator.matrix[:, row], len(values)
-        bordered = np.diag(np.append(values, column[row]))
-        bordered[count, :count] = bordered[:count, count] = images[row]
-        values, mixing = np.linalg.eigh(bordered)
-        mixing = mixing[:, ::-1][:, : self.width]
-        return values[::-1][: self.width], images @ mixing[:count] + np.outer(column, mixing[count])
+        for step in range(self.allowed.count):
+            if step < len(must):
+                row = int(must[step])
+            else:
+                so_far = HeldSet(np.flatnonzero(taken), values, np.empty((0, 0)), self.width)
+                gains = gains_of_adding(so_far, images, self.variances)
+                row = first_largest(np.where(taken, -np.inf, gains))
+            taken[row] = True
+            bordered = np.diag(np.append(values, S[row, row]))
+            bordered[-1, :-1] = bordered[:-1, -1] = images[row]
+            values, mixing = np.linalg.eigh(bordered)
+            values, mixing = values[::-1][: self.width], mixing[:, ::-1][:, : self.width]
+            images = images @ mixing[:-1] + np.outer(S[:, row], mixing[-1])
+        return np.flatnonzero(taken)
 
     def shrink(self, begin: int) -> IndexArray:
-        """The largest variances, without those of the smallest losses, 15 % at a time."""
+        """The ``begin`` largest variances less those of the smallest losses, 15 % at a time."""
         larger = replace(self.allowed, count=min(begin, len(self.variances)))
         features = larger.choose(self.variances)
         while len(features) > self.allowed.count:
@@ -288,56 +468,40 @@ class _Search:
         return features
 
     def swap(self, found: FoundSet) -> FoundSet:
-        """Exchange units as long as F grows; after each exchange, project."""
+        """Exchange features as long as F grows, and project after each exchange."""
         work = OUT * (1 + IN) * float(len(found.features)) ** 3
         for _ in range(int(min(50, SWAP_WORK / work))):
             best = self._best_swap(found.held)
             if not best.variance > found.variance * (1.0 + GAIN):
                 break
-            onward = self.project(best.features)
-            history, n_steps = found.history + onward.history, found.n_steps + 1 + onward.n_steps
-            found = replace(onward, history=history, n_steps=n_steps)
+            found = found.then(self.project(best.features), exchanged=True)
         return found
 
     def _best_swap(self, held: HeldSet) -> HeldSet:
-        """The best set that differs in one unit (and in what fits in with it)."""
-        allowed, features = self.allowed, held.features
-        units, n_units = np.unique(allowed.units[features]), len(allowed.sizes)
-        n_out, n_in = OUT, IN
-        if len(units) * (n_units - len(units)) <= ALL_PAIRS:
-            n_out = n_in = n_units
-        losses = np.zeros(len(self.variances))
-        losses[features] = losses_of_removing(held, self.variances[features])
-        losses[allowed.must] = np.inf
-        price = (allowed.pool(losses) / allowed.sizes)[units]
-        out = units[np.argsort(price, kind="stable")][: min(n_out, int(np.isfinite(price).sum()))]
-        candidates = [
-            hold(self.operator, changed, self.width)
-            for unit in out
-            for changed in self._without(held, int(unit), n_in)
-        ]
+        """The best set that differs in one feature."""
+        features, others = held.features, len(self.variances) - len(held.features)
+        everything = len(features) * others <= ALL_PAIRS
+        losses = losses_of_removing(held, self.variances[features])
+        losses[self.allowed.must[features]] = np.inf
+        n_out = min(len(features) if everything else OUT, int(np.isfinite(losses).sum()))
+        candidates = []
+        for out in features[np.argsort(losses, kind="stable")][:n_out]:
+            rest = features[features != out]
+            for other in self._best_to_add(rest, features, others if everything else IN):
+                changed = np.sort(np.append(rest, other))
+                candidates.append(hold(self.operator, changed, self.width))
         if not candidates:
             return held
         return candidates[first_largest(np.array([each.variance for each in candidates]))]
 
-    def _without(self, held: HeldSet, unit: int, n_in: int) -> list[IndexArray]:
-        """Sets with the best others in the place of one unit."""
-        allowed, worth = self.allowed, self.variances
-        rest = held.features[allowed.units[held.features] != unit]
+    def _best_to_add(self, rest: IndexArray, features: IndexArray, count: int) -> IndexArray:
+        """The features outside a set that gain most with the rest of it."""
+        gains = self.variances
         if len(rest):
             left = hold(self.operator, rest, self.width)
-            worth = gains_of_adding(left, images_of(self.operator, left), worth)
-        worth = allowed.pool(worth)
-        fits = allowed.sizes <= allowed.count - len(rest)
-        fits[allowed.units[held.features]] = False
-        coming = np.flatnonzero(fits)
-        best = coming[np.argsort(-worth[coming], kind="stable")][:n_in]
-        sets = [np.flatnonzero(allowed.units == other) for other in best]
-        sets = [np.sort(np.concatenate([rest, others])) for others in sets]
-        if not allowed.has_groups:
-            return sets
-        order = best_first(worth / allowed.sizes, worth)
-        return [allowed.fill(features, order) for features in sets]
+            gains = gains_of_adding(left, images_of(self.operator, left), gains)
+        coming = np.setdiff1d(np.arange(len(gains)), features)
+        return coming[np.argsort(-gains[coming], kind="stable")][:count]
 
 
 @dataclass(eq=False, repr=False)
@@ -348,15 +512,14 @@ class FSPCA(ScatterSelector):
 
         maximise  Tr(W' S W)   subject to W'W = I, at most k non-zero rows of W,
 
-    where S is the scatter of the centred data. What counts is the set of features: the best W on it
-    holds the sum of the m largest eigenvalues of S on these features. The problem is NP-hard. The
-    search makes the projection steps of Tian, Nie, Wang and Li (NeurIPS 2020), which never lose
-    variance, from several starts, and then exchanges single features. On tables small enough to try
-    all sets it found the best one in 99 of 100.
+    where S is the scatter of the centred data. The problem is NP-hard. The search makes the
+    projection steps of Tian, Nie, Wang and Li (NeurIPS 2020), which never lose variance, from
+    several starts, and then exchanges single features. On tables small enough to try all sets it
+    found the best one in 99 of 100.
 
-    Use it where the variance held is the aim, as in compression. For clusters, `SPCAFS` or
-    `AutoSelector` do as well or better. Features with large numbers win; see ``scaling``. The
-    selection is made for one number of features: for another k, fit again.
+    Use it if you want to hold variance, as in compression. For clusters, `SPCAFS` or `AutoSelector`
+    do as well or better. Features with large numbers win (see ``scaling``). For another number of
+    features, fit again.
 
     Parameters
     ----------
@@ -364,34 +527,20 @@ class FSPCA(ScatterSelector):
         How many features to keep, or which share of those not in ``never_keep``; None keeps half.
     n_components : "auto", int or float in (0, 1), default="auto"
         The number of components m. A float takes as many principal components as explain that
-        share of the variance; "auto" counts the eigenvalues of the covariance that exceed the
-        largest one to be expected of unrelated columns with the same variances. Both are lowered
-        to the number of features kept, if that is smaller; an integer must not be larger.
-    scaling : float in [0, 1], default=0.0
-        Every feature is divided by its standard deviation to this power before the fit: 0 takes the
-        values as they are; 1 gives all features the same variance, so that what counts is how much
-        they have in common. ``mean_`` and ``transform`` stay in the units of X.
-    groups : array of shape (n_features,), list of lists, dict of lists or None, default=None
-        Features that are kept or dropped together: a label per feature (None or NaN: in no group),
-        or lists of names or indices. At most ``n_features_to_select`` features are then kept; fewer
-        where no further group fits.
+        share of the variance; "auto" counts the eigenvalues of the covariance above the largest one
+        expected of unrelated columns with the same variances. Both are lowered to the number of
+        features kept; an integer must not exceed it.
+    {scaling}
     must_keep : sequence of names or indices, boolean mask or None, default=None
         Features that stay. Names need a data frame.
     never_keep : sequence of names or indices, boolean mask or None, default=None
-        Features that go: the same as a fit without these columns.
+        Features that go, as if these columns were not in the table.
     {max_correlation}
-    missing : {"error", "mean", "median", "model"}, default="error"
-        What to do about NaN: refuse it, or fill the gaps for the fit, with the mean or the median
-        of the column, or from the other columns ("model"; see the page "Missing values").
-        ``transform`` leaves gaps as they are. Tables that are read in blocks must have none.
-    memory_limit : int, str or None, default=None
-        Memory that ``fit_blocks``, ``partial_fit`` and Dask collections may take, in bytes or as
-        "500MB", "4GB"; None is a quarter of the machine's. The route follows from it.
+    {missing}
+    {memory_limit}
     max_iter : int, default=100
-        Projection steps from one start, at most; they mostly end after 0 to 6.
-    random_state : int, RandomState or None, default=None
-        Seeds the start of the eigensolver where both sides of X exceed 3000; elsewhere nothing is
-        random.
+        The most projection steps from one start; 0 to 6 are typical.
+    {large_random_state}
 
     Attributes
     ----------
@@ -408,28 +557,12 @@ class FSPCA(ScatterSelector):
     value_ : float
         Tr(W'SW): (n - 1) times the sum of ``explained_variance_``.
     objective_ : array
-        Tr(W'SW) of every set on the way from the start that won; it never falls.
+        Tr(W'SW) of every set on the way from the best start; it never falls.
     start_ : str
-        The start that won: "go" (the authors'), "variance", "greedy" or "backward".
+        The best start: "go" (the authors'), "variance", "greedy" or "backward".
     n_iter_ : int
-        Projection steps and exchanges from the start that won.
-    n_products_ : int
-        Products of S with a block of m columns. Work on the scatter of candidates is not counted.
-    n_components_ : int
-        The number of components used.
-    mean_ : array of shape (n_features,)
-        Column means.
-    var_ : array of shape (n_features,)
-        Column variances, divided by n; 0 for columns set aside as constant.
-    n_samples_seen_ : int
-        Number of rows.
-    n_passes_ : int
-        How many times the table was read, after ``fit_blocks`` and for Dask collections.
-    route_ : str
-        What was held in memory for it: "scatter" (the d x d scatter), "memory" (the rows) or
-        "stream" (a few d x m blocks and the scatter of some candidates).
-    scatter_sum_ : object
-        What ``partial_fit`` has summed so far; only after it.
+        Projection steps and exchanges from the best start.
+    {seen}
 
     See Also
     --------
@@ -453,7 +586,6 @@ class FSPCA(ScatterSelector):
     _: KW_ONLY
     n_components: int | float | str = "auto"
     scaling: float = 0.0
-    groups: Any = None
     must_keep: Any = None
     never_keep: Any = None
     max_correlation: float | None = None
@@ -472,9 +604,6 @@ class FSPCA(ScatterSelector):
     def check_parameters(self) -> None:
         """Raise for settings outside their rules, without looking at data."""
         super().check_parameters()
-        if self.memory_limit is not None:
-            as_n_bytes(self.memory_limit, "memory_limit")
-        check_control(**self._user_control())
         if is_whole(self.n_features_to_select):
             self._check_width(self.n_features_to_select)
 
@@ -486,27 +615,27 @@ class FSPCA(ScatterSelector):
                 f"{shorten(self.n_components)}. Keep more features, or give fewer components."
             )
 
-    def _user_control(self) -> dict[str, Any]:
-        named = ("groups", "must_keep", "never_keep")
-        return {name: getattr(self, name) for name in named}
-
     def _check_columns(self, n_features: int) -> None:
         super()._check_columns(n_features)
-        control = control_of(self, n_features)
-        self._check_width(control.count_to_select(self.n_features_to_select))
+        self._check_width(self._control(n_features).count_to_select(self.n_features_to_select))
 
     def _fit_table(self, everything: FittedTable) -> None:
-        control = control_of(self, everything.n_features)
+        control = self._control(everything.n_features)
         warn_of_units(self, everything)
         table = control.restrict(everything).scale(float(self.scaling))
         self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)
         self._check_width(self.n_features_to_select_)
         allowed = AllowedSets.of_table(table, control, self.n_features_to_select_)
-        _refuse_nothing(allowed)
+        if allowed.count < 1:
+            raise ParameterError(
+                "At least one column that varies must be kept; all places, "
+                f"{self.n_features_to_select_}, go to constant columns in must_keep. Keep more "
+                "features."
+            )
         width, n_usable = expected_width(self.n_components), len(table.usable)
         with one_blas_thread_for(2.0 * width * n_usable * min(2 * table.n_samples, n_usable)):
-            scatter = self._scatter_of(table, everything)
-            pca = self._components(scatter, table, allowed)
+            scatter = scatter_of(self, table, everything)
+            pca = self._components(scatter, table, allowed.count)
             result = solve_fspca(
                 scatter,
                 pca,
@@ -514,55 +643,36 @@ class FSPCA(ScatterSelector):
                 max_iter=self.max_iter,
                 most_candidates=_candidates_in_memory(table),
             )
-            self._store_set(result, control, table, everything, allowed)
+            scores = table.to_all_columns(projections(result.held, result.images))
+            self.scores_ = scores.astype(table.dtype, copy=False)
+            order = control.order(scores, everything)
+            order = kept_first(order, table, control, result.held.features)
+            self._store_order(order, everything, control.must, control.never)
             self._store_components(result.held, scatter, table)
-        self.objective_ = result.history
+        self.objective_ = np.array(result.history)
         self.start_ = result.start
-        self.n_iter_ = result.n_iter
-        self.n_products_ = result.n_products
+        self.n_iter_ = result.n_steps
         self.n_components_ = len(pca.values)
         self.mean_ = table.mean.astype(table.dtype, copy=False)
         self.var_ = everything.variances  # float32 may not hold it
         self.n_samples_seen_ = table.n_samples
 
-    def _components(
-        self, scatter: SymmetricOperator, table: FittedTable, allowed: AllowedSets
-    ) -> Subspace:
+    def _components(self, scatter: SymmetricOperator, table: FittedTable, n_kept: int) -> Subspace:
         """The leading eigenpairs of S: no more than features may be kept."""
         check_component_count(self.n_components, table.n_samples, len(table.usable))
-        spectrum = leading_spectrum(
+        pca = leading_spectrum(
             scatter,
             self.n_components,
             n_samples=table.n_samples,
             sum_of_squares=table.moments.sum_of_squares,
             rng=self.random_generator(),
-        )
-        pca = spectrum.subspace
-        width = min(spectrum.width, len(allowed.choose(scatter.diagonal())))
+        ).subspace
         return replace(
             pca,
-            vectors=pca.vectors[:, :width],
-            images=pca.images[:, :width],
-            values=pca.values[:width],
+            vectors=pca.vectors[:, :n_kept],
+            images=pca.images[:, :n_kept],
+            values=pca.values[:n_kept],
         )
-
-    def _store_set(
-        self,
-        result: FSPCAResult,
-        control: FeatureControl,
-        table: FittedTable,
-        everything: FittedTable,
-        allowed: AllowedSets,
-    ) -> None:
-        scores = table.to_all_columns(result.projections)
-        self.scores_ = scores.astype(table.dtype, copy=False)
-        order = control.order(scores, everything)
-        kept = control.must.copy()
-        kept[table.usable[result.held.features]] = True
-        if allowed.has_groups:
-            self.n_features_to_select_ = int(kept.sum())
-        order = np.concatenate([order[kept[order]], order[~kept[order]]])
-        self._store_order(order, everything, control.must, control.never)
 
     def _store_components(
         self, held: HeldSet, scatter: SymmetricOperator, table: FittedTable
@@ -576,19 +686,6 @@ class FSPCA(ScatterSelector):
         self.components_ = table.to_all_columns(components.astype(table.dtype, copy=False))
         self.explained_variance_ = held.values / (table.n_samples - 1)
         self.value_ = held.variance
-
-    def _count_top(self, k: Any) -> int:
-        return control_of(self, self.n_features_in_).count(k, "k")
-
-
-def _refuse_nothing(allowed: AllowedSets) -> None:
-    """Raise if not even one group may be kept."""
-    smallest = int(np.min(allowed.sizes))
-    if not allowed.must.any() and smallest > allowed.count:
-        raise ParameterError(
-            f"At least one feature or group must fit into what may be kept, {allowed.count}; the "
-            f"smallest has {smallest}. Keep more features, or split the groups."
-        )
 
 
 def _candidates_in_memory(table: FittedTable) -> int:

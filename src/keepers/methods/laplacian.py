@@ -1,7 +1,6 @@
 """The Laplacian score and SPEC: features that vary little across the edges of a graph of samples.
 
-The scores are in the docstrings of `LaplacianScore` and `SPEC`. The
-Laplacian score is a Rayleigh quotient in [0, 2] of the normalised Laplacian
+The Laplacian score is a Rayleigh quotient in [0, 2] of the normalised Laplacian
 
     Ln = D^-1/2 (D - S) D^-1/2 = sum_i xi_i u_i u_i',    0 = xi_1 <= ... <= xi_n <= 2.
 
@@ -15,13 +14,12 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
 from keepers.linalg.graph import Graph, degrees, leading_eigenvectors
 from keepers.linalg.moments import CONSTANT_RATIO, row_blocks
-from keepers.linalg.storage import as_array, by_columns, stored_columns
+from keepers.linalg.storage import as_array, by_columns
 from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_past_memory
 from keepers.methods.neighbours import BANDWIDTH, binary_graph, full_heat_graph, heat_graph
@@ -40,10 +38,10 @@ from keepers.methods.reading import MemoryTable
 
 @dataclass(frozen=True)
 class GraphScores:
-    """The score of every feature on a graph, and the eigenvectors it took."""
+    """The score of every feature on a graph."""
 
     scores: FloatArray
-    """As published: small is good, but for phi3."""
+    """As published: small is good for phi1 and phi2, large for phi3."""
     flat: BoolArray
     """Features without variance under the degrees; they hold the worst score."""
     eigenvalues: FloatArray
@@ -62,21 +60,17 @@ def laplacian_scores(graph: Graph, X: Any, power: int = 1) -> GraphScores:
     if total == 0.0:  # no edge at all
         return GraphScores(np.full(n_features, worst), np.ones(n_features, bool), np.empty(0))
     S, weight = graph / total, degrees(graph) / total
-    if power == 1 and sp.issparse(S) and sp.issparse(X):
-        _, lengths, flat = _sparse_moments(weight, X)
-        forms = _sum_over_edges(S, X)
-    else:
-        forms, lengths = np.empty((2, n_features))
-        flat = np.empty(n_features, dtype=bool)
-        joined = weight > np.finfo(float).tiny
-        inverse = np.divide(1.0, weight, out=np.zeros(len(weight)), where=joined)
-        for columns, F, length, is_flat in _centred_blocks(weight, X):
-            lengths[columns], flat[columns] = length, is_flat
-            for _ in range(power // 2):  # in f = D^-1/2 y, Ln is I - D^-1 S
-                F = F - inverse[:, np.newaxis] * (S @ F)
-            forms[columns] = length if power == 1 else np.einsum("i,ij,ij->j", weight, F, F)
-            if power % 2:
-                forms[columns] -= np.einsum("ij,ij->j", F, S @ F)
+    forms, lengths = np.empty((2, n_features))
+    flat = np.empty(n_features, dtype=bool)
+    joined = weight > np.finfo(float).tiny
+    inverse = np.divide(1.0, weight, out=np.zeros(len(weight)), where=joined)
+    for columns, F, length, is_flat in _centred_blocks(weight, X):
+        lengths[columns], flat[columns] = length, is_flat
+        for _ in range(power // 2):  # in f = D^-1/2 y, Ln is I - D^-1 S
+            F = F - inverse[:, np.newaxis] * (S @ F)
+        forms[columns] = length if power == 1 else np.einsum("i,ij,ij->j", weight, F, F)
+        if power % 2:
+            forms[columns] -= np.einsum("ij,ij->j", F, S @ F)
     scores = np.divide(forms, lengths, out=np.full(n_features, worst), where=~flat)
     scores[scores < 1e-12] = 0.0  # rounding: the same on both ends of every edge
     return GraphScores(np.minimum(scores, worst), flat, np.empty(0))
@@ -91,16 +85,11 @@ def leading_energy(
     gains = 2.0**power - xi**power
     root = spectrum.root_degrees / (np.linalg.norm(spectrum.root_degrees) or 1.0)
     axes = root[:, np.newaxis] * spectrum.vectors
-    if sp.issparse(X):
-        mean, lengths, flat = _sparse_moments(root**2, X)
-        # The means take off nothing but rounding: the axes are orthogonal to a constant.
-        energy = (X.T @ axes - np.outer(mean, axes.sum(axis=0))) ** 2 @ gains
-    else:
-        energy, lengths = np.empty((2, X.shape[1]))
-        flat = np.empty(X.shape[1], dtype=bool)
-        for columns, F, length, is_flat in _centred_blocks(root**2, X):
-            energy[columns], lengths[columns] = (F.T @ axes) ** 2 @ gains, length
-            flat[columns] = is_flat
+    energy, lengths = np.empty((2, X.shape[1]))
+    flat = np.empty(X.shape[1], dtype=bool)
+    for columns, F, length, is_flat in _centred_blocks(root**2, X):
+        energy[columns], lengths[columns] = (F.T @ axes) ** 2 @ gains, length
+        flat[columns] = is_flat
     scores = np.divide(energy, lengths, out=np.zeros(len(flat)), where=~flat)
     return GraphScores(scores, flat, xi, spectrum.n_pieces, spectrum.converged)
 
@@ -108,7 +97,7 @@ def leading_energy(
 def _centred_blocks(
     weight: FloatArray, X: Any
 ) -> Iterator[tuple[slice, FloatArray, FloatArray, BoolArray]]:
-    """Some columns at a time: which, their values less their means, f' D f, whether it is zero.
+    """Some columns at a time: their places, centred values, f' D f, and True where it is zero.
 
     ``weight``, the diagonal of D, sums to one.
     """
@@ -120,46 +109,8 @@ def _centred_blocks(
         residue = weight @ F  # what rounding left in the mean
         F -= residue
         length = np.einsum("i,ij,ij->j", weight, F, F)
-        yield columns, F, length, _is_flat(length, length + (mean + residue) ** 2)
-
-
-def _is_flat(around_mean: FloatArray, around_zero: FloatArray) -> BoolArray:
-    # Relative: an absolute bound would take every feature for constant when weights are small.
-    return np.asarray(around_mean <= CONSTANT_RATIO**2 * around_zero)
-
-
-def _sparse_moments(weight: FloatArray, X: Any) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Weighted means of the columns of a CSR/CSC matrix, f' D f about them, whether it is zero."""
-    n_samples, n_features = X.shape
-    entries = X.tocsc()
-    column = stored_columns(entries)
-    values = entries.data.astype(np.float64, copy=False)
-    stored_weight = weight[entries.indices]
-
-    def per_column(quantity: FloatArray) -> FloatArray:
-        return np.asarray(np.bincount(column, weights=quantity, minlength=n_features), dtype=float)
-
-    mean = per_column(stored_weight * values)
-    gaps = values - mean[column]
-    absent = np.maximum(1.0 - per_column(stored_weight), 0.0)
-    absent[np.diff(entries.indptr) == n_samples] = 0.0  # exactly: it is multiplied by mean^2
-    residue = per_column(stored_weight * gaps) - absent * mean  # what rounding left in the mean
-    around_mean = per_column(stored_weight * gaps**2) + absent * mean**2 - residue**2
-    around_mean = np.maximum(around_mean, 0.0)
-    return mean, around_mean, _is_flat(around_mean, per_column(stored_weight * values**2))
-
-
-def _sum_over_edges(graph: sp.csr_array, X: Any) -> FloatArray:
-    """The f' (D - S) f from differences along the edges, some at a time; X stays sparse."""
-    rows = sp.csr_array(X, dtype=np.float64)
-    edges = sp.triu(graph, k=1).tocoo()
-    sums = np.zeros(X.shape[1])
-    for some in row_blocks(edges.nnz, 1 + X.nnz // X.shape[0]):
-        difference = rows[edges.row[some]] - rows[edges.col[some]]
-        strength = np.repeat(edges.data[some], np.diff(difference.indptr))
-        squares = strength * difference.data**2
-        sums += np.bincount(difference.indices, squares, minlength=len(sums))
-    return sums
+        # Relative, because an absolute bound takes every feature for constant if weights are small.
+        yield columns, F, length, length <= CONSTANT_RATIO**2 * (length + (mean + residue) ** 2)
 
 
 def _join_samples(
@@ -185,9 +136,8 @@ class LaplacianScore(RankingSelector):
 
         LS(f) = (f' L f) / (f' D f),   f freed of its degree-weighted mean,
 
-    with S the graph, D its degrees and L = D - S (He, Cai and Niyogi, NIPS 2005). LS lies in
-    [0, 2] and small is good; ``scores_`` holds -LS: higher is better.
-    Features are scored one by one: copies of a good feature are all ranked high.
+    with S the graph, D its degrees and L = D - S (He, Cai and Niyogi, NIPS 2005). Small is good;
+    ``scores_`` holds -LS. Copies of a good feature are all ranked high.
 
     Parameters
     ----------
@@ -198,11 +148,10 @@ class LaplacianScore(RankingSelector):
     {bandwidth}
         Not used by "binary".
     self_loops : bool, default=False
-        Whether every sample is also joined to itself with weight 1, as in scikit-feature.
+        Join every sample to itself with weight 1 as well, as in scikit-feature.
     {max_correlation}
     random_state : int, RandomState or None, default=None
-        Draws the samples for the mean distance where there are more than 3000; nothing else is
-        random.
+        Draws the samples for the mean distance if there are more than 3000.
 
     Attributes
     ----------
@@ -260,24 +209,21 @@ class SPEC(RankingSelector):
         phi1 = phi2 = sum_i a_i g(xi_i)                     small is good
         phi3        = sum_{2 <= i <= k} a_i (g(2) - g(xi_i))    large is good
 
-    and g(xi) = xi^power. ``scores_`` is higher for better features in all cases. Phi2 with power 1
-    is the Laplacian score of the same graph. Features are scored one by one: copies of a good
-    feature are all ranked high.
+    and g(xi) = xi^power. Phi2 with power 1 is the Laplacian score of the same graph. Copies of a
+    good feature are all ranked high.
 
     Parameters
     ----------
     {n_features_to_select}
     criterion : {"phi1", "phi2", "phi3"}, default="phi2"
-        Which score of the paper. As published, "phi1" prefers features with a large mean, and
-        "phi2" corrects that; of centred features both are the same. "phi3" looks at the first
-        ``n_clusters`` eigenvectors only.
+        The score of the paper. "phi1" and "phi2" are the same for centred features, which are used
+        here. "phi3" uses only the first ``n_clusters`` eigenvectors.
     n_clusters : int, default=5
-        The k of "phi3", at least 2: eigenvectors, the trivial one included. Raised, with a warning,
-        to the number of connected pieces of the graph. Not used by the others.
+        The k of "phi3", at least 2, with the trivial eigenvector. Raised, with a warning, to the
+        number of connected pieces of the graph.
     graph : {"heat", "binary", "rbf"}, default="heat"
         "heat" and "binary" join nearest neighbours, with weight exp(-d^2 / (2 t^2)) of the distance
-        d, or 1. "rbf" joins all pairs by the heat kernel; its memory grows with the square of the
-        number of samples.
+        d, or 1. "rbf" joins all pairs, in memory that grows with the square of their number.
     {n_neighbors}
         Not used by "rbf".
     {bandwidth}
@@ -286,19 +232,17 @@ class SPEC(RankingSelector):
         The exponent of g, up to 20: larger ones punish roughness more.
     {max_correlation}
     random_state : int, RandomState or None, default=None
-        Draws the samples for the mean distance past 3000 of them, and seeds the eigensolver of
-        "phi3" past 400.
+        Draws the samples for the mean distance if there are more than 3000, and seeds the
+        eigensolver of "phi3" beyond 400 samples.
 
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Minus phi1, minus phi2, or phi3; higher is better. Constant columns hold the worst value,
-        -2^power or 0.
+        Minus phi1, minus phi2, or phi3; higher is better. Constant columns hold the worst value.
     phi_ : array of shape (n_features,)
-        The score as published: phi1 and phi2 from 0 (best) to 2^power, phi3 from 0 to 2^power
-        (best).
+        The score as published, from 0 to 2^power: phi1 and phi2 are best at 0, phi3 at 2^power.
     eigenvalues_ : array
-        The xi_2, ..., xi_k that "phi3" took; empty for the others, which take none.
+        The xi_2, ..., xi_k that "phi3" used; empty for the others.
     n_clusters_ : int or None
         The k that "phi3" used; None for the others.
     converged_ : bool
@@ -365,14 +309,13 @@ class SPEC(RankingSelector):
 def _warn_of_shortfalls(result: GraphScores, n_clusters: int) -> None:
     if result.n_pieces is not None and result.n_pieces > n_clusters:
         warn_caller(
-            f"n_clusters={n_clusters} is below the number of connected pieces of the graph, "
-            f"{result.n_pieces}, which is used instead: fewer of their eigenvectors would be an "
-            "arbitrary choice. More neighbours make fewer pieces.",
+            f"n_clusters={n_clusters} is below the number of connected pieces of the graph, so "
+            f"{result.n_pieces} is used. More neighbours make fewer pieces.",
             DataWarning,
         )
     if not result.converged:
         warn_caller(
-            "The eigenvectors of the graph did not converge: it is long and thin, or its pieces "
-            "are nearly separate. The scores are rough; more neighbours may help.",
+            "The eigenvectors of the graph did not converge, so the scores are rough. More "
+            "neighbours may help.",
             ConvergenceWarning,
         )

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import scipy.sparse as sp
-
 from keepers.exceptions import DataError
 from keepers.linalg.sums import Budget
 from keepers.tables.table import as_n_bytes, physical_memory
@@ -34,12 +32,11 @@ def refuse_quadratic_form(method: str, n_samples: int, n_features: int) -> None:
         refuse_past_memory(method, what, 32.0 * n_samples * n_features)
 
 
-def refuse_weighted_ridge(method: str, X: Any) -> None:
-    """Raise if regressions on X do not fit: the smaller Gram matrix and its factor."""
-    size = min(X.shape)
-    stored = X.nnz if sp.issparse(X) else X.size
-    what = f"two {size} x {size} matrices and a copy of the table"
-    refuse_past_memory(method, what, 16.0 * size**2 + 8.0 * stored)
+def refuse_weighted_ridge(method: str, n_samples: int, n_features: int) -> None:
+    """Raise if regressions on X do not fit: the smaller Gram matrix, its factor, and X twice."""
+    size = min(n_samples, n_features)
+    what = f"two {size} x {size} matrices and two copies of the table"
+    refuse_past_memory(method, what, 16.0 * size**2 + 16.0 * n_samples * n_features)
 
 
 def memory_budget(limit: Any) -> Budget:

@@ -14,15 +14,15 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from keepers._protocols import IndexArray
+from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._wording import closest, some_of
 from keepers.exceptions import DataWarning, ParameterError, shorten, warn_caller
+from keepers.linalg.ordering import best_first, levels
 
 FeatureCount = int | float | np.integer[Any] | None
 """A number of features, a share of them, or None."""
 Seed = int | np.integer[Any] | np.random.RandomState | None
 
-TYPICAL_COMPONENTS = 10
 LARGEST_SEED = 2**32 - 1
 LARGEST_COUNT = 2**63 - 1
 LARGEST_NUMBER = 1e150
@@ -61,22 +61,35 @@ def positive(at_most: float = LARGEST_NUMBER, *, zero: bool = False, hint: str =
     text = f"a number in {'[' if zero else '('}0, {at_most:g}]"
     if at_most == LARGEST_NUMBER:
         text = f"a finite number {'>= 0' if zero else '> 0'}"
-
-    def accepts(value: Any) -> bool:
-        number = _as_float(value)
-        return 0 <= number <= at_most and (zero or number > 0)
-
-    return Rule(text, accepts, hint)
+    return Rule(text, lambda v: is_real(v) and (0 < v <= at_most or (zero and v == 0)), hint)
 
 
 def one_of(*words: str | None, hint: str = "") -> Rule:
     """One of a few words, or None if it is among them."""
     text = ", ".join(repr(word) for word in words)
-    return Rule(text if len(words) == 1 else f"one of {text}", lambda v: _is_among(v, words), hint)
+    return Rule(
+        text if len(words) == 1 else f"one of {text}",
+        lambda v: (v is None or isinstance(v, str)) and v in words,
+        hint,
+    )
 
 
-def _is_among(value: Any, words: tuple[str | None, ...]) -> bool:
-    return (value is None or isinstance(value, str)) and value in words
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Whether this is an integer (True and False are not)."""
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def is_real(value: Any) -> TypeGuard[float]:
+    """Whether this is a real number (True and False are not)."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
+def _is_count(value: Any) -> bool:
+    return is_whole(value) and value >= 1
+
+
+def _is_share(value: Any) -> bool:
+    return is_real(value) and not is_whole(value) and 0 < value <= 1
 
 
 def _is_seed(value: Any) -> bool:
@@ -85,24 +98,16 @@ def _is_seed(value: Any) -> bool:
     return is_whole(value) and 0 <= value <= LARGEST_SEED
 
 
-def _is_share(value: Any) -> bool:
-    return is_real(value) and not is_whole(value) and 0 < value <= 1
-
-
-FLAG = Rule("True or False", lambda value: isinstance(value, (bool, np.bool_)))
-FUNCTION = Rule("callable or None", lambda value: value is None or callable(value))
+FLAG = Rule("True or False", lambda v: isinstance(v, (bool, np.bool_)))
+FUNCTION = Rule("callable or None", lambda v: v is None or callable(v))
 SEED = Rule(f"an integer from 0 to {LARGEST_SEED}, a numpy.random.RandomState or None", _is_seed)
 FEATURE_COUNT = Rule(
     "an integer >= 1, a share in (0, 1], or None for half of the features",
-    lambda value: value is None or (is_whole(value) and value >= 1) or _is_share(value),
+    lambda v: v is None or _is_count(v) or _is_share(v),
 )
 COMPONENTS = Rule(
     "an integer >= 1, a share in (0, 1), or 'auto'",
-    lambda value: (
-        (is_whole(value) and value >= 1)
-        or (_is_share(value) and value < 1)
-        or (isinstance(value, str) and value == "auto")
-    ),
+    lambda v: (isinstance(v, str) and v == "auto") or _is_count(v) or (_is_share(v) and v < 1),
 )
 
 
@@ -132,8 +137,11 @@ def check_component_count(n_components: Any, n_samples: int, n_usable: int) -> N
 
 
 def expected_width(n_components: Any) -> int:
-    """The number of components, or one to expect where the data decide."""
-    return n_components if is_whole(n_components) else TYPICAL_COMPONENTS
+    """The number of components, or a typical one where the data decide."""
+    return n_components if is_whole(n_components) else 10
+
+
+# Names and indices of features
 
 
 def feature_indices(
@@ -226,8 +234,11 @@ def check_length(setting: str, values: Any, n_columns: int | None) -> None:
 
 
 def is_labelled(values: Any) -> bool:
-    """Whether this is a pandas Series: it says itself which feature an entry belongs to."""
+    """Whether this is a pandas Series, whose index names the feature of every entry."""
     return all(hasattr(values, name) for name in ("to_dict", "index", "dtype"))
+
+
+# Settings and the size of the table
 
 
 def count_features(value: Any, n_features: int, name: str = "n_features_to_select") -> int:
@@ -244,8 +255,89 @@ def count_features(value: Any, n_features: int, name: str = "n_features_to_selec
     return max(1, int(value * n_features))
 
 
+@dataclass(frozen=True)
+class FeatureControl:
+    """A weight and a group for every column: features that stay, features that go, costs, groups.
+
+    `keepers.methods.control` makes it from the settings of a user.
+    """
+
+    weights: FloatArray
+    """0: always kept; infinity: never."""
+    groups: IndexArray | None = None
+    """The group of every column, counted from 0; None: every column stands alone."""
+
+    @property
+    def must(self) -> BoolArray:
+        """Columns that are always kept."""
+        return self.weights == 0.0
+
+    @property
+    def never(self) -> BoolArray:
+        """Columns that are never kept."""
+        return np.isinf(self.weights)
+
+    def restrict(self, table: Any) -> Any:
+        """The table without the columns that are never kept."""
+        never = self.never
+        if not never.any():
+            return table
+        rows = np.flatnonzero(~never[table.usable])
+        if len(rows) == 0:
+            raise ParameterError(
+                f"At least one column that varies must be left to choose from; all "
+                f"{len(table.usable)} of them are never to be kept. Take some out of never_keep."
+            )
+        return table.restrict(rows)
+
+    def order(self, scores: FloatArray, table: Any) -> IndexArray:
+        """Columns from best to worst.
+
+        Those always kept, the rest, constant ones, those never kept; in each tier by the root mean
+        square score of the group, which keeps its members together, then by score; ties by
+        variance, then by index.
+        """
+        constant = table.unusable
+        tier = np.where(constant, 2, 1)
+        tier[self.must] = 0
+        tier[self.never] = 3
+        order = best_first(scores, table.variances)
+        if self.groups is None:
+            return order[np.argsort(tier[order], kind="stable")]
+        counted = ~(constant | self.never)
+        squares = np.bincount(self.groups, np.where(counted, scores.astype(float) ** 2, 0.0))
+        typical = np.sqrt(squares / np.maximum(np.bincount(self.groups, counted), 1))
+        place = np.argsort(order)
+        return np.lexsort((place, self.groups, -levels(typical)[self.groups], tier))
+
+    def count(self, value: Any, name: str) -> int:
+        """How many features a (checked) number, share or None means, of those not ruled out."""
+        n_features = len(self.weights)
+        n_allowed = n_features - int(self.never.sum())
+        if is_whole(value) and n_allowed < value <= n_features:
+            raise ParameterError(
+                f"{name} must be at most {n_allowed}, the number of features that may be kept "
+                f"({n_features - n_allowed} of {n_features} are never to be); got "
+                f"{shorten(value)}."
+            )
+        return count_features(value, n_features if is_whole(value) else n_allowed, name)
+
+    def count_to_select(self, value: Any) -> int:
+        """The same for the selection itself, which has to hold every feature always kept."""
+        n_must = int(self.must.sum())
+        count = self.count(value, "n_features_to_select")
+        if value is None:
+            return max(count, n_must)
+        if count < n_must:
+            raise ParameterError(
+                f"n_features_to_select must be at least {n_must}, the number of features that are "
+                f"always kept; got {shorten(value)}. Ask for more, or shorten must_keep."
+            )
+        return count
+
+
 def cap_neighbors(n_neighbors: int, n_samples: int, *, spare: int = 1) -> int:
-    """``n_neighbors``, or as many as the samples allow; ``spare`` of them are no neighbours."""
+    """``n_neighbors``, or what the samples allow; ``spare`` of them are not neighbours."""
     needs = f"{n_neighbors + spare} samples; X has {n_samples}"
     return _cap("n_neighbors", n_neighbors, n_samples - spare, needs)
 
@@ -257,7 +349,7 @@ def cap_clusters(n_clusters: int, n_samples: int) -> int:
 
 
 def cap_eigenvectors(n_clusters: int, n_samples: int) -> int:
-    """``n_clusters``, or as many eigenvectors as a graph has beside the trivial one."""
+    """``n_clusters``, or the number of eigenvectors of a graph without the trivial one."""
     needs = f"{n_clusters + 1} samples; X has {n_samples}"
     return _cap("n_clusters", n_clusters, n_samples - 1, needs)
 
@@ -283,21 +375,3 @@ def warn_of_noise(n_active: int, n_wanted: int) -> None:
             "columns of W keeps more rows active.",
             DataWarning,
         )
-
-
-def is_whole(value: Any) -> TypeGuard[int]:
-    """Whether this is an integer (True and False are not)."""
-    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
-
-
-def is_real(value: Any) -> TypeGuard[float]:
-    """Whether this is a real number (True and False are not)."""
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
-
-
-def _as_float(value: Any) -> float:
-    """A real number as a float; NaN for what is none, infinity for what is too large for one."""
-    try:
-        return float(value) if is_real(value) else np.nan
-    except OverflowError:
-        return np.inf

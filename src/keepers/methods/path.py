@@ -1,19 +1,17 @@
 """SPCAFS along gamma: what happens between PCA and m features.
 
 The path runs from where PCA is recovered, the weakest penalty, to where exactly m rows are left.
-Every point is a solution of `spcafs_solver.solve_block`, started from the one before it, so rows
-that were inactive there are out of the work from the first step on. Both ends are found from the
-data:
+Each point starts from the solution before it, so rows that were inactive there are left out from
+the first step. Both ends are found from the data:
 
-* A weak penalty takes from the variance a share that grows like gamma^2, so that two or three short
-  runs tell where the share is a thousandth.
+* The share of the variance that a weak penalty takes grows like gamma^2, so two or three short runs
+  find where it is a thousandth.
 * At the strong end W is a rotation of m unit vectors, on a set A of m features. For p = 1 it stays
-  stationary as long as no other row gains from leaving zero: gamma >= 2 max |S_jA| over the rows j
-  outside A. With the m largest variances for A this says where the end is to be expected. The
-  points are spaced for it; where m rows are left is seen on the way.
+  stationary if no other row gains from leaving zero: gamma >= 2 max |S_jA| over the rows j outside
+  A. With the m largest variances for A this predicts the end. The points are spaced for it, and the
+  path stops where m rows are left.
 """
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,18 +26,11 @@ from keepers.linalg.ordering import levels
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import leading_spectrum
 from keepers.linalg.subspace import Subspace, orthonormal_subspace
-from keepers.methods.parameters import (
-    FUNCTION,
-    check_component_count,
-    check_value,
-    expected_width,
-    whole,
-)
+from keepers.methods.parameters import check_component_count, check_value, expected_width, whole
 from keepers.methods.reading import read_table, refuse_dask
-from keepers.methods.spcafs import SPCAFS
-from keepers.methods.spcafs_solver import RowPenalty, SPCAFSResult, solve_block
+from keepers.methods.spcafs import SPCAFS, RowPenalty, SPCAFSResult, solve_block
 
-# PCA counts as recovered where the components hold this share of what those of PCA do.
+# PCA counts as recovered where the components hold this share of the variance that PCA's hold.
 RECOVERED = 0.999
 # The strong end was found at 1.4 to 2.6 times 2 max |S_jA| on most tables.
 EXPECTED_END = 2.0
@@ -49,7 +40,7 @@ SMALL = 1e-3
 
 @dataclass(frozen=True)
 class PathPoint:
-    """Where the iteration ended for one gamma."""
+    """The end of the iteration for one gamma."""
 
     gamma: float
     row_norms: FloatArray
@@ -62,8 +53,8 @@ class PathPoint:
 
 
 @dataclass(frozen=True)
-class _Solver:
-    """Solves for one gamma after the other."""
+class PathSolver:
+    """The problem, for any gamma."""
 
     operator: SymmetricOperator
     penalty: RowPenalty
@@ -71,7 +62,7 @@ class _Solver:
     tol: float
 
     def solve(self, gamma: float, start: Subspace) -> tuple[PathPoint, Subspace]:
-        """The solution for gamma, from that for another one."""
+        """The solution for gamma, from the solution for another one."""
         penalty = replace(self.penalty, gamma=gamma)
         start = replace(start, n_products=0)
         # The start counts as the first step.
@@ -96,8 +87,8 @@ class _Solver:
 def _vanishing(found: SPCAFSResult, penalty: RowPenalty) -> BoolArray:
     """Rows that are inactive or, for p = 1, small and on their way there.
 
-    A point is left early, and rows take long to vanish; a small row that is pulled by less than
-    gamma does. (With 0.95 instead of 0.9, a tenth of the rows were lost that stay active in a
+    The iteration is stopped early, and rows take long to vanish; a small row that is pulled by less
+    than gamma does. (With 0.95 instead of 0.9, a tenth of the rows were lost that stay active in a
     single fit.)
     """
     if penalty.p < 1.0:
@@ -106,71 +97,53 @@ def _vanishing(found: SPCAFSResult, penalty: RowPenalty) -> BoolArray:
     return ~found.active | (small & ~penalty.pulled_out(found.images / 0.9))
 
 
-def follow_path(
-    operator: SymmetricOperator,
-    pca: Subspace,
-    penalty: RowPenalty,
-    gammas: FloatArray,
-    *,
-    max_iter: int,
-    tol: float,
-) -> Iterator[PathPoint]:
+def follow_path(solver: PathSolver, pca: Subspace, gammas: FloatArray) -> list[PathPoint]:
     """Solve for each gamma in turn, in rising order, from the solution before it."""
-    solver, space = _Solver(operator, penalty, max_iter, tol), pca
+    points, space = [], pca
     for gamma in gammas:
         point, space = solver.solve(float(gamma), space)
-        yield point
+        points.append(point)
+    return points
 
 
-def find_path(
-    operator: SymmetricOperator,
-    pca: Subspace,
-    penalty: RowPenalty,
-    n_points: int,
-    *,
-    max_iter: int,
-    tol: float,
-) -> Iterator[PathPoint]:
-    """``n_points`` from where PCA is recovered to where m rows are left.
+def find_path(solver: PathSolver, pca: Subspace, n_points: int) -> list[PathPoint]:
+    """``n_points`` from where PCA is recovered to where m rows are left, in rising order of gamma.
 
-    They come in rising order of gamma up to the first with m rows; what is left of ``n_points``
-    then goes between the two with the largest fall in active rows, again and again.
+    They are evenly spaced up to the first with m rows. The remaining points then go, one by one,
+    between the two with the largest fall in active rows.
     """
     width, largest = pca.vectors.shape[1], float(pca.values[0])
-    solver = _Solver(operator, penalty, max_iter, tol)
-    end = max(EXPECTED_END * _smallest_gamma_at_m_rows(operator, width), 1e-3 * largest)
+    end = max(EXPECTED_END * _smallest_gamma_at_m_rows(solver.operator, width), 1e-3 * largest)
     point, space = _where_pca_is_recovered(solver, pca, end)
-    points, starts = [point], [_without_zeros(space)]
-    yield point
+    points, starts = [point], [_packed(space)]
     along = np.geomspace(point.gamma, max(end, 10.0 * point.gamma), n_points)
     for gamma in along[1:]:
         point, space = solver.solve(float(gamma), space)
-        # Nothing but exact copies of a column share a row's place past 4 lambda_1: two equal rows
-        # cost 0.41 gamma more than one, and save its variance.
+        # Beyond 4 lambda_1 only exact copies of a column share a row's place: two equal rows cost
+        # 0.41 gamma more than one, and save its variance.
         while gamma == along[-1] and point.n_active > width and point.gamma < 4.0 * largest:
             point, space = solver.solve(1.25 * point.gamma, space)
         points.append(point)
-        starts.append(_without_zeros(space))
-        yield point
+        starts.append(_packed(space))
         if point.n_active <= width < points[0].n_active:
             break
     while len(points) < n_points:
         place = _largest_fall(points)
         before, after = points[place : place + 2]
-        start = orthonormal_subspace(operator, starts[place].toarray().astype(np.float64))
+        start = orthonormal_subspace(solver.operator, starts[place].toarray().astype(np.float64))
         point, space = solver.solve(float(np.sqrt(before.gamma * after.gamma)), start)
         points.insert(place + 1, point)
-        starts.insert(place + 1, _without_zeros(space))
-        yield point
+        starts.insert(place + 1, _packed(space))
+    return points
 
 
-def _without_zeros(space: Subspace) -> csr_array:
-    """W, to start from it again: inactive rows take no memory, and few digits are enough."""
+def _packed(space: Subspace) -> csr_array:
+    """W as a later start: inactive rows take no memory, and few digits are enough."""
     return csr_array(space.vectors.astype(np.float32))
 
 
 def _largest_fall(points: list[PathPoint]) -> int:
-    """Where the number of active rows falls by the largest factor; among equals, the widest gap."""
+    """The place where active rows fall by the largest factor; among equals, the widest gap."""
     counts = np.log([point.n_active for point in points])
     gaps = np.diff(np.log([point.gamma for point in points]))
     # A tenth of the logarithmic gap counts too: points must not pile up at one jump.
@@ -178,9 +151,9 @@ def _largest_fall(points: list[PathPoint]) -> int:
 
 
 def _where_pca_is_recovered(
-    solver: _Solver, pca: Subspace, end: float
+    solver: PathSolver, pca: Subspace, end: float
 ) -> tuple[PathPoint, Subspace]:
-    """The weak end, from the law that the variance given up grows like gamma^2."""
+    """The weak end of the path: the variance given up grows like gamma^2."""
     allowed = 1.0 - RECOVERED
     trial = replace(solver, max_iter=4)
     gamma = end / 30.0
@@ -222,22 +195,21 @@ class SPCAFSPath(AsTable):
     n_active: IndexArray
     """Rows of W that are not zero, at every point."""
     objective: FloatArray
-    """What is minimised, at every point."""
+    """The objective at every point."""
     explained_variance: FloatArray
     """Share of the total variance that the components hold, at every point."""
     entry: IndexArray
-    """Features in the order in which they would enter if gamma fell: those that stay active
-    longest come first; among equals the larger score where they were last active."""
+    """Features in the order in which they enter if gamma falls; ties go to the larger score."""
     n_components: int
     """Columns of W."""
     p: float
     """Exponent of the penalty."""
     largest_eigenvalue: float
-    """Of the scatter: the scale that gamma="scale" is relative to."""
+    """Largest eigenvalue of the scatter; gamma="scale" is relative to it."""
     n_iter: IndexArray
     """Eigenproblems solved, at every point."""
     converged: np.ndarray
-    """Whether that was enough, at every point."""
+    """False for points that did not converge."""
     feature_names: np.ndarray
     """Names of the features; x0, x1, ... where the table has none."""
 
@@ -261,22 +233,16 @@ class SPCAFSPath(AsTable):
             ``gamma``, ``gamma_share`` (of the largest eigenvalue), ``n_active``, ``objective``,
             ``explained_variance``, ``n_iter`` and ``converged``.
         """
-        columns = {
-            "gamma": self.gammas,
-            "gamma_share": self.gammas / self.largest_eigenvalue,
-            "n_active": self.n_active,
-            "objective": self.objective,
-            "explained_variance": self.explained_variance,
-            "n_iter": self.n_iter,
-            "converged": self.converged,
-        }
+        names = ("n_active", "objective", "explained_variance", "n_iter", "converged")
+        columns = {"gamma": self.gammas, "gamma_share": self.gammas / self.largest_eigenvalue}
+        columns |= {name: getattr(self, name) for name in names}
         values = zip(*(column.tolist() for column in columns.values()), strict=True)
         return [dict(zip(columns, row, strict=True)) for row in values]
 
     def _caption(self) -> str:
         return repr(self).strip("<>")
 
-    def plot(self, axes: Any = None, n_named: int = 8, feature_names: Any = None) -> Any:
+    def plot(self, axes: Any = None, n_named: int = 8) -> Any:
         """Draw scores, active rows and explained variance along gamma.
 
         Parameters
@@ -284,25 +250,58 @@ class SPCAFSPath(AsTable):
         axes : pair of matplotlib axes or None, default=None
             Where to draw; None makes a new figure.
         n_named : int, default=8
-            How many of the first to enter are named.
-        feature_names : sequence of str or None, default=None
-            Names of all features; None takes those of the data frame, or x0, x1, ...
+            The number of features with a name, in the order of ``entry``.
 
         Returns
         -------
         pair of matplotlib axes
             The upper one with the scores, the lower one with rows and variance.
         """
-        names = self.feature_names if feature_names is None else feature_names
-        if len(names) != self.scores.shape[1]:
+        if axes is None:
+            pyplot = optional("matplotlib.pyplot", "Plots")
+            size = {"figsize": (8, 6), "height_ratios": (3, 2), "layout": "constrained"}
+            _, axes = pyplot.subplots(2, 1, sharex=True, **size)
+        if np.size(axes) != 2:
             raise ParameterError(
-                f"feature_names must have one entry per feature, {self.scores.shape[1]} in all; "
-                f"got {len(names)}. None takes those of the data frame."
+                "axes must be two matplotlib axes, one above the other; got "
+                f"{shorten(axes)}. None makes them."
             )
-        upper, lower = _two_axes(axes)
-        _draw_scores(self, upper, self.entry[:n_named], names)
-        _draw_counts(self, lower)
+        upper, lower = axes
+        self._draw_scores(upper, self.entry[:n_named])
+        self._draw_counts(lower)
+        share = self.gammas / self.largest_eigenvalue
+        for each in (upper, lower):
+            each.set(xscale="log", xlim=(0.97 * share[0], 1.03 * share[-1]))
+            each.spines[["top", "right"]].set_visible(False)
         return upper, lower
+
+    def _draw_scores(self, axes: Any, named: IndexArray) -> None:
+        """A line for each of the first to enter, in colour, and for other large features."""
+        share = self.gammas / self.largest_eigenvalue
+        at_pca = np.argsort(-self.scores[0], kind="stable")
+        others = np.setdiff1d(np.union1d(at_pca[:100], self.entry[:100]), named)
+        axes.plot(share, self.scores[:, others], color="#c9cdd3", linewidth=0.7, zorder=1)
+        names = [str(self.feature_names[feature]) for feature in named]
+        lines = [axes.plot(share, self.scores[:, feature], lw=1.6)[0] for feature in named]
+        if lines:
+            labels = [name if len(name) <= 24 else f"{name[:23]}…" for name in names]
+            legend = axes.legend(lines, labels, title="first to enter", fontsize="small")
+            for text in legend.get_texts():
+                text.set_parse_math(False)
+        axes.set_title("SPCAFS from PCA to sparse", loc="left")
+        axes.set(ylabel="score (row norm)", ylim=(0.0, 1.04 * max(self.scores.max(), 1e-12)))
+
+    def _draw_counts(self, axes: Any) -> None:
+        """Active rows on the left, variance on the right."""
+        share, held = self.gammas / self.largest_eigenvalue, 100 * self.explained_variance
+        axes.plot(share, self.n_active, "o-", color="C0", markersize=3.5)
+        axes.set(yscale="log", xlabel="penalty weight gamma / largest eigenvalue")
+        axes.set_ylabel("active features", color="C0")
+        right = axes.twinx()
+        right.plot(share, held, "s--", color="C1", markersize=3.5)
+        right.set_ylabel("variance explained, %", color="C1")
+        right.set_ylim(0.0, 1.08 * max(held.max(), 1e-12))
+        right.spines["top"].set_visible(False)
 
 
 def spcafs_path(
@@ -316,11 +315,8 @@ def spcafs_path(
     max_iter: int = 60,
     tol: float = 1e-4,
     random_state: Any = None,
-    callback: Callable[[int, int], object] | None = None,
 ) -> SPCAFSPath:
     """Solve SPCAFS along gamma, from where PCA is recovered to where n_components rows remain.
-
-    The points share one operator, and each starts from the solution before it.
 
     Parameters
     ----------
@@ -331,28 +327,25 @@ def spcafs_path(
     p : float in (0, 1], default=1.0
         Exponent of the penalty.
     n_gammas : int, default=20
-        Number of points: evenly spaced on the scale of log(gamma) up to where n_components rows
-        remain; if that is reached early, the points left over go where most rows vanish.
+        Number of points, evenly spaced in log(gamma) up to where n_components rows remain. If that
+        happens early, the remaining points go where most rows vanish.
     gammas : sequence of float or None, default=None
-        The points themselves, on the scale of S as in `SPCAFS`; None finds the range from X.
+        The points, on the scale of S as in `SPCAFS`; None finds the range from X.
     eps : float, default=1e-12
         Smoothing of the penalty at zero.
     max_iter : int, default=60
-        Steps at most, for each point; ``converged`` says where they were not enough.
+        The most steps for each point; see ``converged``.
     tol : float, default=1e-4
-        A point is left when a step lowers the objective by less than this, relatively: looser than
-        a single fit, since it is the shape of the path that matters here. Refit with `SPCAFS` at
-        the gamma you choose.
+        A point ends when a step lowers the objective by a smaller share. This is looser than in a
+        single fit: refit with `SPCAFS` at the gamma you choose.
     random_state : int, RandomState or None, default=None
         As in `SPCAFS`.
-    callback : callable or None, default=None
-        Called after each point with the number done and the number of all.
 
     Returns
     -------
     SPCAFSPath
-        ``gammas``, ``scores``, ``n_active``, ``objective``, ``explained_variance``, ``entry``; its
-        ``plot()`` draws them.
+        ``gammas``, ``scores``, ``n_active``, ``objective``, ``explained_variance``, ``entry``, and
+        ``plot()``.
 
     Examples
     --------
@@ -367,7 +360,6 @@ def spcafs_path(
     settings: dict[str, Any] = {"p": p, "eps": eps, "max_iter": max_iter, "tol": tol}
     selector = SPCAFS(n_components=n_components, random_state=random_state, **settings)
     selector.check_parameters()
-    check_value("callback", callback, FUNCTION)
     if gammas is None:
         check_value("n_gammas", n_gammas, whole(at_least=2))
     else:
@@ -384,19 +376,11 @@ def spcafs_path(
         sum_of_squares=sum_of_squares,
         rng=selector.random_generator(),
     ).subspace
-    penalty = RowPenalty(1.0, float(p), float(eps))
+    solver = PathSolver(scatter, RowPenalty(1.0, float(p), float(eps)), max_iter, tol)
     if gammas is None:
-        n_points = int(n_gammas)
-        found = find_path(scatter, pca, penalty, n_points, max_iter=max_iter, tol=tol)
+        points = find_path(solver, pca, int(n_gammas))
     else:
-        n_points = len(gammas)
-        found = follow_path(scatter, pca, penalty, gammas, max_iter=max_iter, tol=tol)
-    points: list[PathPoint] = []
-    for point in found:
-        points.append(point)
-        if callback is not None:
-            callback(len(points), n_points)
-    points.sort(key=lambda point: point.gamma)
+        points = follow_path(solver, pca, gammas)
     scores = table.to_all_columns(np.array([point.row_norms for point in points]))
     return SPCAFSPath(
         gammas=np.array([point.gamma for point in points]),
@@ -432,84 +416,3 @@ def _entry_order(scores: FloatArray, eps: float) -> IndexArray:
     last = np.where(active.any(axis=0), len(scores) - 1 - np.argmax(active[::-1], axis=0), -1)
     there = scores[np.maximum(last, 0), np.arange(scores.shape[1])]
     return np.lexsort((np.arange(scores.shape[1]), -levels(there), -last))
-
-
-# Ten hues that part on white and on near-black.
-COLOURS = (
-    "#3b82c4", "#e8853a", "#3fa66b", "#d4524e", "#8d6cc3",
-    "#b08a3e", "#d873b0", "#2aa5b0", "#8fae2e", "#6b7280",
-)  # fmt: skip
-GREY, ACTIVE, HELD = "#c9cdd3", "#1f6f8b", "#b4531a"
-
-
-def _two_axes(axes: Any) -> tuple[Any, Any]:
-    if axes is None:
-        _, axes = optional("matplotlib.pyplot", "Plots").subplots(
-            2, 1, sharex=True, figsize=(8, 6), height_ratios=(3, 2), layout="constrained"
-        )
-    try:
-        upper, lower = axes
-    except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"axes must be two matplotlib axes, one above the other; got {shorten(axes)}. None "
-            "makes them."
-        ) from error
-    return upper, lower
-
-
-def _draw_scores(path: SPCAFSPath, axes: Any, named: IndexArray, names: Any) -> None:
-    """A line for each of the first to enter and of those that are large at PCA."""
-    share = path.gammas / path.largest_eigenvalue
-    at_pca = np.argsort(-path.scores[0], kind="stable")
-    others = np.setdiff1d(np.union1d(at_pca[:100], path.entry[:100]), named)
-    axes.plot(share, path.scores[:, others], color=GREY, linewidth=0.7, zorder=1)
-    for i, feature in enumerate(named):
-        colour, name = COLOURS[i % len(COLOURS)], str(names[feature])
-        label = name if len(name) <= 24 else name[:23] + "…"
-        axes.plot(share, path.scores[:, feature], color=colour, linewidth=1.6, label=label)
-    if len(named):
-        lines = axes.get_lines()[-len(named) :]  # a name that begins with _ is shown, too
-        labels = [line.get_label() for line in lines]
-        legend = axes.legend(
-            lines, labels, title="first to enter", fontsize=8.5, title_fontsize=8.5
-        )
-        for text in legend.get_texts():
-            text.set_parse_math(False)
-    axes.set_title("SPCAFS from PCA to sparse", loc="left", fontsize=11)
-    axes.set(ylabel="score (row norm)", ylim=(0.0, 1.04 * max(float(path.scores.max()), 1e-12)))
-    _log_axis(axes, share)
-    axes.tick_params(labelbottom=False)
-
-
-def _draw_counts(path: SPCAFSPath, axes: Any) -> None:
-    """Active rows on the left, variance on the right."""
-    share, held = path.gammas / path.largest_eigenvalue, 100 * path.explained_variance
-    small = {"markersize": 3.5, "linewidth": 1.3}
-    axes.plot(share, path.n_active, color=ACTIVE, marker="o", **small)
-    axes.set(yscale="log", xlabel="penalty weight gamma / largest eigenvalue")
-    axes.set_ylim(min(0.8 * path.n_active.min(), path.n_components), 1.25 * path.n_active.max())
-    axes.set_ylabel("active features", color=ACTIVE)
-    _log_axis(axes, share)
-    _plain_decades(axes.yaxis)
-    right = axes.twinx()
-    right.plot(share, held, color=HELD, marker="s", linestyle="--", **small)
-    right.set_ylabel("variance explained, %", color=HELD)
-    right.set_ylim(0.0, 1.08 * max(float(held.max()), 1e-12))
-    right.spines["top"].set_visible(False)
-
-
-def _log_axis(axes: Any, share: FloatArray) -> None:
-    room = 1.03 if len(share) > 1 else 2.0
-    axes.set(xscale="log", xlim=(float(share[0]) / room, float(share[-1]) * room))
-    _plain_decades(axes.xaxis)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-
-
-def _plain_decades(axis: Any) -> None:
-    """Ticks at 1, 2 and 5 times the powers of ten, written out."""
-    ticker = optional("matplotlib.ticker", "Plots")
-    axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=9))
-    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-    axis.set_minor_formatter(ticker.NullFormatter())
-    axis.set_tick_params(which="minor", length=0)

@@ -15,25 +15,18 @@ stream   a few d x m blocks                              one a product, until fe
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from keepers._protocols import BlockTable, FloatArray, IndexArray, RowBlock, SymmetricOperator
 from keepers._wording import readable_size
-from keepers.blocks.sources import (
-    ArrayBlocks,
-    as_blocks,
-    column_labels,
-    in_order,
-    refuse_repeated,
-)
+from keepers.blocks.sources import as_blocks, column_labels, in_order
 from keepers.exceptions import DataError, DataWarning
-from keepers.linalg.correlation import Correlations, FetchedCorrelations, ScatterCorrelations
-from keepers.linalg.scatter import DenseScatter
+from keepers.linalg.correlation import Correlations, FetchedCorrelations
+from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.storage import by_rows
 from keepers.linalg.sums import (
     Budget,
@@ -45,59 +38,31 @@ from keepers.linalg.sums import (
     StreamedScatter,
     refuse_not_finite,
 )
-from keepers.methods.base import RankingSelector
-from keepers.methods.control import control_of
+from keepers.methods.base import FitNotes, RankingSelector
 from keepers.methods.memory import memory_budget
-from keepers.methods.parameters import (
-    FeatureCount,
-    check_value,
-    expected_width,
-    is_whole,
-    whole,
-)
+from keepers.methods.parameters import FeatureCount, check_value, expected_width, is_whole, whole
 from keepers.methods.reading import (
     FittedTable,
-    fill_gaps,
+    ReadTable,
     fills_gaps,
-    is_tall_array,
     named_table,
+    read_for_scatter,
     read_table,
     refuse_unrepresentable,
+    table_of_scatter,
     table_values,
     usable_columns,
     validate,
 )
 from keepers.tables.objects import comes_in_blocks, describe_missing, is_dask
-from keepers.tables.table import NamedValues
+from keepers.tables.table import NamedValues, refuse_repeated
 
-# A fit from streamed products reads the table about so many times, and reading a value takes about
-# as long as so many multiplications.
+# The number of passes that a fit from streamed products makes, about, and the number of
+# multiplications that take as long as reading a value.
 _EXPECTED_PASSES = 20
 _READING = 60
 # Columns beyond those asked for whose correlations are fetched in one pass.
 _AHEAD = 3000
-
-
-@dataclass(frozen=True)
-class ScatterTable(FittedTable):
-    """A table of which the scatter is known."""
-
-    S: FloatArray
-    """Of the usable columns."""
-
-    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
-        return {"S": self.S[np.ix_(rows, rows)]}
-
-    def _values_times(self, factors: FloatArray) -> dict[str, Any]:
-        return {"S": self.S * factors * factors[:, np.newaxis]}
-
-    def scatter(self, block_width: int) -> SymmetricOperator:
-        """S, as it is."""
-        return DenseScatter(self.S)
-
-    def correlations(self, order: IndexArray) -> Correlations:
-        """Correlations of the usable columns."""
-        return ScatterCorrelations(self.S)
 
 
 @dataclass(frozen=True)
@@ -166,7 +131,7 @@ def read_blocks(selector: Any, source: BlockTable, budget: Budget, width: int) -
             kept, factors = moments.subset(usable), np.ones(len(usable))
             table = StreamedTable(kept, usable, moments.mean, source.dtype, passes, budget, factors)
     except NotFiniteError as error:
-        raise gaps_in_blocks(selector, error.with_names(names)) from error
+        raise _gaps_in_blocks(selector, error.with_names(names)) from error
     refuse_undeclared(source, table.n_samples)
     return ReadBlocks(table, route, passes)
 
@@ -189,10 +154,10 @@ def choose_route(source: BlockTable, budget: Budget, width: int) -> str:
         (products, f"for products with {width} components"),
         (rows, "to hold the rows"),
     )
-    told = [f"{readable_size(needed)} {what}" for needed, what in needs if np.isfinite(needed)]
+    finite = [f"{readable_size(needed)} {what}" for needed, what in needs if np.isfinite(needed)]
     raise DataError(
         f"A fit must fit into memory_limit, {readable_size(budget.n_bytes)} here; this table needs "
-        f"{' or '.join(told)}. Raise memory_limit, or leave out columns first."
+        f"{' or '.join(finite)}. Raise memory_limit, or leave out columns first."
     )
 
 
@@ -200,11 +165,11 @@ def _summing_is_cheap(source: BlockTable, width: int) -> bool:
     """Whether S takes less time to sum than the products of a fit, reading included.
 
     Per value and pass a product takes 4 m additions; summing S takes one for each value in its row,
-    which in a sparse row are few, but twenty times as slow.
+    and two if the row is sparse.
     """
     streaming = _EXPECTED_PASSES * (4 * width + _READING)
     if source.is_sparse and source.n_stored and source.n_samples:
-        return 20 * source.n_stored / source.n_samples <= 20 * streaming / 2
+        return 2 * source.n_stored / source.n_samples <= streaming
     return source.n_features <= streaming
 
 
@@ -232,8 +197,8 @@ class _RowsWithin(RowCollection):
         super().add(block)
 
 
-def gaps_in_blocks(selector: Any, explanation: str) -> DataError:
-    """The error about gaps in blocks; a selector that fills gaps says why not these."""
+def _gaps_in_blocks(selector: Any, explanation: str) -> DataError:
+    """The error about gaps in blocks, also for a selector that fills those of a table in memory."""
     if fills_gaps(selector):
         explanation += (
             f" missing='{selector.missing}' fills those of a table in memory only; AutoSelector "
@@ -249,31 +214,6 @@ def refuse_undeclared(source: BlockTable, n_samples: int) -> None:
             f"{source.name} must hold the rows it declares; it declares {source.n_samples} and "
             f"gave {n_samples}. Open it again, or copy it where nobody changes it."
         )
-
-
-def table_of_scatter(
-    selector: Any, summed: ScatterSum, dtype: np.dtype[Any], *, quiet: bool = False
-) -> ScatterTable:
-    """The table of which a scatter was summed; ``quiet`` about columns that do not vary (yet)."""
-    moments = summed.moments
-    refuse_unrepresentable(None, moments)
-    usable = usable_columns(selector, moments, quiet=quiet)
-    S = summed.scatter
-    if len(usable) < len(moments.mean):
-        S = S[np.ix_(usable, usable)]
-    return ScatterTable(moments.subset(usable), usable, moments.mean, dtype, S)
-
-
-def read_in_memory(selector: Any, X: Any) -> FittedTable:
-    """A table in memory; a large tall array by its scatter, from a single pass."""
-    if not is_tall_array(table_values(X)):
-        return read_table(selector, X)
-    values = validate(selector, X)
-    if fills_gaps(selector):
-        values = fill_gaps(values, selector.missing)
-    source = ArrayBlocks(values, "X")
-    summed = source.total(partial(ScatterSum, source.n_features))
-    return table_of_scatter(selector, summed, source.dtype)
 
 
 def open_blocks(selector: Any, X: Any) -> BlockTable:
@@ -292,6 +232,7 @@ class ScatterSelector(RankingSelector):
     A subclass implements ``_fit_table`` and has the parameters below.
     """
 
+    needs_scatter_only = True
     seeks_variance = True
     n_components: int | float | str
     scaling: float
@@ -300,26 +241,15 @@ class ScatterSelector(RankingSelector):
     keeps_scatter: bool = False
     """Set to True before ``fit``, it keeps the table and its scatter for a certificate."""
 
-    def _scatter_of(self, table: FittedTable, everything: FittedTable) -> SymmetricOperator:
-        """The scatter of a table, which is ``everything`` scaled, less columns never to be kept."""
-        scatter = table.scatter(expected_width(self.n_components))
-        if self.keeps_scatter and len(table.usable) == len(everything.usable):
-            self._read_ = ReadTable(everything, None, scatter)
-        return scatter
+    mean_: FloatArray
+    var_: FloatArray
+    n_samples_seen_: int
 
-    def _user_control(self) -> dict[str, Any]:
-        """What the user decided before the data do, by the names of the parameters."""
-        raise NotImplementedError
-
-    def _fit_table(self, everything: FittedTable) -> None:
-        """Fit to a table, however it is stored."""
-        raise NotImplementedError
-
-    def _fit(self, X: Any) -> None:
-        if comes_in_blocks(table_values(X)):
-            self._fit_blocks(X)
-        else:
-            self._fit_table(read_in_memory(self, X))
+    def fit_notes(self) -> FitNotes:
+        """What the fit has to report, with the moments that it measured."""
+        n_samples = self.n_samples_seen_
+        moments = ColumnMoments(n_samples, self.mean_, n_samples * self.var_)
+        return replace(super().fit_notes(), moments=moments)
 
     def fit_blocks(self, source: Any, y: Any = None) -> Self:
         """Rank the features of a table that is read in blocks of rows.
@@ -389,8 +319,8 @@ class ScatterSelector(RankingSelector):
             self._fit_table(table_of_scatter(self, so_far, np.dtype(np.float64), quiet=True))
         return self
 
-    def _fit_blocks(self, given: Any) -> None:
-        source = open_blocks(self, given)
+    def _fit_blocks(self, X: Any) -> None:
+        source = open_blocks(self, X)
         self._check_columns(source.n_features)
         budget = memory_budget(self.memory_limit)
         read = read_blocks(self, source, budget, expected_width(self.n_components))
@@ -404,14 +334,14 @@ class ScatterSelector(RankingSelector):
         is_first = summed is None
         if is_first:
             self._forget()  # fit and fit_blocks keep no sums to add to
-            refuse_repeated(column_labels(X) or [], "X")
+            refuse_repeated(column_labels(X) or [])
         else:
             X = in_order(X, self._column_labels_, "X", first="the first X")
         values = validate(self, named_table(X), reset=is_first, fewest=1)
-        names = getattr(self, "feature_names_in_", None)
-        explanation = describe_missing(values, names) if fills_gaps(self) else None
-        if explanation is not None:
-            raise gaps_in_blocks(self, explanation)
+        if fills_gaps(self):
+            explanation = describe_missing(values, getattr(self, "feature_names_in_", None))
+            if explanation is not None:
+                raise _gaps_in_blocks(self, explanation)
         n_features = values.shape[1]
         self._check_columns(n_features)
         budget = memory_budget(self.memory_limit)
@@ -432,10 +362,13 @@ class ScatterSelector(RankingSelector):
 
     def _check_columns(self, n_features: int) -> None:
         """Raise for settings that do not go with the columns, before the rows are read."""
-        control_of(self, n_features).count_to_select(self.n_features_to_select)
+        self._control(n_features).count_to_select(self.n_features_to_select)
         if is_whole(self.n_components):
             rule = whole(at_most=n_features, hint=f"X has {n_features} columns.")
             check_value("n_components", self.n_components, rule)
+
+
+# Tables of functions that are not selectors
 
 
 @dataclass(eq=False, repr=False)
@@ -444,16 +377,6 @@ class TableReader(RankingSelector):
 
     n_features_to_select: FeatureCount = None
     missing: str = "error"
-
-
-@dataclass(frozen=True)
-class ReadTable:
-    """A table as read, and the names of its columns."""
-
-    table: FittedTable
-    names: NDArray[Any] | None
-    scatter: SymmetricOperator | None = None
-    """Of the table as a fit scaled it, if it is known."""
 
 
 def read_any_table(
@@ -485,7 +408,7 @@ def read_any_table(
             width, budget = expected_width(n_components), memory_budget(memory_limit)
             table = read_blocks(reader, source, budget, width).table
             return ReadTable(table, getattr(reader, "feature_names_in_", None))
-        table = read_in_memory(reader, X)
+        table = read_for_scatter(reader, X)
     names = getattr(reader, "feature_names_in_", None)
     check(table.n_features, names)
     return ReadTable(table, names)

@@ -8,7 +8,6 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._tables import AsTable, as_html
@@ -16,8 +15,7 @@ from keepers._wording import some_of
 from keepers.linalg.correlation import similar_columns
 from keepers.linalg.moments import variance_span
 from keepers.linalg.storage import as_array
-from keepers.prepare.categories import leading_components, standardise
-from keepers.prepare.facts import TableFacts
+from keepers.prepare.facts import TableFacts, leading_components, standardise
 from keepers.prepare.kinds import (
     DURATIONS,
     NOT_USED,
@@ -31,35 +29,24 @@ from keepers.tables.objects import table_of_object
 
 Kinds = Mapping[str, ColumnKind]
 
-NEARLY_ONE = 0.99
 NEED_MEMORY = ("--transpose", "--drop-samples", "--drop-zero-rows")
 """Options that a table in blocks does not take."""
 UNIT_FREE = ("AutoSelector",)
 """Methods that do not depend on the units of columns."""
-_SAID = (
+_NOTED = (
     *("orientation", "zero rows", "outliers", "counts", "infinite values"),
     *("duplicates", "near duplicates"),
 )
-_MOST_DROPPED = 20
-"""Most columns that a proposed option names."""
+"""Subjects of findings that `keepers select` prints."""
 _FEWEST_ROWS = 20
 """With fewer rows, columns agree by chance."""
-_FEWEST_MEASURED = 5
 _AGREE = 0.5
-"""Of ten gene tables with their levels, samples agree by 0.52 (single cells) to 0.97; columns of
+"""In ten gene tables with their levels, samples agree by 0.52 (single cells) to 0.97; columns of
 diabetes by 0.40, of wine 0.17, of colleges 0.01, all counted by `_agreement`."""
-_MANY_GENES, _LONG_PREFIX, _MOST_COMPARED = 1000, 4, 50
-_MOST_ANSWERS = 11
-"""Different values of a scale from 0 to 10: questions agree as samples do."""
+_MOST_COMPARED = 50
 _SERIES = re.compile(r"[0-9.,]+")
 """Years and wavelengths name features, not samples."""
-_MOST_COLUMNS = 1000
 _MOST_VALUES, _MOST_DENSE = 2**21, 2**25
-_LARGEST_SHARE = 0.5
-_FEWEST_COUNTED, _FEWEST_LARGE = 50, 5
-_LARGE_COUNT, _LONG_TAIL = 30, 20
-_BRIGHTEST = 255
-"""The largest value of an image, which is not a count."""
 CALLED = {
     "boolean": "yes or no",
     "tick": "tick box",
@@ -69,6 +56,12 @@ CALLED = {
     "text": "free text",
 }
 """Plain words for kinds whose own name is not one."""
+_COUNTABLE = {
+    "tick": "tick boxes",
+    "ordered": "ordered categories",
+    "category": "categories",
+    **{kind: f"{kind}s" for kind in ("number", "date", "identifier")},
+}
 _DESCRIBED = {
     "identifier": ("identifiers", "Identifiers, not used: {}.", True),
     "date": ("dates", "Dates, not used: {}. To use one as seconds, add --as {first}=number.", True),
@@ -82,7 +75,7 @@ _DESCRIBED = {
     NUMBERS_AS_TEXT: ("numbers as text", "Numbers stored as text, read as numbers: {}.", True),
     DURATIONS: ("durations", "Durations, read as seconds: {}.", False),
 }
-"""By kind: what a finding is about, what it says, and whether it matters."""
+"""By kind: the subject of a finding, its sentence, and whether it matters."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +94,11 @@ class Finding:
     def __str__(self) -> str:
         return f"{self.sentence} [{self.option}]" if self.option else self.sentence
 
+    @property
+    def without_option(self) -> str:
+        """The sentence, where no command is at hand."""
+        return self.sentence.removesuffix(" For other methods:")
+
 
 @dataclass(frozen=True, repr=False)
 class TableCheck(AsTable):
@@ -118,23 +116,40 @@ class TableCheck(AsTable):
     def summary(self) -> str:
         """Size and kinds of columns in a sentence."""
         kinds = [kind.kind for kind in self.kinds.values()]
-        listed = ", ".join(_counted(kinds.count(kind), kind) for kind in dict.fromkeys(kinds))
-        return f"{self.name}: {self.n_rows:,} rows, {self.n_columns:,} columns ({listed})."
+        counts = {kind: kinds.count(kind) for kind in kinds}
+        parts = [
+            f"{n} {_COUNTABLE[kind] if n > 1 and kind in _COUNTABLE else CALLED.get(kind, kind)}"
+            for kind, n in counts.items()
+        ]
+        size = f"{self.n_rows:,} rows, {self.n_columns:,} columns"
+        return f"{self.name}: {size} ({', '.join(parts)})."
 
     def to_say(self, method: str = "", *, log: bool = False) -> list[str]:
         """Findings that matter to a selection by the class of this name.
 
         With ``log``, logarithms were taken and are not recommended.
         """
-        said = [f for f in self.findings if f.about in _SAID and not (log and f.about == "counts")]
+        noted = [
+            f for f in self.findings if f.about in _NOTED and not (log and f.about == "counts")
+        ]
         if method and method not in UNIT_FREE:
-            said += [finding for finding in self.findings if finding.about == "units"]
-        return [str(finding) for finding in said]
+            noted += [finding for finding in self.findings if finding.about == "units"]
+        return [str(finding) for finding in noted]
 
     def needed(self, given: Sequence[str] = ()) -> list[str]:
         """The options that act on what matters, without those that were given."""
         options = [f.option for f in self.findings if f.option and f.matters]
         return [option for option in options if option.split()[0] not in given]
+
+    def in_blocks(self) -> "TableCheck":
+        """The same, without the options that need the table in memory."""
+        found = []
+        for each in self.findings:
+            if each.option.startswith(NEED_MEMORY):
+                reason = f"({each.option.split()[0]} needs a single file in memory.)"
+                each = replace(each, option="", sentence=f"{each.sentence} {reason}")
+            found.append(each)
+        return replace(self, findings=tuple(found))
 
     def rows(self) -> list[dict[str, Any]]:
         """The columns, a dict each.
@@ -154,32 +169,21 @@ class TableCheck(AsTable):
             for name, kind in self.kinds.items()
         ]
 
-    def _repr_html_(self) -> str:
-        found = "".join(f"<li>{escape(each.sentence)}</li>" for each in self.findings)
-        found = f"<ul>{found}</ul>" if found else "<p>The table is ready.</p>"
-        return f"<p>{escape(self.summary)}</p>{found}{as_html(self.rows())}"
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def in_blocks(self) -> "TableCheck":
-        """The same, without the options that need the table in memory."""
-        found = []
-        for each in self.findings:
-            if each.option.startswith(NEED_MEMORY):
-                reason = f"({each.option.split()[0]} needs a single file in memory.)"
-                each = replace(each, option="", sentence=f"{each.sentence} {reason}")
-            found.append(each)
-        return replace(self, findings=tuple(found))
-
     def lines(self) -> list[str]:
         """The summary, the findings, and whether a selection is possible."""
         lines = [f"- {finding}" for finding in self.findings]
         lines = [*lines, self.obstacle] if self.obstacle else lines or ["The table is ready."]
         return [self.summary, *lines]
 
+    def _repr_html_(self) -> str:
+        found = "".join(f"<li>{escape(each.without_option)}</li>" for each in self.findings)
+        found = f"<ul>{found}</ul>" if found else "<p>The table is ready.</p>"
+        return f"<p>{escape(self.summary)}</p>{found}{as_html(self.rows())}"
+
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    __repr__ = __str__
 
 
 def check_table(X: Any, *, name: str = "table") -> TableCheck:
@@ -231,7 +235,6 @@ def check_facts(facts: TableFacts, asked: Mapping[str, Kind] | None = None) -> T
     if not finite.all():  # gaps count as the mean
         X = np.where(finite, X, 0.0)
         X = np.where(finite, X, X.sum(axis=0) / np.maximum(finite.sum(axis=0), 1))
-    turned = [*_orientation(facts, kinds, X)]
     findings = [
         *describe_kinds(kinds),
         *_gaps(facts, kinds),
@@ -242,9 +245,9 @@ def check_facts(facts: TableFacts, asked: Mapping[str, Kind] | None = None) -> T
         *_outliers(X, facts, rows),
         *_counts(facts, features, X),
     ]
-    if turned:  # the others are about features that are samples: look again after --transpose
-        findings = [replace(finding, matters=False) for finding in findings]
-    findings = [*turned, *findings]
+    if turned := [*_orientation(facts, kinds, X)]:
+        # The others are about features that are samples: look again after --transpose.
+        findings = [*turned, *(replace(finding, matters=False) for finding in findings)]
     sizes = (facts.n_rows, len(facts.columns))
     return TableCheck(facts.name, *sizes, kinds, tuple(findings), _obstacle(facts, kinds, findings))
 
@@ -256,25 +259,17 @@ def _obstacle(facts: TableFacts, kinds: Kinds, findings: Sequence[Finding]) -> s
     features = {name for name, kind in kinds.items() if kind.is_feature}
     if not features:
         return "No selection is possible: no column is a feature. Override a kind with --as."
-    by_subject = {finding.about: finding for finding in findings}
-    if not features - set(getattr(by_subject.get("constant columns"), "columns", ())):
+    named = {finding.about: set(finding.columns) for finding in findings}
+    if features <= named.get("constant columns", set()):
         return "No selection is possible: no feature varies."
-    infinite = by_subject.get("infinite values")
-    if infinite is not None and (not infinite.option or features <= set(infinite.columns)):
+    infinite = [finding for finding in findings if finding.about == "infinite values"]
+    if any(not each.option or features <= set(each.columns) for each in infinite):
         return "No selection is possible with these infinite values: leave their cells empty."
     return ""
 
 
-def _counted(n: int, kind: Kind) -> str:
-    called = CALLED.get(kind, kind)
-    if kind == "tick":
-        return f"{n} {called}" + "es" * (n > 1)
-    if n == 1 or kind in ("boolean", "choices", "text", "empty", "drop"):
-        return f"{n} {called}"
-    return f"{n} {called[:-1]}ies" if called.endswith("y") else f"{n} {called}s"
-
-
 def n_columns(count: int) -> str:
+    """1 column, 2 columns."""
     return "1 column" if count == 1 else f"{count} columns"
 
 
@@ -290,8 +285,7 @@ def _quoted(names: Sequence[str]) -> str:
 def _drop(names: Sequence[str], option: str = "--drop") -> str:
     """An option with a few names, as the shell takes it; commas and patterns would be misread."""
     plain = [name for name in names if not any(mark in name for mark in ",*?[")]
-    few = 0 < len(plain) <= _MOST_DROPPED
-    return f"{option} {shlex.quote(','.join(plain))}" if few else ""
+    return f"{option} {shlex.quote(','.join(plain))}" if 0 < len(plain) <= 20 else ""
 
 
 def _orientation(facts: TableFacts, kinds: Kinds, X: FloatArray) -> Iterator[Finding]:
@@ -300,42 +294,44 @@ def _orientation(facts: TableFacts, kinds: Kinds, X: FloatArray) -> Iterator[Fin
     by_ids = ids is not None and not all(str(name).lstrip("-").isdigit() for name in ids[:100])
     texts = [name for name in facts.columns if name in facts.texts]
     distinct = [name for name in texts if kinds[name].why.endswith("distinct text")]
-    if not by_ids and not distinct:
-        return
     numbers = [name for name in facts.names if kinds[name].is_feature]
-    if facts.n_rows < max(50, len(numbers)) or all(map(_SERIES.fullmatch, numbers)):
+    if not (by_ids or distinct) or facts.n_rows < max(50, len(numbers)):
         return
     X = X[:: 1 + X.size // _MOST_VALUES]
-    samples = _alike(X, numbers)
-    if len(samples) < 3 or facts.n_rows < 5 * len(samples):
-        return
+    samples = [] if all(map(_SERIES.fullmatch, numbers)) else _alike(X, numbers)
     held = X[:, [numbers.index(name) for name in samples]]
-    if len(np.unique(held)) <= _MOST_ANSWERS:
+    if not 3 <= len(samples) <= facts.n_rows / 5:
+        return
+    if len(np.unique(held)) <= 11:  # answers from 0 to 10: questions agree as samples do
+        return
+    # Below a thousand rows, samples are numbered: people have several measurements on one scale.
+    stems = {re.sub("[0-9]+", "", name) for name in samples}
+    if facts.n_rows < 1000 and 2 * len(stems) > len(samples):
         return
     others = len(numbers) - len(samples)
-    named_alike = all(name.startswith(samples[0][:_LONG_PREFIX]) for name in samples)
     # Samples of the same genes agree in their levels. Where levels were removed, values lie on both
     # sides of 0, and only many rows beside nothing but samples show it.
     if _agreement(held) >= _AGREE:
+        named_alike = all(name.startswith(samples[0][:4]) for name in samples)
         is_turned = len(samples) >= others or named_alike
     else:
         below = np.mean(held < 0.0, axis=0)
-        is_turned = not others and facts.n_rows >= _MANY_GENES and bool(np.all(below > 0.2))
+        is_turned = not others and facts.n_rows >= 1000 and bool(np.all(below > 0.2))
     if not is_turned:
         return
     named = None if by_ids else distinct[0]
     annotation = [name for name in facts.columns if name not in (*samples, named)]
     source = "named in the first column" if named is None else f"named by {named!r}"
-    and_others = f", beside {n_columns(len(annotation))} that describe them" if annotation else ""
+    describing = f", and {n_columns(len(annotation))} with other values" if annotation else ""
     sentence = (
-        f"Features seem to be in rows: {facts.n_rows:,} rows, {source}, and {len(samples)} columns "
-        f"with similar values{and_others}. If so, swap them:"
+        f"Features seem to be in rows: {facts.n_rows:,} rows, {source}, {len(samples)} columns "
+        f"with similar values{describing}. If so, swap them:"
     )
     option = "--transpose"
     if named is not None and named != texts[0]:
         option += f" --id {shlex.quote(named)}"
-    plain = [name for name in annotation if "," not in name]
-    for word in ([",".join(plain)] if plain else []) + [n for n in annotation if "," in n]:
+    plain = [",".join(name for name in annotation if "," not in name)]
+    for word in [*filter(None, plain), *(name for name in annotation if "," in name)]:
         option += f" --annotation {shlex.quote(word)}"
     repeated = named is not None and kinds[named].why.startswith("nearly")
     yield Finding("orientation", sentence, option + " --make-unique" * repeated)
@@ -354,18 +350,16 @@ def _alike(X: FloatArray, names: list[str]) -> list[str]:
         return []
     low, middle, high = np.nanquantile(values[:, some], [0.1, 0.5, 0.9], axis=0)
     spread = high - low
-    some_of_them = np.linspace(0, len(some) - 1, min(len(some), _MOST_COMPARED)).astype(np.intp)
-    at = some_of_them[:, None]
+    at = np.linspace(0, len(some) - 1, min(len(some), _MOST_COMPARED)).astype(np.intp)[:, None]
     larger = np.maximum(spread, spread[at])
     near = np.abs(middle - middle[at]) <= 3.0 * larger
     alike = near & (larger <= 5.0 * np.minimum(spread, spread[at])) & (larger > 0.0)
     members = some[alike[np.argmax(alike.sum(axis=1))]]
     if not len(members):
         return []
-    words = [names[at].rpartition(" ")[2] for at in members]
-    if len(set(words)) < len(words):
-        kind = names[members[-1]].rpartition(" ")[0]
-        members = members[[names[at].rpartition(" ")[0] == kind for at in members]]
+    words = [names[at].rpartition(" ") for at in members]
+    if len({last for _, _, last in words}) < len(words):
+        members = members[[start == words[-1][0] for start, _, _ in words]]
     first, last = int(members[0]), int(members[-1])
     if 2 * len(members) > last + 1 - first:
         return names[first : last + 1]
@@ -374,11 +368,18 @@ def _alike(X: FloatArray, names: list[str]) -> list[str]:
 
 def _agreement(X: FloatArray) -> float:
     """Mean rank correlation of a column with the mean of the others."""
-    ranks = rankdata(X[:, :_MOST_COMPARED], axis=0)
+    ranks = np.apply_along_axis(_ranks, 0, X[:, :_MOST_COMPARED])
     ranks -= ranks.mean(axis=0)
     others = ranks.sum(axis=1, keepdims=True) - ranks
     norms = np.linalg.norm(ranks, axis=0) * np.linalg.norm(others, axis=0)
     return float(np.mean((ranks * others).sum(axis=0) / np.maximum(norms, 1e-300)))
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    """Ranks; equal values share theirs. (The function of SciPy takes half a second to import.)"""
+    ordered = np.sort(values)
+    below, up_to = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
+    return (below + up_to) / 2
 
 
 def describe_kinds(kinds: Kinds) -> Iterator[Finding]:
@@ -394,14 +395,14 @@ def describe_kinds(kinds: Kinds) -> Iterator[Finding]:
             shown = _quoted(names)
             if kind in ("identifier", "date", "text", "category", "choices"):
                 shown = listed({each.name: each.why for each in columns})
-            words = sorted({word for each in columns for word in each.words_as_gaps})
-            gaps = f"; {_quoted(words)} as missing" if words else ""
-            commas = [each.name for each in columns if each.decimal == ","]
-            marks = f"; decimal commas in {_quoted(commas)}" if commas else ""
+            if words := sorted({word for each in columns for word in each.words_as_gaps}):
+                shown += f"; {_quoted(words)} as missing"
+            if commas := [each.name for each in columns if each.decimal == ","]:
+                shown += f"; decimal commas in {_quoted(commas)}"
             for each in columns:
                 if word := each.doubtful:
-                    marks += f"; {word!r} in {each.name!r} as {word.replace(',', '').strip()}"
-            sentence = sentence.format(shown + gaps + marks, first=shlex.quote(names[0]))
+                    shown += f"; {word!r} in {each.name!r} as {word.replace(',', '').strip()}"
+            sentence = sentence.format(shown, first=shlex.quote(names[0]))
             option = f"--id {shlex.quote(names[0])}" if kind == "identifier" else ""
             option = _drop(names) if kind in ("text", "empty") else option
             yield Finding(about, sentence, option, names, matters)
@@ -440,7 +441,7 @@ def _similar(X: FloatArray, facts: TableFacts, features: Sequence[int]) -> Itera
     names = [facts.names[at] for at in features]
     whole = np.column_stack([facts.n_missing, facts.minimum, facts.maximum])[features]
     same, near = {}, {}
-    for j, (i, r) in similar_columns(X, NEARLY_ONE).items():
+    for j, (i, r) in similar_columns(X, 0.99).items():
         if np.array_equal(X[:, i], X[:, j]) and np.array_equal(whole[i], whole[j]):
             same[names[j]] = f"{names[j]!r} = {names[i]!r}"
         else:
@@ -467,21 +468,21 @@ def _units(facts: TableFacts, features: list[int]) -> Iterator[Finding]:
 def _zero_rows(facts: TableFacts, kinds: Kinds) -> Iterator[Finding]:
     """Rows that were not measured; beside text, or with few columns, zeros are values."""
     has_text = any(kinds[name].is_feature for name in facts.texts)
-    if facts.n_zero_rows and not has_text and len(facts.names) >= _FEWEST_MEASURED:
+    if facts.n_zero_rows and not has_text and len(facts.names) >= 5:
         sentence = f"Rows with zeros only: {facts.n_zero_rows:,} of {facts.n_rows:,}."
         yield Finding("zero rows", sentence, "--drop-zero-rows", matters=False)
 
 
 def _outliers(X: FloatArray, facts: TableFacts, rows: IndexArray) -> Iterator[Finding]:
     """Rows that make up most of a leading component by themselves."""
-    Z = standardise(X, _MOST_COLUMNS)
+    Z = standardise(X, 1000)
     if Z.shape[0] < _FEWEST_ROWS or Z.shape[1] < 2:
         return
     energy = leading_components(Z, 3) ** 2
     total = energy.sum(axis=0)
     varies = total > 1e-9 * total.max()
     shares = (energy[:, varies] / total[varies]).max(axis=1)
-    found = np.flatnonzero(shares > _LARGEST_SHARE)
+    found = np.flatnonzero(shares > 0.5)
     if len(found):
         ids = facts.sample.ids
         what, names = ("row", facts.sample_rows + 1) if ids is None else ("sample", ids)
@@ -507,14 +508,14 @@ def describe_counts(whole: BoolArray, largest: FloatArray, values: FloatArray) -
     each column, and ``values`` are some of all values.
     """
     positive, highest = values[values > 0], largest.max(initial=0.0)
-    if len(whole) < _FEWEST_COUNTED or whole.mean() < 0.9 or not len(positive):
+    if len(whole) < 50 or whole.mean() < 0.9 or not len(positive):
         return ""
-    if highest <= _LARGE_COUNT or highest == _BRIGHTEST:
+    if highest <= 30 or highest == 255:  # the brightest value of an image, which is not a count
         return ""
     middle, high = np.quantile(positive, [0.5, 0.999])
     # One column of large numbers, such as an income among answers, is a matter of units.
-    n_large = int(np.sum(largest > _LONG_TAIL * middle))
-    if high <= _LONG_TAIL * middle or n_large < max(_FEWEST_LARGE, 0.01 * len(whole)):
+    n_large = int(np.sum(largest > 20 * middle))
+    if high <= 20 * middle or n_large < max(5, 0.01 * len(whole)):
         return ""
     return (
         f"Counts with a long tail: up to {highest:,.0f}, while half of those above 0 are at most "

@@ -1,24 +1,28 @@
 """Counts, extremes, sums and a sample of rows, found in one pass over a table or its blocks.
 
-Sums and extremes cover all rows. What needs the values themselves, such as the number of different
-ones, comes from at most 2,000 rows. They are drawn as everywhere in keepers (`linalg.reservoir`):
-the same rows from a table in memory and from blocks of any size.
+Counts, sums and extremes cover all rows. What needs the values themselves, such as the number of
+different ones, comes from at most 2,000 rows, drawn as in `linalg.reservoir`: the same rows from a
+table in memory and from blocks of any size.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.linalg import eigh
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.exceptions import DataError, shorten
 from keepers.linalg.reservoir import row_keys
 from keepers.linalg.storage import as_array
+from keepers.tables.scans import FileScan, MemoryScan
 from keepers.tables.table import GAP_WORDS, LARGEST_EXACT_INTEGER, Table, stack_tables
 
 if TYPE_CHECKING:
     import polars as pl
+
+Source = FileScan | Table
 
 MOST_ROWS = 2000
 MOST_LEVELS = 1000
@@ -28,7 +32,7 @@ _CHUNK_BYTES = 2**22
 
 
 class RowSample:
-    """At most ``n_rows`` rows with everything beside the numbers: those with the smallest keys."""
+    """At most ``n_rows`` rows with their text, names and labels: those with the smallest keys."""
 
     def __init__(self, n_rows: int) -> None:
         self.n_rows = n_rows
@@ -37,7 +41,7 @@ class RowSample:
         self._numbers: IndexArray = np.empty(0, dtype=np.intp)
 
     def add(self, table: Table) -> None:
-        """Take in the rows that follow those added before."""
+        """Add the next rows."""
         start, count = self._n_seen, table.n_samples
         self._n_seen += count
         keys = row_keys(np.arange(start, start + count, dtype=np.intp), SEED)
@@ -74,7 +78,7 @@ class TextFacts:
         """Whether there are more different values than are counted."""
 
     def add(self, column: "pl.Series") -> None:
-        """Take in the rows that follow those added before; nulls are gaps."""
+        """Add the next rows; nulls are gaps."""
         self.n_missing += column.null_count()
         if self.dtype.is_temporal() or self.is_full:
             return
@@ -89,28 +93,18 @@ class TextFacts:
         self.counts = dict(sorted(self.counts.items()))
 
 
-def as_words(frame: "pl.DataFrame") -> "pl.DataFrame":
-    """Columns of text and categories as text, without words that stand for nothing, such as NA."""
-    import polars as pl
-
-    text = [name for name, dtype in frame.schema.items() if not dtype.is_temporal()]
-    words = pl.col(text).cast(pl.String)
-    is_gap = words.str.strip_chars().is_in(GAP_WORDS)
-    return frame.with_columns(pl.when(~is_gap).then(words)) if text else frame
-
-
 class TableFacts:
     """Facts about the columns of a table; add all rows before reading any of them.
 
     Arrays have an entry for each column of numbers, in the order of ``names``. Except for counts,
     they are about finite values only. The table is called ``name``, or as the first part added.
-    Of columns of numbers among ``categories`` the different values of all rows are kept.
     """
 
     def __init__(self, name: str | None = None, categories: Collection[str] = ()) -> None:
         self._name = name
         self.codes: dict[str, set[float]] = {each: set() for each in categories}
-        """Different values of columns of numbers that are categories, one more than are counted."""
+        """Different values of the columns of numbers that are ``categories``; if there are more
+        than `MOST_LEVELS`, some of them."""
         self.n_rows = self.n_zero_rows = 0
         self.texts: dict[str, TextFacts] = {}
         self._sample = RowSample(MOST_ROWS)
@@ -125,20 +119,31 @@ class TableFacts:
         d = len(self.names)
         self.n_missing, self.n_infinite = np.zeros(d, dtype=np.intp), np.zeros(d, dtype=np.intp)
         self.minimum, self.maximum = np.full(d, np.inf), np.full(d, -np.inf)
-        self.whole, self.rising, self.falling = (np.ones(d, dtype=bool) for _ in range(3))
+        self.whole = np.ones(d, dtype=bool)
         # Sums of differences from the first value of a column: their squares lose no digits.
         self._pivot: FloatArray = np.full(d, np.nan)
         self._sum, self._squares = np.zeros(d), np.zeros(d)
-        self._last: FloatArray = np.empty((0, d))
 
     @classmethod
-    def of(cls, table: Table, categories: Collection[str] = ()) -> "TableFacts":
-        facts = cls(categories=categories)
-        facts.add(table)
+    def of(
+        cls,
+        source: Source,
+        kinds: Mapping[str, str] | None = None,
+        watch: Callable[[int], None] = lambda n_rows: None,
+    ) -> "TableFacts":
+        """The facts of one pass over a table; ``kinds`` are those that were asked for.
+
+        ``watch`` gets the number of rows read so far.
+        """
+        coded = [name for name, kind in (kinds or {}).items() if kind in ("category", "choices")]
+        facts = cls(source.name, coded)
+        for table in as_scan(source).tables():
+            facts.add(table)
+            watch(facts.n_rows)
         return facts
 
     def add(self, table: Table) -> None:
-        """Take in the rows that follow those added before."""
+        """Add the next rows."""
         if not self.n_rows:
             self._begin(table)
         elif [*table.names] != self.names or table.others != [*self.texts]:
@@ -165,46 +170,37 @@ class TableFacts:
         self.n_rows += table.n_samples
 
     def _add_dense(self, X: FloatArray) -> None:
-        missing = np.isnan(X)
-        self.n_missing += missing.sum(axis=0)
-        self.n_zero_rows += int(np.sum(~X.any(axis=1))) if X.shape[1] else 0
-        if (infinite := np.isinf(X)).any():
-            self.n_infinite += infinite.sum(axis=0)
-            X = np.where(infinite, np.nan, X)
-            missing |= infinite
+        n_missing = np.isnan(X).sum(axis=0)
+        absent = ~np.isfinite(X)
+        self.n_missing += n_missing
+        self.n_infinite += absent.sum(axis=0) - n_missing
+        self.n_zero_rows += int(np.sum(~X.any(axis=1)))
+        X = np.where(absent, np.nan, X) if absent.any() else X
         self.minimum = np.fmin(self.minimum, np.fmin.reduce(X, axis=0))
         self.maximum = np.fmax(self.maximum, np.fmax.reduce(X, axis=0))
         if self.whole.any():
-            self.whole &= np.all((np.rint(X) == X) | missing, axis=0)
-        rows = np.concatenate([self._last, X])
-        self._last = X[-1:].copy()
-        at = np.flatnonzero(self.rising | self.falling)
-        steps = np.diff(rows[:, at], axis=0)
-        self.rising[at] &= np.all(steps > 0, axis=0)
-        self.falling[at] &= np.all(steps < 0, axis=0)
+            self.whole &= np.all((np.rint(X) == X) | absent, axis=0)
         if len(new := np.flatnonzero(np.isnan(self._pivot))):
-            self._pivot[new] = X[np.argmin(missing[:, new], axis=0), new]  # NaN if all are missing
+            self._pivot[new] = X[np.argmin(absent[:, new], axis=0), new]  # NaN if all are absent
         with np.errstate(over="ignore", invalid="ignore"):
             shifted = X - self._pivot
-            shifted[missing] = 0.0
+            shifted[absent] = 0.0
             self._sum += shifted.sum(axis=0)
             self._squares += np.einsum("ij,ij->j", shifted, shifted)
 
     def _add_sparse(self, X: Any) -> None:
-        """The same for a CSR matrix: a million cells are not made dense."""
+        """The same for a CSR matrix, which is not made dense."""
         n_rows, d = X.shape
         X = X.astype(np.float64)  # a copy
         self.n_missing += np.bincount(X.indices[np.isnan(X.data)], minlength=d)
         self.n_infinite += np.bincount(X.indices[np.isinf(X.data)], minlength=d)
-        rows = np.repeat(np.arange(n_rows), np.diff(X.indptr))
-        self.n_zero_rows += n_rows - len(np.unique(rows[X.data != 0]))
+        self.n_zero_rows += int(np.sum((X != 0).sum(axis=1) == 0))
         X.data[~np.isfinite(X.data)] = np.nan
         self.minimum = np.fmin(self.minimum, X.nanmin(axis=0).toarray().ravel())
         self.maximum = np.fmax(self.maximum, X.nanmax(axis=0).toarray().ravel())
         stored = ~np.isnan(X.data)
         columns, values = X.indices[stored], X.data[stored]
         self.whole[columns[np.rint(values) != values]] = False
-        self.rising[:] = self.falling[:] = False
         if np.isnan(self._pivot).any():
             self._pivot = np.nan_to_num(X[[0]].toarray().ravel())
         n_absent = n_rows - np.bincount(X.indices, minlength=d)  # these are 0
@@ -240,6 +236,53 @@ class TableFacts:
         with np.errstate(over="ignore", invalid="ignore"):
             squares = self._squares / self._n_finite
             return np.maximum(squares - (self._sum / self._n_finite) ** 2, 0.0)
+
+
+def draw_table(source: Source, n_rows: int) -> Table:
+    """At most ``n_rows`` rows of a table in blocks, drawn at random in one pass."""
+    sample = RowSample(n_rows)
+    for table in as_scan(source).tables():
+        sample.add(table)
+    return replace(sample.drawn()[0], name=source.name)
+
+
+def standardise(X: FloatArray, most: int = 2000) -> FloatArray:
+    """Columns with mean 0 and variance 1, gaps at the mean; without constant columns.
+
+    Of more than ``most`` columns, evenly spaced ones.
+    """
+    if X.shape[1] > most:
+        X = X[:, np.linspace(0, X.shape[1] - 1, most).astype(np.intp)]
+    largest = np.fmax.reduce(np.abs(X), axis=0, initial=0.0)
+    X = X[:, largest > 0.0] / largest[largest > 0.0]  # squares of huge values would overflow
+    deviations = np.nanstd(X, axis=0)
+    X = X[:, deviations > 1e-12]
+    return np.nan_to_num((X - np.nanmean(X, axis=0)) / deviations[deviations > 1e-12])
+
+
+def leading_components(centred: FloatArray, most: int) -> FloatArray:
+    """Scores of the rows on the first principal components."""
+    n, d = centred.shape
+    gram = centred @ centred.T if n <= d else centred.T @ centred
+    values, vectors = eigh(gram, subset_by_index=[max(len(gram) - most, 0), len(gram) - 1])
+    if n > d:
+        return np.asarray(centred @ vectors)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def as_scan(source: Source) -> FileScan:
+    """A table in memory as blocks of rows; blocks as they are."""
+    return MemoryScan(source) if isinstance(source, Table) else source
+
+
+def as_words(frame: "pl.DataFrame") -> "pl.DataFrame":
+    """Columns of text and categories as text; words such as NA become null."""
+    import polars as pl
+
+    text = [name for name, dtype in frame.schema.items() if not dtype.is_temporal()]
+    words = pl.col(text).cast(pl.String)
+    is_gap = words.str.strip_chars().is_in(GAP_WORDS)
+    return frame.with_columns(pl.when(~is_gap).then(words)) if text else frame
 
 
 def number_word(value: float) -> str:

@@ -9,34 +9,28 @@ rows, or the name of the column must call them an id.
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from keepers._protocols import FloatArray
+from keepers.exceptions import ParameterError
 from keepers.prepare.facts import TableFacts, TextFacts, as_words, have_gaps
 from keepers.tables.table import refuse_absent
 
 if TYPE_CHECKING:
     import polars as pl
 
-Kind = Literal[
-    "number",
-    "boolean",
-    "tick",
-    "category",
-    "choices",
-    "ordered",
-    "date",
-    "identifier",
-    "text",
-    "empty",
-    "drop",
-]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-NOT_USED: tuple[Kind, ...] = ("date", "identifier", "text", "empty", "drop")
+Kind = str
+KINDS = (
+    *("number", "boolean", "tick", "category", "choices", "ordered"),
+    *("date", "identifier", "text", "empty", "drop"),
+)
+NOT_USED = ("date", "identifier", "text", "empty", "drop")
+Missing = Literal["error", "keep", "mean", "median", "model", "drop-rows"]
+MISSING: tuple[Missing, ...] = get_args(Missing)
 NUMBERS_AS_TEXT, DURATIONS = "numbers as text", "durations in seconds"
 
 FEW_VALUES = 30
@@ -116,24 +110,29 @@ def find_kinds(facts: TableFacts, asked: Mapping[str, Kind] | None = None) -> di
     asked = asked or {}
     refuse_absent(asked, facts.columns)
     found = _number_kinds(facts)
-    for name, text in facts.texts.items():
-        found[name] = text_kind(name, text, facts.n_rows)
-    for name, kind in asked.items():
-        found[name] = _as_asked(name, kind, facts.texts.get(name))
+    found |= {name: text_kind(name, text, facts.n_rows) for name, text in facts.texts.items()}
+    found |= {name: _as_asked(name, kind, facts.texts.get(name)) for name, kind in asked.items()}
     return {name: found[name] for name in facts.columns}
 
 
 def _as_asked(name: str, kind: Kind, text: TextFacts | None) -> ColumnKind:
+    found = ColumnKind(name, kind, "as asked for", True)
+    has_times = text is not None and text.dtype.is_temporal()
+    if has_times and kind in ("boolean", "category", "choices", "ordered"):
+        raise ParameterError(
+            f"Dates and times are numbers of seconds, or not used; got {kind!r} for {name!r}. Name "
+            "the kind 'number' or 'drop', or store the column as text."
+        )
     if kind == "choices":
         if text is None:  # a number is one answer
-            return ColumnKind(name, "category", "as asked for", True)
+            return replace(found, kind="category")
         mark = max(_MARKS, key=lambda mark: sum(mark in word for word in text.counts))
-        return ColumnKind(name, kind, "as asked for", True, mark=mark)
+        return replace(found, mark=mark)
     if text is None or kind not in ("number", "boolean"):
-        return ColumnKind(name, kind, "as asked for", True)
+        return found
     decimal = _decimal_mark(text.counts)
     unread = _unread(text.counts, lambda words: read_words(words, kind, decimal))
-    return ColumnKind(name, kind, "as asked for", True, tuple(unread), decimal)
+    return replace(found, words_as_gaps=tuple(unread), decimal=decimal)
 
 
 def _number_kinds(facts: TableFacts) -> dict[str, ColumnKind]:
@@ -148,21 +147,26 @@ def _number_kinds(facts: TableFacts) -> dict[str, ColumnKind]:
         kinds[facts.names[at]] = ColumnKind(facts.names[at], "tick", "1 or blank")
     if facts.n_rows < FEWEST_ROWS or sample.is_sparse:
         return kinds
-    in_order = facts.rising | facts.falling
+    with np.errstate(invalid="ignore"):  # infinite values
+        steps = np.sign(np.diff(sample.values, axis=0))
+    in_order = np.all(steps == 1, axis=0) | np.all(steps == -1, axis=0)
     late = facts.minimum >= _NAMED_SECONDS[0]  # a Unix time may have fractions
     suspicious = (facts.maximum > facts.minimum) & (facts.whole | in_order | late)
     for at in np.flatnonzero(suspicious).tolist():
         name = facts.names[at]
         if name not in facts.truths:
-            kinds[name] = ColumnKind(name, *_kind_of_numbers(facts, at, sample.values[:, at]))
+            values = sample.values[:, at]
+            kinds[name] = ColumnKind(name, *_kind_of_numbers(facts, at, values, in_order[at]))
     return kinds
 
 
-def _kind_of_numbers(facts: TableFacts, at: int, values: FloatArray) -> tuple[Kind, str]:
+def _kind_of_numbers(
+    facts: TableFacts, at: int, values: FloatArray, in_order: bool
+) -> tuple[Kind, str]:
     """The kind of a column of whole numbers, or in order, or large, with the reason for it."""
     name, n_rows = facts.names[at], facts.n_rows
     low, high = float(facts.minimum[at]), float(facts.maximum[at])
-    whole, in_order = facts.whole[at], bool(facts.rising[at] or facts.falling[at])
+    whole = facts.whole[at]
     if low >= _FIRST_DIGITS and (whole or in_order or _TIME_NAME.search(name)):
         why = _time_unit(name, values, low, high)
         if why is not None:

@@ -1,10 +1,9 @@
 """`TablePreparer`: a table with missing values, categories, dates and IDs becomes numbers."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,53 +21,38 @@ from keepers.prepare.categories import LevelNumbers, quantify
 from keepers.prepare.check import CALLED, describe_kinds, listed, n_columns
 from keepers.prepare.facts import (
     MOST_LEVELS,
-    RowSample,
+    Source,
     TableFacts,
+    as_scan,
     as_words,
     have_gaps,
     number_word,
 )
 from keepers.prepare.kinds import (
     KINDS,
+    MISSING,
     ColumnKind,
     Kind,
+    Missing,
     count_gaps,
     find_kinds,
     read_words,
     split_answers,
 )
 from keepers.tables.objects import as_frame, is_frame, table_of_object
-from keepers.tables.scans import FileScan, LocalBlocks, MemoryScan
+from keepers.tables.scans import LocalBlocks
 from keepers.tables.table import Table, refuse_absent
 
 if TYPE_CHECKING:
     import polars as pl
 
-
-Missing = Literal["error", "keep", "mean", "median", "model", "drop-rows"]
-MISSING: tuple[Missing, ...] = get_args(Missing)
-Source = FileScan | Table
-_LARGEST = np.finfo(np.float64).max
-
-_ALL_ASIDE = (
-    "At least one column must be a feature; none of these is used (why):",
-    "Override a kind: kinds={name: 'number'} (--as name=number).",
-)
 _INFINITE = (
     "Values must be finite; infinity is in these columns (how often):",
     "Leave those cells empty, or leave the columns out (drop=, --drop).",
 )
-_MANY = (
-    f"A category has at most {MOST_LEVELS:,} different values; these have more:",
-    "Group the values, or leave the columns out (kinds={name: 'drop'}, --drop).",
-)
-_NEGATIVE = (
-    "log(1 + x) is for values >= 0, such as counts; these columns have lower ones (the lowest):",
-    "Leave out log=True (--log), or the columns.",
-)
 _NEW_GAPS = (
     "Missing values (NaN), or values that the fit has not seen, are in these columns (how many):",
-    "Fit with missing='median', 'mean' or 'model' to fill them; of a sparse table, which filling "
+    "Fit with missing='median', 'mean' or 'model' to fill them. In a sparse table, which filling "
     "would make dense, leave out the rows (missing='drop-rows', --missing drop-rows).",
 )
 
@@ -80,13 +64,13 @@ class PreparedColumn:
     name: str
     kind: Kind
     levels: tuple[str, ...] = ()
-    """Values of a category in the order of their codes; of an ordered one, lowest first."""
-    numbers: LevelNumbers | None = field(default=None, repr=False)
-    """Numbers of a category with more than two values."""
+    """Values of a category, or answers; those of an ordered category lowest first."""
     decimal: str = "."
     """Decimal mark of numbers that are stored as text."""
     mark: str = ""
-    """What separates several answers in a cell; ``levels`` are the answers."""
+    """What separates several answers in a cell."""
+    numbers: LevelNumbers | None = field(default=None, repr=False)
+    """Numbers of a category with more than two values; None: 0, 1, ..."""
 
     @property
     def is_plain(self) -> bool:
@@ -99,59 +83,40 @@ class PreparedColumn:
         ``column`` is a polars series of text or dates, or an array of numbers. ``first_row`` is
         the number of its first row in the table of the fit; None for other rows.
         """
-        rows = None if first_row is None else first_row + np.arange(len(column))
         if self.kind == "tick":
-            if isinstance(column, np.ndarray):
-                return (~np.isnan(column)).astype(np.float64)
-            return np.asarray(as_words(column.to_frame()).to_series().is_not_null().cast(float))
-        if self.mark:
-            chosen = self.chosen(column)
-            if self.numbers is None:  # of a recipe, which asks for gaps only
-                return np.asarray(chosen.sum(axis=1))
-            return self.numbers.of_choices(chosen, rows)
+            return (~is_gap(column)).astype(np.float64)
         if self.levels:
-            codes = self.codes(column)
+            chosen, places = self.choose(column)
             if self.numbers is None:
-                return np.where(codes < 0, np.nan, codes)
-            return self.numbers.of(codes, rows)
+                return np.asarray(chosen @ np.arange(len(self.levels)))[places]
+            rows = None if first_row is None else first_row + np.arange(len(column))
+            return self.numbers.of(chosen, places, rows)
         if isinstance(column, np.ndarray):
             return column
         if column.dtype.is_temporal():
             return _seconds(column)
         return np.asarray(read_words(column.cast(str), self.kind, self.decimal).to_numpy())
 
-    def codes(self, column: Any) -> IndexArray:
-        """Codes of the values of a category; -1 for gaps and for unknown values."""
-        code_of = {level: code for code, level in enumerate(self.levels)}
-        if isinstance(column, np.ndarray):
-            values, at = np.unique(column, return_inverse=True)
-            found = [code_of.get(number_word(value), -1) for value in values.tolist()]
-            return np.array(found, dtype=np.intp)[at]
-        import polars as pl
+    def choose(self, column: Any) -> tuple[FloatArray, IndexArray]:
+        """The different cells, a row each with 1 for each of its levels, and the row of each cell.
 
-        words = column.cast(pl.String)
-        for word in words.unique().drop_nulls():
-            with suppress(ValueError):  # "1.0" is the value 1
-                code_of.setdefault(word, code_of.get(number_word(float(word)), -1))
-        codes = words.replace_strict(code_of, default=-1, return_dtype=pl.Int64)
-        return np.asarray(codes.fill_null(-1).to_numpy())
-
-    def chosen(self, column: Any) -> FloatArray:
-        """A column of 1 and 0 for every answer; NaN in rows without any."""
-        if isinstance(column, np.ndarray):  # numbers hold none of the answers
-            found = np.zeros((len(column), len(self.levels)))
-            found[np.isnan(column)] = np.nan
-            return found
-        import polars as pl
-
-        words = as_words(column.to_frame()).to_series()
-        cells = words.drop_nulls().unique().to_list()
-        found = np.full((len(cells) + 1, len(self.levels)), np.nan)  # the last row is for gaps
-        for at, cell in enumerate(cells):
-            found[at] = np.isin(self.levels, split_answers(cell, self.mark))
-        places = {cell: at for at, cell in enumerate(cells)}
-        codes = words.replace_strict(places, default=len(cells), return_dtype=pl.Int64)
-        return found[codes.fill_null(len(cells)).to_numpy()]
+        Rows of gaps and of unknown values are NaN.
+        """
+        cells, places = _different_cells(column)
+        place_of = {level: at for at, level in enumerate(self.levels)}
+        chosen = np.full((len(cells), len(self.levels)), np.nan)
+        for row, cell in zip(chosen, cells, strict=True):
+            if cell is None:
+                continue
+            if cell not in place_of:
+                with suppress(ValueError):  # "1.0" is the value 1
+                    cell = number_word(float(cell))
+            values = split_answers(cell, self.mark) if self.mark else [cell]
+            known = [place_of[value] for value in values if value in place_of]
+            if known or self.mark:
+                row[:] = 0.0
+                row[known] = 1.0
+        return chosen, places
 
     def to_dict(self) -> dict[str, Any]:
         """How the column is read, for JSON; without the numbers of a category."""
@@ -160,10 +125,9 @@ class PreparedColumn:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> "PreparedColumn":
-        """The column that `to_dict` described; a category is read as the codes of its values."""
+        """The column that `to_dict` described; a category is read as 0, 1, ..."""
         levels, decimal = tuple(stored.get("levels", ())), stored.get("decimal", ".")
-        mark = stored.get("mark", "")
-        return cls(stored["name"], stored["kind"], levels, decimal=decimal, mark=mark)
+        return cls(stored["name"], stored["kind"], levels, decimal, stored.get("mark", ""))
 
 
 class TablePreparer(TransformerMixin, BaseEstimator):
@@ -172,13 +136,12 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     Every feature is one column of the source under its own name:
 
     - numbers stay as they are; text that spells numbers becomes numbers; durations are seconds;
-    - booleans, and text such as yes and no, become 1 and 0; ordered categories 0, 1, 2, ...;
-    - tick boxes, one value or blank, become 1 and 0;
-    - cells with several answers ("tea, milk") become one column: the sum of a number an answer;
-    - text with few different values becomes one column: each value gets the number that follows
-      the other columns best (see the guide);
-    - dates, Unix times, identifiers and free text are not used, unless ``kinds`` says otherwise;
-    - missing values raise, stay, or are filled, as ``missing`` says; empty columns are not used.
+    - booleans, text such as yes and no, and tick boxes (one value or blank) become 1 and 0;
+    - ordered categories become 0, 1, 2, ...;
+    - each value of other text with few different values gets the number that follows the other
+      columns best; cells with several answers ("tea, milk") get the sum of theirs;
+    - dates, Unix times, identifiers, free text and empty columns are not used, unless ``kinds``
+      changes that.
 
     Parameters
     ----------
@@ -188,8 +151,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         components. "drop-rows" leaves out rows with missing values; only `prepare` can.
     kinds : dict of str to str or None
         Kinds of columns by name, to override what is found: "number", "boolean", "tick",
-        "category", "choices", "ordered", "date", "identifier", "text" or "drop". A date becomes a
-        feature as a "number": seconds since 1970; a time of day becomes seconds since midnight.
+        "category", "choices", "ordered", "date", "identifier", "text" or "drop". As a "number", a
+        date becomes seconds since 1970, and a time of day seconds since midnight.
     log : bool
         Take log(1 + x) of all columns of numbers, as for counts.
     make_unique : bool
@@ -204,9 +167,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     notes_ : list of str
         What was done, a sentence each.
     fill_values_, n_filled_ : arrays of shape (n_features_out,)
-        Replacements of missing values (None if they are not replaced), and how many are missing.
-        Means of columns stored as numbers are over all rows, others over at most 2,000, drawn at
-        random but always the same.
+        Replacements of missing values (None if they are not replaced), and numbers of missing
+        values. Means of columns stored as numbers are over all rows, others over at most 2,000.
 
     Examples
     --------
@@ -260,25 +222,24 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         ``X`` is a data frame, an array, a sparse matrix or a `Table`.
         """
         self._forget()
-        categories = [name for name, kind in (self.kinds or {}).items() if kind == "category"]
         table = table_of_object(X, make_unique=self.make_unique)
-        return self.fit_facts(TableFacts.of(table, categories))
+        return self.fit_facts(TableFacts.of(table, self.kinds))
 
     def fit_facts(self, facts: TableFacts) -> Self:
         """Learn from the facts that one pass found, as for tables in blocks."""
-        self._forget()
-        self.check_parameters()
-        fitted = copy(self)
-        fitted._fit(facts)
-        self.__dict__.update(fitted.__dict__)  # all or, if the fit raised, nothing
+        try:
+            self._fit(facts)
+        except BaseException:
+            self._forget()
+            raise
         return self
 
     def _forget(self) -> None:
-        """Remove fitted attributes, so that a failed fit leaves none of an earlier one."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
 
     def _fit(self, facts: TableFacts) -> None:
+        self.check_parameters()
         self.kinds_ = find_kinds(facts, self.kinds)
         self.set_aside_ = {
             name: f"{CALLED.get(kind.kind, kind.kind)}: {kind.why}"
@@ -286,46 +247,34 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             if not kind.is_feature
         }
         features = {name: kind for name, kind in self.kinds_.items() if kind.is_feature}
-        _refuse({} if features else self.set_aside_, _ALL_ASIDE)
-        self._refuse_values(features, facts)
-        columns = [
-            PreparedColumn(name, kind.kind, _levels(kind, facts), None, kind.decimal, kind.mark)
-            for name, kind in features.items()
-        ]
+        if not features:
+            _refuse(
+                self.set_aside_,
+                "At least one column must be a feature; none of these is used (why):",
+                "Override a kind: kinds={name: 'number'} (--as name=number).",
+            )
+        infinite = dict(zip(facts.names, facts.n_infinite.tolist(), strict=True))
+        _refuse({n: count for n, count in infinite.items() if count and n in features}, *_INFINITE)
+        columns = [_column_of_kind(kind, facts) for kind in features.values()]
         self.columns_ = self._with_numbers(columns, facts)
         self.feature_names_in_ = np.array(list(self.kinds_), dtype=object)
         self.n_features_in_ = len(self.kinds_)
         self._learn_filling(facts)
         self.notes_ = self._notes()
 
-    def _refuse_values(self, features: Mapping[str, ColumnKind], facts: TableFacts) -> None:
-        """Raise for values that no encoding takes, wherever in the table they are."""
-        infinite = dict(zip(facts.names, facts.n_infinite.tolist(), strict=True))
-        _refuse({name: n for name, n in infinite.items() if n and name in features}, _INFINITE)
-        categories = [name for name, kind in features.items() if kind.kind == "category"]
-        full = [n for n in categories if n in facts.texts and facts.texts[n].is_full]
-        full += [n for n in categories if len(facts.codes.get(n, ())) > MOST_LEVELS]
-        _refuse(dict.fromkeys(full, f"over {MOST_LEVELS:,}"), _MANY)
-
     def _with_numbers(
         self, columns: list[PreparedColumn], facts: TableFacts
     ) -> list[PreparedColumn]:
-        """The columns, of which categories have numbers: found on the drawn rows."""
+        """The columns; categories with numbers, found on the drawn rows."""
         several = [c for c in columns if c.mark or (c.kind == "category" and len(c.levels) > 2)]
         if not several:
             return columns
-        sample = facts.sample
-        others = self._encode(sample, [column for column in columns if column not in several])
+        others = self._encode(facts.sample, [c for c in columns if c not in several])
+        chosen = [column.choose(column_of(facts.sample, column.name)) for column in several]
         found = quantify(
             as_array(others).astype(np.float64, copy=False),
-            [
-                c.chosen(column_of(sample, c.name))
-                if c.mark
-                else c.codes(column_of(sample, c.name))
-                for c in several
-            ],
+            [rows[places] for rows, places in chosen],
             facts.sample_rows,
-            [len(column.levels) for column in several],
         )
         numbers = {c.name: each for c, each in zip(several, found, strict=True)}
         return [replace(column, numbers=numbers.get(column.name)) for column in columns]
@@ -335,15 +284,18 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     ) -> Any:
         """The features of a table as numbers; logarithms are taken if asked for."""
         X = encode_columns(table, columns, first_row)
-        return self._logarithm(X, columns) if self.log else X
-
-    def _logarithm(self, X: Any, columns: Sequence[PreparedColumn]) -> Any:
+        if not self.log:
+            return X
         measured = np.array([column.kind == "number" for column in columns], dtype=bool)
-        X = X.copy()
-        is_sparse = sp.issparse(X)
+        X, is_sparse = X.copy(), sp.issparse(X)
         lowest = X.nanmin(axis=0).toarray().ravel() if is_sparse else np.fmin.reduce(X, axis=0)
         below = np.flatnonzero(measured & (lowest < 0.0)).tolist()
-        _refuse({columns[at].name: f"{lowest[at]:g}" for at in below}, _NEGATIVE)
+        _refuse(
+            {columns[at].name: f"{lowest[at]:g}" for at in below},
+            "log(1 + x) is for values >= 0, such as counts; these columns have lower ones (the "
+            "lowest):",
+            "Leave out log=True (--log), or the columns.",
+        )
         values, chosen = (X.data, measured[X.indices]) if is_sparse else (X, measured)
         values[..., chosen] = np.log1p(values[..., chosen])
         return X
@@ -356,22 +308,22 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         gaps, rows = count_gaps(facts, self.kinds_)
         counts = [gaps.get(column.name, 0) for column in self.columns_]
         self.n_filled_ = np.array(counts, dtype=np.intp)
-        if self.missing in ("error", "drop-rows"):
-            rule = f"Missing values (NaN) are in {rows}, in these columns (how many):"
-            hint = "Keep them for AutoSelector (missing='keep'), fill them (missing='model', "
-            hint += "'mean' or 'median'; --missing model), or leave out rows (--missing drop-rows)."
-            _refuse(gaps if self.missing == "error" else {}, (rule, hint))
-            return
-        if sp.issparse(X):
-            _refuse(gaps, _NEW_GAPS)
-            return
-        if self.missing == "keep":
+        if self.missing == "error":
+            _refuse(
+                gaps,
+                f"Missing values (NaN) are in {rows}, in these columns (how many):",
+                "Keep them for AutoSelector (missing='keep'), fill them (missing='model', 'mean' "
+                "or 'median'; --missing model), or leave out rows (--missing drop-rows).",
+            )
+        elif self.missing != "drop-rows" and sp.issparse(X):
+            _refuse(gaps, *_NEW_GAPS)
+        if self.missing not in ("mean", "median", "model") or sp.issparse(X):
             return
         X = np.asarray(X, dtype=np.float64)
         strategy = "median" if self.missing == "median" else "mean"
         values = SimpleImputer(strategy=strategy, keep_empty_features=True).fit(X).statistics_
-        if strategy == "mean":
-            exact = {} if self.log else dict(zip(facts.names, facts.means, strict=True))
+        if strategy == "mean" and not self.log:
+            exact = dict(zip(facts.names, facts.means, strict=True))
             for at, column in enumerate(self.columns_):
                 if column.kind != "category":
                     values[at] = exact.get(column.name, values[at])
@@ -399,7 +351,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     def encode(self, table: Table, *, first_row: int | None = None) -> Any:
         """The features of a table as numbers; gaps are NaN. ``first_row`` is as in `prepare`."""
         X = self._encode(table, self.columns_, first_row)
-        _refuse(self._count((X > _LARGEST) + (X < -_LARGEST)), _INFINITE)
+        largest = np.finfo(np.float64).max
+        _refuse(self._count((largest < X) + (-largest > X)), *_INFINITE)
         return X
 
     def _count(self, found: Any) -> dict[str, int]:
@@ -419,7 +372,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         if self.missing == "keep" and not sp.issparse(X):
             return X
         if sp.issparse(X) or self.fill_values_ is None:
-            _refuse(self._count(X != X), _NEW_GAPS)  # only NaN differs from itself
+            _refuse(self._count(X != X), *_NEW_GAPS)  # only NaN differs from itself
             return X
         gaps = np.isnan(X)
         if not gaps.any():
@@ -435,8 +388,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         X is what `fit` takes; columns that are not used may be absent.
         """
         check_is_fitted(self)
-        X = as_frame(X)
-        return self._transform(X, table_of_object(X, make_unique=self.make_unique), None)
+        return self._transform(as_frame(X), None)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit, and return the features of X as numbers.
@@ -445,18 +397,15 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         noise; ``fit(X).transform(X)`` gives those found on all rows.
         """
         X = as_frame(X)  # a stream can be read only once
-        return self.fit(table_of_object(X, make_unique=self.make_unique))._transform_fitted(X)
+        return self.fit(X)._transform(X, 0)
 
-    def _transform_fitted(self, X: Any) -> Any:
-        """The features of the table of the fit as numbers, as `fit_transform` returned them."""
-        return self._transform(X, table_of_object(X, make_unique=self.make_unique), 0)
-
-    def _transform(self, X: Any, table: Table, first_row: int | None) -> Any:
+    def _transform(self, X: Any, first_row: int | None) -> Any:
         if self.missing == "drop-rows":
             raise ParameterError(
                 "missing='drop-rows' changes the number of rows, which transform must not. Use "
                 "prepare(table), or missing='median'."
             )
+        table = table_of_object(X, make_unique=self.make_unique)
         width = len(table.names) + len(table.others)
         expected = self.n_features_in_
         if width != expected and not is_frame(X) and not isinstance(X, Table):
@@ -500,7 +449,7 @@ def encode_columns(
     ``first_row`` is as in `TablePreparer.prepare`.
     """
     places = {str(name): at for at, name in enumerate(table.names)}
-    refuse_absent([column.name for column in columns], [*table.names, *table.others])
+    refuse_absent([column.name for column in columns], [*places, *table.others])
     if all(column.name in places and column.is_plain for column in columns):
         chosen = [places[column.name] for column in columns]
         X = table.values
@@ -519,6 +468,28 @@ def column_of(table: Table, name: str) -> Any:
     return as_array(table.values[:, [place]]).ravel()
 
 
+def is_gap(column: Any) -> Any:
+    """Where a column of numbers, or of text, has no value."""
+    if isinstance(column, np.ndarray):
+        return np.isnan(column)
+    return as_words(column.to_frame()).to_series().is_null().to_numpy()
+
+
+def _different_cells(column: Any) -> tuple[list[str | None], IndexArray]:
+    """The different cells of a column as text, None for a gap, and which of them each cell is."""
+    if isinstance(column, np.ndarray):
+        values, places = np.unique(column, return_inverse=True)
+        cells = [None if np.isnan(value) else number_word(value) for value in values.tolist()]
+        return cells, places
+    import polars as pl
+
+    words = as_words(column.to_frame()).to_series()
+    cells = [None, *words.drop_nulls().unique()]
+    codes = {cell: at for at, cell in enumerate(cells)}
+    places = words.replace_strict(codes, default=0, return_dtype=pl.Int64)
+    return cells, places.fill_null(0).to_numpy()
+
+
 def _seconds(column: "pl.Series") -> FloatArray:
     """Durations in seconds; dates since 1970, times of day since midnight."""
     import polars as pl
@@ -530,47 +501,29 @@ def _seconds(column: "pl.Series") -> FloatArray:
     return np.asarray(ticks / {"ms": 1e3, "us": 1e6, "ns": 1e9}[unit])
 
 
-def _levels(kind: ColumnKind, facts: TableFacts) -> tuple[str, ...]:
-    """The values of a category; none of ordered numbers, which have an order of their own."""
-    text = facts.texts.get(kind.name)
+def _column_of_kind(kind: ColumnKind, facts: TableFacts) -> PreparedColumn:
+    """How a column is read; raise for a category with too many values."""
+    name, text, levels = kind.name, facts.texts.get(kind.name), ()
     if kind.mark and text is not None:
-        return tuple(sorted({a for cell in text.counts for a in split_answers(cell, kind.mark)}))
-    if kind.kind == "category" and text is None:
-        return tuple(sorted(number_word(value) for value in facts.codes[kind.name]))
-    if kind.kind not in ("category", "choices", "ordered") or text is None:
-        return ()
-    return text.levels if text.levels and kind.kind == "ordered" else tuple(text.counts)
+        levels = tuple(sorted({a for cell in text.counts for a in split_answers(cell, kind.mark)}))
+    elif kind.kind == "category" and text is None:
+        levels = tuple(sorted(number_word(value) for value in facts.codes[name]))
+    elif kind.kind in ("category", "choices", "ordered") and text is not None:
+        levels = tuple(text.counts)
+        levels = text.levels if text.levels and kind.kind == "ordered" else levels
+    if kind.kind == "category" and len(levels) > MOST_LEVELS:
+        _refuse(
+            {name: f"over {MOST_LEVELS:,}"},
+            f"A category has at most {MOST_LEVELS:,} different values; this one has more:",
+            "Group the values, or leave the column out (kinds={name: 'drop'}, --drop).",
+        )
+    return PreparedColumn(name, kind.kind, levels, kind.decimal, kind.mark)
 
 
-def _refuse(found: Mapping[str, object], reason: tuple[str, str]) -> None:
-    """Raise if columns were found; ``reason`` is what is said before them and after them."""
+def _refuse(found: Mapping[str, object], before: str, after: str) -> None:
+    """Raise if columns were found, with a text before and after them."""
     if found:
-        raise DataError(f"{reason[0]} {listed(found)}. {reason[1]}")
-
-
-def _in_blocks(source: Source) -> FileScan:
-    return MemoryScan(source) if isinstance(source, Table) else source
-
-
-def learn(
-    source: Source,
-    watch: Callable[[int], None] = lambda n_rows: None,
-    categories: Collection[str] = (),
-) -> TableFacts:
-    """The facts of one pass over a table; ``watch`` gets the number of rows read so far."""
-    facts = TableFacts(source.name, categories)
-    for table in _in_blocks(source).tables():
-        facts.add(table)
-        watch(facts.n_rows)
-    return facts
-
-
-def draw_table(source: Source, n_rows: int) -> Table:
-    """At most ``n_rows`` rows of a table in blocks, drawn at random in one pass."""
-    sample = RowSample(n_rows)
-    for table in _in_blocks(source).tables():
-        sample.add(table)
-    return replace(sample.drawn()[0], name=source.name)
+        raise DataError(f"{before} {listed(found)}. {after}")
 
 
 class PreparedBlocks(LocalBlocks):
@@ -589,7 +542,7 @@ class PreparedBlocks(LocalBlocks):
     def __init__(
         self, source: Source, preparer: TablePreparer, *, is_fitted_table: bool = False
     ) -> None:
-        self._source, self._preparer = _in_blocks(source), preparer
+        self._source, self._preparer = as_scan(source), preparer
         # Number of the first row in the table of the fit; None for other rows.
         self._first_row = 0 if is_fitted_table else None
         self.name = source.name
@@ -609,6 +562,7 @@ class PreparedBlocks(LocalBlocks):
             self.n_stored = self._source.n_stored if self.is_sparse else stored
 
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
+        """The rows, block after block."""
         preparer, row, n_kept = self._preparer, 0, 0
         for table in self._source.tables(self._names):
             first_row = None if self._first_row is None else self._first_row + row
@@ -625,6 +579,7 @@ class PreparedBlocks(LocalBlocks):
             preparer.refuse_no_rows(row)
 
     def parts(self, n_parts: int) -> list["PreparedBlocks"]:
+        """The same rows as about ``n_parts`` tables."""
         first_row, tables = self._first_row, []
         for piece in self._source.parts(n_parts):
             table = PreparedBlocks(piece, self._preparer)  # type: ignore[arg-type]  # as its whole

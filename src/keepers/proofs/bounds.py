@@ -3,7 +3,7 @@
 The problem is to choose k features I with the largest F(I), the sum of the m largest eigenvalues of
 S_II. It is NP-hard, but good bounds are cheap. The page docs/proofs.md derives all of them.
 
-*From the spectrum.* With S = V diag(lambda) V' and ``t_j(mu) = sum_i max(lambda_i - mu, 0) v_ji^2``,
+*From the spectrum.* With S = V diag(lambda) V' and ``t_j(mu) = sum_i (lambda_i - mu)_+ v_ji^2``,
 for every mu >= 0: OPT <= m mu + (sum of the k largest t_j(mu)). With K leading pairs and ``e_j =
 s_jj - sum_{i<=K} lambda_i v_ji^2``, t_j is at most its sum over the K pairs plus ``e_j (1 -
 mu/edge)_+``, edge = lambda_{K+1}. For any block V instead, N = F (V'F)^-1 F' with F = S V leaves

@@ -20,6 +20,12 @@ from keepers._protocols import IndexArray, SymmetricOperator
 from keepers._wording import some_of
 from keepers.exceptions import ParameterError
 from keepers.linalg.spectrum import leading_spectrum
+from keepers.methods.fspca import (
+    AllowedSets,
+    FoundSet,
+    improve_by_projection,
+    variance_held,
+)
 from keepers.methods.parameters import (
     COMPONENTS,
     FLAG,
@@ -34,12 +40,6 @@ from keepers.methods.parameters import (
 )
 from keepers.methods.reading import FittedTable, refuse_other_columns
 from keepers.methods.reading_blocks import read_any_table
-from keepers.methods.sets import (
-    AllowedSets,
-    FoundSet,
-    improve_by_projection,
-    variance_held,
-)
 from keepers.proofs.bounds import (
     SpectralBound,
     TermBound,
@@ -90,7 +90,7 @@ class Certificate:
 
     @property
     def share(self) -> float:
-        """``value / upper_bound``, at most 1: no less of the optimum is reached."""
+        """``value / upper_bound``: the set reaches at least this share of the optimum."""
         share = min(self.value / self.upper_bound, 1.0)
         return 1.0 if share > 1.0 - 1e-9 else share  # 1 but for rounding
 

@@ -11,14 +11,13 @@ import numpy as np
 
 from keepers._tables import AsTable
 from keepers.exceptions import KeepersWarning
-from keepers.methods.auto import FEWEST_OBSERVED, AutoSelector
+from keepers.methods.auto import AutoSelector
 from keepers.prepare.check import TableCheck, check_facts
 from keepers.prepare.facts import TableFacts
 from keepers.prepare.kinds import Kind
 from keepers.prepare.preparer import TablePreparer
-from keepers.reports.figures import draw_map
-from keepers.reports.selection import DroppedFeature, KeptFeature, Selection, describe_fit, r_text
-from keepers.reports.summary import map_order
+from keepers.reports.figures import draw_map, map_order
+from keepers.reports.selection import Feature, Selection, correlation_matrix, describe_fit, r_text
 from keepers.reports.words import display_name
 from keepers.tables.objects import table_of_object
 from keepers.tables.table import Table
@@ -33,16 +32,18 @@ _IN_THE_TABLE = (
 )
 """Findings of the check that the verdicts of columns repeat, or that do not matter here."""
 _STYLE = """
-.keepers-explain { max-width: 960px; font-size: 14px; line-height: 1.45; }
+.keepers-explain { max-width: 960px; font-size: 14px; line-height: 1.45; overflow-x: auto; }
+.keepers-explain .answer { font-size: 18px; font-weight: 600; margin: 4px 0; }
+.keepers-explain ul { margin: 4px 0; padding-left: 1.2em; }
 .keepers-explain table { border-collapse: collapse; margin: 8px 0; }
 .keepers-explain th, .keepers-explain td { padding: 3px 10px 3px 0; border-bottom: 1px solid #8884;
   text-align: left; vertical-align: top; overflow-wrap: anywhere; background: none; }
-.keepers-explain td { min-width: 5em; }
-.keepers-explain .keep td { font-weight: 600; }
-.keepers-explain .keep td + td { font-weight: inherit; }
+.keepers-explain td { min-width: 8.5em; }
+.keepers-explain td + td { min-width: 5.5em; }
+.keepers-explain .keep td:first-child { font-weight: 600; }
 .keepers-explain .keep td:nth-child(2) { color: #3b82c4; }
-.keepers-explain td + td + td { opacity: 0.85; font-weight: 400; }
-.keepers-explain svg { max-width: 100%; width: var(--natural); height: auto; display: block; }
+.keepers-explain td + td + td { opacity: 0.85; }
+.keepers-explain svg { max-width: none; width: var(--natural); height: auto; display: block; }
 .keepers-explain .label { fill: currentColor; font-size: 11px; }
 .keepers-explain .cells { image-rendering: pixelated; }
 """
@@ -93,67 +94,63 @@ class Explanation(AsTable):
 
     @property
     def summary(self) -> str:
-        """The verdicts counted, and how sure they are."""
+        """The verdicts counted."""
         counts = Counter(each.verdict.split(" as ")[0] for each in self.verdicts)
-        words = {"same": "repeat a kept one", UNRELATED: "unrelated to the rest"}
+        words = {"same": "the same as a kept one"}
         others = [f"{n} {words.get(what, what)}" for what, n in counts.items() if what != "keep"]
         answer = f"Keep {len(self.kept)} of {len(self.verdicts)} columns"
-        sure = "".join(f" {sentence}" for sentence in self.selection.notes.how_sure)
-        return f"{answer}{': ' if others else ''}{', '.join(others)}.{sure}"
+        return f"{answer}. The others: {', '.join(others)}." if others else f"{answer}."
 
     @property
     def findings(self) -> list[str]:
-        """What the check found beyond the verdicts."""
-        said = [each.sentence for each in self.check.findings if each.about not in _IN_THE_TABLE]
-        return [*said, *self.selection.doubts]
+        """How sure the answer is, and what the check found beyond the verdicts."""
+        notes = self.selection.notes
+        none = [] if notes.structure_found else [str(notes.summary)]
+        checked = [each for each in self.check.findings if each.about not in _IN_THE_TABLE]
+        return [*none, *notes.how_sure, *notes.doubts, *(each.without_option for each in checked)]
 
     def __repr__(self) -> str:
         return f"<Explanation: keep {len(self.kept)} of {len(self.verdicts)} columns>"
 
+    def _cells(self) -> list[tuple[str, str, str]]:
+        """Column, verdict and reason as shown, for the first columns."""
+        first, rest = self.verdicts[:MOST_SHOWN], len(self.verdicts) - MOST_SHOWN
+        cells = [(display_name(v.column), display_name(v.verdict), v.why) for v in first]
+        return [*cells, (f"{rest:,} more columns", "", ".table has them")] if rest > 0 else cells
+
     def __str__(self) -> str:
-        shown = self.verdicts[:MOST_SHOWN]
-        cells = [(display_name(v.column, 40), display_name(v.verdict), v.why) for v in shown]
-        cells = [("column", "verdict", "why"), *cells]
+        cells = [("column", "verdict", "why"), *self._cells()]
         wide = [max(len(row[at]) for row in cells) for at in (0, 1)]
         lines = [f"{row[0]:<{wide[0]}}  {row[1]:<{wide[1]}}  {row[2]}".rstrip() for row in cells]
         findings = [f"- {finding}" for finding in self.findings]
-        return "\n".join([self.check.summary, self.summary, *findings, "", *lines, *self._rest()])
-
-    def _rest(self) -> list[str]:
-        more = len(self.verdicts) - MOST_SHOWN
-        return [f"and {more:,} more columns; .table has them all"] if more > 0 else []
+        return "\n".join([self.summary, self.check.summary, *findings, "", *lines])
 
     def _repr_html_(self) -> str:
-        """Check, table and picture; every name is escaped, as a notebook runs what it shows."""
-        body = "".join(_row(each) for each in self.verdicts[:MOST_SHOWN])
-        heads = "<th>column</th><th>verdict</th><th>why</th>"
+        """Answer, check, table and picture; names are escaped, as a notebook runs what it shows."""
+        body = ""
+        for row in self._cells():
+            kind = ' class="keep"' if row[1] == "keep" else ""
+            body += f"<tr{kind}>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
         parts = [
-            f"<p>{escape(self.check.summary)}</p><p><b>{escape(self.summary)}</b></p>",
-            *(f"<p>{escape(each)}</p>" for each in self.findings),
-            '<div style="overflow-x: auto"><table>',
-            f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>",
-            *(f"<p>{line}</p>" for line in self._rest()),
+            f'<p class="answer">{escape(self.summary)}</p><p>{escape(self.check.summary)}</p>',
+            f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in self.findings)}</ul>",
+            "<table><thead><tr><th>column</th><th>verdict</th><th>why</th></tr></thead>",
+            f"<tbody>{body}</tbody></table>",
             self._picture(),
         ]
         return f'<div class="keepers-explain"><style>{_STYLE}</style>{"".join(parts)}</div>'
 
     def _picture(self) -> str:
-        """The correlations of the columns that vary, similar ones side by side."""
-        r = self.selection.correlation
+        """The correlations of the first columns that vary, similar ones side by side."""
+        columns = self.selection.order[:MOST_SHOWN]
+        r = correlation_matrix(self.selection.X, self.selection.moments, columns)
         order = map_order(r)
         if not len(order):
             return ""
-        names = self.selection.feature_names[self.selection.order]
-        kept = set(self.kept)
-        labels = [f"{names[at]} ✓" if names[at] in kept else str(names[at]) for at in order]
+        names, kept = self.selection.feature_names[columns[order]], set(self.kept)
+        labels = [f"{name} ✓" if name in kept else str(name) for name in names]
         note = "Correlations: the stronger the colour, the larger |r|. ✓ marks columns to keep."
-        return f"<p>{note}</p>{draw_map(r[np.ix_(order, order)], labels).svg}"
-
-
-def _row(each: ColumnVerdict) -> str:
-    cells = (display_name(each.column), display_name(each.verdict), each.why)
-    kind = ' class="keep"' if each.verdict == "keep" else ""
-    return f"<tr{kind}>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+        return f"<p>{note}</p>{draw_map(r[np.ix_(order, order)], labels)[0]}"
 
 
 def explain(
@@ -223,46 +220,30 @@ def explain(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KeepersWarning)  # the verdicts say it
         selector.fit(Table(values, names))
-    unsigned = preparer.categories()
-    selection = describe_fit(selector, values, names, source=name, categories=unsigned)
-    found = _judge(selection)
+    selection = describe_fit(selector, values, names, source=name, preparer=preparer)
+    found = [_judge(feature, selection) for feature in selection.features]
     found += [ColumnVerdict(n, UNUSABLE, why) for n, why in preparer.set_aside_.items()]
+    places = {"keep": 0, LOWER: 2, UNRELATED: 3, UNUSABLE: 4}
+    found.sort(key=lambda each: places.get(each.verdict, 1))
     return Explanation(tuple(found), check_facts(facts, kinds), selector, selection)
 
 
-def _judge(selection: Selection) -> list[ColumnVerdict]:
-    """The verdict on every feature, in the order of the verdicts."""
-    features: list[KeptFeature | DroppedFeature] = [*selection.kept, *selection.dropped]
-    found = [_judge_one(selection, feature, rank) for rank, feature in enumerate(features)]
-    places = {"keep": 0, LOWER: 2, UNRELATED: 3, UNUSABLE: 4}
-    return sorted(found, key=lambda each: places.get(each.verdict, 1))
-
-
-def _judge_one(
-    selection: Selection, feature: KeptFeature | DroppedFeature, rank: int
-) -> ColumnVerdict:
-    """The verdict on the feature of this rank, from 0."""
-    selector, column, name = selection.selector, feature.column, feature.name
+def _judge(feature: Feature, selection: Selection) -> ColumnVerdict:
+    """The verdict on a feature; where none carries structure, the selector keeps all of them."""
+    name, near = feature.name, feature.neighbour
+    r = feature.correlation if feature.signed else abs(feature.correlation)
+    selector, column = selection.selector, feature.column
+    if feature.variance == 0.0:
+        return ColumnVerdict(name, UNUSABLE, "constant")
     if np.isnan(selector.smoothness_[column]):
-        n_observed = selection.n_rows_used - int(selector.n_missing_[column])
-        few = n_observed < FEWEST_OBSERVED and selector.n_missing_[column]
-        return ColumnVerdict(
-            name, UNUSABLE, f"too few values: {n_observed} observed" if few else "constant"
-        )
-    near, r = feature.neighbour, feature.correlation
-    place, correlation = selection.nearest
-    if near is None and rank < len(place) and place[rank] >= 0:
-        near = str(selection.feature_names[selection.order[place[rank]]])
-        r = float(correlation[rank])
-    signed = selection.is_signed(name, near)
-    r, r_words = r if signed else abs(r), r_text(r, signed)
-    if not selector.carries_structure_[column]:  # where none does, all features are kept
-        closest = "" if near is None else f" (closest: {near}, r = {r_words})"
+        return ColumnVerdict(name, UNUSABLE, f"too few values: {feature.n_observed} observed")
+    if not selector.carries_structure_[column]:
+        closest = "" if near is None else f" (closest: {near}, r = {r_text(r, feature.signed)})"
         why = f"similar samples agree on it no more than by chance{closest}"
         return ColumnVerdict(name, UNRELATED, why, r, near)
-    if isinstance(feature, KeptFeature):
+    if feature.reason is None:
         share = feature.share_of_halves
         return ColumnVerdict(name, "keep", feature.why, r, near, np.nan if share is None else share)
     if feature.reason == "redundant":
-        return ColumnVerdict(name, f"same as {near}", f"r = {r_words}", r, near)
+        return ColumnVerdict(name, f"same as {near}", f"r = {r_text(r, feature.signed)}", r, near)
     return ColumnVerdict(name, LOWER, feature.why, r, near)

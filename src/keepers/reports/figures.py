@@ -1,20 +1,26 @@
 """The figures of a report, as small SVG that follows the light or dark theme of the page.
 
-They are written here, without a plotting library: a few lines, dots and pictures need none, and a
-report is made in a tenth of the time.
+They are written without a plotting library: a few lines and pictures need none, and a report takes
+a tenth of the time.
 """
 
 import base64
 import struct
 import zlib
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from html import escape
-from unicodedata import east_asian_width
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
+from sklearn.preprocessing import StandardScaler
 
 from keepers._protocols import FloatArray, IndexArray
-from keepers.reports.words import count, display_name, percent
+from keepers.reports.selection import Selection, correlation_matrix
+from keepers.reports.words import count, display_name
+from keepers.tables.table import Table
 
 # Ten hues that part on white and on near-black.
 COLOURS = (
@@ -23,28 +29,56 @@ COLOURS = (
 )  # fmt: skip
 WARM = "#d9702b"
 """Above the mean, in the heat map; below it is the first of the colours."""
-MOST_CURVE_POINTS = 800
-LONGEST_LABEL = 24
-LETTER = 11.0
-"""Height of labels, in pixels."""
+MOST_HISTOGRAMS, MOST_IN_THE_MAP = 200, 60
+MOST_IN_THE_HEAT_MAP, MOST_SAMPLES = 60, 400
+"""Rows and columns."""
+FARTHEST = 2.5
+"""Standard deviations from the mean at which the colours of the heat map are full."""
+MOST_ROWS, N_BARS, MOST_WORDS = 5000, 12, 30
+"""Samples and bars of a histogram, and different words that have a bar each."""
+LONGEST_LABEL = 26
+LETTER_WIDTH = 6.8
 NARROWEST_ROW, WIDEST_ROW = 13.0, 38.0
 HEAT_WIDTH = 1040.0
 _SHADES = 12
-_MOST_OF_LETTER = 0.62
-_LEFT, _BOTTOM, _TOP = 46.0, 38.0, 10.0
 Frame = tuple[float, float, float, float]
 
 
-@dataclass(frozen=True)
-class Figure:
-    """An ``<svg>`` element, and where things stand in it (in units of its viewBox)."""
+def draw(selection: Selection, labels: Iterable[Any] | None, table: Any) -> dict[str, Any]:
+    """The figures of a report, and what they show; None where there is nothing to draw.
 
-    svg: str
-    frame: Frame
-    """Left, top, right, bottom of the axes."""
-    span: tuple[float, float] = (0.0, 1.0)
-    """Horizontal data values at the left and right of the frame."""
-    points: FloatArray | None = None
+    ``table`` has the values as people wrote them.
+    """
+    X, k, tried = selection.X, selection.k, selection.notes.tried
+    kept = selection.order[:k]
+    drawn: dict[str, Any] = {"agreement": None, "map": None, "heat": None}
+    drawn |= {"classes": [], "histograms": []}
+    if tried is not None and len(tried[0]) > 1:
+        drawn["agreement"] = draw_agreement(*tried, k, selection.notes.by_chance)
+    if X is None:
+        return drawn
+    names = [str(name) for name in selection.feature_names[selection.order]]
+    r = correlation_matrix(X, selection.moments, kept[:MOST_IN_THE_MAP])
+    shown = map_order(r)
+    if len(shown):
+        r = r[np.ix_(shown, shown)]
+        svg, frame = draw_map(r, [names[at] for at in shown])
+        drawn |= {"map": svg, "map_frame": frame, "in_the_map": shown, "r": r}
+    classes = None
+    if labels is not None:
+        drawn["classes"], classes = classes_of([str(label) for label in labels])
+    if X.shape[0] > 1:
+        z, samples = heat_map(X, kept[:MOST_IN_THE_HEAT_MAP], classes)
+        above = None if classes is None else classes[samples]
+        drawn |= {"heat": draw_heat(z, names[: len(z)], above), "heat_size": z.shape}
+    first, written = selection.order[:MOST_HISTOGRAMS], {}
+    if isinstance(table, Table) and table.frame is not None and table.n_samples == X.shape[0]:
+        ticks = [] if selection.preparer is None else selection.preparer.columns_
+        plain = {column.name for column in ticks if column.kind == "tick"}
+        words = {name for name in table.frame.columns if name not in plain}
+        ranked = zip(first.tolist(), names, strict=False)
+        written = {column: table.frame[name] for column, name in ranked if name in words}
+    return drawn | {"histograms": histograms(X, first, written)}
 
 
 def svg_element(width: float, height: float, label: str, body: str, natural: bool = False) -> str:
@@ -59,63 +93,51 @@ def svg_text(x: float, y: float, anchor: str, text: str, more: str = "") -> str:
     return f'<text class="label" {place}{more}>{escape(text)}</text>'
 
 
-def draw_curve(
-    label: str,
-    axes: tuple[str, str],
-    x: FloatArray | IndexArray,
-    y: FloatArray,
-    *,
-    from_zero: bool = False,
-    level: float | None = None,
-    mark: tuple[float, float, str] | None = None,
-) -> Figure:
-    """A line over numbers of features; a dotted ``level``, and a point to ``mark``."""
-    width, height = 340.0, 215.0
-    left, top, right, bottom = frame = (_LEFT, _TOP, width - 8, height - _BOTTOM)
-    x_ends = (min(0.0 if from_zero else 1.0, float(x[0])), max(float(x[-1]), 2.0))
-    y_ticks = _ticks(0.0 if from_zero else float(y.min()), float(y.max()), 4)
-    y_ends = (min(y_ticks[0], float(y.min())), max(y_ticks[-1], float(y.max())))
+def draw_agreement(
+    counts: IndexArray, agreement: FloatArray, k: int, by_chance: FloatArray | None
+) -> str:
+    """The share of neighbours preserved by numbers of features, with k marked.
 
-    def at(x_value: float, y_value: float) -> tuple[float, float]:
-        across = (x_value - x_ends[0]) / (x_ends[1] - x_ends[0])
-        up = (y_value - y_ends[0]) / ((y_ends[1] - y_ends[0]) or 1.0)
-        return left + across * (right - left), bottom - up * (bottom - top)
+    A dotted line shows the mean of random sets.
+    """
+    width, height = 340.0, 215.0
+    left, top, right, bottom = 46.0, 10.0, width - 8, height - 38
+    most, shares = float(counts[-1]), 100 * agreement
+    ticks = _ticks(100.0 * float(agreement.max()), 4)
+    highest = max(ticks[-1], float(shares.max())) or 1.0
+
+    def at(number: float, share: float) -> tuple[float, float]:
+        return left + number / most * (right - left), bottom - share / highest * (bottom - top)
+
+    def across(kind: str, share: float) -> str:
+        return f'<path class="{kind}" d="M{left:.1f} {at(0, share)[1]:.1f}H{right:.1f}"/>'
 
     body = ""
-    for tick in y_ticks:
-        _, height_of = at(x_ends[0], tick)
-        body += f'<path class="grid" d="M{left:.1f} {height_of:.1f}H{right:.1f}"/>'
-        body += svg_text(left - 6, height_of + 4, "end", f"{tick:g}")
-    for tick in _ticks(*x_ends, 5, whole=True):
-        body += svg_text(at(tick, 0.0)[0], bottom + 15, "middle", count(round(tick)))
-    if level is not None:
-        _, height_of = at(x_ends[0], level)
-        body += f'<path class="level" d="M{left:.1f} {height_of:.1f}H{right:.1f}"/>'
-    places = [at(float(a), float(b)) for a, b in zip(x, y, strict=True)]
-    line = "L".join(f"{a:.1f} {b:.1f}" for a, b in places)
-    body += f'<path class="curve" d="M{line}"/>'
-    if mark is not None:
-        a, b = at(*mark[:2])
-        body += f'<circle class="mark" cx="{a:.1f}" cy="{b:.1f}" r="4"/>'
-        before = a > (left + right) / 2
-        anchor, aside = ("end", -8) if before else ("start", 8)
-        body += svg_text(a + aside, b + 16, anchor, mark[2])
+    for tick in ticks:
+        body += across("grid", tick) + svg_text(left - 6, at(0, tick)[1] + 4, "end", f"{tick:g}")
+    for tick in _ticks(most, 5):
+        body += svg_text(at(tick, 0)[0], bottom + 15, "middle", f"{tick:,.0f}")
+    if by_chance is not None and len(by_chance):
+        body += across("level", 100 * float(by_chance.mean()))
+    places = [at(a, b) for a, b in zip(counts.tolist(), shares.tolist(), strict=True)]
+    body += f'<path class="curve" d="M{"L".join(f"{a:.1f} {b:.1f}" for a, b in places)}"/>'
+    x, y = at(min(k, most), float(np.interp(k, counts, shares)))
+    anchor, aside = ("end", -8) if x > (left + right) / 2 else ("start", 8)
+    body += f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'
+    body += svg_text(x + aside, y + 16, anchor, f"kept: {count(k)}")
+    body += svg_text((left + right) / 2, height - 6, "middle", "number of features")
     middle = (top + bottom) / 2
-    body += svg_text((left + right) / 2, height - 6, "middle", axes[0])
-    body += svg_text(12, middle, "middle", axes[1], f' transform="rotate(-90 12 {middle:.1f})"')
-    return Figure(svg_element(width, height, label, body), frame, x_ends)
+    turned = f' transform="rotate(-90 12 {middle:.1f})"'
+    body += svg_text(12, middle, "middle", "neighbours preserved (%)", turned)
+    return svg_element(width, height, "Neighbours preserved, by number of features", body)
 
 
-def _ticks(low: float, high: float, most: int, whole: bool = False) -> list[float]:
-    """At most about ``most`` round numbers from ``low`` to ``high``."""
-    if not high > low:
-        return [low]
-    rough = (high - low) / most
+def _ticks(high: float, most: int) -> list[float]:
+    """About ``most`` round numbers from 0 to ``high``, 1 or more apart."""
+    rough = max(high / most, 1.0)
     power = 10.0 ** np.floor(np.log10(rough))
     step = float(power * next(size for size in (1, 2, 5, 10) if size * power >= rough * 0.999))
-    step = max(step, 1.0) if whole else step
-    first, last = int(np.ceil(low / step - 1e-9)), int(np.floor(high / step + 1e-9))
-    return [round(i * step, 12) for i in range(first, last + 1)]
+    return [step * at for at in range(int(high / step + 1e-9) + 1)]
 
 
 def evenly(n: int, most: int) -> IndexArray:
@@ -123,10 +145,10 @@ def evenly(n: int, most: int) -> IndexArray:
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.intp))
 
 
-def draw_map(correlation: FloatArray, names: list[str]) -> Figure:
+def draw_map(correlation: FloatArray, names: list[str]) -> tuple[str, Frame]:
     """Correlations as squares: the accent colour, as opaque as |r|, so it reads on any ground."""
     size = len(correlation)
-    labels = [display_name(name, LONGEST_LABEL) for name in names]
+    labels = [_row_label(name) for name in names]
     side = size * float(np.clip(300 / size, NARROWEST_ROW, WIDEST_ROW))
     left = _label_width(labels)
     frame = (left, 4.0, left + side, 4.0 + side)
@@ -134,73 +156,133 @@ def draw_map(correlation: FloatArray, names: list[str]) -> Figure:
     picture = _picture(_tint(COLOURS[0], strength), frame)
     body = picture + _row_labels(labels, frame)
     label = "Correlations, similar features side by side"
-    return Figure(svg_element(left + side + 4, side + 8, label, body, natural=True), frame)
+    return svg_element(left + side + 4, side + 8, label, body, natural=True), frame
 
 
-def draw_heat(
-    z: FloatArray,
-    farthest: float,
-    names: list[str],
-    ends: list[str],
-    strips: list[tuple[int, int, str]],
-) -> str:
+def map_order(correlation: FloatArray) -> IndexArray:
+    """The first features that vary, in the order of the leaves of average linkage on 1 - |r|."""
+    varies = np.flatnonzero(~np.isnan(correlation.diagonal()))[:MOST_IN_THE_MAP]
+    if len(varies) < 2:
+        return varies[:0]
+    distance = 1.0 - np.abs(correlation[np.ix_(varies, varies)])
+    distance = np.maximum((distance + distance.T) / 2, 0.0)
+    np.fill_diagonal(distance, 0.0)
+    condensed = squareform(distance, checks=False)
+    return varies[leaves_list(linkage(condensed, "average", optimal_ordering=True))]
+
+
+def heat_map(X: Any, columns: IndexArray, classes: IndexArray | None) -> tuple[FloatArray, Any]:
+    """Some columns over at most 400 samples, and the samples shown.
+
+    A row for each column, in standard deviations from its mean; NaN in gaps. Samples are in the
+    order of their classes, then of their first principal component.
+    """
+    samples = evenly(X.shape[0], MOST_SAMPLES)
+    z = StandardScaler().fit_transform(_dense(X, samples, columns))
+    left = np.linalg.svd(np.nan_to_num(z), full_matrices=False)[0][:, 0]
+    left = left * np.sign(left[np.argmax(np.abs(left))])  # the sign of an SVD is arbitrary
+    order = np.lexsort((left, np.zeros(len(z)) if classes is None else classes[samples]))
+    return np.clip(z[order].T, -FARTHEST, FARTHEST), samples[order]
+
+
+def draw_heat(z: FloatArray, names: list[str], classes: IndexArray | None = None) -> str:
     """Features over samples: orange above the mean of a feature, blue below.
 
-    ``ends`` are the values at both ends of the colours; ``strips`` the classes from the left:
-    colour, number of samples, name.
+    The classes of the samples, equal ones side by side, are coloured above them.
     """
-    n_rows, n_columns = z.shape
-    labels = [display_name(name, LONGEST_LABEL) for name in names]
-    row = float(np.clip(260 / n_rows, NARROWEST_ROW, 22.0))
-    left, top = _label_width(labels), 26.0 if strips else 4.0
-    right = HEAT_WIDTH - (_label_width(ends) if any(ends) else 4.0)
-    frame = (left, top, right, top + n_rows * row)
+    labels = [_row_label(name) for name in names]
+    row = float(np.clip(260 / len(z), NARROWEST_ROW, 22.0))
+    left, top = _label_width(labels), 4.0 if classes is None else 12.0
+    frame = (left, top, HEAT_WIDTH - 4, top + len(z) * row)
     # A few shades: the picture in the file is a third of the size.
-    strength = np.nan_to_num(np.rint(_SHADES * np.abs(z) / farthest) / _SHADES)
+    strength = np.nan_to_num(np.rint(_SHADES * np.abs(z) / FARTHEST) / _SHADES)
     cells = np.where(z[..., None] > 0, _tint(WARM, strength), _tint(COLOURS[0], strength))
     body = _picture(cells, frame) + _row_labels(labels, frame)
-    for at, end in enumerate(ends):
-        body += svg_text(right + 4, top + (at + 0.5) * row + 4, "start", end)
-    begin, step = left, (right - left) / n_columns
-    for colour, n_samples, name in strips:
-        wide = n_samples * step
-        place = f'x="{begin:.1f}" y="{top - 6:.1f}" width="{max(wide - 1, 0.5):.1f}" height="4"'
-        body += f'<rect {place} fill="{COLOURS[colour]}"/>'
-        label = display_name(name, LONGEST_LABEL)
-        if _MOST_OF_LETTER * LETTER * _columns_wide(label) <= wide:
-            body += svg_text(begin + wide / 2, top - 11, "middle", label)
-        begin += wide
-    height = frame[3] + 4
-    return svg_element(HEAT_WIDTH, height, "Kept features over samples", body, natural=True)
+    step = (frame[2] - left) / z.shape[1]
+    for group in [] if classes is None else np.unique(classes):
+        at = np.flatnonzero(classes == group)
+        place = f'x="{left + at[0] * step:.1f}" width="{max(len(at) * step - 1, 0.5):.1f}"'
+        body += f'<rect {place} y="4" height="4" fill="{COLOURS[group]}"/>'
+    label = "Kept features over samples"
+    return svg_element(HEAT_WIDTH, frame[3] + 4, label, body, natural=True)
 
 
-def draw_plane(
-    name: str, points: FloatArray, shares: tuple[float, float], colour_of: IndexArray
-) -> Figure:
-    """Samples as dots; the classes with the last colour are drawn first, beneath the others."""
-    width, height = 330.0, 280.0
-    frame = (22.0, 4.0, width - 4, height - 22)
-    room = np.array([frame[2] - frame[0], frame[3] - frame[1]])
-    low, high = points.min(axis=0), points.max(axis=0)
-    scale = 0.94 * float(np.min(room / np.maximum(high - low, 1e-300)))  # the same both ways
-    placed = (points - (low + high) / 2) * [scale, -scale]
-    placed += [(frame[0] + frame[2]) / 2, (frame[1] + frame[3]) / 2]
-    size = 5.0 if len(points) <= 500 else 3.4
-    body = ""
-    for group in sorted(set(colour_of.tolist()), reverse=True):
-        dots = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in placed[colour_of == group])
-        look = f'stroke="{COLOURS[group]}" stroke-width="{size}" opacity="0.8"'
-        body += f'<path class="dots" data-class="{group}" {look} d="{dots}"/>'
-    middle = (frame[1] + frame[3]) / 2
-    body += svg_text(width / 2, height - 6, "middle", f"component 1 ({percent(shares[0])})")
-    turned = f' transform="rotate(-90 12 {middle:.1f})"'
-    body += svg_text(12, middle, "middle", f"component 2 ({percent(shares[1])})", turned)
-    label = f"Samples on the first two components, {name} selection"
-    return Figure(svg_element(width, height, label, body), frame, points=placed)
+def classes_of(labels: list[str]) -> tuple[list[tuple[str, int]], IndexArray]:
+    """Names and sizes of the classes, the largest first, and the class of each sample.
+
+    Of more than ten classes, the small ones become one.
+    """
+    words, index, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    legend = [(str(words[at]), int(counts[at])) for at in order]
+    place = np.argsort(order)
+    if len(legend) > len(COLOURS):
+        rest = legend[len(COLOURS) - 1 :]
+        legend[len(COLOURS) - 1 :] = [(f"{len(rest)} other classes", sum(n for _, n in rest))]
+        place = np.minimum(place, len(COLOURS) - 1)
+    return legend, place[index]
+
+
+def histograms(
+    X: Any, columns: IndexArray, written: Mapping[int, Any]
+) -> list[tuple[str, str, str]]:
+    """For each column a digit per bar, 9 for the tallest, and its smallest and largest value.
+
+    ``written`` has the values of some columns as people wrote them.
+    """
+    rows = evenly(X.shape[0], MOST_ROWS)
+    found = []
+    for column, values in zip(columns.tolist(), _dense(X, rows, columns).T, strict=True):
+        there, texts = ~np.isnan(values), None
+        if column in written:
+            texts = np.array(written[column][rows].to_list(), dtype=object)
+            there &= texts != None  # noqa: E711
+            texts = texts[there].astype(str)
+        found.append(_histogram(values[there], texts))
+    return found
+
+
+def _histogram(values: FloatArray, texts: np.ndarray | None) -> tuple[str, str, str]:
+    if not len(values):
+        return "", "", ""
+    ends = [int(values.argmin()), int(values.argmax())]
+    if texts is None:
+        low, high = (f"{v:,.0f}" if 1e3 <= abs(v) < 1e7 else f"{v:.3g}" for v in values[ends])
+        if low == high:
+            low, high = (f"{v:,.6g}" for v in values[ends])
+    else:
+        shown = [str(text).removesuffix(" 00:00:00") for text in texts[ends]]
+        low, high = (display_name(text, LONGEST_LABEL) for text in shown)
+        levels, at, counts = np.unique(texts, return_inverse=True, return_counts=True)
+        if len(levels) <= MOST_WORDS:  # a bar each, in the order of their numbers
+            return _bars(counts[np.argsort(np.bincount(at, values) / counts)]), low, high
+    if values.min() == values.max():
+        return "9", low, high
+    # A power of 2 brings the largest numbers into range and rounds nothing.
+    values = np.ldexp(values, -int(np.frexp(np.abs(values).max())[1]))
+    return _bars(np.histogram(values, N_BARS)[0]), low, high
+
+
+def _bars(counts: IndexArray) -> str:
+    return "".join(map(str, np.ceil(9 * counts / counts.max()).astype(int)))
+
+
+def _dense(X: Any, rows: IndexArray, columns: IndexArray) -> FloatArray:
+    some = X[rows][:, columns].toarray() if sp.issparse(X) else X[np.ix_(rows, columns)]
+    return np.asarray(some, dtype=np.float64)
+
+
+def _row_label(name: str) -> str:
+    """A name, long ones cut in the middle: questions of a survey often differ at the end."""
+    shown = display_name(name, 1000)
+    half = LONGEST_LABEL // 2
+    return shown if len(shown) <= LONGEST_LABEL else f"{shown[:half]}…{shown[1 - half :]}"
 
 
 def _label_width(labels: list[str]) -> float:
-    return 8 + _MOST_OF_LETTER * LETTER * max(map(_columns_wide, labels))
+    """Letters of East Asia are twice as wide as others."""
+    longest = max(sum(2 if letter > "\u1100" else 1 for letter in label) for label in labels)
+    return 8 + LETTER_WIDTH * longest
 
 
 def _row_labels(labels: list[str], frame: Frame) -> str:
@@ -210,11 +292,6 @@ def _row_labels(labels: list[str], frame: Frame) -> str:
         svg_text(left - 4, top + (row + 0.5) * step + 4, "end", label)
         for row, label in enumerate(labels)
     )
-
-
-def _columns_wide(text: str) -> int:
-    """Width of a text in letters: those of East Asia take two."""
-    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def _tint(colour: str, strength: FloatArray) -> FloatArray:

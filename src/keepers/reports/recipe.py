@@ -1,24 +1,20 @@
-"""A selection to be applied to other tables: names, settings, versions and a checksum, as JSON."""
+"""A selection to be applied to other tables: names, settings and versions, as JSON."""
 
-import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from keepers._wording import first_line, some_of
 from keepers.exceptions import DataError, shorten
-from keepers.prepare.kinds import KINDS
-from keepers.prepare.preparer import MISSING
+from keepers.prepare.kinds import KINDS, MISSING
 from keepers.tables.atomic import whole_file
 
 if TYPE_CHECKING:
     from keepers.reports.selection import Selection
 
-__all__ = ["Recipe", "checksum", "moments_checksum"]
+__all__ = ["Recipe"]
 
 LAYOUT = 1
 MOST_BYTES = 256 * 2**20
@@ -37,17 +33,13 @@ class Recipe:
     source: str
     """Name of the table the selection was made on."""
     shape: tuple[int, int]
-    checksum: str
-    """Of the values and names of that table, or of its moments if it was read in blocks."""
     versions: Mapping[str, str]
     preparation: Mapping[str, Any] | None = None
     """How the table was read and prepared; None if it was used as it is."""
 
     @classmethod
-    def of(
-        cls, selection: "Selection", checksum: str, preparation: Mapping[str, Any] | None = None
-    ) -> "Recipe":
-        """The recipe of a selection; ``checksum`` identifies the table it was made on."""
+    def of(cls, selection: "Selection", preparation: Mapping[str, Any] | None = None) -> "Recipe":
+        """The recipe of a selection."""
         return cls(
             features=tuple(feature.name for feature in selection.kept),
             scores=tuple(feature.score for feature in selection.kept),
@@ -56,7 +48,6 @@ class Recipe:
             scaling=selection.scaling,
             source=selection.source or "",
             shape=(selection.n_samples, selection.n_features),
-            checksum=checksum,
             versions=selection.versions,
             preparation=preparation,
         )
@@ -85,7 +76,7 @@ class Recipe:
 
     @classmethod
     def load(cls, path: Path) -> "Recipe":
-        """Read a recipe; anything else is refused with the reason."""
+        """Read a recipe; raise DataError with the reason for anything else."""
         try:
             if path.stat().st_size > MOST_BYTES:
                 raise DataError(f"{path} is too large for a recipe of keepers.")
@@ -94,99 +85,50 @@ class Recipe:
             raise DataError(f"There is no file {path}.") from None
         except (OSError, ValueError, RecursionError) as error:
             raise DataError(f"{path} is not a recipe of keepers: {first_line(error)}.") from None
-        return cls._check(content, path)
-
-    @classmethod
-    def _check(cls, content: Any, path: Path) -> "Recipe":
         if not isinstance(content, dict) or content.get("keepers_recipe") != LAYOUT:
             raise DataError(
                 f"{path} is not a recipe of keepers (layout {LAYOUT}). `keepers select --save` "
                 "writes one."
             )
-        content.setdefault("preparation", None)
-        values: dict[str, Any] = {each.name: content.get(each.name) for each in fields(cls)}
-        damaged = next((name for name, check in _VALID.items() if not check(values[name])), None)
-        if damaged is not None:
-            raise DataError(
-                f"{path} is a damaged recipe: {shorten(damaged)} is missing or not valid. Write "
-                "it again with `keepers select --save`."
-            )
+        for name, rule in _RULES.items():
+            if not _fits(content.get(name), rule) or content.get(name) == []:
+                raise DataError(
+                    f"{path} is a damaged recipe: {shorten(name)} is missing or not valid. Write "
+                    "it again with `keepers select --save`."
+                )
+        values: dict[str, Any] = {name: content.get(name) for name in _RULES}
         for name in ("features", "scores", "shape"):
             values[name] = tuple(values[name])
         return cls(**values)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_list(value: Any, check: Callable[[Any], bool]) -> bool:
-    return isinstance(value, list) and all(check(each) for each in value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_column(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and _is_text(value.get("name"))
-        and value.get("kind") in KINDS
-        and _is_list(value.get("levels", []), _is_text)
-        and value.get("decimal", ".") in (".", ",")
-        and _is_text(value.get("mark", ""))
-    )
-
-
-def _is_preparation(value: Any) -> bool:
-    """Whether this says how a table was read; None if it was used as it is."""
-    if not isinstance(value, dict):
-        return value is None
-    preparer = value.get("preparer")
-    return (
-        all(isinstance(value.get(name), str | None) for name in ("id", "labels"))
-        and all(isinstance(value.get(name, False), bool) for name in ("transpose", "make_unique"))
-        and (
-            preparer is None
-            or (
-                isinstance(preparer, dict)
-                and preparer.get("missing") in MISSING
-                and _is_list(preparer.get("columns"), _is_column)
-            )
-        )
-    )
-
-
-_VALID: dict[str, Callable[[Any], bool]] = {
-    "features": lambda value: bool(value) and _is_list(value, _is_text),
-    "scores": lambda value: _is_list(value, _is_number),
-    "method": _is_text,
-    "params": lambda value: isinstance(value, dict),
-    "scaling": _is_text,
-    "source": _is_text,
-    "shape": lambda value: _is_list(value, _is_number) and len(value) == 2,
-    "checksum": _is_text,
-    "versions": lambda value: isinstance(value, dict),
-    "preparation": _is_preparation,
+_COLUMN = {"name": str, "kind": KINDS, "levels": [str], "decimal": (".", ","), "mark": str}
+_PREPARATION = {
+    **dict.fromkeys(("id", "labels"), (None, str)),
+    **dict.fromkeys(("transpose", "make_unique"), bool),
+    "preparer": (None, {"missing": MISSING, "columns": [_COLUMN]}),
 }
-"""What every entry of a recipe must be."""
+_RULES: dict[str, Any] = {
+    **dict.fromkeys(("method", "scaling", "source"), str),
+    **dict.fromkeys(("params", "versions"), dict),
+    "features": [str],
+    "scores": [(int, float)],
+    "shape": [int],
+    "preparation": (None, _PREPARATION),
+}
+"""What every entry must be: of a type, a list of such, a dict with such, or one of several."""
+_NEEDED = ("name", "kind", "missing", "columns")
+"""Entries of a preparation that may not be absent."""
 
 
-def checksum(X: Any, feature_names: Iterable[str]) -> str:
-    """SHA-256 of the names and values of a table."""
-    digest = hashlib.sha256(json.dumps([str(name) for name in feature_names]).encode())
-    parts = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
-    digest.update(str(X.shape).encode())
-    for part in parts:
-        digest.update(np.ascontiguousarray(part).data)
-    return digest.hexdigest()
-
-
-def moments_checksum(selection: "Selection") -> str:
-    """SHA-256 of names, number of rows, means and variances: for a table read in blocks."""
-    names = [str(name) for name in selection.feature_names]
-    digest = hashlib.sha256(json.dumps([names, selection.n_samples]).encode())
-    for values in (selection.selector.mean_, selection.selector.var_):
-        digest.update(np.ascontiguousarray(values).data)
-    return f"moments:{digest.hexdigest()}"
+def _fits(value: Any, rule: Any) -> bool:
+    if isinstance(rule, tuple):
+        return any(_fits(value, each) for each in rule)
+    if isinstance(rule, list):
+        return isinstance(value, list) and all(_fits(each, rule[0]) for each in value)
+    if isinstance(rule, dict):
+        return isinstance(value, dict) and all(
+            _fits(value[name], each) if name in value else name not in _NEEDED
+            for name, each in rule.items()
+        )
+    return isinstance(value, rule) if isinstance(rule, type) else value == rule

@@ -7,39 +7,32 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from keepers._wording import some_of
 from keepers.methods.narrow import SAME
 from keepers.proofs.certify import Certificate
 from keepers.reports.selection import Selection
 
-LONGEST_SHOWN = 60
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 # Overrides and isolates can turn the text around them; marks (200E, 200F) only serve their own.
-_DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
-_NO_BREAK = "\u00a0"
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_NOT_MEASURED = (
+    "We did not measure whether other samples would give the same features. StabilitySelector, in "
+    "Python, measures it."
+)
 
 
-def display_name(text: str, longest: int = LONGEST_SHOWN) -> str:
+def display_name(text: str, longest: int = 60) -> str:
     """A name as shown: control and direction-changing characters replaced, long ones shortened."""
     if not text.strip():
         return "(unnamed)"
-    shown = text[: longest + 1]
-    shown = _DIRECTION.sub("\ufffd", _CONTROL.sub("\ufffd", shown))
+    shown = _UNSEEN.sub("\ufffd", text[: longest + 1])
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def count(number: int) -> str:
     """2308 -> 2,308."""
     return f"{number:,}"
-
-
-def percent(share: float) -> str:
-    """0.3121 -> 31.2 %."""
-    return f"{100 * share:.1f}{_NO_BREAK}%"
-
-
-def significant(value: float, digits: int = 4) -> str:
-    """A number with a few significant digits."""
-    return f"{value:.{digits}g}"
 
 
 @dataclass(frozen=True)
@@ -50,7 +43,9 @@ class Words:
     why: tuple[str, ...]
     how_sure: tuple[str, ...]
     watch: tuple[str, ...]
-    """What speaks against relying on it, or was done to the table before."""
+    """What speaks against relying on it."""
+    table: tuple[str, ...]
+    """How the columns were read."""
 
 
 def put_into_words(
@@ -59,23 +54,23 @@ def put_into_words(
     """Describe a selection; ``notes`` are what was found in the table and done to it."""
     answer, found, sure = answer_of(selection), [], selection.notes.how_sure
     if selection.k == selection.selector.n_features_to_select_:  # what the method speaks of
-        found = [line for line in as_sentences(selection.summary or "") if line not in sure]
+        found = [line for line in as_sentences(selection.notes.summary or "") if line not in sure]
     if found and found[0].startswith("Keep "):
         answer = found[0] if selection.how_many == "chosen" else answer
         found = found[1:]
     proof = () if certificate is None else (f"Proved: {certificate}",)
+    read = [] if selection.preparer is None else selection.preparer.notes_
+    aside = [note for note in read if not note.startswith("Missing values filled")]
+    notes = list(dict.fromkeys([*notes, *read, *_filled(selection)]))
+    if selection.notes.nearest_better is not None:  # it keeps one of such columns
+        notes = [note for note in notes if not note.startswith("Nearly duplicated columns")]
     return Words(
         answer=answer,
         why=(*found, *_share_of_variance(selection)),
         how_sure=(*proof, *sure) or (_NOT_MEASURED,),
-        watch=(*_watch(selection), *notes),
+        watch=(*_watch(selection), *(note for note in notes if note not in aside)),
+        table=tuple(aside),
     )
-
-
-_NOT_MEASURED = (
-    "Whether other samples would give the same features was not measured: StabilitySelector, in "
-    "Python, measures it."
-)
 
 
 def as_sentences(text: str) -> list[str]:
@@ -100,21 +95,31 @@ def _share_of_variance(selection: Selection) -> tuple[str, ...]:
     if selection.counts_columns_alike:  # that would only be the share of columns
         return ()
     what = "The kept feature holds" if selection.k == 1 else "Together they hold"
-    weighed = " as the method weighs the columns" if selection.column_power else ""
-    return (f"{what} {percent(selection.variance_share)} of the total variance{weighed}.",)
+    weighed = " as the method weighs the columns" if selection.selector.column_power else ""
+    share = f"{100 * selection.variance_share:.1f}\u00a0%"
+    return (f"{what} {share} of the total variance{weighed}.",)
+
+
+def _filled(selection: Selection) -> tuple[str, ...]:
+    if selection.n_filled is None:
+        return ()
+    columns = np.flatnonzero(selection.n_filled)
+    listed = [f"{selection.feature_names[at]!r} ({selection.n_filled[at]})" for at in columns]
+    where = "1 column" if len(listed) == 1 else f"{len(listed)} columns"
+    return (f"Gaps filled ({selection.selector.missing}) in {where}: {some_of(listed)}.",)
 
 
 def _watch(selection: Selection) -> list[str]:
-    watch = list(selection.doubts)
-    if selection.structure_found is False:
+    watch = list(selection.notes.doubts)
+    if selection.notes.structure_found is False:
         watch.append("No structure was found: the ranking is about as good as a random one.")
     if selection.inactive is not None:
         watch.append(f"{selection.inactive} {selection.inactive.way_out()}")
     n_copies = sum(abs(feature.correlation) >= SAME for feature in selection.kept)
     if n_copies:
         watch.append(
-            f"{count(n_copies)} of the kept features say the same as another kept one (a "
-            f"correlation of {SAME} or more in size); max_correlation leaves such copies out."
+            f"{count(n_copies)} of the kept features repeat another kept one (|r| of {SAME} or "
+            "more); max_correlation leaves such copies out."
         )
     n_constant = int((selection.variances[selection.order[: selection.k]] == 0.0).sum())
     if n_constant:

@@ -3,6 +3,8 @@
 Nothing is unpickled, no link leads into another file, and sizes are checked before memory is taken.
 """
 
+import math
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,9 +19,9 @@ import scipy.sparse as sp
 from keepers._packages import optional
 from keepers._wording import closest, first_line, some_of
 from keepers.exceptions import DataError, KeepersError, shorten
-from keepers.tables.array_scan import ArrayScan, DenseRows
 from keepers.tables.atomic import open_plain
-from keepers.tables.table import ReadRequest, Table, refuse_columns, refuse_shape, table_of_matrix
+from keepers.tables.scans import ArrayFile, DenseRows, SparseRows
+from keepers.tables.table import ReadRequest, Table, refuse_shape, refuse_size, table_of_matrix
 
 VALUES = ("X", "fea", "data")
 LABELS = ("y", "Y", "gnd", "labels", "label", "target")
@@ -44,16 +46,14 @@ def parsing(what: str) -> Iterator[None]:
 
 def read_npy(path: Path, request: ReadRequest) -> Table:
     """A single array."""
-    with path.open("rb") as stream:
-        _refuse_header(stream, path.name, request)
-    return table_of_matrix(np.load(path, allow_pickle=False), request, path.stem)
+    return scan_npy(path, request).whole()
 
 
-def scan_npy(path: Path, request: ReadRequest) -> ArrayScan:
+def scan_npy(path: Path, request: ReadRequest) -> ArrayFile:
     """A single array in blocks of rows."""
     with path.open("rb") as stream:
-        _refuse_header(stream, path.name, None)
-    return ArrayScan(path, partial(_map_npy, path), request)
+        _check_header(stream, path.name)
+    return ArrayFile(path, partial(_map_npy, path), request)
 
 
 @contextmanager
@@ -61,8 +61,8 @@ def _map_npy(path: Path) -> Iterator[DenseRows]:
     yield DenseRows(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def _refuse_header(stream: IO[bytes], name: str, request: ReadRequest | None) -> None:
-    """Raise for pickled objects and, with a request, for an array past its limit."""
+def _check_header(stream: IO[bytes], name: str) -> int:
+    """Bytes that the array takes as float64; raise for pickled objects."""
     version = np.lib.format.read_magic(stream)
     # 3.0 differs from 2.0 in the names of fields only.
     reader = "read_array_header_1_0" if version == (1, 0) else "read_array_header_2_0"
@@ -72,9 +72,7 @@ def _refuse_header(stream: IO[bytes], name: str, request: ReadRequest | None) ->
             f"{shorten(name)} holds pickled Python objects, which are never loaded: a pickle can "
             "run any code. Store it as numbers or fixed-width text, such as names.astype(str)."
         )
-    if request is not None:
-        what = f"array {shorten(name)}"
-        refuse_shape(shape, max(dtype.itemsize, WIDTH), what, request.max_bytes)
+    return max(dtype.itemsize, WIDTH) * math.prod(map(int, shape))
 
 
 def read_npz(path: Path, request: ReadRequest) -> Table:
@@ -85,12 +83,13 @@ def read_npz(path: Path, request: ReadRequest) -> Table:
             if file.endswith(".npy"):
                 name = file.removesuffix(".npy")
                 with archive.open(file) as stream:
-                    _refuse_header(stream, name, request)
+                    n_bytes = _check_header(stream, name)
+                    refuse_size(n_bytes, f"Array {shorten(name)}", request.max_bytes)
                 with archive.open(file) as stream:
                     found[name] = np.lib.format.read_array(stream, allow_pickle=False)
     if "X" not in found and {"shape", "data"} <= set(found):
         with parsing("The sparse matrix"):
-            shape = tuple(int(length) for length in found["shape"].ravel())
+            shape = tuple(map(int, found["shape"]))
             refuse_shape((shape[0] + 1,), WIDTH, "The sparse matrix", request.max_bytes)
             if "format" in found:
                 found["X"] = sp.load_npz(path)
@@ -187,16 +186,15 @@ def _read_matlab(file: Any, node: Any, request: ReadRequest) -> Any:
     values = read_array(node, request)
     if values.dtype == object:  # references to cells
         cells = [file[reference] for reference in values.ravel()]
-        return np.array([_text_of(cell, request) for cell in cells], dtype=object)
+        texts = []
+        for cell in cells:
+            is_text = cell.dtype == np.uint16 and "MATLAB_empty" not in cell.attrs
+            codes = read_array(cell, request).ravel() if is_text else ()
+            texts.append("".join(map(chr, codes)))
+        return np.array(texts, dtype=object)
     if node.attrs.get("MATLAB_class") == b"char":
         return np.array(["".join(map(chr, row)) for row in values.T])
     return values.T
-
-
-def _text_of(cell: Any, request: ReadRequest) -> str:
-    """The text of a cell of version 7.3; empty if it holds something else."""
-    is_text = cell.dtype == np.uint16 and "MATLAB_empty" not in cell.attrs
-    return "".join(map(chr, read_array(cell, request).ravel())) if is_text else ""
 
 
 def read_mtx(path: Path, request: ReadRequest) -> Table:
@@ -205,13 +203,9 @@ def read_mtx(path: Path, request: ReadRequest) -> Table:
 
 
 def read_matrix_market(path: Path, request: ReadRequest) -> Any:
-    """An array or a COO matrix.
-
-    SciPy checks counts and indices; a file that was damaged on purpose can still end the process.
-    """
+    """An array or a COO matrix; a file that was damaged on purpose can end the process."""
     with open_plain(path, request.max_bytes) as stream:
         n_rows, n_columns, n_entries, layout, *_ = scipy.io.mminfo(_MarketStream(stream))
-    refuse_columns(n_columns, "The matrix")
     # Each entry has a value, a row and a column; SciPy's CSR has a pointer for each row.
     size = (n_rows, n_columns) if layout == "array" else (n_rows + 3 * n_entries,)
     refuse_shape(size, WIDTH, "The matrix", request.max_bytes)
@@ -254,23 +248,54 @@ def open_hdf5(path: Path) -> Iterator[Any]:
     h5py = optional("h5py", "HDF5 files (.h5, .h5ad, MATLAB 7.3)")
     elsewhere: list[str] = []
 
-    def see_link(name: str, link: Any) -> None:
-        if isinstance(link, h5py.ExternalLink):
-            elsewhere.append(name)
-
-    def see_node(name: str, node: Any) -> None:
-        if isinstance(node, h5py.Dataset) and (node.external or node.is_virtual):
+    def look(name: str, node: Any) -> None:
+        is_array = isinstance(node, h5py.Dataset)
+        is_stored_apart = is_array and bool(node.external or node.is_virtual)
+        if is_stored_apart or isinstance(node, h5py.ExternalLink):
             elsewhere.append(name)
 
     with h5py.File(path, "r") as file:
-        file.visititems_links(see_link)
-        file.visititems(see_node)
+        file.visititems_links(look)
+        file.visititems(look)
         if elsewhere:
             raise DataError(
                 f"All values must lie in the file itself; {some_of([*map(shorten, elsewhere)])} "
                 "points to another file, which is not read. Store the values in the file."
             )
         yield file
+
+
+@contextmanager
+def open_store(path: Path) -> Iterator[Any]:
+    """An HDF5 file or a .zarr folder."""
+    if not path.is_dir():
+        with open_hdf5(path) as file:
+            yield file
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # zarr warns of parts of its own format
+        store = optional("zarr", "Zarr folders").open_group(str(path), mode="r")
+    yield store
+
+
+@contextmanager
+def open_rows(path: Path, place: str) -> Iterator[DenseRows | SparseRows]:
+    """Rows of an array in a store, of the sparse parts of AnnData, or of those of Cell Ranger."""
+    with open_store(path) as store:
+        node = store[place]
+        if not hasattr(node, "keys"):
+            yield DenseRows(node)
+        elif "barcodes" in node:  # columns of genes x cells are rows of cells x genes
+            yield SparseRows(node, tuple(node["shape"][:].tolist()[::-1]))
+        else:
+            stored = optional("anndata.io", "AnnData files").sparse_dataset(node)
+            if stored.format != "csr":
+                raise DataError(
+                    f"{place} must be stored by rows (CSR) to be read in blocks of rows; here it "
+                    "is stored by columns. Convert it once where it fits in memory: adata.X = "
+                    "adata.X.tocsr(), then adata.write_h5ad(...)."
+                )
+            yield SparseRows(node, stored.shape)
 
 
 def read_array(node: Any, request: ReadRequest) -> Any:
@@ -280,7 +305,7 @@ def read_array(node: Any, request: ReadRequest) -> Any:
     return node[()]
 
 
-def scan_hdf5(path: Path, request: ReadRequest) -> ArrayScan:
+def scan_hdf5(path: Path, request: ReadRequest) -> ArrayFile:
     """The array ``dataset``, or X, or the only matrix, in blocks of rows or whole."""
     found: dict[str, Any] = {}
     with open_hdf5(path) as file:
@@ -288,10 +313,4 @@ def scan_hdf5(path: Path, request: ReadRequest) -> ArrayScan:
         found = {name: node for name, node in found.items() if getattr(node, "shape", ())}
         place, *roles = _choose(found, request)
         vectors = [None if role is None else read_array(found[role], request) for role in roles]
-    return ArrayScan(path, partial(_open_rows, path, place), request, *vectors)
-
-
-@contextmanager
-def _open_rows(path: Path, place: str) -> Iterator[DenseRows]:
-    with open_hdf5(path) as file:
-        yield DenseRows(file[place])
+    return ArrayFile(path, partial(open_rows, path, place), request, *vectors)

@@ -64,15 +64,6 @@ def describe_os_error(path: str | Path, error: OSError, way_out: str = _WAY_OUT)
     return f"{path} cannot be written: {reason}. {way_out}"
 
 
-def leads_to_itself(path: Path) -> bool:
-    """Whether this is a symbolic link in a circle, which is neither there nor absent."""
-    try:
-        os.stat(path)
-        return False
-    except OSError as error:
-        return error.errno == errno.ELOOP
-
-
 def is_same_file(one: Path, other: Path) -> bool:
     """Whether two names lead to one file, which need not be there yet."""
     if one.exists() and other.exists():

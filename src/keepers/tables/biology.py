@@ -7,11 +7,10 @@ import codecs
 import io
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,16 +20,18 @@ import scipy.sparse as sp
 from keepers._packages import optional
 from keepers._wording import closest, some_of
 from keepers.exceptions import DataError, DataWarning, shorten, warn_caller
-from keepers.tables.array_scan import ArrayScan, DenseRows, SparseRows
 from keepers.tables.arrays import (
     WIDTH,
     open_hdf5,
+    open_rows,
+    open_store,
     parsing,
     read_array,
     read_matrix_market,
     scan_hdf5,
 )
 from keepers.tables.atomic import open_plain
+from keepers.tables.scans import ArrayFile
 from keepers.tables.sniffing import is_gap
 from keepers.tables.table import (
     GAP_WORDS,
@@ -44,53 +45,23 @@ from keepers.tables.table import (
     table_of_matrix,
 )
 
-_PARTS = ("data", "indices", "indptr")
+_GEO_BEGIN = "!series_matrix_table_begin"
 
 
 def read_anndata(path: Path, request: ReadRequest) -> Table:
     """X or a layer; labels and sample names are columns of obs."""
-    with _open_store(path) as store, parsing("X, obs or var"):
+    with open_store(path) as store, parsing("X, obs or var"):
         place, *beside = _annotations(store, request)
         X = _read_element(_checked(store[place], request))
         return table_of_matrix(X, request, path.stem, *beside)
 
 
-def scan_anndata(path: Path, request: ReadRequest) -> ArrayScan:
+def scan_anndata(path: Path, request: ReadRequest) -> ArrayFile:
     """X or a layer, in blocks of rows."""
-    with _open_store(path) as store, parsing("X, obs or var"):
+    with open_store(path) as store, parsing("X, obs or var"):
         place, *beside = _annotations(store, request)
-        return ArrayScan(path, partial(_open_rows, path, place, request), request, *beside)
-
-
-@contextmanager
-def _open_store(path: Path) -> Iterator[Any]:
-    """An .h5ad file or a .zarr folder."""
-    optional("anndata.io", "AnnData files")
-    if path.is_dir():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # zarr warns of parts of its own format
-            store = optional("zarr", "Zarr folders").open_group(str(path), mode="r")
-        yield store
-    else:
-        with open_hdf5(path) as file:
-            yield file
-
-
-@contextmanager
-def _open_rows(path: Path, place: str, request: ReadRequest) -> Iterator[DenseRows | SparseRows]:
-    with _open_store(path) as store:
-        node = _checked(store[place], replace(request, max_bytes=2**62))
-        if not hasattr(node, "keys"):
-            yield DenseRows(node)
-            return
-        stored = optional("anndata.io", "AnnData files").sparse_dataset(node)
-        if stored.format != "csr":
-            raise DataError(
-                f"{place} must be stored by rows (CSR) to be read in blocks of rows; here it is "
-                "stored by columns. Convert it once where it fits in memory: adata.X = "
-                "adata.X.tocsr(), then adata.write_h5ad(...)."
-            )
-        yield SparseRows([node[part] for part in _PARTS], stored.shape)
+        _checked(store[place], replace(request, max_bytes=2**62))
+        return ArrayFile(path, partial(open_rows, path, place), request, *beside)
 
 
 def _annotations(store: Any, request: ReadRequest) -> tuple[str, Any, Any, Any]:
@@ -105,7 +76,7 @@ def _annotations(store: Any, request: ReadRequest) -> tuple[str, Any, Any, Any]:
             f"{closest(request.layer or '', layers)} Its layers are {known}. Name one (layer=, "
             "--layer), or write the file again with anndata."
         )
-    obs, var = (_read_frame(store[part], request) for part in ("obs", "var"))
+    obs, var = (_read_element(_checked(store[part], request)) for part in ("obs", "var"))
     asked = [name for name in (request.labels, request.identifier) if name is not None]
     refuse_absent([f"obs/{name}" for name in asked], [f"obs/{column}" for column in obs.columns])
     ids = obs.index if request.identifier is None else obs[request.identifier]
@@ -138,15 +109,6 @@ def _read_element(node: Any) -> Any:
         return optional("anndata.io", "AnnData files").read_elem(node)
 
 
-def _read_frame(node: Any, request: ReadRequest) -> Any:
-    """A pandas frame, obs or var."""
-    frame = _read_element(_checked(node, request))
-    if isinstance(frame, np.ndarray):  # anndata before 0.7: records, row names first
-        pd = optional("pandas", "AnnData files")
-        frame = pd.DataFrame.from_records(frame, index=frame.dtype.names[0])
-    return frame
-
-
 def tenx_files(folder: Path) -> dict[str, tuple[Path, Path, Path]]:
     """Matrix, genes and barcodes of Cell Ranger by the start of their names, such as "GSM123_"."""
     files = sorted(folder.glob("[!.]*"))
@@ -171,19 +133,17 @@ def read_10x(folder: Path, request: ReadRequest) -> Table:
             "of its own."
         )
     matrix, *others = next(iter(samples.values()))
-    genes, cells = (_read_cells(path, request) for path in others)
+    tables = []
+    for path in others:
+        with open_plain(path, request.max_bytes) as stream:
+            lines = stream.read().decode(errors="replace").rstrip().splitlines()
+        tables.append([_cells(line) for line in lines])
+    genes, cells = tables
     X = read_matrix_market(matrix, request)
     columns = [[[*row, "", ""][at] for row in genes] for at in range(3)]
     ids = None if request.identifier is not None else [row[0] for row in cells]
     names = _gene_names(columns, folder.name)
     return table_of_matrix(sp.coo_matrix(X).T, request, folder.name, names, ids)
-
-
-def _read_cells(path: Path, request: ReadRequest) -> list[list[str]]:
-    """The cells of every line; tabs separate them."""
-    with open_plain(path, request.max_bytes) as stream:
-        lines = stream.read().decode(errors="replace").rstrip().splitlines()
-    return [[cell.strip().strip('"') for cell in line.split("\t")] for line in lines]
 
 
 def _gene_names(columns: Sequence[Any], source: str) -> list[str]:
@@ -209,9 +169,9 @@ def read_hdf5_table(path: Path, request: ReadRequest) -> Table:
     return scan_hdf5_table(path, request).whole()
 
 
-def scan_hdf5_table(path: Path, request: ReadRequest) -> ArrayScan:
+def scan_hdf5_table(path: Path, request: ReadRequest) -> ArrayFile:
     """The same in blocks of rows."""
-    parts = {*_PARTS, "barcodes", "shape"}
+    parts = {"data", "indices", "indptr", "barcodes", "shape"}
     with open_hdf5(path) as file:
         # The group is called "matrix", or in version 2 as the genome.
         groups = {name: node for name, node in file.items() if hasattr(node, "keys")}
@@ -225,53 +185,38 @@ def scan_hdf5_table(path: Path, request: ReadRequest) -> ArrayScan:
             columns = [as_texts(read_array(group[part], request), part) for part in genes]
             names = _gene_names(columns, path.name)
             ids = None if request.identifier else read_array(group["barcodes"], request)
-            return ArrayScan(path, partial(_open_tenx, path, places[0]), request, names, ids)
-
-
-@contextmanager
-def _open_tenx(path: Path, place: str) -> Iterator[SparseRows]:
-    with open_hdf5(path) as file:
-        n_genes, n_cells = file[place]["shape"][:].tolist()
-        # The columns of genes x cells, one after the other, are the rows of cells x genes.
-        yield SparseRows([file[place][part] for part in _PARTS], (n_cells, n_genes))
+            return ArrayFile(path, partial(open_rows, path, places[0]), request, names, ids)
 
 
 def read_gct(path: Path, request: ReadRequest) -> Table:
     """Versions 1.2 and 1.3; labels and sample names may be column metadata."""
     with _open_text(path, request) as stream:
-        version, sizes = _read_line(stream, 1)[0], _read_line(stream, 2)
-        sizes = [cell for cell in sizes if cell]
+        version, sizes = stream.readline().strip(), stream.readline().split()
         wanted = {"#1.2": 2, "#1.3": 4}.get(version)  # 1.3 adds numbers of metadata
-        if len(sizes) != wanted or not all(cell.isdecimal() for cell in sizes):
+        if len(sizes) != wanted or not all(size.isdecimal() for size in sizes):
             raise DataError(
                 "A GCT file begins with #1.2 and two numbers, of rows and columns, or with #1.3 "
                 f"and four; this one begins with {shorten(version)} and {shorten(sizes)}."
             )
         n_rows, n_columns, n_beside, n_metadata = [*map(int, sizes), 1, 0][:4]
-        header, n_before = _read_line(stream, 3), 1 + n_beside
-        told = [_read_line(stream, line) for line in range(4, 4 + n_metadata)]
         refuse_shape((n_columns, n_rows), WIDTH, "The table", request.max_bytes)
-        metadata = {cells[0]: cells[n_before:] for cells in told}
+        header = _cells(stream.readline())
+        told = [_cells(line) for line in islice(stream, n_metadata)]
         lines = [line for line in stream if line.strip()]
     if len(lines) != n_rows:
         raise DataError(
             f"It declares {n_rows} rows and holds {len(lines)}: it is cut off or damaged. Obtain "
             "or write it again."
         )
-    return _table_of_genes(lines, header, metadata, request, n_before)
+    metadata = {cells[0]: cells[1 + n_beside :] for cells in told}
+    return _table_of_genes(lines, header, metadata, request, 1 + n_beside)
 
 
 def read_geo(path: Path, request: ReadRequest) -> Table:
     """A series matrix; labels and sample names may be what lines "!Sample_..." hold."""
-    told: list[list[str]] = []
     with _open_text(path, request) as stream:
-        for line in count(1):
-            cells = _read_line(stream, line)
-            if cells[0].casefold() == "!series_matrix_table_begin":
-                break
-            if cells[0].startswith("!Sample_"):
-                told.append(cells)
-        header = _read_line(stream, line + 1)
+        above = list(iter(lambda: _cells(next(stream, _GEO_BEGIN)), [_GEO_BEGIN]))
+        header = _cells(next(stream, ""))
         lines = [text.replace('"', "") for text in stream if text.strip()]
     if not lines or not lines.pop().startswith("!series_matrix_table_end"):
         raise DataError("It does not end in !series_matrix_table_end: it is cut off.")
@@ -280,12 +225,12 @@ def read_geo(path: Path, request: ReadRequest) -> Table:
             "Its table holds no values: those of sequencing studies are in supplementary files, "
             "which the lines !Series_supplementary_file name."
         )
-    metadata = _of_samples(told, len(header) - 1)
+    told = [cells for cells in above if cells[0].startswith("!Sample_")]
     labels, identifier = (
         name and name.removeprefix("!Sample_") for name in (request.labels, request.identifier)
     )
     request = replace(request, labels=labels, identifier=identifier)
-    return _table_of_genes(lines, header, metadata, request)
+    return _table_of_genes(lines, header, _of_samples(told, len(header) - 1), request)
 
 
 def _of_samples(told: list[list[str]], n_samples: int) -> dict[str, list[str]]:
@@ -308,16 +253,8 @@ def _open_text(path: Path, request: ReadRequest) -> IO[str]:
     return io.TextIOWrapper(open_plain(path, request.max_bytes), encoding, errors="replace")
 
 
-def _read_line(stream: IO[str], line: int) -> list[str]:
-    """The cells of the next line, the number of which is for messages."""
-    text = stream.readline()
-    if not text:
-        raise DataError(f"It ends before line {line}: it is cut off. Obtain or write it again.")
-    return [_unquoted(cell) for cell in text.split("\t")]
-
-
-def _unquoted(cell: str) -> str:
-    return cell.strip().removeprefix('"').removesuffix('"')
+def _cells(line: str) -> list[str]:
+    return [cell.strip().removeprefix('"').removesuffix('"') for cell in line.split("\t")]
 
 
 def _table_of_genes(
@@ -344,7 +281,7 @@ def _table_of_genes(
         null_values=[*GAP_WORDS, "na"],
         quote_char=None,
     )
-    genes = [_unquoted(name) for name in frame["0"].fill_null("NA")]
+    genes = [_cells(name)[0] for name in frame["0"].fill_null("NA")]
     asked = [name for name in (request.labels, request.identifier) if name is not None]
     refuse_absent(asked, [*metadata, *genes])
     ids = metadata.get(request.identifier) if request.identifier else header[n_before:]

@@ -1,8 +1,13 @@
-"""Delimited text, Parquet and Arrow files as columns of polars: one engine for all three."""
+"""Delimited text, Parquet and Arrow files as columns of polars: one engine for all three.
+
+Text with thousands of columns is parsed as one long column of cells: an engine spends its time on
+starting columns, and 450,000 of them take it longer than their cells.
+"""
 
 import csv
 import io
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -10,21 +15,21 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from keepers._packages import optional
-from keepers._protocols import IndexArray, RowBlock
+from keepers._protocols import FloatArray
 from keepers._wording import some_of
 from keepers.exceptions import DataError, DataWarning, warn_caller
 from keepers.tables.atomic import is_compressed, open_plain
 from keepers.tables.scans import (
-    BLOCK_BYTES,
     FileScan,
     MemoryScan,
-    even_ranges,
+    Source,
     reading,
+    refuse_other_columns,
     rows_at_once,
 )
 from keepers.tables.sniffing import (
@@ -32,10 +37,10 @@ from keepers.tables.sniffing import (
     Dialect,
     lacks_last,
     not_utf_8,
+    numbered_rows,
     padded,
     refuse_ragged,
     sniff,
-    split_rows,
 )
 from keepers.tables.table import (
     GAP_WORDS,
@@ -49,13 +54,15 @@ from keepers.tables.table import (
     stack_tables,
     unique_names,
 )
-from keepers.tables.wide import MANY, read_wide
 
-Result = TypeVar("Result")
+Words = dict[str, list[str | None]]
 
 PURPOSE = "Text tables, Parquet and Arrow files"
 _PIECE_BYTES = 16 << 20
-"""Of text, converted at a time; numbers take about twice the bytes."""
+"""Bytes of text that are converted at a time; numbers take about twice as many."""
+MANY = 5_000
+"""From this number of columns on, one long column takes less time and memory than polars."""
+_WIDE_BYTES = 4 << 20
 _INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -71,34 +78,22 @@ def named(names: Iterable[str]) -> Any:
 class TextFile:
     """A delimited text file; kinds of columns come from its first rows, or from all if needed.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    request : ReadRequest
-        What is known about it.
-    separators : sequence of str
-        Marks that may separate cells.
-    folder : Path
-        Where the text is rewritten if polars cannot read it as it is.
+    Text that polars cannot read as it is, is rewritten in a folder in ``folder``.
     """
 
-    def __init__(
-        self, path: Path, request: ReadRequest, separators: Sequence[str], folder: Path
-    ) -> None:
-        self.path, self.request, self._folder = path, request, folder
-        self.dialect: Dialect = sniff(path, request, separators)
+    def __init__(self, path: Path, request: ReadRequest, folder: Path) -> None:
+        self.path, self.request = path, request
+        self.dialect: Dialect = sniff(path, request)
         unique = request.make_unique and not request.transpose
         self.names = unique_names(self.dialect.names, make_unique=unique)
         self.index = self.names[0] if self.dialect.index else None
-        if request.identifier in self.names:  # "007" and "1.50" stay as they are
-            self.dialect.kinds[self.names.index(request.identifier)] = "text"
         self.kinds = dict(zip(self.names, self.dialect.kinds, strict=True))
-        self.source = path
-        self._is_rewritten = False
-        self._n_short, self._first_short = 0, (0, 0)
+        if request.identifier in self.names:  # "007" and "1.50" stay as they are
+            self.kinds[request.identifier] = "text"
+        self.folder = Path(tempfile.mkdtemp(dir=folder))
+        self.source, self._is_rewritten = path, False
         if is_compressed(path) or not _is_utf_8(path):  # polars opens files by UTF-8 names
-            self.source = folder / f"{len(list(folder.iterdir()))}.csv"
+            self.source = self.folder / "plain.csv"
             with open_plain(path, request.max_bytes) as packed, self.source.open("wb") as out:
                 shutil.copyfileobj(packed, out)
         # Polars compares every cell with every one of these: all of them double the time.
@@ -121,14 +116,11 @@ class TextFile:
         ``lines``: some lines of the file, from `pieces`.
         """
         pl, dialect = _polars(), self.dialect
-        types = {"number": pl.Float64, "truth": pl.Boolean}
+        types = {} if as_text else {"number": pl.Float64, "truth": pl.Boolean}
         lazy = pl.scan_csv(
             self.source if lines is None else lines,
             has_header=False,
-            schema={
-                name: pl.String if as_text else types.get(kind, pl.String)
-                for name, kind in self.kinds.items()
-            },
+            schema={name: types.get(kind, pl.String) for name, kind in self.kinds.items()},
             separator=dialect.sep,
             skip_lines=self.skip_lines if lines is None else 0,
             comment_prefix=None if self._is_rewritten else dialect.comment,
@@ -145,45 +137,48 @@ class TextFile:
             changes.append(named(commas).str.replace(",", ".", literal=True).cast(pl.Float64))
         return lazy.with_columns(changes).select(named(self.columns))
 
-    def pieces(self) -> Iterator[bytes]:
+    def pieces(self, n_bytes: int = _PIECE_BYTES) -> Iterator[bytes]:
         """The lines of the file, some at a time; a quoted cell is never cut."""
         with Path(self.source).open("rb") as stream:
             for _ in range(self.skip_lines):
                 stream.readline()
-            while piece := stream.read(_PIECE_BYTES):
+            while piece := stream.read(n_bytes):
                 piece += stream.readline()
                 while piece.count(b'"') % 2 and (line := stream.readline()):
                     piece += line
                 yield piece
 
-    def run(self, read: Callable[[Any], Result]) -> Result:
+    def run(self, read: Callable[[Any], Any]) -> Any:
         """What ``read`` makes of the columns; again where the first rows were misleading."""
         pl = _polars()
-        last = self.columns[-1]
         steps = [] if self.dialect.rewrite else [lambda: None, self._find_kinds]
-        for prepare in [*steps, self._rewrite_and_find_kinds]:
+        for prepare in [*steps, self.rewrite]:
             try:
                 prepare()
                 found = read(self.lazy())
-                if not self._is_doubtful(found, last):
-                    return found
+                if self._is_rewritten or not self._is_doubtful(found):
+                    return self._with_codes(found, read)
             except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
                 failure = error
         raise failure
 
-    def _is_doubtful(self, found: Any, last: str) -> bool:
-        """Whether rows may be none: of blank or short lines, or swallowed by an open quote."""
-        if self._is_rewritten:
-            return False  # every row was checked
-        lazy = found.lazy().select(named([last]))
-        tail = lazy.tail(1).collect()
+    def _is_doubtful(self, found: Any) -> bool:
+        """Whether polars may have made rows of blank or short lines, or of an open quote.
+
+        Lines are looked at only where the last column has gaps, as it has in such rows.
+        """
+        last = found.lazy().select(named([self.columns[-1]]))
+        tail = last.tail(1).collect()
         if tail.height and "\n" in str(tail.item()):
             return True
-        return bool(lazy.null_count().collect().item()) and self._has_blank_lines()
-
-    def _rewrite_and_find_kinds(self) -> None:
-        self.rewrite()
-        self._find_kinds()
+        if not last.null_count().collect().item():
+            return False
+        mark, n_marks = self.dialect.sep.encode(), len(self.names) - 1
+        return any(
+            b'"' in line or not line.strip() or line.count(mark) != n_marks
+            for piece in self.pieces()
+            for line in piece.splitlines()
+        )
 
     def _find_kinds(self) -> None:
         """Kinds of columns by every cell."""
@@ -210,11 +205,31 @@ class TextFile:
             fitting = [kind for kind, failed in found.items() if not failed[at]]
             self.kinds[name] = fitting[0] if fitting else "text"
 
+    def _with_codes(self, found: Any, read: Callable[[Any], Any]) -> Any:
+        """The columns again, with those as text that hold integers which float64 rounds."""
+        pl, limit = _polars(), LARGEST_EXACT_INTEGER
+        names = [name for name, kind in self.kinds.items() if kind == "number"]
+        largest = found.lazy().select(named(names).abs().max()).collect(engine="streaming")
+        large = [name for name in names if (largest[name].item() or 0) >= limit] if names else []
+        if not large:
+            return found
+        cells = named(large)
+        exact = cells.str.strip_chars().cast(pl.Int64, strict=False).abs()
+        digits = (cells.str.contains(r"^\s*[+-]?\d{19,}\s*$") | (exact > limit)).any()
+        is_code = self.lazy(as_text=True).select(digits).collect(engine="streaming").row(0)
+        if not any(is_code):
+            return found
+        codes = [name for name, is_one in zip(large, is_code, strict=True) if is_one]
+        self.kinds |= dict.fromkeys(codes, "text")
+        return read(self.lazy())
+
     def rewrite(self) -> None:
-        """Write the text as UTF-8 with clean cells; raise for lines of another width."""
-        target = self._folder / f"{len(list(self._folder.iterdir()))}.csv"
+        """Write the text as UTF-8 with clean cells; raise for lines of another width.
+
+        Kinds of columns are found again.
+        """
         try:
-            self._write_rows(target)
+            self._write_rows()
         except UnicodeDecodeError:
             if self.request.encoding is not None or not self.dialect.encoding.startswith("utf-8"):
                 raise DataError(
@@ -224,110 +239,51 @@ class TextFile:
             with open_plain(self.path, self.request.max_bytes) as stream:
                 self.dialect.encoding, note = not_utf_8(stream.read())
             warn_caller(f"{self.path.name}: {note}", DataWarning)
-            self._write_rows(target)
-        self.source, self._is_rewritten = target, True
+            self._write_rows()
+        self.source, self._is_rewritten = self.folder / "rewritten.csv", True
         self.dialect.sep = "\t" if self.dialect.sep == BLANKS else self.dialect.sep
+        self._find_kinds()
 
-    def _write_rows(self, target: Path) -> None:
-        sep = "\t" if self.dialect.sep == BLANKS else self.dialect.sep
+    def _write_rows(self) -> None:
+        sep, width = "\t" if self.dialect.sep == BLANKS else self.dialect.sep, len(self.names)
+        target, short, line = self.folder / "rewritten.csv", [], 0
         with target.open("w", encoding="utf-8", newline="") as out:
             writer = csv.writer(out, delimiter=sep, lineterminator="\n")
-            self._n_short, line = 0, 0
-            for line, row in self.rows():  # noqa: B007
-                writer.writerow([cell.strip() for cell in row])
-        self._warn_of_short_lines(line)
-
-    def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Line number and cells of every row, by Python's csv; raise for a ragged line."""
-        dialect, width = self.dialect, len(self.names)
-        encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
-        with open_plain(self.path, self.request.max_bytes) as stream:
-            text = io.TextIOWrapper(stream, encoding, newline="")
-            for _ in range(dialect.skip_lines):
-                text.readline()
-            line = dialect.skip_lines
-            reader: Any = text
-            if dialect.sep != BLANKS:
-                reader = csv.reader(
-                    text, delimiter=dialect.sep, skipinitialspace=dialect.sep != " ", strict=True
-                )
-            while True:
-                begun = line + 1 if dialect.sep == BLANKS else line + reader.line_num + 1
-                try:
-                    row = next(reader, None)
-                except csv.Error as error:
-                    raise DataError(
-                        "A quotation mark that opens a cell must be closed before the next "
-                        f"separator, and doubled if it belongs to the text; line {begun}, or one "
-                        f"below, breaks this ({error}). Correct it."
-                    ) from error
-                if row is None:
-                    return
-                if dialect.sep == BLANKS:
-                    line += 1
-                    row = (split_rows([row.rstrip("\r\n")], BLANKS) or [[]])[0]
-                if not row or (dialect.comment and row[0].startswith(dialect.comment)):
-                    continue
+            for line, row in self._rows():
                 if len(row) != width:
-                    self._check_length(begun, len(row))
-                yield begun, padded(row, width)
-
-    def _has_blank_lines(self) -> bool:
-        """Whether lines hold no cell; raise for one that is too short. Polars makes rows of both.
-
-        Looked for only where the last column has gaps, as it has in such rows.
-        """
-        mark, width = self.dialect.sep.encode(), len(self.names)
-        self._n_short, line = 0, 0
-        with self.source.open("rb") as stream:
-            for line, text in enumerate(stream, 1):
-                if line <= self.dialect.skip_lines:
-                    continue
-                if b'"' in text or not text.strip(b"\r\n"):
-                    return True  # rewriting checks every row by the rules of quoting
-                comment = self.dialect.comment
-                if comment and text.startswith(comment.encode()):
-                    continue
-                if text.count(mark) != width - 1:
-                    self._check_length(line, text.count(mark) + 1)
-        self._warn_of_short_lines(line)
-        return False
-
-    def _check_length(self, line: int, n_cells: int) -> None:
-        """Count a line that lacks its last cells; raise for one of another length."""
-        width = len(self.names)
-        if not (self.dialect.may_be_short and lacks_last(n_cells, width)):
-            refuse_ragged(line, n_cells, width)
-        if not self._n_short:
-            self._first_short = line, n_cells
-        self._n_short += 1
-
-    def _warn_of_short_lines(self, last: int) -> None:
-        """Say how many lines are short; raise if only the last is, where a file was cut off."""
-        first, n_cells = self._first_short
-        if self._n_short == 1 and first == last:
-            refuse_ragged(last, n_cells, len(self.names))
-        if self._n_short:
+                    if not (self.dialect.may_be_short and lacks_last(len(row), width)):
+                        refuse_ragged(line, len(row), width)
+                    short.append((line, len(row)))
+                writer.writerow([cell.strip() for cell in padded(row, width)])
+        if len(short) == 1 and short[0][0] == line:  # the last: a file was cut off there
+            refuse_ragged(*short[0], width)
+        if short:
             warn_caller(
-                f"{self.path.name}: {self._n_short:,} lines, the first of them line {first}, "
+                f"{self.path.name}: {len(short):,} lines, the first of them line {short[0][0]}, "
                 "end before the last column; the cells that are not there are missing values.",
                 DataWarning,
             )
 
-    def reads_codes(self, largest: Mapping[str, float]) -> bool:
-        """Whether some columns hold integers that float64 rounds: these are read as text."""
-        pl = _polars()
-        large = [name for name, value in largest.items() if value >= LARGEST_EXACT_INTEGER]
-        large = [name for name in large if self.kinds[name] == "number"]
-        if large:
-            cells = named(large)
-            exact = cells.str.strip_chars().cast(pl.Int64, strict=False).abs()
-            rounded = cells.str.contains(r"^\s*[+-]?\d{19,}\s*$") | (exact > LARGEST_EXACT_INTEGER)
-            digits = rounded.any()
-            found = self.lazy(as_text=True).select(digits).collect(engine="streaming").row(0)
-            large = [name for name, has_digits in zip(large, found, strict=True) if has_digits]
-            self.kinds |= dict.fromkeys(large, "text")
-        return bool(large)
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Number of the last line, and cells, of every row, by Python's csv."""
+        dialect = self.dialect
+        encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
+        line = dialect.skip_lines
+        with open_plain(self.path, self.request.max_bytes) as stream:
+            text = io.TextIOWrapper(stream, encoding, newline="")
+            for _ in range(dialect.skip_lines):
+                text.readline()
+            try:
+                for number, row in numbered_rows(text, dialect.sep, strict=True):
+                    line = dialect.skip_lines + number
+                    if not (dialect.comment and row[0].startswith(dialect.comment)):
+                        yield line, row
+            except csv.Error as error:
+                raise DataError(
+                    "A quotation mark that opens a cell must be closed before the next "
+                    f"separator, and doubled if it belongs to the text; line {line + 1}, or one "
+                    f"below, breaks this ({error}). Correct it."
+                ) from error
 
 
 def _is_utf_8(path: Path) -> bool:
@@ -335,69 +291,95 @@ def _is_utf_8(path: Path) -> bool:
     return str(path).encode(errors="replace").decode() == str(path)
 
 
-def read_text(path: Path, request: ReadRequest, separators: Sequence[str]) -> Table:
+def read_text(path: Path, request: ReadRequest) -> Table:
+    """A delimited text file."""
     with tempfile.TemporaryDirectory(prefix="keepers-") as folder:
-        file = TextFile(path, request, separators, Path(folder))
-        if len(file.names) > MANY:
-            return _read_wide(file, request)
-
-        def read(lazy: Any) -> Any:
-            return lazy.collect(engine="streaming")
-
-        frame = file.run(read)
-        if file.reads_codes(_extremes(frame)):
-            frame = read(file.lazy())
-        return table_of_frame(frame, request, file.path.name.split(".")[0], file.index)
+        file = TextFile(path, request, Path(folder))
+        table = _read_wide(file) if len(file.names) > MANY else None
+        if table is not None:
+            return table
+        frame = file.run(lambda lazy: lazy.collect(engine="streaming"))
+        return table_of_frame(frame, request, path.name, file.index)
 
 
-def _extremes(frame: Any) -> dict[str, float]:
-    """The largest size in every column of numbers."""
-    names = [name for name, dtype in frame.lazy().collect_schema().items() if dtype.is_float()]
-    if not names:
-        return {}
-    found = frame.lazy().select(named(names).abs().max()).collect(engine="streaming").row(0)
-    return {name: value for name, value in zip(names, found, strict=True) if value is not None}
-
-
-def _read_wide(file: TextFile, request: ReadRequest) -> Table:
-    pl = _polars()
-    if file.dialect.rewrite or file.dialect.comment:
-        file.rewrite()
-    X, texts = read_wide(file.source, file.dialect, file.skip_lines, request.max_bytes)
-    words = {file.names[at]: pl.Series(cells, dtype=pl.String) for at, cells in texts.items()}
-    columns = [name for at, name in enumerate(file.names) if file.dialect.kinds[at] != "nothing"]
-    features, identifier, labels = split_roles(columns, request, file.index)
-    at = {name: place for place, name in enumerate(n for n in file.names if n not in words)}
-
-    def vector(name: str | None) -> Any:
-        if name is None:
+def _read_wide(file: TextFile) -> Table | None:
+    """A table of thousands of columns, those of text at its ends; polars reads others: None."""
+    mark, names, request = file.dialect.sep, file.names, file.request
+    numbers = [name for name, kind in file.kinds.items() if kind == "number"]
+    words: Words = {name: [] for name, kind in file.kinds.items() if kind == "text"}
+    n_before = names.index(numbers[0]) if numbers else 0
+    n_after = len(words) - n_before
+    is_usual = numbers and names[n_before : len(names) - n_after] == numbers
+    if not is_usual or file.dialect.rewrite or file.dialect.comment:
+        return None
+    found: list[FloatArray] = []
+    for piece in file.pieces(_WIDE_BYTES):
+        lines = piece.decode(errors="replace").replace("\r\n", "\n").split("\n")
+        lines = [line for line in lines if line]
+        begins = [line.split(mark, n_before) for line in lines]
+        ends = [row[-1].rsplit(mark, n_after) for row in begins]
+        X = _parse_numbers([row[0] for row in ends], file)
+        if X is None or any(line.count(mark) != len(names) - 1 for line in lines):
             return None
-        return words[name].to_list() if name in words else X[:, at[name]]
+        for begin, end in zip(begins, ends, strict=True):
+            for held, cell in zip(words.values(), [*begin[:n_before], *end[1:]], strict=True):
+                word = cell.strip()
+                word = word[1:-1].replace('""', '"') if word.startswith('"') else word
+                if "\ufffd" in word:  # not UTF-8
+                    return None
+                held.append(None if word in GAP_WORDS else word)
+        found.append(X)
+        shape = (sum(map(len, found)), len(names))
+        refuse_shape(shape, 8, "The table", request.max_bytes)
+    X, row = np.empty((sum(map(len, found)), len(numbers))), 0
+    while found:  # given up one by one
+        rows = found.pop(0)
+        X[row : row + len(rows)] = rows
+        row += len(rows)
+    return _table_of_parts(X, numbers, words, file)
 
-    ids, classes = vector(identifier), vector(labels)
-    numbers = [name for name in features if name not in words]
-    X = X if len(numbers) == X.shape[1] else X[:, [at[name] for name in numbers]]
-    others = {name: words[name] for name in features if name in words}
+
+def _parse_numbers(lines: Sequence[str], file: TextFile) -> FloatArray | None:
+    """Lines of numbers as rows of a matrix, parsed as one column of cells."""
+    pl, mark = _polars(), file.dialect.sep
+    column = "\n".join(lines).replace(mark, "\n")
+    if file.dialect.decimal == ",":
+        column = column.replace(",", ".")
+    options = {"schema": {"x": pl.Float64}, "null_values": sorted(file.dialect.gaps)}
+    try:
+        numbers = pl.read_csv(column.encode(), has_header=False, **options)["x"].to_numpy()
+    except pl.exceptions.PolarsError:
+        return None
+    is_whole = len(numbers) == len(lines) + sum(line.count(mark) for line in lines)
+    if not is_whole or np.nanmax(np.abs(numbers), initial=0) >= LARGEST_EXACT_INTEGER:
+        return None
+    return np.asarray(numbers.reshape(len(lines), -1))
+
+
+def _table_of_parts(X: FloatArray, numbers: list[str], words: Words, file: TextFile) -> Table:
+    """A table of the columns of numbers and those of text of a file."""
+    pl, request = _polars(), file.request
+    frame = pl.DataFrame(words, schema=dict.fromkeys(words, pl.String))
+    features, *roles = split_roles(file.names, request, file.index)
+    place = {name: at for at, name in enumerate(numbers)}
+    ids, labels = (
+        None if role is None else frame[role].to_list() if role in words else X[:, place[role]]
+        for role in roles
+    )
+    kept = [name for name in features if name in place]
+    beside = [name for name in features if name in words]
     return Table(
-        X,
-        np.array(numbers, dtype=object),
-        None if ids is None else as_texts(_whole(ids), "sample names"),
-        None if classes is None else as_labels(classes, str(labels)),
-        file.path.name.split(".")[0],
-        pl.DataFrame(others) if others else None,
+        X if kept == numbers else X[:, [place[name] for name in kept]],
+        np.array(kept, dtype=object),
+        None if ids is None else as_texts(ids, "sample names"),
+        None if labels is None else as_labels(labels, str(request.labels)),
+        file.path.name,
+        frame[beside] if beside else None,
         features,
     )
 
 
-def _whole(values: Any) -> Any:
-    """Numbers without a fraction as integers, so that names read 1 and not 1.0."""
-    values = np.asarray(values)
-    is_whole = values.dtype.kind == "f" and bool(np.all(np.isfinite(values)))
-    is_whole = is_whole and bool(np.all(np.rint(values) == values))
-    return values.astype(np.int64) if is_whole else values
-
-
-def scan_columns(path: Path) -> tuple[Any, str | None]:
+def _open_columns(path: Path) -> tuple[Any, str | None]:
     """The columns of a Parquet or Arrow file, and the one that pandas marked as row names."""
     pl = _polars()
     with path.open("rb") as stream:
@@ -406,24 +388,23 @@ def scan_columns(path: Path) -> tuple[Any, str | None]:
     lazy = pl.scan_parquet(source, glob=False) if is_parquet else pl.scan_ipc(source, glob=False)
     index: list[Any] = []
     if is_parquet and (stored := pl.read_parquet_metadata(path).get("pandas")):
-        found = json.loads(stored).get("index_columns", [])
-        index = [name for name in found if isinstance(name, str)]
+        index = json.loads(stored).get("index_columns", [])
     names = lazy.collect_schema().names()
     marked = [name for name in names if name in index or _INDEX.fullmatch(name)]
     return lazy, marked[0] if len(marked) == 1 else None
 
 
 def read_columns(path: Path, request: ReadRequest) -> Table:
-    lazy, index = scan_columns(path)
+    """A Parquet or Arrow file."""
+    lazy, index = _open_columns(path)
     names = lazy.collect_schema().names()
     n_rows = lazy.select(_polars().len()).collect().item()
     refuse_shape((n_rows, len(names)), 8, "The table", request.max_bytes)
     unique_names(names, make_unique=request.make_unique)
     roles = split_roles(names, request, index)
-    wanted = [*roles.features, *(name for name in roles[1:] if name is not None)]
-    frame = lazy.select(named(dict.fromkeys(wanted))).collect(engine="streaming")
-    request = replace(request, drop=(), annotation=())
-    return table_of_frame(frame, request, path.name.split(".")[0], index)
+    wanted = dict.fromkeys([*roles.features, *(name for name in roles[1:] if name is not None)])
+    frame = lazy.select(named(wanted)).collect(engine="streaming")
+    return table_of_frame(frame, replace(request, drop=(), annotation=()), path.name, index)
 
 
 def is_number(dtype: Any) -> bool:
@@ -456,20 +437,17 @@ def table_of_frame(frame: Any, request: ReadRequest, name: str, index: str | Non
     schema = dict(frame.schema)
     features = _usable(schema, roles.features, name)
     codes = _large_integers([frame.lazy()], features, schema)
-    is_numeric = {n: is_number(schema[n]) and n not in codes for n in features}
-    numbers = [n for n in features if is_numeric[n]]
-    beside = [n for n in features if not is_numeric[n]]
+    numbers = [n for n in features if is_number(schema[n]) and n not in codes]
+    beside = [n for n in features if not is_number(schema[n]) or n in codes]
     refuse_shape((frame.height, len(numbers)), 8, "The table", request.max_bytes)
-    ids = None if roles.identifier is None else frame[roles.identifier]
-    labels = None if roles.labels is None else frame[roles.labels]
-    others = frame[beside].with_columns(named(codes).cast(_polars().String))
+    ids, labels = (None if role is None else _vector(frame[role]) for role in roles[1:])
     return Table(
-        matrix_of(frame, numbers, schema),
+        _matrix_of(frame, numbers, schema),
         np.array(numbers, dtype=object),
-        None if ids is None else as_texts(_vector(ids), "sample names"),
-        None if labels is None else as_labels(_vector(labels), str(roles.labels)),
+        None if ids is None else as_texts(ids, "sample names"),
+        None if labels is None else as_labels(labels, str(roles.labels)),
         name,
-        others if beside else None,
+        frame[beside].with_columns(named(codes).cast(_polars().String)) if beside else None,
         features,
         _types(schema, numbers),
     )
@@ -481,11 +459,10 @@ def _types(schema: Mapping[str, Any], numbers: Sequence[str]) -> dict[str, Any]:
 
 
 def _vector(column: Any) -> Any:
-    """A column of names or classes; whole numbers as integers, text and dates as text."""
-    pl = _polars()
+    """A column of names or classes; text and dates as text."""
     if is_number(column.dtype):
-        return _whole(column.to_numpy())
-    return np.array(column.cast(pl.String).to_list(), dtype=object)
+        return column.to_numpy()
+    return np.array(column.cast(_polars().String).to_list(), dtype=object)
 
 
 def _large_integers(
@@ -502,130 +479,82 @@ def _large_integers(
     return found
 
 
-def matrix_of(frame: Any, names: Sequence[str], schema: Mapping[str, Any]) -> Any:
+def _matrix_of(frame: Any, names: Sequence[str], schema: Mapping[str, Any]) -> Any:
     """Columns of numbers as one matrix; float32 if all of them are."""
     pl = _polars()
     if not names:
         return np.empty((frame.height, 0))
-    single = all(schema[name] == pl.Float32 for name in names)
-    target = pl.Float32 if single else pl.Float64
-    chosen = frame[list(names)]
-    if any(schema[name] != target for name in names):
-        chosen = chosen.with_columns(
-            named(name for name in names if schema[name] != target).cast(target)
-        )
-    values = chosen.to_numpy()
+    target = pl.Float32 if all(schema[name] == pl.Float32 for name in names) else pl.Float64
+    others = [name for name in names if schema[name] != target]
+    values = frame[list(names)].with_columns(named(others).cast(target)).to_numpy()
     return values if values.flags.writeable else values.copy(order="K")
 
 
 class ColumnScan(FileScan):
-    """Rows of columnar files in batches; text was turned into Arrow when it was opened."""
+    """Rows of columnar files in batches; text was turned into Arrow when it was opened.
+
+    ``frames`` holds a lazy frame for each path; ``folder`` lives as long as the scan.
+    """
 
     def __init__(
         self,
         name: str,
-        sources: Sequence[tuple[str, Any]],
+        paths: Sequence[Path],
+        frames: Sequence[Any],
         request: ReadRequest,
         index: str | None,
         folder: Any = None,
     ) -> None:
-        """``sources``: a lazy frame a file with its name; ``folder`` lives as long as the scan."""
         self.name, self._folder = name, folder
-        schema = _common_schema(sources)
+        shared = os.path.commonpath([path.parent for path in paths])
+        labels = [os.path.relpath(path, shared) for path in paths]
+        schema = _common_schema(labels, frames)
         roles = split_roles(list(schema), request, index)
         self.features = _usable(schema, roles.features, name)
         self.identifier, self.labels = roles.identifier, roles.labels
-        wanted = [*self.features, *(n for n in roles[1:] if n is not None)]
-        sources = [(label, _cast(lazy.select(named(wanted)), schema)) for label, lazy in sources]
-        codes = _large_integers([lazy for _, lazy in sources], self.features, schema)
-        if codes:
-            schema |= dict.fromkeys(codes, _polars().String)
-            sources = [(label, _cast(lazy, schema)) for label, lazy in sources]
+        codes = _large_integers(frames, self.features, schema)
+        schema |= dict.fromkeys(codes, _polars().String)
         self._schema = schema
         numbers = [n for n in self.features if is_number(schema[n])]
         self.others = [n for n in self.features if not is_number(schema[n])]
-        self.feature_names = np.array(numbers, dtype=object)
-        self.n_features = len(numbers)
+        self.feature_names, self.n_features = np.array(numbers, dtype=object), len(numbers)
         self.types = _types(schema, numbers)
         single = bool(numbers) and all(schema[n] == _polars().Float32 for n in numbers)
         self.dtype = np.dtype(np.float32 if single else np.float64)
-        counts = [lazy.select(_polars().len()).collect().item() for _, lazy in sources]
-        self._set_sources([(*source, range(n)) for source, n in zip(sources, counts, strict=True)])
+        sources = []
+        for label, lazy in zip(labels, frames, strict=True):
+            rows = range(lazy.select(_polars().len()).collect().item())
+            sources.append(Source(label, lazy, rows, len(numbers)))
+        self._set_sources(sources)
         if not self.n_samples:
             raise DataError("It holds no rows. Leave it out, or write it again with rows.")
 
-    def _set_sources(self, sources: list[tuple[str, Any, range]]) -> None:
-        self._sources = sources
-        self.n_samples = sum(len(rows) for _, _, rows in sources)
-        self.n_stored = self.n_samples * self.n_features
-
-    def _batches(self, names: Sequence[str]) -> Iterator[tuple[str, int, Any]]:
-        """Name of the file, number of the first row from 1, and a frame, of every batch."""
-        step = rows_at_once(len(names), n_bytes=BLOCK_BYTES)
-        for label, lazy, rows in self._sources:
-            chosen = lazy.select(named(names))
-            whole = rows.start == 0
-            chosen = chosen if whole else chosen.slice(rows.start, len(rows))
-            chosen = chosen.head(len(rows)) if whole else chosen
-            at = rows.start + 1
+    def _read(self, names: list[str], *, roles: bool) -> Iterator[tuple[int, Table]]:
+        request = ReadRequest(labels=self.labels, identifier=self.identifier)
+        beside = [n for n in (self.labels, self.identifier) if n is not None] if roles else []
+        wanted = list(dict.fromkeys([*names, *beside]))
+        columns, step = np.array(names, dtype=object), rows_at_once(len(wanted))
+        for label, lazy, rows, _ in self._sources:
+            found = lazy.select(named(wanted)).slice(rows.start, len(rows))
+            stored = found.collect_schema()
+            found = found.cast({n: t for n, t in self._schema.items() if stored.get(n, t) != t})
+            at = rows.start
             with reading(Path(label), "table"):
-                for batch in chosen.collect_batches(chunk_size=step, maintain_order=True):
-                    if batch.height:
-                        yield label, at, batch
+                for batch in found.collect_batches(chunk_size=step, maintain_order=True):
+                    if batch.height and roles:
+                        yield at, table_of_frame(batch, request, label)
+                    elif batch.height:
+                        yield at, Table(_matrix_of(batch, names, self._schema), columns, name=label)
                     at += batch.height
 
-    def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
-        chosen = self.feature_names if columns is None else self.feature_names[columns]
-        names = [str(name) for name in chosen]
-        for label, at, batch in self._batches(names):
-            origin = f"{label}, rows {at} to {at + batch.height - 1}"
-            values = matrix_of(batch, names, self._schema).astype(self.dtype, copy=False)
-            yield RowBlock(np.ascontiguousarray(values), origin)
 
-    def tables(self, names: Sequence[str] | None = None) -> Iterator[Table]:
-        chosen = None if names is None else set(names)
-        features = [n for n in self.features if chosen is None or n in chosen]
-        roles = [n for n in (self.identifier, self.labels) if n is not None]
-        request = ReadRequest(labels=self.labels, identifier=self.identifier)
-        for label, _, batch in self._batches(list(dict.fromkeys([*features, *roles]))):
-            table = table_of_frame(batch, request, label)
-            yield replace(table, values=table.values.astype(self.dtype, copy=False))
-
-    def parts(self, n_parts: int) -> list["ColumnScan"]:
-        """The same rows as about ``n_parts`` scans: ranges of rows of each file."""
-        share = max(1, (self.n_samples or 1) // n_parts)
-        found = []
-        for label, lazy, rows in self._sources:
-            for piece in even_ranges(rows, max(1, round(len(rows) / share))):
-                part = ColumnScan.__new__(ColumnScan)
-                part.__dict__.update(self.__dict__)
-                part._set_sources([(label, lazy, piece)])
-                found.append(part)
-        return found
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What travels to a worker: all but the temporary folder, which stays here."""
-        return {**self.__dict__, "_folder": None}
-
-
-def _common_schema(sources: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _common_schema(labels: Sequence[str], frames: Sequence[Any]) -> dict[str, Any]:
     """The type of every column over all files: text if one has text, else the wider number."""
     pl = _polars()
-    first_label, first = sources[0]
-    schema = dict(first.collect_schema())
-    for label, lazy in sources[1:]:
+    schema = dict(frames[0].collect_schema())
+    for label, lazy in zip(labels, frames, strict=True):
         found = dict(lazy.collect_schema())
-        if found.keys() != schema.keys():
-            lacking = [repr(n) for n in schema if n not in found]
-            more = [repr(n) for n in found if n not in schema]
-            told = [f"lacks {some_of(lacking)}"] * bool(lacking) + [f"adds {some_of(more)}"] * bool(
-                more
-            )
-            raise DataError(
-                f"All files of a table must have the same columns; {first_label} has "
-                f"{len(schema)}, and {label} {' and '.join(told)}. Leave it out, or write it "
-                "again with the columns of the others."
-            )
+        refuse_other_columns(labels[0], list(schema), label, list(found))
         for name, dtype in found.items():
             if dtype != schema[name]:
                 both = is_number(dtype) and is_number(schema[name])
@@ -633,38 +562,32 @@ def _common_schema(sources: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return schema
 
 
-def _cast(lazy: Any, schema: Mapping[str, Any]) -> Any:
-    found = lazy.collect_schema()
-    change = {n: schema[n] for n, dtype in found.items() if dtype != schema[n]}
-    return lazy.cast(change) if change else lazy
+def scan_columns(paths: Sequence[Path], request: ReadRequest, name: str) -> FileScan:
+    """Parquet or Arrow files as one table in blocks."""
+    opened = []
+    for path in paths:
+        with reading(path, "table"):
+            opened.append(_open_columns(path))
+    return ColumnScan(name, paths, [lazy for lazy, _ in opened], request, opened[0][1])
 
 
-def convert_text(
-    path: Path, request: ReadRequest, separators: Sequence[str], folder: Path, texts: set[str]
-) -> tuple[Any, str | None, set[str]]:
-    """A text file as an Arrow file in ``folder``: columns, row names, and which hold text.
+def _convert(file: TextFile) -> Any:
+    """The rows of a text file as a lazy frame of Arrow files.
 
-    ``texts``: columns that hold text in another file of the same table.
+    Piece by piece: polars would hold most of a wide file at once.
     """
-    pl = _polars()
-    file = TextFile(path, request, separators, folder)
-    file.kinds |= {name: "text" for name in texts if name in file.kinds}
-    target = Path(tempfile.mkdtemp(dir=folder))
 
     def convert(_: Any) -> Any:
-        # Piece by piece: polars would hold most of a wide file at once.
-        for old in target.iterdir():
+        for old in file.folder.glob("*.arrow"):
             old.unlink()
         for number, piece in enumerate(file.pieces()):
-            frame = file.lazy(piece).collect()
-            frame.write_ipc(target / f"{number:06d}.arrow", compression="uncompressed")
-        return pl.concat([pl.scan_ipc(part) for part in sorted(target.iterdir())])
+            target = file.folder / f"{number:06d}.arrow"
+            file.lazy(piece).collect().write_ipc(target, compression="uncompressed")
+        return _polars().concat(
+            [_polars().scan_ipc(part) for part in sorted(file.folder.glob("*.arrow"))]
+        )
 
-    lazy = file.run(convert)
-    if file.reads_codes(_extremes(lazy)):
-        lazy = convert(None)
-    kinds = {name for name, kind in file.kinds.items() if kind == "text"} - {file.index}
-    return lazy, file.index, {name for name in kinds if name is not None}
+    return file.run(convert)
 
 
 class _Folder:
@@ -674,28 +597,27 @@ class _Folder:
         self.path = Path(tempfile.mkdtemp(prefix="keepers-"))
         self._finalizer = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
+    def __reduce__(self) -> Any:
+        """On a worker it is None: the folder stays here."""
+        return type(None), ()
 
-def scan_text(
-    paths: Sequence[Path], request: ReadRequest, separators: Sequence[str], name: str
-) -> FileScan:
+
+def scan_text(paths: Sequence[Path], request: ReadRequest, name: str) -> FileScan:
     """Text files as one table in blocks; each is converted once. Very wide ones are read whole."""
-    if len(sniff(paths[0], request, separators).names) > MANY:
-        wide = [read_text(path, request, separators) for path in paths]
+    if len(sniff(paths[0], request).names) > MANY:
+        wide = [read_text(path, request) for path in paths]
         return MemoryScan(replace(stack_tables(wide), name=name))
-    folder = _Folder()
-    texts: set[str] = set()
-    sources: dict[Path, Any] = {}
-    index: str | None = None
-    while True:  # what is text in one file is text in all
-        before = set(texts)
-        for path in paths:
-            if path in sources and sources[path][1] >= texts:
-                continue
-            with reading(path, "text"):
-                lazy, index, found = convert_text(path, request, separators, folder.path, texts)
-            sources[path] = (lazy, found)
-            texts |= found
-        if texts == before:
-            break
-    named = [(path.name, sources[path][0]) for path in paths]
-    return ColumnScan(name, named, request, index, folder)
+    folder, files = _Folder(), []
+    frames: dict[Path, Any] = {}
+    for path in paths:
+        with reading(path, "text"):
+            file = TextFile(path, request, folder.path)
+            files.append(file)
+            frames[path] = _convert(file)
+    texts = {n for file in files for n, kind in file.kinds.items() if kind == "text"}
+    for file in files:  # what is text in one file is text in all
+        texts_here = {n for n in texts if file.kinds.get(n, "text") != "text"}
+        if texts_here:
+            file.kinds |= dict.fromkeys(texts_here, "text")
+            frames[file.path] = _convert(file)
+    return ColumnScan(name, paths, list(frames.values()), request, files[0].index, folder)

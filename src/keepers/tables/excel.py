@@ -46,8 +46,8 @@ def read_excel(path: Path, request: ReadRequest) -> Table:
         with text.open("w", newline="", encoding="utf-8") as stream:
             csv.writer(stream).writerows([row[at] for at in used] for row in words if any(row))
         skipped = None if request.skip_rows is None else 0
-        asked = replace(request, sep=",", encoding="utf-8", skip_rows=skipped)
-        return read_text(text, asked, [","])
+        asked = replace(request, format="csv", sep=",", encoding="utf-8", skip_rows=skipped)
+        return read_text(text, asked)
 
 
 def _refuse_too_large(path: Path, request: ReadRequest) -> None:
@@ -56,28 +56,29 @@ def _refuse_too_large(path: Path, request: ReadRequest) -> None:
         n_bytes = sum(member.file_size for member in archive.infolist())
         refuse_size(n_bytes, "The workbook, expanded,", request.max_bytes)
         for name in archive.namelist():
+            found = None
             if "worksheets/" in name:
                 with archive.open(name) as stream:
                     found = _DIMENSION.search(stream.read(2**12))
-                if found is not None:
-                    n_columns = 0
-                    for letter in found[1]:
-                        n_columns = 26 * n_columns + letter - ord("A") + 1
-                    shape = (int(found[2][:9]), n_columns)
-                    refuse_shape(shape, _CELL_BYTES, f"{shorten(name)}", request.max_bytes)
+            if found is not None:
+                n_columns = 0
+                for letter in found[1]:
+                    n_columns = 26 * n_columns + letter - ord("A") + 1
+                shape = (int(found[2][:9]), n_columns)
+                refuse_shape(shape, _CELL_BYTES, shorten(name), request.max_bytes)
 
 
 def _choose_sheet(book: Any, asked: str | int | None, file_name: str) -> str:
     """The name of the sheet that was asked for, by name or number from 1, else of the first."""
     titles = [sheet.name for sheet in book.sheets_metadata if str(sheet.typ).endswith("WorkSheet")]
     shown = some_of([repr(title) for title in titles]) or "not there"
+    wanted = "1" if asked is None else str(asked)
     if asked is None and len(titles) > 1:
         warn_caller(
             f"{file_name} has {len(titles)} sheets ({shown}); the first is read. Name another "
             "with sheet= (--sheet).",
             DataWarning,
         )
-    wanted = "1" if asked is None else str(asked)
     if isinstance(asked, str) and asked in titles:
         return asked
     if wanted.isdecimal() and 1 <= int(wanted) <= len(titles):

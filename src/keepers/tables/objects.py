@@ -8,8 +8,8 @@ because a DuckDB relation has an attribute for each of its columns.
 
 import datetime
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from importlib.util import find_spec
@@ -23,28 +23,28 @@ import scipy.sparse as sp
 from narwhals.dependencies import (
     is_into_dataframe,
     is_into_series,
-    is_polars_lazyframe,
     is_pyarrow_table,
 )
 from numpy.typing import NDArray
 
 from keepers._packages import optional
-from keepers._wording import closest, duplicates, first_line, some_of
-from keepers.exceptions import DataError, KeepersError, shorten
-from keepers.tables.scans import raised_outside
+from keepers._wording import closest, some_of
+from keepers.exceptions import DataError, shorten
 from keepers.tables.table import (
     GAP_WORDS,
     LARGEST_EXACT_INTEGER,
     NamedValues,
     Table,
-    largest_inexact,
+    canonical_sparse,
     number_repeated,
     numbered_names,
+    refuse_complex,
+    refuse_dimensions,
+    refuse_repeated,
     unique_names,
 )
 
 LARGE_MAP = 256 * 2**20
-_ARROW_ROWS = 2**16
 _GAPS = frozenset((*GAP_WORDS, "NaT"))
 _TIMES = (datetime.date, datetime.timedelta, datetime.time)
 _TEXT_OR_TIME = (str, bytes, np.datetime64, np.timedelta64, *_TIMES)
@@ -89,82 +89,14 @@ def is_frame(X: Any) -> bool:
 
 
 def as_frame(X: Any) -> Any:
-    """Lazy and foreign tables as a frame with values; anything else as it is.
-
-    Lazy frames, DuckDB relations, readers and datasets of pyarrow, and objects with the method
-    ``__arrow_c_stream__`` become frames of polars, or Arrow tables if pyarrow made them.
-    """
+    """Lazy tables, and readers and batches of pyarrow, as a frame with values; else X as it is."""
     X = nw.to_native(X, pass_through=True)
-    if is_frame(X) or not _is_foreign(X):
+    if is_frame(X) or is_dask(X) or isinstance(X, np.ndarray) or is_into_series(X):
         return X
-    kind = type(X)
-    with _reading(X):
-        if is_polars_lazyframe(X):
-            return X.collect()
-        if _is_dataset(X):
-            return X.to_table()
-        if kind.__module__.startswith("pyarrow"):
-            return sys.modules["pyarrow"].table(X)
-        polars = optional("polars", "Tables of other libraries")
-        if hasattr(kind, "__arrow_c_stream__"):
-            return polars.DataFrame(X)
-        return nw.from_native(X).collect("polars").to_native()
-
-
-def frame_batches(X: Any) -> Callable[[], Iterable[Any]] | None:
-    """A function that gives the rows of a frame, in parts if possible; None if X is not a frame.
-
-    A lazy frame, a dataset or a relation is run again for each pass, so it need not fit in memory.
-    A reader of Arrow batches can be read only once, and is treated as an iterator instead.
-    """
-    X = nw.to_native(X, pass_through=True)
-    if isinstance(X, Iterator):
-        return None
-    if is_pyarrow_table(X):
-        return lambda: (X.slice(at, _ARROW_ROWS) for at in range(0, len(X), _ARROW_ROWS))
-    if is_frame(X):
-        return lambda: [X]
-    return (lambda: _batches(X)) if _is_foreign(X) else None
-
-
-def _batches(X: Any) -> Iterator[Any]:
-    with _reading(X):
-        if _is_dataset(X):
-            yield from X.to_batches()
-        elif is_polars_lazyframe(X):
-            yield from X.collect_batches(maintain_order=True)
-        else:
-            yield as_frame(X)
-
-
-def _is_dataset(X: Any) -> bool:
-    """Whether X is a dataset of pyarrow: files that are read on demand."""
-    return all(hasattr(type(X), name) for name in ("to_table", "to_batches", "scanner"))
-
-
-def _is_foreign(X: Any) -> bool:
-    """Whether X holds a table that is read through narwhals or as Arrow data."""
-    if is_dask(X) or isinstance(X, np.ndarray) or is_into_series(X):
-        return False
-    if hasattr(type(X), "__arrow_c_stream__") or _is_dataset(X):
-        return True
-    return isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
-
-
-@contextmanager
-def _reading(X: Any) -> Iterator[None]:
-    """Raise `DataError` for whatever goes wrong in a query, or in the files that it reads."""
-    try:
-        yield
-    except (KeepersError, MemoryError):
-        raise
-    except BaseException as error:
-        if not raised_outside(error):
-            raise
-        raise DataError(
-            f"A table must hold values that can be read; this {type(X).__name__} gives none: "
-            f"{first_line(error)}. Check the query, or the files that it reads."
-        ) from error
+    if type(X).__module__.startswith("pyarrow") and hasattr(type(X), "__arrow_c_stream__"):
+        return sys.modules["pyarrow"].table(X)
+    found = nw.from_native(X, pass_through=True)
+    return found.collect("polars").to_native() if isinstance(found, nw.LazyFrame) else X
 
 
 def numeric_input(X: Any) -> Any:
@@ -173,31 +105,33 @@ def numeric_input(X: Any) -> Any:
     Missing values in an array or a frame stay; masked entries raise, because a conversion would
     drop the mask. The user's object is never changed.
     """
-    X = as_frame(from_store(X))
+    X = array_or_frame(from_store(X))
+    held: list[tuple[str, Any]] = []
     if sp.issparse(X):
         refuse_complex(X.dtype)
         X = canonical_sparse(X)
-        _refuse_inexact(largest_inexact(X.data))
-        return X
-    X = array_or_frame(X)
-    if is_frame(X):
-        columns = frame_columns(X)
-        if not columns:  # scikit-learn fails on such a frame of pandas
+        held = [("all of them", _too_large(X.data))]
+    elif is_frame(X):
+        held = [(label, read_column(column)) for label, column in frame_columns(X)]
+        if not held:  # scikit-learn fails on such a frame of pandas
             raise DataError(
                 f"X has 0 feature(s) (shape=({len(X)}, 0)) while a minimum of 1 is required. Pass "
                 "a frame with at least one column."
             )
-        _refuse_others((label, _not_numbers(column)) for label, column in columns)
-        for label, column in columns:
-            _refuse_inexact(_largest_inexact(column), f" (column {label})")
     elif isinstance(X, np.ndarray) and X.ndim == 2:
-        if X.dtype.kind == "O":
-            held = ((str(at), next(_strange(X[:, at]), None)) for at in range(X.shape[1]))
-            _refuse_others(held)
         refuse_complex(X.dtype)
-        if X.dtype.kind not in "biufO":
-            _refuse_others([("all of them", str(X.dtype))])
-        _refuse_inexact(largest_inexact(X))
+        if X.dtype.kind == "O":
+            held = [(str(at), next(_strange(X[:, at]), None)) for at in range(X.shape[1])]
+        else:
+            is_number = X.dtype.kind in "biuf"
+            held = [("all of them", _too_large(X) if is_number else str(X.dtype))]
+    others = [f"{label} ({found})" for label, found in held if isinstance(found, str)]
+    if others:
+        raise DataError(
+            f"Every column must be numeric; these are not: {some_of(others)}. Drop them, or turn "
+            "them into numbers with keepers.TablePreparer. AutoSelector takes data frames with "
+            "text as they are."
+        )
     return X
 
 
@@ -207,9 +141,64 @@ def has_other_columns(X: Any) -> bool:
         return bool(X.others)
     if not is_frame(X) or len(set(_names(X))) < len(_names(X)):  # the latter raises later
         return False
-    frame = nw.from_native(X, eager_only=True)
-    others = [n for n, kind in frame.schema.items() if not kind.is_numeric() and kind != nw.Boolean]
-    return any(_not_numbers(frame.get_column(name)) is not None for name in others)
+    return any(isinstance(read_column(column), str) for _, column in frame_columns(X))
+
+
+def read_column(column: nw.Series[Any]) -> NDArray[np.floating] | str:
+    """A column as floats with NaN for gaps, or what it holds instead of real numbers.
+
+    float32 stays float32. Of integers that float64 would round, the largest is named.
+    """
+    native, kind = column.to_native(), column.dtype
+    stored: Any = native.type if hasattr(type(native), "type") else native.dtype
+    if str(stored) == "object":  # narwhals takes a column of nothing but gaps for text
+        for found in _strange(native, is_frame=True):
+            return found
+        large = _too_large(np.array([x for x in native if isinstance(x, Integral)], dtype=object))
+    else:
+        refuse_complex(stored)
+        # Of types that narwhals does not know: sparse columns, long doubles, swapped bytes.
+        is_known = kind != nw.Unknown or getattr(stored, "kind", "O") not in "biuf"
+        is_number = kind.is_numeric() or kind == nw.Boolean or str(stored).lower() == "null"
+        if is_known and not is_number:
+            return str(stored)
+        is_long = kind in (nw.Int64, nw.UInt64, nw.Unknown)
+        large = _too_large(np.asarray(column.drop_nulls().to_numpy())) if is_long else None
+    if large is not None:
+        return large
+    target = np.dtype(np.float32 if kind == nw.Float32 else np.float64)
+    if column.implementation.is_pandas_like():  # also objects, sparse columns, long doubles
+        return np.asarray(native.to_numpy(dtype=target, na_value=np.nan))
+    return np.asarray(column.cast(nw.Float32 if kind == nw.Float32 else nw.Float64).to_numpy())
+
+
+def _too_large(values: Any) -> str | None:
+    """A clause about integers that float64 would round; None if there are none."""
+    is_int = values.dtype.kind in "iu" and values.dtype.itemsize == 8
+    if not values.size or not (is_int or values.dtype == object):
+        return None
+    largest = max(int(values.max()), -int(values.min()))
+    if largest <= LARGEST_EXACT_INTEGER:
+        return None
+    limit = f"2**53 = {LARGEST_EXACT_INTEGER}"
+    return f"integers must be at most {limit} to be exact in float64; the largest here is {largest}"
+
+
+def _strange(values: Iterable[Any], *, is_frame: bool = False) -> Iterator[str]:
+    """Names of the types among Python objects that are not real numbers.
+
+    In a plain array only of those that NumPy would convert: it raises for the others.
+    """
+    for kind in sorted(set(map(type, values)), key=lambda kind: kind.__name__):
+        name = kind.__name__
+        if issubclass(kind, _TEXT_OR_TIME) or name in ("Period", "NaTType"):
+            yield name
+        elif issubclass(kind, (Real, Decimal, np.bool_)) or name in ("NoneType", "NAType"):
+            continue
+        elif issubclass(kind, Complex):
+            refuse_complex(name)
+        elif is_frame:
+            yield name
 
 
 def array_or_frame(X: Any) -> Any:
@@ -223,12 +212,6 @@ def array_or_frame(X: Any) -> Any:
             counts = masked.sum(axis=0) if X.ndim == 2 else np.array([masked.sum()])
             raise DataError(_missing_sentence(X, counts, "masked entries"))
         X = np.asarray(X)
-    if isinstance(X, np.ndarray) and X.dtype.names:
-        raise DataError(
-            "A table is an array of two dimensions; this is a structured array with the fields "
-            f"{some_of([repr(name) for name in X.dtype.names])}. Pass "
-            "numpy.lib.recfunctions.structured_to_unstructured(X)."
-        )
     if is_anndata(X):
         raise DataError(
             "A table is an array, a data frame or a sparse matrix here; got an AnnData object. "
@@ -264,11 +247,7 @@ def flat_name(name: Any) -> str:
 def frame_columns(X: Any) -> list[tuple[str, nw.Series[Any]]]:
     """The columns of a frame with their labels for messages; raise for duplicate names."""
     names = _names(X)
-    if len(set(names)) < len(names):
-        raise DataError(
-            f"Column names must be unique; these are not: {some_of(duplicates(names))}. Rename "
-            "them, or pass X.to_numpy()."
-        )
+    refuse_repeated(names, "Rename them, or pass X.to_numpy().")
     columns = nw.from_native(X, eager_only=True).iter_columns()
     return list(zip(map(_quote, names), columns, strict=True))
 
@@ -281,52 +260,6 @@ def _quote(name: Any) -> str:
     return repr(flat_name(name)) if isinstance(name, (str, tuple)) else str(name)
 
 
-def canonical_sparse(X: Any) -> Any:
-    """CSR or CSC with sorted indices that lie inside and occur once; the arrays of X are shared.
-
-    SciPy trusts indices, and reads outside of its arrays if they are wrong.
-    """
-    if X.ndim != 2:
-        raise DataError(
-            f"A table has two dimensions (samples, features); this sparse array has {X.ndim}. "
-            "Reshape it."
-        )
-    try:
-        checked = check_indices(X)
-    except (ValueError, IndexError, OverflowError) as error:
-        raise DataError(
-            "The row and column indices of a sparse matrix must lie inside its shape, "
-            f"{X.shape[0]} x {X.shape[1]} here; these do not ({error}). Build it again from values "
-            "with their rows and columns: scipy.sparse.coo_array((values, (rows, columns)))."
-        ) from error
-    if not checked.has_canonical_format:
-        checked = checked.copy()  # the arrays are the user's
-        checked.sum_duplicates()
-    return checked
-
-
-def check_indices(X: Any) -> Any:
-    """A sparse matrix as CSR or CSC; SciPy's error if an index lies outside."""
-    if X.format == "coo":
-        X = type(X)((X.data, (X.row, X.col)), shape=X.shape)  # checks every index
-    elif X.format in ("csr", "csc", "bsr"):
-        # Made anew: checks may trim the arrays, and remembered flags may be out of date.
-        X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
-        X.check_format(full_check=True)
-        if np.any(np.diff(X.indptr) < 0):  # SciPy does not check this where nothing is stored
-            raise ValueError("indptr decreases")
-    return X if X.format in ("csr", "csc") else check_indices(X.tocsr())
-
-
-def refuse_complex(dtype: Any) -> None:
-    """Raise if values of this kind are complex."""
-    if str(dtype).startswith("complex"):
-        raise DataError(
-            f"Complex data not supported: values must be real, and these are {dtype}. Pass X.real, "
-            "or real and imaginary parts as separate columns."
-        )
-
-
 def refuse_beside(table: Any) -> None:
     """Raise for a table of a file that has columns of text or dates beside its numbers."""
     others = [repr(name) for name in getattr(table, "others", ())]
@@ -334,68 +267,6 @@ def refuse_beside(table: Any) -> None:
         raise DataError(
             f"Every column must be numeric; these hold text or dates: {some_of(others)}. Leave "
             "them out (drop=), or turn them into numbers with keepers.TablePreparer."
-        )
-
-
-def _refuse_others(columns: Iterable[tuple[str, str | None]]) -> None:
-    """Raise for columns of which something other than numbers was found."""
-    others = [f"{label} ({found})" for label, found in columns if found is not None]
-    if others:
-        raise DataError(
-            f"Every column must be numeric; these are not: {some_of(others)}. Drop them, or turn "
-            "them into numbers with keepers.TablePreparer. AutoSelector takes data frames with "
-            "text as they are."
-        )
-
-
-def _not_numbers(column: nw.Series[Any]) -> str | None:
-    """What a column holds instead of real numbers, or None."""
-    native: Any = column.to_native()
-    stored: Any = native.type if hasattr(type(native), "type") else native.dtype
-    if str(stored) == "object":  # narwhals takes a column of nothing but gaps for text
-        return next(_strange(native, is_frame=True), None)
-    refuse_complex(stored)
-    if column.dtype.is_numeric() or column.dtype == nw.Boolean or str(stored).lower() == "null":
-        return None
-    # Of types that narwhals does not know: sparse columns, long doubles, swapped bytes.
-    known = column.dtype != nw.Unknown or getattr(stored, "kind", "O") not in "biuf"
-    return str(stored) if known else None
-
-
-def _strange(values: Iterable[Any], *, is_frame: bool = False) -> Iterator[str]:
-    """Names of the types among Python objects that are not real numbers.
-
-    In a plain array only of those that NumPy would convert: it raises for the others.
-    """
-    for kind in sorted(set(map(type, values)), key=lambda kind: kind.__name__):
-        name = kind.__name__
-        if issubclass(kind, _TEXT_OR_TIME) or name in ("Period", "NaTType"):
-            yield name
-        elif issubclass(kind, (Real, Decimal, np.bool_)) or name in ("NoneType", "NAType"):
-            continue
-        elif issubclass(kind, Complex):
-            refuse_complex(name)
-        elif is_frame:
-            yield name
-
-
-def _largest_inexact(column: nw.Series[Any]) -> int | None:
-    """The largest integer in a column of numbers, if float64 cannot hold it exactly."""
-    if column.dtype == nw.Object:
-        whole = (abs(int(each)) for each in column.to_list() if isinstance(each, Integral))
-        largest = max(whole, default=0)
-        return largest if largest > LARGEST_EXACT_INTEGER else None
-    if column.dtype not in (nw.Int64, nw.UInt64, nw.Unknown):
-        return None
-    return largest_inexact(np.asarray(column.drop_nulls().to_numpy()))
-
-
-def _refuse_inexact(largest: int | None, where: str = "") -> None:
-    if largest is not None:
-        raise DataError(
-            f"Integers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be exact in "
-            f"float64; the largest here is {largest}{where}. Subtract an offset from the column, "
-            "or divide by its unit, before fitting; drop the column if it is an identifier."
         )
 
 
@@ -413,7 +284,7 @@ def describe_missing(X: Any, names: Any = None, *, allow_nan: bool = False) -> s
             stored = sp.coo_array(X)
             counts = np.bincount(stored.col[is_bad(stored.data)], minlength=X.shape[1])
         elif is_frame(X):
-            counts = np.array([is_bad(column_as_floats(c)).sum() for _, c in frame_columns(X)])
+            counts = np.array([is_bad(read_column(c)).sum() for _, c in frame_columns(X)])
         else:
             counts = np.asarray(is_bad(np.asarray(X, dtype=np.float64)).sum(axis=0))
     except (TypeError, ValueError):
@@ -433,15 +304,6 @@ def _missing_sentence(X: Any, counts: NDArray[Any], what: str, names: Any = None
     )
 
 
-def column_as_floats(column: nw.Series[Any]) -> NDArray[np.floating]:
-    """A column of numbers as float32 if it is stored so, else as float64; gaps as NaN."""
-    kind = nw.Float32 if column.dtype == nw.Float32 else nw.Float64
-    if column.implementation.is_pandas_like():  # also objects, sparse columns, long doubles
-        target = np.dtype(kind.__name__.lower())
-        return np.asarray(column.to_native().to_numpy(dtype=target, na_value=np.nan))
-    return np.asarray(column.cast(kind).to_numpy())
-
-
 def table_of_object(X: Any, *, name: str = "table", make_unique: bool = False) -> Table:
     """X as numbers, with text and dates in a frame of polars; raise only for what is not a table.
 
@@ -457,18 +319,15 @@ def table_of_object(X: Any, *, name: str = "table", make_unique: bool = False) -
         return _table_of_frame(X, name, make_unique)
     X = canonical_sparse(X).tocsr() if sp.issparse(X) else np.asarray(X)
     refuse_complex(X.dtype)
-    if X.ndim != 2 or not X.shape[1]:
-        raise DataError(
-            "A table has two dimensions (samples, features) and at least one column; this one has "
-            f"{X.ndim}: 0 feature(s) (shape={X.shape}) while a minimum of 1 is required. Reshape "
-            "your data."
-        )
-    names = np.array(numbered_names(X.shape[1]), dtype=object)
-    if sp.issparse(X) or (X.dtype.kind in "biuf" and largest_inexact(X) is None):
+    refuse_dimensions(X)
+    if not X.shape[1]:
+        raise DataError(f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+    names = numbered_names(X.shape[1])
+    if sp.issparse(X) or (X.dtype.kind in "biuf" and _too_large(X) is None):
         X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-        return Table(X, names, name=name)
-    columns = [_of_objects(title, X[:, at].tolist()) for at, title in enumerate(names)]
-    return _assemble(dict(zip(names, columns, strict=True)), len(X), name)
+        return Table(X, np.array(names, dtype=object), name=name)
+    columns = {title: _of_objects(title, X[:, at].tolist()) for at, title in enumerate(names)}
+    return _assemble(columns, len(X), name)
 
 
 def _table_of_frame(X: Any, name: str, make_unique: bool) -> Table:
@@ -477,21 +336,19 @@ def _table_of_frame(X: Any, name: str, make_unique: bool) -> Table:
     if len(set(names)) < len(names):  # which narwhals does not take
         X = X.rename_columns(unique) if is_pyarrow_table(X) else X.set_axis(unique, axis=1)
     frame = nw.from_native(X, eager_only=True)
-    columns, kinds = {}, {}
+    columns, types = {}, {}
     for title, column in zip(unique, frame.iter_columns(), strict=True):
-        is_number = _not_numbers(column) is None and _largest_inexact(column) is None
-        columns[title] = column_as_floats(column) if is_number else _beside(column.alias(title))
-        if is_number and (column.dtype.is_integer() or column.dtype in (nw.Boolean, nw.Float32)):
-            kinds[title] = type(column.dtype).__name__
-    table = _assemble(columns, len(frame), name)
+        found = read_column(column)
+        is_text = isinstance(found, str)
+        columns[title] = _beside(column.alias(title)) if is_text else found
+        is_typed = column.dtype.is_integer() or column.dtype in (nw.Boolean, nw.Float32)
+        if is_typed and not is_text and find_spec("polars"):
+            types[title] = getattr(_polars(), type(column.dtype).__name__)
     index = nw.maybe_get_index(frame)
     ids = np.array([] if index is None else index, dtype=object)
-    if len(ids) and all(isinstance(each, str) for each in ids):
-        table = replace(table, ids=ids)
-    if find_spec("polars"):
-        types = {title: getattr(_polars(), kind) for title, kind in kinds.items()}
-        table = replace(table, types=types)
-    return table
+    is_named = len(ids) > 0 and all(isinstance(each, str) for each in ids)
+    table = _assemble(columns, len(frame), name)
+    return replace(table, ids=ids if is_named else None, types=types)
 
 
 def _assemble(columns: dict[str, Any], n_rows: int, name: str) -> Table:
@@ -513,16 +370,11 @@ def _beside(column: nw.Series[Any]) -> Any:
     if isinstance(kind, nw.Datetime) and kind.time_zone is not None:
         column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     if not column.implementation.is_pandas_like():
-        native = column.to_native()
-        found = pl.Series(column.name, native)
-        if getattr(getattr(native, "type", None), "ordered", False):  # a dictionary of Arrow
-            levels = native.unify_dictionaries().chunk(0).dictionary.to_pylist()
-            return found.cast(pl.String).cast(pl.Enum([str(level) for level in levels]))
+        found = pl.Series(column.name, column.to_native())
     elif kind.is_temporal() and (times := column.to_numpy()).dtype.kind in "mM":
-        coarse = np.datetime_data(times.dtype)[0] not in ("ms", "us", "ns")
-        found = pl.Series(
-            column.name, times.astype(f"{times.dtype.kind}8[us]") if coarse else times
-        )
+        if np.datetime_data(times.dtype)[0] not in ("ms", "us", "ns"):
+            times = times.astype(f"{times.dtype.kind}8[us]")
+        found = pl.Series(column.name, times)
     else:
         found = _of_objects(column.name, column.to_list(), is_frame=True)
         if isinstance(kind, nw.Enum):
@@ -546,16 +398,9 @@ def _of_objects(name: str, values: list[Any], *, is_frame: bool = False) -> Any:
             return np.array(values, dtype=np.float64)
     known = [None if str(each).strip() in _GAPS else each for each in values]
     if any(all(isinstance(each, (kind, NoneType)) for each in known) for kind in _TIMES):
-        return _polars().Series(name, [_universal(each) for each in known], strict=False)
+        return _polars().Series(name, known, strict=False)
     texts = [None if each is None else str(each) for each in known]
     return _polars().Series(name, texts, dtype=_polars().String)
-
-
-def _universal(value: Any) -> Any:
-    """A moment in universal time, without its zone; anything else as it is."""
-    if getattr(value, "tzinfo", None) is None:
-        return value
-    return value.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
 def _polars() -> Any:
@@ -565,28 +410,22 @@ def _polars() -> Any:
 def values_of(adata: Any, layer: str | None = None) -> NamedValues:
     """X, or a layer, of an AnnData object; values on a disk or of Dask are not read yet."""
     names = np.array([str(name) for name in adata.var_names], dtype=object)
-    if len(set(names)) < len(names):
-        raise DataError(
-            f"Names of variables must differ; there are duplicates: {some_of(duplicates(names))}. "
-            "Call adata.var_names_make_unique() first."
-        )
+    refuse_repeated(names, "Call adata.var_names_make_unique() first.")
     layers = [str(name) for name in getattr(adata, "layers", ())]  # adata.raw has none
     shown = some_of([repr(name) for name in layers]) or "none"
     if layer is not None and layer not in layers:
-        raise DataError(
-            f"There is no layer {shorten(layer)}.{closest(str(layer), layers)} The layers are "
-            f"{shown}; leave layer out for adata.X."
-        )
+        near = closest(str(layer), layers)
+        raise DataError(f"There is no layer {shorten(layer)}.{near} The layers are {shown}.")
     X = adata.X if layer is None else adata.layers[layer]
     if X is None:
         raise DataError(
-            "An AnnData object must hold values in X to be fitted; this one has none. Set adata.X, "
-            f"or name a layer (keepers.anndata.select(..., layer=)); it has {shown}."
+            "An AnnData object must hold values in X; this one has none. Set adata.X, or name a "
+            f"layer (layer=); it has {shown}."
         )
     if is_stored(X) and getattr(X, "format", None) == "csc":
         X = X.to_memory()  # columns stored one after the other have no rows to seek
     # Without the classes by which anndata notices that a view is written to.
-    if isinstance(X, np.ndarray) and not isinstance(X, np.ma.MaskedArray):
+    if isinstance(X, np.ndarray) and not np.ma.isMA(X):
         X = np.asarray(X)
     elif sp.issparse(X) and X.format in ("csr", "csc"):
         kind = sp.csr_matrix if X.format == "csr" else sp.csc_matrix

@@ -1,29 +1,30 @@
-"""From a path or a name to a table, whole or in blocks of rows."""
+"""From a path or the name of a data set to a table, whole or in blocks of rows."""
 
 import glob
+import hashlib
 import os
 import re
-import zipfile
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from keepers._packages import optional
+from keepers._protocols import FloatArray
 from keepers._wording import closest, some_of
 from keepers.exceptions import DataError, DataWarning, ParameterError, shorten, warn_caller
-from keepers.tables import catalogue as datasets
-from keepers.tables.atomic import COMPRESSIONS, leads_to_itself, open_plain
-from keepers.tables.scans import FileScan, reading
-from keepers.tables.sniffing import BLANKS
+from keepers.tables.atomic import COMPRESSIONS, open_plain
+from keepers.tables.scans import ArrayScan, FileScan, reading
 from keepers.tables.table import (
     ReadRequest,
     Table,
-    as_request,
     matching_names,
     numbered_names,
     refuse_absent,
@@ -31,24 +32,10 @@ from keepers.tables.table import (
     unique_names,
 )
 
-_SEPARATORS = {
-    "csv": (",", ";", "\t", "|"),
-    "tsv": ("\t", ";", "|", ","),
-    "txt": ("\t", ";", "|", ",", BLANKS),
-}
 _LAYOUT = ("header", "skip_rows", "header_rows")
-_TEXT_OPTIONS = ("sep", "decimal", "comment", "encoding", *_LAYOUT)
-_OPTIONS = {
-    "dataset": "dataset= names an array in an HDF5 file",
-    "layer": "layer= names a layer of an AnnData file",
-    "sheet": "sheet= names a sheet of a workbook",
-    "sep": "sep= is the separator of a text table",
-    "decimal": "decimal= is the decimal mark of a text table",
-    "comment": "comment= is for lines of a text table",
-    "encoding": "encoding= is for text tables",
-    "skip_rows": "skip_rows= is for text tables and workbooks",
-    "header_rows": "header_rows= is for text tables and workbooks",
-}
+_TEXT = ("sep", "decimal", "comment", "encoding", *_LAYOUT)
+_SHEETS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods")
+_OPTIONS = ("dataset", "layer", "sheet", *_TEXT)
 """What a request may give for some formats only."""
 _PLACE = re.compile(r"start|end|length|chr(?:om|omosome)?|strand|width", re.IGNORECASE)
 """Columns of featureCounts and of BED files that say where a gene is."""
@@ -61,72 +48,42 @@ class Format:
     name: str
     title: str
     suffixes: tuple[str, ...]
-    read: str
-    """Module and function, imported when a file of this format is read."""
-    scan: str | None = None
-    """The same for reading in blocks; None if the format is read whole only."""
+    """Ends of names; ends of compressed files (`COMPRESSIONS`) may follow."""
+    module: str
+    kind: str
+    """Functions of the module are called ``read_<kind>`` and, for blocks, ``scan_<kind>``."""
+    in_blocks: bool = False
     options: tuple[str, ...] = ()
-    """Options in `_OPTIONS` that it understands."""
+    """Those of `_OPTIONS` that it understands."""
 
-    def reader(self, what: str) -> Callable[..., Any]:
-        """The function that ``what``, "module:function", names."""
-        module, _, function = what.partition(":")
-        found: Callable[..., Any] = getattr(import_module(f"keepers.tables.{module}"), function)
+    def function(self, verb: str) -> Callable[..., Any]:
+        """The function to "read" or to "scan" a file; its module is imported now."""
+        module = import_module(f"keepers.tables.{self.module}")
+        found: Callable[..., Any] = getattr(module, f"{verb}_{self.kind}")
         return found
-
-    def title_of(self, path: Path) -> str:
-        """What a table is called: its file without the suffix."""
-        lengths = [len(end) for end in self.suffixes if path.name.casefold().endswith(end)]
-        return path.name[: -max(lengths)] if lengths else path.name
-
-
-def _packed(*suffixes: str) -> tuple[str, ...]:
-    return tuple(suffix + packed for suffix in suffixes for packed in ("", *COMPRESSIONS))
 
 
 FORMATS = (
-    Format("csv", "CSV", _packed(".csv"), "text", "text", _TEXT_OPTIONS),
-    Format("tsv", "TSV", _packed(".tsv", ".tab"), "text", "text", _TEXT_OPTIONS),
-    Format("parquet", "Parquet", (".parquet", ".pq"), "columnar:read_columns", "columns"),
-    Format("feather", "Arrow", (".feather", ".arrow", ".ipc"), "columnar:read_columns", "columns"),
-    Format("npy", "NumPy array", (".npy",), "arrays:read_npy", "arrays:scan_npy"),
-    Format("npz", "NumPy archive", (".npz",), "arrays:read_npz"),
-    Format("mat", "MATLAB", (".mat",), "arrays:read_mat"),
-    Format("mtx", "Matrix Market", _packed(".mtx"), "arrays:read_mtx"),
-    Format("svmlight", "svmlight", _packed(".svm", ".libsvm", ".svmlight"), "arrays:read_svmlight"),
-    Format(
-        "h5ad",
-        "AnnData",
-        (".h5ad", ".zarr"),
-        "biology:read_anndata",
-        "biology:scan_anndata",
-        ("layer",),
-    ),
-    Format(
-        "h5",
-        "HDF5",
-        (".h5", ".hdf5"),
-        "biology:read_hdf5_table",
-        "biology:scan_hdf5_table",
-        ("dataset",),
-    ),
-    Format(
-        "xlsx",
-        "Excel",
-        (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"),
-        "excel:read_excel",
-        options=("sheet", *_LAYOUT),
-    ),
-    Format("gct", "GCT", _packed(".gct"), "biology:read_gct", options=("encoding",)),
-    Format("geo", "GEO", _packed("_series_matrix.txt"), "biology:read_geo", options=("encoding",)),
-    Format("10x", "10x", (), "biology:read_10x"),
+    Format("csv", "CSV", (".csv",), "columnar", "text", True, _TEXT),
+    Format("tsv", "TSV", (".tsv", ".tab"), "columnar", "text", True, _TEXT),
+    Format("parquet", "Parquet", (".parquet", ".pq"), "columnar", "columns", True),
+    Format("feather", "Arrow", (".feather", ".arrow", ".ipc"), "columnar", "columns", True),
+    Format("npy", "NumPy array", (".npy",), "arrays", "npy", True),
+    Format("npz", "NumPy archive", (".npz",), "arrays", "npz"),
+    Format("mat", "MATLAB", (".mat",), "arrays", "mat"),
+    Format("mtx", "Matrix Market", (".mtx",), "arrays", "mtx"),
+    Format("svmlight", "svmlight", (".svm", ".libsvm", ".svmlight"), "arrays", "svmlight"),
+    Format("h5ad", "AnnData", (".h5ad", ".zarr"), "biology", "anndata", True, ("layer",)),
+    Format("h5", "HDF5", (".h5", ".hdf5"), "biology", "hdf5_table", True, ("dataset",)),
+    Format("xlsx", "Excel", _SHEETS, "excel", "excel", False, ("sheet", *_LAYOUT)),
+    Format("gct", "GCT", (".gct",), "biology", "gct", False, ("encoding",)),
+    Format("geo", "GEO", ("_series_matrix.txt",), "biology", "geo", False, ("encoding",)),
+    Format("10x", "10x", (), "biology", "10x"),
     # Last: another format may have a longer suffix that ends in one of these.
-    Format("txt", "text", _packed(".txt", ".dat", ".data"), "text", "text", _TEXT_OPTIONS),
+    Format("txt", "text", (".txt", ".dat", ".data"), "columnar", "text", True, _TEXT),
 )
 _BY_NAME = {known.name: known for known in FORMATS}
-SUFFIXES = tuple(
-    end for known in FORMATS for end in known.suffixes if not end.endswith(COMPRESSIONS)
-)
+_SUFFIXES = ", ".join(end for known in FORMATS for end in known.suffixes)
 
 
 def open_table(
@@ -162,7 +119,7 @@ def open_table(
     >>> table.n_samples, table.n_features, sorted(set(table.labels))
     (83, 2308, ['BL', 'EWS', 'NB', 'RMS'])
     """
-    request = as_request(request, options)
+    request = replace(request or ReadRequest(), **options)
     path = Path(source)
     if os.path.isfile(path) or is_table_folder(path):
         return _read_file(path, request)
@@ -170,70 +127,29 @@ def open_table(
         raise DataError(f"A table to be transposed is read from a file; there is no {path}.")
     table = _named_table(str(source), request)
     if table is None:
-        raise DataError(_unknown(str(source), path))
+        known = [*names(), *(entry.name for entry in catalogue())]
+        raise DataError(_describe_absent(source, known))
     return table
 
 
 def _read_file(path: Path, request: ReadRequest) -> Table:
     known = format_to_read(path, request)
-    # Columns to leave out may be samples, or rows, whose names are known only after reading.
-    asked = (
-        replace(request, transpose=False, drop=(), annotation=(), labels=None)
-        if request.transpose
-        else request
-    )
-    if request.transpose and request.labels is not None:
-        raise ParameterError(
-            "labels= (--labels) names a column, and the columns of a table to be transposed are "
-            "samples. Leave it out."
-        )
+    asked = replace(request, format=known.name)
+    if request.transpose:
+        if request.labels is not None:
+            raise ParameterError(
+                "labels= (--labels) names a column, and the columns of a table to be transposed "
+                "are samples. Leave it out."
+            )
+        # Columns to leave out may be samples, or rows, whose names are known only after reading.
+        asked = replace(asked, transpose=False, drop=(), annotation=())
     with reading(path, known.title):
-        if known.read == "text":
-            from keepers.tables.columnar import read_text
-
-            table = read_text(path, asked, _SEPARATORS[known.name])
-        else:
-            table = known.reader(known.read)(path, asked)
-        table = replace(table, name=known.title_of(path))
-        return _transposed(table, request) if request.transpose else table
+        title = Path(_unpacked(path.name)).stem
+        table: Table = replace(known.function("read")(path, asked), name=title)
+        return _transpose(table, request) if request.transpose else table
 
 
-def _named_table(name: str, request: ReadRequest) -> Table | None:
-    """A bundled or catalogued data set; None if there is none of this name."""
-    folded = name.casefold()
-    if folded in datasets.names():
-        X, feature_names, y = datasets.load(folded)
-        return table_of_matrix(X, replace(request, labels=None), folded, feature_names, labels=y)
-    if folded in {entry.name.casefold() for entry in datasets.catalogue()}:
-        return load_catalogued(name, request=request)
-    return None
-
-
-def load_catalogued(name: str, *, verify: bool = True, request: ReadRequest | None = None) -> Table:
-    """Read a catalogued benchmark set from the data folder.
-
-    Parameters
-    ----------
-    name : str
-        Name in the catalogue; upper and lower case do not matter.
-    verify : bool
-        Raise for a file whose SHA-256 is not the catalogued one.
-    request : ReadRequest or None
-        Columns to drop, and the limit on size.
-
-    Returns
-    -------
-    Table
-        The raw values, with labels; the entry's ``scaling`` is not applied.
-    """
-    entry, path = datasets.entry_named(name), datasets.find(name)
-    if verify:
-        datasets.refuse_wrong_checksum(entry, path)
-    table = _read_file(path, replace(request or ReadRequest(), labels=None))
-    return replace(table, ids=None, name=entry.name)
-
-
-def _transposed(table: Table, request: ReadRequest) -> Table:
+def _transpose(table: Table, request: ReadRequest) -> Table:
     """A table whose rows are features; the ids or the first text column name them."""
     columns = table.columns
     annotation = set(matching_names(request.annotation, columns))
@@ -243,18 +159,17 @@ def _transposed(table: Table, request: ReadRequest) -> Table:
         if annotation:
             warn_caller(
                 f"{table.name}: columns that describe the rows are not samples and are left out: "
-                f"{some_of([repr(name) for name in table.names if name in annotation])}. Name "
-                "such columns with annotation= (--annotation).",
+                f"{some_of([repr(name) for name in columns if name in annotation])}. Name such "
+                "columns with annotation= (--annotation).",
                 DataWarning,
             )
     asked = matching_names(request.drop, columns)
-    dropped = set(asked).intersection(columns)
-    names = table.ids
-    others = [name for name in table.others if name not in dropped]
+    dropped = annotation.union(set(asked).intersection(columns))
+    others = [name for name in table.others if name not in asked]
     others.sort(key=annotation.__contains__)  # those that only describe the rows come last
-    if names is None and others and table.frame is not None:
-        column = table.frame[others.pop(0)]
-        names = np.array(["" if word is None else str(word) for word in column.to_list()], object)
+    ids = None if table.ids is None else list(table.ids)
+    if ids is None and others and table.frame is not None:
+        ids = ["" if word is None else str(word) for word in table.frame[others.pop(0)]]
     others = [name for name in others if name not in annotation]
     if others:
         warn_caller(
@@ -262,26 +177,22 @@ def _transposed(table: Table, request: ReadRequest) -> Table:
             f"{some_of([repr(name) for name in others])}.",
             DataWarning,
         )
-    dropped |= annotation
-    if names is None:
-        features = numbered_names(table.n_samples)
-    else:
-        features = unique_names(list(names), make_unique=request.make_unique)
-    rows_dropped = matching_names([name for name in asked if name not in dropped], features)
-    refuse_absent(rows_dropped, [*columns, *features])
+    features = numbered_names(table.n_samples)
+    if ids is not None:
+        features = unique_names(ids, make_unique=request.make_unique)
+    left_out = set(matching_names([name for name in asked if name not in dropped], features))
+    refuse_absent(left_out, [*columns, *features])
     samples = [at for at, name in enumerate(table.names) if str(name) not in dropped]
-    left_out = set(rows_dropped)
     rows = [at for at, name in enumerate(features) if name not in left_out]
     if not (samples and rows):
         raise DataError("At least one sample and one feature must remain. Leave out fewer.")
     X = table.values.T.tocsr() if table.is_sparse else table.values.T
-    X = X[samples][:, rows] if asked or annotation else X
+    X = X[samples][:, rows] if dropped or left_out else X
     return Table(
         X if table.is_sparse else np.ascontiguousarray(X),
         np.array(features, dtype=object)[rows],
         np.array([str(table.names[at]) for at in samples], dtype=object),
-        None,
-        table.name,
+        name=table.name,
     )
 
 
@@ -315,7 +226,7 @@ def scan_table(
     DataError
         A file cannot be read as a table, or does not fit the others; the message names it.
     """
-    request = as_request(request, options)
+    request = replace(request or ReadRequest(), **options)
     if request.transpose:
         raise ParameterError("transpose= needs the table in memory (open_table).")
     paths, name = _find_files(source, request)
@@ -328,50 +239,30 @@ def scan_table(
             "pattern, such as '*.parquet'."
         )
     known = kinds[0]
-    if known.scan is None:
+    if not known.in_blocks:
         raise DataError(
             f"{paths[0]} cannot be read in blocks: {known.title} files are read whole only "
             "(open_table). Convert it to Parquet, .npy or .h5ad."
         )
-    if len(paths) == 1:
-        with reading(paths[0], known.title):
-            return _scan(paths, known, request, name)
-    return _scan(paths, known, request, name)
-
-
-def _scan(paths: list[Path], known: Format, request: ReadRequest, name: str) -> FileScan:
-    from keepers.tables.columnar import ColumnScan, scan_columns, scan_text
-
-    if known.scan == "text":
-        return scan_text(paths, request, _SEPARATORS[known.name], name)
-    if known.scan == "columns":
-        shared = os.path.commonpath([path.parent for path in paths])
-        opened = [
-            (os.path.relpath(path, shared), *_open(path, known, scan_columns)) for path in paths
-        ]
-        sources = [(label, lazy) for label, lazy, _ in opened]
-        return ColumnScan(name, sources, request, opened[0][2])
-    scan = known.reader(str(known.scan))
-    scans = [_open(path, known, lambda path: scan(path, request)) for path in paths]
-    if len(scans) == 1:
-        return scans[0]
-    from keepers.tables.array_scan import ArraySequence
-
-    return ArraySequence(name, scans)
-
-
-def _open(path: Path, known: Format, scan: Callable[[Path], Any]) -> Any:
-    with reading(path, known.title):
-        return scan(path)
+    request, scan = replace(request, format=known.name), known.function("scan")
+    with reading(paths[0] if len(paths) == 1 else Path(name), known.title):
+        if known.module == "columnar":
+            found: FileScan = scan(paths, request, name)
+            return found
+        files = []
+        for path in paths:
+            with reading(path, known.title):
+                files.append(scan(path, request))
+        return ArrayScan(name, files)
 
 
 def is_table_folder(path: str | os.PathLike[str]) -> bool:
     """Whether a folder is one table, read whole: of Cell Ranger (10x), or Zarr."""
-    return os.path.isdir(path) and _folder_format(Path(path)) is not None
+    return _folder_format(Path(path)) is not None
 
 
 def _folder_format(path: Path) -> Format | None:
-    if not path.is_dir():
+    if not os.path.isdir(path):  # does not raise for a name that is too long
         return None
     if path.name.casefold().endswith(".zarr"):
         return _BY_NAME["h5ad"]
@@ -386,7 +277,7 @@ def source_files(source: str) -> Iterator[Path]:
     for path in map(Path, found):
         yield from path.rglob("*") if path.is_dir() else [path]
     with suppress(DataError):
-        yield datasets.find(source)
+        yield find(source)
 
 
 def reads_in_blocks(source: str | os.PathLike[str]) -> bool:
@@ -400,29 +291,31 @@ def _find_files(source: Any, request: ReadRequest) -> tuple[list[Path], str]:
     """The files of a table in their order, absolute, and what the table is called."""
     if not isinstance(source, (str, os.PathLike)):
         paths = [Path(os.path.abspath(path)) for path in source]
-        absent = [path for path in paths if not os.path.isfile(path)]
-        if absent or not paths:
-            raise DataError(_absent(absent[0]) if absent else "The list of files is empty.")
+        absent = next((path for path in paths if not os.path.isfile(path)), None)
+        if absent is not None or not paths:
+            raise DataError(
+                "The list of files is empty." if absent is None else _describe_absent(absent)
+            )
         return paths, "the list of files"
     path = Path(os.path.abspath(source))
     if os.path.isfile(path) or is_table_folder(path):
         return [path], path.name
     if os.path.isdir(path):
-        return _readable(files_below(path), path.name, request), path.name
-    if glob.has_magic(os.fspath(source)):
-        found: list[Path] = []
-        for match in sorted(glob.glob(os.fspath(source), recursive=True)):
-            each = Path(os.path.abspath(match))
-            if not each.name.startswith("_"):
-                found += files_below(each) if each.is_dir() else [each]
-        if not found:
-            raise DataError(
-                f"A pattern must match at least one file; {shorten(str(source))} matches none, "
-                f"seen from {Path.cwd()}. Check the folder and the pattern."
-            )
-        ordered = in_natural_order(list(dict.fromkeys(found)))
-        return _readable(ordered, str(source), request), str(source)
-    raise DataError(_absent(Path(source)))
+        return _readable(_files_below(path), path.name, request), path.name
+    if not glob.has_magic(os.fspath(source)):
+        raise DataError(_describe_absent(source))
+    found: list[Path] = []
+    for match in sorted(glob.glob(os.fspath(source), recursive=True)):
+        each = Path(os.path.abspath(match))
+        if not each.name.startswith("_"):
+            found += _files_below(each) if each.is_dir() else [each]
+    if not found:
+        raise DataError(
+            f"A pattern must match at least one file; {shorten(str(source))} matches none, "
+            f"seen from {Path.cwd()}. Check the folder and the pattern."
+        )
+    ordered = _in_natural_order(list(dict.fromkeys(found)))
+    return _readable(ordered, str(source), request), str(source)
 
 
 def _readable(paths: list[Path], where: str, request: ReadRequest) -> list[Path]:
@@ -430,22 +323,22 @@ def _readable(paths: list[Path], where: str, request: ReadRequest) -> list[Path]
     if request.format is not None and paths:
         return paths
     told = [(path, format_of(path)) for path in paths]
-    known = [(path, kind) for path, kind in told if kind is not None and kind.scan is not None]
-    named = [path for path, kind in known if kind.name != "txt"] or [path for path, _ in known]
-    if not named:
-        held = some_of([path.name for path in paths]) or "nothing"
-        ends = [end for kind in FORMATS if kind.scan for end in kind.suffixes]
-        ends = [end for end in ends if not end.endswith(COMPRESSIONS)]
+    known = [(path, kind) for path, kind in told if kind is not None and kind.in_blocks]
+    found = [path for path, kind in known if kind.name != "txt"] or [path for path, _ in known]
+    if not found:
+        ends = [end for known in FORMATS if known.in_blocks for end in known.suffixes]
         raise DataError(
-            f"A table in blocks needs files whose names end in one of {', '.join(ends)}; {where} "
-            f"holds {held}. Name another folder, or convert the files."
+            "A table in blocks needs files whose names end in one of "
+            f"{', '.join(ends)}; {where} holds "
+            f"{some_of([path.name for path in paths]) or 'nothing'}. Name another folder, or "
+            "convert the files."
         )
-    return named
+    return found
 
 
-def files_below(folder: Path) -> list[Path]:
+def _files_below(folder: Path) -> list[Path]:
     """All files in a folder and below it, but hidden ones and those whose names begin with "_"."""
-    return in_natural_order(
+    return _in_natural_order(
         [
             path
             for path in folder.rglob("*")
@@ -455,7 +348,7 @@ def files_below(folder: Path) -> list[Path]:
     )
 
 
-def in_natural_order(paths: Sequence[Path]) -> list[Path]:
+def _in_natural_order(paths: Sequence[Path]) -> list[Path]:
     """Sorted by name, numbers in names by their value: part-2 before part-10."""
 
     def by_value(name: str) -> tuple[list[str | int], str]:
@@ -465,64 +358,34 @@ def in_natural_order(paths: Sequence[Path]) -> list[Path]:
     return sorted(paths, key=lambda path: [by_value(part) for part in path.parts])
 
 
-def _absent(path: Path) -> str:
-    if _is_stream(path):
-        return _STREAM.format(shorten(str(path)))
-    what = "is a folder" if os.path.isdir(path) else "is not there"
-    if leads_to_itself(path):
-        what = "is a symbolic link that leads back to itself"
-    return (
-        f"A table in blocks is read from a file, a folder, a pattern or a list of files; {path} "
-        f"{what}.{_nearest_file(path)}"
-    )
-
-
-_STREAM = (
-    "A table is read more than once, so it must be a regular file; {} is a pipe, a device or the "
-    "standard input. Write the table to a file first."
-)
-
-
-def _is_stream(path: Path) -> bool:
-    """Whether this is the standard input, a named pipe or a device."""
-    is_other = os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
-    return str(path) == "-" or is_other
-
-
-def _nearest_file(path: Path) -> str:
-    """' Did you mean ...?' for a file in the same folder, or nothing."""
-    try:
-        return closest(path.name, [name for name in os.listdir(path.parent) if name != path.name])
-    except OSError:
-        return ""
-
-
-def _unknown(name: str, path: Path) -> str:
-    known = [*datasets.names(), *(entry.name for entry in datasets.catalogue())]
-    shown = shorten(name)
-    if _is_stream(path):
-        return _STREAM.format(shown)
+def _describe_absent(source: Any, known: Sequence[str] = ()) -> str:
+    """A sentence about a source that is not a table; ``known`` are names of data sets."""
+    path, shown = Path(source), shorten(str(source))
+    if str(path) == "-" or (os.path.exists(path) and not path.is_dir()):
+        return (
+            f"A table is read more than once, so it must be a regular file; {shown} is a pipe, a "
+            "device or the standard input. Write the table to a file first."
+        )
     if os.path.isdir(path):
-        return (
-            f"A table is read from a file, a 10x folder or a folder .zarr; {shown} is a folder of "
-            "another kind. Name a file in it."
-        )
-    if leads_to_itself(path):
-        return f"{shown} is a symbolic link that leads back to itself. Name another file."
-    if path.suffix or len(path.parts) > 1:
-        return (
-            f"There is no file {shown}.{_nearest_file(path)} Give a file that exists, or one of "
-            f"the known data sets: {', '.join(known)}."
-        )
-    return (
-        f"{shown} is neither a file nor a known data set.{closest(name, known)} Known: "
-        f"{', '.join(known)}."
-    )
+        return f"{shown} is a folder that is not one table. Name a file in it."
+    sets = f" Known: {', '.join(known)}." if known else ""
+    if known and not path.suffix and len(path.parts) == 1:
+        return f"{shown} is neither a file nor a known data set.{closest(str(source), known)}{sets}"
+    with suppress(OSError):
+        others = [name for name in os.listdir(path.parent) if name != path.name]
+        return f"There is no file {shown}.{closest(path.name, others)}{sets}"
+    return f"There is no file {shown}.{sets}"
+
+
+def _unpacked(name: str) -> str:
+    """The name of a file without the suffix of its compression."""
+    end = next((end for end in COMPRESSIONS if name.casefold().endswith(end)), "")
+    return name[: len(name) - len(end)]
 
 
 def format_of(path: Path) -> Format | None:
     """The format that the end of a file's name stands for; None if it is unknown."""
-    name = path.name.casefold()
+    name = _unpacked(path.name).casefold()
     return next(
         (known for known in FORMATS if known.suffixes and name.endswith(known.suffixes)), None
     )
@@ -535,9 +398,13 @@ def format_to_read(path: Path, request: ReadRequest) -> Format:
     else:
         told = _folder_format(path) or format_of(path)
         known = told if told is not None and told.name != "txt" else _format_found(path, told)
-    for option, purpose in _OPTIONS.items():
+    for option in _OPTIONS:
         if getattr(request, option) is not None and option not in known.options:
-            raise ParameterError(f"{purpose}; {path} is {known.title}. Leave it out.")
+            titles = [each.title for each in FORMATS if option in each.options]
+            raise ParameterError(
+                f"{option}= is for files of {' or '.join(titles)}; {path} is {known.title}. Leave "
+                "it out."
+            )
     return known
 
 
@@ -553,15 +420,6 @@ def _format_named(name: str) -> Format:
     )
 
 
-_HDF5, _ZIP = b"\x89HDF\r\n\x1a\n", b"PK\x03\x04"
-_MAGIC = {
-    b"PAR1": "parquet",
-    b"ARROW1": "feather",
-    b"\x93NUMPY": "npy",
-    b"MATLAB 5.0 MAT": "mat",
-    b"MATLAB 7.3 MAT": "mat",
-    b"\xd0\xcf\x11\xe0": "xlsx",
-}
 _TEXT_STARTS = {
     re.compile(rb"%%MatrixMarket\s", re.IGNORECASE): "mtx",
     re.compile(rb"#1\.[23]\s*\n"): "gct",
@@ -571,31 +429,192 @@ _TEXT_STARTS = {
 
 
 def _format_found(path: Path, told: Format | None) -> Format:
-    """The format of a file by how it begins; plain text if nothing else fits."""
-    with path.open("rb") as stream:
-        start = stream.read(2**12)
-    if start.startswith(_HDF5):
-        h5py = optional("h5py", "HDF5 files")
-        with reading(path, "HDF5"), h5py.File(path, "r") as file:
-            return _BY_NAME["h5ad" if {"X", "obs", "var"} <= set(file) else "h5"]
-    if start.startswith(_ZIP):
-        with reading(path, "zip"), zipfile.ZipFile(path) as archive:
-            members = archive.namelist()
-        return _BY_NAME["npz" if any(name.endswith(".npy") for name in members) else "xlsx"]
-    for magic, name in _MAGIC.items():
-        if start.startswith(magic):
-            return _BY_NAME[name]
+    """The format of a text file by how it begins; plain text if nothing else fits."""
     with reading(path, "text"), open_plain(path) as expanded:
-        start = expanded.read(2**12)
+        start = expanded.read(2**12).removeprefix(b"\xef\xbb\xbf")
     for pattern, name in _TEXT_STARTS.items():
-        if pattern.match(start.removeprefix(b"\xef\xbb\xbf")):
+        if pattern.match(start):
             return _BY_NAME[name]
     is_text = b"\0" not in start or start.startswith((b"\xff\xfe", b"\xfe\xff"))
     if told is None and not (start.strip() and is_text):
-        what = "bytes that are not text" if start.strip() else "nothing"
         raise DataError(
-            f"{path}: The suffix of a file tells its format, one of {', '.join(SUFFIXES)}; got "
-            f"{shorten(path.name)}, which holds {what}. Rename or convert it, or name its format "
-            "(format=, --format)."
+            f"{path}: The suffix of a file tells its format, one of {_SUFFIXES}; got "
+            f"{shorten(path.name)}, which does not hold text. Rename or convert it, or name its "
+            "format (format=, --format)."
         )
     return _BY_NAME["txt"]
+
+
+BUNDLED = ("srbct", "digits")
+
+
+class Dataset(NamedTuple):
+    """Values (samples x features), names of the columns, and classes, which no method uses."""
+
+    X: FloatArray
+    feature_names: NDArray[np.object_]
+    y: NDArray[np.object_]
+
+
+def load(name: str) -> Dataset:
+    """Load a bundled data set.
+
+    Parameters
+    ----------
+    name : {"srbct", "digits"}
+        "srbct": 83 tumour samples x 2308 gene expression ratios, 4 kinds of small round blue cell
+        tumours (Khan et al. 2001; SRBCTML in the SPCAFS paper). "digits": 1797 hand-written digits
+        x 64 pixels, 10 classes (scikit-learn's copy of the UCI set).
+
+    Examples
+    --------
+    >>> from keepers.datasets import load
+    >>> X, feature_names, y = load("srbct")
+    >>> X.shape
+    (83, 2308)
+    """
+    if name == "digits":
+        from sklearn.datasets import load_digits  # slow to import, and only needed here
+
+        bunch = load_digits()
+        return Dataset(bunch.data, np.array(bunch.feature_names, dtype=object), bunch.target)
+    if name != "srbct":
+        raise ParameterError(
+            f"The bundled data sets are {str(BUNDLED)[1:-1]}; got {shorten(name)}."
+        )
+    with (files("keepers.tables") / "files" / "srbct.npz").open("rb") as stream:
+        stored = np.load(stream, allow_pickle=False)
+        ratios, labels = np.exp(stored["log_ratio"]), stored["y"]
+    tumours = np.array(["", "BL", "EWS", "NB", "RMS"], dtype=object)
+    genes = np.array([f"gene{j}" for j in range(1, ratios.shape[1] + 1)], dtype=object)
+    return Dataset(ratios, genes, tumours[labels])
+
+
+def names() -> list[str]:
+    """Names of the bundled data sets."""
+    return list(BUNDLED)
+
+
+FOLDER_VARIABLE = "KEEPERS_DATA"
+
+
+@dataclass(frozen=True)
+class CatalogueEntry:
+    """A benchmark set; its file is not part of keepers.
+
+    ``values`` and ``kind`` ("genes", "images", "text" ...) describe the numbers, ``source`` and
+    ``licence_remark`` the origin and the right to pass the file on, ``sha256`` is its checksum.
+    ``scaling`` ("raw" or "unit-samples") is recommended before a selection; ``transform`` ("log2",
+    "log-counts" or "") gives the stored values their usual form. ``in_paper``: one of the six sets
+    of the SPCAFS paper.
+    """
+
+    name: str
+    n_samples: int
+    n_features: int
+    n_classes: int
+    values: str
+    source: str
+    licence_remark: str
+    sha256: str
+    scaling: str
+    kind: str
+    in_paper: bool
+    transform: str = ""
+
+    @property
+    def file_name(self) -> str:
+        """NumPy archive with X (samples x features) and y (labels)."""
+        return f"{self.name}.npz"
+
+
+@lru_cache(maxsize=1)
+def catalogue() -> tuple[CatalogueEntry, ...]:
+    """Return all catalogued sets, those of the paper first."""
+    text = (files("keepers.tables") / "files" / "catalogue.toml").read_text(encoding="utf-8")
+    return tuple(CatalogueEntry(**entry) for entry in tomllib.loads(text)["set"])
+
+
+def data_folder() -> Path:
+    """Return the folder of catalogued sets.
+
+    The environment variable ``KEEPERS_DATA`` names it. Without the variable it is
+    ``../shared/data``, if that exists, else ``data`` in the working folder.
+    """
+    named = os.environ.get(FOLDER_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    beside = Path("..", "shared", "data")
+    return beside if beside.is_dir() else Path("data")
+
+
+def present(entry: CatalogueEntry) -> bool:
+    """Whether the file of a set is in the data folder; its checksum is not compared."""
+    return (data_folder() / entry.file_name).is_file()
+
+
+def find(name: str) -> Path:
+    """Return the file of a catalogued set; raise if it is not in the data folder."""
+    entry, folder = _entry_named(name), data_folder()
+    path = folder / entry.file_name
+    if not path.is_file():
+        raise DataError(
+            f"{entry.name} does not come with keepers ({entry.licence_remark}). Its file "
+            f"{entry.file_name} (arrays X and y) was looked for in {folder.absolute()}. Obtain it "
+            f"from its source ({entry.source}), and set {FOLDER_VARIABLE} to the folder that "
+            "holds it."
+        )
+    return path
+
+
+def _entry_named(name: str) -> CatalogueEntry:
+    """Return the entry of that name; upper and lower case do not matter."""
+    known = {entry.name.casefold(): entry for entry in catalogue()}
+    if name.casefold() in known:
+        return known[name.casefold()]
+    listed = [entry.name for entry in catalogue()]
+    raise DataError(
+        f"The catalogue holds {', '.join(listed)}; got {shorten(name)}.{closest(name, listed)}"
+    )
+
+
+def load_catalogued(name: str, *, verify: bool = True, request: ReadRequest | None = None) -> Table:
+    """Read a catalogued benchmark set from the data folder.
+
+    Parameters
+    ----------
+    name : str
+        Name in the catalogue; upper and lower case do not matter.
+    verify : bool
+        Raise for a file whose SHA-256 is not the catalogued one.
+    request : ReadRequest or None
+        Columns to drop, and the limit on size.
+
+    Returns
+    -------
+    Table
+        The raw values, with labels; the entry's ``scaling`` is not applied.
+    """
+    entry, path = _entry_named(name), find(name)
+    if verify:
+        with path.open("rb") as stream:
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
+        if found != entry.sha256:
+            raise DataError(
+                f"{path} is not the catalogued {entry.name}: its SHA-256 is {found}, not "
+                f"{entry.sha256}. Obtain it again from its source ({entry.source}), or read it as "
+                f"it is with load_catalogued({shorten(entry.name)}, verify=False)."
+            )
+    table = _read_file(path, replace(request or ReadRequest(), labels=None))
+    return replace(table, ids=None, name=entry.name)
+
+
+def _named_table(name: str, request: ReadRequest) -> Table | None:
+    """A bundled or catalogued data set; None if there is none of this name."""
+    folded = name.casefold()
+    if folded in names():
+        X, feature_names, y = load(folded)
+        return table_of_matrix(X, replace(request, labels=None), folded, feature_names, labels=y)
+    if folded in {entry.name.casefold() for entry in catalogue()}:
+        return load_catalogued(name, request=request)
+    return None

@@ -4,9 +4,9 @@ import codecs
 import csv
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise, takewhile
 from pathlib import Path
 
 from keepers._wording import closest
@@ -17,7 +17,7 @@ from keepers.tables.table import (
     LARGEST_EXACT_INTEGER,
     ReadRequest,
     numbered_names,
-    refuse_columns,
+    refuse_size,
 )
 
 csv.field_size_limit(1 << 27)  # texts and geometries may be longer than Python's 128 kB
@@ -26,6 +26,8 @@ LOOKED_AT = 1 << 20
 """Bytes that are looked at; of a wide table at least three whole lines."""
 BLANKS = "whitespace"
 """The separator that stands for runs of blanks."""
+_SEPARATORS = {"csv": ",;\t|", "tsv": "\t;|,", "txt": [*"\t;|,", BLANKS]}
+"""Marks that may separate cells, by the format; the first are preferred."""
 _SEP_WORDS = {"tab": "\t", "\\t": "\t", "space": " "}
 _DECLARED_SEP = re.compile(r'"?sep=([,;\t|])"?\s*')
 """The first line that Excel writes and reads to name the separator."""
@@ -117,14 +119,14 @@ def is_value(cell: str) -> bool:
     return is_gap(cell) or is_number(cell)
 
 
-def sniff(path: Path, request: ReadRequest, separators: Sequence[str]) -> Dialect:
+def sniff(path: Path, request: ReadRequest) -> Dialect:
     """Look at the first lines; what the request gives is not guessed."""
     _check_options(request)
     with open_plain(path, request.max_bytes) as stream:
         start = stream.read(LOOKED_AT)
         while start.count(b"\n") < 3 and (more := stream.read(4 * LOOKED_AT)):
             start += more
-            refuse_columns(max(start.count(mark) for mark in (b",", b"\t", b";")), "a line")
+            refuse_size(len(start), "Its first lines", request.max_bytes)
         ended = not stream.read(1)
     notes: list[str] = []
     encoding = request.encoding or _encoding(start, ended, notes)
@@ -135,10 +137,11 @@ def sniff(path: Path, request: ReadRequest, separators: Sequence[str]) -> Dialec
     sep = _SEP_WORDS.get((request.sep or "").casefold(), request.sep)
     if declared := _DECLARED_SEP.fullmatch(lines[above]):
         sep, above = declared[1], above + 1
-    above += _count_while(lines[above:], lambda line: not line.strip())
-    top = lines[above:]
-    n_comments = _count_while(top, lambda line: line.startswith(request.comment or "#"))
-    separators = [mark for mark in separators if mark != request.decimal]
+    above += next(at for at, line in enumerate(lines[above:]) if line.strip())
+    top, mark = lines[above:], request.comment or "#"
+    n_comments = sum(1 for _ in takewhile(lambda line: line.startswith(mark), top[:-1]))
+    known = _SEPARATORS.get(request.format or "csv", _SEPARATORS["csv"])
+    separators = [mark for mark in known if mark != request.decimal]
     sep = sep or _separator(top[n_comments:], separators)
     names, n_used, rows = _header(top, n_comments, sep, request, notes)
     if request.comment:
@@ -176,37 +179,31 @@ def sniff(path: Path, request: ReadRequest, separators: Sequence[str]) -> Dialec
 
 def _check_options(request: ReadRequest) -> None:
     """Raise for options that no text table can have."""
-    if request.decimal not in (None, ".", ","):
-        raise ParameterError(f"decimal= must be '.' or ','; got {shorten(request.decimal)}.")
-    comment = request.comment
-    if comment is not None and (not comment.strip() or "\n" in comment or '"' in comment):
-        raise ParameterError(
-            "comment= is how lines begin that are left out, such as '#', without line breaks or "
-            f"quotation marks; got {shorten(comment)}."
-        )
-    for name, given, least in (
-        ("skip_rows", request.skip_rows, 0),
-        ("header_rows", request.header_rows, 1),
-    ):
-        if given is not None and (isinstance(given, bool) or given < least):
-            raise ParameterError(f"{name}= must be an integer >= {least}; got {shorten(given)}.")
+    comment, sep = request.comment, request.sep
+    mark = _SEP_WORDS.get((sep or ",").casefold(), sep or ",")
+    is_mark = len(mark) == 1 and mark.isascii() and not mark.isalnum() and mark not in '"\r\n'
+    rules = {
+        "decimal": (request.decimal in (None, ".", ","), "'.' or ','"),
+        "comment": (
+            comment is None or (comment.strip() and not set(comment).intersection('\n"')),
+            "how lines begin that are left out, such as '#', without line breaks or quotes",
+        ),
+        "skip_rows": (_is_count(request.skip_rows, 0), "an integer >= 0"),
+        "header_rows": (_is_count(request.header_rows, 1), "an integer >= 1"),
+        "sep": (
+            sep is None or (sep and (is_mark or mark.casefold() == BLANKS)),
+            "one ASCII character that is not a letter, digit, quotation mark or line end, or "
+            f"'tab', 'space' or '{BLANKS}' (runs of blanks)",
+        ),
+    }
+    for name, (holds, rule) in rules.items():
+        if not holds:
+            raise ParameterError(f"{name}= must be {rule}; got {shorten(getattr(request, name))}.")
     if request.header is False and request.header_rows is not None:
         raise ParameterError("header=False and header_rows= exclude each other. Leave one out.")
-    sep = request.sep
-    if sep is not None and sep.casefold() != BLANKS:
-        mark = _SEP_WORDS.get(sep.casefold(), sep)
-        if len(mark) != 1 or not mark.isascii() or mark.isalnum() or mark in '"\r\n':
-            raise ParameterError(
-                "sep= must be one ASCII character that is not a letter, digit, quotation mark or "
-                f"line end, or 'tab', 'space' or '{BLANKS}' (runs of blanks); got {shorten(sep)}."
-            )
-        if mark == request.decimal:
-            raise ParameterError(f"sep= and decimal= must differ; both are {shorten(mark)}.")
-    if request.encoding is not None:
-        _check_encoding(request.encoding)
-
-
-def _check_encoding(encoding: str) -> None:
+    if sep is not None and mark == request.decimal:
+        raise ParameterError(f"sep= and decimal= must differ; both are {shorten(mark)}.")
+    encoding = request.encoding or "utf-8"
     try:
         codecs.lookup(encoding)
         is_text = isinstance(codecs.decode(b"", encoding), str) and encoding.isascii()
@@ -218,6 +215,10 @@ def _check_encoding(encoding: str) -> None:
             f"{', '.join(_USUAL_ENCODINGS[:4])}; got {shorten(encoding)}."
             f"{closest(encoding, _USUAL_ENCODINGS)}"
         )
+
+
+def _is_count(given: int | None, least: int) -> bool:
+    return given is None or (not isinstance(given, bool) and given >= least)
 
 
 def _encoding(start: bytes, ended: bool, notes: list[str]) -> str:
@@ -258,23 +259,28 @@ def _lines(start: bytes, encoding: str, ended: bool) -> tuple[list[str], bool]:
     return text.split("\n"), bare_returns
 
 
-def _count_while(lines: Sequence[str], holds: object) -> int:
-    count = 0
-    while count < len(lines) - 1 and holds(lines[count]):  # type: ignore[operator]
-        count += 1
-    return count
+def numbered_rows(
+    lines: Iterable[str], sep: str, *, strict: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Number of the last line, and cells, of every row but blank ones.
+
+    Quoted cells may hold line breaks; ``strict`` quotation marks must be closed.
+    """
+    if sep == BLANKS:
+        found = ([cell.strip('"') for cell in _CELL.findall(line)] for line in lines)
+        yield from ((number, cells) for number, cells in enumerate(found, 1) if cells)
+        return
+    spaced = sep != " "  # a space may stand before a quoted cell
+    reader = csv.reader(lines, delimiter=sep, skipinitialspace=spaced, strict=strict)
+    for row in reader:
+        if row:
+            yield reader.line_num, row
 
 
 def split_rows(lines: Sequence[str], sep: str) -> list[list[str]]:
-    """The cells of some lines, without blank lines; quoted cells may hold line breaks."""
-    if sep == BLANKS:
-        split = ([cell.strip('"') for cell in _CELL.findall(line)] for line in lines)
-    else:
-        spaced = sep != " "  # a space may stand before a quoted cell
-        text = (f"{line}\n" for line in lines)
-        split = (row for row in csv.reader(text, delimiter=sep, skipinitialspace=spaced))
+    """The cells of some lines, without blank lines."""
     try:
-        return [row for row in split if row]
+        return [row for _, row in numbered_rows((f"{line}\n" for line in lines), sep)]
     except csv.Error as error:
         raise DataError(
             f"A cell must be shorter than {csv.field_size_limit()} characters ({error}). Check the "
@@ -300,7 +306,7 @@ def _separator(lines: Sequence[str], candidates: Sequence[str]) -> str:
         fits = [len(row) == width for row in below]
         fits += [len(rows[0]) in (width, width - 1)] if rows else []
         share = sum(fits) / max(len(fits), 1)
-        if mark == "," and _are_decimal_commas(sample, [m for m in candidates if m != ","]):
+        if mark == "," and any(_has_decimal_commas(sample, m) for m in candidates if m != ","):
             continue
         if BLANKS in candidates and not any(is_number(cell) for row in below for cell in row):
             continue  # prose, not a table
@@ -380,28 +386,12 @@ def _joined_names(rows: Sequence[Sequence[str]]) -> list[str]:
     return names
 
 
-def _n_lines(lines: Sequence[str], sep: str, n_rows: int) -> int:
-    """Lines that the first rows take; a cell may hold line breaks, and blank lines do not count."""
-    if sep == BLANKS:
-        filled = [number for number, line in enumerate(lines, 1) if line.strip()]
-        return filled[n_rows - 1]
-    text = (f"{line}\n" for line in lines)
-    reader = csv.reader(text, delimiter=sep, skipinitialspace=sep != " ")
-    found = 0
-    while found < n_rows:
-        found += bool(next(reader))
-    return reader.line_num
-
-
-def _are_decimal_commas(sample: Sequence[str], marks: Sequence[str]) -> bool:
-    """Whether another mark separates the line below the header into numbers, some with a comma."""
-    for mark in marks:
-        rows = split_rows(sample, mark)
-        cells = next(iter(rows[_n_title_rows(rows, mark) + 1 :]), [])
-        with_comma = [cell for cell in cells if "," in cell]
-        if len(cells) > 1 and with_comma and all(map(is_number, with_comma)):
-            return True
-    return False
+def _has_decimal_commas(sample: Sequence[str], mark: str) -> bool:
+    """Whether a mark separates the line below the header into numbers, some with a comma."""
+    rows = split_rows(sample, mark)
+    cells = next(iter(rows[_n_title_rows(rows, mark) + 1 :]), [])
+    with_comma = [cell for cell in cells if "," in cell]
+    return len(cells) > 1 and bool(with_comma) and all(map(is_number, with_comma))
 
 
 def _header(
@@ -411,14 +401,13 @@ def _header(
     rows = split_rows(top[n_comments:], sep)
     if n_comments and request.comment is None:
         last = top[n_comments - 1]
-        for text, noted in ((last, False), (last.lstrip("#").lstrip(), True)):
-            cells = (split_rows([text], sep) or [[]])[0]
-            fits = rows and len(cells) in (len(rows[0]), len(rows[0]) - 1) and len(cells) > 1
-            spaced = last.startswith("# ")
-            if fits and spaced == noted and any(map(is_value, rows[0])) and request.header is None:
-                if noted:
-                    notes.append("Column names are read from the last line that begins with '#'.")
-                return cells, n_comments, rows
+        is_spaced = last.startswith("# ")
+        cells = (split_rows([last.lstrip("#").lstrip() if is_spaced else last], sep) or [[]])[0]
+        fits = rows and len(cells) in (len(rows[0]), len(rows[0]) - 1) and len(cells) > 1
+        if fits and any(map(is_value, rows[0])) and request.header is None:
+            if is_spaced:
+                notes.append("Column names are read from the last line that begins with '#'.")
+            return cells, n_comments, rows
         notes.append(
             f"The first {n_comments} lines, which begin with '#', are skipped as comments; "
             "comment='#' (--comment '#') reads the file without this note."
@@ -453,8 +442,9 @@ def _header(
         )
     if not below:
         raise DataError("It holds column names and no rows. Add rows, or check the file.")
-    n_lines = n_comments + _n_lines(top[n_comments:], sep, n_title + n_header)
-    return first, n_lines, below
+    numbered = numbered_rows((f"{line}\n" for line in top[n_comments:]), sep)
+    n_lines = [number for number, _ in islice(numbered, n_title + n_header)][-1]
+    return first, n_comments + n_lines, below
 
 
 def is_header(first: Sequence[str], below: Sequence[Sequence[str]], notes: list[str]) -> bool:
@@ -502,7 +492,7 @@ def is_header(first: Sequence[str], below: Sequence[Sequence[str]], notes: list[
 
 
 def _steps(words: Sequence[str]) -> list[float]:
-    numbers = [float(word.replace(",", ".", 1)) for word in words if is_number(word)]
+    numbers = _numbers(words)
     return [b - a for a, b in pairwise(numbers)] if len(numbers) == len(words) else [0.0]
 
 
@@ -513,12 +503,13 @@ def _in_order(words: Sequence[str]) -> bool:
 
 def _lie_apart(named: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Whether names are outside the range of both rows below: wavelengths above a spectrum."""
-    ends = []
-    for row in (named, *below):
-        numbers = [float(cell.replace(",", ".", 1)) for cell in row if is_number(cell)]
-        ends.append((min(numbers, default=0.0), max(numbers, default=0.0)))
-    low, high = ends[0]
-    return len(ends) == 3 and all(high < least or most < low for least, most in ends[1:])
+    low, *_, high = sorted(_numbers(named))
+    rows = [_numbers(row) for row in below]
+    return len(rows) == 2 and all(row and (high < min(row) or max(row) < low) for row in rows)
+
+
+def _numbers(words: Sequence[str]) -> list[float]:
+    return [float(word.replace(",", ".", 1)) for word in words if is_number(word)]
 
 
 def _in_even_steps(words: Sequence[str]) -> bool:

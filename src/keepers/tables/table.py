@@ -1,8 +1,9 @@
 """A table in memory: the request that it was read by, its limits, and the roles of its columns."""
 
+import math
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_MAX_BYTES = 8 * 2**30
-MOST_COLUMNS = 5_000_000
-"""Every column has a name; with more columns the names alone outweigh the table."""
+BYTES_OF_A_NAME = 100
 
 LARGEST_EXACT_INTEGER = 2**53
 """float64 holds every integer up to this one; larger ones are identifiers or an error."""
@@ -31,39 +31,25 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 def refuse_size(n_bytes: int, what: str, max_bytes: int | None = None) -> None:
     """Raise if ``what`` takes more memory than ``max_bytes`` or than the machine has."""
     memory = physical_memory()
-    wanted = DEFAULT_MAX_BYTES if max_bytes is None else max_bytes
-    if n_bytes <= min(wanted, memory or wanted):
+    limit = DEFAULT_MAX_BYTES if max_bytes is None else max_bytes
+    if n_bytes <= min(limit, memory or limit):
         return
-    if memory is not None and memory < wanted:
+    bound = f"the limit of {readable_size(limit)}"
+    way_out = "If the size is right, raise the limit: max_bytes= (--max-size)."
+    if memory is not None and memory < limit:
         bound = f"the {readable_size(memory)} of memory of this machine"
         way_out = "Read a part of the table, or use a larger machine."
-    else:
-        bound = f"the limit of {readable_size(wanted)}"
-        way_out = "If the size is right, raise the limit: max_bytes= (--max-size)."
     raise DataError(f"{what} needs {readable_size(n_bytes)}, more than {bound}. {way_out}")
 
 
 def refuse_shape(
     shape: tuple[int, ...], itemsize: int, what: str, max_bytes: int | None = None
 ) -> None:
-    """Raise if an array of this shape does not fit, or has too many columns."""
-    n_bytes = itemsize
-    for length in shape:
-        if length < 0:
-            raise DataError(f"{what} declares a negative length ({shape}). It is damaged.")
-        n_bytes *= int(length)
-    refuse_size(n_bytes, f"{what} ({' x '.join(str(length) for length in shape)})", max_bytes)
-    if len(shape) == 2:
-        refuse_columns(int(shape[1]), what)
-
-
-def refuse_columns(n_columns: int, what: str) -> None:
-    """Raise if there are more columns than keepers reads."""
-    if n_columns > MOST_COLUMNS:
-        raise DataError(
-            f"A table has at most {MOST_COLUMNS:,} columns; {what} declares {n_columns:,}. If it "
-            "is not damaged, leave out columns first, for example those that are almost always 0."
-        )
+    """Raise if an array of this shape does not fit in memory."""
+    if any(length < 0 for length in shape):
+        raise DataError(f"{what} declares a negative length ({shape}). It is damaged.")
+    n_bytes = itemsize * math.prod(map(int, shape))
+    refuse_size(n_bytes, f"{what} ({' x '.join(map(str, shape))})", max_bytes)
 
 
 def as_n_bytes(size: int | float | str, name: str) -> int:
@@ -146,27 +132,23 @@ class Table(NamedValues):
 
     def __post_init__(self) -> None:
         """Raise for a table whose parts do not fit together."""
-        has_others = self.frame is not None and self.frame.width > 0
-        if self.values.ndim != 2 or 0 in self.values.shape[: 1 if has_others else 2]:
-            shape = " x ".join(str(length) for length in self.values.shape)
+        if self.values.ndim != 2 or 0 in self.values.shape[: 1 if self.others else 2]:
+            shape = " x ".join(map(str, self.values.shape))
             raise DataError(
                 f"A table needs at least one row and one feature column; {shorten(self.name)} "
                 f"has shape {shape}. Check that the right file, variable or columns were named."
             )
         if self.values.dtype not in (np.float64, np.float32):
             raise DataError(f"Values must be float64 or float32; got {self.values.dtype}.")
-        parts = (("names", self.names, self.n_features), ("ids", self.ids, self.n_samples))
-        for what, entries, expected in (*parts, ("labels", self.labels, self.n_samples)):
-            if entries is not None and (entries.ndim != 1 or len(entries) != expected):
+        expected = {"names": self.n_features, "ids": self.n_samples, "labels": self.n_samples}
+        for what, length in expected.items():
+            entries = getattr(self, what)
+            if entries is not None and entries.shape != (length,):
                 raise DataError(
-                    f"{what} must have {expected} entries; {shorten(self.name)} has an array of "
+                    f"{what} must have {length} entries; {shorten(self.name)} has an array of "
                     f"shape {entries.shape}. Check that samples are rows and features are columns."
                 )
-        if len(set(self.names)) < self.n_features:
-            raise DataError(
-                "Feature names must differ; there are duplicates: "
-                f"{some_of(duplicates(self.names))}. Rename or drop all but one of each."
-            )
+        refuse_repeated(self.names)
 
     @property
     def n_samples(self) -> int:
@@ -312,29 +294,8 @@ class ReadRequest:
     comment: str | None = None
     encoding: str | None = None
 
-    def __post_init__(self) -> None:
-        """Raise for a limit that is not a number of bytes."""
-        given: Any = self.max_bytes
-        is_count = isinstance(given, int) and not isinstance(given, bool) and given >= 1
-        if given is not None and not is_count:
-            raise ParameterError(
-                f"max_bytes must be an integer >= 1, a number of bytes; got {shorten(given)}. "
-                f"Leave it out for the default, {DEFAULT_MAX_BYTES} (8 GiB)."
-            )
-
 
 REQUEST_FIELDS = tuple(each.name for each in fields(ReadRequest))
-
-
-def as_request(request: ReadRequest | None, options: Mapping[str, Any]) -> ReadRequest:
-    """The request, or one made of options given by name; raise for an option that is unknown."""
-    unknown = [name for name in options if name not in REQUEST_FIELDS]
-    if unknown:
-        raise ParameterError(
-            f"The options of reading are {', '.join(REQUEST_FIELDS)}; got {shorten(unknown[0])}."
-            f"{closest(unknown[0], REQUEST_FIELDS)}"
-        )
-    return replace(request or ReadRequest(), **options)
 
 
 class Roles(NamedTuple):
@@ -422,16 +383,26 @@ def unique_names(names: Iterable[Any], *, make_unique: bool = False) -> list[str
     ['a', 'column 2', 'b', 'a.1']
     """
     used = [str(name).strip() or f"column {at}" for at, name in enumerate(names, 1)]
-    refuse_columns(len(used), "its header")
     if len(set(used)) == len(used):
         return used
     if not make_unique:
-        raise DataError(
-            f"Column names must differ; there are duplicates: {some_of(duplicates(used))}. Rename "
-            "all but one of each in the file, or have them numbered (make_unique=True, "
-            "--make-unique)."
+        refuse_repeated(
+            used,
+            "Rename all but one of each in the file, or have them numbered (make_unique=True, "
+            "--make-unique).",
         )
     return number_repeated(used)
+
+
+def refuse_repeated(
+    names: Sequence[Hashable], way_out: str = "Rename or drop all but one of each."
+) -> None:
+    """Raise for names of columns that occur more than once."""
+    if len(set(names)) < len(names):
+        raise DataError(
+            "Column names must differ; there are duplicates: "
+            f"{some_of(duplicates(names))}. {way_out}"
+        )
 
 
 def number_repeated(names: Sequence[str], mark: str = ".") -> list[str]:
@@ -453,11 +424,10 @@ def table_of_matrix(
 ) -> Table:
     """A table of a matrix; a role that no vector fills may be a column of the matrix."""
     X = checked_matrix(X, name)
-    columns = (
-        numbered_names(X.shape[1])
-        if names is None
-        else unique_names(as_texts(names, "feature names"), make_unique=request.make_unique)
-    )
+    columns = numbered_names(X.shape[1])
+    if names is not None:
+        texts = as_texts(names, "feature names")
+        columns = unique_names(texts, make_unique=request.make_unique)
     if len(columns) != X.shape[1]:
         raise DataError(
             f"Every column needs a name; {shorten(name)} has {len(columns)} names for "
@@ -468,16 +438,17 @@ def table_of_matrix(
         labels=request.labels if labels is None else None,
         identifier=request.identifier if ids is None else None,
     )
-    roles = (open_roles.labels, open_roles.identifier, *open_roles.drop, *open_roles.annotation)
-    if roles != (None, None):
-        features, identifier, label = split_roles(columns, open_roles)
-        at = {column: place for place, column in enumerate(columns)}
-        ids = ids if identifier is None else as_labels(_column(X, at[identifier]), identifier)
-        labels = labels if label is None else _column(X, at[label])
-        X, columns = X[:, [at[column] for column in features]], features
+    features, identifier, label = split_roles(columns, open_roles)
+    at = {column: place for place, column in enumerate(columns)}
+    if identifier is not None:
+        ids = as_labels(_column(X, at[identifier]), identifier)
+    if label is not None:
+        labels = _column(X, at[label])
+    if len(features) < len(columns):
+        X = X[:, [at[column] for column in features]]
     return Table(
-        as_floats(X, name, columns),
-        np.array(columns, dtype=object),
+        as_floats(X, name, features),
+        np.array(features, dtype=object),
         None if ids is None else as_texts(ids, "sample names"),
         None if labels is None else as_labels(labels, request.labels or "labels"),
         name,
@@ -491,24 +462,59 @@ def _column(X: Any, position: int) -> Any:
 
 def checked_matrix(X: Any, what: str) -> Any:
     """Raise unless X is a matrix of real numbers; sparse becomes CSR with checked indices."""
-    from keepers.tables.objects import canonical_sparse
-
-    kind = X.dtype.kind
-    if kind == "c":
-        raise DataError(
-            f"Values must be real; {shorten(what)} holds complex numbers. Store X.real."
-        )
-    if kind not in "biuf":
+    refuse_complex(X.dtype)
+    if X.dtype.kind not in "biuf":
         raise DataError(
             f"Values must be numbers; {shorten(what)} holds {X.dtype}. Store a plain numeric array."
         )
+    refuse_dimensions(X)
+    refuse_size(BYTES_OF_A_NAME * X.shape[1], f"The names of {X.shape[1]:,} columns")
+    return sp.csr_matrix(canonical_sparse(X)) if sp.issparse(X) else X
+
+
+def refuse_dimensions(X: Any) -> None:
+    """Raise unless X has rows and columns."""
     if X.ndim != 2:
         raise DataError(
-            f"A table has two dimensions (samples, features); {shorten(what)} has {X.ndim}. "
-            "Reshape it."
+            f"A table has two dimensions (samples, features); this one has {X.ndim}. Reshape it."
         )
-    refuse_columns(X.shape[1], shorten(what))
-    return sp.csr_matrix(canonical_sparse(X)) if sp.issparse(X) else X
+
+
+def refuse_complex(dtype: Any) -> None:
+    """Raise if values of this kind are complex."""
+    if str(dtype).startswith("complex"):
+        raise DataError(
+            f"Complex data not supported: values must be real, and these are {dtype}. Pass X.real, "
+            "or real and imaginary parts as separate columns."
+        )
+
+
+def canonical_sparse(X: Any) -> Any:
+    """CSR or CSC with sorted indices that lie inside and occur once; the arrays of X are shared.
+
+    SciPy trusts indices, and reads outside of its arrays if they are wrong.
+    """
+    refuse_dimensions(X)
+    try:
+        if X.format == "coo":  # made anew, which checks every index
+            X = type(X)((X.data, (X.row, X.col)), shape=X.shape)
+        checked = X if X.format in ("csr", "csc") else X.tocsr()
+        # Made anew: checks may trim the arrays, and remembered flags may be out of date.
+        parts = (checked.data, checked.indices, checked.indptr)
+        checked = type(checked)(parts, shape=X.shape)
+        checked.check_format(full_check=True)
+        if np.any(np.diff(checked.indptr) < 0):  # SciPy skips this where nothing is stored
+            raise ValueError("indptr decreases")
+    except (ValueError, IndexError, OverflowError) as error:
+        raise DataError(
+            "The row and column indices of a sparse matrix must lie inside its shape, "
+            f"{X.shape[0]} x {X.shape[1]} here; these do not ({error}). Build it again from values "
+            "with their rows and columns: scipy.sparse.coo_array((values, (rows, columns)))."
+        ) from error
+    if not checked.has_canonical_format:
+        checked = checked.copy()  # the arrays are the user's
+        checked.sum_duplicates()
+    return checked
 
 
 def as_floats(X: Any, what: str, names: Sequence[str] | None = None) -> Any:
@@ -537,30 +543,32 @@ def as_floats(X: Any, what: str, names: Sequence[str] | None = None) -> Any:
 
 def as_texts(values: Any, what: str) -> Names:
     """One str for each entry of a vector, or of a matrix with a single row or column."""
-    values = _as_vector(values, what)
-    return np.array([_text(value) for value in values.tolist()] or [], dtype=object)
+    texts = []
+    for value in _whole(_as_vector(values, what)).tolist():
+        text = value.decode(errors="replace") if isinstance(value, bytes) else value
+        texts.append("" if text is None else str(text))
+    return np.array(texts, dtype=object)
 
 
 def as_labels(values: Any, what: str) -> NDArray[Any]:
     """Classes: integers as int64, text as an object array of str; raise for a missing one."""
     values = _as_vector(values, what)
     if values.dtype.kind in "biu":
-        fits = values.dtype != np.uint64 or not values.size or values.max() < 2**63
-        return values.astype(np.int64 if fits else np.uint64)
-    if values.dtype.kind == "f":
-        _refuse_missing(int(np.isnan(values).sum()), what)
-        whole = values.astype(np.int64) if np.all(np.abs(values) < LARGEST_EXACT_INTEGER) else None
-        return whole if whole is not None and np.array_equal(whole, values) else values
-    _refuse_missing(sum(value is None for value in values.tolist()), what)
-    return as_texts(values, what)
-
-
-def _refuse_missing(count: int, what: str) -> None:
-    if count:
+        return values if values.dtype == np.uint64 else values.astype(np.int64)
+    is_float = values.dtype.kind == "f"
+    n_missing = np.isnan(values).sum() if is_float else values.tolist().count(None)
+    if n_missing:
         raise DataError(
-            f"Every sample needs a label; {count} of {shorten(what)} are missing. Fill them in, "
-            "leave those samples out, or leave the column out (drop=, --drop)."
+            f"Every sample needs a label; {n_missing} of {shorten(what)} are missing. Fill them "
+            "in, leave those samples out, or leave the column out (drop=, --drop)."
         )
+    return _whole(values) if is_float else as_texts(values, what)
+
+
+def _whole(values: NDArray[Any]) -> NDArray[Any]:
+    """Numbers without a fraction as integers, so that names read 1 and not 1.0."""
+    is_small = values.dtype.kind == "f" and np.all(np.abs(values) < LARGEST_EXACT_INTEGER)
+    return values.astype(np.int64) if is_small and np.all(np.rint(values) == values) else values
 
 
 def _as_vector(values: Any, what: str) -> NDArray[Any]:
@@ -573,9 +581,3 @@ def _as_vector(values: Any, what: str) -> NDArray[Any]:
             "Name another array, or store classes as one column of numbers."
         )
     return values
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace")
-    return "" if value is None else str(value)

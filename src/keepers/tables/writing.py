@@ -15,15 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keepers._packages import optional
-from keepers._wording import duplicates, first_line, some_of
+from keepers._wording import first_line, some_of
 from keepers.exceptions import DataError, KeepersError, ParameterError, shorten
 from keepers.tables.arrays import open_hdf5
 from keepers.tables.atomic import COMPRESSIONS, open_compressing, whole_file
-from keepers.tables.scans import FileScan, raised_outside, rows_at_once
+from keepers.tables.scans import FileScan, raised_outside
 from keepers.tables.table import (
     LARGEST_EXACT_INTEGER,
     Table,
     refuse_absent,
+    refuse_repeated,
     refuse_shape,
     refuse_size,
     unique_names,
@@ -113,10 +114,9 @@ def write_table(
         if changed is None:
             raise DataError(_NO_ROWS)
         table = changed
-    known = table.columns
-    wanted = set(known if names is None else map(str, names))
-    refuse_absent(sorted(wanted), known)
-    kept = [name for name in known if name in wanted]
+    wanted = set(table.columns if names is None else map(str, names))
+    refuse_absent(sorted(wanted), table.columns)
+    kept = [name for name in table.columns if name in wanted]
     with whole_file(path, force=force) as temporary, _library_errors(path, WRITTEN[suffix]):
         target = _Target(temporary, path.name, suffix, (identifier_name, label_name))
         if not isinstance(table, Table):
@@ -171,8 +171,7 @@ def _library_errors(path: Path, title: str) -> Iterator[None]:
     except BaseException as error:
         if not raised_outside(error):
             raise
-        number = re.search(r"(?:os error|errno =|\[Errno) (\d+)", str(error))
-        if number:
+        if number := re.search(r"(?:os error|errno =|\[Errno) (\d+)", str(error)):
             raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
         raise DataError(
             f"{path.name} could not be written as {title}: {first_line(error)}. Choose another "
@@ -196,15 +195,12 @@ def _frame_of(table: Table, target: _Target) -> Any:
     pl, _ = _polars()
     beside = []
     for name, vector in zip(target.titles, (table.ids, table.labels), strict=True):
-        if vector is not None:
-            kind = None if vector.dtype.kind in "biuf" else pl.String
-            beside.append(pl.Series(name, vector if kind is None else vector.tolist(), dtype=kind))
+        if vector is not None and vector.dtype.kind in "biuf":
+            beside.append(pl.Series(name, vector))
+        elif vector is not None:
+            beside.append(pl.Series(name, vector.tolist(), dtype=pl.String))
     names = [*(column.name for column in beside), *table.columns]
-    if len(set(names)) < len(names):
-        raise ParameterError(
-            f"Column names must differ; there are duplicates: {some_of(duplicates(names))}. Choose "
-            "another identifier_name or label_name, or rename features."
-        )
+    refuse_repeated(names, "Choose another identifier_name or label_name, or rename features.")
     columns = {} if table.frame is None else {column.name: column for column in table.frame}
     # Named at the end: many methods of polars take a name such as "^a$" for a pattern.
     plain = pl.DataFrame(_dense(table), orient="row", nan_to_null=True)
@@ -238,12 +234,8 @@ def _rows_of(
             table = block if change is None else change(block)
             if table is None:
                 continue
-            table = table.select(names)
-            step = rows_at_once(len(names)) if table.is_sparse else table.n_samples
-            for start in range(0, table.n_samples, step):
-                rows = table.take(np.arange(start, min(start + step, table.n_samples)))
-                blocks.append(Path(folder) / f"{len(blocks)}.arrow")
-                _frame_of(rows, target).write_ipc(blocks[-1])
+            blocks.append(Path(folder) / f"{len(blocks)}.arrow")
+            _frame_of(table.select(names), target).write_ipc(blocks[-1])
         if not blocks:
             raise DataError(_NO_ROWS)
         yield pl.concat([pl.scan_ipc(each) for each in blocks], how="vertical_relaxed")

@@ -1,4 +1,4 @@
-"""What the paper says about its algorithm: speed of convergence, descent, cost."""
+"""Claims about the algorithm: speed of convergence, descent, cost."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from keepers_studies.growth import PRINTED
-from keepers_studies.paper_claims.claim import ClaimList, Finding, UntestableError
+from keepers_studies.paper_claims.claim import Finding, UntestableError, decides
 from keepers_studies.runner import StudyRun
 from keepers_studies.scores import StudyResults
 
@@ -18,7 +18,6 @@ ROUNDING = 1e-9
 LINEAR = 1.2
 CUBIC = 2.5
 _TOLERANCES = {1e-4: "10⁻⁴", 1e-6: "10⁻⁶"}
-ALGORITHM = ClaimList()
 
 
 class Descent(NamedTuple):
@@ -45,7 +44,7 @@ def descents(run: StudyRun) -> list[Descent]:
 
 
 def _descents_by_gamma(study: StudyResults) -> tuple[list[Descent], list[Descent]]:
-    """Histories with a gamma of the paper's grid, of which there must be one, and the others."""
+    """Histories with a gamma of the paper's grid (at least one), and the other histories."""
     runs = descents(study.run)
     of_paper = [run for run in runs if not isinstance(run.gamma, str)]  # a name: from the data
     if not of_paper:
@@ -63,26 +62,26 @@ def converged_at(objective: tuple[float, ...], tolerance: float) -> int | None:
     return None if large[-1] == len(values) - 2 else int(large[-1]) + 2
 
 
-@ALGORITHM.add("converges-fast")
+@decides("converges-fast")
 def _converges_fast(study: StudyResults) -> Finding:
     of_paper, others = _descents_by_gamma(study)
-    steps = {run.title: _most_of_the_way(run.objective) for run in of_paper}
-    slowest = max(steps, key=lambda title: steps[title])
-    numbers = [f"At most {steps[slowest]} steps ({slowest}); {len(steps)} runs"]
-    relative = {run.title: _most_of_the_way(run.objective) for run in others}
-    if relative:
-        worst = max(relative, key=lambda title: relative[title])
-        numbers.append(f"With gamma relative to the data: at most {relative[worst]} ({worst})")
-    return steps[slowest] <= FAST_STEPS, tuple(numbers)
+    slowest = max(of_paper, key=_most_of_the_way)
+    steps = _most_of_the_way(slowest)
+    numbers = [f"At most {steps} steps ({slowest.title}); {len(of_paper)} runs"]
+    if others:
+        worst = max(others, key=_most_of_the_way)
+        most = _most_of_the_way(worst)
+        numbers.append(f"With gamma relative to the data: at most {most} ({worst.title})")
+    return steps <= FAST_STEPS, numbers
 
 
-def _most_of_the_way(objective: tuple[float, ...]) -> int:
-    values = np.asarray(objective)
+def _most_of_the_way(run: Descent) -> int:
+    values = np.asarray(run.objective)
     goal = values[0] - FAST_SHARE * (values[0] - values[-1])
     return int(np.flatnonzero(values <= goal)[0]) + 1
 
 
-@ALGORITHM.add("thirty-steps")
+@decides("thirty-steps")
 def _within_thirty(study: StudyResults) -> Finding:
     of_paper, others = _descents_by_gamma(study)
     numbers = [f"Change {_slowest(of_paper, 1e-4)}; {_slowest(of_paper, 1e-6)}"]
@@ -105,25 +104,22 @@ def _slowest(runs: list[Descent], tolerance: float) -> str:
     return f"{limit} after at most {found[slowest]} steps ({slowest.title})"
 
 
-@ALGORITHM.add("descent")
+@decides("descent")
 def _never_rises(study: StudyResults) -> Finding:
     runs = descents(study.run)
     if not runs:
         raise UntestableError("The sweep 'convergence' is not there.")
-    rises = {run.title: _largest_rise(run.objective) for run in runs}
-    worst = max(rises, key=lambda title: rises[title])
+    worst = max(runs, key=lambda run: _largest_rise(run.objective))
+    largest = _largest_rise(worst.objective)
     n_steps = sum(len(run.objective) - 1 for run in runs)
-    rise = rises[worst]
-    numbers = [
-        f"Largest rise {rise:.1e} of its size in {n_steps} steps ({worst})"
-        if rise > 0
-        else f"It fell or stayed in each of {n_steps} steps of {len(runs)} runs"
-    ]
+    numbers = [f"It fell or stayed in each of {n_steps} steps of {len(runs)} runs"]
+    if largest > 0:
+        numbers = [f"Largest rise {largest:.1e} of its size in {n_steps} steps ({worst.title})"]
     faster = _other_histories(study)
     if faster:
         rise = max(max(_largest_rise(history) for history in faster), 0.0)
         numbers.append(f"The default solver in {len(faster)} further fits: at most {rise:.1e}")
-    return rises[worst] <= ROUNDING, tuple(numbers)
+    return largest <= ROUNDING, numbers
 
 
 def _largest_rise(objective: tuple[float, ...]) -> float:
@@ -142,7 +138,7 @@ def _other_histories(study: StudyResults) -> list[tuple[float, ...]]:
     return [history for history in found.values() if len(history) >= 2]
 
 
-@ALGORITHM.add("linear-in-n")
+@decides("linear-in-n")
 def _only_linear(study: StudyResults) -> Finding:
     if study.growth.empty or study.subject not in set(study.growth.selector):
         raise UntestableError("SPCAFS: no times were measured.")
@@ -163,7 +159,7 @@ def _only_linear(study: StudyResults) -> Finding:
     return bool(own.exponent_in_samples <= LINEAR) and linear.empty, tuple(numbers)
 
 
-@ALGORITHM.add("cubic-in-d")
+@decides("cubic-in-d")
 def _cubic_in_features(study: StudyResults) -> Finding:
     cubic = [selector for selector, printed in PRINTED.items() if "d³" in printed]
     timed = study.growth

@@ -4,17 +4,19 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from keepers_studies.scores import MEASURES, StudyResults
 from keepers_studies.specification import COMPARISON
 
 Verdict = Literal["holds", "does not hold here", "cannot be tested"]
 Finding = tuple[bool, Sequence[str]]
-"""Whether a claim holds, and the numbers that decide, the deciding one first."""
+"""True if the claim holds, and the numbers that decide, the deciding one first."""
 Judge = Callable[[StudyResults], Finding]
 TEXTS = tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
-"""What is claimed, where, and the rule, by the name of the claim."""
+"""The claim, its place in the paper and the rule, by name, in the order of the paper."""
+JUDGES: dict[str, Judge] = {}
+"""The functions that apply the rules, by the name of the claim."""
 
 
 class UntestableError(Exception):
@@ -34,34 +36,25 @@ class Claim:
     """The numbers that decide, the deciding one first."""
 
 
-class ClaimList:
-    """Functions that judge the claims in claims.toml, in the order of the paper."""
+def decides(id: str) -> Callable[[Judge], Judge]:
+    """Decorator of the function that judges this claim of claims.toml."""
 
-    def __init__(self) -> None:
-        self._judges: dict[str, Judge] = {}
+    def register(judge: Judge) -> Judge:
+        JUDGES[id] = judge
+        return judge
 
-    def add(self, id: str) -> Callable[[Judge], Judge]:
-        """Decorator of the function that judges this claim."""
-
-        def register(judge: Judge) -> Judge:
-            self._judges[id] = judge
-            return judge
-
-        return register
-
-    def judge(self, study: StudyResults) -> list[Claim]:
-        """Every claim with its verdict."""
-        return [
-            Claim(id, **TEXTS[id], **_decide(judge, study)) for id, judge in self._judges.items()
-        ]
+    return register
 
 
-def _decide(judge: Judge, study: StudyResults) -> dict[str, Any]:
+def judge_claim(id: str, study: StudyResults) -> Claim:
+    """The claim with its verdict."""
+    verdict: Verdict
     try:
-        holds, numbers = judge(study)
+        holds, numbers = JUDGES[id](study)
+        verdict = "holds" if holds else "does not hold here"
     except UntestableError as error:
-        return {"verdict": "cannot be tested", "numbers": (str(error),)}
-    return {"verdict": "holds" if holds else "does not hold here", "numbers": tuple(numbers)}
+        verdict, numbers = "cannot be tested", (str(error),)
+    return Claim(id, **TEXTS[id], verdict=verdict, numbers=tuple(numbers))
 
 
 def in_both_measures(judge: Callable[[str], tuple[bool, str]]) -> Finding:

@@ -1,4 +1,4 @@
-"""What the paper says about ACC and NMI against the number of features."""
+"""Claims about ACC and NMI against the number of features."""
 
 from itertools import pairwise
 
@@ -7,9 +7,9 @@ import pandas as pd
 
 from keepers_studies.formatting import points
 from keepers_studies.paper_claims.claim import (
-    ClaimList,
     Finding,
     UntestableError,
+    decides,
     in_both_measures,
     require_finished,
 )
@@ -20,10 +20,8 @@ BUMP = 0.01
 PALM = "PalmData25"
 IMM = "Imm40"
 
-CLUSTERING = ClaimList()
 
-
-@CLUSTERING.add("all-features")
+@decides("all-features")
 def _beats_all_features(study: StudyResults) -> Finding:
 
     def judge(measure: str) -> tuple[bool, str]:
@@ -47,7 +45,7 @@ def _gains(study: StudyResults, over: str | None, measure: str) -> "pd.Series[fl
     return gains.loc[study.own]
 
 
-@CLUSTERING.add("palm-below")
+@decides("palm-below")
 def _palm_below_baseline(study: StudyResults) -> Finding:
     def judge(measure: str) -> tuple[bool, str]:
         gain = _gains(study, study.title_of(ALL_FEATURES), measure).get(PALM, np.nan)
@@ -58,7 +56,7 @@ def _palm_below_baseline(study: StudyResults) -> Finding:
     return in_both_measures(judge)
 
 
-@CLUSTERING.add("palm-above")
+@decides("palm-above")
 def _palm_above_rivals(study: StudyResults) -> Finding:
     return _above_rivals(study, (PALM,))
 
@@ -82,7 +80,7 @@ def _above_rivals(study: StudyResults, names: tuple[str, ...]) -> Finding:
     return in_both_measures(judge)
 
 
-@CLUSTERING.add("palm-approaches")
+@decides("palm-approaches")
 def _palm_approaches(study: StudyResults) -> Finding:
 
     def judge(measure: str) -> tuple[bool, str]:
@@ -102,7 +100,7 @@ def _palm_approaches(study: StudyResults) -> Finding:
     return in_both_measures(judge)
 
 
-@CLUSTERING.add("rise-and-fall")
+@decides("rise-and-fall")
 def _curves_rise_and_fall(study: StudyResults) -> Finding:
     comparison, own = study.tuned, study.own
     require_finished(study, comparison.data)
@@ -134,12 +132,12 @@ def _curves_rise_and_fall(study: StudyResults) -> Finding:
     return in_both_measures(judge)
 
 
-@CLUSTERING.add("exceeds-all")
+@decides("exceeds-all")
 def _exceeds_everywhere(study: StudyResults) -> Finding:
     return _above_rivals(study, study.tuned.data)
 
 
-@CLUSTERING.add("imm-second")
+@decides("imm-second")
 def _imm_second_best(study: StudyResults) -> Finding:
     require_finished(study, (IMM,))
     mcfs = study.title_of("MCFS")
@@ -155,12 +153,12 @@ def _imm_second_best(study: StudyResults) -> Finding:
     return order[:2] == [study.own, mcfs], (listed, place)
 
 
-@CLUSTERING.add("imm-acc")
+@decides("imm-acc")
 def _imm_acc_margin(study: StudyResults) -> Finding:
     return _imm_margin(study, "acc", 5)
 
 
-@CLUSTERING.add("imm-nmi")
+@decides("imm-nmi")
 def _imm_nmi_margin(study: StudyResults) -> Finding:
     return _imm_margin(study, "nmi", 3)
 
@@ -178,7 +176,7 @@ def _imm_margin(study: StudyResults, measure: str, claimed: int) -> Finding:
     return 100 * gain >= claimed - 0.5, (text,)
 
 
-@CLUSTERING.add("lapscore")
+@decides("lapscore")
 def _laplacian_score(study: StudyResults) -> Finding:
     laplacian, random = study.title_of("LaplacianScore"), study.title_of(RANDOM)
     if laplacian is None or random is None:
@@ -199,7 +197,7 @@ def _laplacian_score(study: StudyResults) -> Finding:
     return holds, (text, f"Against Random: {listed}")
 
 
-@CLUSTERING.add("absolute")
+@decides("absolute")
 def _absolute_figures(study: StudyResults) -> Finding:
     raise UntestableError(
         "The paper gives these numbers in plots only, and its text repeats none of them."

@@ -1,4 +1,4 @@
-"""What the paper says about gamma, the number of components m, and p."""
+"""Claims about gamma, the number of components m, and p."""
 
 from collections.abc import Callable
 
@@ -7,9 +7,9 @@ import pandas as pd
 from keepers.exceptions import shorten
 from keepers_studies.formatting import points
 from keepers_studies.paper_claims.claim import (
-    ClaimList,
     Finding,
     UntestableError,
+    decides,
     in_both_measures,
     require_finished,
 )
@@ -21,15 +21,13 @@ CHANGE = 0.01
 IMM = "Imm40"
 SRBCT = "SRBCTML"
 
-SENSITIVITY = ClaimList()
 
-
-@SENSITIVITY.add("gamma")
+@decides("gamma")
 def _gamma_on_imm(study: StudyResults) -> Finding:
     return _insensitive(study, "gamma", IMM)
 
 
-@SENSITIVITY.add("gamma-elsewhere")
+@decides("gamma-elsewhere")
 def _gamma_elsewhere(study: StudyResults) -> Finding:
     if study.own is None:
         raise UntestableError("The study lacks SPCAFS.")
@@ -49,7 +47,7 @@ def _gamma_elsewhere(study: StudyResults) -> Finding:
     return small, numbers
 
 
-@SENSITIVITY.add("components")
+@decides("components")
 def _components(study: StudyResults) -> Finding:
     holds, numbers = _insensitive(study, "components", IMM)
     other = "components at the default gamma"
@@ -75,7 +73,7 @@ def _insensitive(study: StudyResults, sweep: str, data: str) -> Finding:
     return in_both_measures(judge)
 
 
-@SENSITIVITY.add("power-imm")
+@decides("power-imm")
 def _power_on_imm(study: StudyResults) -> Finding:
 
     def worse(by_power: dict[float, float]) -> bool:
@@ -86,7 +84,7 @@ def _power_on_imm(study: StudyResults) -> Finding:
     return _power(study, IMM, 0.1, worse)
 
 
-@SENSITIVITY.add("power-srbct")
+@decides("power-srbct")
 def _power_on_srbct(study: StudyResults) -> Finding:
 
     def bump(by_power: dict[float, float]) -> bool:

@@ -1,0 +1,58 @@
+"""Published methods of others, one file each, and what they share."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from keepers._protocols import FloatArray
+from keepers.linalg.graph import NeighbourList, union_graph
+from keepers.linalg.storage import as_array
+from keepers.methods.base import RankingSelector
+from keepers.methods.neighbours import BANDWIDTH, heat_graph, nearest_neighbours, warn_of_defect
+from keepers.methods.parameters import FeatureCount, cap_neighbors, positive, whole
+from keepers.methods.reading import MemoryTable
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Rival(RankingSelector):
+    """A published method: common parameters and their rules, a common description of scores."""
+
+    looks_for = "features that tell groups of samples apart, found without labels"
+    score_means = (
+        "how much the feature counts in the fitted model (the length of its row of weights)"
+    )
+    parameter_rules: ClassVar = {
+        "n_clusters": whole(),
+        "n_neighbors": whole(),
+        "bandwidth": BANDWIDTH,
+        "max_iter": whole(),
+        "tol": positive(zero=True),
+    }
+
+    n_features_to_select: FeatureCount = field(default=None, kw_only=False)
+    max_correlation: float | None = None
+
+    def centred_values(self, table: MemoryTable) -> FloatArray:
+        """The columns that vary, less their means, as an array of double precision."""
+        return as_array(table.in_double()) - table.moments.mean
+
+    def list_neighbours(self, values: FloatArray, spare: int = 1) -> NeighbourList:
+        """The nearest other samples of each, at most n_samples - ``spare`` of them."""
+        n_neighbors = cap_neighbors(self.n_neighbors, len(values), spare=spare)
+        neighbours = nearest_neighbours(values, n_neighbors)
+        warn_of_defect(neighbours, union_graph(neighbours))
+        return neighbours
+
+    def join_neighbours(self, X: Any, rng: np.random.Generator, unit: float = 1.0) -> sp.csr_array:
+        """The graph of nearest neighbours with heat-kernel weights; X was divided by ``unit``."""
+        n_neighbors = cap_neighbors(self.n_neighbors, X.shape[0])
+        bandwidth = None if self.bandwidth is None else float(self.bandwidth) / unit
+        return heat_graph(X, n_neighbors, bandwidth, rng)
+
+    def store_run(self, result: Any) -> None:
+        """Store the objective of every step, their number, and whether the last one converged."""
+        self.objective_: FloatArray = result.objective
+        self.n_iter_ = len(result.objective)
+        self.converged_: bool = result.converged

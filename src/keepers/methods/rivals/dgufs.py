@@ -10,34 +10,25 @@ formulation, and alternates two closed forms:
   G = beta S + (1 - beta) R(H Y'Y H), where R scales the entries off the diagonal to [0, 1].
 
 The authors' program selects the features of smallest norm (shown in tests/methods/test_dgufs.py).
-Features are rows in the solver, as in the paper: F = X'.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import eigsh
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
-from keepers.linalg.moments import row_blocks
 from keepers.linalg.ordering import best_first
-from keepers.linalg.subspace import squared_row_norms
-from keepers.methods.base import RankingSelector
+from keepers.linalg.storage import as_array
 from keepers.methods.memory import refuse_past_memory
 from keepers.methods.neighbours import binary_graph
-from keepers.methods.parameters import (
-    FeatureCount,
-    Seed,
-    cap_clusters,
-    cap_neighbors,
-    positive,
-    whole,
-)
+from keepers.methods.parameters import Seed, cap_clusters, cap_neighbors, positive
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 # Up to this many samples one dense eigenproblem is faster than Lanczos steps.
 DENSE_SAMPLES = 200
@@ -53,15 +44,11 @@ class DGUFSResult:
     """The non-zero eigenvalues of L, largest first."""
     vectors: FloatArray
     objective: FloatArray
-    n_iter: int
-    period: int
-    """1: the selection stayed; more: it came back after that many passes; 0: still changing."""
+    converged: bool
 
     @property
     def labels(self) -> IndexArray:
         """For every sample the eigenvector, times the root of its value, with the largest entry."""
-        if len(self.values) == 0:
-            return np.zeros(len(self.vectors), dtype=np.intp)
         return np.asarray(np.argmax(np.abs(self.vectors) * np.sqrt(self.values), axis=1))
 
 
@@ -75,59 +62,44 @@ def solve_dgufs(
     max_iter: int,
     rng: np.random.Generator,
 ) -> DGUFSResult:
-    """Alternate kernel and selection until the selection stays, or comes back."""
-    F = np.ascontiguousarray((X - X.mean(axis=0)).T)
-    variances = squared_row_norms(F)
-    G: sp.csr_array | LinearOperator = graph
+    """Alternate kernel and selection on centred data until the selection stays."""
+    sums_of_squares = np.einsum("ij,ij->j", X, X)
+    G: sp.csr_array | FloatArray = graph
+    selected = np.empty(0, dtype=np.intp)
     history: list[float] = []
-    seen: dict[bytes, int] = {}
-    period = 0
-    while len(history) < max_iter and not period:
+    converged = False
+    while len(history) < max_iter and not converged:
         values, V = leading_part(G, n_clusters, rng)
         HV = (V - V.mean(axis=0)) / max(len(V) - 1, 1)
-        scores = (F @ HV) ** 2 @ values
-        selected = np.sort(best_first(scores, variances)[:n_selected])
+        scores = (X.T @ HV) ** 2 @ values
+        previous, selected = selected, np.sort(best_first(scores, sums_of_squares)[:n_selected])
         with_graph = float(np.einsum("ij,ij->j", V, graph @ V) @ values)
         history.append(-beta * with_graph - (1.0 - beta) * float(scores[selected].sum()))
-        period = len(history) - seen.setdefault(selected.tobytes(), len(history))
-        G = blended_kernel(graph, F[selected], beta)
-    return DGUFSResult(scores, values, V, np.array(history), len(history), period)
+        converged = np.array_equal(selected, previous)
+        G = blended_kernel(graph, X[:, selected], beta)
+    return DGUFSResult(scores, values, V, np.array(history), converged)
 
 
-def blended_kernel(graph: sp.csr_array, F: FloatArray, beta: float) -> LinearOperator:
-    """The products of beta S + (1 - beta) R(F'F); F'F is read in blocks and never stored.
-
-    R ignores the factor in H, and equal entries off the diagonal become zero.
-    """
-    samples = np.ascontiguousarray(F.T)
-    low, high = np.inf, -np.inf
-    for rows in row_blocks(len(samples), len(samples)):
-        block = samples[rows] @ samples[rows.start :].T  # symmetric: entries to the left were seen
-        own = np.arange(len(block))
-        block[own, own] = np.inf
-        low = min(low, float(block.min()))
-        block[own, own] = -np.inf
-        high = max(high, float(block.max()))
+def blended_kernel(graph: sp.csr_array, X: FloatArray, beta: float) -> FloatArray:
+    """The blend of S and R(XX'); R ignores the factor in H, and makes equal entries zero."""
+    kernel = X @ X.T
+    off = ~np.eye(len(kernel), dtype=bool)
+    low, high = float(kernel[off].min()), float(kernel[off].max())
     is_flat = high - low <= 1e-12 * max(abs(high), abs(low))
     weight = 0.0 if is_flat else (1.0 - beta) / (high - low)
-    diagonal = squared_row_norms(samples) - low
-
-    def product(V: FloatArray) -> FloatArray:
-        V = V.reshape(len(samples), -1)
-        scaled = samples @ (samples.T @ V) - low * V.sum(axis=0) - diagonal[:, np.newaxis] * V
-        return np.asarray(beta * (graph @ V) + weight * scaled)
-
-    return LinearOperator(graph.shape, matvec=product, matmat=product, dtype=np.float64)
+    blended = weight * (kernel - low)
+    np.fill_diagonal(blended, 0.0)
+    return np.asarray(blended + beta * graph)
 
 
 def leading_part(
-    G: sp.csr_array | LinearOperator, n_clusters: int, rng: np.random.Generator
+    G: sp.csr_array | FloatArray, n_clusters: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Eigenpairs of the positive semi-definite matrix of rank ``n_clusters`` nearest to G."""
     size = G.shape[0]
-    if kernel_is_dense(size, n_clusters):
+    if size <= DENSE_SAMPLES or 10 * n_clusters >= size:  # few samples, or too many pairs
         first = max(0, size - n_clusters)
-        values, vectors = eigh(G @ np.eye(size), subset_by_index=[first, size - 1])
+        values, vectors = eigh(as_array(G), subset_by_index=[first, size - 1])
     else:
         values, vectors = eigsh(G, k=n_clusters, which="LA", v0=rng.standard_normal(size))
     order = np.argsort(-values, kind="stable")
@@ -135,13 +107,8 @@ def leading_part(
     return values[order], vectors[:, order]
 
 
-def kernel_is_dense(n_samples: int, n_clusters: int) -> bool:
-    """G is formed for few samples, or for too many clusters for Lanczos steps."""
-    return n_samples <= DENSE_SAMPLES or 10 * n_clusters >= n_samples
-
-
-@dataclass(eq=False, repr=False)
-class DGUFS(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DGUFS(Rival):
     """Dependence guided unsupervised feature selection.
 
     Chooses m features and a cluster kernel L of the samples (samples x samples). L agrees with a
@@ -149,21 +116,16 @@ class DGUFS(RankingSelector):
 
         minimise  -beta Tr(S L) - (1 - beta) Tr(Y' Y H L H),   rank(L) = n_clusters,
 
-    Y being the table with all but m features set to zero. This is the model of "Dependence guided
-    unsupervised feature selection" (Guo and Zhu, AAAI 2018). The solver is not the authors': it
-    alternates two closed forms. L is the best approximation of a blend of S and the kernel of the
-    chosen features; the chosen features are those with the largest f' H L H f.
+    Y being the table with all but m features set to zero (Guo and Zhu, AAAI 2018). The solver is
+    not the authors': L is the best approximation of a blend of S and the kernel of the chosen
+    features, and the chosen features are those with the largest f' H L H f, in turn.
 
     Parameters
     ----------
-    n_features_to_select : int, float in (0, 1] or None, default=None
-        How many features to keep, or which share of them; None keeps half. Another number needs
-        another fit.
+    {n_features_refit}
     n_clusters : int, default=5
-        Rank of L, and how many labels there can be. Capped, with a warning, at the number of
-        samples.
-    n_neighbors : int, default=5
-        Neighbours of each sample in the graph. Capped, with a warning, at n_samples - 1.
+        Rank of L. Capped, with a warning, at the number of samples.
+    {n_neighbors}
     beta : float in (0, 1], default=0.5
         Weight of the graph against the dependence on the features.
     max_iter : int, default=100
@@ -177,59 +139,37 @@ class DGUFS(RankingSelector):
         f' H L H f of every feature; higher is better.
     {fitted}
     labels_ : array of shape (n_samples,)
-        For every sample, in which of the leading eigenvectors of L (times the root of the
-        eigenvalue) it weighs most.
-    objective_ : array
-        The objective after every pass.
-    n_iter_ : int
-        Passes made.
-    converged_ : bool
-        Whether the selection converged.
-    n_clusters_ : int
-        The number of clusters used.
+        The eigenvector of L, times the root of its value, in which each sample weighs most.
+    {run}
+        It does if a step leaves the selection as it was. Few tables end in a cycle instead.
 
     Examples
     --------
     >>> from keepers import DGUFS, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = DGUFS(50, n_clusters=4).fit(X)
-    >>> selector.transform(X).shape
-    (83, 50)
-    >>> selector.converged_
+    >>> DGUFS(50, n_clusters=4).fit(datasets.load("srbct").X).converged_
     True
     """
 
-    looks_for = "features that tell groups of samples apart, found without labels"
     score_means = "how much the feature depends on the groups that were found"
 
     depends_on_k = True
     why_not_sparse = "its kernels are those of centred columns, which have no zeros."
-    parameter_rules: ClassVar = {
-        "n_clusters": whole(),
-        "n_neighbors": whole(),
-        "beta": positive(1.0),
-        "max_iter": whole(),
-    }
+    parameter_rules: ClassVar = {"beta": positive(1.0)}
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_clusters: int = 5
     n_neighbors: int = 5
     beta: float = 0.5
     max_iter: int = 100
-    max_correlation: float | None = None
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
-        values = table.in_double()
-        n_samples, n_usable = values.shape
+        n_samples, n_usable = table.X.shape
         n_clusters = cap_clusters(self.n_clusters, n_samples)
-        if kernel_is_dense(n_samples, n_clusters):
-            what = f"four {n_samples} x {n_samples} kernels (10 n_clusters >= n_samples)"
-            refuse_past_memory("DGUFS", what, 32.0 * n_samples**2)
-        graph = binary_graph(values, cap_neighbors(self.n_neighbors, n_samples))
+        what = f"four {n_samples} x {n_samples} kernels"
+        refuse_past_memory("DGUFS", what, 32.0 * n_samples**2)
+        graph = binary_graph(table.X, cap_neighbors(self.n_neighbors, n_samples))
         result = solve_dgufs(
-            values,
+            self.centred_values(table),
             graph,
             min(self.n_features_to_select_, n_usable),
             n_clusters,
@@ -237,21 +177,12 @@ class DGUFS(RankingSelector):
             max_iter=self.max_iter,
             rng=self.random_generator(),
         )
-        self.labels_ = result.labels
-        self.objective_ = result.objective
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.period == 1
-        self.n_clusters_ = n_clusters
-        if result.period > 1:
-            warn_caller(
-                f"The selection cycles through {result.period} choices and will not converge; the "
-                "last of them is kept. Another beta or n_clusters may help.",
-                ConvergenceWarning,
-            )
-        elif not self.converged_:
+        if not result.converged:
             warn_caller(
                 f"The selection was still changing after max_iter={self.max_iter} passes. Raise "
-                "max_iter.",
+                "max_iter; if it changes in a cycle, another beta or n_clusters may help.",
                 ConvergenceWarning,
             )
+        self.store_run(result)
+        self.labels_ = result.labels
         return table.to_all_columns(result.scores)

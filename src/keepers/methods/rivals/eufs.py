@@ -6,37 +6,31 @@ X - U V' - E, mu their penalty. One iteration minimises over E, V, Z and U in tu
 the multipliers.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
 
-from keepers._protocols import FloatArray, IndexArray
+from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import laplacian
 from keepers.linalg.subspace import row_norms
-from keepers.methods.base import RankingSelector
-from keepers.methods.neighbours import BANDWIDTH, heat_graph
-from keepers.methods.parameters import FeatureCount, Seed, cap_neighbors, one_of, positive, whole
+from keepers.methods.parameters import Seed, one_of, positive
 from keepers.methods.reading import MemoryTable
-from keepers.methods.rivals.ndfs import kmeans_labels
+from keepers.methods.rivals import Rival
+from keepers.methods.rivals.ndfs import start_clustering
 
 # As in the released program, which has no largest mu; 300 iterations do not reach it.
 MU_START, MU_GROWTH, MU_MOST = 1e-3, 1.1, 1e10
 
 
-def shrinkage(norms: FloatArray, threshold: float) -> FloatArray:
-    """The factors max(1 - threshold / norm, 0) that `shrink_rows` multiplies rows with."""
-    # A row at or below the threshold is divided by 1 instead: its norm may be zero.
-    divisors = np.where(norms > threshold, norms, 1.0)
-    return np.where(norms > threshold, 1.0 - threshold / divisors, 0.0)
-
-
 def shrink_rows(Q: FloatArray, threshold: float) -> FloatArray:
     """Minimise threshold * sum_i |e_i| + 1/2 |E - Q|^2 over E: rows shorter by threshold."""
-    return np.asarray(shrinkage(row_norms(Q), threshold)[:, np.newaxis] * Q)
+    norms = row_norms(Q)
+    factors = np.zeros_like(norms)
+    np.divide(norms - threshold, norms, out=factors, where=norms > threshold)
+    return factors[:, np.newaxis] * Q
 
 
 def nearest_orthonormal(N: FloatArray) -> FloatArray:
@@ -74,22 +68,22 @@ class Splitting:
 class EUFSResult:
     """The last iteration."""
 
-    U: FloatArray
-    V: FloatArray
+    last: Splitting
     last_norms: FloatArray
     """Row norms of V, each from the last iteration in which it was not zero (0: never)."""
-    pulls: FloatArray
-    objective: FloatArray
     residual: float
-    indicator_gap: float
-    n_iter: int
+    objective: FloatArray
     converged: bool
 
-
-def indicator(labels: IndexArray, n_clusters: int) -> FloatArray:
-    """U to start from: the clusters, none of them empty, as orthonormal columns."""
-    U = np.eye(n_clusters)[labels]
-    return np.asarray(U / np.sqrt(U.sum(axis=0)))
+    @property
+    def scores(self) -> FloatArray:
+        """Row norms of V; rows at zero below all others, by their last norm, then by their pull."""
+        norms = row_norms(self.last.V)
+        largest = max(self.last_norms.max(), np.finfo(np.float64).tiny)
+        by_last_norm = 0.5 + 0.5 * self.last_norms / largest
+        among_zeros = np.where(self.last_norms > 0, by_last_norm, 0.5 * self.last.pulls)
+        ceiling = 1e-12 * norms[norms > 0].min() if norms.any() else 1.0
+        return np.where(norms > 0, norms, ceiling * among_zeros)
 
 
 def vanishing_alpha(X: FloatArray, U: FloatArray) -> float:
@@ -106,9 +100,8 @@ def vanishing_alpha(X: FloatArray, U: FloatArray) -> float:
 
 
 def start(X: FloatArray, U: FloatArray, V: FloatArray) -> Splitting:
-    zeros = np.zeros_like(X)
-    Z, Y1, pulls = np.maximum(U, 0.0), np.zeros_like(U), np.zeros(len(V))
-    return Splitting(U, V, Z, zeros, X - U @ V.T, Y1, zeros, MU_START, pulls)
+    zeros, Z, Y1 = np.zeros_like(X), np.maximum(U, 0.0), np.zeros_like(U)
+    return Splitting(U, V, Z, zeros, X - U @ V.T, Y1, zeros, MU_START, np.zeros(len(V)))
 
 
 def iterate(
@@ -120,9 +113,8 @@ def iterate(
     E = shrink_rows(now.rest + W, 1 / mu)
     B = X - E + W
     K = B.T @ U
-    norms = row_norms(K)
-    V = shrinkage(norms, threshold)[:, np.newaxis] * K  # because U'U = I
-    pulls = np.divide(norms, threshold, out=np.ones_like(norms), where=norms < threshold)
+    V = shrink_rows(K, threshold)  # because U'U = I
+    pulls = np.minimum(row_norms(K) / (threshold or 1.0), 1.0)
     Z = np.maximum(U - (now.Y1 + beta * (laplacian @ U)) / mu, 0.0)
     U = nearest_orthonormal((now.Y1 - beta * (laplacian @ Z)) / mu + Z + B @ V)
     rest = X - U @ V.T
@@ -153,23 +145,13 @@ def solve_eufs(
         smoothness = float(np.vdot(state.U, laplacian @ state.U))
         loss = float(row_norms(state.rest).sum())
         history.append(loss + alpha * float(norms.sum()) + beta * smoothness)
-        # The first comparison is cheap and usually fails.
         converged = state.indicator_gap < tol and state.residual < tol * largest
-    return EUFSResult(
-        state.U,
-        state.V,
-        last_norms,
-        state.pulls,
-        np.array(history),
-        state.residual / largest,
-        state.indicator_gap,
-        len(history),
-        converged,
-    )
+    residual = state.residual / largest
+    return EUFSResult(state, last_norms, residual, np.array(history), converged)
 
 
-@dataclass(eq=False, repr=False)
-class EUFS(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class EUFS(Rival):
     """Embedded unsupervised feature selection: clustering with row-sparse cluster centres.
 
     Factors the table into a cluster indicator U (samples x clusters) and centres V (features x
@@ -189,14 +171,12 @@ class EUFS(RankingSelector):
         Columns of U and V. Capped, with a warning, at the number of distinct samples.
     {n_neighbors}
     alpha : "scale" or float, default="scale"
-        Weight of the row sparsity. Too large, and V is zero. "scale" means 0.3 times the least
-        alpha at which V = 0 is stationary for the k-means clusters; it does not depend on the unit
-        of X.
+        Weight of the row sparsity. "scale" means 0.3 times the least alpha at which V = 0 is
+        stationary for the k-means clusters; it does not depend on the unit of X.
     beta : float, default=0.1
         Weight of the graph; in the unit of X.
     max_iter : int, default=300
-        Iterations at most; the penalty of the splitting has then grown to about 1e9. Usually all
-        of them are run.
+        Iterations at most; the penalty of the splitting has then grown to about 1e9.
     tol : float, default=1e-6
         The iteration ends when U V' + E = X (relative to the largest entry of X) and U >= 0 hold
         to this.
@@ -208,57 +188,29 @@ class EUFS(RankingSelector):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Row norms of V; higher is better. Rows at zero get up to 1e-12 of the smallest other norm,
-        which orders them: first those that once were not zero, by the last norm they had, then the
-        others by how near they came to it. If all rows are at zero, the scores are that order, in
-        [0, 1].
+        Row norms of V; higher is better. Rows at zero get up to 1e-12 of the smallest other norm
+        (up to 1 if all are at zero): first those that once were not zero, by the last norm they
+        had, then the others by how near they came to it.
     {fitted}
     components_ : array of shape (n_clusters, n_features)
         V transposed.
-    objective_ : array
-        The objective after every iteration. It need not fall.
-    n_iter_ : int
-        Iterations made.
-    converged_ : bool
-        Whether both constraints held to ``tol`` within ``max_iter`` iterations; usually not.
-    residual_ : float
-        max|X - U V' - E| / max|X| at the end.
-    indicator_gap_ : float
-        How far U is from being non-negative at the end.
+    {run}
+        Usually not.
     alpha_ : float
         The weight used.
-    n_clusters_ : int
-        The number of clusters used.
     n_active_ : int
         Rows of V that are not zero.
 
     Examples
     --------
     >>> from keepers import EUFS, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = EUFS(50, n_clusters=4, random_state=0).fit(X)
-    >>> selector.transform(X).shape
+    >>> EUFS(50, n_clusters=4, random_state=0).fit_transform(datasets.load("srbct").X).shape
     (83, 50)
     """
 
-    looks_for = "features that tell groups of samples apart, found without labels"
-    score_means = (
-        "how much the feature counts in the fitted model (the length of its row of weights)"
-    )
-
     why_not_sparse = "its residual X - U V' has no zeros."
-    parameter_rules: ClassVar = {
-        "n_clusters": whole(),
-        "n_neighbors": whole(),
-        "alpha": one_of("scale") | positive(),
-        "beta": positive(zero=True),
-        "max_iter": whole(),
-        "tol": positive(zero=True),
-        "bandwidth": BANDWIDTH,
-    }
+    parameter_rules: ClassVar = {"alpha": one_of("scale") | positive(), "beta": positive(zero=True)}
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_clusters: int = 5
     n_neighbors: int = 5
     alpha: float | str = "scale"
@@ -266,41 +218,20 @@ class EUFS(RankingSelector):
     max_iter: int = 300
     tol: float = 1e-6
     bandwidth: float | None = None
-    max_correlation: float | None = None
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         # In one layout: the iteration amplifies what rounding makes of another.
         values = np.ascontiguousarray(table.X, dtype=np.float64)
-        random = check_random_state(self.random_state)
-        n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
-        rng = np.random.default_rng(random.randint(2**31 - 1))
-        graph = heat_graph(values, n_neighbors, self.bandwidth, rng)
-        U = indicator(*kmeans_labels(values, self.n_clusters, random))
+        graph, clusters = start_clustering(self, values)
+        L, U = laplacian(graph), clusters / np.sqrt(clusters.sum(axis=0))
         alpha = 0.3 * vanishing_alpha(values, U) if self.alpha == "scale" else float(self.alpha)
-        result = solve_eufs(
-            values,
-            laplacian(graph),
-            U,
-            alpha=alpha,
-            beta=self.beta,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-        norms = row_norms(result.V)
-        self._warn_of_outcome(result, alpha)
-        self.components_ = table.to_all_columns(result.V.T)
-        self.objective_ = result.objective
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
-        self.residual_ = result.residual
-        self.indicator_gap_ = result.indicator_gap
+        limits = {"max_iter": self.max_iter, "tol": self.tol}
+        result = solve_eufs(values, L, U, alpha=alpha, beta=self.beta, **limits)
+        self.store_run(result)
+        self.components_ = table.to_all_columns(result.last.V.T)
         self.alpha_ = alpha
-        self.n_clusters_ = U.shape[1]
-        self.n_active_ = int(np.count_nonzero(norms))
-        return table.to_all_columns(_scores(norms, result.last_norms, result.pulls))
-
-    def _warn_of_outcome(self, result: EUFSResult, alpha: float) -> None:
+        self.n_active_ = int(np.count_nonzero(row_norms(result.last.V)))
         # The split usually holds to four digits after 300 iterations.
         if not result.converged and result.residual > 1e-2:
             warn_caller(
@@ -308,19 +239,11 @@ class EUFS(RankingSelector):
                 f"{result.residual:.2g} of its largest entry. Raise max_iter; 300 is usual.",
                 ConvergenceWarning,
             )
-        elif not result.V.any():
+        elif self.n_active_ == 0:
             warn_caller(
                 f"All rows of V vanished with alpha={alpha:.3g}. The features are ranked by the "
                 "last norm their row had, then by how near it came to having one. Lower alpha "
                 "(alpha='scale' adapts it to the data) or raise n_clusters.",
                 ConvergenceWarning,
             )
-
-
-def _scores(norms: FloatArray, last_norms: FloatArray, pulls: FloatArray) -> FloatArray:
-    """Row norms of V; rows at zero below all others, by their last norm, then by their pull."""
-    active = norms > 0
-    largest = max(last_norms.max(), np.finfo(np.float64).tiny)
-    among_zeros = np.where(last_norms > 0, 0.5 + 0.5 * last_norms / largest, 0.5 * pulls)
-    ceiling = 1e-12 * norms[active].min() if active.any() else 1.0
-    return np.where(active, norms, ceiling * among_zeros)
+        return table.to_all_columns(result.scores)

@@ -9,7 +9,7 @@ A is symmetric, and I - bA positive definite while the sum converges: one system
 which conjugate gradients solve with a few products with A.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,14 +17,13 @@ from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
 from keepers._blas_threads import one_blas_thread_for
 from keepers._protocols import FloatArray
-from keepers.exceptions import DataWarning, warn_caller
 from keepers.linalg.moments import row_blocks
 from keepers.linalg.ordering import mean_ranks
 from keepers.linalg.storage import as_array, by_columns
-from keepers.methods.base import RankingSelector
-from keepers.methods.memory import memory_budget, refuse_past_memory
-from keepers.methods.parameters import FeatureCount, one_of, positive
+from keepers.methods.memory import refuse_past_memory
+from keepers.methods.parameters import one_of, positive
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 # Deviations that agree to this are equal: scaled to [0, 1], rounding would decide. Rank
 # correlations this near to 1 are 1, but for rounding.
@@ -56,41 +55,21 @@ def unit_ranks(X: Any) -> FloatArray:
     return ranks
 
 
-class EdgeMatrix:
-    """A, by its products with vectors; stored, or made again in blocks of rows for each of them."""
-
-    def __init__(
-        self, ranks: FloatArray, deviations: FloatArray, alpha: float, *, stored: bool = True
-    ) -> None:
-        self.size = len(deviations)
-        self._ranks, self._alpha = ranks, alpha
-        least, most = float(deviations.min()), float(deviations.max())
-        self._s: FloatArray = np.zeros(self.size)
-        if most - least > EQUAL_DEVIATIONS * most:
-            self._s = (deviations - least) / (most - least)
-        self._blocks = row_blocks(self.size, self.size, n_bytes=1 << 24)
-        self._stored: FloatArray | None = None
-        if stored:
-            self._stored = np.empty((self.size, self.size))
-            for rows in self._blocks:
-                self._stored[rows] = self._rows(rows)
-
-    def product(self, weights: FloatArray) -> FloatArray:
-        if self._stored is not None:
-            return np.asarray(self._stored @ weights)
-        return np.concatenate([self._rows(rows) @ weights for rows in self._blocks])
-
-    def _rows(self, rows: slice) -> FloatArray:
-        block = self._ranks[rows] @ self._ranks.T
-        np.abs(block, out=block)
-        np.subtract(1.0, block, out=block)
-        block[block < REDUNDANT] = 0.0
-        block *= 1.0 - self._alpha
-        block += self._alpha * np.maximum(self._s[rows, np.newaxis], self._s)
-        return np.asarray(block)
+def edge_weights(ranks: FloatArray, deviations: FloatArray, alpha: float) -> FloatArray:
+    """A, from the ranks of `unit_ranks`."""
+    s = np.zeros(len(deviations))
+    least, most = float(deviations.min()), float(deviations.max())
+    if most - least > EQUAL_DEVIATIONS * most:
+        s = (deviations - least) / (most - least)
+    A = np.abs(ranks @ ranks.T)
+    np.subtract(1.0, A, out=A)
+    A[A < REDUNDANT] = 0.0
+    A *= 1.0 - alpha
+    A += alpha * np.maximum(s[:, np.newaxis], s)
+    return np.asarray(A)
 
 
-def score_paths(edges: EdgeMatrix, coupling: float | None = None) -> PathScores:
+def score_paths(A: FloatArray, coupling: float | None = None) -> PathScores:
     """Scores with a coupling that is a share of the largest for which the sum converges.
 
     None takes that of the released version 5.1, (1 - m) / (rho (rho + m)) with rho the largest row
@@ -98,30 +77,26 @@ def score_paths(edges: EdgeMatrix, coupling: float | None = None) -> PathScores:
     It is lowered to 0.9 / rho where rho is not much above 1, because beyond 1 / rho the sum may not
     converge.
     """
-    row_sums = edges.product(np.ones(edges.size))
+    row_sums = A.sum(axis=1)
     largest = float(row_sums.max())
     if largest == 0.0:
         return PathScores(row_sums, 0.0)
     if coupling is None:
-        margin = min(5e-6 * edges.size, 0.5)
+        margin = min(5e-6 * len(A), 0.5)
         b = min((1.0 - margin) / (largest + margin), 0.9) / largest
     else:
-        b = coupling / _largest_eigenvalue(edges, row_sums)
-    shape = (edges.size, edges.size)
-    rest = LinearOperator(shape, matvec=lambda v: v - b * edges.product(v), dtype=np.float64)
+        radius = largest
+        if len(A) > 1:
+            options = {"which": "LA", "v0": row_sums, "tol": 1e-13}
+            radius = float(eigsh(A, 1, return_eigenvectors=False, **options)[0])
+        b = coupling / radius
+    rest = LinearOperator(A.shape, matvec=lambda v: v - b * (A @ v), dtype=np.float64)
     scores, _ = cg(rest, b * row_sums, x0=b * row_sums, rtol=1e-15, maxiter=1000)
     return PathScores(scores, b)
 
 
-def _largest_eigenvalue(edges: EdgeMatrix, start: FloatArray) -> float:
-    if edges.size < 2:
-        return float(start[0])
-    A = LinearOperator((edges.size, edges.size), matvec=edges.product, dtype=np.float64)
-    return float(eigsh(A, 1, which="LA", v0=start, tol=1e-13, return_eigenvectors=False)[0])
-
-
-@dataclass(eq=False, repr=False)
-class InfFS(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class InfFS(Rival):
     """Infinite feature selection, unsupervised: all paths through a graph of the features.
 
     Two features are joined by a heavy edge if one of them varies much and they are not
@@ -132,7 +107,7 @@ class InfFS(RankingSelector):
     s the standard deviations scaled to run from 0 to 1, rho Spearman's rank correlation. A feature
     scores the weight of all paths that start at it: the row sums of bA + (bA)^2 + ... = (I - bA)^-1
     - I. After Roffo, Melzi and Cristani (ICCV 2015), Roffo et al. (TPAMI 2020) and version 5.1 of
-    the program the authors released.
+    the program the authors released. Ranks of a sparse X are dense; A has d x d entries.
 
     Parameters
     ----------
@@ -142,9 +117,9 @@ class InfFS(RankingSelector):
         deviation; 0 prefers whatever resembles nothing else, pure noise above all.
     coupling : "release" or float in (0, 0.999], default="release"
         What an edge of a path is multiplied by. A number is the share of the largest value for
-        which the sum over all paths converges (one over the largest eigenvalue of A): 0.9 in the
-        first paper, and long paths count. "release" is about 1 / rho^2 with rho the largest row
-        sum of A, as in the released version 5.1: paths of one edge are nearly all of the score.
+        which the sum over all paths converges: 0.9 in the first paper, and long paths count.
+        "release" is about 1 / rho^2 with rho the largest row sum of A, as in version 5.1: paths of
+        one edge are nearly all of the score.
     {max_correlation}
 
     Attributes
@@ -156,18 +131,10 @@ class InfFS(RankingSelector):
     coupling_ : float
         The b that was used.
 
-    Notes
-    -----
-    Ranks are a dense table, also of a sparse X. A (d x d) is stored if it takes no more than a
-    quarter of the machine's memory; otherwise its rows are made again, in blocks, for each of the
-    few products with it.
-
     Examples
     --------
     >>> from keepers import InfFS, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = InfFS(50).fit(X)
-    >>> selector.transform(X).shape
+    >>> InfFS(50).fit_transform(datasets.load("srbct").X).shape
     (83, 50)
     """
 
@@ -179,29 +146,17 @@ class InfFS(RankingSelector):
         "coupling": one_of("release") | positive(at_most=0.999),
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     alpha: float = 0.5
     coupling: float | str = "release"
-    max_correlation: float | None = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape
-        what = f"the ranks of {n_samples} x {n_usable} values"
-        refuse_past_memory("InfFS", what, 16.0 * n_samples * n_usable)
-        fits = 8.0 * n_usable**2 <= memory_budget(None).n_bytes
+        what = f"two {n_usable} x {n_usable} matrices and {n_samples} x {n_usable} ranks"
+        refuse_past_memory("InfFS", what, 16.0 * n_usable**2 + 16.0 * n_samples * n_usable)
         coupling = None if self.coupling == "release" else float(self.coupling)
         with one_blas_thread_for(2.0 * n_samples * n_usable**2):
-            edges = EdgeMatrix(
-                unit_ranks(table.X), np.sqrt(table.moments.variance), self.alpha, stored=fits
-            )
-            result = score_paths(edges, coupling)
-        if n_usable > 1 and not result.scores.any():
-            warn_caller(
-                "All features rank the samples alike and have the same deviation, as far as "
-                f"alpha={self.alpha:g} looks at either: no edge has any weight, and the scores are "
-                "0.",
-                DataWarning,
-            )
+            deviations = np.sqrt(table.moments.variance)
+            A = edge_weights(unit_ranks(table.X), deviations, float(self.alpha))
+            result = score_paths(A, coupling)
         self.coupling_ = result.coupling
         return table.to_all_columns(result.scores)

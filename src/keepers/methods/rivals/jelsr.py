@@ -1,8 +1,7 @@
 """JELSR: an embedding of the samples and its row-sparse regression on the features, together.
 
-The objective is in the docstring of `JELSR`. One step reweights the penalty, w_j by 1 / (2 |w_j|)
-of the step before, and minimises over Y and W together: with R = I - X (X'X + alpha U)^-1 X',
-U = diag(1 / (2 |w_j|)),
+The objective is in the docstring of `JELSR`. One step reweights the penalty and minimises over Y
+and W together: with U = diag(1 / (2 |w_j|)) of the step before, R = I - X (X'X + alpha U)^-1 X',
 
     Y = the m smallest eigenvectors of K = L + beta R but the constant,
     W = (X'X + alpha U)^-1 X'Y.
@@ -13,7 +12,7 @@ the released programs it is in Y for some tables and not for others.
 """
 
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,28 +23,13 @@ from scipy.sparse.linalg import LinearOperator, lobpcg
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
-from keepers.linalg.graph import (
-    laplacian,
-    reconstruction_laplacian,
-    reconstruction_weights,
-    union_graph,
-)
-from keepers.linalg.storage import as_array
+from keepers.linalg.graph import laplacian, reconstruction_laplacian, reconstruction_weights
+from keepers.linalg.reweighting import EPS, RidgeFactor, WeightedRidge
 from keepers.linalg.subspace import row_norms
-from keepers.linalg.weighted_ridge import RidgeFactor, WeightedRidge
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_weighted_ridge
-from keepers.methods.neighbours import BANDWIDTH, heat_graph, nearest_neighbours, warn_of_defect
-from keepers.methods.parameters import (
-    FeatureCount,
-    Seed,
-    cap_clusters,
-    cap_neighbors,
-    one_of,
-    positive,
-    whole,
-)
+from keepers.methods.parameters import Seed, cap_clusters, one_of, positive
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 # Up to here a dense eigenproblem is as quick as products, and nothing is random. On PIE (1166
 # samples) it takes four times as long.
@@ -61,15 +45,9 @@ class JELSRResult:
     W: FloatArray
     Y: FloatArray
     objective: FloatArray
-    n_iter: int
     converged: bool
-
-    @property
-    def change(self) -> float:
-        """By how much the last step lowered the objective, relatively; infinite after one step."""
-        if self.n_iter < 2:
-            return np.inf
-        return float((self.objective[-2] - self.objective[-1]) / abs(self.objective[-1]))
+    change: float
+    """By how much the last step lowered the objective, relatively; infinite after one step."""
 
 
 def solve_jelsr(
@@ -91,17 +69,17 @@ def solve_jelsr(
     norms: FloatArray = np.full(table.n_features, 0.5)
     Y: FloatArray = rng.standard_normal((table.n_samples, n_columns))
     history: list[float] = []
-    converged = False
-    while len(history) < max_iter and not converged:
-        factor = table.at(2.0 / alpha * (norms + np.finfo(np.float64).eps))
+    change = np.inf
+    while len(history) < max_iter and change > tol:
+        factor = table.at(2.0 / alpha * (norms + EPS))
         Y = _embed(factor, laplacian, beta, Y, n_products=50 if history else 500)
-        fit = factor.fit(Y)
-        norms = row_norms(fit.W)
-        loss = float(np.sum(fit.residual**2) + alpha * norms.sum())
+        W, residual = factor.fit(Y)
+        norms = row_norms(W)
+        loss = float(np.sum(residual**2) + alpha * norms.sum())
         history.append(float(np.vdot(Y, laplacian @ Y)) + beta * loss)
         if len(history) > 1:
-            converged = history[-2] - history[-1] <= tol * abs(history[-1])
-    return JELSRResult(fit.W, Y, np.array(history), len(history), converged)
+            change = (history[-2] - history[-1]) / abs(history[-1])
+    return JELSRResult(W, Y, np.array(history), change <= tol, change)
 
 
 def _embed(
@@ -120,21 +98,16 @@ def _embed(
         return np.asarray(laplacian @ V + beta * factor.residual(V))
 
     K = LinearOperator((n_samples, n_samples), matvec=times, matmat=times, dtype=np.float64)
-    settings: dict[str, Any] = {
-        "Y": np.ones((n_samples, 1)),  # what the vectors are orthogonal to
-        "M": sp.diags_array(1.0 / (laplacian.diagonal() + beta)),
-        "tol": EMBEDDING_TOL,
-        "maxiter": n_products,
-        "largest": False,
-    }
+    scaling = sp.diags_array(1.0 / (laplacian.diagonal() + beta))
+    constant = np.ones((n_samples, 1))  # what the vectors are orthogonal to
+    options: Any = {"tol": EMBEDDING_TOL, "maxiter": n_products, "largest": False}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # too few products: the next step goes on
-        vectors = lobpcg(K, Y, **settings)[1]
-    return np.asarray(vectors)
+        return np.asarray(lobpcg(K, Y, M=scaling, Y=constant, **options)[1])
 
 
-@dataclass(eq=False, repr=False)
-class JELSR(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class JELSR(Rival):
     """Joint embedding learning and sparse regression.
 
     Embeds the samples by coordinates Y that are smooth on a neighbour graph, and learns at the same
@@ -145,7 +118,7 @@ class JELSR(RankingSelector):
 
     where X is centred and L is the Laplacian of the graph: `MCFS` in one step instead of two. A
     feature's score is the norm of its row of W. This is the method of Hou, Nie, Yi and Wu (IJCAI
-    2011), with the constant vector kept out of Y.
+    2011), with the constant vector kept out of Y. A sparse X is made dense.
 
     Parameters
     ----------
@@ -157,9 +130,8 @@ class JELSR(RankingSelector):
         L: D - S of the graph with heat-kernel weights, or (I - B)'(I - B) with the weights B that
         rebuild every sample from its neighbours, as in locally linear embedding.
     alpha : float in (0, 1], default=0.1
-        Weight of the row sparsity, as a share of the weight from which on W = 0 whatever Y is:
-        twice the length of the longest centred column (``alpha_max_``). The paper's alpha is
-        ``alpha * alpha_max_``; it has the unit of X, so no fixed number would suit two tables.
+        Weight of the row sparsity, as a share of ``alpha_max_``. The paper's alpha has the unit of
+        X, so no fixed number would suit two tables.
     beta : float, default=1.0
         Weight of the regression against the graph.
     max_iter : int, default=200
@@ -186,37 +158,21 @@ class JELSR(RankingSelector):
     n_active_ : int
         Rows of W longer than a millionth of the longest.
     alpha_max_ : float
-        The weight of the row sparsity from which on W = 0 whatever Y is.
+        The alpha from which on W = 0 whatever Y is: twice the length of the longest column.
 
     Examples
     --------
     >>> from keepers import JELSR, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = JELSR(50, n_clusters=4).fit(X)
-    >>> selector.transform(X).shape
-    (83, 50)
-    >>> selector.embedding_.shape
+    >>> JELSR(50, n_clusters=4).fit(datasets.load("srbct").X).embedding_.shape
     (83, 3)
     """
 
-    looks_for = "features that tell groups of samples apart, found without labels"
-    score_means = (
-        "how much the feature counts in the fitted model (the length of its row of weights)"
-    )
-
     parameter_rules: ClassVar = {
-        "n_clusters": whole(),
-        "n_neighbors": whole(),
         "graph": one_of("heat", "lle"),
         "alpha": positive(at_most=1.0, hint="It is a share of alpha_max_."),
         "beta": positive(),
-        "max_iter": whole(),
-        "tol": positive(zero=True),
-        "bandwidth": BANDWIDTH,
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_clusters: int = 5
     n_neighbors: int = 5
     graph: str = "heat"
@@ -225,22 +181,24 @@ class JELSR(RankingSelector):
     max_iter: int = 200
     tol: float = 1e-8
     bandwidth: float | None = None
-    max_correlation: float | None = None
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
-        refuse_weighted_ridge("JELSR", table.X)
+        refuse_weighted_ridge("JELSR", *table.X.shape)
         n_clusters = cap_clusters(self.n_clusters, table.n_samples)
         rng = self.random_generator()
         # The fit works in this unit, so it does not depend on the unit of X.
         unit = float(np.sqrt(np.mean(table.moments.variance)))
-        moments = table.moments.scaled(np.full(len(table.usable), 1.0 / unit))
-        ridge = WeightedRidge.centred(table.in_double() / unit, moments)
-        L = self._laplacian(ridge.X, unit, rng)
-        alpha_max = 2.0 * float(np.sqrt(moments.sum_of_squares.max()))
-        with one_blas_thread_if_small(min(ridge.X.shape)):
+        values = self.centred_values(table) / unit
+        alpha_max = 2.0 * float(np.sqrt(table.moments.sum_of_squares.max())) / unit
+        if self.graph == "heat":
+            L = laplacian(self.join_neighbours(values, rng, unit))
+        else:
+            weights = reconstruction_weights(values, self.list_neighbours(values))
+            L = reconstruction_laplacian(weights)
+        with one_blas_thread_if_small(min(values.shape)):
             result = solve_jelsr(
-                ridge,
+                WeightedRidge(values),
                 L,
                 max(1, n_clusters - 1),
                 rng,
@@ -249,28 +207,6 @@ class JELSR(RankingSelector):
                 max_iter=self.max_iter,
                 tol=self.tol,
             )
-        self._warn_if_inexact(result)
-        norms = row_norms(result.W)
-        self.components_ = table.to_all_columns(result.W.T / unit)
-        self.embedding_ = result.Y
-        self.objective_ = result.objective
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
-        self.n_active_ = int(np.count_nonzero(norms > 1e-6 * norms.max()))
-        self.alpha_max_ = alpha_max * unit
-        return table.to_all_columns(norms / unit)
-
-    def _laplacian(self, X: Any, unit: float, rng: np.random.Generator) -> sp.csr_array:
-        n_neighbors = cap_neighbors(self.n_neighbors, X.shape[0])
-        if self.graph == "heat":
-            bandwidth = None if self.bandwidth is None else float(self.bandwidth) / unit
-            return laplacian(heat_graph(X, n_neighbors, bandwidth, rng))
-        neighbours = nearest_neighbours(X, n_neighbors)
-        weights = reconstruction_weights(as_array(X), neighbours)
-        warn_of_defect(neighbours, union_graph(neighbours))
-        return reconstruction_laplacian(weights)
-
-    def _warn_if_inexact(self, result: JELSRResult) -> None:
         # In the end a step usually lowers the objective by less than a millionth of it.
         if result.change > max(1e-4, self.tol):
             warn_caller(
@@ -278,3 +214,10 @@ class JELSR(RankingSelector):
                 f"{result.change:.2g} of itself. Raise max_iter; 200 is usual.",
                 ConvergenceWarning,
             )
+        self.store_run(result)
+        norms = row_norms(result.W)
+        self.components_ = table.to_all_columns(result.W.T / unit)
+        self.embedding_ = result.Y
+        self.n_active_ = int(np.count_nonzero(norms > 1e-6 * norms.max()))
+        self.alpha_max_ = alpha_max * unit
+        return table.to_all_columns(norms / unit)

@@ -24,7 +24,7 @@ stop at a number of non-zeros: docs/decisions/0011-own-lars.md.
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -37,14 +37,10 @@ from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
 from keepers.linalg.graph import leading_eigenvectors
 from keepers.linalg.ordering import first_largest, first_smallest
 from keepers.linalg.storage import as_array, by_columns
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_past_memory
-from keepers.methods.neighbours import BANDWIDTH, heat_graph
 from keepers.methods.parameters import (
-    FeatureCount,
     Seed,
     cap_eigenvectors,
-    cap_neighbors,
     check_value,
     count_features,
     one_of,
@@ -52,14 +48,13 @@ from keepers.methods.parameters import (
     whole,
 )
 from keepers.methods.reading import MemoryTable, named_table, read_table
+from keepers.methods.rivals import Rival
 
 # Eigenvectors to mu this close to 0 are left out, as in Cai's program.
 VANISHING = 1e-6
-# Shares of the largest coefficient and correlation of a path below which they are rounding noise.
-_ZERO, _END = 1e-10, 1e-13
-# A feature whose part outside the span of the active ones is below this is a copy of them; a ridge
-# below this share of the trace of X_A X_A' cannot make up for that.
-_DEPENDENT = 1e-12
+# Shares of the largest coefficient and correlation of a path below which they are rounding noise. A
+# feature depends on the active ones if less than the third share of its square lies outside.
+_ZERO, _END, _DEPENDENT = 1e-10, 1e-13, 1e-12
 
 
 @dataclass(frozen=True)
@@ -78,7 +73,7 @@ class MCFSResult:
     scores: FloatArray
     coef: FloatArray
     """One row of length 1 for every column of the embedding."""
-    n_knots: IndexArray
+    n_knots: int
     n_short: int
     """Regressions with fewer non-zeros than wanted."""
 
@@ -89,11 +84,8 @@ def embed(graph: sp.csr_array, n_vectors: int, rng: np.random.Generator) -> Embe
     kept = np.abs(spectrum.mu) >= VANISHING
     if not kept.any():
         kept[:] = True
-    return Embedding(
-        Y=spectrum.vectors[:, kept] * spectrum.inverse_root_degrees[:, np.newaxis],
-        mu=spectrum.mu[kept],
-        converged=spectrum.converged,
-    )
+    Y = spectrum.vectors[:, kept] * spectrum.inverse_root_degrees[:, np.newaxis]
+    return Embedding(Y, spectrum.mu[kept], spectrum.converged)
 
 
 def solve_mcfs(
@@ -101,30 +93,21 @@ def solve_mcfs(
 ) -> list[MCFSResult]:
     """Steps 2 and 3 for each cardinality, along one path; X is an array or a CSR/CSC matrix."""
     gram = Gram(X, ridge)
-    covariances = np.asarray(X.T @ Y)
-    fits = [first_knots_of_sizes(gram, covariance, cardinalities) for covariance in covariances.T]
-    return [
-        _summarise([of_vector[place] for of_vector in fits], gram.size)
-        for place in range(len(cardinalities))
-    ]
-
-
-def _summarise(fits: "Sequence[SparseFit]", n_features: int) -> MCFSResult:
-    """The regressions of one cardinality, scaled to length 1."""
-    coef = np.zeros((len(fits), n_features))
-    for row, fit in zip(coef, fits, strict=True):
-        length = np.linalg.norm(fit.knot.values)
-        row[fit.knot.features] = fit.knot.values / (length if length > 0 else 1.0)
-    return MCFSResult(
-        scores=np.abs(coef).max(axis=0, initial=0.0),
-        coef=coef,
-        n_knots=np.array([fit.n_knots for fit in fits], dtype=np.intp),
-        n_short=sum(not fit.reached for fit in fits),
-    )
+    paths = [first_knots_of_sizes(gram, c, cardinalities) for c in np.asarray(X.T @ Y).T]
+    results = []
+    for place in range(len(cardinalities)):
+        fits = [path[place] for path in paths]
+        coef = np.zeros((len(fits), gram.size))
+        for row, fit in zip(coef, fits, strict=True):
+            row[fit.knot.features] = fit.knot.values / (np.linalg.norm(fit.knot.values) or 1.0)
+        n_knots, n_short = sum(fit.n_knots for fit in fits), sum(not fit.reached for fit in fits)
+        scores = np.abs(coef).max(axis=0, initial=0.0)
+        results.append(MCFSResult(scores, coef, n_knots, n_short))
+    return results
 
 
 class Gram:
-    """X'X + ridge I. Rows are formed on first use and kept."""
+    """X'X + ridge I. Rows are formed on first use and kept: the regressions share many of them."""
 
     def __init__(self, X: Any, ridge: float) -> None:
         self.X = by_columns(X)
@@ -253,13 +236,7 @@ def _time_to_close(gap: FloatArray, speed: FloatArray) -> FloatArray:
 
 
 class _ActiveSet:
-    """The active features in the order in which they joined, their signs, and a Cholesky factor.
-
-    With at most n_samples features it is the factor of G_AA. With more, G_AA is singular but for
-    the ridge, and the smaller matrix B = X_A X_A' + ridge I is factored instead:
-
-        G_AA^-1 t = (t - X_A' B^-1 X_A t) / ridge.
-    """
+    """The active features in the order in which they joined, and the Cholesky factor of G_AA."""
 
     def __init__(self, gram: Gram) -> None:
         self.gram = gram
@@ -267,95 +244,57 @@ class _ActiveSet:
         self.signs: FloatArray = np.empty(0)
         self._rows = np.empty((min(64, gram.size), gram.size))
         self._factor = np.empty((0, 0))
-        self._inside: FloatArray | None = None
-        """X_A where B is factored, else None."""
 
     def join(self, feature: int, sign: float) -> bool:
         """Take a feature in; False, and no change, if it depends on those inside."""
-        count = len(self.features)
+        count, row = len(self.features), self.gram.row(feature)
+        along = np.empty(0)
+        if count:  # SciPy 1.12 refuses an empty system
+            along = solve_triangular(self._factor, row[self.features], lower=True)
+        outside = row[feature] - along @ along
+        if outside <= _DEPENDENT * row[feature]:
+            return False
+        if count == len(self._rows):
+            self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
+        self._rows[count] = row
+        last = np.append(along, np.sqrt(outside))
+        self._factor = np.vstack([np.pad(self._factor, [(0, 0), (0, 1)]), last])
         self.features, self.signs = np.append(self.features, feature), np.append(self.signs, sign)
-        if self._factorise(count):
-            return True
-        self.drop(count)
-        return False
+        return True
 
     def drop(self, position: int) -> None:
         """Take a feature out."""
         self.features = np.delete(self.features, position)
         self.signs = np.delete(self.signs, position)
-        self._factorise(position)
+        count = len(self.features)
+        self._rows[position:count] = self._rows[position + 1 : count + 1]
+        self._factor = cholesky(self._rows[:count, self.features], lower=True)
 
     def solve(self, c: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """The b, w, p and slope of the path from here to the next event."""
         targets = np.stack([c[self.features], self.signs], axis=1)
-        if self._inside is None:
-            solutions = cho_solve((self._factor, True), targets, check_finite=False)
-            images = solutions.T @ self._rows[: len(self.features)]
-        else:
-            solutions = self._solve_by_samples(self._inside, targets)
-            images = np.asarray(self.gram.X.T @ (self._inside @ solutions)).T
-            images[:, self.features] = targets.T  # where the ridge is part of G
+        solutions = cho_solve((self._factor, True), targets)
+        if len(self.features) > self.gram.n_samples:  # G_AA is nearly singular: solve for the rest
+            inside = as_array(self.gram.X[:, self.features])
+            missed = targets - inside.T @ (inside @ solutions) - self.gram.ridge * solutions
+            solutions += cho_solve((self._factor, True), missed)
+        images = solutions.T @ self._rows[: len(self.features)]
         return solutions[:, 0], solutions[:, 1], c - images[0], images[1]
 
-    def _factorise(self, n_known: int) -> bool:
-        """Factor G_AA, keeping the first ``n_known`` features, or B; False if one is dependent."""
-        gram, count = self.gram, len(self.features)
-        if count > gram.n_samples and gram.ridge > 0.0:
-            inside = as_array(gram.X[:, self.features])
-            B = inside @ inside.T
-            if gram.ridge > _DEPENDENT * float(np.trace(B)):
-                B.flat[:: len(B) + 1] += gram.ridge
-                self._inside, self._factor = inside, cholesky(B, lower=True, check_finite=False)
-                return True
-        if self._inside is not None:
-            self._inside, n_known = None, 0
-        if count > len(self._rows):
-            self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
-        for place in range(n_known, count):
-            self._rows[place] = gram.row(int(self.features[place]))
-        known = self._factor[:n_known, :n_known]
-        G = self._rows[n_known:count, self.features]
-        along = G[:, :n_known]
-        if n_known:  # SciPy 1.12 refuses an empty system
-            along = solve_triangular(known, along.T, lower=True, check_finite=False).T
-        outside = G[:, n_known:] - along @ along.T
-        if np.any(outside.diagonal() <= _DEPENDENT * G[:, n_known:].diagonal()):
-            return False
-        rest = cholesky(outside, lower=True, check_finite=False)
-        self._factor = np.block([[known, np.zeros_like(along.T)], [along, rest]])
-        return True
 
-    def _solve_by_samples(self, inside: FloatArray, targets: FloatArray) -> FloatArray:
-        """G_AA^-1 targets by way of B, and again for what rounding left."""
-        ridge = self.gram.ridge
-
-        def divide(t: FloatArray) -> FloatArray:
-            u = cho_solve((self._factor, True), inside @ t, check_finite=False)
-            return np.asarray((t - inside.T @ u) / ridge)
-
-        v = divide(targets)
-        return v + divide(targets - inside.T @ (inside @ v) - ridge * v)
-
-
-@dataclass(eq=False, repr=False)
-class MCFS(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class MCFS(Rival):
     """Multi-cluster feature selection: sparse regressions of a spectral embedding.
 
     Embeds the samples by the leading eigenvectors of a heat-kernel graph of nearest neighbours,
     explains each coordinate by few features, along the lasso path, and scores a feature by its
-    largest coefficient (Cai, Zhang and He, KDD 2010).
-
-    A fit is made for one number of features: about ``n_clusters`` times ``cardinality`` of them
-    can have a score above zero, often fewer, and all the others tie at zero and are ranked by
-    their index. Hence refit for another number of features instead of reading ``top(k)`` far
-    beyond ``n_features_to_select``; ``fit_each`` serves several numbers at the price of one.
+    largest coefficient (Cai, Zhang and He, KDD 2010). About ``n_clusters`` times ``cardinality``
+    features can have a score above zero, often fewer, and all others tie: do not read ``top(k)``
+    far beyond ``n_features_to_select``. ``fit_each`` takes as long as a fit for the largest number.
 
     Parameters
     ----------
-    n_features_to_select : int, float in (0, 1] or None, default=None
-        How many features to keep, or which share of them; None keeps half. Unless ``cardinality``
-        is given it is also the number of non-zero coefficients of each regression, and so part
-        of the fit.
+    {n_features_refit}
     n_clusters : int, default=5
         Number of eigenvectors. Each is regressed on the features.
     {n_neighbors}
@@ -379,10 +318,6 @@ class MCFS(RankingSelector):
         few less whose eigenvalue does not vanish.
     embedding_ : array of shape (n_samples, n_vectors)
         The coordinates Y that were regressed; Y'DY = I for the degrees D of the graph.
-    eigenvalues_ : array of shape (n_vectors,)
-        Of the normalised Laplacian, rising; 0 for each further piece of a disconnected graph.
-    cardinality_ : int
-        Non-zeros wanted in each regression.
     n_iter_ : int
         Knots walked, over all regressions.
     converged_ : bool
@@ -391,35 +326,24 @@ class MCFS(RankingSelector):
     Examples
     --------
     >>> from keepers import MCFS, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = MCFS(50, n_clusters=4).fit(X)
-    >>> selector.transform(X).shape
-    (83, 50)
-    >>> selector.coef_.shape
+    >>> MCFS(50, n_clusters=4).fit(datasets.load("srbct").X).coef_.shape
     (4, 2308)
     """
 
-    looks_for = "features that tell groups of samples apart, found without labels"
     score_means = "the largest weight of the feature among those that predict the groups of samples"
 
     depends_on_k = True
     fits_each_together = True
     parameter_rules: ClassVar = {
-        "n_clusters": whole(),
-        "n_neighbors": whole(),
         "cardinality": whole() | one_of(None, hint="None takes n_features_to_select."),
         "ridge": positive(zero=True),
-        "bandwidth": BANDWIDTH,
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_clusters: int = 5
     n_neighbors: int = 5
     cardinality: int | None = None
     ridge: float = 1e-3
     bandwidth: float | None = None
-    max_correlation: float | None = None
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
@@ -427,23 +351,7 @@ class MCFS(RankingSelector):
         return scores
 
     def fit_each(self, X: Any, counts: Sequence[int]) -> list[Self]:
-        """Copies of this selector, one fitted for each number of features.
-
-        All of them come from one walk along the lasso paths, which takes as long as a fit for the
-        largest number.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            As in ``fit``.
-        counts : sequence of int
-            The numbers of features.
-
-        Returns
-        -------
-        list of MCFS
-            In the order of ``counts``; each the same as a fit of its own.
-        """
+        # One walk along the lasso paths serves all numbers.
         unfitted = clone(self).set_params(n_features_to_select=max(counts))
         with unfitted._fitting():
             table = read_table(unfitted, named_table(X))
@@ -463,19 +371,28 @@ class MCFS(RankingSelector):
         values = table.in_double()
         cardinalities = [selector._count_nonzeros(table) for selector in selectors]
         n_vectors = cap_eigenvectors(self.n_clusters, table.n_samples)
-        n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
-        _refuse_large_gram(values.shape, max(cardinalities), n_vectors)
+        n_rows = min(values.shape[1], (n_vectors + 1) * max(cardinalities))
+        refuse_past_memory("MCFS", "rows of X'X", 8.0 * n_rows * values.shape[1])
         rng = self.random_generator()
-        graph = heat_graph(values, n_neighbors, self.bandwidth, rng)
-        embedding = embed(graph, n_vectors, rng)
+        embedding = embed(self.join_neighbours(values, rng), n_vectors, rng)
+        if not embedding.converged:
+            warn_caller(
+                "The eigenvectors of the graph did not converge: it is long and thin, or its "
+                "pieces are nearly separate. The scores are rough; more neighbours may help.",
+                ConvergenceWarning,
+            )
         results = solve_mcfs(values, embedding.Y, cardinalities, float(self.ridge))
         for selector, result, cardinality in zip(selectors, results, cardinalities, strict=True):
-            _warn_of_shortfalls(embedding, result, cardinality)
+            if result.n_short:
+                warn_caller(
+                    f"{result.n_short} of {len(result.coef)} regressions ended before they had "
+                    f"{cardinality} non-zero coefficients: the columns of X are dependent beyond "
+                    "that. Lower cardinality or raise ridge.",
+                    DataWarning,
+                )
             selector.coef_ = table.to_all_columns(result.coef)
             selector.embedding_ = embedding.Y
-            selector.eigenvalues_ = np.maximum(1.0 - embedding.mu, 0.0)
-            selector.cardinality_ = cardinality
-            selector.n_iter_ = int(result.n_knots.sum())
+            selector.n_iter_ = result.n_knots
             selector.converged_ = embedding.converged
             yield selector, table.to_all_columns(result.scores)
 
@@ -487,27 +404,3 @@ class MCFS(RankingSelector):
             check_value("cardinality", self.cardinality, most)
             wanted = int(self.cardinality)
         return min(wanted, len(table.usable))
-
-
-def _refuse_large_gram(shape: tuple[int, int], cardinality: int, n_vectors: int) -> None:
-    """Rows of X'X are kept for features that became active."""
-    n_samples, n_features = shape
-    active = min(cardinality, n_samples)
-    rows = min(n_features, n_vectors * active) + active
-    refuse_past_memory("MCFS", "rows of X'X", 8.0 * (rows * n_features + active**2))
-
-
-def _warn_of_shortfalls(embedding: Embedding, result: MCFSResult, cardinality: int) -> None:
-    if not embedding.converged:
-        warn_caller(
-            "The eigenvectors of the graph did not converge: it is long and thin, or its pieces "
-            "are nearly separate. The scores are rough; more neighbours may help.",
-            ConvergenceWarning,
-        )
-    if result.n_short:
-        warn_caller(
-            f"{result.n_short} of {len(result.coef)} regressions ended before they had "
-            f"{cardinality} non-zero coefficients: the columns of X are dependent beyond that. "
-            "Lower cardinality or raise ridge.",
-            DataWarning,
-        )

@@ -1,13 +1,10 @@
 """NDFS: non-negative spectral clusters and their row-sparse regression on the features, together.
 
 The objective is in the docstring of `NDFS`. L = D - S is the Laplacian of a neighbour graph of the
-samples with weights S and degrees D.
-
-One step reweights the penalty, w_j by 1 / (2 r_j) with r_j = sqrt(|w_j|^2 + eps) of the step
-before, which makes the best W a ridge regression; then it moves F by a multiplicative update and
-scales its columns to length 1. The released programs divide by N + gamma F F'F with
-N = L F + alpha (F - X W). N can be negative, and then F becomes negative too. Here the negative
-parts of N move to the numerator,
+samples with weights S and degrees D. One step takes the best W for a reweighted penalty, a ridge
+regression; then it moves F by a multiplicative update and scales its columns to length 1. The
+released programs divide by N + gamma F F'F with N = L F + alpha (F - X W). N can be negative, and
+then F becomes negative too. Here the negative parts of N move to the numerator,
 
     F <- F * (gamma F + S F + alpha P+) / (D F + alpha F + alpha P- + gamma F F'F),   P = X W,
 
@@ -15,8 +12,8 @@ P+ and P- being the positive and the negative part of P. Fixed points are the sa
 """
 
 import warnings
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,18 +22,17 @@ from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.utils import check_random_state
 
 from keepers._blas_threads import one_blas_thread_if_small
-from keepers._protocols import FloatArray, IndexArray
+from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
 from keepers.linalg.graph import degrees
+from keepers.linalg.reweighting import EPS, WeightedRidge
+from keepers.linalg.storage import as_array
 from keepers.linalg.subspace import row_norms
-from keepers.linalg.weighted_ridge import WeightedRidge
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_weighted_ridge
-from keepers.methods.neighbours import BANDWIDTH, heat_graph
-from keepers.methods.parameters import FeatureCount, Seed, cap_neighbors, positive, whole
+from keepers.methods.parameters import Seed, positive
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
-EPS = float(np.finfo(np.float64).eps)
 # The smoothing leaves rows that the penalty sends to zero up to about this norm.
 INACTIVE = 2.0 * EPS**0.5
 
@@ -49,26 +45,18 @@ class NDFSResult:
     F: FloatArray
     objective: FloatArray
     change: float
-    n_iter: int
     converged: bool
 
 
-def first_clusters(labels: IndexArray, n_clusters: int) -> FloatArray:
-    """F to start from: 1.2 where a sample is in its cluster, 0.2 elsewhere (0 would stay 0)."""
-    return np.asarray(np.eye(n_clusters)[labels] + 0.2)
-
-
-def vanishing_beta(table: WeightedRidge, labels: IndexArray, n_clusters: int) -> float:
-    """The least beta for which W = 0 is stationary, if F is the indicator of these clusters.
+def vanishing_beta(X: FloatArray, clusters: FloatArray) -> float:
+    """The least beta for which W = 0 is stationary, F being an indicator with columns of length 1.
 
     At W = 0 row j of |X W - F|^2 has the gradient -2 f_j'F, and the penalty holds a row at zero as
     long as that is no longer than beta. Never below what rounding makes of pulls that cancel, in a
     table whose values are of size 1: one cluster explains nothing of centred features.
     """
-    indicator = np.eye(n_clusters)[labels]
-    indicator /= np.sqrt(indicator.sum(axis=0))
-    pull = float(row_norms(table.transposed_times(indicator)).max())
-    return 2.0 * max(pull, 1e-10 * table.n_samples**0.5)
+    pull = float(row_norms(X.T @ (clusters / np.sqrt(clusters.sum(axis=0)))).max())
+    return 2.0 * max(pull, 1e-10 * len(X) ** 0.5)
 
 
 def solve_ndfs(
@@ -88,13 +76,13 @@ def solve_ndfs(
     history: list[float] = []
     change = np.inf
     while len(history) < max_iter and change > tol:
-        fit = table.at(2.0 / beta * np.sqrt(norms**2 + EPS)).fit(F)
-        P = F - fit.residual
+        W, residual = table.at(2.0 / beta * np.sqrt(norms**2 + EPS)).fit(F)
+        P = F - residual
         above = gamma * F + graph @ F + alpha * np.maximum(P, 0.0) + EPS
         below = (D + alpha) * F + alpha * np.maximum(-P, 0.0) + gamma * (F @ (F.T @ F)) + EPS
         F = F * (above / below)
         F /= np.sqrt(np.einsum("ij,ij->j", F, F) + EPS)
-        last, norms = norms, row_norms(fit.W)
+        last, norms = norms, row_norms(W)
         history.append(
             float(np.vdot(F, D * F - graph @ F))
             + alpha * float(np.sum((P - F) ** 2) + beta * norms.sum())
@@ -102,40 +90,40 @@ def solve_ndfs(
         )
         if len(history) > 1:
             change = float(np.abs(norms - last).max() / max(norms.max(), EPS))
-    return NDFSResult(fit.W, F, np.array(history), change, len(history), change <= tol)
+    return NDFSResult(W, F, np.array(history), change, change <= tol)
 
 
-def kmeans_labels(X: Any, n_clusters: int, random: np.random.RandomState) -> tuple[IndexArray, int]:
-    """The cluster of every sample, from 0 on, and how many there are; none of them is empty.
+def kmeans_clusters(X: FloatArray, n_clusters: int, random: np.random.RandomState) -> FloatArray:
+    """1 where a sample is in a cluster of k-means, else 0; no cluster (column) is empty.
 
     Warns if there are fewer distinct samples than clusters, and returns fewer clusters.
     """
-    n_samples = X.shape[0]
     with warnings.catch_warnings():
         # It warns of too few distinct samples; the message below replaces its own.
         warnings.simplefilter("ignore", SklearnConvergenceWarning)
-        kmeans = KMeans(min(n_clusters, n_samples), n_init=10, random_state=random)
-        labels = kmeans.fit(_with_short_indices(X)).labels_
-        found, labels = np.unique(labels, return_inverse=True)
-    if len(found) < n_clusters:
+        kmeans = KMeans(min(n_clusters, len(X)), n_init=10, random_state=random)
+        clusters = np.unique(kmeans.fit(X).labels_)[:, np.newaxis] == kmeans.labels_
+    if len(clusters) < n_clusters:
         warn_caller(
             f"n_clusters={n_clusters} needs at least {n_clusters} distinct samples; k-means found "
-            f"{len(found)} clusters in {n_samples} samples. {len(found)} clusters are used.",
+            f"{len(clusters)} clusters in {len(X)} samples. {len(clusters)} clusters are used.",
             DataWarning,
         )
-    return labels, len(found)
+    return np.asarray(clusters.T, dtype=np.float64)
 
 
-def _with_short_indices(X: Any) -> Any:
-    """A sparse matrix with the 32-bit indices that scikit-learn's k-means needs."""
-    if not sp.issparse(X) or X.indices.dtype == np.int32:
-        return X
-    short = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
-    return type(X)(short, shape=X.shape)
+def start_clustering(
+    selector: Rival, X: FloatArray, unit: float = 1.0
+) -> tuple[sp.csr_array, FloatArray]:
+    """The graph of the samples, which were divided by ``unit``, and their k-means clusters."""
+    random = check_random_state(selector.random_state)
+    rng = np.random.default_rng(random.randint(2**31 - 1))
+    graph = selector.join_neighbours(X, rng, unit)
+    return graph, kmeans_clusters(X, selector.n_clusters, random)
 
 
-@dataclass(eq=False, repr=False)
-class NDFS(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class NDFS(Rival):
     """Nonnegative discriminative feature selection: clusters and what predicts them.
 
     Learns a non-negative indicator of clusters F (samples x clusters) that is smooth on a graph of
@@ -150,7 +138,8 @@ class NDFS(RankingSelector):
     (the released programs' does not), and with weights that do not depend on the unit of X.
 
     X is taken as it is: a feature with a large mean can stand in for the intercept that the
-    regression does not have. Standardise first unless zero means something.
+    regression does not have. Standardise first unless zero means something. A sparse X is made
+    dense.
 
     Parameters
     ----------
@@ -161,17 +150,15 @@ class NDFS(RankingSelector):
     alpha : float, default=1.0
         Weight of the regression against the graph. F follows it only as far as ``gamma`` lets it.
     beta : float in (0, 1], default=0.1
-        Weight of the row sparsity, as a share of the least weight for which W = 0 is stationary
-        for the k-means clusters (``beta_max_``). The paper's beta is ``beta * beta_max_``; it has
-        the unit of X, so no fixed number would suit two tables.
+        Weight of the row sparsity, as a share of ``beta_max_``. The paper's beta has the unit of X,
+        so no fixed number would suit two tables.
     gamma : float, default=1000.0
         Weight of F'F = I. From about 1e6 on neither the graph nor ``alpha`` has an effect, and
         the clusters stay what k-means has made of them; the paper's programs take 1e8.
     max_iter : int, default=200
         Steps at most. Usually all of them are made.
     tol : float, default=1e-6
-        The iteration ends when no score changes by more than this in a step, relative to the
-        largest.
+        The iteration ends when no score changes by more than this share of the largest.
     {bandwidth}
     {max_correlation}
     random_state : int, RandomState or None, default=None
@@ -181,57 +168,32 @@ class NDFS(RankingSelector):
     ----------
     scores_ : array of shape (n_features,)
         Row norms of W; higher is better. Those of inactive rows, which the penalty sends to zero,
-        are what the smoothing of the penalty leaves of them: the nearer a row is to being active,
-        the more.
+        are what its smoothing leaves of them: the nearer a row is to being active, the more.
     {fitted}
     components_ : array of shape (n_clusters, n_features)
         W transposed.
     indicator_ : array of shape (n_samples, n_clusters)
         F; the largest entry of a row is the cluster of the sample.
-    objective_ : array
-        The objective after every step. Scaling the columns of F may raise it a little.
-    n_iter_ : int
-        Steps made.
-    converged_ : bool
-        Whether the scores changed by ``tol`` or less in the last step; usually not.
-    change_ : float
-        By how much they changed, relative to the largest. Warns above 0.05.
+    {run}
+        Usually not. Warns if scores still changed by more than 0.05 of the largest.
     n_active_ : int
-        Active rows of W: those that are longer than what the smoothing leaves of others.
+        Rows of W longer than what the smoothing leaves of inactive ones.
     beta_max_ : float
         The least weight of the row sparsity for which W = 0 is stationary for the k-means clusters.
-    n_clusters_ : int
-        The number of clusters used.
 
     Examples
     --------
     >>> from keepers import NDFS, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = NDFS(50, n_clusters=4, random_state=0).fit(X)
-    >>> selector.transform(X).shape
-    (83, 50)
-    >>> selector.indicator_.shape
+    >>> NDFS(50, n_clusters=4, random_state=0).fit(datasets.load("srbct").X).indicator_.shape
     (83, 4)
     """
 
-    looks_for = "features that tell groups of samples apart, found without labels"
-    score_means = (
-        "how much the feature counts in the fitted model (the length of its row of weights)"
-    )
-
     parameter_rules: ClassVar = {
-        "n_clusters": whole(),
-        "n_neighbors": whole(),
         "alpha": positive(zero=True),
         "beta": positive(at_most=1.0, hint="It is a share of beta_max_."),
         "gamma": positive(hint="Without it F would vanish."),
-        "max_iter": whole(),
-        "tol": positive(zero=True),
-        "bandwidth": BANDWIDTH,
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_clusters: int = 5
     n_neighbors: int = 5
     alpha: float = 1.0
@@ -240,27 +202,20 @@ class NDFS(RankingSelector):
     max_iter: int = 200
     tol: float = 1e-6
     bandwidth: float | None = None
-    max_correlation: float | None = None
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
-        refuse_weighted_ridge("NDFS", table.X)
-        n_neighbors = cap_neighbors(self.n_neighbors, table.n_samples)
+        refuse_weighted_ridge("NDFS", *table.X.shape)
         # The root mean square of X is the unit of the fit, which then does not depend on X's own.
         unit = float(np.sqrt(np.mean(table.moments.variance + table.moments.mean**2)))
-        values = table.in_double() / unit
-        random = check_random_state(self.random_state)
-        rng = np.random.default_rng(random.randint(2**31 - 1))
-        bandwidth = None if self.bandwidth is None else float(self.bandwidth) / unit
-        graph = heat_graph(values, n_neighbors, bandwidth, rng)
-        labels, n_clusters = kmeans_labels(values, self.n_clusters, random)
+        values = as_array(table.in_double()) / unit
+        graph, clusters = start_clustering(self, values, unit)
         with one_blas_thread_if_small(min(values.shape)):
-            ridge = WeightedRidge(values)
-            beta_max = vanishing_beta(ridge, labels, n_clusters)
+            beta_max = vanishing_beta(values, clusters)
             result = solve_ndfs(
-                ridge,
+                WeightedRidge(values),
                 graph,
-                first_clusters(labels, n_clusters),
+                clusters + 0.2,  # what is 0 would stay 0
                 alpha=float(self.alpha),
                 beta=float(self.beta) * beta_max,
                 gamma=float(self.gamma),
@@ -274,14 +229,10 @@ class NDFS(RankingSelector):
                 f"{result.change:.2g} of the largest. Raise max_iter; 200 is usual.",
                 ConvergenceWarning,
             )
+        self.store_run(result)
         self.components_ = table.to_all_columns(result.W.T / unit)
         self.indicator_ = result.F
-        self.objective_ = result.objective
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
-        self.change_ = result.change
+        self.beta_max_ = beta_max * unit
         norms = row_norms(result.W)
         self.n_active_ = int(np.count_nonzero(norms > INACTIVE))
-        self.beta_max_ = beta_max * unit
-        self.n_clusters_ = n_clusters
         return table.to_all_columns(norms / unit)

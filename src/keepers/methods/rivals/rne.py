@@ -10,7 +10,7 @@ and a penalty g that grows by a tenth a step. Each step (`RNE_obj.m` of the auth
 """
 
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -21,11 +21,11 @@ from keepers.exceptions import DataWarning, warn_caller
 from keepers.linalg.graph import reconstruction_residual, reconstruction_weights
 from keepers.linalg.storage import as_array
 from keepers.linalg.subspace import squared_row_norms
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_past_memory
 from keepers.methods.neighbours import nearest_neighbours
-from keepers.methods.parameters import FeatureCount, Seed, cap_neighbors, positive, whole
+from keepers.methods.parameters import Seed, cap_neighbors, positive, whole
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 EPS = float(np.finfo(np.float64).eps)
 # As in the authors' program.
@@ -44,10 +44,7 @@ class RNEResult:
 
     H: FloatArray
     objective: FloatArray
-    n_iter: int
     converged: bool
-    split_gap: float
-    orthogonality_gap: float
 
 
 def solve_rne(
@@ -90,16 +87,15 @@ def _run(
         M = soft_threshold(AH - Y / g, 1 / g)
         Y = Y + g * (M - AH)
         g = min(PENALTY_GROWTH * g, LARGEST_PENALTY)
-        orthogonality_gap = float(np.linalg.norm(H.T @ H - np.eye(H.shape[1])))
-        history.append(float(np.abs(AH).sum()) + alpha / 4 * orthogonality_gap**2)
+        gap = np.linalg.norm(H.T @ H - np.eye(H.shape[1]))
+        history.append(float(np.abs(AH).sum() + alpha / 4 * gap**2))
         is_calm = len(history) > 1 and abs(history[-2] - history[-1]) < tol * abs(history[-1])
         n_calm = n_calm + 1 if is_calm else 0
-    split_gap = float(np.abs(M - AH).max())
-    return RNEResult(H, np.array(history), len(history), n_calm == 2, split_gap, orthogonality_gap)
+    return RNEResult(H, np.array(history), n_calm == 2)
 
 
-@dataclass(eq=False, repr=False)
-class RNE(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class RNE(Rival):
     """Robust neighbourhood embedding.
 
     Samples are scaled to unit length and each is rebuilt from its nearest neighbours; A holds what
@@ -109,17 +105,15 @@ class RNE(RankingSelector):
         minimise  |A H|_1 + (alpha/4) |H'H - I|_F^2   over H >= 0.
 
     A feature's score is the squared norm of its row. The method is that of Liu, Ye, Li and Wang
-    (Knowledge-Based Systems 2020).
+    (Knowledge-Based Systems 2020). A step costs O(d^2 m) to keep m of d features. Constant columns
+    are left out before the samples are scaled. A sparse X is made dense.
 
     Parameters
     ----------
-    n_features_to_select : int, float in (0, 1] or None, default=None
-        How many features to keep, or which share of them; None keeps half. It is the width of H,
-        so it changes the scores and the cost: for another number, fit again. ``top(k)`` reads the
-        ranking of this fit.
+    {n_features_refit}
+        It is the width of H.
     n_neighbors : int, default=5
-        Neighbours that rebuild a sample. With fewer other samples than that all of them are used,
-        with a warning.
+        Neighbours that rebuild a sample. Capped, with a warning, at n_samples - 1.
     alpha : float, default=1000.0
         Weight of the orthonormality of H, fixed at this value in the authors' program.
     n_init : int, default=1
@@ -139,54 +133,31 @@ class RNE(RankingSelector):
     scores_ : array of shape (n_features,)
         Squared row norms of H; higher is better.
     {fitted}
-    objective_ : array
-        The objective after every step of the run that was kept. It usually falls.
-    n_iter_ : int
-        Steps taken by the run that was kept.
-    converged_ : bool
-        Whether the objective converged within ``max_iter`` steps. It rarely does: the method is
-        defined by its number of steps, and no warning is given.
-    split_gap_ : float
-        Largest entry of ``|M - A H|``, the constraint that splits off the l1 term.
-    orthogonality_gap_ : float
-        Frobenius norm of H'H - I.
-
-    Notes
-    -----
-    A step costs O(d^2 m) to keep m of d features; two d x d arrays must fit in memory. Constant
-    columns are left out before the samples are scaled. A sparse X is made dense.
+    {run}
+        It rarely does: the method is defined by its number of steps, and no warning is given.
 
     Examples
     --------
     >>> from keepers import RNE, datasets
-    >>> X, names, y = datasets.load("digits")
-    >>> X = X[:300, X[:300].std(axis=0) > 0]
-    >>> RNE(20, random_state=0).fit_transform(X).shape
-    (300, 20)
+    >>> X = datasets.load("digits").X[:300, 2:6]
+    >>> RNE(2, random_state=0).fit_transform(X).shape
+    (300, 2)
     """
 
     looks_for = "features in which the samples keep their neighbours"
-    score_means = (
-        "how much the feature counts in the fitted model (the length of its row of weights)"
-    )
 
     depends_on_k = True
     parameter_rules: ClassVar = {
-        "n_neighbors": whole(),
         "alpha": positive(hint="The authors' program fixes it at 1000."),
         "n_init": whole(),
-        "max_iter": whole(),
         "tol": positive(zero=True, hint="0 always takes max_iter steps."),
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_neighbors: int = 5
     alpha: float = 1000.0
     n_init: int = 1
     max_iter: int = 50
     tol: float = 1e-6
-    max_correlation: float | None = None
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
@@ -207,9 +178,5 @@ class RNE(RankingSelector):
         rng = self.random_generator()
         starts = (rng.random((n_usable, width)) for _ in range(self.n_init))
         result = solve_rne(A, starts, alpha=self.alpha, max_iter=self.max_iter, tol=self.tol)
-        self.objective_ = result.objective
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
-        self.split_gap_ = result.split_gap
-        self.orthogonality_gap_ = result.orthogonality_gap
+        self.store_run(result)
         return table.to_all_columns(squared_row_norms(result.H))

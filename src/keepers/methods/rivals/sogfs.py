@@ -7,56 +7,51 @@ has fewer than c components, halved while it has more; the run ends with exactly
 by the first graph.
 """
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import splu
 
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, DataError, warn_caller
-from keepers.linalg.graph import NeighbourList, laplacian, union_graph
-from keepers.linalg.moments import row_blocks
-from keepers.linalg.reweighting import (
-    EPS,
-    QuadraticForm,
-    RowSpace,
-    RowSparseProjection,
-    break_ties_by_cost,
-    count_active,
-    first_weights,
-    leading_eigenvectors,
-    row_sparse_projection,
-)
-from keepers.methods.base import RankingSelector
-from keepers.methods.memory import refuse_quadratic_form
-from keepers.methods.neighbours import nearest_neighbours, warn_of_defect
+from keepers.linalg import reweighting
+from keepers.linalg.graph import NeighbourList, laplacian
+from keepers.linalg.subspace import squared_row_norms
+from keepers.methods.memory import refuse_past_memory, refuse_quadratic_form
+from keepers.methods.neighbours import nearest_neighbours
 from keepers.methods.parameters import (
-    FeatureCount,
     Seed,
     cap_clusters,
     cap_columns,
-    cap_neighbors,
     one_of,
     positive,
     warn_of_noise,
     whole,
 )
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 # Sums of eigenvalues of L below which the graph counts as split into c, and into more than c; and
 # the passes in which neighbours are those in the full space: all as in the authors' program.
 CONNECTED, SPLIT_FURTHER = 1e-9, 1e-11
 PASSES_WITH_FIRST_NEIGHBOURS = 5
-# Up to this many samples a dense eigensolver finds the indicator.
-DENSE_GRAPH = 1000
 
-FindNeighbours = Callable[[FloatArray, int], NeighbourList]
+
+@dataclass(frozen=True)
+class SOGFSResult:
+    """The last pass of the iteration."""
+
+    projection: reweighting.RowSparseProjection
+    cost: FloatArray
+    """Diagonal of X'LX for the last graph."""
+    graph: sp.csr_array
+    objective: FloatArray
+    lambdas: FloatArray
+    converged: bool
+    """True if the graph has exactly c components."""
 
 
 def project_rows_onto_simplex(V: FloatArray) -> FloatArray:
@@ -74,26 +69,10 @@ def project_rows_onto_simplex(V: FloatArray) -> FloatArray:
     return np.maximum(shifted - tau, 0.0)
 
 
-@dataclass(frozen=True)
-class SOGFSResult:
-    """The last pass of the iteration."""
-
-    W: FloatArray
-    squared_norms: FloatArray
-    cost: FloatArray
-    """Diagonal of X'LX for the last graph."""
-    graph: sp.csr_array
-    objective: FloatArray
-    lambdas: FloatArray
-    n_iter: int
-    converged: bool
-    """True if the graph has exactly c components."""
-
-
 def unit_columns(X: FloatArray) -> FloatArray:
     centred = X - X.mean(axis=0)
     centred -= centred.mean(axis=0)  # what rounding left, where the mean is large
-    return np.asarray(centred / np.sqrt(np.einsum("ij,ij->j", centred, centred) + EPS))
+    return np.asarray(centred / np.sqrt(np.einsum("ij,ij->j", centred, centred) + reweighting.EPS))
 
 
 def first_similarities(neighbours: NeighbourList) -> tuple[FloatArray, float]:
@@ -105,7 +84,7 @@ def first_similarities(neighbours: NeighbourList) -> tuple[FloatArray, float]:
     e = neighbours.distances**2
     inner, outer = e[:, :-1], e[:, -1:]
     twice_rr = (inner.shape[1] * outer - inner.sum(axis=1, keepdims=True)).clip(min=0.0)
-    similarities = (outer - inner) / (twice_rr + EPS)
+    similarities = (outer - inner) / (twice_rr + reweighting.EPS)
     # Neighbours as far as the next one: distances do not determine weights.
     flat = (twice_rr <= 1e-12 * outer).ravel()
     similarities[flat] = 1.0 / inner.shape[1]
@@ -113,67 +92,24 @@ def first_similarities(neighbours: NeighbourList) -> tuple[FloatArray, float]:
     return similarities, alpha if alpha > 0.0 else 1.0
 
 
-def similarity_step(
-    projected: FloatArray, F: FloatArray, neighbours: IndexArray, lambda_: float, alpha: float
-) -> FloatArray:
-    """The best similarities to the listed neighbours: a projection onto the simplex."""
-    cost = squared_gaps(projected, neighbours) + lambda_ * squared_gaps(F, neighbours)
-    return project_rows_onto_simplex(cost / (-2.0 * alpha))
-
-
 def squared_gaps(points: FloatArray, neighbours: IndexArray) -> FloatArray:
     """Squared distance of every point to its listed ones."""
-    gaps = np.empty(neighbours.shape)
-    for rows in row_blocks(len(points), points.shape[1] * neighbours.shape[1]):
-        difference = points[neighbours[rows]] - points[rows][:, np.newaxis, :]
-        gaps[rows] = np.einsum("ijk,ijk->ij", difference, difference)
-    return gaps
+    return np.stack([squared_row_norms(points - points[j]) for j in neighbours.T], axis=1)
 
 
 def symmetric_graph(neighbours: IndexArray, similarities: FloatArray) -> sp.csr_array:
     """(S + S')/2."""
     n_samples, n_neighbors = neighbours.shape
-    starts = np.arange(0, n_samples * n_neighbors + 1, n_neighbors)
-    S = sp.csr_array(
-        (similarities.ravel(), neighbours.ravel(), starts), shape=(n_samples, n_samples)
-    )
+    places = (np.repeat(np.arange(n_samples), n_neighbors), neighbours.ravel())
+    S = sp.csr_array((similarities.ravel(), places), shape=(n_samples, n_samples))
     graph = sp.csr_array((S + S.T) / 2)
     graph.eliminate_zeros()
     return graph
 
 
-def smallest_of_laplacian(
-    L: sp.csr_array, wanted: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """The smallest eigenvalues of L, ascending, and their eigenvectors.
-
-    Where L is large, the null space comes from the connected components and the rest from Lanczos.
-    """
-    n_samples = L.shape[0]
-    if n_samples <= DENSE_GRAPH:
-        return eigh(L.toarray(), subset_by_index=[0, wanted - 1])
-    n_parts, labels = connected_components(L, directed=False)
-    null = np.equal.outer(labels, np.arange(min(n_parts, wanted))).astype(float)
-    null /= np.sqrt(null.sum(axis=0))
-    if n_parts >= wanted:
-        return np.zeros(wanted), null
-
-    def without_null(v: FloatArray) -> FloatArray:
-        return np.asarray(v - null @ (null.T @ v))
-
-    shift = np.sqrt(EPS) * L.diagonal().max()
-    factor = splu(sp.csc_array(L + shift * sp.eye_array(n_samples)))
-    vectors = leading_eigenvectors(
-        lambda v: without_null(factor.solve(without_null(v))), n_samples, wanted - n_parts, rng
-    )
-    eigenvalues = np.einsum("ij,ij->j", vectors, L @ vectors)
-    return np.concatenate([np.zeros(n_parts), eigenvalues]), np.hstack([null, vectors])
-
-
 def solve_sogfs(
     X: FloatArray,
     weights: FloatArray,
-    find_neighbours: FindNeighbours,
     rng: np.random.Generator,
     *,
     n_neighbors: int,
@@ -185,65 +121,55 @@ def solve_sogfs(
 ) -> SOGFSResult:
     """Alternate the three steps on data X from `unit_columns`.
 
-    The reweighting of W begins with ``weights`` in every pass and ends when its objective changes
-    by less than ``tol``. ``find_neighbours(points, k)`` lists the k nearest others.
+    The reweighting of W begins with ``weights`` in every pass and ends when its objective falls by
+    no more than ``tol``.
     """
-    space = RowSpace.of(X)
+    space = reweighting.RowSpace.of(X)
 
-    def projection_step(L: sp.csr_array) -> tuple[QuadraticForm, RowSparseProjection]:
+    def best_projection(L: sp.csr_array) -> tuple[FloatArray, reweighting.RowSparseProjection]:
         form = space.form(space.coordinates.T @ (L @ space.coordinates))
-        return form, row_sparse_projection(
-            form,
-            gamma,
-            width,
-            weights,
-            rng,
-            max_iter=100,
-            has_converged=lambda history: abs(history[-2] - history[-1]) < tol,
+        found = reweighting.row_sparse_projection(
+            form, gamma, width, weights, rng, max_iter=100, tol=tol, is_relative=False
         )
+        return form.diagonal(), found
 
-    listed = find_neighbours(X, n_neighbors + 1)
+    listed = nearest_neighbours(X, n_neighbors + 1)
     neighbours = listed.indices[:, :n_neighbors]
     similarities, alpha = first_similarities(listed)
-    lambda_ = alpha
     L = laplacian(symmetric_graph(neighbours, similarities))
-    _, F = smallest_of_laplacian(L, n_clusters, rng)
-    form, projection = projection_step(L)
+    F = eigh(L.toarray(), subset_by_index=[0, n_clusters - 1])[1]
+    cost, projection = best_projection(L)
+    lambda_ = alpha
     history: list[tuple[float, float]] = []
     converged = False
     while len(history) < max_iter and not converged:
         projected = X @ projection.W
         if len(history) >= PASSES_WITH_FIRST_NEIGHBOURS:
-            neighbours = find_neighbours(projected, n_neighbors).indices
-        similarities = similarity_step(projected, F, neighbours, lambda_, alpha)
+            neighbours = nearest_neighbours(projected, n_neighbors).indices
+        gaps = squared_gaps(projected, neighbours) + lambda_ * squared_gaps(F, neighbours)
+        similarities = project_rows_onto_simplex(gaps / (-2.0 * alpha))
         L = laplacian(symmetric_graph(neighbours, similarities))
-        form, projection = projection_step(L)
-        eigenvalues, vectors = smallest_of_laplacian(L, min(n_clusters + 1, len(X)), rng)
+        cost, projection = best_projection(L)
+        n_found = min(n_clusters + 1, len(X))
+        eigenvalues, vectors = eigh(L.toarray(), subset_by_index=[0, n_found - 1])
         trace = float(eigenvalues[:n_clusters].sum())
         smoothness = projection.objective[-1] + lambda_ * trace
         value = 2.0 * smoothness + alpha * float(np.vdot(similarities, similarities))
         history.append((value, lambda_))
         if trace > CONNECTED:
             lambda_, F = 2.0 * lambda_, vectors[:, :n_clusters]
-        elif len(eigenvalues) > n_clusters and eigenvalues.sum() < SPLIT_FURTHER:
+        elif n_found > n_clusters and eigenvalues.sum() < SPLIT_FURTHER:
             lambda_ = lambda_ / 2.0  # F stays what it was: this one is an arbitrary part of many
         else:
             converged = len(history) > 1
             F = vectors[:, :n_clusters]
-    return SOGFSResult(
-        projection.W,
-        projection.squared_norms,
-        form.diagonal(),
-        symmetric_graph(neighbours, similarities),
-        np.array([value for value, _ in history]),
-        np.array([lambda_ for _, lambda_ in history]),
-        len(history),
-        converged,
-    )
+    values, lambdas = np.array(history).T
+    graph = symmetric_graph(neighbours, similarities)
+    return SOGFSResult(projection, cost, graph, values, lambdas, converged)
 
 
-@dataclass(eq=False, repr=False)
-class SOGFS(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class SOGFS(Rival):
     """Structured optimal graph feature selection.
 
     Learns three things together, on centred features of unit norm: a graph S in which every sample
@@ -261,16 +187,14 @@ class SOGFS(RankingSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float in (0, 1] or None, default=None
-        How many features to keep, or which share of them; None keeps half. It enters the fit
-        through the default of ``n_components`` only.
+    {n_features_to_select}
+        It enters the fit through the default of ``n_components`` only.
     n_clusters : int, default=5
         Connected components the graph is to have. Capped, with a warning, at n_samples.
     n_components : int or None, default=None
-        Columns of W. At large ``gamma`` only this number of features has a score, so it should not
-        be below the number of features wanted. None takes ``n_features_to_select`` if that is
-        given, at least ``n_clusters`` and at most 100; else ``n_clusters``. Capped, with a
-        warning, below the number of columns that vary.
+        Columns of W. At large ``gamma`` only this number of features has a score. None takes
+        ``n_features_to_select`` if that is given, at least ``n_clusters`` and at most 100; else
+        ``n_clusters``. Capped, with a warning, below the number of columns that vary.
     n_neighbors : int, default=5
         Neighbours of each sample. Capped, with a warning, at n_samples - 2.
     gamma : float, default=1.0
@@ -279,7 +203,7 @@ class SOGFS(RankingSelector):
     max_iter : int, default=50
         Passes over S, W and F at most.
     tol : float, default=1e-6
-        Within a pass, W is reweighted until its part of the objective changes by less than this
+        Within a pass, W is reweighted until its part of the objective falls by no more than this
         (absolutely), at most 100 times.
     {max_correlation}
     {random_state}
@@ -287,62 +211,40 @@ class SOGFS(RankingSelector):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Squared row norms of W; higher is better; they sum to ``n_components_``. Scores up to 1e-12
-        of the largest are rounding noise: they are replaced by values below that limit that order
-        these features by their own cost (X'LX)_jj, the cheapest first.
+        Squared row norms of W; higher is better. Those up to 1e-12 of the largest are rounding
+        noise: values below that limit order these features by (X'LX)_jj, the cheapest first.
     {fitted}
+    {run}
+        It does if the graph has exactly ``n_clusters`` components.
     graph_ : sparse array of shape (n_samples, n_samples)
         The graph learned, (S + S')/2.
-    converged_ : bool
-        Whether that graph has exactly ``n_clusters_`` components.
-    n_iter_ : int
-        Passes made.
-    objective_ : array
-        The objective after every pass. It may rise: lambda changes between passes.
-    lambdas_ : array
-        The lambda of every pass.
     n_active_ : int
         Features whose score is not rounding noise.
     n_components_ : int
         The number of columns of W used.
-    n_clusters_ : int
-        The number of components that the graph should have.
 
     Examples
     --------
     >>> from keepers import SOGFS, datasets
-    >>> X, names, y = datasets.load("srbct")
-    >>> selector = SOGFS(10, n_clusters=4).fit(X[:, :200])
-    >>> selector.transform(X[:, :200]).shape
-    (83, 10)
-    >>> selector.converged_
+    >>> SOGFS(10, n_clusters=4).fit(datasets.load("srbct").X[:, :200]).converged_
     True
     """
 
     looks_for = "features in which the samples keep their neighbours"
-    score_means = (
-        "how much the feature counts in the fitted model (the length of its row of weights)"
-    )
 
     why_not_sparse = "it works with centred columns, which have no zeros."
     parameter_rules: ClassVar = {
-        "n_clusters": whole(),
         "n_components": one_of(None) | whole(),
-        "n_neighbors": whole(),
         "gamma": positive(),
-        "max_iter": whole(),
         "tol": positive(),
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_clusters: int = 5
     n_components: int | None = None
     n_neighbors: int = 5
     gamma: float = 1.0
     max_iter: int = 50
     tol: float = 1e-6
-    max_correlation: float | None = None
     random_state: Seed = None
 
     @property
@@ -352,23 +254,25 @@ class SOGFS(RankingSelector):
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape
-        n_neighbors = self._cap_neighbors(n_samples)
+        if n_samples < 3:
+            raise DataError(
+                "SOGFS needs at least 3 samples: each sample, its neighbour, and a farther one "
+                f"that sets the scale. X has {n_samples}."
+            )
         n_clusters = cap_clusters(self.n_clusters, n_samples)
-        width = self._count_components(n_clusters, n_usable)
+        self.n_components_ = self._count_components(n_clusters, n_usable)
         refuse_quadratic_form("SOGFS", n_samples, n_usable)
-        rng = self.random_generator()
-        values = unit_columns(table.in_double() - table.moments.mean)
-        neighbours = nearest_neighbours(values, n_neighbors)
-        warn_of_defect(neighbours, union_graph(neighbours))
+        refuse_past_memory("SOGFS", f"two {n_samples} x {n_samples} graphs", 16.0 * n_samples**2)
+        values = unit_columns(self.centred_values(table))
+        neighbours = self.list_neighbours(values, spare=2)
         with one_blas_thread_if_small(min(values.shape)):
             result = solve_sogfs(
                 values,
-                first_weights(np.sqrt(table.moments.variance)),
-                nearest_neighbours,
-                rng,
-                n_neighbors=n_neighbors,
+                reweighting.first_weights(np.sqrt(table.moments.variance)),
+                self.random_generator(),
+                n_neighbors=neighbours.n_neighbors,
                 n_clusters=n_clusters,
-                width=width,
+                width=self.n_components_,
                 gamma=float(self.gamma),
                 max_iter=self.max_iter,
                 tol=self.tol,
@@ -379,24 +283,11 @@ class SOGFS(RankingSelector):
                 f"{self.max_iter} passes. Raise max_iter, or try another n_clusters.",
                 ConvergenceWarning,
             )
+        self.store_run(result)
         self.graph_ = result.graph
-        self.converged_ = result.converged
-        self.n_iter_ = result.n_iter
-        self.objective_ = result.objective
-        self.lambdas_ = result.lambdas
-        self.n_active_ = count_active(result.squared_norms)
-        self.n_components_ = width
-        self.n_clusters_ = n_clusters
+        self.n_active_ = result.projection.n_active
         warn_of_noise(self.n_active_, self.n_features_to_select_)
-        return table.to_all_columns(break_ties_by_cost(result.squared_norms, result.cost))
-
-    def _cap_neighbors(self, n_samples: int) -> int:
-        if n_samples < 3:
-            raise DataError(
-                "SOGFS needs at least 3 samples: each sample, its neighbour, and a farther one "
-                f"that sets the scale. X has {n_samples}."
-            )
-        return cap_neighbors(self.n_neighbors, n_samples, spare=2)
+        return table.to_all_columns(result.projection.scores(result.cost))
 
     def _count_components(self, n_clusters: int, n_usable: int) -> int:
         if self.n_components is not None:

@@ -11,49 +11,36 @@
    and K^-1 of the others follows by one step of elimination. delta = 0 if R has full rank, else
    1e-5 times its sixth eigenvalue (or the last positive one).
 
-The features removed last are the best. Elimination goes two ways, with the same result:
-
-* Few features: on K^-1 itself, scaled so that K has a unit diagonal; then (K^-1)_jj >= 1 are
-  variance inflation factors. Updates are gathered and applied some at a time, as one product.
-* More features than samples (delta > 0): K^-1 = (I - Z'M Z) / delta with M = (delta I + Z Z')^-1
-  and Z the samples in their r principal coordinates, over sqrt(n). Then w = Z'M T (T: E in these
-  coordinates), the utility is delta |w_j|^2 / (1 - z_j'M z_j), and a removal adds a rank-one term
-  to M. It costs O(r d) where the inverse would cost O(d^2); no d x d matrix is formed.
-
-Both are computed afresh before rounding shows. Utilities that agree to rounding are ties: the last
-of them in the order of the columns goes.
+The features removed last are the best; of utilities that agree to rounding the last column goes
+first. K^-1 is computed afresh after an eighth of the removals, and sooner where rounding would
+show; in between, removals are kept as a factor P, K^-1 - PP'. For more features than samples
+(delta > 0), K^-1 = (I - Z'M Z) / delta with M = (delta I + ZZ')^-1 and Z the samples in their r
+principal coordinates, over sqrt(n): no d x d matrix is formed.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, eigvalsh
 
 from keepers._blas_threads import one_blas_thread_if_small
-from keepers._protocols import FloatArray, IndexArray
+from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import leading_eigenvectors
 from keepers.linalg.ordering import best_first, first_smallest
 from keepers.linalg.subspace import squared_row_norms
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_past_memory
-from keepers.methods.neighbours import BANDWIDTH, full_heat_graph
-from keepers.methods.parameters import (
-    FeatureCount,
-    Seed,
-    cap_eigenvectors,
-    whole,
-)
+from keepers.methods.neighbours import full_heat_graph
+from keepers.methods.parameters import Seed, cap_eigenvectors
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 EPS = float(np.finfo(float).eps)
-# Removals whose updates of the inverse are applied together: 4 times as fast as one by one for
-# 1,000 features.
-GATHERED = 32
-# The rounding of an entry of the inverse stays what it was while the entry falls. It is computed
-# afresh at the end of a block where one has fallen so far, at once where one has fallen further.
-FALLEN, FALLEN_FAR = 1e-2, 1e-6
+# The rounding of an entry of the inverse stays what it was while the entry falls. Everything is
+# computed afresh where one has fallen so far.
+FALLEN = 1e-6
 
 
 @dataclass(frozen=True)
@@ -72,23 +59,26 @@ class U2FSResult:
 def remove_by_utility(X: FloatArray, E: FloatArray) -> U2FSResult:
     """Step 2. Columns of X are used as they are: centre them for a fit with an intercept."""
     n_samples, n_features = X.shape
-    removals = _Removals()
+    removed: list[int] = []
+    utilities, left = np.empty(n_features), np.arange(n_features)
     if n_features <= n_samples:
-        gram = X.T @ X / n_samples
+        gram, B = X.T @ X / n_samples, X.T @ E / n_samples
         delta, rank = choose_ridge(eigvalsh(gram), n_features)
-        _eliminate(gram, X.T @ E / n_samples, delta, np.arange(n_features), removals)
     else:
         spectrum, vectors = eigh(X @ X.T / n_samples)
         delta, rank = choose_ridge(spectrum, n_features)
         basis = vectors[:, n_samples - rank :] / np.sqrt(n_samples)
         Z, T = basis.T @ X, basis.T @ E
-        left = _remove_by_samples(Z, T, delta, rank, removals)
-        Z = Z[:, left]
-        _eliminate(Z.T @ Z, Z.T @ T, delta, left, removals)
-    removed = np.array(removals.features, dtype=np.intp)
-    utilities = np.empty(n_features)
-    utilities[removed] = removals.utilities
-    return U2FSResult(removed, utilities, delta, rank)
+        while len(left) > rank:
+            most = min(max(rank, 50), len(left) - rank)
+            kept = _remove_some(_by_samples(Z, T, delta), left, most, removed, utilities)
+            left, Z = left[kept], Z[:, kept]
+        gram, B = Z.T @ Z, Z.T @ T
+    gram.flat[:: len(gram) + 1] += delta
+    while len(left):
+        kept = _remove_some(_by_features(gram, B), left, len(left) // 8 + 1, removed, utilities)
+        left, gram, B = left[kept], gram[np.ix_(kept, kept)], B[kept]
+    return U2FSResult(np.array(removed, dtype=np.intp), utilities, delta, rank)
 
 
 def choose_ridge(eigenvalues: FloatArray, n_features: int) -> tuple[float, int]:
@@ -104,103 +94,57 @@ def choose_ridge(eigenvalues: FloatArray, n_features: int) -> tuple[float, int]:
     return max(1e-5 * float(falling[min(rank, 6) - 1]), rounding), rank
 
 
-class _Removals:
-    """Features removed so far, and their utilities."""
+@dataclass(frozen=True)
+class _Inverse:
+    """A multiple of K^-1 for the features left."""
 
-    def __init__(self) -> None:
-        self.features: list[int] = []
-        self.utilities: list[float] = []
-
-    def take_least(self, active: IndexArray, found: FloatArray) -> int:
-        """Remove the feature of the smallest utility; returns its place.
-
-        The rounding of |w_j| is relative to the largest one: ties are those that differ by less.
-        """
-        size = np.sqrt(found)
-        largest = float(size.max(where=np.isfinite(size), initial=0.0))
-        place = len(size) - 1 - first_smallest(size[::-1], largest)
-        self.features.append(int(active[place]))
-        self.utilities.append(float(found[place]))
-        return place
+    column: Callable[[int], FloatArray]
+    diagonal: FloatArray
+    least: FloatArray
+    """1 / K_jj: no entry of the diagonal is below it, whatever is removed, but by rounding."""
+    w: FloatArray
 
 
-def _remove_by_samples(
-    Z: FloatArray, T: FloatArray, delta: float, stop: int, removals: _Removals
-) -> IndexArray:
-    """Remove features until ``stop`` are left, by way of M; the features left."""
-    active = np.arange(Z.shape[1])
-    while len(active) > stop:
-        A = Z[:, active]
-        squared_lengths = np.einsum("ij,ij->j", A, A)
-        M, MT = _invert(A @ A.T + delta * np.eye(len(A)), T)
-        w = A.T @ MT
-        # 1 - z'Mz = delta (K^-1)_jj is at least delta / K_jj: rounding may not bring it below.
-        fewest = delta / (squared_lengths + delta)
-        slack = np.maximum(1.0 - np.einsum("ij,ij->j", A, M @ A), fewest)
-        kept = np.ones(len(active), dtype=bool)
-        for _ in range(min(max(len(M), 50), len(active) - stop)):
-            found = delta * squared_row_norms(w) / slack
-            found[~kept] = np.inf
-            j = removals.take_least(active, found)
-            image = M @ A[:, j]
-            column = A.T @ image
-            share = column / slack[j]
-            w += np.outer(share, w[j])
-            M += np.outer(image, image / slack[j])
-            slack = np.maximum(slack - share * column, fewest)
-            kept[j] = False
-        active = active[kept]
-    return active
+def _by_features(K: FloatArray, B: FloatArray) -> _Inverse:
+    """The inverse of K scaled to a unit diagonal; utilities do not change."""
+    units = 1.0 / np.sqrt(K.diagonal())
+    inverse, w = _invert(K * units * units[:, np.newaxis], B * units[:, np.newaxis])
+    return _Inverse(lambda j: inverse[:, j], inverse.diagonal(), np.ones(len(K)), w)
 
 
-def _eliminate(
-    gram: FloatArray, B: FloatArray, delta: float, features: IndexArray, removals: _Removals
-) -> None:
-    """Remove all features, by way of the inverse of K; ``gram`` is R, and is overwritten."""
-    gram.flat[:: len(gram) + 1] += delta
-    units = 1.0 / np.sqrt(gram.diagonal())  # in which K has a unit diagonal; utilities stay
-    gram *= units
-    gram *= units[:, np.newaxis]
-    B = B * units[:, np.newaxis]
-    left = np.arange(len(gram))
-    while len(left):
-        inverse, w = _invert(gram[np.ix_(left, left)], B[left])
-        fresh = inverse.diagonal().copy()
-        while len(left) and np.all(inverse.diagonal() >= FALLEN * fresh):
-            kept, P = _eliminate_some(inverse, w, fresh, features[left], removals)
-            left, fresh, w, P = left[kept], fresh[kept], w[kept], P[kept]
-            inverse = inverse[np.ix_(kept, kept)]
-            inverse -= P @ P.T
+def _by_samples(Z: FloatArray, T: FloatArray, delta: float) -> _Inverse:
+    """I - Z'M Z, with w times the root of delta, so that utilities do not change."""
+    M, MT = _invert(Z @ Z.T + delta * np.eye(len(Z)), T)
+    MZ = M @ Z
+    least = delta / (np.einsum("ij,ij->j", Z, Z) + delta)
+    diagonal = np.maximum(1.0 - np.einsum("ij,ij->j", Z, MZ), least)
+    # The entry of a feature itself is not read again once it is removed.
+    return _Inverse(lambda j: -(Z.T @ MZ[:, j]), diagonal, least, np.sqrt(delta) * (Z.T @ MT))
 
 
-def _eliminate_some(
-    inverse: FloatArray,
-    w: FloatArray,
-    fresh: FloatArray,
-    features: IndexArray,
-    removals: _Removals,
-) -> tuple[IndexArray, FloatArray]:
-    """Remove up to `GATHERED` features: the places kept, and P with inverse - PP' the next one.
-
-    ``w`` is brought up to date.
-    """
-    size = len(inverse)
-    P = np.zeros((size, min(GATHERED, size)))
-    diagonal = inverse.diagonal().copy()
-    kept = np.ones(size, dtype=bool)
-    for step in range(P.shape[1]):
+def _remove_some(
+    inverse: _Inverse, features: IndexArray, most: int, removed: list[int], utilities: FloatArray
+) -> BoolArray:
+    """Remove up to ``most`` features and note them; marks those left."""
+    P = np.zeros((len(features), most))
+    w, diagonal = inverse.w.copy(), inverse.diagonal.copy()
+    kept = np.ones(len(features), dtype=bool)
+    for step in range(most):
         found = squared_row_norms(w) / diagonal
         found[~kept] = np.inf
-        j = removals.take_least(features, found)
-        pivot = np.sqrt(diagonal[j])
-        P[:, step] = (inverse[:, j] - P[:, :step] @ P[j, :step]) / pivot
-        w -= np.outer(P[:, step], w[j] / pivot)
-        # K has a unit diagonal, so no entry of the inverse's is below 1 but by rounding.
-        diagonal = np.maximum(diagonal - P[:, step] ** 2, 1.0)
+        # Ties differ by less than the rounding of |w_j|, which is relative to the largest one.
+        size = np.sqrt(found)
+        j = len(size) - 1 - first_smallest(size[::-1], float(size[kept].max()))
+        removed.append(int(features[j]))
+        utilities[features[j]] = found[j]
         kept[j] = False
-        if np.any(diagonal[kept] < FALLEN_FAR * fresh[kept]):
+        pivot = np.sqrt(diagonal[j])
+        P[:, step] = (inverse.column(j) - P[:, :step] @ P[j, :step]) / pivot
+        w -= np.outer(P[:, step], w[j] / pivot)
+        diagonal = np.maximum(diagonal - P[:, step] ** 2, inverse.least)
+        if np.any(diagonal[kept] < FALLEN * inverse.diagonal[kept]):
             break
-    return np.flatnonzero(kept), P
+    return kept
 
 
 def _invert(K: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -216,8 +160,8 @@ def _invert(K: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray]:
             return cho_solve(factor, np.eye(len(K))), cho_solve(factor, B)
 
 
-@dataclass(eq=False, repr=False)
-class U2FS(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class U2FS(Rival):
     """Utility-based selection: features without which the samples' embedding is predicted worse.
 
     Embeds the samples by the leading eigenvectors of a heat kernel over all pairs, predicts the
@@ -230,8 +174,7 @@ class U2FS(RankingSelector):
     ----------
     {n_features_to_select}
     n_clusters : int, default=5
-        Number of eigenvectors, which are predicted together. Capped, with a warning, below the
-        number of samples.
+        Number of eigenvectors. Capped, with a warning, below the number of samples.
     bandwidth : float or None, default=None
         The t of the heat kernel exp(-d^2 / (2 t^2)). None takes the mean distance of all samples.
     {max_correlation}
@@ -240,17 +183,14 @@ class U2FS(RankingSelector):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        The place in the order of removal: 1 for the feature removed first, the number of columns
-        that vary for the one that was left; 0 for constant columns. Higher is better. Utilities
-        that agree to rounding are ties: of them the feature of the smallest variance goes first.
+        The place in the order of removal: 1 for the feature removed first; higher is better; 0 for
+        constant columns. Of utilities that agree to rounding that of the smallest variance goes
+        first.
     utilities_ : array of shape (n_features,)
         By how much the mean squared error of the prediction rose when the feature was removed.
-        They need not rise from one removal to the next.
     {fitted}
     embedding_ : array of shape (n_samples, n_vectors)
         The coordinates E that are predicted; its columns sum to zero.
-    eigenvalues_ : array of shape (n_vectors,)
-        Of the normalised graph, falling from 1.
     ridge_ : float
         What is added to the diagonal of the covariance: 0, or a share of 1e-5 of its sixth
         eigenvalue where its rank is below the number of features.
@@ -260,35 +200,26 @@ class U2FS(RankingSelector):
     Examples
     --------
     >>> from keepers import U2FS, datasets
-    >>> X, names, y = datasets.load("digits")
-    >>> X = X[:, X.std(axis=0) > 0]
-    >>> selector = U2FS(20, n_clusters=10).fit(X)
-    >>> selector.transform(X).shape
-    (1797, 20)
-    >>> selector.ridge_
-    0.0
+    >>> U2FS(20, n_clusters=4).fit_transform(datasets.load("srbct").X).shape
+    (83, 20)
     """
 
-    looks_for = "features that tell groups of samples apart, found without labels"
     score_means = "the place in the order of removal: the longer a feature was needed, the more"
 
     why_not_sparse = "it works with centred columns, which have no zeros."
-    parameter_rules: ClassVar = {
-        "n_clusters": whole(),
-        "bandwidth": BANDWIDTH,
-    }
+    parameter_rules: ClassVar = {}
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_clusters: int = 5
     bandwidth: float | None = None
-    max_correlation: float | None = None
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape
         n_vectors = cap_eigenvectors(self.n_clusters, n_samples)
-        _refuse_large(n_samples, n_usable)
+        side = min(n_samples, n_usable)
+        numbers = 3.0 * n_samples**2 + 5.0 * side**2 + 4.0 * n_samples * n_usable
+        what = f"matrices of {n_samples} x {n_samples} and {side} x {side}, and four tables"
+        refuse_past_memory("U2FS", what, 8.0 * numbers)
         graph = full_heat_graph(table.X, self.bandwidth)
         spectrum = leading_eigenvectors(graph, n_vectors, self.random_generator())
         if not spectrum.converged:
@@ -308,15 +239,6 @@ class U2FS(RankingSelector):
         utilities[order] = result.utilities
         self.utilities_ = table.to_all_columns(utilities)
         self.embedding_ = E
-        self.eigenvalues_ = spectrum.mu
         self.ridge_ = result.delta
         self.converged_ = spectrum.converged
         return table.to_all_columns(places)
-
-
-def _refuse_large(n_samples: int, n_features: int) -> None:
-    """Distances of all pairs, and matrices of the smaller side; a few copies of a wide table."""
-    side = min(n_samples, n_features)
-    numbers = 3.0 * n_samples**2 + 5.0 * side**2 + 4.0 * n_samples * n_features
-    what = f"matrices of {n_samples} x {n_samples}, {side} x {side} and {n_samples} x {n_features}"
-    refuse_past_memory("U2FS", what, 8.0 * numbers)

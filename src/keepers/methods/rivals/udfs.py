@@ -1,21 +1,19 @@
 """UDFS: unsupervised discriminative feature selection (Yang, Shen, Ma, Huang and Zhou, IJCAI 2011).
 
 The objective is in the docstring of `UDFS`. Lbar adds up, over every sample and its k nearest
-neighbours (a patch of k + 1 rows, centred to Z_i), how badly a linear map separates
-the rows of the patch:
+neighbours (a patch of k + 1 rows, centred to Z_i), how badly a linear map separates these rows:
 
     Lbar = sum_i P_i' H B_i H P_i,      B_i = (Z_i Z_i' + lambda I)^-1,      H = I - 11'/(k + 1),
 
-P_i picking the rows of the patch. Lbar itself is never formed. With Z_i = U diag(sigma) V',
+P_i picking the rows of the patch. X' Lbar X would cancel (one far outlier left nothing of it), so
+Lbar is never formed. With Z_i = U diag(sigma) V',
 
     M = sum_i F_i' F_i,      F_i = diag(1 / sqrt(sigma^2 + lambda)) U' Z_i,
 
-The rows of F_i have length 1 at most, so M is positive semi-definite to its own rounding. (The
-product X' Lbar X cancels: one far outlier left nothing of M.) For d > n, M is formed in the
-coordinates of the samples. Then follows the reweighting of `keepers.linalg.reweighting`.
+where no row of F_i is longer than 1. Then follows the reweighting of `keepers.linalg.reweighting`.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -23,32 +21,12 @@ import numpy as np
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
-from keepers.linalg.graph import union_graph
+from keepers.linalg import reweighting
 from keepers.linalg.moments import BLOCK_BYTES, row_blocks
-from keepers.linalg.reweighting import (
-    EPS,
-    QuadraticForm,
-    RowSpace,
-    RowSparseProjection,
-    break_ties_by_cost,
-    count_active,
-    first_weights,
-    row_sparse_projection,
-)
-from keepers.methods.base import RankingSelector
 from keepers.methods.memory import refuse_quadratic_form
-from keepers.methods.neighbours import nearest_neighbours, warn_of_defect
-from keepers.methods.parameters import (
-    FeatureCount,
-    Seed,
-    cap_columns,
-    cap_neighbors,
-    one_of,
-    positive,
-    warn_of_noise,
-    whole,
-)
+from keepers.methods.parameters import Seed, cap_columns, one_of, positive, warn_of_noise
 from keepers.methods.reading import MemoryTable
+from keepers.methods.rivals import Rival
 
 
 def local_scatter(X: FloatArray, neighbours: IndexArray, regularization: float) -> FloatArray:
@@ -69,41 +47,16 @@ def _patch_factors(patches: FloatArray, regularization: float) -> FloatArray:
     width = patches.shape[1]
     Z = patches - patches.mean(axis=1, keepdims=True)
     spectrum, vectors = np.linalg.eigh(Z @ Z.transpose(0, 2, 1))
-    rounding = (width * EPS) ** 2 * np.einsum("bij,bij->b", patches, patches)[:, np.newaxis]
-    kept = spectrum > np.maximum(width * EPS * spectrum[:, -1:], rounding)
+    eps = width * reweighting.EPS
+    rounding = eps**2 * np.einsum("bij,bij->b", patches, patches)[:, np.newaxis]
+    kept = spectrum > np.maximum(eps * spectrum[:, -1:], rounding)
     factors = np.where(kept, 1.0 / np.sqrt(np.maximum(spectrum, 0.0) + regularization), 0.0)
     F = factors[:, :, np.newaxis] * (vectors.transpose(0, 2, 1) @ Z)
     return np.asarray(F[:, 1:])  # Z'1 = 0: the first is always lost
 
 
-def solve_udfs(
-    form: QuadraticForm,
-    gamma: float,
-    n_clusters: int,
-    weights: FloatArray,
-    rng: np.random.Generator,
-    *,
-    max_iter: int = 100,
-    tol: float = 1e-8,
-) -> RowSparseProjection:
-    """Minimise over W with ``n_clusters`` columns, beginning with ``weights`` of the rows.
-
-    The iteration ends when a step lowers the objective by no more than ``tol``, relatively; a
-    negative ``tol`` makes exactly ``max_iter`` steps.
-    """
-    return row_sparse_projection(
-        form,
-        gamma,
-        n_clusters,
-        weights,
-        rng,
-        max_iter=max_iter,
-        has_converged=lambda history: history[-2] - history[-1] <= tol * abs(history[-1]),
-    )
-
-
-@dataclass(eq=False, repr=False)
-class UDFS(RankingSelector):
+@dataclass(eq=False, repr=False, kw_only=True)
+class UDFS(Rival):
     """Unsupervised discriminative feature selection.
 
     Finds an orthonormal W (features x clusters) under which every sample and its nearest
@@ -120,13 +73,11 @@ class UDFS(RankingSelector):
     {n_features_to_select}
     n_clusters : int, default=5
         Columns of W. Capped, with a warning, below the number of columns that vary.
-    n_neighbors : int, default=5
-        Neighbours of each sample. Capped, with a warning, at n_samples - 1.
+    {n_neighbors}
     gamma : "scale" or float, default="scale"
-        Weight of the penalty, on the scale of M. "scale" means 0.1 times the mean of the diagonal
-        of M. That diagonal depends on the unit of X, the number of samples and
-        ``regularization``, so no fixed number suits two tables: with 5 clusters, gamma = 1 left
-        5 to 8 active rows on seven tables, "scale" 20 to 150 on six of them.
+        Weight of the penalty, on the scale of M; "scale" means 0.1 times the mean of its diagonal.
+        No fixed number suits two tables: with gamma = 1, 5 to 8 rows were active on seven tables,
+        with "scale" 20 to 150 on six of them.
     regularization : float, default=1000.0
         The paper's lambda: added to the local scatter before it is inverted. Compare it with the
         squared distances between neighbours: X -> aX with lambda -> a^2 lambda changes nothing.
@@ -140,76 +91,53 @@ class UDFS(RankingSelector):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Squared row norms of W; higher is better; they sum to ``n_clusters_``. Scores up to 1e-12 of
-        the largest are rounding noise: they are replaced by values below that limit that order
-        these features by M_jj, the cheapest first.
+        Squared row norms of W; higher is better. Those up to 1e-12 of the largest are rounding
+        noise: values below that limit order these features by M_jj, the cheapest first.
     {fitted}
     {steps}
     n_active_ : int
         Features whose score is not rounding noise.
     gamma_ : float
         The penalty weight used.
-    n_clusters_ : int
-        The number of columns of W used.
 
     Examples
     --------
     >>> from keepers import UDFS, datasets
-    >>> X, names, y = datasets.load("digits")
-    >>> X = X[:, X.std(axis=0) > 0]
-    >>> selector = UDFS(20, n_clusters=10, gamma=0.1).fit(X)
-    >>> selector.transform(X).shape
-    (1797, 20)
-    >>> selector.converged_
+    >>> UDFS(3, n_clusters=2, gamma=0.1).fit(datasets.load("digits").X[:, 2:7]).converged_
     True
     """
 
-    looks_for = "features that tell groups of samples apart, found without labels"
-    score_means = (
-        "how much the feature counts in the fitted model (the length of its row of weights)"
-    )
-
     why_not_sparse = "it works with centred neighbourhoods, which have no zeros."
     parameter_rules: ClassVar = {
-        "n_clusters": whole(),
-        "n_neighbors": whole(),
         "gamma": one_of("scale") | positive(),
         "regularization": positive(hint="The paper's lambda."),
-        "max_iter": whole(),
-        "tol": positive(zero=True),
     }
 
-    n_features_to_select: FeatureCount = None
-    _: KW_ONLY
     n_clusters: int = 5
     n_neighbors: int = 5
     gamma: float | str = "scale"
     regularization: float = 1000.0
     max_iter: int = 100
     tol: float = 1e-8
-    max_correlation: float | None = None
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
-        values = table.in_double() - table.moments.mean
-        n_samples, n_usable = values.shape
+        n_samples, n_usable = table.X.shape
         n_clusters = cap_columns("n_clusters", self.n_clusters, n_usable)
         refuse_quadratic_form("UDFS", n_samples, n_usable)
-        rng = self.random_generator()
-        neighbours = nearest_neighbours(values, cap_neighbors(self.n_neighbors, n_samples))
-        warn_of_defect(neighbours, union_graph(neighbours))
-        space = RowSpace.of(values)
-        form = space.form(
-            local_scatter(space.coordinates, neighbours.indices, float(self.regularization))
-        )
-        gamma = self._absolute_gamma(form)
+        values = self.centred_values(table)
+        neighbours = self.list_neighbours(values)
+        space = reweighting.RowSpace.of(values)
+        M = local_scatter(space.coordinates, neighbours.indices, float(self.regularization))
+        form = space.form(M)
+        self.gamma_ = self._absolute_gamma(form)
         with one_blas_thread_if_small(min(values.shape)):
-            result = solve_udfs(
+            result = reweighting.row_sparse_projection(
                 form,
-                gamma,
+                self.gamma_,
                 n_clusters,
-                first_weights(np.sqrt(table.moments.variance)),
-                rng,
+                reweighting.first_weights(np.sqrt(table.moments.variance)),
+                self.random_generator(),
                 max_iter=self.max_iter,
                 tol=self.tol,
             )
@@ -219,17 +147,12 @@ class UDFS(RankingSelector):
                 "max_iter or tol.",
                 ConvergenceWarning,
             )
-        self.objective_ = result.objective
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
-        self.n_active_ = count_active(result.squared_norms)
-        self.gamma_ = gamma
-        self.n_clusters_ = n_clusters
+        self.store_run(result)
+        self.n_active_ = result.n_active
         warn_of_noise(self.n_active_, self.n_features_to_select_)
-        scores = break_ties_by_cost(result.squared_norms, form.diagonal())
-        return table.to_all_columns(scores)
+        return table.to_all_columns(result.scores(form.diagonal()))
 
-    def _absolute_gamma(self, form: QuadraticForm) -> float:
+    def _absolute_gamma(self, form: reweighting.QuadraticForm) -> float:
         if self.gamma != "scale":
             return float(self.gamma)
         scale = float(form.diagonal().mean())

@@ -6,11 +6,6 @@
   const LONGEST_LINEAR_SLIDER = 200;
 
   const data = JSON.parse(document.getElementById("data").textContent);
-  // Names come without what they all begin with, numbers as multiples of a power of ten.
-  data.names = data.names.map((rest) => data.prefix + rest);
-  const unpacked = ({ exponent, values }) =>
-    values.map((value) => (exponent < 0 ? value / 10 ** -exponent : value * 10 ** exponent));
-  data.scores = unpacked(data.scores);
   // Letters, a feature each, as runs: "b12C1".
   const spread = (runs) =>
     [...(runs || "").matchAll(/([A-Za-z-])(\d+)/g)].map(([, letter, n]) => letter.repeat(Number(n))).join("");
@@ -23,7 +18,7 @@
   const state = { k: data.k, page: 0, column: "rank", descending: false, found: [] };
 
   // ---- names: always text, never markup ----
-  // As `display_name` in parts.py: control characters, and those that turn the text around them.
+  // As `display_name` in words.py: control characters, and those that turn the text around them.
   const visible = (text, longest = LONGEST_SHOWN) => {
     if (text.trim() === "") return "(unnamed)";
     const letters = Array.from(text.slice(0, 2 * longest + 2));
@@ -58,12 +53,10 @@
   };
   const scoreText = fixedFormat(data.scores);
   // ---- the table ----
-  // The most correlated other feature among the first k: the last that came closer.
+  // The closest kept feature is known for the k of the selection, and holds for fewer if it stays.
   const nearest = (i) => {
-    const closer = data.near[i] || [];
-    let at = -1;
-    for (let step = 0; step < closer.length && closer[step] < state.k; step += 2) at = step;
-    return at < 0 ? null : [closer[at], closer[at + 1]];
+    const near = data.near[i];
+    return near && state.k <= data.k && near[0] < state.k ? near : null;
   };
   const rText = (hundredths, i, j) => {
     const size = (Math.abs(hundredths) / 100).toFixed(2);
@@ -82,13 +75,13 @@
     [words, nameElement(data.names[near[0]]), ", r = " + rText(near[1], i, near[0])];
   const WHY = {
     b: (i) => {
-      const near = data.alike[i] || nearest(i);
+      const near = nearest(i);
       return ["ranked lower", ...(near ? like("; closest kept: ", i, near) : [])];
     },
-    t: (i) => (data.alike[i] ? like("too similar to ", i, data.alike[i]) : ["too similar to a kept one"]),
-    s: (i) => like("same as ", i, data.alike[i]),
+    t: (i) => (data.near[i] ? like("too similar to ", i, data.near[i]) : ["too similar to a kept one"]),
+    s: (i) => like("same as ", i, data.near[i]),
     n: () => ["no structure beyond chance"],
-    f: () => ["unusable: too few values"],
+    f: () => ["too few values"],
     c: () => ["constant"],
     x: () => ["excluded"],
   };
@@ -143,7 +136,7 @@
     return element;
   };
 
-  const SVG = document.querySelector("#curve svg").namespaceURI;
+  const SVG = byId("blank").namespaceURI;
   const sparkElement = ([heights, low, high]) => {
     const svg = document.createElementNS(SVG, "svg");
     place(svg, { viewBox: "0 0 " + 4 * heights.length + " 18", preserveAspectRatio: "none", role: "img",
@@ -235,7 +228,6 @@
     byId("as-asked").disabled = k === data.k;
     byId("copy-status").textContent = "";
     byId("copy-text").hidden = true;
-    moveLine(k);
     if (byId("which").value !== "all") findRows();
     showRows();
   };
@@ -319,59 +311,6 @@
     return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
   };
 
-  const curve = document.querySelector("#curve svg");
-  const line = svgElement(curve, "line", "k-line");
-  const moveLine = (k) => {
-    const [left, top, right, bottom] = data.curve.frame;
-    const [low, high] = data.curve.span;
-    const x = left + ((k - low) / (high - low)) * (right - left);
-    place(line, { x1: x, x2: x, y1: top, y2: bottom });
-    line.style.display = k > high ? "none" : "";
-  };
-
-  const linkSamples = () => {
-    const { index, names, words, labels, before, after } = data.samples;
-    const described = (i) => {
-      const label = labels ? [" · ", nameElement(words[labels[i]])] : [];
-      return [names ? nameElement(names[i]) : "sample " + (index[i] + 1), ...label];
-    };
-    const views = [["before", before], ["after", after]].map(([id, dots]) => {
-      const svg = document.querySelector("#" + id + " svg");
-      return { svg, dots, ring: svgElement(svg, "circle", "ring") };
-    });
-    const readout = byId("sample-readout");
-    const nearest = (dots, x, y) => {
-      let best = -1;
-      let distance = 12 * 12;
-      for (let i = 0; i < index.length; i++) {
-        const away = (dots[2 * i] - x) ** 2 + (dots[2 * i + 1] - y) ** 2;
-        if (away < distance) { best = i; distance = away; }
-      }
-      return best;
-    };
-    const show = (i) => {
-      readout.replaceChildren(...(i < 0 ? ["\u00a0"] : described(i)));
-      views.forEach(({ dots, ring }) => {
-        place(ring, i < 0 ? { r: 0 } : { cx: dots[2 * i], cy: dots[2 * i + 1], r: 6 });
-      });
-    };
-    views.forEach(({ svg, dots }) => {
-      svg.addEventListener("pointermove", (event) => show(nearest(dots, ...pointIn(svg, event))));
-      svg.addEventListener("pointerleave", () => show(-1));
-    });
-  };
-
-  const linkLegend = () => {
-    const buttons = [...document.querySelectorAll(".legend button")];
-    buttons.forEach((button) => button.addEventListener("click", () => {
-      const on = button.getAttribute("aria-pressed") !== "true";
-      buttons.forEach((other) => other.setAttribute("aria-pressed", String(on && other === button)));
-      document.querySelectorAll(".pair [data-class]").forEach((group) => {
-        group.classList.toggle("faded", on && group.dataset.class !== button.dataset.class);
-      });
-    }));
-  };
-
   const linkMap = () => {
     const svg = document.querySelector("#map svg");
     const outline = svgElement(svg, "rect", "cell");
@@ -417,8 +356,6 @@
   });
   window.addEventListener("beforeprint", fillPrintedList);
   window.matchMedia("print").addEventListener("change", fillPrintedList);
-  if (data.samples) linkSamples();
-  linkLegend();
   if (data.map) linkMap();
   drawScale();
   window.addEventListener("resize", drawScale);

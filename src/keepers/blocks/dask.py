@@ -1,0 +1,475 @@
+"""Dask collections as tables in blocks, files read by workers, and clusters to run on.
+
+Only this file imports Dask, when it is called. A pass is one graph: a task per chunk makes a sum, a
+tree of tasks merges the sums in the order of the rows, and only the result travels to the caller.
+The grouping does not depend on the scheduler, so threads and a cluster give the same digits. A
+worker that dies costs time only: its tasks, and whatever they need, run again elsewhere.
+"""
+
+import asyncio
+import concurrent.futures
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from keepers._interrupts import interrupts_kept_from_children
+from keepers._packages import optional
+from keepers._protocols import BlockSum, BoolArray, IndexArray, RowBlock, Sum
+from keepers._wording import first_line, some_of
+from keepers.exceptions import ClusterError, DataError, ParameterError, shorten
+from keepers.tables.scans import LocalBlocks, known_sum, refuse_misshapen
+from keepers.tables.table import (
+    as_floats,
+    canonical_sparse,
+    largest_inexact,
+    refuse_repeated,
+)
+
+# Sums of d x d entries make a merge of many expensive to hold, one of few a long chain.
+FAN_IN = 8
+REAL = "biuf"
+SECONDS_TO_ANSWER = 10
+SECONDS_TO_START = 60
+NOTHING = logging.CRITICAL + 1
+
+
+@dataclass(frozen=True)
+class DaskBlocks:
+    """A `BlockTable` whose sums are made by Dask, on whatever scheduler is set.
+
+    Nothing is kept between passes: each pass computes, or reads, data that are not persisted again.
+    ``X = X.persist()`` before the fit pays where the memory of the cluster holds the table.
+    """
+
+    name: str
+    n_features: int
+    dtype: np.dtype[Any]
+    read: Callable[..., Iterator[RowBlock]]
+    """On a worker, ``read(number, columns, *values of chunks[number])`` gives blocks of rows."""
+    chunks: Sequence[Sequence[Any]]
+    """For every part of the table, in order, nodes of a graph that hold it."""
+    n_rows: Sequence[float | None]
+    """Number of rows of each part; None or nan where it is not known."""
+    n_stored: int | None = None
+    is_sparse: bool = False
+    feature_names: NDArray[np.object_] | None = None
+    rereadable: bool = True
+    is_local: bool = False
+
+    @classmethod
+    def of(cls, X: Any) -> "DaskBlocks":
+        """The table in a Dask array or dataframe.
+
+        Chunks may be NumPy arrays or SciPy sparse matrices, and may split columns as well; those
+        without rows are skipped. The first one is computed to see its type, unless the array
+        declares sparse chunks: arrays made from delayed values often declare the wrong type.
+        """
+        if hasattr(type(X), "numblocks"):
+            return _of_array(X)
+        if hasattr(type(X), "columns") and X.ndim == 2:
+            return _of_dataframe(X)
+        raise DataError(
+            f"A table is a Dask array or a Dask dataframe; got {type(X).__name__}. Convert it, for "
+            "example with dask.array.from_delayed."
+        )
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[LocalBlocks], name: str) -> "DaskBlocks":
+        """A table in parts, such as ``LocalBlocks.parts`` gives; a free worker reads the next."""
+        first = parts[0]
+        return cls(
+            name=name,
+            n_features=first.n_features,
+            dtype=first.dtype,
+            read=_read_part,
+            chunks=[[part] for part in parts],
+            n_rows=[part.n_samples for part in parts],
+            n_stored=known_sum(part.n_stored for part in parts),
+            is_sparse=first.is_sparse,
+            feature_names=first.feature_names,
+            rereadable=first.rereadable,
+        )
+
+    @property
+    def n_samples(self) -> int | None:
+        return known_sum(self.n_rows)
+
+    def total(self, begin: Callable[[], Sum], columns: IndexArray | None = None) -> Sum:
+        # Nodes of their own: named by every task, stored once. Scattered instead, they would be
+        # lost for good with the worker that holds them.
+        shared, chosen = delayed(begin), None if columns is None else delayed(columns)
+        starts: list[int | None] = [None] * len(self.chunks)
+        if self.n_samples is not None:
+            starts = np.cumsum([0, *self.n_rows])[:-1].tolist()
+        sums = [
+            delayed(partial(_sum_of, self.read, at, starts[at]))(shared, chosen, *values)
+            for at, values in enumerate(self.chunks)
+        ]
+        merge = delayed(_merge)
+        while len(sums) > 1:
+            groups = [sums[at : at + FAN_IN] for at in range(0, len(sums), FAN_IN)]
+            sums = [group[0] if len(group) == 1 else merge(shared, *group) for group in groups]
+        result: Sum | None = compute(sums[0])
+        if result is None:
+            raise DataError(f"A table needs at least one row; {self.name} has none. Check filters.")
+        return result
+
+    def count_rows(self) -> "DaskBlocks":
+        """The same table with the number of rows of every part, counted in a pass if necessary."""
+        if not self.rereadable or self.n_samples is not None:
+            return self
+        count = delayed(_count)
+        counts = [count(self.read, at, *values) for at, values in enumerate(self.chunks)]
+        return replace(self, n_rows=compute(delayed(lambda *counts: counts)(*counts)))
+
+
+def _of_array(X: Any) -> DaskBlocks:
+    if X.ndim != 2 or X.dtype.kind not in REAL:
+        raise DataError(
+            "A table has two dimensions (samples, features) and holds real numbers; the Dask array "
+            f"has {X.ndim} and holds {X.dtype}. Reshape it, or convert it with X.astype(float)."
+        )
+    n_samples, n_features = (known_sum(sizes) for sizes in X.chunks)
+    if not n_features:
+        raise DataError(
+            "A table needs at least one column, and the number of columns must be known; the Dask "
+            f"array has shape {X.shape}. X.compute_chunk_sizes() finds it out."
+        )
+    chunks, dtype = X.to_delayed(), _float_type([X.dtype])
+    is_sparse = sp.issparse(X._meta) or compute(delayed(sp.issparse)(chunks[0, 0]))
+    return DaskBlocks(
+        name="the Dask array",
+        n_features=n_features,
+        dtype=dtype,
+        read=partial(_read_chunks, n_features, dtype, is_sparse),
+        chunks=chunks,
+        n_rows=X.chunks[0],
+        n_stored=None if is_sparse or n_samples is None else n_samples * n_features,
+        is_sparse=is_sparse,
+    )
+
+
+def _of_dataframe(X: Any) -> DaskBlocks:
+    names, dtype = list(X.columns), _float_type(X.dtypes)
+    refuse_repeated(names)
+    _refuse_others(X, np.dtype(np.float64), "the Dask dataframe")
+    wanted = delayed(X.columns)  # a node of its own: many names, stored once
+    partitions = [[partition, wanted] for partition in X.to_delayed()]
+    return DaskBlocks(
+        name="the Dask dataframe",
+        n_features=len(names),
+        dtype=dtype,
+        read=partial(_read_partition, dtype),
+        chunks=partitions,
+        n_rows=[None] * len(partitions),
+        feature_names=np.array(names, dtype=object) if {*map(type, names)} == {str} else None,
+    )
+
+
+def _float_type(types: Iterable[Any]) -> np.dtype[Any]:
+    single = all(dtype == np.float32 for dtype in types)
+    return np.dtype(np.float32 if single else np.float64)
+
+
+def _sum_of(
+    read: Any, at: int, start: int | None, begin: Callable[[], Sum], columns: Any, *values: Any
+) -> Sum | None:
+    """On a worker: the sum over the blocks of one part, from row ``start`` on; None without any."""
+    result: Sum | None = None
+    for block in read(at, columns, *values):
+        result = begin() if result is None else result
+        result.add(replace(block, start=start))
+        if start is not None:
+            start += block.values.shape[0]
+    return result
+
+
+def _count(read: Any, at: int, *values: Any) -> int:
+    return sum(block.values.shape[0] for block in read(at, None, *values))
+
+
+def _merge(begin: Callable[[], BlockSum], *sums: BlockSum | None) -> BlockSum | None:
+    """The sum of sums, which stay as they are: a task may run again on the same inputs."""
+    result: BlockSum | None = None
+    for found in sums:
+        if found is not None:
+            result = begin() if result is None else result
+            result.merge(found)
+    return result
+
+
+def _read_part(at: int, columns: IndexArray | None, part: LocalBlocks) -> Iterator[RowBlock]:
+    for block in part.blocks(columns):
+        refuse_misshapen(block, part.n_features if columns is None else len(columns))
+        yield block
+
+
+def _read_chunks(
+    width: int,
+    dtype: np.dtype[Any],
+    is_sparse: bool,
+    at: int,
+    columns: IndexArray | None,
+    *chunks: Any,
+) -> Iterator[RowBlock]:
+    """Chunks side by side, which hold some columns each; a masked value is a missing one."""
+    origin = f"chunk {at}"
+    for chunk in chunks:
+        is_array = isinstance(chunk, np.ndarray) or sp.issparse(chunk)
+        if not is_array or chunk.ndim != 2 or not _is_exact(chunk.dtype, dtype):
+            held = f" of shape {chunk.shape} that holds {chunk.dtype}" if is_array else ""
+            raise DataError(
+                f"Every chunk must be an array or a sparse matrix of numbers that {dtype} "
+                f"represents, as declared; {origin} is a {type(chunk).__name__}{held}. Convert the "
+                "chunks with X.map_blocks, or declare their type (dtype=)."
+            )
+    if any(map(sp.issparse, chunks)):
+        values = sp.hstack(chunks, format="csr")
+    else:
+        values = np.hstack([np.ma.filled(c, np.nan) if np.ma.isMA(c) else c for c in chunks])
+    if values.shape[0] == 0:
+        return
+    refuse_misshapen(RowBlock(values, origin), width)
+    values = as_floats(values if columns is None else values[:, columns], origin)
+    if is_sparse:
+        values = canonical_sparse(sp.csr_matrix(values, dtype=dtype))
+    elif sp.issparse(values):
+        values = values.toarray()
+    yield RowBlock(values.astype(dtype, copy=False), origin)
+
+
+def _read_partition(
+    dtype: np.dtype[Any], at: int, columns: IndexArray | None, frame: Any, wanted: Any
+) -> Iterator[RowBlock]:
+    """A data frame that holds the ``wanted`` columns only, in whatever order."""
+    origin = f"partition {at}"
+    if len(frame) == 0:
+        return
+    if not frame.columns.equals(wanted):
+        other = some_of([repr(name) for name in {*frame.columns} ^ {*wanted}])
+        if other or len(frame.columns) != len(wanted):
+            raise DataError(
+                "Every partition must have the columns that the dataframe declares, each once; "
+                f"{origin} differs in {other or 'their number'}. Make it again like the others."
+            )
+        frame = frame[list(wanted)]
+    frame = frame if columns is None else frame.iloc[:, columns]
+    _refuse_others(frame, dtype, origin)
+    for name, kind in zip(frame.columns, frame.dtypes, strict=True):
+        if kind.kind in "iu" and largest_inexact(frame[name].dropna()) is not None:
+            raise DataError(
+                f"Integers must be at most 2**53 in size to be exact in float64; {origin} holds "
+                f"larger ones in {shorten(name)}. Drop the column if it is an identifier, or "
+                "subtract an offset from it."
+            )
+    yield RowBlock(frame.to_numpy(dtype=dtype, na_value=np.nan), origin)
+
+
+def _refuse_others(frame: Any, target: np.dtype[Any], where: str) -> None:
+    """Raise for columns that do not hold real numbers which ``target`` represents."""
+    columns = list(zip(frame.columns, frame.dtypes, strict=True))
+    others = [f"{shorten(n)} ({kind})" for n, kind in columns if not _is_exact(kind, target)]
+    if others or not columns:
+        raise DataError(
+            f"Every column must be numeric, as {target} represents; in {where} these are not: "
+            f"{some_of(others) or 'there is no column'}. Drop them, convert them "
+            "(X.map_partitions), or encode them (for example with dask.dataframe.get_dummies)."
+        )
+
+
+def _is_exact(dtype: Any, target: np.dtype[Any]) -> bool:
+    """Check that values of ``dtype`` are numbers that ``target`` holds without loss."""
+    if dtype.kind not in REAL:
+        return False
+    return target == np.float64 or (isinstance(dtype, np.dtype) and np.can_cast(dtype, target))
+
+
+def selected_columns(X: Any, columns: IndexArray) -> Any:
+    """Some columns of a Dask array or dataframe, lazily: the same kind of collection."""
+    if hasattr(X, "columns"):
+        return X[[X.columns[at] for at in columns]]
+    if X.numblocks[1] > 1:
+        return X[:, columns]
+    # Not by indexing the collection: chunks may be of a sparse format that has no indexing.
+    chunks = (X.chunks[0], (len(columns),))
+
+    def pick(chunk: Any) -> Any:
+        return _indexable(chunk)[:, columns]
+
+    return X.map_blocks(pick, chunks=chunks, dtype=X.dtype, meta=X._meta)
+
+
+def selected_rows(X: Any, rows: BoolArray) -> Any:
+    """Some rows of a Dask array whose chunks are of known length, lazily, in the same chunks."""
+    bounds = np.cumsum((0, *X.chunks[0]))
+    counts = tuple(int(rows[start:stop].sum()) for start, stop in pairwise(bounds))
+
+    def rows_of(chunk: Any, block_id: Any) -> Any:
+        at = block_id[0]
+        return _indexable(chunk)[rows[bounds[at] : bounds[at + 1]]]
+
+    # Not by indexing the collection: that joins chunks, which NumPy cannot do to sparse ones.
+    return X.map_blocks(rows_of, chunks=(counts, X.chunks[1]), dtype=X.dtype, meta=X._meta)
+
+
+def _indexable(chunk: Any) -> Any:
+    lacks_indexing = sp.issparse(chunk) and chunk.format not in ("csr", "csc")
+    return chunk.tocsr() if lacks_indexing else chunk
+
+
+# Computing
+
+
+def delayed(thing: Any) -> Any:
+    """A node of a graph, or a function whose calls are; never compared by content."""
+    return _dask().delayed(thing, pure=False, traverse=False)
+
+
+def compute(node: Any) -> Any:
+    """The value of a node, from whatever scheduler is set; an error if a cluster is lost."""
+    with suppress(ImportError):
+        _distributed()  # sets the defaults of the setting below on import
+    # What begins a sum is as large as it must be: a scattered one is lost with its worker.
+    quiet = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
+    try:
+        with _dask().config.set(quiet):
+            return _dask().compute(node, traverse=False)[0]
+    except (asyncio.CancelledError, concurrent.futures.CancelledError) as error:
+        raise ClusterError(
+            "The Dask scheduler must answer, and keep the work, until the fit is done; it was lost "
+            f"or cancelled it ({first_line(error)}). Check its log, start it again, and repeat the "
+            "fit."
+        ) from error
+    except Exception as error:
+        if type(error).__name__ != "KilledWorker":
+            raise
+        raise DataError(
+            "A chunk, and what is made of it, must fit into the memory of a worker; workers died "
+            f"one after the other over the same task ({first_line(error)}). Use smaller chunks "
+            "(X.rechunk), or workers with more memory."
+        ) from error
+
+
+@contextmanager
+def dask_client(
+    scheduler: str | None = None, workers: int | None = None, *, show_log: bool = False
+) -> Iterator[Any]:
+    """Send all Dask work inside the block to a cluster; yields its client.
+
+    ``scheduler`` is the address of a running one ("tcp://10.0.0.1:8786"), on which keepers has to
+    be installed as well. Without it, ``workers`` processes of this machine (None: one for each
+    processor) are started, and end with the block. They have one thread each, in NumPy too unless
+    OMP_NUM_THREADS or the like is set, and listen on the loopback interface only. Dask's log is
+    silenced unless ``show_log``.
+    """
+    if workers is not None and (workers < 1 or scheduler is not None):
+        raise ParameterError(
+            f"workers must be at least 1, and goes without a scheduler; got {shorten(workers)} and "
+            f"{shorten(scheduler)}. A cluster that runs has the workers it has."
+        )
+    if not show_log:  # until Python ends: some lines are written long after a connection is closed
+        _distributed()  # sets levels on import
+        loggers = [name for name in logging.root.manager.loggerDict if "distributed." in name]
+        for name in [*loggers, "distributed", "tornado", "tornado.application", "asyncio"]:
+            logging.getLogger(name).setLevel(NOTHING)
+    connecting = _local(workers, show_log) if scheduler is None else _running(scheduler)
+    # A client that loses its scheduler takes itself away. What is set before it stays, and keeps
+    # Dask from computing in this process instead.
+    with _dask().config.set(scheduler="dask.distributed"), connecting as client:
+        yield client
+
+
+@contextmanager
+def _running(scheduler: str) -> Iterator[Any]:
+    """A client of a scheduler that runs, with workers."""
+    with ExitStack() as stack:
+        try:
+            asyncio.run(asyncio.wait_for(_shake_hands(scheduler), SECONDS_TO_ANSWER))
+            made = _distributed().Client(scheduler, timeout=SECONDS_TO_ANSWER)
+            client = stack.enter_context(_closing(made))
+            client.wait_for_workers(1, timeout=SECONDS_TO_ANSWER)
+            # Graphs are unpickled by the scheduler as well.
+            client.run_on_scheduler(exec, "import keepers")
+            client.run(exec, "import keepers")
+        except (OSError, ValueError, ImportError) as error:
+            raise ParameterError(
+                "scheduler must be the address of a running Dask scheduler whose workers have "
+                f"keepers; {shorten(scheduler)} did not answer within {SECONDS_TO_ANSWER} s "
+                f"({first_line(error)}). Start one with 'dask scheduler' and 'dask worker'."
+            ) from error
+        yield client
+
+
+async def _shake_hands(address: str) -> None:
+    """Begin a connection, and end it: a client would wait for ever for the first answer."""
+    settings = _distributed().Security().get_connection_args("client")
+    comm = await _distributed().comm.connect(address, timeout=SECONDS_TO_ANSWER, **settings)
+    await comm.close()
+
+
+@contextmanager
+def _closing(client: Any) -> Iterator[Any]:
+    """Close a client in the end; an error from closing would hide why the block was left."""
+    client.__enter__()
+    try:
+        yield client
+    finally:
+        with suppress(Exception):
+            client.__exit__(None, None, None)
+
+
+@contextmanager
+def _local(workers: int | None, show_log: bool) -> Iterator[Any]:
+    """A client of a new cluster of this machine, which other machines cannot reach."""
+    n_workers = workers or _dask().system.CPU_COUNT
+    with interrupts_kept_from_children():
+        cluster = _distributed().LocalCluster(
+            n_workers=0,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=1.0 / n_workers,  # of the memory of the machine
+            host="127.0.0.1",
+            # HTTP servers are started in any case; by default some listen on all interfaces.
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=False if show_log else NOTHING,
+        )
+    cluster.new_spec["options"]["dashboard"] = False
+    try:
+        with _closing(_distributed().Client(cluster)) as client:
+            cluster.scale(n_workers)
+            try:
+                client.wait_for_workers(n_workers, timeout=SECONDS_TO_START)
+            except TimeoutError as error:
+                raise ClusterError(
+                    f"All {n_workers} local workers must start within {SECONDS_TO_START} s; they "
+                    f"did not ({first_line(error)}). Start fewer."
+                ) from error
+            yield client
+    finally:
+        cluster.shutdown_on_close = False  # or it is closed once more when Python ends
+        with suppress(Exception):  # of workers that had not started when an interrupt came
+            cluster.close(timeout=SECONDS_TO_ANSWER)
+
+
+def _dask() -> Any:
+    optional("dask", "Dask collections")
+    import dask
+
+    return dask
+
+
+def _distributed() -> Any:
+    optional("distributed", "Dask clusters")
+    import distributed
+
+    return distributed

@@ -1,0 +1,467 @@
+"""`keepers select`, `apply` and `certify`: make a selection, repeat it, prove how good it is."""
+
+import ast
+import inspect
+import math
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table as Cells
+from threadpoolctl import threadpool_limits
+
+from keepers._wording import some_of
+from keepers.blocks.dask import DaskBlocks, dask_client
+from keepers.catalogue import METHODS, find_method
+from keepers.cli import console, options, prepared
+from keepers.cli.console import note, printable, progress_line, say, say_notes
+from keepers.cli.prepared import IN_MEMORY, PreparedData
+from keepers.exceptions import (
+    InactiveRowsWarning,
+    NoStructureWarning,
+    ParameterError,
+    UnitsWarning,
+    shorten,
+)
+from keepers.linalg.storage import SCALINGS
+from keepers.methods.auto import AutoSelector
+from keepers.methods.reading import fills_gaps
+from keepers.methods.reading_blocks import ScatterSelector
+from keepers.prepare import preparer
+from keepers.prepare.check import listed
+from keepers.prepare.facts import as_scan, have_gaps
+from keepers.prepare.preparer import PreparedColumn
+from keepers.proofs.certify import Certificate
+from keepers.proofs.certify import certify as certify_features
+from keepers.reports.html import SelectionReport
+from keepers.reports.recipe import Recipe
+from keepers.reports.selection import IN_WORDS, Selection, describe_fit, r_text
+from keepers.reports.words import put_into_words
+from keepers.tables.atomic import whole_file
+from keepers.tables.scans import FileScan
+from keepers.tables.table import ReadRequest, Table
+from keepers.tables.writing import check_suffix, csv_text, write_table
+
+ON_A_TERMINAL = 10
+LONGEST_NAME = 48
+IN_JSON = (
+    *("n_samples", "n_rows_used", "n_features", "method", "scaling", "k", "variance_share"),
+    *("seconds", "versions"),
+)
+NO_SETTINGS = (
+    *("n_features_to_select", "must_keep", "never_keep", "memory_limit"),
+    *("callback", "prepare", "verbose"),
+)
+"""Parameters that --set does not take: options set them, or they need Python."""
+
+
+def select(data: str, asked: options.SelectOptions) -> None:
+    """Select features of a table; write and print what was asked for."""
+    files = {"--out": asked.out, "--report": asked.report, "--save": asked.save}
+    files["--scores"] = asked.scores
+    options.check_outputs(files, [data], force=asked.force)
+    in_blocks = prepared.wants_blocks(data, asked)
+    if asked.out is not None:
+        check_suffix(asked.out, in_blocks=in_blocks)
+    options.one_of("--scale", asked.scale, SCALINGS)
+    options.as_bytes(asked.memory, "--memory")  # raises unless it is a size, for every method
+    selector = make_selector(asked, in_blocks=in_blocks)
+    keep = fills_gaps(selector)
+    made = prepared.prepare(data, asked, asked.scale, in_blocks=in_blocks, keep=keep)
+    notes = made.notes(type(selector).__name__, asked.scale)
+    say_notes(notes, quiet=asked.quiet)
+    selection = fit_and_describe(selector, made, asked)
+    certificate = None
+    if not in_blocks and (
+        selection.selector.seeks_variance if asked.certify is None else asked.certify
+    ):
+        what = f"certifying {selection.k} of {selection.n_features} features"
+        with progress_line(what, quiet=asked.quiet), threadpool_limits(asked.threads):
+            certificate = selection.certificate
+    if asked.out is not None:
+        names = [str(selection.feature_names[column]) for column in selection.columns]
+        kept = [column for column in made.preparer.columns_ if column.name in names]
+        complete = kept if made.preparer.missing == "drop-rows" else ()
+        write_columns(data, made.source, names, complete, asked.request(), asked)
+    aside = made.preparer.set_aside_
+    if asked.report is not None:
+        SelectionReport(
+            selection,
+            command=console.shell_command(["keepers", *console.typed_words]),
+            labels=made.rows.labels,
+            notes=notes,
+            certificate=certificate,
+            table=made.source,
+        ).save(asked.report, force=asked.force)
+    if asked.save is not None:
+        write_recipe(asked.save, selection, made, asked)
+    if asked.scores is not None:
+        write_scores(asked.scores, selection, aside, force=asked.force)
+    files["recipe"] = files.pop("--save")
+    written = {name.strip("-"): str(path) for name, path in files.items() if path is not None}
+    print_selection(selection, written, aside, certificate, json=asked.json, quiet=asked.quiet)
+
+
+def make_selector(asked: options.SelectOptions, *, in_blocks: bool) -> Any:
+    """The selector with its settings, checked before any data are read."""
+    method = find_method(asked.method)
+    if not method.selects:
+        raise ParameterError(
+            f"--method {method.name} keeps every feature; it is a baseline of `keepers compare`."
+        )
+    parameters = inspect.signature(method.load()).parameters
+    known = [name for name in parameters if name not in NO_SETTINGS]
+    settings: dict[str, Any] = {}
+    for text in asked.settings or []:
+        name, equals, value = text.partition("=")
+        if not equals or name not in known:
+            raise ParameterError(
+                f"--set takes NAME=VALUE with a setting of {asked.method} "
+                f"({', '.join(known) or 'none'}); got {shorten(text)}."
+            )
+        try:
+            settings[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            settings[name] = value  # a word, as in gamma=scale
+    k = None if asked.k is None else options.as_number(asked.k, "-k")
+    if k is None and method in METHODS and method.load() is not AutoSelector:
+        raise ParameterError(
+            f"-k is needed with --method {method.name}: only auto, the default, chooses how many "
+            "features to keep. Give their number, such as -k 50."
+        )
+    selector: Any = method.load()(k, **settings)
+    if "random_state" in parameters and "random_state" not in settings:
+        selector.set_params(random_state=asked.seed)
+    if asked.keep or asked.never:
+        if "must_keep" not in parameters:
+            raise ParameterError(
+                f"--keep and --never need one of the methods {_methods_with('must_keep')}; "
+                f"{type(selector).__name__} takes neither. Columns can be left out with --drop."
+            )
+        selector.set_params(must_keep=asked.keep, never_keep=asked.never)
+    if in_blocks and not hasattr(selector, "fit_blocks"):
+        raise ParameterError(
+            f"The methods that read a table in blocks are {_methods_with('fit_blocks')}; "
+            f"{type(selector).__name__} needs it in memory. {IN_MEMORY}"
+        )
+    if in_blocks and asked.certify:
+        raise ParameterError(
+            "--certify needs the table in memory; this one is read in blocks. Write the kept "
+            "features (--save recipe.json), then: keepers certify DATA --features recipe.json."
+        )
+    selector.check_parameters()
+    return selector
+
+
+def _methods_with(name: str) -> str:
+    """The methods that have a parameter or a function of this name."""
+    classes = {method.name: method.load() for method in METHODS if method.selects}
+    able = [
+        method
+        for method, kind in classes.items()
+        if hasattr(kind, name) or name in inspect.signature(kind).parameters
+    ]
+    return ", ".join(able)
+
+
+def fit_and_describe(selector: Any, made: PreparedData, asked: options.SelectOptions) -> Selection:
+    """Fit a selector to scaled rows in memory, or to blocks, and describe what it keeps.
+
+    For a table in blocks the description uses the rows drawn from it.
+    """
+    rows, blocks = prepared.scale_table(made.rows, asked.scale), made.blocks
+    began = time.perf_counter()
+    what = f"{type(selector).__name__} on {made.source.name}"
+    with progress_line(what, quiet=asked.quiet) as show, threadpool_limits(asked.threads):
+        warnings.simplefilter("ignore", UnitsWarning)  # printed before the fit
+        warnings.simplefilter("ignore", InactiveRowsWarning)  # printed after the fit
+        if isinstance(selector, AutoSelector):
+            warnings.simplefilter("ignore", NoStructureWarning)  # its summary says so
+        if blocks is None:
+            if isinstance(selector, ScatterSelector):
+                selector.keeps_scatter = True
+            selector.fit(rows)
+        else:
+            blocks.watch = lambda n_rows: show(f"{what}: {n_rows:,} rows read")
+            _fit_blocks(selector, blocks, asked)
+    return describe_fit(
+        selector,
+        rows.values,
+        rows.names,
+        source=made.source.name,
+        scaling=asked.scale,
+        n_samples=None if blocks is None else int(selector.n_samples_seen_),
+        seconds=time.perf_counter() - began,
+        preparer=made.preparer,
+    )
+
+
+def _fit_blocks(
+    selector: Any, local: preparer.PreparedBlocks, asked: options.SelectOptions
+) -> None:
+    """Fit a selector to a table in blocks, read here or by workers."""
+    if asked.memory is not None and "memory_limit" in selector.get_params():
+        selector.set_params(memory_limit=asked.memory)
+    if asked.workers is None and asked.scheduler is None:
+        selector.fit_blocks(local)
+        return
+    with dask_client(asked.scheduler, asked.workers, show_log=asked.debug) as client:
+        n_workers = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+        parts = local.parts(4 * n_workers)
+        selector.fit_blocks(DaskBlocks.of_parts(parts, local.name))
+
+
+def print_selection(
+    selection: Selection,
+    written: Mapping[str, str],
+    set_aside: Mapping[str, str],
+    certificate: Certificate | None = None,
+    *,
+    json: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Print the answer, why, how sure, the kept features, what was not used, and what was written.
+
+    With ``json``, all of it for machines.
+    """
+    if (inactive := selection.inactive) is not None:
+        say_notes([f"{inactive} {inactive.way_out('--set gamma=', '-k ')}"], quiet=quiet)
+    words = put_into_words(selection, certificate)
+    drawn = ""
+    if selection.n_rows_used < selection.n_samples:
+        drawn = f", {selection.n_rows_used:,} of them drawn at random"
+    table = f"{selection.source} ({selection.n_samples:,} samples{drawn})"
+    note(f"{words.answer} Found in {selection.seconds:.1f} s from {table}.", quiet=quiet)
+    for line in (*words.why, *words.how_sure):
+        note(f"  {line}", quiet=quiet)
+    say_notes(selection.notes.doubts, quiet=quiet)
+    dropped = selection.count_dropped()
+    if json:
+        others = [vars(other) for other in selection.dropped if other.reason != "ranked below k"]
+        kept = [{"rank": at, **vars(each)} for at, each in enumerate(selection.kept, 1)]
+        notes = selection.notes
+        carries, active = notes.carries_structure, notes.active
+        console.print_json(
+            {
+                "data": selection.source,
+                "params": selection.settings,
+                **{name: getattr(selection, name) for name in IN_JSON},
+                "n_carrying_structure": None if carries is None else int(carries.sum()),
+                "n_active": None if active is None else int(active.sum()),
+                "summary": notes.summary,
+                "doubts": notes.doubts,
+                "how_sure": notes.how_sure,
+                "structure_found": notes.structure_found,
+                "certificate": None if certificate is None else certificate.as_dict(),
+                "features": kept,
+                "dropped": dropped,
+                "dropped_features": others,
+                "set_aside": set_aside,
+                "written": written,
+            }
+        )
+        return
+    _print_kept(selection)
+    if dropped:
+        reasons = ", ".join(f"{n:,} {IN_WORDS[reason]}" for reason, n in dropped.items())
+        note(f"Not kept: {reasons}.", quiet=quiet)
+    if set_aside:
+        note(f"Not used: {listed(set_aside)}.", quiet=quiet)
+    for what, path in written.items():
+        note(f"{what}: {path}", quiet=quiet)
+
+
+def _print_kept(selection: Selection) -> None:
+    """The best on a terminal, with their reasons; all of them, with tabs, in a pipe."""
+    if not sys.stdout.isatty():
+        say("rank", "feature", "score", "variance", "neighbour", "correlation")
+        for rank, kept in enumerate(selection.kept, 1):
+            r = "" if math.isnan(kept.correlation) else r_text(kept.correlation, kept.signed)
+            numbers = f"{kept.score:.4g}", f"{kept.variance:.4g}"
+            say(str(rank), kept.name, *numbers, kept.neighbour or "", r)
+        return
+    table = Cells("rank", "feature", "score", "why", box=None, pad_edge=False, header_style="bold")
+    for rank, kept in enumerate(selection.kept[:ON_A_TERMINAL], 1):
+        name, why = printable(kept.name, LONGEST_NAME), printable(kept.why)
+        table.add_row(str(rank), name, f"{kept.score:.2f}", why)
+    terminal = console.PlainConsole()
+    terminal.print(table)
+    if selection.k > ON_A_TERMINAL:
+        more = f"... and {selection.k - ON_A_TERMINAL:,} more; --scores writes all of them"
+        terminal.print(more, style="dim")
+
+
+def write_recipe(
+    path: Path, selection: Selection, made: PreparedData, asked: options.SelectOptions
+) -> None:
+    """Write what `keepers apply` needs."""
+    kept = {feature.name for feature in selection.kept}
+    columns = [each.to_dict() for each in made.preparer.columns_ if each.name in kept]
+    preparation = {
+        "id": asked.identifier,
+        "labels": asked.labels,
+        "drop": asked.drop or [],
+        "transpose": asked.transpose,
+        "make_unique": asked.make_unique,
+        "drop_samples": asked.drop_samples or [],
+        "drop_zero_rows": asked.drop_zero_rows,
+        "preparer": {"missing": made.preparer.missing, "columns": columns},
+    }
+    Recipe.of(selection, preparation).save(path, force=asked.force)
+
+
+def write_scores(
+    path: Path, selection: Selection, set_aside: Mapping[str, str], *, force: bool
+) -> None:
+    """Write every column with its rank, score and the reason why it was kept or not."""
+    rows: list[Sequence[str]] = [("feature", "rank", "score", "kept", "reason")]
+    for rank, kept in enumerate(selection.kept, 1):
+        why = f"kept; {kept.why}" if kept.why else "kept"
+        rows.append((kept.name, str(rank), repr(kept.score), "yes", why))
+    for rank, other in enumerate(selection.dropped, selection.k + 1):
+        rows.append((other.name, str(rank), repr(other.score), "no", other.why))
+    rows += [(name, "", "", "no", f"not used: {why}") for name, why in set_aside.items()]
+    with whole_file(path, force=force) as temporary:
+        temporary.write_text(csv_text(rows), encoding="utf-8", errors="replace")
+
+
+def write_columns(
+    data: str,
+    source: Table | FileScan,
+    names: Sequence[str],
+    complete: Sequence[PreparedColumn],
+    request: ReadRequest,
+    asked: options.SelectOptions | options.ApplyOptions,
+) -> None:
+    """Write features of a table as they are, without rows that have gaps in ``complete`` ones."""
+
+    def leave_out_gaps(table: Table) -> Table | None:
+        kept = ~have_gaps(preparer.encode_columns(table, complete))
+        return table.take(kept) if kept.any() else None
+
+    assert asked.out is not None
+    other_rows = (asked.sample, asked.drop_samples, asked.drop_zero_rows, request.transpose)
+    with progress_line(f"writing {asked.out}", quiet=asked.quiet):
+        write_table(
+            asked.out,
+            source,
+            names,
+            identifier_name=request.identifier or "sample",
+            label_name=request.labels or "label",
+            change=leave_out_gaps if complete else None,
+            source=None if any(other_rows) else data,
+            force=asked.force,
+        )
+
+
+def apply(path: Path, data: str, asked: options.ApplyOptions) -> None:
+    """Write the kept columns of a recipe from another table, and print what differs there."""
+    given = {"--missing": asked.missing, "--as": asked.kinds, "--log": asked.log}
+    if named := [option for option, value in given.items() if value]:
+        raise ParameterError(
+            f"The recipe says how the table is prepared; got {', '.join(named)}. Leave it out, or "
+            "make another selection."
+        )
+    in_blocks = prepared.wants_blocks(data, asked)
+    options.check_outputs({"--out": asked.out}, [data, str(path)], force=asked.force)
+    check_suffix(asked.out, in_blocks=in_blocks)
+    recipe = Recipe.load(path)
+    stored = recipe.preparation or {}
+    source, request = _read_as_before(data, stored, asked, in_blocks=in_blocks)
+    recipe.refuse_absent(source.columns)
+    as_before = stored.get("preparer") or {"missing": "error", "columns": []}
+    columns = [PreparedColumn.from_dict(each) for each in as_before["columns"]]
+    drops_gaps = as_before["missing"] == "drop-rows"
+    notes = differences(source, columns, drops_gaps=drops_gaps) if columns else []
+    complete = columns if drops_gaps else ()
+    write_columns(data, source, recipe.features, complete, request, asked)
+    left_out = {"--drop-samples": "drop_samples", "--drop-zero-rows": "drop_zero_rows"}
+    for option, name in left_out.items():
+        if stored.get(name) and not getattr(asked, name):
+            notes.append(f"The selection left out rows by {option}; give it again to do so here.")
+    say_notes(notes, quiet=asked.quiet)
+    done = f"Kept {len(recipe.features)} features of {source.name}; wrote {asked.out}"
+    note(done, quiet=asked.quiet)
+
+
+def _read_as_before(
+    data: str, stored: Mapping[str, Any], asked: options.ApplyOptions, *, in_blocks: bool
+) -> tuple[Table | FileScan, ReadRequest]:
+    """The table with sample names and classes as in the selection, if there; and the request."""
+    request = asked.request()
+    for name in ("transpose", "make_unique"):
+        request = replace(request, **{name: getattr(request, name) or stored.get(name, False)})
+    # Samples to leave out may have names, which only the roles of the recipe tell.
+    all_rows = replace(asked, drop_samples=None, drop_zero_rows=False)
+    source = prepared.read_source(data, all_rows, request, in_blocks=in_blocks)
+    roles = request
+    ids = source.ids if isinstance(source, Table) else source.identifier
+    if ids is None and stored.get("id") in source.columns:
+        roles = replace(roles, identifier=stored["id"])
+    if source.labels is None and stored.get("labels") in source.columns:
+        roles = replace(roles, labels=stored["labels"])
+    if roles != request or all_rows != asked:
+        source = prepared.read_source(data, asked, roles, in_blocks=in_blocks)
+    return source, roles
+
+
+def differences(
+    source: Table | FileScan, columns: Sequence[PreparedColumn], *, drops_gaps: bool
+) -> list[str]:
+    """What the selection of a recipe would have read otherwise, a sentence each, in one pass."""
+    gaps, infinite, unread, texts = (Counter[str]() for _ in range(4))
+    n_rows, names = 0, [column.name for column in columns]
+    for table in as_scan(source).tables(names):
+        n_rows += table.n_samples
+        for column in columns:
+            values = preparer.column_of(table, column.name)
+            numbers, n_gaps = column.encode(values), int(preparer.is_gap(values).sum())
+            gaps[column.name] += n_gaps
+            unread[column.name] += int(np.isnan(numbers).sum()) - n_gaps
+            infinite[column.name] += int(np.isinf(numbers).sum())
+            texts[column.name] += column.kind == "number" and column.name in table.others
+    empty = [repr(name) for name in names if gaps[name] == n_rows]
+    some_gaps = {name: n for name, n in gaps.items() if n < n_rows and not drops_gaps}
+    found: dict[str, Mapping[str, int]] = {
+        "Missing values, written as they are": some_gaps,
+        "Infinite values, which a selection refuses, were written": infinite,
+        "Values that the selection did not know, such as text among numbers or new categories, "
+        "were written as they are": unread,
+    }
+    notes = [f"Kept columns without a single value: {some_of(empty)}."] if empty else []
+    for text, counts in found.items():
+        if some := {name: f"{n:,}" for name, n in counts.items() if n}:
+            notes.append(f"{text} (how many): {listed(some)}.")
+    if as_text := [repr(name) for name in names if texts[name]]:
+        notes.append(
+            f"Columns of numbers that are stored as text in this table: {some_of(as_text)}."
+        )
+    return notes
+
+
+def certify(data: str, asked: options.CertifyOptions) -> None:
+    """Print how close a list of features is to the best of its length."""
+    options.one_of("--scale", asked.scale, SCALINGS)
+    word = asked.components.strip()
+    m = word if word == "auto" else options.as_number(word, "--components, unless auto,")
+    names = options.read_feature_list(asked.features)
+    in_blocks = prepared.wants_blocks(data, asked)
+    made = prepared.prepare(data, asked, asked.scale, in_blocks=in_blocks)
+    say_notes(made.notes(), quiet=asked.quiet)
+    table = made.blocks or prepared.scale_table(made.rows, asked.scale)
+    tight: Any = "auto" if asked.tight is None else asked.tight
+    what = f"certifying {len(names)} of the features of {table.name}"
+    with progress_line(what, quiet=asked.quiet), threadpool_limits(asked.threads):
+        certificate = certify_features(table, names, m, tight=tight, random_state=asked.seed)
+    if asked.json:
+        console.print_json({"data": table.name, **certificate.as_dict()})
+        return
+    say(str(certificate))
+    for line in certificate.details():
+        note(line, quiet=asked.quiet)
