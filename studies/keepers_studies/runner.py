@@ -12,10 +12,11 @@ from typing import Any
 
 import joblib
 import numpy as np
+import scipy.sparse as sp
 
 from keepers._packages import package_versions
 from keepers.exceptions import DataError
-from keepers.linalg.storage import scale_samples, transform_values
+from keepers.linalg.storage import scale_samples
 from keepers.tables.opening import open_table
 from keepers_studies.plan import (
     NOT_RUN,
@@ -98,6 +99,23 @@ def run_study(
             done += 1
             on_progress(done, total, describe(task))
         return StudyRun(spec, tables, entries, store.outcomes(), store.runs())
+
+
+def transform_values(X: Any, transform: str) -> Any:
+    """Return X in the form in which such values are usually compared.
+
+    "log2": the logarithm of raw microarray values, those below 16 (noise) set to 16. "log-counts":
+    log(1 + x) of rows scaled to the same total; a sparse table stays sparse.
+    """
+    if transform == "log2":
+        return np.log2(np.maximum(X, 16.0))
+    if transform == "log-counts":
+        totals = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
+        filled = totals > 0
+        mean = totals[filled].mean() if filled.any() else 1.0
+        factors = np.where(filled, mean / np.where(filled, totals, 1.0), 1.0).astype(X.dtype)
+        return np.log1p(sp.diags(factors) @ X if sp.issparse(X) else X * factors[:, np.newaxis])
+    return X
 
 
 def describe(task: FitTask) -> str:

@@ -108,10 +108,6 @@ class FactoredScatter:
                 result[rows] -= mean[rows] * leftover
         return result
 
-    def columns(self, which: IndexArray) -> FloatArray:
-        """Some of the columns of Xc, as an array."""
-        return storage.as_array(self.X[:, which]) - self.moments.mean[which]
-
     def sample_gram(self) -> FloatArray:
         """Xc Xc'."""
         if sp.issparse(self.X):  # a mean that costs digits was taken off (`without_offsets`)
@@ -126,18 +122,6 @@ class FactoredScatter:
             gram -= gram.mean(axis=0)
             gram -= gram.mean(axis=1, keepdims=True)
         return gram
-
-    def squared_columns(self, gram: FloatArray | None = None) -> FloatArray:
-        """Squared lengths of the columns of S; ``gram`` is Xc Xc', if it is known."""
-        n_rows, size = self.X.shape
-        found = np.zeros(size)
-        for part in row_blocks(size, n_rows if gram is not None else max(n_rows, size)):
-            columns = self.columns(np.arange(part.start, part.stop))
-            if gram is None:
-                found[part] = np.sum(self.back(columns) ** 2, axis=0)
-            else:
-                found[part] = np.einsum("ij,ij->j", columns, gram @ columns)
-        return found
 
     def diagonal(self) -> FloatArray:
         """Centred sum of squares of every feature."""
@@ -229,21 +213,6 @@ def as_factored(X: Any, moments: ColumnMoments) -> FactoredScatter:
         centred = (X - moments.mean).astype(X.dtype, copy=False)
         return FactoredScatter(centred, replace(moments, mean=np.zeros_like(moments.mean)))
     return FactoredScatter(X, moments)
-
-
-def as_short_factor(X: Any, moments: ColumnMoments) -> FactoredScatter:
-    """The scatter through a factor with at most as many rows as columns, in double precision.
-
-    For a tall array it is the triangle R of Xc = Q R, whose columns have the lengths and angles of
-    those of Xc to rounding. A Cholesky factor of S would be less exact.
-    """
-    n_samples, n_features = X.shape
-    if sp.issparse(X) or n_features > min(n_samples - 1, SMALL_SIDE):
-        return as_factored(X.astype(np.float64, copy=False), moments)
-    R = np.empty((0, n_features))
-    for rows in row_blocks(n_samples, n_features, max(_GRAM_BYTES, 32 * n_features**2)):
-        R = np.asarray(np.linalg.qr(np.vstack([R, X[rows] - moments.mean]), mode="r"))
-    return FactoredScatter(R, replace(moments, mean=np.zeros(n_features)))
 
 
 def has_offset(moments: ColumnMoments) -> BoolArray:

@@ -211,23 +211,6 @@ def scale_samples(X: Any, scaling: str) -> Any:
     return _divide(centred, centred.std(axis=axis), axis)
 
 
-def transform_values(X: Any, transform: str) -> Any:
-    """Return X in the form in which such values are usually compared; X itself is never changed.
-
-    "": as it is. "log2": the logarithm of raw microarray values, those below 16 (noise) set to 16.
-    "log-counts": log(1 + x) of rows scaled to the same total, the mean of all that are not empty; a
-    sparse table stays sparse.
-    """
-    if transform == "log2":
-        return np.log2(np.maximum(X, 16.0))
-    if transform == "log-counts":
-        totals = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
-        filled = totals > 0
-        mean = totals[filled].mean() if filled.any() else 1.0
-        return np.log1p(_divide(X, np.where(filled, totals / mean, 1.0), axis=1))
-    return X
-
-
 def _norms(X: Any, axis: int) -> Any:
     """Euclidean norms. Divides by the largest entry first: squares cannot overflow."""
     absolute = abs(X)

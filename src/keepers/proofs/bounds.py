@@ -3,31 +3,20 @@
 The problem is to choose k features I with the largest F(I), the sum of the m largest eigenvalues of
 S_II. It is NP-hard, but good bounds are cheap. The page docs/proofs.md derives all of them.
 
-**From the spectrum.** With S = V diag(lambda) V' and ``t_j(mu) = sum_i max(lambda_i - mu, 0)
-v_ji^2``, for every mu >= 0::
-
-    OPT <= m mu + (sum of the k largest t_j(mu)).
-
-It is convex in mu. At mu = 0 these are the k largest variances. With K leading pairs and ``e_j =
+*From the spectrum.* With S = V diag(lambda) V' and ``t_j(mu) = sum_i (lambda_i - mu)_+ v_ji^2``,
+for every mu >= 0: OPT <= m mu + (sum of the k largest t_j(mu)). With K leading pairs and ``e_j =
 s_jj - sum_{i<=K} lambda_i v_ji^2``, t_j is at most its sum over the K pairs plus ``e_j (1 -
-mu/edge)_+``, edge = lambda_{K+1}. For any block V instead, the matrix N = F (V'F)^-1 F', F = S V,
-leaves S - N positive semi-definite: the bound holds with the eigenpairs of N and ``t_j + e_j``.
+mu/edge)_+``, edge = lambda_{K+1}. For any block V instead, N = F (V'F)^-1 F' with F = S V leaves
+S - N positive semi-definite: the bound holds with the eigenpairs of N and ``t_j + e_j``.
 
-**Features.** Let U be such a bound, tau and tau' the k-th and the (k+1)-th largest term, and v a
-value that some set reaches. A set with feature j has at most U - (tau - t_j), one without i at most
-U - (t_i - tau'): where that is below v, j is in no best set, and i is in every one.
-
-**The tight bound.** Let x_i be the columns of an r x d matrix Z with Z'Z = S. For t >= 0 and
-matrices Y_i >= 0 with Y_i >= x_i x_i' - t I::
-
-    OPT <= k t + (sum of the m largest eigenvalues of M),   M = sum_i Y_i.
-
-Features of a variance s_i <= t have Y_i = 0. Otherwise Y_i = c g g' is admissible for every vector
-g with (g'x_i)^2 > |g|^2 (s_i - t), the least c being ``t (s_i - t) / ((g'x_i)^2 - |g|^2 (s_i -
-t))``. g = x_i gives the chord, (1 - t/s_i) x_i x_i'. Better ones come from a positive definite Q0,
-taken for the best projection: ``g = (t Q0 + mu I)^-1 x_i``, where mu > 0 is the root of ``x_i' Q0
-(t Q0 + mu I)^-1 x_i = 1``. Q0 is moved towards the projector on the m leading eigenvectors of M
-(Frank and Wolfe). The bound is valid at every step, whatever the accuracy of the root and of Q0.
+*The tight bound.* Let x_i be the columns of an r x d matrix Z with Z'Z = S. For t >= 0 and matrices
+Y_i >= 0 with Y_i >= x_i x_i' - t I: OPT <= k t + (sum of the m largest eigenvalues of M), where M =
+sum_i Y_i. Features of a variance s_i <= t have Y_i = 0. Otherwise Y_i = c g g' is admissible for
+every vector g with (g'x_i)^2 > |g|^2 (s_i - t), the least c being ``t (s_i - t) / ((g'x_i)^2 -
+|g|^2 (s_i - t))``. g = x_i gives the chord, (1 - t/s_i) x_i x_i'. Better ones come from a positive
+definite Q0, taken for the best projection: ``g = (t Q0 + mu I)^-1 x_i``, where mu > 0 is the root
+of ``x_i' Q0 (t Q0 + mu I)^-1 x_i = 1``. Q0 is moved towards the projector on the m leading
+eigenvectors of M (Frank and Wolfe). The bound is valid whatever the accuracy of the root and of Q0.
 """
 
 from dataclasses import dataclass
@@ -84,10 +73,11 @@ class TermBound:
     """Features that the sets contain."""
 
     def proofs(self, reached: float) -> Proofs:
-        """The features that a value reached by some set proves.
+        """The features proved by a value that some set reaches.
 
-        With a margin of twice the allowance for rounding, so that of features that can replace each
-        other none is proved to be in every best set.
+        A set with feature j has at most ``value`` less the distance of t_j to the k-th largest
+        term, one without i at most ``value`` less the distance of t_i to the next one. The margin
+        is twice the allowance for rounding: of features that can replace each other none is proved.
         """
         inside, outside = self.forced.copy(), np.zeros(len(self.terms), dtype=bool)
         free = np.flatnonzero(~self.forced)
@@ -338,10 +328,6 @@ class TightBound:
         below = reached - 2.0 * self.rounding
         return Proofs(self.without < below, self.with_it < below)
 
-    def rules_out_constant(self, reached: float) -> bool:
-        """Whether a feature without variance is in no best set."""
-        return self.of_constant < reached - 2.0 * self.rounding
-
 
 def tight_bound(
     operator: SymmetricOperator,
@@ -357,9 +343,7 @@ def tight_bound(
     """The bound for an operator that has a small side, after at most ``max_steps`` steps.
 
     ``forced``: features that the sets contain. ``enough``: a bound at or below it ends the search.
-    ``one_by_one``: look at single features beside it, the value of a set, where that is cheap: a
-    set without feature i holds at most ``k t`` and the leading eigenvalues of M - Y_i, one with j
-    at most ``(k - 1) t`` and those of M - Y_j + x_j x_j'.
+    ``one_by_one``: bound the sets with and without single features too, where that is cheap.
     """
     columns, left_out = factor_columns(operator)
     if forced is None:
@@ -461,14 +445,12 @@ class _TightProblem:
         """Steps until three in a row gain nothing, or the bound is as small as is asked for."""
         best, slow = point, 0
         for step in range(max_steps):
-            points = [self._move(point)]
+            point = self._move(point)
+            least = min(best, point, key=lambda each: each.value)
             if step % 3 == 2:
-                at, t = points[0], point.t
-                points += [
-                    self._best_t(at.weights, at.axes, 0.5 * t, min(2.0 * t, float(self.s[0])), 8)
-                ]
-            point = points[-1]
-            least = min([best, *points], key=lambda each: each.value)
+                t, highest = point.t, float(self.s[0])
+                point = self._best_t(point.weights, point.axes, 0.5 * t, min(2.0 * t, highest), 8)
+                least = min(least, point, key=lambda each: each.value)
             slow = slow + 1 if best.value - least.value <= 2e-5 * abs(best.value) else 0
             best = least
             if slow >= 3 or best.value <= enough:
@@ -512,7 +494,10 @@ class _TightProblem:
         return admissible_vectors(t, weights, axes.T @ self.X[:, :n_above], self.s[:n_above])
 
     def single_features(self, best: _Point, reached: float) -> tuple[FloatArray, FloatArray]:
-        """Bounds on the sets with, and on those without, each of the columns."""
+        """Bounds on the sets with, and on those without, each of the columns.
+
+        Without i, M loses Y_i; with j, Y_j becomes x_j x_j' and k is less by one.
+        """
         t, s = best.t, self.s
         with_it, without = best.value - np.maximum(t - s, 0.0), np.full(len(s), best.value)
         slack = best.value - reached

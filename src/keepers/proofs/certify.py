@@ -20,7 +20,12 @@ from keepers._protocols import IndexArray, SymmetricOperator
 from keepers._wording import some_of
 from keepers.exceptions import ParameterError
 from keepers.linalg.spectrum import leading_spectrum
-from keepers.methods.fspca import AllowedSets, improve_by_projection, variance_held
+from keepers.methods.fspca import (
+    AllowedSets,
+    FoundSet,
+    improve_by_projection,
+    variance_held,
+)
 from keepers.methods.parameters import (
     COMPONENTS,
     FLAG,
@@ -297,8 +302,10 @@ def _compare_with_bounds(
         if by_rows < upper:
             upper, name = by_rows, "row sums"
     features = np.flatnonzero(np.isin(table.usable, chosen))
-    value = variance_held(operator, features, m)
-    best, best_set = _best_known(operator, spectrum, of_terms, features, value, k, m)
+    best = value = variance_held(operator, features, m)
+    best_set, found = features, find_good_set(operator, spectrum, of_terms, m, features)
+    if found.variance > value:
+        best, best_set = found.variance, found.features
     # For all columns: the term of constant ones is 0.
     proofs = replace(
         of_terms,
@@ -312,15 +319,15 @@ def _compare_with_bounds(
     cheap = 0 < rank <= 500 and float(rank) ** 2 * len(left) <= 6e7
     if cheap if tight == "auto" else tight:
         part = operator if len(left) == size else operator.restrict(left)
-        found = tight_bound(part, k, m, enough=best, precision=precision, one_by_one=True)
-        more, columns = found.proofs(best), table.usable[left]
+        least = tight_bound(part, k, m, enough=best, precision=precision, one_by_one=True)
+        more, columns = least.proofs(best), table.usable[left]
         proofs.inside[columns] |= more.inside
         proofs.outside[columns] |= more.outside
-        # Unless sets are larger than the number of columns that vary, and need constant ones.
-        if len(chosen) <= size and found.rules_out_constant(best):
+        # Sets larger than the number of columns that vary need constant ones.
+        if len(chosen) <= size and least.of_constant < best - 2.0 * least.rounding:
             proofs.outside[table.unusable] = True
-        if found.value < upper:
-            upper, name = found.value, "tight"
+        if least.value < upper:
+            upper, name = least.value, "tight"
     return Certificate(
         value=value / table.n_samples,
         upper_bound=max(upper, best) / table.n_samples,  # rounding is no contradiction
@@ -344,25 +351,21 @@ def _fill_up(columns: IndexArray, chosen: IndexArray, table: FittedTable) -> Ind
     return np.sort(spare[first])
 
 
-def _best_known(
+def find_good_set(
     operator: SymmetricOperator,
     spectrum: SpectralBound,
-    of_terms: TermBound,
-    features: IndexArray,
-    value: float,
-    k: int,
+    bound: TermBound,
     m: int,
-) -> tuple[float, IndexArray]:
-    """The largest value found from a few starts; what is proved about features depends on it."""
-    anything = AllowedSets.of_count(operator.size, k)
-    best, best_set = value, np.sort(features)
-    starts, max_iter = [anything.choose(of_terms.terms)], 2
-    if spectrum.rank is not None:  # else every product is a pass over the table
-        starts += [anything.choose(spectrum.leading_terms(m)), anything.choose(spectrum.variances)]
-        starts += [best_set] if len(features) == k else []
+    known: IndexArray | None = None,
+) -> FoundSet:
+    """The best set that projections find from a few starts, one of them ``known``."""
+    k = bound.n_features
+    allowed = AllowedSets.of_count(operator.size, k, bound.forced)
+    starts, max_iter = [allowed.choose(bound.terms)], 2
+    if spectrum.rank is not None:  # otherwise every product is a pass over the table
+        starts += [allowed.choose(spectrum.leading_terms(m)), allowed.choose(spectrum.variances)]
+        starts += [known] if known is not None and len(known) == k else []
         max_iter = 20
-    for start in {start.tobytes(): start for start in starts}.values():
-        found = improve_by_projection(operator, start, m, max_iter=max_iter)
-        if found.variance > best:
-            best, best_set = found.variance, found.features
-    return best, best_set
+    distinct = {start.tobytes(): start for start in starts}.values()
+    found = [improve_by_projection(operator, start, m, allowed, max_iter) for start in distinct]
+    return max(found, key=lambda each: each.variance)

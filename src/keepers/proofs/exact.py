@@ -32,6 +32,7 @@ from keepers.proofs.bounds import (
     spectral_bound,
     tight_bound,
 )
+from keepers.proofs.certify import find_good_set
 
 # Up to this number of features are branched on: each node decomposes a matrix of their scatter.
 MOST_SEARCHED = 20_000
@@ -67,22 +68,6 @@ class ExactSelection:
     def gap(self) -> float:
         """The share of the bound that is not reached; 0 where the set is proved to be the best."""
         return 0.0 if self.proved else max(1.0 - self.value / self.upper_bound, 0.0)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The result as numbers, words and lists, for JSON.
-
-        Returns
-        -------
-        dict
-            All attributes, and the sentence that ``print`` shows.
-        """
-        return {
-            "sentence": str(self),
-            **vars(self),
-            "features": self.features.tolist(),
-            "names": None if self.names is None else [str(name) for name in self.names],
-            "gap": self.gap,
-        }
 
     def __str__(self) -> str:
         k, m = len(self.features), self.n_components
@@ -196,14 +181,7 @@ def _search(
     operator = table.scatter(m)
     spectrum = spectral_bound(operator, m, rng, allowance(table.working_dtype))
     bound = spectrum.bound(k, m, forced)
-    allowed = AllowedSets.of_count(operator.size, k, forced)
-    best = max(
-        (
-            improve_by_projection(operator, allowed.choose(scores), m, allowed)
-            for scores in (bound.terms, spectrum.leading_terms(m), spectrum.variances)
-        ),
-        key=lambda found: found.variance,
-    )
+    best = find_good_set(operator, spectrum, bound, m)
     proofs = bound.proofs(best.variance)
     left = np.flatnonzero(~proofs.outside)
     part = _in_memory(table, operator, left)
