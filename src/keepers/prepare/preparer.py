@@ -527,16 +527,9 @@ def _refuse(found: Mapping[str, object], before: str, after: str) -> None:
 
 
 class PreparedBlocks(LocalBlocks):
-    """The features of a table as a preparer encodes them, in blocks.
+    """The features of a table as a fitted preparer encodes them, in blocks.
 
-    Parameters
-    ----------
-    source : FileScan or Table
-        The table.
-    preparer : TablePreparer
-        Fitted.
-    is_fitted_table : bool
-        Whether these are all the rows of the fit, in their order.
+    ``is_fitted_table``: these are all the rows of the fit, in their order.
     """
 
     def __init__(
