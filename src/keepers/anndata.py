@@ -176,7 +176,7 @@ def select(
     said = {f"{name}: " if name else "": found for name, found in fitted.items()}
     texts = [(start, getattr(found, "summary_", "")) for start, found in said.items()]
     counts = zip(fitted.values(), batches.values(), strict=True)
-    record = {
+    record: dict[str, Any] = {
         "method": type(asked).__name__,
         "params": _plain(asked.get_params(deep=False)),
         "n_features": int(selected.sum()),

@@ -317,26 +317,24 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             )
         elif self.missing != "drop-rows" and sp.issparse(X):
             _refuse(gaps, *_NEW_GAPS)
-        if self.missing not in ("mean", "median", "model") or sp.issparse(X):
-            return
-        X = np.asarray(X, dtype=np.float64)
-        strategy = "median" if self.missing == "median" else "mean"
-        values = SimpleImputer(strategy=strategy, keep_empty_features=True).fit(X).statistics_
-        if strategy == "mean" and not self.log:
-            exact = dict(zip(facts.names, facts.means, strict=True))
-            for at, column in enumerate(self.columns_):
-                if column.kind != "category":
-                    values[at] = exact.get(column.name, values[at])
-        self.fill_values_ = values
-        if self.missing == "model":
-            self.gap_model_ = fit_gap_model(np.where(np.isnan(X).all(axis=0), values, X))
+        elif self.missing in ("mean", "median", "model"):
+            X = np.asarray(X, dtype=np.float64)
+            strategy = "median" if self.missing == "median" else "mean"
+            values = SimpleImputer(strategy=strategy, keep_empty_features=True).fit(X).statistics_
+            if strategy == "mean" and not self.log:
+                exact = dict(zip(facts.names, facts.means, strict=True))
+                for at, column in enumerate(self.columns_):
+                    if column.kind != "category":
+                        values[at] = exact.get(column.name, values[at])
+            self.fill_values_ = values
+            if self.missing == "model":
+                self.gap_model_ = fit_gap_model(np.where(np.isnan(X).all(axis=0), values, X))
 
     def prepare(self, table: Table, *, first_row: int | None = None) -> Table:
-        """A table of numbers, with the sample names and labels of ``table``.
+        """A table of numbers with sample names and labels; rows with gaps only where they may be.
 
-        With ``missing="drop-rows"``, without the rows that have gaps. If these are rows of the
-        table of the fit, ``first_row`` is the number of the first: categories then get the numbers
-        that were found on the other half of its rows.
+        For rows of the table of the fit, ``first_row`` is the number of the first: categories then
+        get the numbers that were found on the other half of its rows.
         """
         check_is_fitted(self)
         X = self.encode(table, first_row=first_row)
@@ -369,18 +367,15 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     def fill(self, X: Any) -> Any:
         """Fill the gaps of the encoded features, or keep them; raise if neither was asked for."""
-        if self.missing == "keep" and not sp.issparse(X):
-            return X
-        if sp.issparse(X) or self.fill_values_ is None:
-            _refuse(self._count(X != X), *_NEW_GAPS)  # only NaN differs from itself
+        if self.fill_values_ is None or sp.issparse(X):
+            if self.missing != "keep" or sp.issparse(X):
+                _refuse(self._count(X != X), *_NEW_GAPS)  # only NaN differs from itself
             return X
         gaps = np.isnan(X)
-        if not gaps.any():
-            return X
-        if self.gap_model_ is not None:
+        if self.gap_model_ is not None and gaps.any():
             filled = fill_rows(self.gap_model_, np.asarray(X, dtype=np.float64))
             return filled.astype(X.dtype, copy=False)
-        return np.where(gaps, self.fill_values_.astype(X.dtype), X)
+        return np.where(gaps, self.fill_values_.astype(X.dtype), X) if gaps.any() else X
 
     def transform(self, X: Any) -> Any:
         """The features of X as numbers: a frame for a frame (pandas, polars), else an array.
@@ -486,8 +481,8 @@ def _different_cells(column: Any) -> tuple[list[str | None], IndexArray]:
     words = as_words(column.to_frame()).to_series()
     cells = [None, *words.drop_nulls().unique()]
     codes = {cell: at for at, cell in enumerate(cells)}
-    places = words.replace_strict(codes, default=0, return_dtype=pl.Int64)
-    return cells, places.fill_null(0).to_numpy()
+    found = words.replace_strict(codes, default=0, return_dtype=pl.Int64)
+    return cells, found.fill_null(0).to_numpy()
 
 
 def _seconds(column: "pl.Series") -> FloatArray:
@@ -503,7 +498,8 @@ def _seconds(column: "pl.Series") -> FloatArray:
 
 def _column_of_kind(kind: ColumnKind, facts: TableFacts) -> PreparedColumn:
     """How a column is read; raise for a category with too many values."""
-    name, text, levels = kind.name, facts.texts.get(kind.name), ()
+    name, text = kind.name, facts.texts.get(kind.name)
+    levels: tuple[str, ...] = ()
     if kind.mark and text is not None:
         levels = tuple(sorted({a for cell in text.counts for a in split_answers(cell, kind.mark)}))
     elif kind.kind == "category" and text is None:
