@@ -56,21 +56,9 @@ class LevelNumbers:
 def quantify(
     numbers: FloatArray, categories: Sequence[FloatArray], rows: IndexArray
 ) -> list[LevelNumbers]:
-    """Find numbers for the values of categories.
+    """Find numbers for the values of categories, each a table of 1 and 0, NaN in rows with a gap.
 
-    Parameters
-    ----------
-    numbers : array of shape (n_samples, n_columns)
-        The other columns, NaN for gaps.
-    categories : sequence of arrays of shape (n_samples, n_values)
-        1 where a row has a value, else 0; NaN in rows with a gap.
-    rows : array of shape (n_samples,)
-        Numbers of these rows in the whole table.
-
-    Returns
-    -------
-    list of LevelNumbers
-        One for each category.
+    ``numbers`` are the other columns, ``rows`` the numbers of these rows in the whole table.
     """
     standard = standardise(numbers)
     if standard.shape[1] > MOST_DIRECTIONS:

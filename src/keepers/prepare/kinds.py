@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -41,7 +42,6 @@ _FEWEST_TICKS = 2
 """One answer of one person is not a tick box but, for example, another drink."""
 _MANY_ROWS = 20
 _MOSTLY = 0.95
-_FEW_WORDS = 3
 # Whole seconds from 2000 to 2035; from 1980 to 2050 if the name of the column mentions time.
 _SECONDS = (946_684_800, 2_051_222_400)
 _NAMED_SECONDS = (315_532_800, 2_524_608_000)
@@ -57,10 +57,11 @@ _ID_NAME = re.compile(
 )
 _CODE_NAME = re.compile(r"(?:^|_)(?:zip|postal|post)[ _]?(?:code)?s?$", re.IGNORECASE)
 _TIME_NAME = re.compile(r"time|date|stamp|epoch|(?:^|_)(?:ts|at|on)$", re.IGNORECASE)
-_TRUE = frozenset({"true", "yes", "y", "t", "1"})
-_FALSE = frozenset({"false", "no", "n", "f", "0"})
+_TRUTH = {
+    **dict.fromkeys(("true", "yes", "y", "t", "1"), 1.0),
+    **dict.fromkeys(("false", "no", "n", "f", "0"), 0.0),
+}
 _NOTHING = frozenset({"?", "-", "--", ".", "*", "missing", "unknown", "n.a.", "na", "none", "nil"})
-_TRUTH = {**dict.fromkeys(_TRUE, 1.0), **dict.fromkeys(_FALSE, 0.0)}
 _NUMBER_WORD = (
     r"^[$€£¥]?\s*[+-]?\s*[$€£¥]?\s*(?:"
     r"[1-9][0-9]{0,2}(?:[THOUSANDS'\s][0-9]{3})+(?:[DECIMAL][0-9]+)?"
@@ -73,7 +74,6 @@ _DATE_WORD = (
     r"(?:,?[T ]\d{1,2}:\d{2}.*)?$"
 )
 _YEAR_FIRST = re.compile(r"[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}")
-_EXACT_DIGITS = 15
 _MARKS = (";", "|", ",")
 """Marks that separate answers in one cell."""
 _NUMBERED_ANSWERS = re.compile(r"[0-9]{1,2}(?:,[0-9]{1,2})*")
@@ -219,47 +219,46 @@ def text_kind(name: str, text: TextFacts, n_rows: int) -> ColumnKind:
     """The kind of a column that holds text, dates or durations."""
     import polars as pl
 
+    kind = partial(ColumnKind, name)
     n_present = n_rows - text.n_missing
     if n_present == 0:
-        return ColumnKind(name, "empty", "no values")
+        return kind("empty", "no values")
     if text.dtype == pl.Duration:
-        return ColumnKind(name, "number", DURATIONS)
+        return kind("number", DURATIONS)
     if text.dtype.is_temporal():
-        return ColumnKind(name, "date", "times of day" if text.dtype == pl.Time else "dates")
+        return kind("date", "times of day" if text.dtype == pl.Time else "dates")
     if text.levels:
-        return ColumnKind(name, "ordered", f"{len(text.levels)} ordered values")
+        return kind("ordered", f"{len(text.levels)} ordered values")
     shown, n_levels = sum(text.counts.values()), len(text.counts)
     folded = {word.strip().casefold() for word in text.counts}
-    if folded <= _TRUE | _FALSE and folded & _TRUE and folded & _FALSE:
-        return ColumnKind(name, "boolean", " or ".join(sorted(text.counts)))
-    if (digits := _kind_of_digits(name, text)) is not None:
-        return digits
+    if folded <= _TRUTH.keys() and {_TRUTH[word] for word in folded} == {0.0, 1.0}:
+        return kind("boolean", " or ".join(sorted(text.counts)))
+    if (digits := _kind_of_digits(text)) is not None:
+        return kind(*digits)
+    mark, answers = _answers(text)
     numbered = all(map(_NUMBERED_ANSWERS.fullmatch, text.counts))
-    choices = _choices(name, text)
-    if choices and numbered and any(word.count(",") > 1 for word in text.counts):
-        return choices
+    if mark and numbered and any(word.count(",") > 1 for word in text.counts):
+        return kind("choices", f"{len(answers)} answers", mark=mark)
     decimal = _decimal_mark(text.counts)
     unread = _unread(text.counts, lambda words: read_numbers(words, decimal))
     nothing = all(word.strip().casefold() in _NOTHING for word in unread)
-    few = len(unread) <= _FEW_WORDS and sum(unread.values()) <= (1 - _MOSTLY) * shown
+    few = len(unread) <= 3 and sum(unread.values()) <= (1 - _MOSTLY) * shown
     if len(unread) < n_levels and (nothing or few):
         doubtful = _doubtful_comma(text.counts) if decimal == "." else ""
-        gaps = tuple(unread)
-        return ColumnKind(name, "number", NUMBERS_AS_TEXT, False, gaps, decimal, doubtful)
+        return kind("number", NUMBERS_AS_TEXT, False, tuple(unread), decimal, doubtful)
     others = _unread(text.counts, lambda words: words.str.strip_chars().str.find(_DATE_WORD))
     if sum(others.values()) <= (1 - _MOSTLY) * shown:
-        return ColumnKind(name, "date", "dates as text")
+        return kind("date", "dates as text")
     if n_levels == 1 and text.n_missing and n_present >= _FEWEST_TICKS:
-        return ColumnKind(name, "tick", f"{next(iter(text.counts))!r} or blank")
-    if choices is not None:
-        return choices
+        return kind("tick", f"{next(iter(text.counts))!r} or blank")
+    if mark:
+        return kind("choices", f"{len(answers)} answers", mark=mark)
     if not text.is_full and n_levels <= FEW_VALUES and n_levels <= max(2, n_present // 2):
-        return ColumnKind(name, "category", _values(n_levels, "text"))
+        return kind("category", _values(n_levels, "text"))
     if n_present >= FEWEST_ROWS and n_levels >= _MOSTLY * shown:
-        nearly = "" if n_levels == shown else "nearly "
-        return ColumnKind(name, "identifier", f"{nearly}distinct text")
+        return kind("identifier", f"{'' if n_levels == shown else 'nearly '}distinct text")
     many = f"more than {n_levels - 1}" if text.is_full else str(n_levels)
-    return ColumnKind(name, "text", f"text with {many} different values")
+    return kind("text", f"text with {many} different values")
 
 
 def split_answers(cell: str, mark: str) -> list[str]:
@@ -267,38 +266,39 @@ def split_answers(cell: str, mark: str) -> list[str]:
     return [answer for part in cell.split(mark) if (answer := part.strip())]
 
 
-def _choices(name: str, text: TextFacts) -> ColumnKind | None:
-    """Cells that list answers out of a few: there are fewer answers than lists of them.
+def _answers(text: TextFacts) -> tuple[str, set[str]]:
+    """The mark and the answers of cells that list some of a few answers; no mark for others.
 
-    In "Rome, Italy" and "Lima, Peru" there are more parts than cells.
+    There are fewer answers than lists of them. In "Rome, Italy" and "Lima, Peru" there are more
+    parts than cells.
     """
     for mark in _MARKS:
         cells = [split_answers(cell, mark) for cell in text.counts]
         answers = {answer for cell in cells for answer in cell}
         once = all(len(set(cell)) == len(cell) for cell in cells)
         if once and len(answers) < min(len(cells), FEW_VALUES + 1):
-            return ColumnKind(name, "choices", f"{len(answers)} answers", mark=mark)
-    return None
+            return mark, answers
+    return "", set()
 
 
 def _values(count: int, what: str) -> str:
     return f"{what} with one value" if count == 1 else f"{what} with {count} values"
 
 
-def _kind_of_digits(name: str, text: TextFacts) -> ColumnKind | None:
+def _kind_of_digits(text: TextFacts) -> tuple[Kind, str] | None:
     """Digits that are not numbers: codes with leading zeros, or too long for float64."""
     words = [word.strip() for word in text.counts if word.strip().casefold() not in _NOTHING]
     if not words or not all(word.isdecimal() and word.isascii() for word in words):
         return None
-    if any(len(word) > 1 and word.startswith("0") for word in words):
-        if len(words) <= FEW_VALUES:
-            return ColumnKind(name, "category", _values(len(words), "codes"))
-        return ColumnKind(name, "identifier", "digits with leading zeros: codes")
-    if max(map(len, words)) <= _EXACT_DIGITS:
+    has_zeros = any(len(word) > 1 and word.startswith("0") for word in words)
+    if not has_zeros and max(map(len, words)) <= 15:  # digits that float64 holds
         return None
-    if len(words) <= FEW_VALUES and len(words) <= sum(text.counts.values()) // 2:
-        return ColumnKind(name, "category", _values(len(words), "codes"))
-    return ColumnKind(name, "identifier", "integers beyond those that float64 holds exactly")
+    few = len(words) <= FEW_VALUES
+    if few and (has_zeros or len(words) <= sum(text.counts.values()) // 2):
+        return "category", _values(len(words), "codes")
+    if has_zeros:
+        return "identifier", "digits with leading zeros: codes"
+    return "identifier", "integers beyond those that float64 holds exactly"
 
 
 def _unread(counts: Mapping[str, int], read: Callable[["pl.Series"], Any]) -> dict[str, int]:
@@ -317,11 +317,9 @@ def _decimal_mark(counts: Mapping[str, int]) -> str:
 def _doubtful_comma(counts: Mapping[str, int]) -> str:
     """A word such as "1,234", if nothing in the column shows that the comma is not decimal."""
     with_comma = [word for word in counts if "," in word]
-    if all(_ONE_COMMA.fullmatch(word.strip()) for word in with_comma) and not any(
-        "." in word for word in counts
-    ):
-        return next(iter(with_comma), "")
-    return ""
+    all_alike = all(_ONE_COMMA.fullmatch(word.strip()) for word in with_comma)
+    has_points = any("." in word for word in counts)
+    return with_comma[0] if with_comma and all_alike and not has_points else ""
 
 
 def read_numbers(words: "pl.Series", decimal: str = ".") -> "pl.Series":

@@ -317,26 +317,24 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             )
         elif self.missing != "drop-rows" and sp.issparse(X):
             _refuse(gaps, *_NEW_GAPS)
-        if self.missing not in ("mean", "median", "model") or sp.issparse(X):
-            return
-        X = np.asarray(X, dtype=np.float64)
-        strategy = "median" if self.missing == "median" else "mean"
-        values = SimpleImputer(strategy=strategy, keep_empty_features=True).fit(X).statistics_
-        if strategy == "mean" and not self.log:
-            exact = dict(zip(facts.names, facts.means, strict=True))
-            for at, column in enumerate(self.columns_):
-                if column.kind != "category":
-                    values[at] = exact.get(column.name, values[at])
-        self.fill_values_ = values
-        if self.missing == "model":
-            self.gap_model_ = fit_gap_model(np.where(np.isnan(X).all(axis=0), values, X))
+        elif self.missing in ("mean", "median", "model"):
+            X = np.asarray(X, dtype=np.float64)
+            strategy = "median" if self.missing == "median" else "mean"
+            values = SimpleImputer(strategy=strategy, keep_empty_features=True).fit(X).statistics_
+            if strategy == "mean" and not self.log:
+                exact = dict(zip(facts.names, facts.means, strict=True))
+                for at, column in enumerate(self.columns_):
+                    if column.kind != "category":
+                        values[at] = exact.get(column.name, values[at])
+            self.fill_values_ = values
+            if self.missing == "model":
+                self.gap_model_ = fit_gap_model(np.where(np.isnan(X).all(axis=0), values, X))
 
     def prepare(self, table: Table, *, first_row: int | None = None) -> Table:
-        """A table of numbers, with the sample names and labels of ``table``.
+        """A table of numbers with sample names and labels; rows with gaps only where they may be.
 
-        With ``missing="drop-rows"``, without the rows that have gaps. If these are rows of the
-        table of the fit, ``first_row`` is the number of the first: categories then get the numbers
-        that were found on the other half of its rows.
+        For rows of the table of the fit, ``first_row`` is the number of the first: categories then
+        get the numbers that were found on the other half of its rows.
         """
         check_is_fitted(self)
         X = self.encode(table, first_row=first_row)
@@ -369,18 +367,15 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     def fill(self, X: Any) -> Any:
         """Fill the gaps of the encoded features, or keep them; raise if neither was asked for."""
-        if self.missing == "keep" and not sp.issparse(X):
-            return X
-        if sp.issparse(X) or self.fill_values_ is None:
-            _refuse(self._count(X != X), *_NEW_GAPS)  # only NaN differs from itself
+        if self.fill_values_ is None or sp.issparse(X):
+            if self.missing != "keep" or sp.issparse(X):
+                _refuse(self._count(X != X), *_NEW_GAPS)  # only NaN differs from itself
             return X
         gaps = np.isnan(X)
-        if not gaps.any():
-            return X
-        if self.gap_model_ is not None:
+        if self.gap_model_ is not None and gaps.any():
             filled = fill_rows(self.gap_model_, np.asarray(X, dtype=np.float64))
             return filled.astype(X.dtype, copy=False)
-        return np.where(gaps, self.fill_values_.astype(X.dtype), X)
+        return np.where(gaps, self.fill_values_.astype(X.dtype), X) if gaps.any() else X
 
     def transform(self, X: Any) -> Any:
         """The features of X as numbers: a frame for a frame (pandas, polars), else an array.
@@ -528,16 +523,9 @@ def _refuse(found: Mapping[str, object], before: str, after: str) -> None:
 
 
 class PreparedBlocks(LocalBlocks):
-    """The features of a table as a preparer encodes them, in blocks.
+    """The features of a table as a fitted preparer encodes them, in blocks.
 
-    Parameters
-    ----------
-    source : FileScan or Table
-        The table.
-    preparer : TablePreparer
-        Fitted.
-    is_fitted_table : bool
-        Whether these are all the rows of the fit, in their order.
+    ``is_fitted_table``: these are all the rows of the fit, in their order.
     """
 
     def __init__(
