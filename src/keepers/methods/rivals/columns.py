@@ -66,7 +66,7 @@ class Residual:
 
     def __init__(self, X: FloatArray) -> None:
         if len(X) > X.shape[1]:  # the columns of R have the lengths and angles of those of X
-            X = np.linalg.qr(X, mode="r")
+            X = np.asarray(np.linalg.qr(X, mode="r"))
         scaled = X / np.abs(X).max()  # squares of values beyond 1e154 would overflow
         self.A = scaled / np.linalg.norm(scaled)
         self._first = np.einsum("ij,ij->j", self.A, self.A)

@@ -52,7 +52,7 @@ def unit_ranks(X: Any) -> FloatArray:
 
 def edge_weights(ranks: FloatArray, deviations: FloatArray, alpha: float) -> FloatArray:
     """A, from the ranks of `unit_ranks`."""
-    s = np.zeros(len(deviations))
+    s: FloatArray = np.zeros(len(deviations))
     least, most = float(deviations.min()), float(deviations.max())
     if most - least > EQUAL_DEVIATIONS * most:
         s = (deviations - least) / (most - least)
