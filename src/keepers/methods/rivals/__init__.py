@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import FloatArray
+from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import NeighbourList, union_graph
 from keepers.linalg.storage import as_array
 from keepers.methods.base import RankingSelector
@@ -50,6 +51,16 @@ class Rival(RankingSelector):
         n_neighbors = cap_neighbors(self.n_neighbors, X.shape[0])
         bandwidth = None if self.bandwidth is None else float(self.bandwidth) / unit
         return heat_graph(X, n_neighbors, bandwidth, rng)
+
+    def warn_of_eigenvectors(self, converged: bool) -> None:
+        """Warn if the eigenvectors of the graph of the samples are rough."""
+        if not converged:
+            warn_caller(
+                "The eigenvectors of the graph did not converge: it is long and thin, or samples "
+                "are nearly separate from the others. The scores are rough; more neighbours or a "
+                "larger bandwidth may help.",
+                ConvergenceWarning,
+            )
 
     def store_run(self, result: Any) -> None:
         """Store the objective of every step, their number, and whether the last one converged."""

@@ -7,7 +7,7 @@ the multipliers.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -226,8 +226,9 @@ class EUFS(Rival):
         graph, clusters = start_clustering(self, values)
         L, U = laplacian(graph), clusters / np.sqrt(clusters.sum(axis=0))
         alpha = 0.3 * vanishing_alpha(values, U) if self.alpha == "scale" else float(self.alpha)
-        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
-        result = solve_eufs(values, L, U, alpha=alpha, beta=self.beta, **limits)
+        result = solve_eufs(
+            values, L, U, alpha=alpha, beta=self.beta, max_iter=self.max_iter, tol=self.tol
+        )
         self.store_run(result)
         self.components_ = table.to_all_columns(result.last.V.T)
         self.alpha_ = alpha

@@ -17,9 +17,8 @@ from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
 from keepers._blas_threads import one_blas_thread_for
 from keepers._protocols import FloatArray
-from keepers.linalg.moments import row_blocks
 from keepers.linalg.ordering import mean_ranks
-from keepers.linalg.storage import as_array, by_columns
+from keepers.linalg.storage import as_array
 from keepers.methods.memory import refuse_past_memory
 from keepers.methods.parameters import one_of, positive
 from keepers.methods.reading import MemoryTable
@@ -44,12 +43,8 @@ def unit_ranks(X: Any) -> FloatArray:
 
     A column without variation is a row of zeros.
     """
-    n_samples, n_features = X.shape
-    table = by_columns(X)
-    ranks = np.empty((n_features, n_samples))
-    for columns in row_blocks(n_features, n_samples):
-        block = np.array(as_array(table[:, columns]).T, dtype=np.float64, order="C")
-        ranks[columns] = mean_ranks(block, by_size=True) - (n_samples - 1) / 2.0
+    columns = np.ascontiguousarray(as_array(X).T, dtype=np.float64)
+    ranks = mean_ranks(columns, by_size=True) - (X.shape[0] - 1) / 2.0
     lengths = np.sqrt(np.einsum("ij,ij->i", ranks, ranks))
     ranks /= np.where(lengths > 0.0, lengths, 1.0)[:, np.newaxis]
     return ranks
@@ -151,8 +146,8 @@ class InfFS(Rival):
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape
-        what = f"two {n_usable} x {n_usable} matrices and {n_samples} x {n_usable} ranks"
-        refuse_past_memory("InfFS", what, 16.0 * n_usable**2 + 16.0 * n_samples * n_usable)
+        what = f"two {n_usable} x {n_usable} matrices and six {n_samples} x {n_usable} tables"
+        refuse_past_memory("InfFS", what, 16.0 * n_usable**2 + 48.0 * n_samples * n_usable)
         coupling = None if self.coupling == "release" else float(self.coupling)
         with one_blas_thread_for(2.0 * n_samples * n_usable**2):
             deviations = np.sqrt(table.moments.variance)

@@ -33,7 +33,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from sklearn.base import clone
 
 from keepers._protocols import FloatArray, IndexArray
-from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
+from keepers.exceptions import DataWarning, warn_caller
 from keepers.linalg.graph import leading_eigenvectors
 from keepers.linalg.ordering import first_largest, first_smallest
 from keepers.linalg.storage import as_array, by_columns
@@ -343,10 +343,8 @@ class MCFS(Rival):
         with unfitted._fitting():
             table = read_table(unfitted, named_table(X))
             twins = [copy.copy(unfitted).set_params(n_features_to_select=k) for k in counts]
-            for twin in twins:
-                twin.n_features_to_select_ = count_features(
-                    twin.n_features_to_select, table.n_features
-                )
+            for twin, count in zip(twins, counts, strict=True):
+                twin.n_features_to_select_ = count_features(count, table.n_features)
             for twin, scores in self._scores_of(twins, table):
                 twin._store_ranking(scores, table)
         return twins
@@ -362,12 +360,7 @@ class MCFS(Rival):
         refuse_past_memory("MCFS", "rows of X'X", 8.0 * n_rows * values.shape[1])
         rng = self.random_generator()
         embedding = embed(self.join_neighbours(values, rng), n_vectors, rng)
-        if not embedding.converged:
-            warn_caller(
-                "The eigenvectors of the graph did not converge: it is long and thin, or its "
-                "pieces are nearly separate. The scores are rough; more neighbours may help.",
-                ConvergenceWarning,
-            )
+        self.warn_of_eigenvectors(embedding.converged)
         results = solve_mcfs(values, embedding.Y, cardinalities, float(self.ridge))
         for selector, result, cardinality in zip(selectors, results, cardinalities, strict=True):
             if result.n_short:
@@ -385,9 +378,7 @@ class MCFS(Rival):
 
     def _count_nonzeros(self, table: MemoryTable) -> int:
         """The cardinality meant, and no more than the columns that vary."""
-        wanted = self.n_features_to_select_
-        if self.cardinality is not None:
-            most = whole(at_most=table.n_features, hint="X has no more columns.")
-            check_value("cardinality", self.cardinality, most)
-            wanted = int(self.cardinality)
-        return min(wanted, len(table.usable))
+        wanted = self.cardinality or self.n_features_to_select_
+        rule = whole(at_most=table.n_features, hint="X has no more columns.")
+        check_value("cardinality", wanted, rule)
+        return min(int(wanted), len(table.usable))

@@ -55,14 +55,12 @@ def solve_rne(
     A run ends after ``max_iter`` steps, or when the objective changes by less than ``tol``,
     relatively, twice in a row; ``tol=0`` always takes all steps.
     """
-    gram = A.T @ A
-    runs = (_run(A, gram, start, alpha, max_iter, tol) for start in starts)
+    runs = (_run(A, start, alpha, max_iter, tol) for start in starts)
     return min(runs, key=lambda run: run.objective[-1])
 
 
-def _run(
-    A: FloatArray, gram: FloatArray, H: FloatArray, alpha: float, max_iter: int, tol: float
-) -> RNEResult:
+def _run(A: FloatArray, H: FloatArray, alpha: float, max_iter: int, tol: float) -> RNEResult:
+    gram = A.T @ A
     positive_gram = np.maximum(gram, 0.0)
     M: FloatArray = A @ H
     Y: FloatArray = np.zeros_like(M)
@@ -75,9 +73,8 @@ def _run(
         loss = g * np.maximum(-B, 0.0) + np.maximum(-C, 0.0)
         for _ in range(INNER_UPDATES):
             H = H / np.sqrt(np.einsum("ij,ij->j", H, H) + EPS)
-            product = A.T @ (A @ H) if 2 * len(A) < len(H) else gram @ H
             positive_part = positive_gram @ H
-            negative_part = np.maximum(positive_part - product, 0.0)  # rounding may make it < 0
+            negative_part = np.maximum(positive_part - gram @ H, 0.0)  # rounding may make it < 0
             above = alpha * H + g * negative_part + gain
             below = alpha * (H @ (H.T @ H)) + g * positive_part + loss + EPS
             H *= np.sqrt(above / below)

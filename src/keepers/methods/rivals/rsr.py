@@ -306,11 +306,6 @@ class RSR(Rival):
         self.store_run(result)
         self.duality_gap_ = result.gap
         self.n_active_ = int(np.count_nonzero(active))
-        self._warn_of_outcome(is_identity=len(norms) > 1 and bool(np.all(norms == 1.0)))
-        ceiling = 1e-12 * norms[active].min() if active.any() else 1.0
-        return table.to_all_columns(np.where(active, norms, ceiling * result.pulls))
-
-    def _warn_of_outcome(self, *, is_identity: bool) -> None:
         if not self.converged_:
             warn_caller(
                 f"After {self.n_iter_} steps the objective is proved to be within "
@@ -318,7 +313,7 @@ class RSR(Rival):
                 f"max_iter (now {self.max_iter}), share or tol.",
                 ConvergenceWarning,
             )
-        elif is_identity:
+        elif len(norms) > 1 and np.all(norms == 1.0):
             warn_caller(
                 f"W = I is optimal with share={self.share:g}: every feature rebuilds itself, all "
                 "scores are 1, and the features are ranked by variance. W = I is certain up to "
@@ -332,3 +327,5 @@ class RSR(Rival):
                 "they are to entering. Lower share.",
                 DataWarning,
             )
+        ceiling = 1e-12 * norms[active].min() if active.any() else 1.0
+        return table.to_all_columns(np.where(active, norms, ceiling * result.pulls))

@@ -20,14 +20,12 @@ principal coordinates, over sqrt(n): no d x d matrix is formed.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, eigvalsh
 
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import leading_eigenvectors
 from keepers.linalg.ordering import best_first, first_smallest
 from keepers.linalg.subspace import squared_row_norms
@@ -207,7 +205,6 @@ class U2FS(Rival):
     score_means = "the place in the order of removal: the longer a feature was needed, the more"
 
     why_not_sparse = "it works with centred columns, which have no zeros."
-    parameter_rules: ClassVar = {}
 
     n_clusters: int = 5
     bandwidth: float | None = None
@@ -222,16 +219,11 @@ class U2FS(Rival):
         refuse_past_memory("U2FS", what, 8.0 * numbers)
         graph = full_heat_graph(table.X, self.bandwidth)
         spectrum = leading_eigenvectors(graph, n_vectors, self.random_generator())
-        if not spectrum.converged:
-            warn_caller(
-                "The eigenvectors of the graph did not converge: some samples are nearly separate "
-                "from the others. The scores are rough; a larger bandwidth may help.",
-                ConvergenceWarning,
-            )
+        self.warn_of_eigenvectors(spectrum.converged)
         E = spectrum.root_degrees[:, np.newaxis] * spectrum.vectors
         # The last one of tied features goes.
         order = best_first(np.zeros(n_usable), table.moments.variance)
-        values = (table.in_double() - table.moments.mean)[:, order]
+        values = self.centred_values(table)[:, order]
         with one_blas_thread_if_small(min(values.shape)):
             result = remove_by_utility(values, E)
         places, utilities = np.empty((2, n_usable))

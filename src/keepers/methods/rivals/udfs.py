@@ -130,7 +130,8 @@ class UDFS(Rival):
         coordinates, basis = reweighting.row_coordinates(values)
         M = local_scatter(coordinates, neighbours.indices, float(self.regularization))
         form = reweighting.form_in_coordinates(M, basis)
-        self.gamma_ = self._absolute_gamma(form)
+        scale = float(form.diagonal().mean()) or 10.0  # 0: all neighbours coincide
+        self.gamma_ = 0.1 * scale if self.gamma == "scale" else float(self.gamma)
         with one_blas_thread_if_small(min(values.shape)):
             result = reweighting.row_sparse_projection(
                 form,
@@ -151,9 +152,3 @@ class UDFS(Rival):
         self.n_active_ = result.n_active
         warn_of_noise(self.n_active_, self.n_features_to_select_)
         return table.to_all_columns(result.scores(form.diagonal()))
-
-    def _absolute_gamma(self, form: reweighting.QuadraticForm) -> float:
-        if self.gamma != "scale":
-            return float(self.gamma)
-        scale = float(form.diagonal().mean())
-        return 0.1 * scale if scale > 0.0 else 1.0  # 0: all neighbours coincide
