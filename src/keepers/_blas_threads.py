@@ -51,12 +51,6 @@ def one_blas_thread_for(flops: float) -> AbstractContextManager[object]:
     return one_blas_thread() if flops <= 3e8 else nullcontext()
 
 
-def threads_now() -> int:
-    """The largest number of threads that a BLAS may use now."""
-    allowed = [pool["num_threads"] for pool in _pools().info() if pool["user_api"] == "blas"]
-    return max(allowed, default=1)
-
-
 @cache
 def _pools() -> ThreadpoolController:
     """The thread pools of this process, those of NumPy and SciPy among them.

@@ -1,4 +1,4 @@
-"""Products with threads against SciPy's own."""
+"""Products of sparse matrices against those of arrays, and stacked rows."""
 
 import numpy as np
 import pytest
@@ -7,24 +7,12 @@ import scipy.sparse as sp
 from keepers.linalg import storage
 
 
-@pytest.fixture(params=["few threads", "many threads"])
-def X(request, monkeypatch):
-    if request.param == "many threads":
-        monkeypatch.setattr(storage, "WORTH_THREADS", 0)
-        monkeypatch.setattr(storage, "threads_now", lambda: 3)
+@pytest.fixture
+def X():
     rng = np.random.default_rng(0)
     table = rng.standard_normal((50, 20)) * (rng.random((50, 20)) < 0.1)
     table[7] = 0.0  # a row without entries
     return sp.csr_array(table)
-
-
-@pytest.mark.parametrize("store", [sp.csr_array, sp.csc_array, sp.csr_matrix])
-def test_products_are_those_of_the_dense_matrix(X, store):
-    stored, dense = store(X), X.toarray()
-    rng = np.random.default_rng(1)
-    V, P = rng.standard_normal((20, 3)), rng.standard_normal((50, 3))
-    np.testing.assert_allclose(storage.times(stored, V), dense @ V, atol=1e-13)
-    np.testing.assert_allclose(storage.transposed_times(stored, P), dense.T @ P, atol=1e-13)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0], ids=["by dense rows", "by sparse rows"])

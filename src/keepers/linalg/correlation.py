@@ -190,12 +190,8 @@ class FetchedCorrelations(Correlations):
         )
 
 
-# Up to this many columns, all pairs are compared. Of more, those whose signs agree along 16 random
-# directions in at least one of 12 draws: a pair with |r| = 0.99 is missed once in a thousand times.
+# Up to this many columns, all pairs are compared; of more, only copies are found.
 COMPARED_ALL = 2000
-_BITS, _DRAWS = 16, 12
-# Where more columns share their signs, each is compared with the nearest along one more direction.
-_WINDOW = 32
 _PAIRS_AT_ONCE = 2**12
 
 
@@ -203,13 +199,12 @@ def similar_columns(X: FloatArray, least: float) -> dict[int, tuple[int, float]]
     """Columns with |r| >= ``least`` to an earlier one: column -> (that one, r).
 
     The earlier one itself resembles none before it. X is finite; constant columns resemble none.
+    Among more than `COMPARED_ALL` columns, only those with |r| = 1 are found.
     """
     Z, varies = _standardise(X)
-    d = Z.shape[1]
-    if d <= COMPARED_ALL:
+    pairs = _copies(Z)
+    if Z.shape[1] <= COMPARED_ALL:
         pairs = np.argwhere(np.triu(np.abs(Z.T @ Z) >= least, 1))
-    else:
-        pairs = _likely_pairs(Z)
     found: dict[int, tuple[int, float]] = {}
     for start in range(0, len(pairs), _PAIRS_AT_ONCE):
         some = pairs[start : start + _PAIRS_AT_ONCE]
@@ -221,21 +216,12 @@ def similar_columns(X: FloatArray, least: float) -> dict[int, tuple[int, float]]
     return found
 
 
-def _likely_pairs(Z: FloatArray) -> IndexArray:
-    """Pairs of columns that may be alike, one a row and in order."""
-    d = Z.shape[1]
-    rng = np.random.default_rng(0)
-    numbers = []
-    for _ in range(_DRAWS):
-        signs = np.ascontiguousarray((rng.standard_normal((_BITS, len(Z))) @ Z > 0).T)
-        signs ^= ~signs[:, :1]  # r and -r are alike: the first bit is always set
-        codes = np.packbits(signs, axis=1).view(np.uint16)[:, 0]
-        order = np.lexsort((np.abs(rng.standard_normal(len(Z)) @ Z), codes))
-        for step in range(1, _WINDOW):
-            same = codes[order[step:]] == codes[order[:-step]]
-            one, other = order[step:][same], order[:-step][same]
-            numbers.append(np.minimum(one, other) * d + np.maximum(one, other))
-    return np.column_stack(np.divmod(np.unique(np.concatenate(numbers)), d))
+def _copies(Z: FloatArray) -> IndexArray:
+    """Pairs of columns that are equal up to the sign: the first of each group, and another."""
+    along = np.abs(np.random.default_rng(0).standard_normal(len(Z)) @ Z)
+    _, first, group = np.unique(np.round(along, 9), return_index=True, return_inverse=True)
+    others = np.flatnonzero(first[group] < np.arange(len(group)))
+    return np.column_stack([first[group][others], others])
 
 
 def _standardise(X: FloatArray) -> tuple[FloatArray, IndexArray]:

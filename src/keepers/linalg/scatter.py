@@ -91,7 +91,7 @@ class FactoredScatter:
 
     def times(self, V: FloatArray) -> FloatArray:
         """Xc V."""
-        product = storage.times(self.X, V.astype(self.X.dtype, copy=False))
+        product = np.asarray(self.X @ V.astype(self.X.dtype, copy=False))
         projected = product.astype(np.float64, copy=False)
         if np.any(self.moments.mean):
             projected -= self.moments.mean @ V
@@ -100,7 +100,8 @@ class FactoredScatter:
 
     def back(self, projected: FloatArray) -> FloatArray:
         """Xc' times a block of n rows; if X is to be centred, they sum to zero up to rounding."""
-        product = storage.transposed_times(self.X, projected.astype(self.X.dtype, copy=False))
+        P = projected.astype(self.X.dtype, copy=False)
+        product = np.asarray(self.X.T @ P if sp.issparse(self.X) else (P.T @ self.X).T)
         result = product.astype(np.float64, copy=False)
         mean, leftover = self.moments.mean[:, np.newaxis], projected.sum(axis=0)
         if np.any(mean):

@@ -78,18 +78,16 @@ def leading_spectrum(
     if n_components != "auto" and float(n_components) >= 1.0:
         return Spectrum(principal_subspace(scatter, int(n_components), rng, tol=tol))
     limit = min(n_samples - 1, scatter.size)
-    edge = None
     if n_components == "auto":
         limit = min(limit, MOST_AUTO_COMPONENTS)
-        edge = edge_of_scatter(sum_of_squares, n_samples)
-        count = partial(_count_above, edge)
+        count = partial(_count_above, edge_of_scatter(sum_of_squares, n_samples))
     else:
         count = partial(_count_up_to, float(n_components) * float(sum_of_squares.sum()))
     side = scatter.small_side()
     if side is None:
         width, found = _count_by_products(scatter, count, limit, rng)
         return Spectrum(_refine(scatter, found, width, tol))
-    return Spectrum(_lift(scatter, side, *_counted_pairs(side, count, limit, edge)))
+    return Spectrum(_lift(scatter, side, *_counted_pairs(side, count, limit)))
 
 
 def principal_subspace(
@@ -116,7 +114,15 @@ def pairs_above(
         start = np.random.default_rng(0).standard_normal((len(matrix), rank + _OVERSAMPLING))
         basis = np.linalg.qr(matrix @ np.linalg.qr(matrix @ start)[0])[0]
         matrix = basis.T @ matrix @ basis
-    values, vectors = _eigenpairs_above(matrix, edge, min(at_least, len(matrix)), at_most)
+    at_least = min(at_least, len(matrix))
+    if is_bounded(matrix, edge):
+        values, vectors = _eigenpairs(matrix, at_least)
+    else:
+        with one_blas_thread_if_small(len(matrix)):
+            values, vectors = eigh(matrix, subset_by_value=(edge, np.inf))
+        values, vectors = values[::-1][:at_most], vectors[:, ::-1][:, :at_most]
+        if len(values) < at_least:
+            values, vectors = _eigenpairs(matrix, at_least)
     n_real = max(1, int(np.sum(values > _ROUNDING_SHARE * values[0])))
     values, vectors = values[:n_real], vectors[:, :n_real]
     return values, vectors if basis is None else basis @ vectors
@@ -172,19 +178,6 @@ def _eigenpairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArray]
     return values[::-1], vectors[:, ::-1]
 
 
-def _eigenpairs_above(
-    matrix: FloatArray, edge: float, at_least: int, at_most: int
-) -> tuple[FloatArray, FloatArray]:
-    """The same for those above an edge, at least and at most that many."""
-    if is_bounded(matrix, edge):
-        return _eigenpairs(matrix, at_least)
-    with one_blas_thread_if_small(len(matrix)):
-        values, vectors = eigh(matrix, subset_by_value=(edge, np.inf))
-    if len(values) < at_least:
-        return _eigenpairs(matrix, at_least)
-    return values[::-1][:at_most], vectors[:, ::-1][:, :at_most]
-
-
 def is_bounded(matrix: FloatArray, bound: float) -> bool:
     """Whether no eigenvalue reaches a bound: a Cholesky factor of the difference exists."""
     difference = -matrix
@@ -196,10 +189,8 @@ def is_bounded(matrix: FloatArray, bound: float) -> bool:
     return True
 
 
-def _counted_pairs(
-    side: SmallSide, count: _Count, limit: int, edge: float | None
-) -> tuple[FloatArray, FloatArray]:
-    """The leading eigenpairs that ``count`` counts (those above an edge, if it is given)."""
+def _counted_pairs(side: SmallSide, count: _Count, limit: int) -> tuple[FloatArray, FloatArray]:
+    """The leading eigenpairs that ``count`` counts."""
     matrix, width = side.matrix, min(_FIRST_WIDTH, limit)
     while (pairs := _krylov_pairs(matrix, width)) is not None:
         side.pairs = pairs
@@ -208,8 +199,6 @@ def _counted_pairs(
             width = min(n_found or limit, limit)
             return pairs[0][:width], pairs[1][:, :width]
         width = min(2 * width, limit)
-    if edge is not None:
-        return _eigenpairs_above(matrix, edge, 1, limit)
     return _eigenpairs(matrix, min(count(np.linalg.eigvalsh(matrix)[::-1]) or limit, limit))
 
 

@@ -1,17 +1,10 @@
-"""Operations on a table that depend on whether it is an array or a CSR or CSC matrix.
+"""Operations on a table that depend on whether it is an array or a CSR or CSC matrix."""
 
-SciPy multiplies CSR matrices with one thread; here all threads that BLAS may use take part.
-"""
-
-import itertools
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from keepers._blas_threads import threads_now
 from keepers._protocols import FloatArray, IndexArray
 from keepers._wording import closest
 from keepers.exceptions import DataError, ParameterError, shorten
@@ -26,14 +19,9 @@ SCALINGS = (
     "0-255",
 )
 
-# Below this number of stored entries, starting threads takes longer than they save.
-WORTH_THREADS = 2_000_000
-MOST_THREADS = 8
 # From this share of stored entries on a product of dense rows is faster than one of sparse rows.
 DENSE_SHARE = 0.04
 _DENSE_ENTRIES = 1 << 22
-
-Result = TypeVar("Result")
 
 
 def by_rows(X: Any) -> Any:
@@ -84,36 +72,6 @@ def stored_columns(X: Any) -> IndexArray:
     return np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
 
 
-def major_slice(X: Any, start: int, stop: int) -> Any:
-    """Some rows of a CSR matrix, or some columns of a CSC matrix; nothing is copied."""
-    entries = slice(X.indptr[start], X.indptr[stop])
-    if X.format == "csr":
-        part = sp.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
-    else:
-        part = sp.csc_array((X.shape[0], stop - start), dtype=X.dtype)
-    # Set one by one: handed to the constructor, views of a larger array are copied.
-    part.data, part.indices = X.data[entries], X.indices[entries]
-    part.indptr = X.indptr[start : stop + 1] - X.indptr[start]
-    return part
-
-
-def times(X: Any, V: FloatArray) -> FloatArray:
-    """X V."""
-    if not sp.issparse(X):
-        return np.asarray(X @ V)
-    parts = _row_parts(X)
-    return np.vstack(_all_at_once(lambda part: part[1] @ V, parts))
-
-
-def transposed_times(X: Any, P: FloatArray) -> FloatArray:
-    """X' P, column after column."""
-    if not sp.issparse(X):
-        return np.asarray((P.T @ X).T)
-    parts = _row_parts(X)
-    products = _all_at_once(lambda part: part[1].T @ P[part[0]], parts)
-    return sum(products[1:], products[0])
-
-
 def gram(X: Any) -> FloatArray:
     """X'X of a CSR or CSC matrix, as an array of float64."""
     n_rows, n_columns = X.shape
@@ -124,34 +82,10 @@ def gram(X: Any) -> FloatArray:
             rows = X[start : start + step].toarray()
             total += rows.T @ rows
         return total
-    for product in _all_at_once(lambda part: (part[1].T @ part[1]).tocsr(), _row_parts(X)):
-        for start in range(0, n_columns, step):
-            total[start : start + step] += product[start : start + step].toarray()
+    product = (X.T @ X).tocsr()
+    for start in range(0, n_columns, step):
+        total[start : start + step] = product[start : start + step].toarray()
     return total
-
-
-def _row_parts(X: Any) -> list[tuple[slice, Any]]:
-    """Rows of a large CSR matrix, one part for each thread; nothing is copied."""
-    n_rows = X.shape[0]
-    if X.format != "csr" or X.nnz < WORTH_THREADS:
-        return [(slice(0, n_rows), X)]
-    n_parts = min(threads_now(), MOST_THREADS, n_rows)
-    cuts = np.searchsorted(X.indptr, np.linspace(0, X.nnz, n_parts + 1)[1:-1]).tolist()
-    edges = [0, *cuts, n_rows]
-    return [
-        (slice(start, stop), major_slice(X, start, stop))
-        for start, stop in itertools.pairwise(edges)
-        if start < stop
-    ]
-
-
-def _all_at_once(
-    work: Callable[[tuple[slice, Any]], Result], parts: Sequence[tuple[slice, Any]]
-) -> list[Result]:
-    if len(parts) == 1:
-        return [work(parts[0])]
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return list(pool.map(work, parts))
 
 
 def scale_samples(X: Any, scaling: str) -> Any:

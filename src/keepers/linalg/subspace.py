@@ -6,13 +6,12 @@ product), improves the block along its preconditioned residual, and takes the be
 the 2m-dimensional space (Rayleigh-Ritz). The old block lies in that space, so the trace
 Tr(W'(S - diag(shift))W) never falls, however early the iteration stops.
 
-The preconditioner is the diagonal of (theta - (S - diag(shift))) without S: the residual of row i
-and vector j is divided by shift_i + theta_j. It is what keeps the iteration short when the
-reweighting has spread the diagonal over many orders of magnitude, where Lanczos needs hundreds of
-products. See ``docs/decisions/0002-eigensolver.md`` for the measurement against `scipy`'s LOBPCG.
+The preconditioner divides the residual of row i and vector j by shift_i + theta_j. It keeps the
+iteration short when the reweighting has spread the diagonal over many orders of magnitude, where
+Lanczos needs hundreds of products (measured in ``docs/decisions/0002-eigensolver.md``).
 
 Blocks are d x m and are kept column after column (Fortran order), also by the operators: sweeps
-over d then run through memory, where rows of three or ten numbers would cost a loop each.
+over d then run through memory.
 """
 
 from dataclasses import dataclass

@@ -383,7 +383,6 @@ def read_any_table(
     X: Any,
     *,
     n_components: Any,
-    memory_limit: Any = None,
     missing: str = "error",
     check: Callable[[int, Any], object] = lambda n_columns, names: None,
 ) -> ReadTable:
@@ -405,7 +404,7 @@ def read_any_table(
         if comes_in_blocks(values) or is_block_source(values):
             source = open_blocks(reader, X)
             check(source.n_features, getattr(reader, "feature_names_in_", None))
-            width, budget = expected_width(n_components), memory_budget(memory_limit)
+            width, budget = expected_width(n_components), memory_budget(None)
             table = read_blocks(reader, source, budget, width).table
             return ReadTable(table, getattr(reader, "feature_names_in_", None))
         table = read_for_scatter(reader, X)

@@ -175,7 +175,6 @@ def certify(
     tight: bool | str = "auto",
     scaling: float = 0.0,
     missing: str = "error",
-    memory_limit: int | float | str | None = None,
     random_state: Seed = None,
 ) -> Certificate:
     """Bound how much of the variance that any k features could hold these k features hold.
@@ -200,8 +199,6 @@ def certify(
         Every column is divided by its standard deviation to this power first, as by `SPCAFS`.
     missing : {"error", "mean", "median", "model"}, default="error"
         What to do about NaN, as in `SPCAFS`.
-    memory_limit : int, str or None, default=None
-        Memory for a table that is read in blocks, as in `SPCAFS`.
     random_state : int, RandomState or None, default=None
         Seeds the eigenvectors of tables of which both sides exceed 3000, or that are streamed.
 
@@ -239,9 +236,7 @@ def certify(
                 f"got {n_components}. Give fewer components, or more features."
             )
 
-    read = read_any_table(
-        X, n_components=n_components, memory_limit=memory_limit, missing=missing, check=find
-    )
+    read = read_any_table(X, n_components=n_components, missing=missing, check=find)
     table = read.table.scale(float(scaling))
     width, n_usable = expected_width(n_components), len(table.usable)
     with one_blas_thread_for(2.0 * width * n_usable * min(2 * table.n_samples, n_usable)):
@@ -270,13 +265,8 @@ def certify_columns(
     selector: Any, X: Any, features: Any, n_components: int | float | str, **settings: Any
 ) -> Certificate:
     """The same for a table with the columns that a selector was fitted to."""
-    read = read_any_table(
-        X,
-        n_components=n_components,
-        memory_limit=settings.pop("memory_limit", None),
-        missing=settings.get("missing", "error"),
-        check=partial(refuse_other_columns, selector),
-    )
+    missing, check = settings.get("missing", "error"), partial(refuse_other_columns, selector)
+    read = read_any_table(X, n_components=n_components, missing=missing, check=check)
     return certify(read, features, n_components, **settings)
 
 

@@ -22,7 +22,7 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOpera
 from keepers.linalg.scatter import SMALL_SIDE, DenseScatter, as_factored
 from keepers.methods.control import FeatureControl, check_control, read_control
 from keepers.methods.fspca import AllowedSets, improve_by_projection, variance_held
-from keepers.methods.parameters import SEED, Seed, check_value, is_whole, one_of, positive, whole
+from keepers.methods.parameters import check_value, one_of, positive, whole
 from keepers.methods.reading import FittedTable, MemoryTable
 from keepers.methods.reading_blocks import read_any_table
 from keepers.proofs.bounds import (
@@ -91,7 +91,6 @@ def solve_exactly(
     time_limit: float | None = 60.0,
     must_keep: Any = None,
     never_keep: Any = None,
-    random_state: Seed = None,
 ) -> ExactSelection:
     """The k features that hold the most variance in m components, with proof if time allows.
 
@@ -113,8 +112,6 @@ def solve_exactly(
         Seconds for the search; None: until it ends. Reading the table is not counted.
     must_keep, never_keep : sequence of names or indices, boolean mask or None, default=None
         Features that the set has to contain, and those that it must not.
-    random_state : int, RandomState or None, default=None
-        Seeds the eigenvectors of tables of which both sides exceed 3000.
 
     Returns
     -------
@@ -136,7 +133,6 @@ def solve_exactly(
     check_value("n_components", n_components, whole(at_most=n_features_to_select, hint=hint))
     hint = "None searches to the end."
     check_value("time_limit", time_limit, positive(zero=True, hint=hint) | one_of(None))
-    check_value("random_state", random_state, SEED)
     check_control(must_keep=must_keep, never_keep=never_keep)
     k, m = int(n_features_to_select), int(n_components)
     control = FeatureControl(np.empty(0), None)
@@ -155,9 +151,8 @@ def solve_exactly(
     filling = np.concatenate([filling, spare[: k - len(filling) - count]])
     found = ExactSelection(np.empty(0, dtype=np.intp), 0.0, 0.0, True, m, 0, 0.0)
     if count > 0:
-        rng = np.random.default_rng(random_state if is_whole(random_state) else 0)
         with one_blas_thread_if_small(min(table.n_samples, len(table.usable))):
-            found = _search(table, control.must[table.usable], count, m, rng, time_limit)
+            found = _search(table, control.must[table.usable], count, m, time_limit)
     columns = np.sort(np.concatenate([table.usable[found.features], filling]))
     return replace(
         found,
@@ -173,13 +168,13 @@ def _search(
     forced: BoolArray,
     k: int,
     m: int,
-    rng: np.random.Generator,
     time_limit: float | None,
 ) -> ExactSelection:
     """Bound, leave out what is proved to be out, and search the rest; values are those of S."""
     begun = time.perf_counter()
     operator = table.scatter(m)
-    spectrum = spectral_bound(operator, m, rng, allowance(table.working_dtype))
+    rng, precision = np.random.default_rng(0), allowance(table.working_dtype)
+    spectrum = spectral_bound(operator, m, rng, precision)
     bound = spectrum.bound(k, m, forced)
     best = find_good_set(operator, spectrum, bound, m)
     proofs = bound.proofs(best.variance)

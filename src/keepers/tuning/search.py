@@ -1,23 +1,17 @@
 """Settings of SPCAFS, chosen from X alone: one search, and `SPCAFSCV` on top of it.
 
-How many features to keep is `AutoSelector`'s answer. Then every combination of settings is fitted,
-and the one whose kept features have the strongest evidence wins. The evidence is made of
+`AutoSelector` decides how many features to keep. Then every combination of settings is fitted, and
+the one whose kept features have the strongest evidence wins: fidelity times the square root of
+clumpiness (docs/without-labels.md).
 
-* Fidelity. The share of a sample's nearest neighbours in the whole table (every feature brought to
-  the same variance) that are among its nearest neighbours in the kept columns.
-* Clumpiness. How much nearer the nearest neighbours are, in the kept columns, than in Gaussian data
+* Fidelity: the share of a sample's nearest neighbours in the whole table (every feature brought to
+  the same variance) that are among its nearest neighbours in the kept columns. Samples at the same
+  distance share a place among the nearest.
+* Clumpiness: how much nearer the nearest neighbours are, in the kept columns, than in Gaussian data
   with the same covariance: the ratio of the two mean distances, each relative to the mean distance
-  of all pairs, minus 1. The covariance is the same, so neither a few long directions nor many short
-  ones count as clusters.
-
-Columns that take a few values only (counts, levels, yes and no) make samples coincide, which is no
-sign of clusters. For fidelity, samples at the same distance share a place among the nearest. For
-clumpiness, values that coincide are spread over the part of a Gaussian that falls on them, as in
-randomised quantile residuals (Dunn and Smyth 1996).
-
-The evidence is fidelity times the square root of clumpiness. Any large random set of features is
-faithful, and any few bimodal ones are clumpy; features worth keeping are both.
-docs/without-labels.md shows how well this tracks clustering accuracy, and what else was tried.
+  of all pairs, minus 1. Columns of few values make samples coincide, which is no sign of clusters:
+  values that coincide are spread over the part of a Gaussian that falls on them, as in randomised
+  quantile residuals (Dunn and Smyth 1996).
 """
 
 import itertools
