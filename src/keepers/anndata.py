@@ -153,14 +153,9 @@ def select(
             selector = clone(selector).set_params(n_halves=0)
             batches = _draw_rows(batches, selector)
     fitted = {name: _fit(clone(selector), table, rows, name) for name, rows in batches.items()}
-    left_out = []
-    if batch_key is None:
-        (only,) = fitted.values()
-        columns = {"score": only.scores_, "rank": only.ranking_ - 1.0, "selected": only.support_}
-        columns = {f"keepers_{name}": values for name, values in columns.items()}
-    else:
-        left_out = _batches_without_structure(fitted)
-        columns = _combine([each for name, each in fitted.items() if name not in left_out])
+    left_out = [] if batch_key is None else _batches_without_structure(fitted)
+    counted = [found for name, found in fitted.items() if name not in left_out]
+    columns = _columns_of(counted[0]) if batch_key is None else _combine(counted)
     _warn_of_raw_counts(table.values, layer)
     selected = columns["keepers_selected"]
     frame = adata.var[[]].assign(**columns)
@@ -334,6 +329,14 @@ def _batches_without_structure(fitted: dict[str, Any]) -> list[str]:
         NoStructureWarning,
     )
     return [] if all_are else without
+
+
+def _columns_of(selector: Any) -> dict[str, Any]:
+    return {
+        "keepers_score": selector.scores_,
+        "keepers_rank": selector.ranking_ - 1.0,
+        "keepers_selected": selector.support_,
+    }
 
 
 def _combine(selectors: list[Any]) -> dict[str, Any]:
