@@ -89,7 +89,7 @@ class Finding:
     """The option of the command that acts on it; empty if nothing needs to be done."""
     columns: tuple[str, ...] = ()
     matters: bool = True
-    """Whether its option belongs to the proposed command."""
+    """True if its option belongs to the proposed command."""
 
     def __str__(self) -> str:
         return f"{self.sentence} [{self.option}]" if self.option else self.sentence
@@ -309,7 +309,7 @@ def _orientation(facts: TableFacts, kinds: Kinds, X: FloatArray) -> Iterator[Fin
         return
     others = len(numbers) - len(samples)
     # Samples of the same genes agree in their levels. Where levels were removed, values lie on both
-    # sides of 0, and only many rows beside nothing but samples show it.
+    # sides of 0, and only many rows and no other columns show it.
     if _agreement(held) >= _AGREE:
         named_alike = all(name.startswith(samples[0][:4]) for name in samples)
         is_turned = len(samples) >= others or named_alike
@@ -435,7 +435,7 @@ def _values(facts: TableFacts, kinds: Kinds, features: list[int]) -> Iterator[Fi
             "methods:"
         )
         yield Finding("units", sentence, "--scale standardize-features", (low, high), matters=False)
-    # Beside text, or with few columns, zeros are values.
+    # In a table with text, or with few columns, zeros are values.
     has_text = any(kinds[name].is_feature for name in facts.texts)
     if facts.n_zero_rows and not has_text and len(facts.names) >= 5:
         sentence = f"Rows with zeros only: {facts.n_zero_rows:,} of {facts.n_rows:,}."
