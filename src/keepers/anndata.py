@@ -38,7 +38,7 @@ from keepers.tables.table import NamedValues
 __all__ = ["select"]
 
 FEWEST_CELLS = 3
-"""Of a batch: with fewer there are no neighbours to compare."""
+"""Fewest cells of a batch; fewer have no neighbours to compare."""
 # Batches share the rows that AutoSelector looks at, but have at least the second number each. In
 # simulated counts of 8 batches (8 kinds of cells, 3,000 genes, three seeds) the first 100 genes
 # separate the kinds as well with 250 cells a batch as with 1,000 (.51 and .43 of the best possible
@@ -153,41 +153,37 @@ def select(
             selector = clone(selector).set_params(n_halves=0)
             batches = _draw_rows(batches, selector)
     fitted = {name: _fit(clone(selector), table, rows, name) for name, rows in batches.items()}
-    left_out = []
-    if batch_key is None:
-        (only,) = fitted.values()
-        columns = {"score": only.scores_, "rank": only.ranking_ - 1.0, "selected": only.support_}
-        columns = {f"keepers_{name}": values for name, values in columns.items()}
-    else:
-        left_out = _batches_without_structure(fitted)
-        columns = _combine([each for name, each in fitted.items() if name not in left_out])
+    left_out = [] if batch_key is None else _batches_without_structure(fitted)
+    counted = [found for name, found in fitted.items() if name not in left_out]
+    columns = _columns_of(counted[0]) if batch_key is None else _combine(counted)
     _warn_of_raw_counts(table.values, layer)
     selected = columns["keepers_selected"]
     frame = adata.var[[]].assign(**columns)
     if not inplace:
         return frame[selected] if subset else frame
-    if subset:  # first, so that of a view the kept columns alone are copied
+    if subset:  # first: then only the kept columns of a view are copied
         adata._inplace_subset_var(selected)
         frame = frame[selected]
     if _N_BATCHES in adata.var and _N_BATCHES not in frame:
         del adata.var[_N_BATCHES]  # of an earlier call
     for column in frame:
         adata.var[column] = frame[column].to_numpy()
-    said = {f"{name}: " if name else "": found for name, found in fitted.items()}
-    texts = [(start, getattr(found, "summary_", "")) for start, found in said.items()]
-    counts = zip(fitted.values(), batches.values(), strict=True)
+    named = [(f"{name}: " if name else "", found) for name, found in fitted.items()]
+    texts = [(start, getattr(found, "summary_", "")) for start, found in named]
+    doubts = [start + doubt for start, found in named for doubt in getattr(found, "doubts_", [])]
+    used = [getattr(fitted[name], "n_rows_used_", rows.sum()) for name, rows in batches.items()]
     record: dict[str, Any] = {
         "method": type(asked).__name__,
         "params": _plain(asked.get_params(deep=False)),
         "n_features": int(selected.sum()),
         "n_obs": int(adata.n_obs),
-        "n_obs_used": sum(int(getattr(each, "n_rows_used_", rows.sum())) for each, rows in counts),
+        "n_obs_used": int(sum(used)),
         "layer": layer,
         "batch_key": batch_key,
         "exclude": exclude,
         "batches_left_out": np.array(left_out),
         "summary": "\n".join(start + text for start, text in texts if text),
-        "doubts": np.array([s + d for s, f in said.items() for d in getattr(f, "doubts_", [])]),
+        "doubts": np.array(doubts),
         "versions": package_versions(),
     }
     # A file holds no None and no empty list.
@@ -336,6 +332,14 @@ def _batches_without_structure(fitted: dict[str, Any]) -> list[str]:
         NoStructureWarning,
     )
     return [] if all_are else without
+
+
+def _columns_of(selector: Any) -> dict[str, Any]:
+    return {
+        "keepers_score": selector.scores_,
+        "keepers_rank": selector.ranking_ - 1.0,
+        "keepers_selected": selector.support_,
+    }
 
 
 def _combine(selectors: list[Any]) -> dict[str, Any]:

@@ -90,8 +90,8 @@ def compare(data: DataArgument, options: CompareOptions) -> None:
     """
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"keepers {__version__}")
         raise typer.Exit
 
@@ -103,7 +103,7 @@ def _global_options(
         typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """What stands before the name of a command."""
+    """Options before the name of a command."""
 
 
 def main() -> None:

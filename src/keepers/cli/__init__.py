@@ -1,1 +1,1 @@
-"""The command line: what is asked, what is printed, what is written."""
+"""The commands: options, reading, results on the terminal and in files."""

@@ -1,4 +1,4 @@
-"""What all commands share: their options, how they print, and how they end.
+"""Shared parts of all commands: options, printing, errors and exit codes.
 
 A command takes its options as one dataclass. NumPy is imported inside functions: help and
 completion need the declarations only.
@@ -225,8 +225,8 @@ _rare = functools.partial(_option, hidden=True)
 """An option that --help leaves out and --help-all shows."""
 
 
-def _show_all_help(context: typer.Context, asked: bool) -> None:
-    if asked:
+def _show_all_help(context: typer.Context, wanted: bool) -> None:
+    if wanted:
         command: Any = context.command
         command.epilog = None
         for option in command.params:
@@ -315,14 +315,14 @@ class ReadingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(ReadingOptions):
-    """What `keepers check` takes."""
+    """Options of `keepers check`."""
 
     json: bool = _option("--json", "Print the result as JSON.", False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyOptions(ReadingOptions):
-    """What `keepers apply` takes."""
+    """Options of `keepers apply`."""
 
     out: Path = _option("--out FILE", "Write the kept columns (.csv, .h5ad, ...).", REQUIRED)
     force: bool = _option("--force", "Replace files that exist.", False)
@@ -330,7 +330,7 @@ class ApplyOptions(ReadingOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions(CheckOptions):
-    """What commands take that compute something."""
+    """Options of the commands that fit something."""
 
     scale: str = _option("--scale HOW", "Scale the values: unit-samples, ...", "raw")
     seed: int = _rare("--seed N", "Seed of all random numbers.", 0, min=0, max=2**32 - 1)
@@ -339,7 +339,7 @@ class FitOptions(CheckOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectOptions(FitOptions):
-    """What `keepers select` takes."""
+    """Options of `keepers select`."""
 
     k: Text = _option("-k --features N", "Features to keep, 50 or 10%; auto chooses it.")
     method: str = _option("--method NAME", _METHOD, "auto")
@@ -359,7 +359,7 @@ class SelectOptions(FitOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CertifyOptions(FitOptions):
-    """What `keepers certify` takes."""
+    """Options of `keepers certify`."""
 
     features: str = _option(
         "--features FILE", "A text with one name a line, a recipe, or - (standard input).", REQUIRED
@@ -372,7 +372,7 @@ class CertifyOptions(FitOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(FitOptions):
-    """What `keepers compare` takes."""
+    """Options of `keepers compare`."""
 
     methods: str = _option(
         "--methods NAMES",

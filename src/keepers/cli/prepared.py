@@ -77,9 +77,9 @@ def ready_command(found: TableCheck, words: Sequence[str]) -> str:
 
 
 def wants_blocks(data: str, options: ReadingOptions) -> bool:
-    """Whether a table is read in blocks: options ask for it, or it is several files."""
-    asked = [getattr(options, name, None) for name in ("memory", "workers", "scheduler")]
-    return options.sample is None and (any(asked) or reads_in_blocks(data))
+    """True if a table is read in blocks: options set it, or it is several files."""
+    given = [getattr(options, name, None) for name in ("memory", "workers", "scheduler")]
+    return options.sample is None and (any(given) or reads_in_blocks(data))
 
 
 def look_at(

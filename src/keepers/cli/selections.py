@@ -62,7 +62,7 @@ NO_SETTINGS = (
 
 
 def select(data: str, options: console.SelectOptions) -> None:
-    """Select features of a table; write and print what was asked for."""
+    """Select features of a table; write the files that options name, and print the result."""
     files = {"--out": options.out, "--report": options.report, "--save": options.save}
     files["--scores"] = options.scores
     console.check_outputs(files, [data], force=options.force)
@@ -184,7 +184,7 @@ def fit_and_describe(
         warnings.simplefilter("ignore", UnitsWarning)  # printed before the fit
         warnings.simplefilter("ignore", InactiveRowsWarning)  # printed after the fit
         if isinstance(selector, AutoSelector):
-            warnings.simplefilter("ignore", NoStructureWarning)  # its summary says so
+            warnings.simplefilter("ignore", NoStructureWarning)  # part of its summary
         if blocks is None:
             if isinstance(selector, ScatterSelector):
                 selector.keeps_scatter = True
@@ -367,7 +367,7 @@ def apply(path: Path, data: str, options: console.ApplyOptions) -> None:
     given = {"--missing": options.missing, "--as": options.kinds, "--log": options.log}
     if named := [option for option, value in given.items() if value]:
         raise ParameterError(
-            f"The recipe says how the table is prepared; got {', '.join(named)}. Leave it out, or "
+            f"The recipe sets how the table is prepared; got {', '.join(named)}. Leave it out, or "
             "make another selection."
         )
     in_blocks = prepared.wants_blocks(data, options)
@@ -416,7 +416,7 @@ def _read_as_before(
 def differences(
     source: Table | FileScan, columns: Sequence[PreparedColumn], *, drops_gaps: bool
 ) -> list[str]:
-    """What the selection of a recipe would have read otherwise, a sentence each, in one pass."""
+    """Sentences on values that the selection of a recipe would have read otherwise."""
     gaps, infinite, unread, texts = (Counter[str]() for _ in range(4))
     n_rows, names = 0, [column.name for column in columns]
     for table in as_scan(source).tables(names):

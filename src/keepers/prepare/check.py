@@ -89,7 +89,7 @@ class Finding:
     """The option of the command that acts on it; empty if nothing needs to be done."""
     columns: tuple[str, ...] = ()
     matters: bool = True
-    """Whether its option belongs to the proposed command."""
+    """True if its option belongs to the proposed command."""
 
     def __str__(self) -> str:
         return f"{self.sentence} [{self.option}]" if self.option else self.sentence
@@ -237,11 +237,8 @@ def check_facts(facts: TableFacts, asked: Mapping[str, Kind] | None = None) -> T
         X = np.where(finite, X, X.sum(axis=0) / np.maximum(finite.sum(axis=0), 1))
     findings = [
         *describe_kinds(kinds),
-        *_gaps(facts, kinds),
-        *_constant(facts, kinds),
+        *_values(facts, kinds, features),
         *_similar(X, facts, features),
-        *_units(facts, features),
-        *_zero_rows(facts, kinds),
         *_outliers(X, facts, rows),
         *_counts(facts, features, X),
     ]
@@ -317,7 +314,7 @@ def _orientation(facts: TableFacts, kinds: Kinds, X: FloatArray) -> Iterator[Fin
         return
     others = len(numbers) - len(samples)
     # Samples of the same genes agree in their levels. Where levels were removed, values lie on both
-    # sides of 0, and only many rows beside nothing but samples show it.
+    # sides of 0, and only many rows and no other columns show it.
     if _agreement(held) >= _AGREE:
         named_alike = all(name.startswith(samples[0][:4]) for name in samples)
         is_turned = len(samples) >= others or named_alike
@@ -413,7 +410,8 @@ def describe_kinds(kinds: Kinds) -> Iterator[Finding]:
             yield Finding(about, sentence, option, names, matters)
 
 
-def _gaps(facts: TableFacts, kinds: Kinds) -> Iterator[Finding]:
+def _values(facts: TableFacts, kinds: Kinds, features: list[int]) -> Iterator[Finding]:
+    """Gaps, infinite values, constant columns, units, and rows that were not measured."""
     gaps, rows = count_gaps(facts, kinds)
     if gaps:
         worst = sorted(gaps, key=lambda name: -gaps[name])
@@ -424,19 +422,29 @@ def _gaps(facts: TableFacts, kinds: Kinds) -> Iterator[Finding]:
         )
         how = "drop-rows" if facts.sample.is_sparse else "model"  # filling would make it dense
         yield Finding("gaps", sentence, f"--missing {how}", tuple(worst), matters=False)
-    infinite = [facts.names[at] for at in np.flatnonzero(facts.n_infinite)]
-    if infinite:
+    if infinite := [facts.names[at] for at in np.flatnonzero(facts.n_infinite)]:
         sentence = f"Infinite values in {_quoted(infinite)}."
         yield Finding("infinite values", sentence, _name("--drop", infinite), tuple(infinite))
-
-
-def _constant(facts: TableFacts, kinds: Kinds) -> Iterator[Finding]:
     names = [facts.names[at] for at in np.flatnonzero(facts.maximum == facts.minimum)]
     names = [name for name in names if kinds[name].kind != "tick"]
     names += [n for n, k in kinds.items() if k.kind == "category" and k.why.endswith("one value")]
     if names:
         sentence = f"Constant columns, ranked last: {_quoted(names)}."
         yield Finding("constant columns", sentence, _name("--drop", names), tuple(names), False)
+    span = variance_span(facts.variances[features])
+    if span is not None and span.has_mixed_units:
+        low, high = (facts.names[features[at]] for at in (span.low, span.high))
+        sentence = (
+            f"Variances differ by a factor of {span.ratio:.2g} ({low!r} to {high!r}), so the "
+            "columns have different units. This does not affect the default method. For other "
+            "methods:"
+        )
+        yield Finding("units", sentence, "--scale standardize-features", (low, high), matters=False)
+    # In a table with text, or with few columns, zeros are values.
+    has_text = any(kinds[name].is_feature for name in facts.texts)
+    if facts.n_zero_rows and not has_text and len(facts.names) >= 5:
+        sentence = f"Rows with zeros only: {facts.n_zero_rows:,} of {facts.n_rows:,}."
+        yield Finding("zero rows", sentence, "--drop-zero-rows", matters=False)
 
 
 def _similar(X: FloatArray, facts: TableFacts, features: Sequence[int]) -> Iterator[Finding]:
@@ -456,26 +464,6 @@ def _similar(X: FloatArray, facts: TableFacts, features: Sequence[int]) -> Itera
             sentence = f"{start} columns: {some_of([*copies.values()])}."
             option, columns = _name("--drop", [*copies]), tuple(copies)
             yield Finding(f"{about}duplicates", sentence, option, columns, matters=False)
-
-
-def _units(facts: TableFacts, features: list[int]) -> Iterator[Finding]:
-    span = variance_span(facts.variances[features])
-    if span is not None and span.has_mixed_units:
-        low, high = (facts.names[features[at]] for at in (span.low, span.high))
-        sentence = (
-            f"Variances differ by a factor of {span.ratio:.2g} ({low!r} to {high!r}), so the "
-            "columns have different units. This does not affect the default method. For other "
-            "methods:"
-        )
-        yield Finding("units", sentence, "--scale standardize-features", (low, high), matters=False)
-
-
-def _zero_rows(facts: TableFacts, kinds: Kinds) -> Iterator[Finding]:
-    """Rows that were not measured; beside text, or with few columns, zeros are values."""
-    has_text = any(kinds[name].is_feature for name in facts.texts)
-    if facts.n_zero_rows and not has_text and len(facts.names) >= 5:
-        sentence = f"Rows with zeros only: {facts.n_zero_rows:,} of {facts.n_rows:,}."
-        yield Finding("zero rows", sentence, "--drop-zero-rows", matters=False)
 
 
 def _outliers(X: FloatArray, facts: TableFacts, rows: IndexArray) -> Iterator[Finding]:

@@ -75,7 +75,7 @@ class TextFacts:
         self.n_missing = 0
         self.counts: dict[str, int] = {}
         self.is_full = False
-        """Whether there are more different values than are counted."""
+        """True if there are more different values than are counted."""
 
     def add(self, column: "pl.Series") -> None:
         """Add the next rows; nulls are gaps."""
@@ -131,7 +131,7 @@ class TableFacts:
         kinds: Mapping[str, str] | None = None,
         watch: Callable[[int], None] = lambda n_rows: None,
     ) -> "TableFacts":
-        """The facts of one pass over a table; ``kinds`` are those that were asked for.
+        """The facts of one pass over a table; ``kinds`` are those that the user chose.
 
         ``watch`` gets the number of rows read so far.
         """

@@ -1,6 +1,6 @@
 """The kind of every column: number, category, date, identifier, free text.
 
-These rules decide which columns are not used unless the user says otherwise, so each rule is
+These rules decide which columns are not used, unless the user overrides them. Each rule is
 narrow: a measurement that is taken for an identifier is lost. Distinct whole numbers are not enough
 (gene counts in few samples are distinct, and totals rise from day to day): they must number the
 rows, or the name of the column must call them an id.
@@ -89,7 +89,7 @@ class ColumnKind:
     why: str = ""
     """The reason, as a phrase: "text with 3 values"."""
     asked: bool = False
-    """Whether the user chose it."""
+    """True if the user chose it."""
     words_as_gaps: tuple[str, ...] = ()
     """Words in a column of numbers or truth values that count as missing."""
     decimal: str = "."
@@ -97,11 +97,11 @@ class ColumnKind:
     doubtful: str = ""
     """A number whose comma is read as one of thousands and might be a decimal comma."""
     mark: str = ""
-    """What separates several answers in a cell."""
+    """Mark between several answers in a cell."""
 
     @property
     def is_feature(self) -> bool:
-        """Whether the column can be selected."""
+        """True if the column can be selected."""
         return self.kind not in NOT_USED
 
 

@@ -68,13 +68,13 @@ class PreparedColumn:
     decimal: str = "."
     """Decimal mark of numbers that are stored as text."""
     mark: str = ""
-    """What separates several answers in a cell."""
+    """Mark between several answers in a cell."""
     numbers: LevelNumbers | None = field(default=None, repr=False)
     """Numbers of a category with more than two values; None: 0, 1, ..."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether numbers of the source are used as they are."""
+        """True if numbers of the source are used as they are."""
         return not self.levels and self.kind != "tick"
 
     def encode(self, column: Any, first_row: int | None = None) -> FloatArray:
@@ -282,7 +282,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     def _encode(
         self, table: Table, columns: Sequence[PreparedColumn], first_row: int | None = None
     ) -> Any:
-        """The features of a table as numbers; logarithms are taken if asked for."""
+        """The features of a table as numbers, or with ``log`` their logarithms."""
         X = encode_columns(table, columns, first_row)
         if not self.log:
             return X
@@ -366,7 +366,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         )
 
     def fill(self, X: Any) -> Any:
-        """Fill the gaps of the encoded features, or keep them; raise if neither was asked for."""
+        """Fill the gaps of the encoded features, keep them or raise, as ``missing`` sets."""
         if self.fill_values_ is None or sp.issparse(X):
             if self.missing != "keep" or sp.issparse(X):
                 _refuse(self._count(X != X), *_NEW_GAPS)  # only NaN differs from itself
@@ -464,7 +464,7 @@ def column_of(table: Table, name: str) -> Any:
 
 
 def is_gap(column: Any) -> Any:
-    """Where a column of numbers, or of text, has no value."""
+    """Mask of the cells without a value, in a column of numbers or of text."""
     if isinstance(column, np.ndarray):
         return np.isnan(column)
     return as_words(column.to_frame()).to_series().is_null().to_numpy()
