@@ -56,7 +56,7 @@ test: $(READY)  ## Run the tests (four minutes on two cores)
 
 test-slow: $(READY)  ## Run the tests that take long: browser, kills, documents, tools, the studies
 	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m slow tests
-	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m "not slow" studies/tests
+	$(ONE_THREAD) $(BIN)/python $(PYTEST) studies/tests
 
 test-all: test-slow  ## All that `make test` leaves out, also on another BLAS kernel, the oldest and newest versions
 	$(MAKE) test-oldest-kernels KERNELS=1
