@@ -17,11 +17,19 @@ PEER_PACKAGES := fastcan==0.6.0 skmatter==0.4.1 skfeature-chappers==1.2.1 abess=
 DOCS_READY := $(VENV)/.docs-ready
 SITE := docs/_build/html
 
+# Bytecode is written when a module is first imported: most of what is installed never is.
+INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
+# The environments of the oldest and newest versions have what their tests need, and no tools.
+TESTED := hypothesis openpyxl duckdb "pytest>=8" pytest-randomly pytest-xdist
+
 # Two test processes, one BLAS thread each, in the order of the files.
 PYTEST := -m pytest -n 2 --dist worksteal -q -p no:randomly
 # How many BLAS kernels test-kernels runs; the CPU has four at most.
 KERNELS ?= 4
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+# Without bytecode on disk, every process would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-all test-kernels test-hostile test-oldest test-oldest-kernels test-newest coverage mutants lint lint-workflows changelog \
@@ -31,13 +39,14 @@ help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 16
 
 $(DEMO_READY): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot,frames]"
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(INSTALL) -e ".[plot,frames]"
 	@touch $(DEMO_READY)
 
-$(READY): $(DEMO_READY) pyproject.toml studies/pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" -e studies
-	@touch $(READY)
+$(READY): pyproject.toml studies/pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(INSTALL) -e ".[dev]" -e studies
+	@touch $(READY) $(DEMO_READY)
 
 demo: $(DEMO_READY)  ## Select features of a gene expression table; ends with a table and a picture
 	$(BIN)/python examples/demo.py
@@ -47,7 +56,7 @@ test: $(READY)  ## Run the tests (four minutes on two cores)
 
 test-slow: $(READY)  ## Run the tests that take long: browser, kills, documents, tools, the studies
 	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m slow tests
-	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m "not slow" studies/tests
+	$(ONE_THREAD) $(BIN)/python $(PYTEST) studies/tests
 
 test-all: test-slow  ## All that `make test` leaves out, also on another BLAS kernel, the oldest and newest versions
 	$(MAKE) test-oldest-kernels KERNELS=1
@@ -58,7 +67,7 @@ test-kernels: $(READY)  ## Repeat the numerical tests on other BLAS kernels, thr
 
 $(OLDEST_READY): pyproject.toml tools/oldest-versions.txt
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" \
+	$(OLDEST)/bin/python $(INSTALL) -e ".[cli,dask,excel,h5ad,io,plot,zarr]" $(TESTED) \
 		-r tools/oldest-versions.txt
 	@touch $(OLDEST_READY)
 
@@ -73,12 +82,11 @@ test-oldest-kernels: $(OLDEST_READY)  ## Repeat the numerical tests on the oldes
 
 $(NEWEST_READY): pyproject.toml
 	test -x $(NEWEST)/bin/python || $(PYTHON) -m venv $(NEWEST)
-	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[cli,dask,excel,io,plot]" \
-		"pandas>=3" duckdb hypothesis openpyxl polars "pytest>=8" pytest-xdist
+	$(NEWEST)/bin/python $(INSTALL) -e ".[cli,dask,excel,io,plot]" $(TESTED) "pandas>=3"
 	@touch $(NEWEST_READY)
 
 test-newest: $(NEWEST_READY)  ## Run the tests of tables with the newest pandas (anndata needs an older one)
-	$(ONE_THREAD) $(NEWEST)/bin/python $(PYTEST:-p no:randomly=) -m "not slow" tests/prepare \
+	$(ONE_THREAD) $(NEWEST)/bin/python $(PYTEST) -m "not slow" tests/prepare \
 		tests/tables/test_objects.py tests/tables/test_columnar.py tests/cli/test_tables_as_people_have_them.py
 
 environments: $(READY) $(OLDEST_READY) $(NEWEST_READY)  ## Install what the tests above run in
@@ -121,7 +129,7 @@ peers: $(READY)  ## Install the packages that `make bench` measures SPCAFS besid
 	@# What pip says is kept: a package that cannot be installed is a row with the reason.
 	for package in $(PEER_PACKAGES); do \
 		name=$${package%%=*}; \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+		$(BIN)/python $(INSTALL) --no-deps --upgrade \
 			--target $(PEERS)/$$name $$package 2> $(PEERS)/$$name.log \
 			|| echo "$$name could not be installed: see $(PEERS)/$$name.log"; \
 	done
@@ -130,19 +138,19 @@ bench: $(READY)  ## Measure what people wait for, each beside a yardstick (10 mi
 	cd benchmarks && ../$(BIN)/python run.py waits:
 
 bench-all: $(READY) peers  ## Measure against Algorithm 1, PCA and the public packages (40 minutes)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+	$(BIN)/python $(INSTALL) --no-deps --upgrade \
 		--target $(VENV)/rivals skfeature-chappers ITMO_FS imbalanced-learn sklearn-compat qpsolvers
 	$(BIN)/python benchmarks/run.py
 
 asv: $(READY)  ## Measure the hot paths and compare them with the saved baseline (a few minutes)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "asv>=0.6.4"
+	$(BIN)/python $(INSTALL) "asv>=0.6.4"
 	$(ONE_THREAD) $(BIN)/python benchmarks/asv/compare.py $(ASV)
 
 bench-scale: $(READY)  ## Measure growth, and tables past memory and past one machine (40 minutes, 8 GB of disk)
 	$(BIN)/python benchmarks/run.py growth: scale:
 
 $(DOCS_READY): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,docs]"
+	$(BIN)/python $(INSTALL) -e ".[dev,docs]"
 	@touch $(DOCS_READY)
 
 docs: $(DOCS_READY)  ## Build the site into docs/_build/html; runs every example, warnings are errors

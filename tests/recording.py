@@ -1,4 +1,4 @@
-"""An iterator whose use can be told afterwards."""
+"""An iterator that counts the blocks taken from it."""
 
 
 class Recording:

@@ -54,13 +54,13 @@ def test_without_its_extra_the_command_says_what_to_install():
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"), [(["--version"], 0, __version__), (["select", "--no-such"], 2, "")]
+    ("words", "code", "shown"), [(["--version"], 0, __version__), (["select", "--no-such"], 2, "")]
 )
-def test_python_dash_m_keepers_is_the_command(words, code, told):
+def test_python_dash_m_keepers_is_the_command(words, code, shown):
     command = [sys.executable, "-m", "keepers", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == code
-    assert told in done.stdout
+    assert shown in done.stdout
 
 
 def test_a_package_that_is_absent_is_named_with_its_extra(monkeypatch):

@@ -1,9 +1,10 @@
-"""What the pages promise: every public name is in the reference, examples print what they say."""
+"""Pages agree with the package: names in the reference, files, numbers, printed examples."""
 
 import doctest
 import importlib
 import inspect
 import re
+import runpy
 import warnings
 from pathlib import Path
 
@@ -18,24 +19,6 @@ PAGES = sorted(
     path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] not in MADE_BY_THE_BUILD
 )
 FILE = re.compile(r"`((?:[\w-]+/)+[\w-]+\.(?:py|toml|json|csv))`")
-GALLERY = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
-# Words of our own, and the field's word for each.
-PRIVATE_WORDS = {
-    r"floors?": "baseline",
-    r"pass(?:es|ed|ing)? (?:\w+ )?over (?!the )": "skip",
-    r"settles?|settled": "converge, or choose",
-    r"live|lives|alive|dying|die|dies|died|dead|doomed|buried": "active, or zero",
-    r"go on|goes on|went on": "resume, or continue",
-    r"rooms?|house|stairs": "package",
-    r"as it comes": "with default settings",
-    r"whole number": "integer",
-    r"next to (?:no|nothing)": "almost no",
-    r"set aside": "not used, or removed",
-    r"issue \d+|first version|no longer|earlier (?:study|version)s?": "(history: docs/decisions)",
-    r"(?:was|were) changed|aim was \d+": "(history: docs/decisions)",
-}
-# Redrawn with the code; project history belongs there.
-WITH_HISTORY = ("add-a-method.md", "architecture.md", "changelog.md", "contributing.md")
 
 
 def named(paths):
@@ -51,19 +34,6 @@ def reference() -> dict[str, list[str]]:
         for module, names in re.findall(pattern, text, re.MULTILINE):
             listed.setdefault(module, []).extend(names.split())
     return listed
-
-
-def prose(page: Path) -> str:
-    """A page without its blocks of code."""
-    text = page.read_text(encoding="utf-8")
-    return re.sub(r"^ *(`{3,})[^\n]*\n.*?^ *\1 *$", "", text, flags=re.DOTALL | re.MULTILINE)
-
-
-def anchors(page: Path) -> set[str]:
-    """What `#...` can stand for on a page: its headings, as GitHub and MyST name them."""
-    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
-    plain = [re.sub(r"\]\([^)]*\)|[`*\[\]]", "", heading).strip().lower() for heading in headings]
-    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
 
 
 @pytest.mark.parametrize(
@@ -82,37 +52,19 @@ def test_every_error_and_warning_is_in_the_reference():
     assert sorted(reference()["keepers.exceptions"]) == sorted(classes)
 
 
-@named([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES])
-def test_every_relative_link_leads_to_a_file_and_a_heading(page):
-    for link in re.findall(r"\]\(<?([^()\s>]+)>?\)", prose(page)):
-        target, _, anchor = link.partition("#")
-        if ":" in target or set(target.split("/")) & set(MADE_BY_THE_BUILD):
-            continue
-        path = (page.parent / target).resolve() if target else page
-        assert path.exists(), f"{page.name}: {link}"
-        if anchor and path.suffix == ".md":
-            assert anchor in anchors(path), f"{page.name}: {link}"
-
-
-@named([page for page in PAGES if page.parent.name != "decisions"])  # those are history
+@named([ROOT / "SECURITY.md", *(page for page in PAGES if page.parent.name != "decisions")])
 def test_files_that_a_page_names_exist(page):
     places = (ROOT, ROOT / "src", ROOT / "src" / "keepers")
-    for name in FILE.findall(prose(page)):
-        assert any((place / name).exists() for place in places), f"{page.name}: {name}"
+    text = page.read_text(encoding="utf-8")
+    for name in FILE.findall(re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)):
+        assert any((place / name).exists() for place in places), name
 
 
-@named(
-    [
-        ROOT / "README.md",
-        *GALLERY,
-        *(p for p in PAGES if p.parent.name != "decisions" and p.name not in WITH_HISTORY),
-    ]
-)
-def test_pages_use_the_words_of_the_field(page):
-    text = re.sub(r"`[^`]*`|\{[^{}]*\}", "", prose(page))
-    for word, instead in PRIVATE_WORDS.items():
-        found = re.search(rf"\b(?:{word})\b", text, re.IGNORECASE)
-        assert found is None, f"{found[0]!r}: write {instead}"
+def test_the_readme_shows_the_numbers_of_the_result_files_and_what_its_example_prints():
+    tool = runpy.run_path(str(ROOT / "tools" / "readme_numbers.py"), run_name="tool")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text.count("<!-- begin ") == len(tool["PARTS"])
+    assert tool["with_numbers"](text) == text
 
 
 @named([page for page in PAGES if ">>>" in page.read_text(encoding="utf-8")])

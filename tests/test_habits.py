@@ -99,11 +99,3 @@ def calls_that_run_data(source: str) -> list[str]:
 def test_nothing_in_the_package_runs_what_it_reads():
     for path in sorted((ROOT / "src").rglob("*.py")):
         assert calls_that_run_data(path.read_text(encoding="utf-8")) == [], path.name
-
-
-def test_the_tests_that_the_security_page_names_exist():
-    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
-    named = re.findall(r"`((?:tests|tools)/[\w/]+\.py)`", text)
-    assert len(named) > 10
-    for name in named:
-        assert (ROOT / name).is_file(), name

@@ -72,15 +72,6 @@ def test_everything_imported_is_declared_and_everything_required_is_imported():
     assert core | optional == used
 
 
-def test_the_tree_in_contributing_is_that_of_the_repository():
-    text = (ROOT / "CONTRIBUTING.md").read_text()
-    tree = re.search(r"```\nsrc/keepers/\n(.*?)```", text, re.DOTALL)[1]
-    for name in (path.parent.name for path in SOURCE.glob("*/__init__.py")):
-        assert f"\n  {name}/" in f"\n{tree}", name
-    for folder in re.findall(r"^([a-z][\w/]*/)", tree, re.MULTILINE):
-        assert (ROOT / folder).is_dir(), folder
-
-
 def test_the_core_works_where_no_optional_package_is_installed():
     optional = ["pandas", "polars", "pyarrow", "matplotlib", "dask", "anndata", "jinja2"]
     optional += ["typer", "rich", "pydantic", "h5py", "playwright"]

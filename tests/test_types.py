@@ -1,4 +1,4 @@
-"""What a type checker makes of code that uses keepers."""
+"""A type checker on code that uses keepers."""
 
 import re
 from pathlib import Path
@@ -23,21 +23,14 @@ SPCAFS(gamma=None)
 """
 
 
-@pytest.fixture
-def checked(tmp_path, monkeypatch):
-    """Messages of mypy about the snippet, with the settings of the project."""
+def test_a_fitted_selector_keeps_its_type_and_a_wrong_setting_is_an_error(tmp_path, monkeypatch):
     api = pytest.importorskip("mypy.api")
     file = tmp_path / "snippet.py"
     file.write_text(SNIPPET, encoding="utf-8")
-    monkeypatch.setenv("MYPYPATH", str(ROOT / "src"))
-    config, cache = ROOT / "pyproject.toml", tmp_path / "cache"
-    output, errors, _ = api.run([f"--config-file={config}", f"--cache-dir={cache}", str(file)])
+    monkeypatch.chdir(ROOT)  # its settings, and what `make lint` keeps of the package
+    output, errors, _ = api.run([str(file)])
     assert errors == ""
-    return output
-
-
-def test_a_fitted_selector_keeps_its_type_and_a_wrong_setting_is_told(checked):
-    revealed = re.findall(r'Revealed type is "keepers\.([\w.]+)"', checked)
+    revealed = re.findall(r'Revealed type is "keepers\.([\w.]+)"', output)
     assert revealed == [
         "methods.spcafs.SPCAFS",
         "methods.spcafs.SPCAFS",
@@ -45,6 +38,6 @@ def test_a_fitted_selector_keeps_its_type_and_a_wrong_setting_is_told(checked):
         "methods.baselines.VarianceScore",
         "methods.base.TopFeatures",
     ]
-    faults = [line for line in checked.splitlines() if ": error:" in line]
+    faults = [line for line in output.splitlines() if ": error:" in line]
     assert len(faults) == 1
     assert '"gamma" to "SPCAFS"' in faults[0]
