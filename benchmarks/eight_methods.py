@@ -28,7 +28,7 @@ LONG = 10.0  # seconds; a longer fit is not repeated
 
 TABLES = '''
 import json, signal, sys, time, warnings
-import numpy as np, scipy.sparse as sp
+import numpy as np
 warnings.simplefilter("ignore")
 def blobs(n, d):
     """Five clusters, as in the comparisons of the other methods."""
@@ -47,21 +47,6 @@ def groups(n, d):
     some = d // 20
     X[:, :some] += 2 * rng.standard_normal((6, some))[rng.integers(0, 6, n)]
     return X
-def topics(n, d, per_row=50):
-    """Counts in CSR: three in ten of a row's words are from its topic, one of eleven."""
-    rng = np.random.default_rng(0)
-    own = np.array([rng.permutation(d)[: d // 20] for _ in range(11)])
-    topical = own[rng.integers(0, 11, n)[:, None], rng.integers(0, d // 20, (n, per_row))]
-    anything = rng.integers(0, d, (n, per_row))
-    words = np.where(rng.random((n, per_row)) < 0.3, topical, anything)
-    rows = np.repeat(np.arange(n), per_row)
-    return sp.csr_array((np.ones(words.size), (rows, words.ravel())), shape=(n, d))
-def noise(n, d):
-    """One entry in a hundred, at random, in CSR."""
-    rng = np.random.default_rng(0)
-    n_stored = n * d // 100
-    places = (rng.integers(0, n, n_stored), rng.integers(0, d, n_stored))
-    return sp.csr_array((rng.random(n_stored), places), shape=(n, d))
 def stored(n, d):
     """A table that was saved."""
     return np.load(sys.argv[6])
@@ -212,7 +197,6 @@ SIZES = {
     "SPEC": ((4000, 8000, 16_000), 100, (5000, 10_000, 20_000), 500),
     "InfFS": ((4000, 8000, 16_000), 500, (1000, 2000, 4000, 8000), 200),
     "JELSR": ((1000, 2000, 4000), 100, (1000, 2000, 4000), 200),
-    # Up to 1,000 samples enter Newton's steps: another form, and other times.
     "RSR": ((2000, 4000, 8000), 100, (1000, 2000, 4000), 200),
     "CUR": ((4000, 8000, 16_000), 500, (5000, 10_000, 20_000), 500),
     "ColumnSubset": ((4000, 8000, 16_000), 500, (5000, 10_000, 20_000), 500),
@@ -274,12 +258,6 @@ def genes() -> dict[str, object]:
     return outcome | {"threads": 1, "clock": "processor"}
 
 
-def sparse_picks(method: str, table: str, k: int) -> dict[str, object]:
-    """Picks from a sparse table of 20,000 x 8,000."""
-    found = run(f"{method}({k})", table, [(20_000, 8000)])[-1]
-    return median_run([found]) | {"threads": 1, "clock": "processor"}
-
-
 SIZE = "2000 x 1000"
 CHAPPERS = "skfeature-chappers"
 CASES = {
@@ -296,12 +274,5 @@ CASES = {
         against, "NDFS(100, n_clusters=5, random_state=0)", "NDFS", CHAPPERS, "blobs"
     ),
     "eight: 72 x 3571": genes,
-    "eight: CUR 20,000 x 8,000 sparse, topics, 100 picks": partial(
-        sparse_picks, "CUR", "topics", 100
-    ),
-    "eight: CUR 20,000 x 8,000 sparse, noise, 20 picks": partial(sparse_picks, "CUR", "noise", 20),
-    "eight: ColumnSubset 20,000 x 8,000 sparse, topics, 100 picks": partial(
-        sparse_picks, "ColumnSubset", "topics", 100
-    ),
     **{f"eight: {method} growth": partial(growth, method) for method in OURS},
 }

@@ -245,19 +245,14 @@ def _span(case: dict[str, Any], side: dict[str, Any]) -> tuple[str, str, str, st
 
 
 def measured_eight(cases: dict[str, Any]) -> str:
-    """Beside packages, on genes and sparse tables, and the growth of the eight methods."""
+    """Beside packages, on genes, and the growth of the eight methods."""
     own = {name.removeprefix(EIGHT): case for name, case in cases.items() if name.startswith(EIGHT)}
     beside = {name: case for name, case in own.items() if "theirs" in case}
-    sparse = {name: case for name, case in own.items() if "sparse" in name}
     growth = {name: case for name, case in own.items() if name.endswith(" growth")}
     genes = own["72 x 3571"]
     parts = [
         _eight_beside(beside),
         _eight_genes(genes),
-        markdown_table(
-            ("sparse table", "seconds"),
-            [(name, _seconds(case)) for name, case in sparse.items()],
-        ),
         _eight_growth(growth),
     ]
     return "\n".join(parts)
