@@ -285,8 +285,11 @@ class SPCAFSPath(AsTable):
         lines = [axes.plot(share, self.scores[:, feature], lw=1.6)[0] for feature in named]
         if lines:
             labels = [name if len(name) <= 24 else f"{name[:23]}…" for name in names]
-            legend = axes.legend(lines, labels, title="first to enter", fontsize="small")
-            for text in legend.get_texts():
+            # Matplotlib leaves out labels that begin with an underscore: the texts follow.
+            numbers = [str(at) for at in range(len(lines))]
+            legend = axes.legend(lines, numbers, title="first to enter", fontsize="small")
+            for text, label in zip(legend.get_texts(), labels, strict=True):
+                text.set_text(label)
                 text.set_parse_math(False)
         axes.set_title("SPCAFS from PCA to sparse", loc="left")
         axes.set(ylabel="score (row norm)", ylim=(0.0, 1.04 * max(self.scores.max(), 1e-12)))
