@@ -10,8 +10,7 @@ import numpy as np
 from keepers import SPCAFS, datasets
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import as_scatter
-from keepers.linalg.spectrum import principal_subspace
-from keepers.linalg.subspace import Subspace, orthonormal_subspace
+from keepers.linalg.spectrum import Subspace, orthonormal_subspace, principal_subspace
 from keepers.methods.path import spcafs_path
 from keepers.methods.spcafs import RowPenalty, solve_block
 from measure import benchmark_data, side_by_side

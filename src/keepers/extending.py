@@ -17,10 +17,8 @@ from keepers.exceptions import (
 from keepers.linalg.graph import NeighbourList, laplacian, union_graph
 from keepers.linalg.moments import ColumnMoments, column_moments
 from keepers.linalg.scatter import as_scatter
-from keepers.linalg.spectrum import Spectrum, leading_spectrum, principal_subspace
-from keepers.linalg.subspace import Subspace
+from keepers.linalg.spectrum import Spectrum, Subspace, leading_spectrum, principal_subspace
 from keepers.methods.base import RankingSelector, TopFeatures
-from keepers.methods.memory import refuse_past_memory
 from keepers.methods.neighbours import binary_graph, heat_graph, nearest_neighbours
 from keepers.methods.parameters import (
     FLAG,
@@ -34,6 +32,7 @@ from keepers.methods.parameters import (
     count_features,
     one_of,
     positive,
+    refuse_past_memory,
     whole,
 )
 from keepers.methods.reading import FittedTable, MemoryTable, read_table

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import eigh, subspace_angles
 
-from keepers.linalg import subspace
+from keepers.linalg import spectrum
 from keepers.linalg.scatter import DenseScatter
-from keepers.linalg.subspace import (
+from keepers.linalg.spectrum import (
     Subspace,
     fix_signs,
     leading_subspace,
@@ -93,13 +93,13 @@ def hard_problem(seed, size=400, width=6):
 def test_a_long_way_ends_orthonormal_and_with_the_eigenpairs_of_lapack(seed, monkeypatch):
     operator, shift, start, values, vectors = hard_problem(seed)
     kept_more = []
-    improve = subspace._Iteration.improve
+    improve = spectrum._Iteration.improve
 
     def watched(self, operator, direction, *, keep_more):
         kept_more.append(keep_more)
         improve(self, operator, direction, keep_more=keep_more)
 
-    monkeypatch.setattr(subspace._Iteration, "improve", watched)
+    monkeypatch.setattr(spectrum._Iteration, "improve", watched)
     found = leading_subspace(operator, shift, start, tol=1e-9, max_iter=2000)
     assert sum(kept_more) > 20  # vectors beside the block
     assert found.n_products == len(kept_more) < 2000

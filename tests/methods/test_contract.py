@@ -285,7 +285,7 @@ def test_few_samples_mean_few_neighbours_and_a_warning_with_both_numbers(name, t
     ],
 )
 def test_work_past_memory_is_refused_with_the_number_before_it_starts(name, table, monkeypatch):
-    monkeypatch.setattr("keepers.methods.memory.physical_memory", lambda: 1000.0)
+    monkeypatch.setattr("keepers.methods.parameters.physical_memory", lambda: 1000.0)
     with pytest.raises(DataError, match=rf"{name} needs about \d+\.\d GB for .* more than the"):
         quietly(make(name), table)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from keepers.exceptions import DataError, ParameterError
-from keepers.methods.memory import (
+from keepers.methods.parameters import (
     memory_budget,
     refuse_past_memory,
     refuse_quadratic_form,
@@ -14,7 +14,7 @@ from keepers.methods.memory import (
 @pytest.fixture(autouse=True)
 def machine(monkeypatch):
     """A machine with 8 GB."""
-    monkeypatch.setattr("keepers.methods.memory.physical_memory", lambda: 8e9)
+    monkeypatch.setattr("keepers.methods.parameters.physical_memory", lambda: 8e9)
 
 
 def test_the_budget_is_the_users_limit_or_a_quarter_of_the_machine():
@@ -26,7 +26,7 @@ def test_the_budget_is_the_users_limit_or_a_quarter_of_the_machine():
 
 
 def test_a_machine_that_does_not_tell_has_a_default_budget(monkeypatch):
-    monkeypatch.setattr("keepers.methods.memory.physical_memory", lambda: None)
+    monkeypatch.setattr("keepers.methods.parameters.physical_memory", lambda: None)
     assert memory_budget(None).n_bytes == 4e9
     refuse_past_memory("A method", "anything", 1e30)
 

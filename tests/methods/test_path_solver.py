@@ -7,8 +7,7 @@ import pytest
 
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import DenseScatter, as_scatter
-from keepers.linalg.spectrum import principal_subspace
-from keepers.linalg.subspace import orthonormal_subspace
+from keepers.linalg.spectrum import orthonormal_subspace, principal_subspace
 from keepers.methods.path import PathSolver, find_path, follow_path
 from keepers.methods.spcafs import RowPenalty, solve_block
 

@@ -14,8 +14,7 @@ from scipy.optimize import approx_fprime, brentq
 from keepers import datasets
 from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import DenseScatter, as_scatter
-from keepers.linalg.spectrum import principal_subspace
-from keepers.linalg.subspace import Subspace, orthonormal_subspace
+from keepers.linalg.spectrum import Subspace, orthonormal_subspace, principal_subspace
 from keepers.methods.control import FeatureControl
 from keepers.methods.spcafs import (
     Proposals,

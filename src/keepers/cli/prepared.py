@@ -174,7 +174,7 @@ def _rows_to_keep(table: Table, options: ReadingOptions) -> Any:
 
 def scale_table(table: Table, scaling: str) -> Table:
     """The table as a selector takes it: at least two samples, scaled."""
-    from keepers.linalg.storage import scale_samples
+    from keepers.linalg.moments import scale_samples
 
     if table.n_samples < 2:
         raise DataError(

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.moments import row_blocks
 from keepers.linalg.ordering import levels, nearest_first
-from keepers.linalg.subspace import squared_row_norms
+from keepers.linalg.spectrum import squared_row_norms
 
 Graph = Any
 """A symmetric graph of the samples: a CSR matrix, or an array with a weight for every pair."""

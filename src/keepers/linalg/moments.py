@@ -12,7 +12,164 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.linalg.storage import stored_columns
+from keepers._wording import closest
+from keepers.exceptions import DataError, ParameterError, shorten
+
+SCALINGS = (
+    "raw",
+    "unit-samples",
+    "standardize-samples",
+    "unit-features",
+    "standardize-features",
+    "min-max-features",
+    "0-255",
+)
+
+# From this share of stored entries on a product of dense rows is faster than one of sparse rows.
+DENSE_SHARE = 0.04
+_DENSE_ENTRIES = 1 << 22
+
+
+def by_rows(X: Any) -> Any:
+    """X in the storage in which rows are cheap to take: CSR, if it is sparse."""
+    return X.tocsr() if sp.issparse(X) else X
+
+
+def by_columns(X: Any) -> Any:
+    """X in the storage in which columns are cheap to take: CSC, if it is sparse."""
+    return X.tocsc() if sp.issparse(X) else X
+
+
+def as_array(X: Any) -> FloatArray:
+    return np.asarray(X.toarray() if sp.issparse(X) else X)
+
+
+def scale_columns(X: Any, factors: FloatArray) -> Any:
+    """Every column of X times its factor, in the precision of X."""
+    cast = factors.astype(X.dtype, copy=False)
+    return (X @ sp.diags(cast)).asformat(X.format) if sp.issparse(X) else X * cast
+
+
+def stack_rows(pieces: list[Any]) -> Any:
+    """One matrix of all pieces, which are given up on the way: memory holds one copy.
+
+    Sparse if one piece is, in double precision if one piece is.
+    """
+    if any(sp.issparse(piece) for piece in pieces):
+        whole = sp.vstack(pieces, format="csr")
+        pieces.clear()
+        return whole
+    n_rows = sum(len(piece) for piece in pieces)
+    dtype = np.result_type(*{piece.dtype for piece in pieces})
+    whole = np.empty((n_rows, pieces[0].shape[1]), dtype=dtype)
+    pieces.reverse()
+    end = 0
+    while pieces:
+        piece = pieces.pop()
+        whole[end : end + len(piece)] = piece
+        end += len(piece)
+    return whole
+
+
+def stored_columns(X: Any) -> IndexArray:
+    """The column of every stored value of a CSR or CSC matrix."""
+    if X.format == "csr":
+        return np.asarray(X.indices)
+    return np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
+
+
+def gram(X: Any) -> FloatArray:
+    """X'X of a CSR or CSC matrix, as an array of float64."""
+    n_rows, n_columns = X.shape
+    total = np.zeros((n_columns, n_columns))
+    step = max(1, _DENSE_ENTRIES // max(n_columns, 1))
+    if X.nnz > DENSE_SHARE * n_rows * n_columns:
+        for start in range(0, n_rows, step):
+            rows = X[start : start + step].toarray()
+            total += rows.T @ rows
+        return total
+    product = (X.T @ X).tocsr()
+    for start in range(0, n_columns, step):
+        total[start : start + step] = product[start : start + step].toarray()
+    return total
+
+
+def scale_samples(X: Any, scaling: str) -> Any:
+    """Return X on the scale that ``scaling`` names; X itself is never changed.
+
+    Parameters
+    ----------
+    X : ndarray or CSR/CSC matrix of shape (n_samples, n_features)
+        The table.
+    scaling : str
+        "raw": as it is. "unit-samples": every row divided by its Euclidean norm.
+        "standardize-samples": every row to mean 0 and standard deviation 1 (divisor n).
+        "unit-features": every column divided by its Euclidean norm. "standardize-features": every
+        column to mean 0 and standard deviation 1 (divisor n). "min-max-features": every column to
+        0 (its smallest value) to 1 (its largest). "0-255": the whole table by one shift and one
+        factor, its smallest value to 0 and its largest to 255, as grey levels are stored. Rows and
+        columns of zeros stay; constant ones become 0 when standardised or put between 0 and 1.
+        Standardising features makes all variances equal, which leaves nothing to the methods that
+        look for variance (SPCAFS, VarianceScore).
+
+    Returns
+    -------
+    ndarray or sparse matrix
+        Same kind and precision; X itself for "raw".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scale_samples(np.array([[3.0, 4.0], [0.0, 0.0]]), "unit-samples")
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+    if scaling not in SCALINGS:
+        known = ", ".join(repr(name) for name in SCALINGS)
+        meant = closest(str(scaling), SCALINGS)
+        raise ParameterError(f"scaling must be one of {known}; got {shorten(scaling)}.{meant}")
+    if scaling == "raw":
+        return X
+    axis = 1 if scaling.endswith("samples") else 0
+    if scaling.startswith("unit"):
+        return _divide(X, _norms(X, axis), axis)
+    if sp.issparse(X) and (scaling != "0-255" or X.min() != 0):
+        raise DataError(
+            f"Subtracting fills a sparse matrix; {scaling!r} needs a dense table. Use 'raw', "
+            "'unit-samples' or 'unit-features', or pass X.toarray() if it fits in memory."
+        )
+    if scaling == "0-255":
+        lowest, highest = float(X.min()), float(X.max())
+        shifted = X - X.dtype.type(lowest) if lowest != 0 else X
+        factor = 255.0 / (highest - lowest) if highest > lowest else 1.0
+        return shifted * (X.dtype.type(factor) if X.dtype.kind == "f" else factor)
+    lowest, highest = X.min(axis=axis, keepdims=True), X.max(axis=axis, keepdims=True)
+    if scaling == "min-max-features":
+        return _divide(X - lowest, np.ravel(highest - lowest), axis)
+    # A constant column whose mean is not exact would otherwise be blown up to +-1.
+    centred = np.where(lowest == highest, X.dtype.type(0), X - X.mean(axis=axis, keepdims=True))
+    return _divide(centred, centred.std(axis=axis), axis)
+
+
+def _norms(X: Any, axis: int) -> Any:
+    """Euclidean norms. Divides by the largest entry first: squares cannot overflow."""
+    absolute = abs(X)
+    largest = np.ravel(as_array(absolute.max(axis=axis)))
+    scale = np.where(largest > 0, largest, 1.0)
+    relative = _divide(absolute, scale, axis)
+    squares = relative.multiply(relative) if sp.issparse(X) else relative * relative
+    return np.sqrt(np.asarray(squares.sum(axis=axis)).ravel()) * scale
+
+
+def _divide(X: Any, by: Any, axis: int) -> Any:
+    """Divide each row (axis 1) or column (axis 0) by its number; zeros divide nothing."""
+    by = np.where(by == 0, 1.0, by).astype(X.dtype)
+    if not sp.issparse(X):
+        return X / (by[:, np.newaxis] if axis == 1 else by)
+    rescaled = sp.csr_matrix(X, copy=True)
+    rescaled.data /= np.repeat(by, np.diff(rescaled.indptr)) if axis == 1 else by[rescaled.indices]
+    return rescaled.asformat(X.format)
+
 
 CONSTANT_RATIO = 1e-12
 # Sums of squares that float32 holds, with room for what is made of them.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from keepers._protocols import BlockSum, IndexArray, RowBlock
 from keepers.exceptions import DataError
-from keepers.linalg import storage
+from keepers.linalg.moments import stack_rows
 from keepers.linalg.sums import refuse_not_finite
 
 Keys = NDArray[np.uint64]
@@ -130,7 +130,7 @@ class RowReservoir(BlockSum):
             if len(kept) == self.n_rows:
                 self._largest_key = min(self._largest_key, int(keys[kept].max()))
             kept = kept[np.argsort(self._numbers[kept])]
-            self._pieces = [storage.stack_rows(self._pieces)[kept]]
+            self._pieces = [stack_rows(self._pieces)[kept]]
             self._numbers = self._numbers[kept]
 
     @property

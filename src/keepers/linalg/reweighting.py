@@ -31,7 +31,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from keepers._protocols import FloatArray
 from keepers.linalg.ordering import tilt_ties
-from keepers.linalg.subspace import squared_row_norms
+from keepers.linalg.spectrum import squared_row_norms
 
 Product = Callable[[FloatArray], FloatArray]
 

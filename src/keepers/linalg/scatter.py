@@ -14,8 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SmallSide, SymmetricOperator
-from keepers.linalg import storage
-from keepers.linalg.moments import ColumnMoments, row_blocks
+from keepers.linalg.moments import ColumnMoments, gram, row_blocks, stored_columns
 
 # Above this ratio of mean to deviation, taking the mean off the product instead of off X would cost
 # more than two of the digits of X: such data are centred in a copy.
@@ -162,7 +161,7 @@ def centred_gram(X: Any, mean: FloatArray) -> FloatArray:
     """
     n_samples, n_features = X.shape
     if sp.issparse(X):
-        total = storage.gram(X)
+        total = gram(X)
         for rows in row_blocks(*total.shape):
             total[rows] -= np.outer(n_samples * mean[rows], mean)
         return total
@@ -232,7 +231,7 @@ def without_offsets(X: Any, moments: ColumnMoments) -> tuple[Any, ColumnMoments]
     if not np.any(offset):
         return X, moments
     n_samples, n_features = X.shape
-    columns = storage.stored_columns(X)
+    columns = stored_columns(X)
     full = offset & (np.bincount(columns, minlength=n_features) == n_samples)
     shift = np.where(full, moments.mean, 0.0)
     data = (X.data - shift[columns]).astype(X.dtype, copy=False)

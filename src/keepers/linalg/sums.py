@@ -31,8 +31,7 @@ from keepers._protocols import (
     SymmetricOperator,
 )
 from keepers.exceptions import DataError, shorten
-from keepers.linalg import storage
-from keepers.linalg.moments import ColumnMoments
+from keepers.linalg.moments import ColumnMoments, gram, stack_rows
 from keepers.linalg.scatter import DenseScatter
 
 # Columns that a message names.
@@ -113,7 +112,7 @@ class ShiftedRows:
         """Z'Z in the precision of Z, or in float64 where its squares overflow or vanish in it."""
         Z = self.values
         if sp.issparse(Z):
-            return storage.gram(Z)
+            return gram(Z)
         if Z.dtype != np.float64:
             moments = ColumnMoments(self.n_rows, self.shift, self.squares())
             Z = Z.astype(moments.precision_for(Z.dtype), copy=False)
@@ -294,7 +293,7 @@ class RowCollection(BlockSum):
 
     def stack(self) -> Any:
         """One matrix of all rows, which are given up here."""
-        return storage.stack_rows(self.pieces)
+        return stack_rows(self.pieces)
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,9 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.correlation import Correlations
 from keepers.linalg.gaps import observed_columns
 from keepers.linalg.graph import degrees, nearest_in_cloud, union_graph
-from keepers.linalg.moments import ColumnMoments, column_moments
-from keepers.linalg.ordering import mean_ranks
-from keepers.linalg.row_order import distinct_rows
+from keepers.linalg.moments import ColumnMoments, as_array, column_moments
+from keepers.linalg.ordering import distinct_rows, mean_ranks
 from keepers.linalg.spectrum import edge_of_scatter, pairs_above
-from keepers.linalg.storage import as_array
 from keepers.methods.narrow import WIDEST
 from keepers.methods.reading import MemoryTable
 

@@ -39,8 +39,13 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOpera
 from keepers.exceptions import ParameterError, shorten
 from keepers.linalg.ordering import best_first, first_largest, nearest_first
 from keepers.linalg.scatter import SMALL_SIDE, DenseScatter, FactoredScatter
-from keepers.linalg.spectrum import leading_pairs, leading_spectrum, principal_subspace
-from keepers.linalg.subspace import Subspace, fix_signs
+from keepers.linalg.spectrum import (
+    Subspace,
+    fix_signs,
+    leading_pairs,
+    leading_spectrum,
+    principal_subspace,
+)
 from keepers.methods.parameters import (
     COMPONENTS,
     FeatureControl,

@@ -18,10 +18,8 @@ import numpy as np
 from keepers._protocols import BoolArray, FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
 from keepers.linalg.graph import Graph, degrees, leading_eigenvectors
-from keepers.linalg.moments import CONSTANT_RATIO, row_blocks
-from keepers.linalg.storage import as_array, by_columns
+from keepers.linalg.moments import CONSTANT_RATIO, as_array, by_columns, row_blocks
 from keepers.methods.base import RankingSelector
-from keepers.methods.memory import refuse_past_memory
 from keepers.methods.neighbours import BANDWIDTH, binary_graph, full_heat_graph, heat_graph
 from keepers.methods.parameters import (
     FLAG,
@@ -31,6 +29,7 @@ from keepers.methods.parameters import (
     cap_neighbors,
     check_value,
     one_of,
+    refuse_past_memory,
     whole,
 )
 from keepers.methods.reading import MemoryTable

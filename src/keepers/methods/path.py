@@ -24,8 +24,7 @@ from keepers._tables import AsTable
 from keepers.exceptions import ParameterError, shorten
 from keepers.linalg.ordering import levels
 from keepers.linalg.scatter import as_scatter
-from keepers.linalg.spectrum import leading_spectrum
-from keepers.linalg.subspace import Subspace, orthonormal_subspace
+from keepers.linalg.spectrum import Subspace, leading_spectrum, orthonormal_subspace
 from keepers.methods.parameters import check_component_count, check_value, expected_width, whole
 from keepers.methods.reading import read_table, refuse_dask
 from keepers.methods.spcafs import SPCAFS, RowPenalty, SPCAFSResult, solve_block

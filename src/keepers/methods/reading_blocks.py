@@ -26,8 +26,7 @@ from keepers._wording import readable_size
 from keepers.blocks.sources import as_blocks, column_labels, in_order
 from keepers.exceptions import DataError, DataWarning
 from keepers.linalg.correlation import Correlations, FetchedCorrelations
-from keepers.linalg.moments import ColumnMoments
-from keepers.linalg.storage import by_rows
+from keepers.linalg.moments import ColumnMoments, by_rows
 from keepers.linalg.sums import (
     Budget,
     CountedPasses,
@@ -39,8 +38,14 @@ from keepers.linalg.sums import (
     refuse_not_finite,
 )
 from keepers.methods.base import FitNotes, RankingSelector
-from keepers.methods.memory import memory_budget
-from keepers.methods.parameters import FeatureCount, check_value, expected_width, is_whole, whole
+from keepers.methods.parameters import (
+    FeatureCount,
+    check_value,
+    expected_width,
+    is_whole,
+    memory_budget,
+    whole,
+)
 from keepers.methods.reading import (
     FittedTable,
     ReadTable,

@@ -36,10 +36,10 @@ from keepers.exceptions import (
     warn_caller,
 )
 from keepers.linalg.ordering import tilt_ties
-from keepers.linalg.spectrum import leading_spectrum
-from keepers.linalg.subspace import (
+from keepers.linalg.spectrum import (
     Subspace,
     fix_signs,
+    leading_spectrum,
     leading_subspace,
     orthonormal_subspace,
     row_norms,
@@ -47,7 +47,6 @@ from keepers.linalg.subspace import (
 )
 from keepers.methods.base import FitNotes
 from keepers.methods.fspca import refine_order
-from keepers.methods.memory import refuse_past_memory
 from keepers.methods.parameters import (
     COMPONENTS,
     FUNCTION,
@@ -58,6 +57,7 @@ from keepers.methods.parameters import (
     expected_width,
     one_of,
     positive,
+    refuse_past_memory,
     whole,
 )
 from keepers.methods.reading import FittedTable, scatter_of, warn_of_units

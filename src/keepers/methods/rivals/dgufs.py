@@ -22,11 +22,16 @@ from scipy.sparse.linalg import eigsh
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
+from keepers.linalg.moments import as_array
 from keepers.linalg.ordering import best_first
-from keepers.linalg.storage import as_array
-from keepers.methods.memory import refuse_past_memory
 from keepers.methods.neighbours import binary_graph
-from keepers.methods.parameters import Seed, cap_clusters, cap_neighbors, positive
+from keepers.methods.parameters import (
+    Seed,
+    cap_clusters,
+    cap_neighbors,
+    positive,
+    refuse_past_memory,
+)
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 

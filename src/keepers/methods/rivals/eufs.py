@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import laplacian
-from keepers.linalg.subspace import row_norms
+from keepers.linalg.spectrum import row_norms
 from keepers.methods.parameters import Seed, one_of, positive
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival

@@ -17,10 +17,9 @@ from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
 from keepers._blas_threads import one_blas_thread_for
 from keepers._protocols import FloatArray
+from keepers.linalg.moments import as_array
 from keepers.linalg.ordering import mean_ranks
-from keepers.linalg.storage import as_array
-from keepers.methods.memory import refuse_past_memory
-from keepers.methods.parameters import one_of, positive
+from keepers.methods.parameters import one_of, positive, refuse_past_memory
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 

@@ -25,9 +25,8 @@ from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import laplacian, reconstruction_laplacian, reconstruction_weights
 from keepers.linalg.reweighting import EPS, RidgeFactor, RowSparseRegression, WeightedRidge
-from keepers.linalg.subspace import row_norms
-from keepers.methods.memory import refuse_weighted_ridge
-from keepers.methods.parameters import Seed, cap_clusters, one_of, positive
+from keepers.linalg.spectrum import row_norms
+from keepers.methods.parameters import Seed, cap_clusters, one_of, positive, refuse_weighted_ridge
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 

@@ -35,9 +35,8 @@ from sklearn.base import clone
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import DataWarning, warn_caller
 from keepers.linalg.graph import leading_eigenvectors
+from keepers.linalg.moments import as_array, by_columns
 from keepers.linalg.ordering import first_largest, first_smallest
-from keepers.linalg.storage import as_array, by_columns
-from keepers.methods.memory import refuse_past_memory
 from keepers.methods.parameters import (
     Seed,
     cap_eigenvectors,
@@ -45,6 +44,7 @@ from keepers.methods.parameters import (
     count_features,
     one_of,
     positive,
+    refuse_past_memory,
     whole,
 )
 from keepers.methods.reading import MemoryTable, named_table, read_table

@@ -31,9 +31,8 @@ from scipy.optimize import Bounds, minimize
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
-from keepers.linalg.subspace import row_norms
-from keepers.methods.memory import refuse_past_memory
-from keepers.methods.parameters import positive
+from keepers.linalg.spectrum import row_norms
+from keepers.methods.parameters import positive, refuse_past_memory
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 

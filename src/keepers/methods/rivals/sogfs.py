@@ -19,8 +19,7 @@ from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, DataError, warn_caller
 from keepers.linalg import reweighting
 from keepers.linalg.graph import NeighbourList, laplacian
-from keepers.linalg.subspace import squared_row_norms
-from keepers.methods.memory import refuse_past_memory, refuse_quadratic_form
+from keepers.linalg.spectrum import squared_row_norms
 from keepers.methods.neighbours import nearest_neighbours
 from keepers.methods.parameters import (
     Seed,
@@ -28,6 +27,8 @@ from keepers.methods.parameters import (
     cap_columns,
     one_of,
     positive,
+    refuse_past_memory,
+    refuse_quadratic_form,
     warn_of_noise,
     whole,
 )

@@ -28,10 +28,9 @@ from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.graph import leading_eigenvectors
 from keepers.linalg.ordering import best_first, first_smallest
-from keepers.linalg.subspace import squared_row_norms
-from keepers.methods.memory import refuse_past_memory
+from keepers.linalg.spectrum import squared_row_norms
 from keepers.methods.neighbours import full_heat_graph
-from keepers.methods.parameters import Seed, cap_eigenvectors
+from keepers.methods.parameters import Seed, cap_eigenvectors, refuse_past_memory
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 

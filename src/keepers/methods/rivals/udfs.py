@@ -23,8 +23,14 @@ from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg import reweighting
 from keepers.linalg.moments import BLOCK_BYTES, row_blocks
-from keepers.methods.memory import refuse_quadratic_form
-from keepers.methods.parameters import Seed, cap_columns, one_of, positive, warn_of_noise
+from keepers.methods.parameters import (
+    Seed,
+    cap_columns,
+    one_of,
+    positive,
+    refuse_quadratic_form,
+    warn_of_noise,
+)
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from keepers.linalg.moments import column_moments
-from keepers.linalg.row_order import distinct_rows
+from keepers.linalg.ordering import distinct_rows
 
 
 def in_order(X, **more):
