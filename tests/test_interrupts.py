@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from keepers._interrupts import interrupts_kept_from_children
+from keepers.app import main
 
 pytestmark = pytest.mark.posix
 
@@ -52,3 +53,14 @@ def test_ctrl_c_during_imports_ends_without_a_traceback(tmp_path):
     command = [sys.executable, "-c", "from keepers.app import main; main()"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_ctrl_c_before_a_command_begins_ends_without_a_traceback(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("keepers.app.app", interrupted)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 130
+    assert capsys.readouterr().err == ""

@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -153,3 +155,19 @@ def test_a_folder_gets_no_option_that_folders_do_not_take(quick_keepers, tmp_pat
     assert "[--transpose" not in done.stdout
     assert "[--drop-zero-rows" not in done.stdout
     assert quick_keepers(*done.stdout.splitlines()[-1].split()[1:], "-k", 2).returncode == 0
+
+
+def test_it_does_not_wait_for_libraries_that_it_does_not_use():
+    pd.DataFrame({"a": [1, 2, 3], "b": [2, 3, 1]}).to_csv("t.csv", index=False)
+    code = """
+import sys
+from keepers.app import app
+try:
+    app(["check", "t.csv"])
+except SystemExit:
+    pass
+print({"sklearn", "scipy.stats", "pandas", "matplotlib", "dask"} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "The table is ready." in done.stdout
+    assert done.stdout.splitlines()[-1] == "set()"

@@ -465,16 +465,26 @@ def test_noise_is_called_noise_and_kept_unless_a_number_is_given():
         assert AutoSelector(7).fit(X).support_.sum() == 7
 
 
-def test_features_that_all_say_the_same_are_interchangeable():
+def test_a_choice_that_random_sets_match_is_called_no_better_than_chance():
     """Sixty noisy readings of the same two numbers: any few of them will do."""
     rng = np.random.default_rng(2)
     X = rng.standard_normal((150, 2))[:, rng.integers(0, 2, 60)]
     X = X + 0.3 * rng.standard_normal(X.shape)
     selector = AutoSelector(30).fit(X)
-    best = selector.random_agreement_.max()
-    expected = f"The best of 10 random sets of 30 features preserves {percent(best)} % of the"
-    doubt = next(doubt for doubt in selector.doubts_ if "interchangeable" in doubt)
-    assert doubt.startswith(expected)
+    doubt = next(doubt for doubt in selector.doubts_ if "no better than chance" in doubt)
+    assert "of 10 random sets of 30 features" in doubt
+
+
+@pytest.mark.parametrize(
+    ("agreement", "said"),
+    [(0.1, "every one of them preserves"), (0.25, "some preserve"), (0.31, None)],
+)
+def test_what_the_random_sets_decide_is_said_as_it_is(X, agreement, said):
+    selector = AutoSelector(8).fit(X)
+    selector.doubts_, selector.random_agreement_ = [], np.array([0.2, 0.25, 0.3])
+    selector._describe(500, agreement)
+    doubts = [doubt for doubt in selector.doubts_ if "no better than chance" in doubt]
+    assert [said in doubt for doubt in doubts] == ([] if said is None else [True])
 
 
 def test_more_features_than_carry_structure_are_a_doubt(X):

@@ -795,10 +795,10 @@ class AutoSelector(RankingSelector):
         if self.stability_ is not None:
             self.summary_ += f" {self.stability_}"
         if agreement <= drawn.max(initial=-1.0) and not by_verdict:
+            which = "every one of them preserves" if agreement < drawn.min() else "some preserve"
             doubts.append(
-                f"The best of {len(drawn)} random sets of {_features(kept)} preserves "
-                f"{100 * drawn.max():.0f} % of the neighbours, the kept ones "
-                f"{100 * agreement:.0f} %: the features are interchangeable."
+                f"By this measure the choice is no better than chance: of {len(drawn)} random sets "
+                f"of {_features(kept)}, {which} as many neighbours or more."
             )
         close = self._close_counts()
         if self.n_features_to_select is None and not by_verdict and len(close) > 1:
