@@ -20,10 +20,10 @@ from keepers.linalg.reservoir import drawn_rows
 from keepers.methods import auto, auto_structure
 from keepers.methods.auto import (
     HalfSampleStability,
+    NeighbourAgreement,
     compare_halves,
     discount,
     growing_counts,
-    neighbour_agreement,
 )
 from keepers.methods.auto_structure import (
     UnitFreeColumns,
@@ -269,7 +269,8 @@ def test_columns_that_made_the_graph_agree_with_it_and_noise_does_not():
     X /= X.std(axis=0)
     columns = columns_of(X)
     graph = union_graph(nearest_in_cloud(X[:, :3], 5))
-    own, noise = neighbour_agreement(columns, [np.arange(3), np.arange(3, 8)], graph, 5)
+    agreement = NeighbourAgreement(columns, graph.toarray(), 5)
+    own, noise = agreement.of(np.arange(3), [3])[0], agreement.of(np.arange(3, 8), [5])[0]
     # Every sample has at least five neighbours of weight 1, and names five of them.
     assert own == 1.0
     # A pair of samples is joined with probability of about 1.5 * 5 / 119.
@@ -283,7 +284,7 @@ def test_heavier_edges_count_more():
     graph = graph + 2 * union_graph(nearest_in_cloud(np.array([[0.0], [5.0], [4.0], [0.1]]), 1))
     # Sample 0 names 1 (weight 1 of 2, its best is 3), 1 names 0 (1 of 3), 2 names 1 (3 of 3),
     # 3 names 2 (1 of 2).
-    found = neighbour_agreement(columns, [np.array([0])], graph, 1)
+    found = NeighbourAgreement(columns, graph.toarray(), 1).of(np.array([0]), [1])
     np.testing.assert_allclose(found, [(1 + 1 + 3 + 1) / (2 + 3 + 3 + 2)])
 
 
@@ -367,22 +368,17 @@ def test_the_search_goes_on_while_more_than_half_is_needed(many_directions, monk
     assert most > 20
     assert 2 * selector.n_enough_ <= most
     assert np.all(np.diff(selector.counts_) > 0)
-    at_once = neighbour_agreement_of(selector, many_directions)
-    np.testing.assert_allclose(selector.agreement_, at_once, atol=1e-12)
+    graph = measure(many_directions, seed_of(selector)).graph
+    agreement = NeighbourAgreement(columns_of(many_directions), graph.toarray(), 7)
+    order = np.argsort(selector.ranking_)
+    one_by_one = [agreement.of(order, [count])[0] for count in selector.counts_]
+    np.testing.assert_allclose(selector.agreement_, one_by_one, atol=1e-12)
     monkeypatch.setattr(auto, "MOST_TRIED", 40)
     short = AutoSelector().fit(many_directions)
     assert short.counts_[-1] == 40
     assert " More features preserve more; the search stopped at 40." in short.summary_
     # Exactly: the same computation twice.
     assert short.top(40).indices.tolist() == selector.top(40).indices.tolist()
-
-
-def neighbour_agreement_of(selector, X):
-    graph = measure(X, seed_of(selector)).graph
-    order = np.argsort(selector.ranking_)
-    return neighbour_agreement(
-        columns_of(X), [order[:count] for count in selector.counts_], graph, 7
-    )
 
 
 def seed_of(selector):

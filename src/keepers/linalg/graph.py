@@ -62,20 +62,20 @@ def squared_distances(points: FloatArray) -> FloatArray:
     return np.asarray(squared)
 
 
-def nearest_in_cloud(
-    points: FloatArray, n_neighbors: int, unknown: FloatArray | None = None
-) -> NeighbourList:
-    """The nearest others of every point, in no order, with all distances in memory.
+def nearest_by_distance(squared: FloatArray, n_neighbors: int) -> IndexArray:
+    """The nearest others of every point, in no order, from squared distances, which are changed.
 
     Points that coincide up to rounding are at distance 0, and ties go to the lowest index.
-    ``unknown`` is the variance of each point's position: it adds to all its squared distances.
     """
-    squared = squared_distances(points)
     squared[squared <= COINCIDENT * squared.max(initial=0.0)] = 0.0
-    if unknown is not None:
-        squared += unknown[:, np.newaxis] + unknown
     np.fill_diagonal(squared, np.inf)
-    indices = nearest_first(squared, n_neighbors)
+    return nearest_first(squared, n_neighbors)
+
+
+def nearest_in_cloud(points: FloatArray, n_neighbors: int) -> NeighbourList:
+    """The nearest others of every point, in no order, with all distances in memory."""
+    squared = squared_distances(points)
+    indices = nearest_by_distance(squared, n_neighbors)
     return NeighbourList(indices, np.sqrt(np.take_along_axis(squared, indices, axis=1)))
 
 

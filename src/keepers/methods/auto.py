@@ -34,7 +34,8 @@ docs/decisions/0014-autoselector.md has the measurements behind the constants.
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -46,7 +47,7 @@ from keepers._wording import some_of
 from keepers.blocks.sources import as_blocks, number_rows
 from keepers.exceptions import DataError, NoStructureWarning, ParameterError, warn_caller
 from keepers.linalg.gaps import observed_columns
-from keepers.linalg.graph import nearest_in_cloud
+from keepers.linalg.graph import nearest_by_distance, squared_distances
 from keepers.linalg.moments import ColumnMoments, by_rows, stack_rows
 from keepers.linalg.ordering import first_largest
 from keepers.linalg.reservoir import RowReservoir, drawn_rows, largest_drawn_key
@@ -95,6 +96,8 @@ half of it are needed: there the agreement has not levelled off. Columns up to t
 tried are discounted."""
 COMPARED = 256
 """Columns that are compared with every column taken: the others wait with an upper bound."""
+N_RANDOM = 10
+"""Random sets of features that the kept ones are compared with."""
 FEWEST_TO_HALVE = 20
 """Samples: halves of fewer are too small for graphs of 7 neighbours."""
 
@@ -148,8 +151,7 @@ def _take(
     """The columns taken, their scores; and for all columns the nearest one taken and r with it.
 
     A score only falls, so an old one is an upper bound. The columns with the highest bounds are
-    brought up to date together and compared with every column taken, until one of the others might
-    be better.
+    brought up to date together, and taken until one of the others might be better.
     """
     worth = np.maximum(values, 0.0)
     bounds = np.full(len(values), -np.inf)
@@ -160,9 +162,7 @@ def _take(
     kept = np.empty((count, columns.n_samples))
     kept_there = np.empty_like(kept) if columns.has_gaps else None
 
-    def compare(part: IndexArray, block: Any, since: int, n_taken: int) -> None:
-        before = None if kept_there is None else kept_there[since:n_taken]
-        found = correlate(block, (kept[since:n_taken], before))
+    def compare(part: IndexArray, found: FloatArray, since: int, n_taken: int) -> None:
         # Rounding must not decide between copies: the one taken first.
         strongest = np.argmax(np.round(np.abs(found), 12), axis=1)
         found = found[np.arange(len(part)), strongest]
@@ -174,14 +174,6 @@ def _take(
         score = np.round(worth[part] * (1.0 - r[part] ** 2), 12)
         bounds[part] = np.where(is_open, score, -np.inf)
 
-    def take(best: int, place: int) -> None:
-        taken[place], scores[place] = best, bounds[best]
-        block, there = columns.observed(np.array([best]))
-        kept[place] = block[0]
-        if kept_there is not None and there is not None:
-            kept_there[place] = there[0]
-        bounds[best] = -np.inf
-
     place = 0
     while place < count:
         stale = n_compared < place
@@ -189,52 +181,73 @@ def _take(
         near = np.lexsort((~stale, -bounds))[:COMPARED]
         if place < len(must):
             near = must[place : place + 1]
-        for since in np.unique(n_compared[near[stale[near]]]):
-            part = near[n_compared[near] == since]
-            compare(part, columns.observed(part), int(since), place)
+        near = np.sort(near)
+        block, there = columns.observed(near)
+        since = int(n_compared[near].min())
+        if since < place:
+            before = None if kept_there is None else kept_there[since:place]
+            compare(near, correlate((block, there), (kept[since:place], before)), since, place)
         others = np.ones(len(bounds), dtype=bool)
         others[near] = False
-        outside = float(bounds[others & (n_compared < place)].max(initial=-np.inf))
-        near, block = np.sort(near), columns.observed(np.sort(near))
+        might_be = float(bounds[others & (n_compared < place)].max(initial=-np.inf))
+        others_are = float(bounds[others & (n_compared == place)].max(initial=-np.inf))
+        among = correlate((block, there), (block, there))
         while place < count:
-            best = int(near[first_largest(bounds[near])])
-            if place >= len(must) and bounds[best] <= outside:
+            at = first_largest(bounds[near])
+            best = bounds[near[at]]
+            if place >= len(must) and (best <= might_be or best < others_are):
                 break
-            take(best, place)
+            taken[place], scores[place] = near[at], best
+            kept[place] = block[at]
+            if kept_there is not None and there is not None:
+                kept_there[place] = there[at]
+            bounds[near[at]] = -np.inf
             place += 1
             if place <= len(must):
                 break
-            compare(near, block, place - 1, place)
-            outside = float(bounds[others].max(initial=-np.inf))
+            might_be = max(might_be, others_are)
+            compare(near, among[:, at : at + 1], place - 1, place)
     return taken, scores, nearest, r
 
 
 # How many
 
 
-def neighbour_agreement(
-    columns: UnitFreeColumns, chosen: Sequence[IndexArray], graph: sp.csr_array, n_neighbors: int
-) -> FloatArray:
-    """How well each set of columns keeps the neighbours that the graph gives every sample.
+@dataclass(frozen=True)
+class NeighbourAgreement:
+    """How well the first columns of an order keep the neighbours that a graph gives each sample.
 
-    For a set of columns, every sample names its nearest others; the agreement is the weight that
-    the graph gives to those, over the largest weight that as many could have. It is 1 if they are
-    the best neighbours of all samples, and about 0 if they have nothing to do with the graph. A gap
-    adds to distances what a random value of the column would on average.
+    By some columns, each sample names its nearest others. The agreement is the weight that the
+    graph gives to those, over the largest weight that as many could have: 1 if they are the best
+    neighbours of all samples, and about 0 if they have nothing to do with the graph. A gap adds to
+    distances what a random value of the column would on average.
     """
-    weights = graph.toarray()
-    best = np.partition(weights, -n_neighbors, axis=1)[:, -n_neighbors:].sum()
-    found = np.empty(len(chosen))
-    for at, kept in enumerate(chosen):
-        block, there = columns.observed(kept)
-        unknown = None
-        if there is not None:  # columns of the same variance
-            block *= np.sqrt(columns.count_observed(kept) / columns.n_samples)[:, np.newaxis]
-            unknown = (1.0 - there).sum(axis=0) / columns.n_samples
-        cloud = np.ascontiguousarray(block.T)
-        nearest = nearest_in_cloud(cloud, n_neighbors, unknown).indices
-        found[at] = np.take_along_axis(weights, nearest, axis=1).sum() / best
-    return found
+
+    columns: UnitFreeColumns
+    graph: FloatArray
+    """Its weights, n x n."""
+    n_neighbors: int
+
+    @cached_property
+    def _largest(self) -> float:
+        best = np.partition(self.graph, -self.n_neighbors, axis=1)[:, -self.n_neighbors :]
+        return float(best.sum())
+
+    def of(self, order: IndexArray, counts: Sequence[int]) -> FloatArray:
+        """The agreement of the first columns of ``order``, for every one of rising numbers."""
+        found, squared = np.empty(len(counts)), np.zeros_like(self.graph)
+        for at, (start, stop) in enumerate(pairwise((0, *counts))):
+            added = order[start:stop]
+            block, there = self.columns.observed(added)
+            if there is not None:  # columns of the same variance
+                shares = self.columns.count_observed(added) / self.columns.n_samples
+                block *= np.sqrt(shares)[:, np.newaxis]
+                unknown = (1.0 - there).sum(axis=0) / self.columns.n_samples
+                squared += unknown[:, np.newaxis] + unknown
+            squared += squared_distances(np.ascontiguousarray(block.T))
+            nearest = nearest_by_distance(squared.copy(), self.n_neighbors)
+            found[at] = np.take_along_axis(self.graph, nearest, axis=1).sum() / self._largest
+        return found
 
 
 def growing_counts(most: int, first: int = 5) -> IndexArray:
@@ -585,7 +598,7 @@ class AutoSelector(RankingSelector):
         self.structure_found_ = bool(found.carries.any())
         must = np.flatnonzero(control.must[table.usable])
         take = partial(discount, columns, found.values, found.carries, must)
-        agree = partial(neighbour_agreement, columns, graph=found.graph, n_neighbors=n_neighbors)
+        agree = NeighbourAgreement(columns, found.graph.toarray(), n_neighbors).of
         ranked = self._try_counts(take, agree, int(found.carries.sum()), n_wanted)
         if columns.n_features <= WIDEST:
             ranked, self.n_enough_ = self._set_copies_back(columns, ranked, found.carries, must)
@@ -665,7 +678,7 @@ class AutoSelector(RankingSelector):
             last = int(self.counts_.max(initial=0))
             counts = growing_counts(min(n_carrying, most), max(last, 5))
             counts = counts[counts > last]
-            found = agree([ranked.order[:count] for count in counts])
+            found = agree(ranked.order, counts.tolist())
             self.counts_ = np.concatenate([self.counts_, counts])
             self.agreement_ = np.concatenate([self.agreement_, found])
             if n_carrying:
@@ -697,16 +710,15 @@ class AutoSelector(RankingSelector):
         if self.n_features_to_select is not None:
             kept = control.count_to_select(self.n_features_to_select)
         self.n_features_to_select_ = max(kept, int(control.must.sum()))
+        self.random_agreement_ = np.empty(0)
         if not self.structure_found_:
-            self.random_agreement_ = agree([])
             return 0.0
-        best = order[: self.n_features_to_select_]
-        n_random = 10 if len(best) < len(order) else 0
-        rng = self.random_generator()
-        sets = [order[rng.permutation(len(order))[: len(best)]] for _ in range(n_random)]
-        agreement = agree([best, *sets])
-        self.random_agreement_ = agreement[1:]
-        return float(agreement[0])
+        count = self.n_features_to_select_
+        if count < len(order):
+            rng = self.random_generator()
+            sets = [order[rng.permutation(len(order))[:count]] for _ in range(N_RANDOM)]
+            self.random_agreement_ = np.concatenate([agree(each, [count]) for each in sets])
+        return float(agree(order, [min(count, len(order))])[0])
 
     def _halve(
         self,
