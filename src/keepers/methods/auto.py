@@ -327,27 +327,22 @@ def compare_halves(
 class AutoSelector(RankingSelector):
     """Choose features without labels and without settings: the selector to start with.
 
-    Answers three questions from the table alone and says why (``summary_``, ``doubts_``):
+    It answers three questions from the table alone and says why (``summary_``, ``doubts_``):
 
     * Is there structure? Some features must be smoother over neighbours found without them than
-      shuffled features are. Otherwise all columns are kept, with a `NoStructureWarning`;
-      `keepers select` does the same.
+      shuffled features are. Otherwise all columns are kept, with a `NoStructureWarning`.
     * Which features? Those on which neighbours agree, less what better features say already:
       ``a_j * (1 - max r_ij^2)``, with a_j = 1 minus the Laplacian score and r_ij the correlation
       with a better feature. Neither units nor copies of features matter.
     * How many? The smallest number that preserves almost as many (95 %) of the samples' nearest
-      neighbours as any number tried: up to 200 features, or 2,000 where more preserve more. In
-      tables of up to 100 features: all that carry structure, except those that say the same as a
-      better one (a correlation of 0.95 or more in size); `keepers.explain` lists them.
+      neighbours as any number tried: up to 200, or 2,000 where more preserve more. In tables of up
+      to 100 features: all that carry structure, except those that say the same as a better one
+      (a correlation of 0.95 or more in size); `keepers.explain` lists them.
 
-    At most 1000 rows are used, drawn at random from larger tables. So the time is linear in the
-    number of features, and beyond 1000 samples it grows only by reading them once. Which rows are
-    drawn depends on their places. If more than 12 million values are left, the neighbours are found
-    in a part of the columns; every column is scored.
-
-    In tables of up to 1000 rows, the order of the rows and the columns and the signs of the columns
-    change nothing, and copies of a row are one sample. Fewer than 10 different samples are too few
-    to test.
+    At most 1,000 rows are used, drawn at random from larger tables. So the time is linear in the
+    number of features, and more rows only have to be read once. In tables of up to 1,000 rows, the
+    order of the rows and columns and the signs of the columns change nothing, and copies of a row
+    are one sample. Fewer than 10 different samples are too few to test.
 
     Parameters
     ----------
@@ -357,50 +352,43 @@ class AutoSelector(RankingSelector):
         the largest of ``counts_`` a fit for more features discounts more).
     n_neighbors : int, default=7
         Neighbours of each sample in each of the four graphs; at most a third of the samples.
-    must_keep : sequence of names or indices, boolean mask or None, default=None
-        Features that stay; others are discounted for resembling them.
-    never_keep : sequence of names or indices, boolean mask or None, default=None
-        Features that go: the same as a fit without these columns.
+    must_keep, never_keep : sequence of names or indices, boolean mask or None, default=None
+        Features that stay; others are discounted for resembling them. Features that go, as in a fit
+        without these columns.
     max_correlation : float in (0, 1] or None, default=None
         Features whose correlation with a better one exceeds this, in size, are ranked behind all
         others. None leaves it to the discount.
     missing : {"observed", "error", "mean", "median", "model"}, default="observed"
-        What to do about NaN. "observed" scores every feature on its observed values: smoothness,
-        p-values and correlations leave out the rows where it is missing, and only the graph of the
-        samples uses estimates (from the other columns, by a few components fitted to the values
-        that are there). Features with gaps and fewer than 10 values come last, like constant ones.
+        What to do about NaN. "observed" scores every feature on its observed values; only the graph
+        of the samples uses estimates. Features with gaps and fewer than 10 values come last.
         "mean", "median" and "model" fill the gaps first and treat the result as measured: features
-        with many gaps then rank too high (see the page "Missing values"). "error" raises.
-        ``transform`` leaves gaps as they are.
+        with many gaps then rank too high. "error" raises. ``transform`` leaves gaps as they are.
     prepare : bool, default=True
         Take data frames (pandas, polars, Arrow) and `Table` objects with text, categories or dates:
         a `TablePreparer` turns these columns into numbers for the fit, and columns that cannot be
-        features, such as identifiers, come last and are never kept. Everything here speaks of the
-        original columns, and ``transform`` returns them as they are. Arrays, and frames of numbers
-        and booleans only, are used as they are. False raises for text.
+        features, such as identifiers, come last and are never kept. Results and ``transform`` speak
+        of the original columns. False raises for text.
     n_halves : int, default=4
         Halves of the samples on which the selection is repeated, to see how stable it is; 0
         switches it off. Fewer than 20 samples are not halved.
     random_state : int, RandomState or None, default=0
-        Draws the rows of large tables, shuffles them for the p-values, and draws the random sets of
-        features for comparison. The default gives the same answer every time.
+        Draws the rows of large tables, the shuffles for the p-values and the random sets of
+        features. The default gives the same answer every time.
 
     Attributes
     ----------
     summary_ : str
         What to keep and what it preserves, in a few sentences.
     doubts_ : list of str
-        What it is unsure of, a sentence each; empty if nothing.
+        What is uncertain, a sentence each.
     stability_ : HalfSampleStability or None
         How many of the kept features halves of the samples keep too, and which features stand in
-        for the others: ``features``, ``shares``, ``stand_ins``, ``correlations``, ``n_same``,
-        ``mean_correlation``. It prints as a sentence. None if it was not measured.
+        for the others. It prints as a sentence. None if it was not measured.
     n_enough_ : int
         The number of features that are enough; 0 if no structure was found.
-    counts_ : array of int of shape (n_counts,)
-        Numbers of features that were tried.
-    agreement_ : array of shape (n_counts,)
-        For each of them, the share of each sample's nearest neighbours that they preserve.
+    counts_, agreement_ : arrays of shape (n_counts,)
+        Numbers of features that were tried, and for each the share of each sample's nearest
+        neighbours that they preserve.
     random_agreement_ : array of shape (10,)
         The same for random sets of as many features as are kept.
     scores_ : array of shape (n_features,)
@@ -408,37 +396,28 @@ class AutoSelector(RankingSelector):
         their Laplacian score, which is 0 or less; -2 for constant columns. Higher is better.
     smoothness_ : array of shape (n_features,)
         Before the discount: 1 if neighbours agree exactly, about 0 for noise; NaN for constant
-        columns and those never kept. More gaps than in the typical
-        column lower it by two of the standard errors that they add.
-        Where few features carry structure and the table has one
-        unit, it includes what an excess of variance is worth as evidence.
+        columns and those never kept. More gaps than in the typical column lower it. Where few
+        features carry structure and the table has one unit, an excess of variance raises it.
     carries_structure_ : boolean array of shape (n_features,)
         Features that neighbours agree on by more than chance; false discovery rate 1 %.
     p_values_ : array of shape (n_features,)
         How often a shuffled feature is as smooth, over neighbours found in other features.
     structure_found_ : bool
-        Whether any feature carries structure. If not, all features are kept unless a number was
-        given, and a `NoStructureWarning` says so.
-    represented_by_ : array of shape (n_features,)
-        The better ranked feature that each of the first features resembles most, by index; -1
-        where there is none or it was not compared.
-    representation_ : array of shape (n_features,)
-        The correlation with it; NaN where there is none.
+        Whether any feature carries structure.
+    represented_by_, representation_ : arrays of shape (n_features,)
+        The better ranked feature that each one resembles most, by index, and the correlation with
+        it; -1 and NaN where there is none or it was not compared.
     n_missing_ : array of int of shape (n_features,)
         Missing values of every column in the rows that were looked at.
     preparer_ : TablePreparer or None
         What turned the columns into numbers; ``set_aside_`` of it are the columns that were not
         used, and why. None if all columns were numbers.
     on_features_ : AutoSelector or None
-        The selector fitted to the numbers of ``preparer_``, without the columns not used.
-    mean_ : array of shape (n_features,)
-        Column means over the rows that were looked at.
-    var_ : array of shape (n_features,)
-        Column variances over these rows, divided by their number; 0 for constant columns.
-    n_samples_seen_ : int
-        Rows of the table.
-    n_rows_used_ : int
-        Rows that were looked at.
+        The selector fitted to the numbers of ``preparer_``.
+    mean_, var_ : arrays of shape (n_features,)
+        Column means and variances (divided by n) over the rows that were looked at.
+    n_samples_seen_, n_rows_used_ : int
+        Rows of the table, and how many of them were looked at.
     n_passes_ : int
         How many times the table was read.
     {fitted}
