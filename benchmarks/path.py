@@ -8,8 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from keepers import SPCAFS, datasets
-from keepers.linalg.moments import column_moments
-from keepers.linalg.scatter import as_scatter
+from keepers.linalg.scatter import as_scatter, column_moments
 from keepers.linalg.spectrum import Subspace, orthonormal_subspace, principal_subspace
 from keepers.methods.path import spcafs_path
 from keepers.methods.spcafs import RowPenalty, solve_block

@@ -36,7 +36,7 @@ from study_autoselector import Store, load
 
 from keepers import SPCAFS, AutoSelector
 from keepers.linalg.gaps import fill_by_model, fill_rows, fit_gap_model, observed_columns
-from keepers.linalg.moments import ColumnMoments
+from keepers.linalg.scatter import ColumnMoments
 from keepers.linalg.spectrum import null_edge
 from keepers.methods.reading_blocks import ScatterTable
 from keepers.tables.atomic import whole_file

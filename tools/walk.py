@@ -76,7 +76,7 @@ QUESTIONS = (
     Question(
         "column moments of the whole table",
         (
-            "keepers.linalg.moments:column_moments",
+            "keepers.linalg.scatter:column_moments",
             "keepers.prepare.facts:TableFacts._add_dense",
         ),
         of_the_whole_table,

@@ -26,7 +26,7 @@ from keepers.exceptions import (
     shorten,
     warn_caller,
 )
-from keepers.linalg.reservoir import drawn_rows
+from keepers.linalg.ordering import drawn_rows
 from keepers.methods.auto import MOST_ROWS, AutoSelector
 from keepers.methods.base import RankingSelector
 from keepers.methods.control import read_control

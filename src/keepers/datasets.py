@@ -1,7 +1,7 @@
 """Data sets and files in, tables out."""
 
 from keepers._protocols import RowBlock
-from keepers.linalg.moments import SCALINGS, scale_samples
+from keepers.linalg.scatter import SCALINGS, scale_samples
 from keepers.tables.opening import (
     CatalogueEntry,
     Dataset,

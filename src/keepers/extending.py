@@ -15,8 +15,7 @@ from keepers.exceptions import (
     warn_caller,
 )
 from keepers.linalg.graph import NeighbourList, laplacian, union_graph
-from keepers.linalg.moments import ColumnMoments, column_moments
-from keepers.linalg.scatter import as_scatter
+from keepers.linalg.scatter import ColumnMoments, as_scatter, column_moments
 from keepers.linalg.spectrum import Spectrum, Subspace, leading_spectrum, principal_subspace
 from keepers.methods.base import RankingSelector, TopFeatures
 from keepers.methods.neighbours import binary_graph, heat_graph, nearest_neighbours

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from keepers.catalogue import METHODS, find_method
 from keepers.datasets import catalogue, present
 from keepers.exceptions import DataError, shorten
-from keepers.linalg.moments import SCALINGS
+from keepers.linalg.scatter import SCALINGS
 
 STUDIES = ("paper", "quick", "suite", "fseval")
 """The studies that come with the package."""

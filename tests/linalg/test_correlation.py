@@ -14,7 +14,7 @@ from keepers.linalg.correlation import (
     similar_columns,
     walk_ranking,
 )
-from keepers.linalg.moments import column_moments
+from keepers.linalg.scatter import column_moments
 
 
 def table(seed=0, n_samples=50, n_features=12):

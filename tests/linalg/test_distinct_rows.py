@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from keepers.linalg.moments import column_moments
 from keepers.linalg.ordering import distinct_rows
+from keepers.linalg.scatter import column_moments
 
 
 def in_order(X, **more):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from keepers.linalg.moments import column_moments, row_blocks
+from keepers.linalg.scatter import column_moments, row_blocks
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6, 1e8])

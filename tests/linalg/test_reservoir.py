@@ -11,14 +11,13 @@ from scipy import stats
 
 from keepers._protocols import RowBlock
 from keepers.exceptions import DataError
-from keepers.linalg.reservoir import (
+from keepers.linalg.ordering import (
     GOLDEN_RATIO,
-    RowReservoir,
     drawn_rows,
     largest_drawn_key,
     mix,
 )
-from keepers.linalg.sums import NotFiniteError
+from keepers.linalg.sums import NotFiniteError, RowReservoir
 
 N_SAMPLES = 1000
 X = np.random.default_rng(0).standard_normal((N_SAMPLES, 3))

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from keepers.linalg.moments import column_moments
 from keepers.linalg.scatter import (
     DenseScatter,
     FactoredScatter,
     as_factored,
     as_scatter,
+    column_moments,
     forming_pays,
 )
 

@@ -5,8 +5,7 @@ import pytest
 from scipy.linalg import eigh, subspace_angles
 
 from keepers.linalg import spectrum
-from keepers.linalg.moments import column_moments
-from keepers.linalg.scatter import DenseScatter, FactoredScatter
+from keepers.linalg.scatter import DenseScatter, FactoredScatter, column_moments
 from keepers.linalg.spectrum import (
     leading_pairs,
     leading_spectrum,

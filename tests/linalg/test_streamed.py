@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from keepers.blocks.sources import ArrayBlocks
-from keepers.linalg.moments import column_moments
+from keepers.linalg.scatter import column_moments
 from keepers.linalg.sums import Budget, CountedPasses, StreamedScatter
 
 ROOM, NO_ROOM = Budget(1e9), Budget(0.0)

@@ -14,9 +14,8 @@ from keepers import AutoSelector
 from keepers.blocks.sources import as_blocks
 from keepers.exceptions import DataError, DataWarning, ParameterError
 from keepers.linalg.graph import nearest_in_cloud, union_graph
-from keepers.linalg.moments import column_moments
-from keepers.linalg.ordering import mean_ranks
-from keepers.linalg.reservoir import drawn_rows
+from keepers.linalg.ordering import drawn_rows, mean_ranks
+from keepers.linalg.scatter import column_moments
 from keepers.methods import auto, auto_structure
 from keepers.methods.auto import (
     HalfSampleStability,

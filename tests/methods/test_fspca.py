@@ -10,8 +10,7 @@ from sklearn.decomposition import PCA
 from brute_force_sets import case_of
 from keepers import FSPCA, SPCAFS
 from keepers.exceptions import ParameterError, UnitsWarning
-from keepers.linalg.moments import column_moments
-from keepers.linalg.scatter import DenseScatter, FactoredScatter
+from keepers.linalg.scatter import DenseScatter, FactoredScatter, column_moments
 from keepers.linalg.spectrum import principal_subspace
 from keepers.methods.fspca import AllowedSets, go_scores, improve_by_projection, solve_fspca
 from shared_material import fixture

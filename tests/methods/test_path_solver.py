@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from keepers.linalg.moments import column_moments
-from keepers.linalg.scatter import DenseScatter, as_scatter
+from keepers.linalg.scatter import DenseScatter, as_scatter, column_moments
 from keepers.linalg.spectrum import orthonormal_subspace, principal_subspace
 from keepers.methods.path import PathSolver, find_path, follow_path
 from keepers.methods.spcafs import RowPenalty, solve_block

@@ -5,8 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from brute_force_sets import random_restriction, small_cases
-from keepers.linalg.moments import column_moments
-from keepers.linalg.scatter import DenseScatter, as_scatter
+from keepers.linalg.scatter import DenseScatter, as_scatter, column_moments
 from keepers.methods.fspca import (
     AllowedSets,
     gains_of_adding,

@@ -12,8 +12,7 @@ from scipy.linalg import eigh
 from scipy.optimize import approx_fprime, brentq
 
 from keepers import datasets
-from keepers.linalg.moments import column_moments
-from keepers.linalg.scatter import DenseScatter, as_scatter
+from keepers.linalg.scatter import DenseScatter, as_scatter, column_moments
 from keepers.linalg.spectrum import Subspace, orthonormal_subspace, principal_subspace
 from keepers.methods.control import FeatureControl
 from keepers.methods.spcafs import (

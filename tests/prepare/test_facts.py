@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepers.linalg.reservoir import drawn_rows
+from keepers.linalg.ordering import drawn_rows
 from keepers.prepare.facts import MOST_LEVELS, MOST_ROWS, TableFacts
 from keepers.tables.table import Table
 

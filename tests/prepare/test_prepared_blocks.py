@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keepers.exceptions import DataError
-from keepers.linalg.reservoir import drawn_rows
+from keepers.linalg.ordering import drawn_rows
 from keepers.prepare.check import check_facts, check_table
 from keepers.prepare.facts import TableFacts, draw_table
 from keepers.prepare.preparer import PreparedBlocks, TablePreparer

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from brute_force_sets import EQUAL, case_of, random_restriction, scatter_of, small_cases
 from keepers import datasets
-from keepers.linalg.moments import column_moments
-from keepers.linalg.scatter import DenseScatter, FactoredScatter, as_scatter
+from keepers.linalg.scatter import DenseScatter, FactoredScatter, as_scatter, column_moments
 from keepers.methods.fspca import improve_by_projection, variance_held
 from keepers.proofs.bounds import (
     SpectralBound,

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from keepers import SPCAFS, AllFeatures, StabilitySelector, VarianceScore, all_selectors, datasets
 from keepers import report as make_report
 from keepers.exceptions import DataError, ParameterError
-from keepers.linalg.moments import column_moments
+from keepers.linalg.scatter import column_moments
 from keepers.reports.figures import classes_of, draw, map_order
 from keepers.reports.html import page_data, python_recipe, readable
 from keepers.reports.selection import correlation_matrix

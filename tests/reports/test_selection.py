@@ -18,8 +18,7 @@ from keepers import (
     describe_selection,
 )
 from keepers.exceptions import DataError, DataWarning
-from keepers.linalg.moments import column_moments
-from keepers.linalg.scatter import FactoredScatter
+from keepers.linalg.scatter import FactoredScatter, column_moments
 from keepers.reports.selection import Feature, correlation_matrix, describe_fit
 from keepers.tables.table import Table
 

@@ -16,7 +16,7 @@ from keepers.cli import console
 from keepers.cli.console import note, printable, progress_line, say_notes
 from keepers.cli.prepared import PUTS_FEATURES_ON_ONE_SCALE, prepare, scale_table
 from keepers.exceptions import KeepersError, ParameterError, shorten
-from keepers.linalg.moments import SCALINGS
+from keepers.linalg.scatter import SCALINGS
 from keepers.metrics import clustering_accuracy, normalized_mutual_information
 from keepers.tables.atomic import whole_file
 from keepers.tables.table import Table

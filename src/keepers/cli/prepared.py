@@ -13,7 +13,7 @@ from keepers._wording import some_of
 from keepers.cli import console
 from keepers.cli.console import CheckOptions, ReadingOptions, progress_line, say, say_notes
 from keepers.exceptions import DataError, ParameterError
-from keepers.linalg.reservoir import drawn_rows
+from keepers.linalg.ordering import drawn_rows
 from keepers.prepare.check import TableCheck, check_facts
 from keepers.prepare.facts import SEED, TableFacts, draw_table
 from keepers.tables.opening import open_table, reads_in_blocks, scan_table
@@ -174,7 +174,7 @@ def _rows_to_keep(table: Table, options: ReadingOptions) -> Any:
 
 def scale_table(table: Table, scaling: str) -> Table:
     """The table as a selector takes it: at least two samples, scaled."""
-    from keepers.linalg.moments import scale_samples
+    from keepers.linalg.scatter import scale_samples
 
     if table.n_samples < 2:
         raise DataError(

@@ -29,7 +29,7 @@ from keepers.exceptions import (
     UnitsWarning,
     shorten,
 )
-from keepers.linalg.moments import SCALINGS
+from keepers.linalg.scatter import SCALINGS
 from keepers.methods.auto import AutoSelector
 from keepers.methods.reading import fills_gaps
 from keepers.methods.reading_blocks import ScatterSelector

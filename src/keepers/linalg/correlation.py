@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.linalg.moments import ColumnMoments
+from keepers.linalg.scatter import ColumnMoments
 
 # Candidates that are compared with all kept features in a single product.
 _AT_ONCE = 256

@@ -31,9 +31,8 @@ import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.exceptions import DataError
-from keepers.linalg.moments import CONSTANT_RATIO, ColumnMoments
-from keepers.linalg.reservoir import drawn_rows
-from keepers.linalg.scatter import as_scatter
+from keepers.linalg.ordering import drawn_rows
+from keepers.linalg.scatter import CONSTANT_RATIO, ColumnMoments, as_scatter
 from keepers.linalg.spectrum import edge_of_scatter, leading_spectrum, principal_subspace
 
 MOST_ROWS_FITTED = 2000

@@ -10,8 +10,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from keepers._protocols import FloatArray, IndexArray
-from keepers.linalg.moments import row_blocks
 from keepers.linalg.ordering import levels, nearest_first
+from keepers.linalg.scatter import row_blocks
 from keepers.linalg.spectrum import squared_row_norms
 
 Graph = Any

@@ -1,7 +1,11 @@
-"""Orders that rounding does not decide.
+"""Orders that rounding does not decide, and rows that are drawn alike from every form of a table.
 
 The same table gives scores that differ in their last digits with the layout of the array, the
 number of threads and the CPU's BLAS kernels. Values that agree up to that count as equal here.
+
+Rows are drawn uniformly without replacement by keys: 64-bit numbers that follow from the seed and
+the number of the row in the table. The rows with the smallest keys are drawn, from a table in
+memory, from blocks of any size and from sums merged in any order. The keys of a seed all differ.
 """
 
 from collections.abc import Iterator
@@ -9,9 +13,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.linalg.moments import ColumnMoments, as_array, by_columns, row_blocks
+from keepers.linalg.scatter import ColumnMoments, as_array, by_columns, row_blocks
 
 # Scores are ties if they differ by less than this share of the larger one. Measured: layouts,
 # kernels and threads move them by up to 1e-9, blocks of rows by 3e-8.
@@ -20,6 +25,11 @@ TIE_TOLERANCE_SINGLE = 2e-6
 # Single steps of a computation carry less rounding than its result.
 _STEP_TOLERANCE = 1e-10
 _TILT = 1e-9
+GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
+"""The step of SplitMix64: its i-th number from the state s is ``mix(s + i * GOLDEN_RATIO)``."""
+_KEYS_AT_ONCE = 1 << 18
+
+Keys = NDArray[np.uint64]
 
 
 def levels(values: FloatArray) -> IndexArray:
@@ -176,3 +186,45 @@ def _meet_by_chance(X: Any) -> bool:
         if expected < 1.0:
             return False
     return True
+
+
+def mix(numbers: Keys) -> Keys:
+    """The mixing function of SplitMix64 (Steele, Lea and Flood, 2014), a bijection of 64 bits."""
+    mixed = numbers
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = mixed ^ (mixed >> np.uint64(shift))
+        mixed *= np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
+
+
+def row_keys(numbers: IndexArray, seed: int) -> Keys:
+    """The keys of the rows with these numbers: entries of the stream of SplitMix64."""
+    # The seed is mixed before it starts the stream: streams of near seeds are far apart.
+    first = mix(np.array([seed % 2**64], dtype=np.uint64))
+    states = numbers.astype(np.uint64)
+    states += np.uint64(1)
+    states *= GOLDEN_RATIO
+    states += first
+    return mix(states)
+
+
+def drawn_rows(n_samples: int, n_rows: int, seed: int) -> IndexArray:
+    """The rows that are drawn from a table with ``n_samples`` rows, in ascending order."""
+    drawn: IndexArray = np.empty(0, dtype=np.intp)
+    for start in range(0, n_samples, _KEYS_AT_ONCE):
+        drawn = np.append(drawn, np.arange(start, min(start + _KEYS_AT_ONCE, n_samples)))
+        drawn = drawn[smallest_keys(row_keys(drawn, seed), n_rows)]
+    return drawn
+
+
+def largest_drawn_key(n_samples: int, n_rows: int, seed: int) -> int:
+    """The largest key among the rows that are drawn from a table with ``n_samples`` rows."""
+    return int(row_keys(drawn_rows(n_samples, n_rows, seed), seed).max())
+
+
+def smallest_keys(keys: Keys, count: int) -> IndexArray:
+    """The places of the ``count`` smallest keys, in ascending order; of fewer, all places."""
+    if len(keys) <= count:
+        return np.arange(len(keys))
+    return np.sort(np.argpartition(keys, count - 1)[:count])

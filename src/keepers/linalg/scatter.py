@@ -1,11 +1,14 @@
-"""The total scatter S = (X - 1 mean')' (X - 1 mean') as an operator, for every storage of X.
+"""Columns about their means: moments, and the total scatter S = (X - 1 mean')' (X - 1 mean').
 
-`as_scatter` looks at the data once and returns the operator whose products are cheapest:
+The textbook E[x^2] - E[x]^2 has no correct digit once the mean is 1e8 times the standard deviation.
+Here values are centred before they are squared, and the rounding left in the mean is removed.
 
+`as_scatter` looks at the data once and returns S as the operator whose products are cheapest:
 `DenseScatter` where forming S pays for itself, with one product S V; otherwise `FactoredScatter`,
 with the two thin products Xc'(Xc V), which never make a sparse X dense.
 """
 
+import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,8 +17,26 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SmallSide, SymmetricOperator
-from keepers.linalg.moments import ColumnMoments, gram, row_blocks, stored_columns
+from keepers._wording import closest
+from keepers.exceptions import DataError, ParameterError, shorten
 
+SCALINGS = (
+    "raw",
+    "unit-samples",
+    "standardize-samples",
+    "unit-features",
+    "standardize-features",
+    "min-max-features",
+    "0-255",
+)
+
+CONSTANT_RATIO = 1e-12
+# Sums of squares that float32 holds, with room for what is made of them.
+SMALLEST_SINGLE, LARGEST_SINGLE = 1e-28, 1e28
+BLOCK_BYTES = 1 << 22
+# From this share of stored entries on a product of dense rows is faster than one of sparse rows.
+DENSE_SHARE = 0.04
+_DENSE_ENTRIES = 1 << 22
 # Above this ratio of mean to deviation, taking the mean off the product instead of off X would cost
 # more than two of the digits of X: such data are centred in a copy.
 HARMLESS_MEAN = 100.0
@@ -29,6 +50,178 @@ _DENSE_PER_STORED = 2
 SMALL_SIDE = 3000
 # The number of components where it is not known; it shifts the balance only a little.
 _TYPICAL_WIDTH = 10
+
+
+def by_rows(X: Any) -> Any:
+    """X in the storage in which rows are cheap to take: CSR, if it is sparse."""
+    return X.tocsr() if sp.issparse(X) else X
+
+
+def by_columns(X: Any) -> Any:
+    """X in the storage in which columns are cheap to take: CSC, if it is sparse."""
+    return X.tocsc() if sp.issparse(X) else X
+
+
+def as_array(X: Any) -> FloatArray:
+    return np.asarray(X.toarray() if sp.issparse(X) else X)
+
+
+def scale_columns(X: Any, factors: FloatArray) -> Any:
+    """Every column of X times its factor, in the precision of X."""
+    cast = factors.astype(X.dtype, copy=False)
+    return (X @ sp.diags(cast)).asformat(X.format) if sp.issparse(X) else X * cast
+
+
+def stack_rows(pieces: list[Any]) -> Any:
+    """One matrix of all pieces, which are given up on the way: memory holds one copy.
+
+    Sparse if one piece is, in double precision if one piece is.
+    """
+    if any(sp.issparse(piece) for piece in pieces):
+        whole = sp.vstack(pieces, format="csr")
+        pieces.clear()
+        return whole
+    n_rows = sum(len(piece) for piece in pieces)
+    dtype = np.result_type(*{piece.dtype for piece in pieces})
+    whole = np.empty((n_rows, pieces[0].shape[1]), dtype=dtype)
+    pieces.reverse()
+    end = 0
+    while pieces:
+        piece = pieces.pop()
+        whole[end : end + len(piece)] = piece
+        end += len(piece)
+    return whole
+
+
+def stored_columns(X: Any) -> IndexArray:
+    """The column of every stored value of a CSR or CSC matrix."""
+    if X.format == "csr":
+        return np.asarray(X.indices)
+    return np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
+
+
+def gram(X: Any) -> FloatArray:
+    """X'X of a CSR or CSC matrix, as an array of float64."""
+    n_rows, n_columns = X.shape
+    total = np.zeros((n_columns, n_columns))
+    step = max(1, _DENSE_ENTRIES // max(n_columns, 1))
+    if X.nnz > DENSE_SHARE * n_rows * n_columns:
+        for start in range(0, n_rows, step):
+            rows = X[start : start + step].toarray()
+            total += rows.T @ rows
+        return total
+    product = (X.T @ X).tocsr()
+    for start in range(0, n_columns, step):
+        total[start : start + step] = product[start : start + step].toarray()
+    return total
+
+
+@dataclass(frozen=True)
+class ColumnMoments:
+    """Mean and centred sum of squares of every column, in float64."""
+
+    n_samples: int
+    mean: FloatArray
+    sum_of_squares: FloatArray
+
+    @property
+    def variance(self) -> FloatArray:
+        """Population variance (divided by n)."""
+        return self.sum_of_squares / self.n_samples
+
+    @property
+    def constant(self) -> BoolArray:
+        """Columns whose standard deviation is rounding noise of the mean."""
+        return np.sqrt(self.variance) <= CONSTANT_RATIO * np.abs(self.mean)
+
+    def subset(self, columns: IndexArray) -> "ColumnMoments":
+        return ColumnMoments(self.n_samples, self.mean[columns], self.sum_of_squares[columns])
+
+    def scaled(self, factors: FloatArray) -> "ColumnMoments":
+        return ColumnMoments(self.n_samples, self.mean * factors, self.sum_of_squares * factors**2)
+
+    def precision_for(self, dtype: Any) -> np.dtype[Any]:
+        """``dtype`` if it holds the squares of the columns, else float64."""
+        squares = self.sum_of_squares[self.sum_of_squares > 0.0]
+        held = np.all((squares > SMALLEST_SINGLE) & (squares < LARGEST_SINGLE))
+        return np.dtype(dtype) if held else np.dtype(np.float64)
+
+
+def row_blocks(n_samples: int, n_features: int, n_bytes: int = BLOCK_BYTES) -> list[slice]:
+    """Slices over the rows, each of ``n_bytes`` of float64; the default fits in a cache."""
+    step = max(1, n_bytes // (8 * max(n_features, 1)))
+    return [slice(start, min(start + step, n_samples)) for start in range(0, n_samples, step)]
+
+
+@dataclass(frozen=True)
+class VarianceSpan:
+    """The range of the variances of columns."""
+
+    ratio: float
+    """The largest variance over the lower quartile, so that a few quiet columns do not count."""
+    low: int
+    """The column at the lower quartile."""
+    high: int
+
+    @property
+    def has_mixed_units(self) -> bool:
+        """True if the ratio is so large that the columns must have different units."""
+        return 1e4 < self.ratio < np.inf
+
+
+def variance_span(variances: FloatArray) -> VarianceSpan | None:
+    """The span of the variances above 0; None if there are fewer than two."""
+    varies = np.flatnonzero(variances > 0.0)
+    if len(varies) < 2:
+        return None
+    order = varies[np.argsort(variances[varies], kind="stable")]
+    low, high = int(order[(len(order) - 1) // 4]), int(order[-1])
+    return VarianceSpan(float(variances[high] / variances[low]), low, high)
+
+
+def column_moments(X: Any) -> ColumnMoments:
+    """Moments of the columns of an array or a CSR/CSC matrix."""
+    return _sparse_moments(X) if sp.issparse(X) else _dense_moments(X)
+
+
+def _dense_moments(X: FloatArray) -> ColumnMoments:
+    n_samples, n_features = X.shape
+    mean = X.mean(axis=0, dtype=np.float64)
+    residue = np.zeros(n_features)
+    squares = np.zeros(n_features)
+    for rows in row_blocks(n_samples, n_features):
+        centred = X[rows] - mean
+        residue += centred.sum(axis=0)
+        squares += np.einsum("ij,ij->j", centred, centred)
+    return _correct_mean(n_samples, mean, residue, squares)
+
+
+def _sparse_moments(X: Any) -> ColumnMoments:
+    n_samples, n_features = X.shape
+    columns = stored_columns(X)
+    mean = _column_sums(X, X.data) / n_samples
+    absent = n_samples - np.bincount(columns, minlength=n_features)
+    centred = X.data - mean[columns]
+    residue = _column_sums(X, centred) - absent * mean
+    squares = _column_sums(X, np.square(centred, out=centred)) + absent * mean * mean
+    return _correct_mean(n_samples, mean, residue, squares)
+
+
+def _column_sums(X: Any, values: FloatArray) -> FloatArray:
+    """Sums of such values of the entries: a product, four times as fast as `numpy.bincount`."""
+    filled = copy.copy(X)  # shallow, and its constructor would check every index
+    filled.data = values.astype(np.float64, copy=False)
+    return np.asarray(filled.T @ np.ones(X.shape[0]))
+
+
+def _correct_mean(
+    n_samples: int, mean: FloatArray, residue: FloatArray, squares: FloatArray
+) -> ColumnMoments:
+    """Shift the provisional mean by what the centred columns still sum to."""
+    correction = residue / n_samples
+    with np.errstate(over="ignore", invalid="ignore"):  # such values raise later, in our words
+        exact = np.maximum(squares - residue * correction, 0.0)
+    return ColumnMoments(n_samples, mean + correction, exact)
 
 
 @dataclass(frozen=True)
@@ -237,3 +430,80 @@ def without_offsets(X: Any, moments: ColumnMoments) -> tuple[Any, ColumnMoments]
     data = (X.data - shift[columns]).astype(X.dtype, copy=False)
     centred = type(X)((data, X.indices, X.indptr), shape=X.shape)
     return centred, replace(moments, mean=moments.mean - shift)
+
+
+def scale_samples(X: Any, scaling: str) -> Any:
+    """Return X on the scale that ``scaling`` names; X itself is never changed.
+
+    Parameters
+    ----------
+    X : ndarray or CSR/CSC matrix of shape (n_samples, n_features)
+        The table.
+    scaling : str
+        "raw": as it is. "unit-samples": every row divided by its Euclidean norm.
+        "standardize-samples": every row to mean 0 and standard deviation 1 (divisor n).
+        "unit-features": every column divided by its Euclidean norm. "standardize-features": every
+        column to mean 0 and standard deviation 1 (divisor n). "min-max-features": every column to
+        0 (its smallest value) to 1 (its largest). "0-255": the whole table by one shift and one
+        factor, its smallest value to 0 and its largest to 255, as grey levels are stored. Rows and
+        columns of zeros stay; constant ones become 0 when standardised or put between 0 and 1.
+        Standardising features makes all variances equal, which leaves nothing to the methods that
+        look for variance (SPCAFS, VarianceScore).
+
+    Returns
+    -------
+    ndarray or sparse matrix
+        Same kind and precision; X itself for "raw".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scale_samples(np.array([[3.0, 4.0], [0.0, 0.0]]), "unit-samples")
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+    if scaling not in SCALINGS:
+        known = ", ".join(repr(name) for name in SCALINGS)
+        meant = closest(str(scaling), SCALINGS)
+        raise ParameterError(f"scaling must be one of {known}; got {shorten(scaling)}.{meant}")
+    if scaling == "raw":
+        return X
+    axis = 1 if scaling.endswith("samples") else 0
+    if scaling.startswith("unit"):
+        return _divide(X, _norms(X, axis), axis)
+    if sp.issparse(X) and (scaling != "0-255" or X.min() != 0):
+        raise DataError(
+            f"Subtracting fills a sparse matrix; {scaling!r} needs a dense table. Use 'raw', "
+            "'unit-samples' or 'unit-features', or pass X.toarray() if it fits in memory."
+        )
+    if scaling == "0-255":
+        lowest, highest = float(X.min()), float(X.max())
+        shifted = X - X.dtype.type(lowest) if lowest != 0 else X
+        factor = 255.0 / (highest - lowest) if highest > lowest else 1.0
+        return shifted * (X.dtype.type(factor) if X.dtype.kind == "f" else factor)
+    lowest, highest = X.min(axis=axis, keepdims=True), X.max(axis=axis, keepdims=True)
+    if scaling == "min-max-features":
+        return _divide(X - lowest, np.ravel(highest - lowest), axis)
+    # A constant column whose mean is not exact would otherwise be blown up to +-1.
+    centred = np.where(lowest == highest, X.dtype.type(0), X - X.mean(axis=axis, keepdims=True))
+    return _divide(centred, centred.std(axis=axis), axis)
+
+
+def _norms(X: Any, axis: int) -> Any:
+    """Euclidean norms. Divides by the largest entry first: squares cannot overflow."""
+    absolute = abs(X)
+    largest = np.ravel(as_array(absolute.max(axis=axis)))
+    scale = np.where(largest > 0, largest, 1.0)
+    relative = _divide(absolute, scale, axis)
+    squares = relative.multiply(relative) if sp.issparse(X) else relative * relative
+    return np.sqrt(np.asarray(squares.sum(axis=axis)).ravel()) * scale
+
+
+def _divide(X: Any, by: Any, axis: int) -> Any:
+    """Divide each row (axis 1) or column (axis 0) by its number; zeros divide nothing."""
+    by = np.where(by == 0, 1.0, by).astype(X.dtype)
+    if not sp.issparse(X):
+        return X / (by[:, np.newaxis] if axis == 1 else by)
+    rescaled = sp.csr_matrix(X, copy=True)
+    rescaled.data /= np.repeat(by, np.diff(rescaled.indptr)) if axis == 1 else by[rescaled.indices]
+    return rescaled.asformat(X.format)

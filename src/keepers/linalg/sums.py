@@ -31,8 +31,8 @@ from keepers._protocols import (
     SymmetricOperator,
 )
 from keepers.exceptions import DataError, shorten
-from keepers.linalg.moments import ColumnMoments, gram, stack_rows
-from keepers.linalg.scatter import DenseScatter
+from keepers.linalg.ordering import row_keys, smallest_keys
+from keepers.linalg.scatter import ColumnMoments, DenseScatter, gram, stack_rows
 
 # Columns that a message names.
 _NAMED = 5
@@ -294,6 +294,85 @@ class RowCollection(BlockSum):
     def stack(self) -> Any:
         """One matrix of all rows, which are given up here."""
         return stack_rows(self.pieces)
+
+
+class RowReservoir(BlockSum):
+    """The ``n_rows`` rows with the smallest keys; rows that are not drawn must be finite too.
+
+    Up to twice that many rows are held. ``largest_key`` is `largest_drawn_key`, if the number of
+    rows is known: no other row is copied. ``allow_nan``: rows may have gaps.
+    """
+
+    def __init__(
+        self, n_rows: int, seed: int, largest_key: int | None = None, *, allow_nan: bool = False
+    ) -> None:
+        self.n_rows = n_rows
+        self.seed = seed
+        self.allow_nan = allow_nan
+        self.n_samples = 0
+        self._largest_key = int(np.iinfo(np.uint64).max) if largest_key is None else largest_key
+        self._next = 0
+        self._assumed_first = False
+        self._pieces: list[Any] = []
+        self._numbers: IndexArray = np.empty(0, dtype=np.intp)
+
+    def add(self, block: RowBlock) -> None:
+        """Take in the rows of a block that may be among those drawn."""
+        refuse_not_finite(block, allow_nan=self.allow_nan)
+        n_rows = block.values.shape[0]
+        if block.start is None and self.n_samples == 0:
+            self._assumed_first = True
+        start = self._next if block.start is None else block.start
+        self._next = start + n_rows
+        self.n_samples += n_rows
+        numbers = np.arange(start, self._next, dtype=np.intp)
+        keys = row_keys(numbers, self.seed)
+        near = np.flatnonzero(keys <= self._largest_key)
+        near = near[smallest_keys(keys[near], self.n_rows)]
+        if len(near):
+            self._hold([block.values[near]], numbers[near])
+
+    def merge(self, other: Self) -> None:
+        """Take in the rows of other blocks."""
+        if other._assumed_first and self.n_samples:
+            raise DataError(
+                "To draw rows, a block table must add its blocks in order to one sum, or give "
+                "where each starts: RowBlock(values, origin, start=number of its first row in the "
+                "table). This one merged sums of blocks without start."
+            )
+        self.n_samples += other.n_samples
+        self._next = other._next
+        self._assumed_first |= other._assumed_first
+        self._largest_key = min(self._largest_key, other._largest_key)
+        self._hold(other._pieces, other._numbers)
+
+    def _hold(self, pieces: list[Any], numbers: IndexArray) -> None:
+        self._pieces += pieces
+        self._numbers = np.concatenate([self._numbers, numbers])
+        if len(self._numbers) > 2 * self.n_rows:
+            self._sort_out()
+
+    def _sort_out(self) -> None:
+        """Keep the rows with the smallest keys, in ascending order of their numbers."""
+        if self._pieces:
+            keys = row_keys(self._numbers, self.seed)
+            kept = smallest_keys(keys, self.n_rows)
+            if len(kept) == self.n_rows:
+                self._largest_key = min(self._largest_key, int(keys[kept].max()))
+            kept = kept[np.argsort(self._numbers[kept])]
+            self._pieces = [stack_rows(self._pieces)[kept]]
+            self._numbers = self._numbers[kept]
+
+    @property
+    def numbers(self) -> IndexArray:
+        """The numbers of the rows drawn so far, in ascending order."""
+        self._sort_out()
+        return self._numbers
+
+    def rows(self) -> Any:
+        """The rows drawn so far, in their order in the table: array or CSR matrix."""
+        self._sort_out()
+        return self._pieces[0]
 
 
 @dataclass(frozen=True)

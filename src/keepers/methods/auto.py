@@ -48,10 +48,9 @@ from keepers.blocks.sources import as_blocks, number_rows
 from keepers.exceptions import DataError, NoStructureWarning, ParameterError, warn_caller
 from keepers.linalg.gaps import observed_columns
 from keepers.linalg.graph import nearest_by_distance, squared_distances
-from keepers.linalg.moments import ColumnMoments, by_rows, stack_rows
-from keepers.linalg.ordering import first_largest
-from keepers.linalg.reservoir import RowReservoir, drawn_rows, largest_drawn_key
-from keepers.linalg.sums import NotFiniteError
+from keepers.linalg.ordering import drawn_rows, first_largest, largest_drawn_key
+from keepers.linalg.scatter import ColumnMoments, by_rows, stack_rows
+from keepers.linalg.sums import NotFiniteError, RowReservoir
 from keepers.methods.auto_structure import (
     FEWEST_SAMPLES,
     LEVEL,

@@ -15,8 +15,8 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.correlation import Correlations
 from keepers.linalg.gaps import observed_columns
 from keepers.linalg.graph import degrees, nearest_in_cloud, union_graph
-from keepers.linalg.moments import ColumnMoments, as_array, column_moments
 from keepers.linalg.ordering import distinct_rows, mean_ranks
+from keepers.linalg.scatter import ColumnMoments, as_array, column_moments
 from keepers.linalg.spectrum import edge_of_scatter, pairs_above
 from keepers.methods.narrow import WIDEST
 from keepers.methods.reading import MemoryTable

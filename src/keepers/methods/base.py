@@ -19,8 +19,8 @@ from keepers._tables import AsTable
 from keepers.blocks.dask import selected_columns
 from keepers.exceptions import DataError, shorten
 from keepers.linalg.correlation import walk_ranking
-from keepers.linalg.moments import ColumnMoments
 from keepers.linalg.ordering import best_first
+from keepers.linalg.scatter import ColumnMoments
 from keepers.methods.control import SETTINGS, check_control, control_of
 from keepers.methods.parameters import (
     FEATURE_COUNT,

@@ -23,8 +23,8 @@ from keepers.linalg.correlation import (
     walk_ranking,
 )
 from keepers.linalg.gaps import observed_columns
-from keepers.linalg.moments import CONSTANT_RATIO, ColumnMoments, column_moments
 from keepers.linalg.ordering import best_first
+from keepers.linalg.scatter import CONSTANT_RATIO, ColumnMoments, column_moments
 from keepers.methods.base import ColumnSelector
 from keepers.methods.baselines import VarianceScore
 from keepers.methods.parameters import FLAG, check_value, one_of, positive, whole

@@ -18,7 +18,7 @@ import numpy as np
 from keepers._protocols import BoolArray, FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
 from keepers.linalg.graph import Graph, degrees, leading_eigenvectors
-from keepers.linalg.moments import CONSTANT_RATIO, as_array, by_columns, row_blocks
+from keepers.linalg.scatter import CONSTANT_RATIO, as_array, by_columns, row_blocks
 from keepers.methods.base import RankingSelector
 from keepers.methods.neighbours import BANDWIDTH, binary_graph, full_heat_graph, heat_graph
 from keepers.methods.parameters import (

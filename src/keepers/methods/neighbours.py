@@ -21,7 +21,7 @@ from keepers.linalg.graph import (
     heat_weights,
     union_graph,
 )
-from keepers.linalg.moments import BLOCK_BYTES, row_blocks
+from keepers.linalg.scatter import BLOCK_BYTES, row_blocks
 from keepers.methods.parameters import check_value, one_of, positive, whole
 
 # Cai's rule: above this number the mean distance is taken over a random sample of the rows. Up to

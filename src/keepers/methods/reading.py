@@ -19,8 +19,15 @@ from keepers.blocks.sources import ArrayBlocks
 from keepers.exceptions import DataError, DataWarning, UnitsWarning, shorten, warn_caller
 from keepers.linalg.correlation import ColumnCorrelations, Correlations, ScatterCorrelations
 from keepers.linalg.gaps import fill_by_model, observed_columns
-from keepers.linalg.moments import ColumnMoments, column_moments, scale_columns, variance_span
-from keepers.linalg.scatter import SMALL_SIDE, DenseScatter, as_scatter
+from keepers.linalg.scatter import (
+    SMALL_SIDE,
+    ColumnMoments,
+    DenseScatter,
+    as_scatter,
+    column_moments,
+    scale_columns,
+    variance_span,
+)
 from keepers.linalg.sums import ScatterSum
 from keepers.methods.parameters import expected_width
 from keepers.tables.objects import (

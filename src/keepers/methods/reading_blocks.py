@@ -26,7 +26,7 @@ from keepers._wording import readable_size
 from keepers.blocks.sources import as_blocks, column_labels, in_order
 from keepers.exceptions import DataError, DataWarning
 from keepers.linalg.correlation import Correlations, FetchedCorrelations
-from keepers.linalg.moments import ColumnMoments, by_rows
+from keepers.linalg.scatter import ColumnMoments, by_rows
 from keepers.linalg.sums import (
     Budget,
     CountedPasses,

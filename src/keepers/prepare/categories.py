@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.linalg.reservoir import row_keys
+from keepers.linalg.ordering import row_keys
 from keepers.prepare.facts import leading_components, standardise
 
 MOST_COMPONENTS = 5

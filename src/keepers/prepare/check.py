@@ -13,7 +13,7 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._tables import AsTable, as_html
 from keepers._wording import some_of
 from keepers.linalg.correlation import similar_columns
-from keepers.linalg.moments import as_array, variance_span
+from keepers.linalg.scatter import as_array, variance_span
 from keepers.prepare.facts import TableFacts, leading_components, standardise
 from keepers.prepare.kinds import (
     DURATIONS,

@@ -14,8 +14,8 @@ from scipy.linalg import eigh
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.exceptions import DataError, shorten
-from keepers.linalg.moments import as_array
-from keepers.linalg.reservoir import row_keys
+from keepers.linalg.ordering import row_keys
+from keepers.linalg.scatter import as_array
 from keepers.tables.scans import FileScan, MemoryScan
 from keepers.tables.table import GAP_WORDS, LARGEST_EXACT_INTEGER, Table, stack_tables
 

@@ -16,7 +16,7 @@ from keepers._protocols import FloatArray, IndexArray, RowBlock
 from keepers._wording import closest
 from keepers.exceptions import DataError, ParameterError, shorten
 from keepers.linalg.gaps import GapModel, fill_rows, fit_gap_model
-from keepers.linalg.moments import as_array
+from keepers.linalg.scatter import as_array
 from keepers.prepare.categories import LevelNumbers, quantify
 from keepers.prepare.check import CALLED, describe_kinds, listed, n_columns
 from keepers.prepare.facts import (

@@ -26,7 +26,7 @@ from keepers.linalg.correlation import (
     Correlations,
     PairwiseCorrelations,
 )
-from keepers.linalg.moments import ColumnMoments, column_moments
+from keepers.linalg.scatter import ColumnMoments, column_moments
 from keepers.methods.auto import AutoSelector
 from keepers.methods.auto_structure import FEWEST_OBSERVED
 from keepers.methods.base import FitNotes, RankingSelector

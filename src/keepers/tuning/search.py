@@ -40,9 +40,8 @@ from keepers.exceptions import (
 )
 from keepers.linalg.correlation import walk_ranking
 from keepers.linalg.graph import COINCIDENT, squared_distances
-from keepers.linalg.moments import as_array, by_columns
 from keepers.linalg.ordering import levels, share_of_nearest
-from keepers.linalg.scatter import as_scatter
+from keepers.linalg.scatter import as_array, as_scatter, by_columns
 from keepers.linalg.spectrum import principal_subspace
 from keepers.methods.auto import AutoSelector
 from keepers.methods.base import FEWEST_COMPARED, FitNotes, RankingSelector

@@ -31,7 +31,7 @@ from threadpoolctl import ThreadpoolController
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.exceptions import DataError, DataWarning, KeepersError, KeepersWarning
-from keepers.linalg.moments import by_rows, column_moments
+from keepers.linalg.scatter import by_rows, column_moments
 from keepers.methods.base import FitNotes, RankingSelector
 from keepers.methods.parameters import (
     FeatureCount,

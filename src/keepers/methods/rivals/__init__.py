@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import NeighbourList, union_graph
-from keepers.linalg.moments import as_array
+from keepers.linalg.scatter import as_array
 from keepers.methods.base import RankingSelector
 from keepers.methods.neighbours import BANDWIDTH, heat_graph, nearest_neighbours, warn_of_defect
 from keepers.methods.parameters import FeatureCount, cap_neighbors, positive, whole

@@ -32,8 +32,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import DataWarning, warn_caller
-from keepers.linalg.moments import as_array
 from keepers.linalg.ordering import best_first, first_largest
+from keepers.linalg.scatter import as_array
 from keepers.methods.parameters import FLAG, check_component_count, refuse_past_memory, whole
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival

@@ -22,8 +22,8 @@ from scipy.sparse.linalg import eigsh
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
-from keepers.linalg.moments import as_array
 from keepers.linalg.ordering import best_first
+from keepers.linalg.scatter import as_array
 from keepers.methods.neighbours import binary_graph
 from keepers.methods.parameters import (
     Seed,

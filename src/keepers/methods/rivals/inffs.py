@@ -17,8 +17,8 @@ from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
 from keepers._blas_threads import one_blas_thread_for
 from keepers._protocols import FloatArray
-from keepers.linalg.moments import as_array
 from keepers.linalg.ordering import mean_ranks
+from keepers.linalg.scatter import as_array
 from keepers.methods.parameters import one_of, positive, refuse_past_memory
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival

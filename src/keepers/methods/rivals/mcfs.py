@@ -35,8 +35,8 @@ from sklearn.base import clone
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import DataWarning, warn_caller
 from keepers.linalg.graph import leading_eigenvectors
-from keepers.linalg.moments import as_array, by_columns
 from keepers.linalg.ordering import first_largest, first_smallest
+from keepers.linalg.scatter import as_array, by_columns
 from keepers.methods.parameters import (
     Seed,
     cap_eigenvectors,

@@ -25,8 +25,8 @@ from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
 from keepers.linalg.graph import degrees
-from keepers.linalg.moments import as_array
 from keepers.linalg.reweighting import EPS, RowSparseRegression, WeightedRidge
+from keepers.linalg.scatter import as_array
 from keepers.linalg.spectrum import row_norms
 from keepers.methods.parameters import Seed, positive, refuse_weighted_ridge
 from keepers.methods.reading import MemoryTable

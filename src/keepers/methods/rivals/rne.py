@@ -19,7 +19,7 @@ from sklearn.preprocessing import normalize
 from keepers._protocols import FloatArray
 from keepers.exceptions import DataWarning, warn_caller
 from keepers.linalg.graph import reconstruction_residual, reconstruction_weights
-from keepers.linalg.moments import as_array
+from keepers.linalg.scatter import as_array
 from keepers.linalg.spectrum import squared_row_norms
 from keepers.methods.neighbours import nearest_neighbours
 from keepers.methods.parameters import Seed, cap_neighbors, positive, refuse_past_memory, whole

@@ -22,7 +22,7 @@ from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg import reweighting
-from keepers.linalg.moments import BLOCK_BYTES, row_blocks
+from keepers.linalg.scatter import BLOCK_BYTES, row_blocks
 from keepers.methods.parameters import (
     Seed,
     cap_columns,
