@@ -44,7 +44,7 @@ def fspca(make: Callable[[], np.ndarray | sp.csr_array], k: int, m: int, aim: fl
 def streamed(make: Callable[[], np.ndarray | sp.csr_array], k: int, m: int) -> dict[str, object]:
     """Passes over a table that is read again for every product, and the value beside memory's."""
     X = make()
-    with patch("keepers.methods.reading_blocks.choose_route", lambda *_: "stream"):
+    with patch("keepers.methods.reading.choose_route", lambda *_: "stream"):
         ours = FSPCA(k, n_components=m, random_state=0).fit_blocks(X)
     in_memory = FSPCA(k, n_components=m, random_state=0).fit(X)
     return {

@@ -212,7 +212,7 @@ def streamed(make: Callable[[], np.ndarray | sp.csr_array], m: int) -> dict[str,
     """How often the table is read, and how far the result is from that of a fit in memory."""
     X = make()
     ours = SPCAFS(n_components=m, random_state=0)
-    with patch("keepers.methods.reading_blocks.choose_route", lambda *_: "stream"):
+    with patch("keepers.methods.reading.choose_route", lambda *_: "stream"):
         taken = seconds(lambda: ours.fit_blocks(X))
     in_memory = SPCAFS(n_components=m, random_state=0).fit(X)
     return {

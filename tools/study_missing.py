@@ -38,7 +38,7 @@ from keepers import SPCAFS, AutoSelector
 from keepers.linalg.gaps import fill_by_model, fill_rows, fit_gap_model, observed_columns
 from keepers.linalg.scatter import ColumnMoments
 from keepers.linalg.spectrum import null_edge
-from keepers.methods.reading_blocks import ScatterTable
+from keepers.methods.reading import ScatterTable
 from keepers.tables.atomic import whole_file
 
 KEPT = Path(__file__).parents[1] / "studies" / "results" / "missing"

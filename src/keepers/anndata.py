@@ -29,8 +29,7 @@ from keepers.exceptions import (
 from keepers.linalg.ordering import drawn_rows
 from keepers.methods.auto import MOST_ROWS, AutoSelector
 from keepers.methods.base import RankingSelector
-from keepers.methods.control import read_control
-from keepers.methods.parameters import FLAG, FeatureCount, check_value
+from keepers.methods.parameters import FLAG, FeatureCount, check_value, read_control
 from keepers.prepare.check import describe_counts
 from keepers.tables.objects import from_store, is_anndata, is_dask, values_of
 from keepers.tables.table import NamedValues

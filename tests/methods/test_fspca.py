@@ -15,7 +15,7 @@ from keepers.linalg.spectrum import principal_subspace
 from keepers.methods.fspca import AllowedSets, go_scores, improve_by_projection, solve_fspca
 from shared_material import fixture
 
-CHOOSE_ROUTE = "keepers.methods.reading_blocks.choose_route"
+CHOOSE_ROUTE = "keepers.methods.reading.choose_route"
 
 pytestmark = pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
 

@@ -148,6 +148,6 @@ def test_blocks_of_rows_and_dask_keep_the_same_features(table, tmp_path, monkeyp
             "Dask": lambda: selector.fit(da.from_array(X, chunks=(25, -1))),
         }
         found = {name: fit().support_.tolist() for name, fit in sources.items()}
-        monkeypatch.setattr("keepers.methods.reading_blocks.choose_route", lambda *_: "stream")
+        monkeypatch.setattr("keepers.methods.reading.choose_route", lambda *_: "stream")
         found["stream"] = selector.fit_blocks([X[:20], X[20:]]).support_.tolist()
     assert found == dict.fromkeys(found, expected.tolist())

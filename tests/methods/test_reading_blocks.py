@@ -9,7 +9,7 @@ from keepers import SPCAFS, datasets
 from keepers.blocks.sources import ArrayBlocks
 from keepers.exceptions import DataError, ParameterError
 from keepers.linalg.sums import Budget
-from keepers.methods.reading_blocks import choose_route
+from keepers.methods.reading import choose_route
 from recording import Recording
 
 
@@ -226,7 +226,7 @@ def test_what_needs_the_columns_is_refused_after_the_first_block(narrow, name, v
 @pytest.fixture
 def streaming(monkeypatch):
     """Every table is streamed, as a large one would be."""
-    monkeypatch.setattr("keepers.methods.reading_blocks.choose_route", lambda *_: "stream")
+    monkeypatch.setattr("keepers.methods.reading.choose_route", lambda *_: "stream")
 
 
 def changing(*passes):

@@ -14,7 +14,7 @@ from scipy.optimize import approx_fprime, brentq
 from keepers import datasets
 from keepers.linalg.scatter import DenseScatter, as_scatter, column_moments
 from keepers.linalg.spectrum import Subspace, orthonormal_subspace, principal_subspace
-from keepers.methods.control import FeatureControl
+from keepers.methods.parameters import FeatureControl
 from keepers.methods.spcafs import (
     Proposals,
     RowPenalty,

@@ -155,7 +155,7 @@ def test_every_storage_gives_the_same(X):
 
 @pytest.mark.parametrize("route", ["scatter", "memory", "stream"])
 def test_every_route_gives_the_same(X, route, monkeypatch):
-    monkeypatch.setattr("keepers.methods.reading_blocks.choose_route", lambda *_: route)
+    monkeypatch.setattr("keepers.methods.reading.choose_route", lambda *_: route)
     features = [1, 5, 7]
     expected = certify(X, features, 2, tight=False)
     found = certify([X[:20], X[20:]], features, 2, tight=False, random_state=0)

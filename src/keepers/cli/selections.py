@@ -31,8 +31,8 @@ from keepers.exceptions import (
 )
 from keepers.linalg.scatter import SCALINGS
 from keepers.methods.auto import AutoSelector
+from keepers.methods.base import ScatterSelector
 from keepers.methods.reading import fills_gaps
-from keepers.methods.reading_blocks import ScatterSelector
 from keepers.prepare import preparer
 from keepers.prepare.check import listed
 from keepers.prepare.facts import as_scan, have_gaps

@@ -68,18 +68,27 @@ from keepers.methods.auto_structure import (
     unit_free_columns,
 )
 from keepers.methods.base import FitNotes, RankingSelector
-from keepers.methods.control import FeatureControl, check_control, control_of
 from keepers.methods.narrow import SAME, WIDEST, split_copies
-from keepers.methods.parameters import FLAG, FeatureCount, Seed, cap_neighbors, one_of, whole
+from keepers.methods.parameters import (
+    FLAG,
+    FeatureControl,
+    FeatureCount,
+    Seed,
+    cap_neighbors,
+    check_control,
+    control_of,
+    one_of,
+    whole,
+)
 from keepers.methods.reading import (
     FittedTable,
     MemoryTable,
     fills_gaps,
+    refuse_undeclared,
     table_of_values,
     table_values,
     validate_table,
 )
-from keepers.methods.reading_blocks import refuse_undeclared
 from keepers.prepare.check import listed
 from keepers.prepare.preparer import TablePreparer
 from keepers.tables.objects import as_frame, comes_in_blocks, has_other_columns, table_of_object

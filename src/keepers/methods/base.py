@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -14,43 +14,63 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers._protocols import BoolArray, FloatArray, IndexArray, RowBlock
 from keepers._tables import AsTable
+from keepers._wording import readable_size
 from keepers.blocks.dask import selected_columns
+from keepers.blocks.sources import column_labels, in_order
 from keepers.exceptions import DataError, shorten
 from keepers.linalg.correlation import walk_ranking
 from keepers.linalg.ordering import best_first
-from keepers.linalg.scatter import ColumnMoments
-from keepers.methods.control import SETTINGS, check_control, control_of
+from keepers.linalg.scatter import ColumnMoments, by_rows
+from keepers.linalg.sums import ScatterSum
 from keepers.methods.parameters import (
     FEATURE_COUNT,
     SEED,
+    SETTINGS,
     FeatureControl,
     FeatureCount,
     Rule,
+    check_control,
     check_rules,
     check_value,
+    control_of,
     count_features,
+    expected_width,
     is_real,
+    is_whole,
+    memory_budget,
     one_of,
     positive,
+    whole,
 )
 from keepers.methods.reading import (
     FittedTable,
     MemoryTable,
+    explain_gaps_in_blocks,
     fills_gaps,
     is_plain,
     named_table,
     naming_gaps,
+    open_blocks,
+    read_blocks,
     read_for_scatter,
     read_table,
     refuse_other_columns,
     sound_table,
+    table_of_scatter,
     table_values,
     validate,
 )
-from keepers.tables.objects import as_frame, comes_in_blocks, is_anndata, is_dask, is_frame
-from keepers.tables.table import Table, as_n_bytes
+from keepers.tables.objects import (
+    as_frame,
+    comes_in_blocks,
+    describe_missing,
+    is_anndata,
+    is_dask,
+    is_frame,
+)
+from keepers.tables.table import Table, as_n_bytes, refuse_repeated
 
 if TYPE_CHECKING:
     from keepers.proofs.certify import Certificate
@@ -676,3 +696,145 @@ class RankingSelector(ColumnSelector):
         # A certificate is about a table without gaps.
         settings.setdefault("missing", "model" if self.missing == "observed" else self.missing)
         return certify_columns(self, X, features, n_components, **settings)
+
+
+class ScatterSelector(RankingSelector):
+    """A selector that needs the scatter of the columns only, through its products.
+
+    A subclass implements ``_fit_table`` and has the parameters below.
+    """
+
+    needs_scatter_only = True
+    seeks_variance = True
+    n_components: int | float | str
+    scaling: float
+    memory_limit: int | float | str | None
+
+    keeps_scatter: bool = False
+    """Set to True before ``fit``, it keeps the table and its scatter for a certificate."""
+
+    mean_: FloatArray
+    var_: FloatArray
+    n_samples_seen_: int
+
+    def fit_notes(self) -> FitNotes:
+        """What the fit has to report, with the moments that it measured."""
+        n_samples = self.n_samples_seen_
+        moments = ColumnMoments(n_samples, self.mean_, n_samples * self.var_)
+        return replace(super().fit_notes(), moments=moments)
+
+    def fit_blocks(self, source: Any, y: Any = None) -> Self:
+        """Rank the features of a table that is read in blocks of rows.
+
+        Scores are those of ``fit`` on the same numbers. What has to be held in memory, and how
+        many times the table is read, follows from ``memory_limit``: see ``route_`` and
+        ``n_passes_``, and the page "How it scales".
+
+        Parameters
+        ----------
+        source : path, array, list, function, iterator or Dask collection
+            A file (Parquet, Arrow, CSV, NPY, HDF5, h5ad), a folder of files or a pattern such as
+            ``"part-*.parquet"``; an array, memory map, sparse matrix or anything sliced like one; a
+            list of blocks (arrays, sparse matrices or data frames); a function that
+            returns an iterator of blocks; or such an iterator itself, which can be read only once.
+            The columns of data frames are matched by name. Rows that change between passes are an
+            error.
+            `keepers.datasets.scan_table` opens files with columns that are no features.
+        y : ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        self : object
+            The fitted selector.
+
+        Examples
+        --------
+        >>> from keepers import SPCAFS, datasets
+        >>> X = datasets.load("srbct").X[:, :300]
+        >>> blocks = (X[start : start + 20] for start in range(0, len(X), 20))
+        >>> selector = SPCAFS(10).fit_blocks(blocks)
+        >>> selector.n_passes_
+        1
+        """
+        with self._fitting():
+            self._fit_blocks(source)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Add rows, and rank the features by all rows so far.
+
+        The scatter of the columns is kept, d x d, and solved anew at each call: the result is that
+        of ``fit`` on all rows at once. For a long stream ``fit_blocks``, which solves once, is
+        cheaper. Before the rows suffice (two, and more than ``n_components``) they are only added.
+        Rows given to ``fit`` or ``fit_blocks`` before are not remembered. If X or a parameter is
+        refused, nothing was added.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows to add. The columns of data frames are matched by name.
+        y : ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        self : object
+            The selector, fitted once there are rows enough.
+        """
+        self.check_parameters()
+        so_far = self._add_rows(X)
+        fewest = self.n_components if is_whole(self.n_components) else 1
+        n_varying = int((~so_far.moments.constant).sum())
+        if so_far.n_samples > fewest and n_varying >= fewest:
+            # Columns that do not vary so far may yet do so: no warning.
+            self._fit_table(table_of_scatter(self, so_far, np.dtype(np.float64), quiet=True))
+        return self
+
+    def _fit_blocks(self, X: Any) -> None:
+        source = open_blocks(self, X)
+        self._check_columns(source.n_features)
+        budget = memory_budget(self.memory_limit)
+        read = read_blocks(self, source, budget, expected_width(self.n_components))
+        self._fit_table(read.table)
+        self.n_passes_ = read.passes.n_passes
+        self.route_ = read.route
+
+    def _add_rows(self, X: Any) -> ScatterSum:
+        """Add rows to the sums of ``partial_fit``; nothing is added if X is refused."""
+        summed: ScatterSum | None = getattr(self, "scatter_sum_", None)
+        is_first = summed is None
+        if is_first:
+            self._forget()  # fit and fit_blocks keep no sums to add to
+            refuse_repeated(column_labels(X) or [])
+        else:
+            X = in_order(X, self._column_labels_, "X", first="the first X")
+        values = validate(self, named_table(X), reset=is_first, fewest=1)
+        if fills_gaps(self):
+            explanation = describe_missing(values, getattr(self, "feature_names_in_", None))
+            if explanation is not None:
+                raise explain_gaps_in_blocks(self, explanation)
+        n_features = values.shape[1]
+        self._check_columns(n_features)
+        budget = memory_budget(self.memory_limit)
+        needed = budget.of_scatter(n_features)
+        if not budget.holds(needed):
+            raise DataError(
+                f"partial_fit keeps a {n_features} x {n_features} scatter, {readable_size(needed)} "
+                f"with the work on it, which must fit into memory_limit, "
+                f"{readable_size(budget.n_bytes)} here. Raise memory_limit, or give fit_blocks "
+                "something that can be read again."
+            )
+        if summed is None:
+            summed = ScatterSum(n_features)
+            self._column_labels_: Any = column_labels(X)
+        summed.add(RowBlock(by_rows(values), "X"))
+        self.scatter_sum_ = summed
+        return summed
+
+    def _check_columns(self, n_features: int) -> None:
+        """Raise for settings that do not go with the columns, before the rows are read."""
+        self._control(n_features).count_to_select(self.n_features_to_select)
+        if is_whole(self.n_components):
+            rule = whole(at_most=n_features, hint=f"X has {n_features} columns.")
+            check_value("n_components", self.n_components, rule)

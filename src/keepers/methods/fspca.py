@@ -46,6 +46,7 @@ from keepers.linalg.spectrum import (
     leading_spectrum,
     principal_subspace,
 )
+from keepers.methods.base import ScatterSelector
 from keepers.methods.parameters import (
     COMPONENTS,
     FeatureControl,
@@ -57,8 +58,7 @@ from keepers.methods.parameters import (
     positive,
     whole,
 )
-from keepers.methods.reading import FittedTable, scatter_of, warn_of_units
-from keepers.methods.reading_blocks import ScatterSelector, StreamedTable
+from keepers.methods.reading import FittedTable, StreamedTable, scatter_of, warn_of_units
 
 # Eigenvalues of S_II below this share of the largest are rounding, and their vectors arbitrary.
 NEGLIGIBLE = 1e-12

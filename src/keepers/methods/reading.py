@@ -1,7 +1,21 @@
-"""From whatever the user hands in to a checked table: values, moments, usable columns."""
+"""From whatever the user hands in to a checked table: values, moments, usable columns.
 
+A table in memory becomes a `MemoryTable`. `read_blocks` takes one of three routes to a table that
+comes in blocks of rows, from files, iterators or Dask:
+
+======== =============================================== ===================================
+route    what is held in memory                          passes over the table
+======== =============================================== ===================================
+scatter  S, d x d                                        one
+memory   the rows                                        one
+stream   a few d x m blocks                              one a product, until few rows are active
+======== =============================================== ===================================
+"""
+
+import os
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,14 +24,27 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import get_tags
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_array, validate_data
 
-from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
-from keepers._wording import some_of
-from keepers.blocks.sources import ArrayBlocks
+from keepers._protocols import (
+    BlockTable,
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    RowBlock,
+    SymmetricOperator,
+)
+from keepers._wording import readable_size, some_of
+from keepers.blocks.sources import ArrayBlocks, as_blocks
 from keepers.exceptions import DataError, DataWarning, UnitsWarning, shorten, warn_caller
-from keepers.linalg.correlation import ColumnCorrelations, Correlations, ScatterCorrelations
+from keepers.linalg.correlation import (
+    ColumnCorrelations,
+    Correlations,
+    FetchedCorrelations,
+    ScatterCorrelations,
+)
 from keepers.linalg.gaps import fill_by_model, observed_columns
 from keepers.linalg.scatter import (
     SMALL_SIDE,
@@ -28,10 +55,20 @@ from keepers.linalg.scatter import (
     scale_columns,
     variance_span,
 )
-from keepers.linalg.sums import ScatterSum
-from keepers.methods.parameters import expected_width
+from keepers.linalg.sums import (
+    Budget,
+    CountedPasses,
+    MomentSum,
+    NotFiniteError,
+    RowCollection,
+    ScatterSum,
+    StreamedScatter,
+    refuse_not_finite,
+)
+from keepers.methods.parameters import expected_width, memory_budget
 from keepers.tables.objects import (
     array_or_frame,
+    comes_in_blocks,
     describe_missing,
     is_anndata,
     is_dask,
@@ -50,6 +87,12 @@ SMALLEST_SCATTER, LARGEST_SCATTER = 1e-140, 1e140
 # Up to this number, values of single precision are multiplied in double: they give what the same
 # values in double give, and it costs next to nothing.
 MOST_IN_DOUBLE = 1 << 24
+# The number of passes that a fit from streamed products makes, about, and the number of
+# multiplications that take as long as reading a value.
+_EXPECTED_PASSES = 20
+_READING = 60
+# Columns beyond those asked for whose correlations are fetched in one pass.
+_AHEAD = 3000
 
 
 @dataclass(frozen=True)
@@ -179,6 +222,41 @@ class ScatterTable(FittedTable):
     def correlations(self, order: IndexArray) -> Correlations:
         """Correlations of the usable columns."""
         return ScatterCorrelations(self.S)
+
+
+@dataclass(frozen=True)
+class StreamedTable(FittedTable):
+    """A table that is read again for every product."""
+
+    passes: CountedPasses
+    budget: Budget
+    factors: FloatArray
+    """By which the usable columns are multiplied."""
+
+    def _values_of(self, rows: IndexArray) -> dict[str, Any]:
+        return {"factors": self.factors[rows]}
+
+    def _values_times(self, factors: FloatArray) -> dict[str, Any]:
+        return {"factors": self.factors * factors}
+
+    def scatter(self, block_width: int) -> SymmetricOperator:
+        """The scatter through its products, a pass each."""
+        unscaled = self.moments.scaled(1.0 / self.factors)
+        return StreamedScatter(self.passes, unscaled, self.usable, self.factors, self.budget)
+
+    def correlations(self, order: IndexArray) -> Correlations:
+        """Correlations of the usable columns, those next in order fetched together."""
+        unscaled = self.moments.scaled(1.0 / self.factors)
+
+        def scatter_of(columns: IndexArray) -> FloatArray:
+            begin = partial(ScatterSum, len(columns))
+            summed = self.passes.total(begin, self.usable[columns])
+            moments = unscaled.subset(columns)
+            change = summed.moments.mean - moments.mean
+            self.passes.refuse_other_rows(summed.n_samples, change, moments)
+            return summed.scatter
+
+        return FetchedCorrelations(scatter_of, order, _AHEAD)
 
 
 @dataclass(frozen=True)
@@ -350,6 +428,135 @@ def refuse_unrepresentable(values: Any, moments: ColumnMoments) -> None:
     )
 
 
+# Tables in blocks
+
+
+@dataclass(frozen=True)
+class ReadBlocks:
+    """A table as read, the way it was read, and the count of passes."""
+
+    table: FittedTable
+    route: str
+    passes: CountedPasses
+
+
+def read_blocks(selector: Any, source: BlockTable, budget: Budget, width: int) -> ReadBlocks:
+    """Read a table in blocks for ``selector``, by the cheapest route that fits into ``budget``."""
+    names = getattr(selector, "feature_names_in_", None)
+    passes = CountedPasses(source)
+    table: FittedTable
+    route = choose_route(source, budget, width)
+    try:
+        if route == "scatter":
+            summed = passes.total(partial(ScatterSum, source.n_features))
+            table = table_of_scatter(selector, summed, source.dtype)
+        elif route == "memory":
+            rows = passes.total(partial(_RowsWithin, budget.n_bytes))
+            table = read_table(selector, rows.stack())
+            if names is not None:
+                selector.feature_names_in_ = names
+        else:  # the moments in a first pass, with which later passes are compared
+            moments = passes.total(partial(MomentSum, source.n_features)).moments
+            refuse_unrepresentable(None, moments)
+            usable = usable_columns(selector, moments)
+            kept, factors = moments.subset(usable), np.ones(len(usable))
+            table = StreamedTable(kept, usable, moments.mean, source.dtype, passes, budget, factors)
+    except NotFiniteError as error:
+        raise explain_gaps_in_blocks(selector, error.with_names(names)) from error
+    refuse_undeclared(source, table.n_samples)
+    return ReadBlocks(table, route, passes)
+
+
+def choose_route(source: BlockTable, budget: Budget, width: int) -> str:
+    """The cheapest of the routes that fit into the budget; an error gives what each one needs."""
+    n_features = source.n_features
+    scatter = budget.of_scatter(n_features)
+    rows = budget.of_rows(source, source.n_samples, n_features)
+    products = budget.of_products(n_features, width) if source.rereadable else float("inf")
+    if budget.holds(scatter) and _summing_is_cheap(source, width):
+        return "scatter"
+    for route, needed in (("memory", rows), ("stream", products), ("scatter", scatter)):
+        if budget.holds(needed):
+            return route
+    if not source.rereadable and source.is_local:
+        return "memory"  # the number of rows is unknown: they may fit
+    needs = (
+        (scatter, f"to sum the {n_features} x {n_features} scatter"),
+        (products, f"for products with {width} components"),
+        (rows, "to hold the rows"),
+    )
+    finite = [f"{readable_size(needed)} {what}" for needed, what in needs if np.isfinite(needed)]
+    raise DataError(
+        f"A fit must fit into memory_limit, {readable_size(budget.n_bytes)} here; this table needs "
+        f"{' or '.join(finite)}. Raise memory_limit, or leave out columns first."
+    )
+
+
+def _summing_is_cheap(source: BlockTable, width: int) -> bool:
+    """Whether S takes less time to sum than the products of a fit, reading included.
+
+    Per value and pass a product takes 4 m additions; summing S takes one for each value in its row,
+    and two if the row is sparse.
+    """
+    streaming = _EXPECTED_PASSES * (4 * width + _READING)
+    if source.is_sparse and source.n_stored and source.n_samples:
+        return 2 * source.n_stored / source.n_samples <= streaming
+    return source.n_features <= streaming
+
+
+class _RowsWithin(RowCollection):
+    """Rows, as long as they fit."""
+
+    def __init__(self, limit: float) -> None:
+        super().__init__()
+        self.limit = limit
+        self.held = 0
+
+    def add(self, block: RowBlock) -> None:
+        """Take a block in; raise if the rows outgrow the limit."""
+        values = block.values
+        parts = [values.data, values.indices] if hasattr(values, "indptr") else [values]
+        self.held += sum(part.nbytes for part in parts)
+        if self.held > self.limit:
+            raise DataError(
+                f"The rows must fit into memory_limit, {readable_size(self.limit)} here, because "
+                "they can be read only once and have too many columns to be summed up; they do not "
+                f"({block.origin}). Raise memory_limit, or pass something that can be read again: "
+                "a file, an array, a list of blocks, or a function that returns an iterator."
+            )
+        refuse_not_finite(block)
+        super().add(block)
+
+
+def explain_gaps_in_blocks(selector: Any, explanation: str) -> DataError:
+    """The error about gaps in blocks, also for a selector that fills those of a table in memory."""
+    if fills_gaps(selector):
+        explanation += (
+            f" missing='{selector.missing}' fills those of a table in memory only; AutoSelector "
+            "also fills those of the rows that it draws from blocks."
+        )
+    return DataError(explanation)
+
+
+def refuse_undeclared(source: BlockTable, n_samples: int) -> None:
+    """Raise if a table gave another number of rows than it declares."""
+    if source.n_samples not in (None, n_samples):
+        raise DataError(
+            f"{source.name} must hold the rows it declares; it declares {source.n_samples} and "
+            f"gave {n_samples}. Open it again, or copy it where nobody changes it."
+        )
+
+
+def open_blocks(selector: Any, X: Any) -> BlockTable:
+    """A table in blocks, with the number and names of its columns set on ``selector``."""
+    source = as_blocks(table_values(X))
+    names = X.names if isinstance(X, NamedValues) else source.feature_names
+    selector.n_features_in_ = source.n_features
+    if names is not None:
+        selector.feature_names_in_ = np.asarray(names, dtype=object)
+    return source
+
+
 # Gaps
 
 
@@ -481,3 +688,68 @@ def refuse_other_columns(selector: Any, n_columns: int, names: Any = None) -> No
                 f"{shorten(str(name))}, and {shorten(str(expected))} in the fit. Put "
                 "them in the order of selector.feature_names_in_."
             )
+
+
+# Tables of functions that are not selectors
+
+
+@dataclass(eq=False, repr=False)
+class TableReader(BaseEstimator):
+    """Stands for a selector while a table is read; it keeps the names of the columns."""
+
+    missing: str = "error"
+
+    why_not_sparse = None
+    why_not_dask = ""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = fills_gaps(self)
+        tags.input_tags.sparse = True
+        return tags
+
+
+def read_any_table(
+    X: Any,
+    *,
+    n_components: Any,
+    missing: str = "error",
+    check: Callable[[int, Any], object] = lambda n_columns, names: None,
+) -> ReadTable:
+    """Read a table, or one that comes in blocks, as `SPCAFS.fit` and ``fit_blocks`` do.
+
+    A table that a fit has read is taken as it is. ``check`` is called with the number of the
+    columns and their names, before rows of blocks are read.
+    """
+    if isinstance(X, FittedTable):
+        X = ReadTable(X, None)
+    if isinstance(X, ReadTable):
+        check(X.table.n_features, X.names)
+        return X
+    reader = TableReader(missing=missing)
+    X = named_table(X)
+    values = table_values(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # constant columns hold nothing, that is all
+        if comes_in_blocks(values) or is_block_source(values):
+            source = open_blocks(reader, X)
+            check(source.n_features, getattr(reader, "feature_names_in_", None))
+            width, budget = expected_width(n_components), memory_budget(None)
+            table = read_blocks(reader, source, budget, width).table
+            return ReadTable(table, getattr(reader, "feature_names_in_", None))
+        table = read_for_scatter(reader, X)
+    names = getattr(reader, "feature_names_in_", None)
+    check(table.n_features, names)
+    return ReadTable(table, names)
+
+
+def is_block_source(values: Any) -> bool:
+    """Whether this is something that ``fit_blocks`` reads and ``fit`` does not."""
+    if isinstance(values, (str, os.PathLike, Iterator)) or is_dask(values):
+        return True
+    if hasattr(values, "total") and hasattr(values, "n_features"):
+        return True
+    if isinstance(values, (list, tuple)) and len(values):
+        first = values[0]
+        return isinstance(first, (str, os.PathLike)) or len(getattr(first, "shape", ())) == 2
+    return callable(values) and not hasattr(values, "shape")

@@ -45,7 +45,7 @@ from keepers.linalg.spectrum import (
     row_norms,
     squared_row_norms,
 )
-from keepers.methods.base import FitNotes
+from keepers.methods.base import FitNotes, ScatterSelector
 from keepers.methods.fspca import refine_order
 from keepers.methods.parameters import (
     COMPONENTS,
@@ -61,7 +61,6 @@ from keepers.methods.parameters import (
     whole,
 )
 from keepers.methods.reading import FittedTable, scatter_of, warn_of_units
-from keepers.methods.reading_blocks import ScatterSelector
 
 logger = logging.getLogger("keepers")
 

@@ -38,8 +38,7 @@ from keepers.methods.parameters import (
     one_of,
     positive,
 )
-from keepers.methods.reading import FittedTable, refuse_other_columns
-from keepers.methods.reading_blocks import read_any_table
+from keepers.methods.reading import FittedTable, read_any_table, refuse_other_columns
 from keepers.proofs.bounds import (
     SpectralBound,
     TermBound,

@@ -20,11 +20,17 @@ from numpy.typing import NDArray
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers.linalg.scatter import SMALL_SIDE, DenseScatter, as_factored
-from keepers.methods.control import FeatureControl, check_control, read_control
 from keepers.methods.fspca import AllowedSets, improve_by_projection, variance_held
-from keepers.methods.parameters import check_value, one_of, positive, whole
-from keepers.methods.reading import FittedTable, MemoryTable
-from keepers.methods.reading_blocks import read_any_table
+from keepers.methods.parameters import (
+    FeatureControl,
+    check_control,
+    check_value,
+    one_of,
+    positive,
+    read_control,
+    whole,
+)
+from keepers.methods.reading import FittedTable, MemoryTable, read_any_table
 from keepers.proofs.bounds import (
     TermBound,
     allowance,
