@@ -8,89 +8,52 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keepers import anndata, datasets, extending, metrics
-    from keepers.catalogue import all_selectors
-    from keepers.methods.auto import AutoSelector
-    from keepers.methods.base import TopFeatures
-    from keepers.methods.baselines import (
-        AllFeatures,
-        RandomScore,
-        VarianceScore,
-    )
-    from keepers.methods.drop import DropCorrelated, DropUninformative, prune_redundant
-    from keepers.methods.fspca import FSPCA
-    from keepers.methods.laplacian import SPEC, LaplacianScore
-    from keepers.methods.path import spcafs_path
-    from keepers.methods.rivals.columns import CUR, ColumnSubset
-    from keepers.methods.rivals.dgufs import DGUFS
-    from keepers.methods.rivals.eufs import EUFS
-    from keepers.methods.rivals.inffs import InfFS
-    from keepers.methods.rivals.jelsr import JELSR
-    from keepers.methods.rivals.mcfs import MCFS
-    from keepers.methods.rivals.ndfs import NDFS
-    from keepers.methods.rivals.rne import RNE
-    from keepers.methods.rivals.rsr import RSR
-    from keepers.methods.rivals.sogfs import SOGFS
-    from keepers.methods.rivals.u2fs import U2FS
-    from keepers.methods.rivals.udfs import UDFS
-    from keepers.methods.spcafs import SPCAFS
-    from keepers.prepare.check import check_table
-    from keepers.prepare.preparer import TablePreparer
-    from keepers.proofs.certify import Certificate, certify
-    from keepers.proofs.exact import ExactSelection, solve_exactly
-    from keepers.reports.explain import explain
-    from keepers.reports.html import report
-    from keepers.reports.selection import Selection, describe_selection
-    from keepers.tuning import SPCAFSCV, StabilitySelector, select_settings
+    from keepers import anndata as anndata
+    from keepers import datasets as datasets
+    from keepers import extending as extending
+    from keepers import metrics as metrics
+    from keepers.catalogue import all_selectors as all_selectors
+    from keepers.methods.auto import AutoSelector as AutoSelector
+    from keepers.methods.base import TopFeatures as TopFeatures
+    from keepers.methods.baselines import AllFeatures as AllFeatures
+    from keepers.methods.baselines import RandomScore as RandomScore
+    from keepers.methods.baselines import VarianceScore as VarianceScore
+    from keepers.methods.drop import DropCorrelated as DropCorrelated
+    from keepers.methods.drop import DropUninformative as DropUninformative
+    from keepers.methods.drop import prune_redundant as prune_redundant
+    from keepers.methods.fspca import FSPCA as FSPCA
+    from keepers.methods.laplacian import SPEC as SPEC
+    from keepers.methods.laplacian import LaplacianScore as LaplacianScore
+    from keepers.methods.path import spcafs_path as spcafs_path
+    from keepers.methods.rivals.columns import CUR as CUR
+    from keepers.methods.rivals.columns import ColumnSubset as ColumnSubset
+    from keepers.methods.rivals.dgufs import DGUFS as DGUFS
+    from keepers.methods.rivals.eufs import EUFS as EUFS
+    from keepers.methods.rivals.inffs import InfFS as InfFS
+    from keepers.methods.rivals.jelsr import JELSR as JELSR
+    from keepers.methods.rivals.mcfs import MCFS as MCFS
+    from keepers.methods.rivals.ndfs import NDFS as NDFS
+    from keepers.methods.rivals.rne import RNE as RNE
+    from keepers.methods.rivals.rsr import RSR as RSR
+    from keepers.methods.rivals.sogfs import SOGFS as SOGFS
+    from keepers.methods.rivals.u2fs import U2FS as U2FS
+    from keepers.methods.rivals.udfs import UDFS as UDFS
+    from keepers.methods.spcafs import SPCAFS as SPCAFS
+    from keepers.prepare.check import check_table as check_table
+    from keepers.prepare.preparer import TablePreparer as TablePreparer
+    from keepers.proofs.certify import Certificate as Certificate
+    from keepers.proofs.certify import certify as certify
+    from keepers.proofs.exact import ExactSelection as ExactSelection
+    from keepers.proofs.exact import solve_exactly as solve_exactly
+    from keepers.reports.explain import explain as explain
+    from keepers.reports.html import report as report
+    from keepers.reports.selection import Selection as Selection
+    from keepers.reports.selection import describe_selection as describe_selection
+    from keepers.tuning import SPCAFSCV as SPCAFSCV
+    from keepers.tuning import StabilitySelector as StabilitySelector
+    from keepers.tuning import select_settings as select_settings
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "CUR",
-    "DGUFS",
-    "EUFS",
-    "FSPCA",
-    "JELSR",
-    "MCFS",
-    "NDFS",
-    "RNE",
-    "RSR",
-    "SOGFS",
-    "SPCAFS",
-    "SPCAFSCV",
-    "SPEC",
-    "U2FS",
-    "UDFS",
-    "AllFeatures",
-    "AutoSelector",
-    "Certificate",
-    "ColumnSubset",
-    "DropCorrelated",
-    "DropUninformative",
-    "ExactSelection",
-    "InfFS",
-    "LaplacianScore",
-    "RandomScore",
-    "Selection",
-    "StabilitySelector",
-    "TablePreparer",
-    "TopFeatures",
-    "VarianceScore",
-    "all_selectors",
-    "anndata",
-    "certify",
-    "check_table",
-    "datasets",
-    "describe_selection",
-    "explain",
-    "extending",
-    "metrics",
-    "prune_redundant",
-    "report",
-    "select_settings",
-    "solve_exactly",
-    "spcafs_path",
-]
 
 _MODULES = {
     "catalogue": "all_selectors",
@@ -125,6 +88,7 @@ _MODULES = {
 }
 """The names of each module; the other public names are modules."""
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+__all__ = sorted([*_HOMES, "anndata", "datasets", "extending", "metrics"])
 
 
 def __getattr__(name: str) -> Any:
