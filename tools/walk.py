@@ -77,7 +77,7 @@ QUESTIONS = (
         "column moments of the whole table",
         (
             "keepers.linalg.scatter:column_moments",
-            "keepers.prepare.facts:TableFacts._add_dense",
+            "keepers.prepare.kinds:TableFacts._add_dense",
         ),
         of_the_whole_table,
     ),
@@ -89,7 +89,7 @@ QUESTIONS = (
     Question(
         "finiteness of the values",
         (
-            "keepers.prepare.facts:TableFacts._add_dense",
+            "keepers.prepare.kinds:TableFacts._add_dense",
             "keepers.reports.selection:as_matrix",
             "sklearn.utils.validation:_assert_all_finite",
         ),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keepers.linalg.ordering import drawn_rows
-from keepers.prepare.facts import MOST_LEVELS, MOST_ROWS, TableFacts
+from keepers.prepare.kinds import MOST_LEVELS, MOST_ROWS, TableFacts
 from keepers.tables.table import Table
 
 

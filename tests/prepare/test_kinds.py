@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from keepers.prepare.check import check_table
-from keepers.prepare.facts import TableFacts
-from keepers.prepare.kinds import ColumnKind, find_kinds
+from keepers.prepare.kinds import ColumnKind, TableFacts, find_kinds
 from keepers.prepare.preparer import TablePreparer
 from keepers.tables.objects import table_of_object
 from keepers.tables.opening import open_table

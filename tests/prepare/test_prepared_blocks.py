@@ -8,7 +8,7 @@ import pytest
 from keepers.exceptions import DataError
 from keepers.linalg.ordering import drawn_rows
 from keepers.prepare.check import check_facts, check_table
-from keepers.prepare.facts import TableFacts, draw_table
+from keepers.prepare.kinds import TableFacts, draw_table
 from keepers.prepare.preparer import PreparedBlocks, TablePreparer
 from keepers.tables.objects import table_of_object
 from keepers.tables.opening import scan_table

@@ -15,7 +15,7 @@ from keepers.cli.console import CheckOptions, ReadingOptions, progress_line, say
 from keepers.exceptions import DataError, ParameterError
 from keepers.linalg.ordering import drawn_rows
 from keepers.prepare.check import TableCheck, check_facts
-from keepers.prepare.facts import SEED, TableFacts, draw_table
+from keepers.prepare.kinds import SEED, TableFacts, draw_table
 from keepers.tables.opening import open_table, reads_in_blocks, scan_table
 from keepers.tables.scans import FileScan
 from keepers.tables.table import ReadRequest, Table

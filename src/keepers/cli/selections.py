@@ -35,7 +35,7 @@ from keepers.methods.base import ScatterSelector
 from keepers.methods.reading import fills_gaps
 from keepers.prepare import preparer
 from keepers.prepare.check import listed
-from keepers.prepare.facts import as_scan, have_gaps
+from keepers.prepare.kinds import as_scan, have_gaps
 from keepers.prepare.preparer import PreparedColumn
 from keepers.proofs.certify import Certificate
 from keepers.proofs.certify import certify as certify_features

@@ -16,7 +16,7 @@ import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.ordering import row_keys
-from keepers.prepare.facts import leading_components, standardise
+from keepers.prepare.check import leading_components, standardise
 
 MOST_COMPONENTS = 5
 MOST_DIRECTIONS = 100

@@ -8,19 +8,20 @@ from html import escape
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._tables import AsTable, as_html
 from keepers._wording import some_of
 from keepers.linalg.correlation import similar_columns
 from keepers.linalg.scatter import as_array, variance_span
-from keepers.prepare.facts import TableFacts, leading_components, standardise
 from keepers.prepare.kinds import (
     DURATIONS,
     NOT_USED,
     NUMBERS_AS_TEXT,
     ColumnKind,
     Kind,
+    TableFacts,
     count_gaps,
     find_kinds,
 )
@@ -514,3 +515,27 @@ def describe_counts(whole: BoolArray, largest: FloatArray, values: FloatArray) -
         f"Counts with a long tail: up to {highest:,.0f}, while half of those above 0 are at most "
         f"{middle:g}. Logarithms keep the largest from deciding alone"
     )
+
+
+def standardise(X: FloatArray, most: int = 2000) -> FloatArray:
+    """Columns with mean 0 and variance 1, gaps at the mean; without constant columns.
+
+    Of more than ``most`` columns, evenly spaced ones.
+    """
+    if X.shape[1] > most:
+        X = X[:, np.linspace(0, X.shape[1] - 1, most).astype(np.intp)]
+    largest = np.fmax.reduce(np.abs(X), axis=0, initial=0.0)
+    X = X[:, largest > 0.0] / largest[largest > 0.0]  # squares of huge values would overflow
+    deviations = np.nanstd(X, axis=0)
+    X = X[:, deviations > 1e-12]
+    return np.nan_to_num((X - np.nanmean(X, axis=0)) / deviations[deviations > 1e-12])
+
+
+def leading_components(centred: FloatArray, most: int) -> FloatArray:
+    """Scores of the rows on the first principal components."""
+    n, d = centred.shape
+    gram = centred @ centred.T if n <= d else centred.T @ centred
+    values, vectors = eigh(gram, subset_by_index=[max(len(gram) - most, 0), len(gram) - 1])
+    if n > d:
+        return np.asarray(centred @ vectors)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

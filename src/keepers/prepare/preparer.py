@@ -19,23 +19,21 @@ from keepers.linalg.gaps import GapModel, fill_rows, fit_gap_model
 from keepers.linalg.scatter import as_array
 from keepers.prepare.categories import LevelNumbers, quantify
 from keepers.prepare.check import CALLED, describe_kinds, listed, n_columns
-from keepers.prepare.facts import (
+from keepers.prepare.kinds import (
+    KINDS,
+    MISSING,
     MOST_LEVELS,
+    ColumnKind,
+    Kind,
+    Missing,
     Source,
     TableFacts,
     as_scan,
     as_words,
-    have_gaps,
-    number_word,
-)
-from keepers.prepare.kinds import (
-    KINDS,
-    MISSING,
-    ColumnKind,
-    Kind,
-    Missing,
     count_gaps,
     find_kinds,
+    have_gaps,
+    number_word,
     read_words,
     split_answers,
 )

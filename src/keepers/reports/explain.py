@@ -13,8 +13,7 @@ from keepers._tables import AsTable
 from keepers.exceptions import KeepersWarning
 from keepers.methods.auto import AutoSelector
 from keepers.prepare.check import TableCheck, check_facts
-from keepers.prepare.facts import TableFacts
-from keepers.prepare.kinds import Kind
+from keepers.prepare.kinds import Kind, TableFacts
 from keepers.prepare.preparer import TablePreparer
 from keepers.reports.figures import draw_map, map_order
 from keepers.reports.selection import Feature, Selection, correlation_matrix, describe_fit, r_text
