@@ -10,7 +10,7 @@ import pytest
 
 from keepers import AutoSelector, StabilitySelector, VarianceScore, datasets
 from keepers import report as make_report
-from keepers.reports.figures import COLOURS, as_png, draw_agreement, draw_heat, draw_map
+from keepers.reports.html import COLOURS, as_png, draw_agreement, draw_heat, draw_map
 
 
 class Texts(HTMLParser):

@@ -14,8 +14,7 @@ from keepers import SPCAFS, AllFeatures, StabilitySelector, VarianceScore, all_s
 from keepers import report as make_report
 from keepers.exceptions import DataError, ParameterError
 from keepers.linalg.scatter import column_moments
-from keepers.reports.figures import classes_of, draw, map_order
-from keepers.reports.html import page_data, python_recipe, readable
+from keepers.reports.html import classes_of, draw, map_order, page_data, python_recipe, readable
 from keepers.reports.selection import correlation_matrix
 
 

@@ -1,6 +1,6 @@
 """Names as safe text."""
 
-from keepers.reports.words import display_name
+from keepers.reports.selection import display_name
 
 
 def test_shown_names_are_short_and_cannot_turn_their_surroundings():

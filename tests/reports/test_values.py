@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from keepers import AutoSelector, TablePreparer, VarianceScore, describe_selection, report
-from keepers.reports.figures import FARTHEST, N_BARS, draw, heat_map
-from keepers.reports.figures import histograms as histograms_of
+from keepers.reports.html import FARTHEST, N_BARS, draw, heat_map
+from keepers.reports.html import histograms as histograms_of
 from keepers.tables.objects import table_of_object
 
 

@@ -20,7 +20,7 @@ from keepers import (
     datasets,
     describe_selection,
 )
-from keepers.reports.words import as_sentences, put_into_words
+from keepers.reports.selection import as_sentences, put_into_words
 
 
 def clusters(seed=0):

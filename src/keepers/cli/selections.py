@@ -41,8 +41,13 @@ from keepers.proofs.certify import Certificate
 from keepers.proofs.certify import certify as certify_features
 from keepers.reports.html import SelectionReport
 from keepers.reports.recipe import Recipe
-from keepers.reports.selection import IN_WORDS, Selection, describe_fit, r_text
-from keepers.reports.words import put_into_words
+from keepers.reports.selection import (
+    IN_WORDS,
+    Selection,
+    describe_fit,
+    put_into_words,
+    r_text,
+)
 from keepers.tables.atomic import whole_file
 from keepers.tables.scans import FileScan
 from keepers.tables.table import ReadRequest, Table, as_n_bytes

@@ -15,9 +15,15 @@ from keepers.methods.auto import AutoSelector
 from keepers.prepare.check import TableCheck, check_facts
 from keepers.prepare.kinds import Kind, TableFacts
 from keepers.prepare.preparer import TablePreparer
-from keepers.reports.figures import draw_map, map_order
-from keepers.reports.selection import Feature, Selection, correlation_matrix, describe_fit, r_text
-from keepers.reports.words import display_name
+from keepers.reports.html import draw_map, map_order
+from keepers.reports.selection import (
+    Feature,
+    Selection,
+    correlation_matrix,
+    describe_fit,
+    display_name,
+    r_text,
+)
 from keepers.tables.objects import table_of_object
 from keepers.tables.table import Table
 
