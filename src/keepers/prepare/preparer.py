@@ -225,40 +225,45 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     def fit_facts(self, facts: TableFacts) -> Self:
         """Learn from the facts that one pass found, as for tables in blocks."""
-        try:
-            self._fit(facts)
-        except BaseException:
-            self._forget()
-            raise
+        self._forget()
+        self.check_parameters()
+        kinds = find_kinds(facts, self.kinds)
+        unused = {
+            name: f"{CALLED.get(kind.kind, kind.kind)}: {kind.why}"
+            for name, kind in kinds.items()
+            if not kind.is_feature
+        }
+        features = [kind for kind in kinds.values() if kind.is_feature]
+        if not features:
+            _refuse(
+                unused,
+                "At least one column must be a feature; none of these is used (why):",
+                "Override a kind: kinds={name: 'number'} (--as name=number).",
+            )
+        infinite = dict(zip(facts.names, facts.n_infinite.tolist(), strict=True))
+        used = {kind.name for kind in features}
+        _refuse({name: n for name, n in infinite.items() if n and name in used}, *_INFINITE)
+        columns = self._with_numbers([_column_of_kind(kind, facts) for kind in features], facts)
+        gaps, rows = count_gaps(facts, kinds)
+        if self.missing == "error":
+            _refuse(
+                gaps,
+                f"Missing values (NaN) are in {rows}, in these columns (how many):",
+                "Keep them for AutoSelector (missing='keep'), fill them (missing='model', 'mean' "
+                "or 'median'; --missing model), or leave out rows (--missing drop-rows).",
+            )
+        # Nothing is stored before everything is known: a fit that fails leaves nothing.
+        self.fill_values_, self.gap_model_ = self._learn_filling(facts, columns, gaps)
+        self.columns_, self.kinds_, self.set_aside_ = columns, kinds, unused
+        self.n_filled_ = np.array([gaps.get(c.name, 0) for c in columns], dtype=np.intp)
+        self.feature_names_in_ = np.array(list(kinds), dtype=object)
+        self.n_features_in_ = len(kinds)
+        self.notes_ = self._notes(gaps)
         return self
 
     def _forget(self) -> None:
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
-
-    def _fit(self, facts: TableFacts) -> None:
-        self.check_parameters()
-        self.kinds_ = find_kinds(facts, self.kinds)
-        self.set_aside_ = {
-            name: f"{CALLED.get(kind.kind, kind.kind)}: {kind.why}"
-            for name, kind in self.kinds_.items()
-            if not kind.is_feature
-        }
-        features = {name: kind for name, kind in self.kinds_.items() if kind.is_feature}
-        if not features:
-            _refuse(
-                self.set_aside_,
-                "At least one column must be a feature; none of these is used (why):",
-                "Override a kind: kinds={name: 'number'} (--as name=number).",
-            )
-        infinite = dict(zip(facts.names, facts.n_infinite.tolist(), strict=True))
-        _refuse({n: count for n, count in infinite.items() if count and n in features}, *_INFINITE)
-        columns = [_column_of_kind(kind, facts) for kind in features.values()]
-        self.columns_ = self._with_numbers(columns, facts)
-        self.feature_names_in_ = np.array(list(self.kinds_), dtype=object)
-        self.n_features_in_ = len(self.kinds_)
-        self._learn_filling(facts)
-        self.notes_ = self._notes()
 
     def _with_numbers(
         self, columns: list[PreparedColumn], facts: TableFacts
@@ -298,35 +303,28 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         values[..., chosen] = np.log1p(values[..., chosen])
         return X
 
-    def _learn_filling(self, facts: TableFacts) -> None:
-        """Learn what replaces gaps: exact means; medians and the model from the drawn rows."""
-        self.gap_model_: GapModel | None = None
-        self.fill_values_: FloatArray | None = None
-        X = self._encode(facts.sample, self.columns_)
-        gaps, rows = count_gaps(facts, self.kinds_)
-        counts = [gaps.get(column.name, 0) for column in self.columns_]
-        self.n_filled_ = np.array(counts, dtype=np.intp)
-        if self.missing == "error":
-            _refuse(
-                gaps,
-                f"Missing values (NaN) are in {rows}, in these columns (how many):",
-                "Keep them for AutoSelector (missing='keep'), fill them (missing='model', 'mean' "
-                "or 'median'; --missing model), or leave out rows (--missing drop-rows).",
-            )
-        elif self.missing != "drop-rows" and sp.issparse(X):
+    def _learn_filling(
+        self, facts: TableFacts, columns: list[PreparedColumn], gaps: Mapping[str, int]
+    ) -> tuple[FloatArray | None, GapModel | None]:
+        """What replaces gaps: exact means; medians and the model from the drawn rows."""
+        X = self._encode(facts.sample, columns)
+        if self.missing in ("error", "drop-rows"):
+            return None, None
+        if sp.issparse(X):
             _refuse(gaps, *_NEW_GAPS)
-        elif self.missing in ("mean", "median", "model"):
-            X = np.asarray(X, dtype=np.float64)
-            strategy = "median" if self.missing == "median" else "mean"
-            values = SimpleImputer(strategy=strategy, keep_empty_features=True).fit(X).statistics_
-            if strategy == "mean" and not self.log:
-                exact = dict(zip(facts.names, facts.means, strict=True))
-                for at, column in enumerate(self.columns_):
-                    if column.kind != "category":
-                        values[at] = exact.get(column.name, values[at])
-            self.fill_values_ = values
-            if self.missing == "model":
-                self.gap_model_ = fit_gap_model(np.where(np.isnan(X).all(axis=0), values, X))
+        if sp.issparse(X) or self.missing == "keep":
+            return None, None
+        X = np.asarray(X, dtype=np.float64)
+        strategy = "median" if self.missing == "median" else "mean"
+        values = SimpleImputer(strategy=strategy, keep_empty_features=True).fit(X).statistics_
+        if strategy == "mean" and not self.log:
+            exact = dict(zip(facts.names, facts.means, strict=True))
+            for at, column in enumerate(columns):
+                if column.kind != "category":
+                    values[at] = exact.get(column.name, values[at])
+        if self.missing != "model":
+            return values, None
+        return values, fit_gap_model(np.where(np.isnan(X).all(axis=0), values, X))
 
     def prepare(self, table: Table, *, first_row: int | None = None) -> Table:
         """A table of numbers with sample names and labels; rows with gaps only where they may be.
@@ -423,14 +421,12 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         """Features whose values have no order: their correlations have no sign."""
         return frozenset(column.name for column in self.columns_ if column.numbers)
 
-    def _notes(self) -> list[str]:
+    def _notes(self, gaps: Mapping[str, int]) -> list[str]:
         notes = [finding.sentence for finding in describe_kinds(self.kinds_)]
-        counts = zip(self.columns_, self.n_filled_.tolist(), strict=True)
-        filled = {column.name: count for column, count in counts if count}
-        if filled:
+        if gaps:
             ways = {"drop-rows": " left out by rows", "keep": ""}
             how = ways.get(self.missing, f" filled ({self.missing})")
-            notes.append(f"Missing values{how} in {n_columns(len(filled))}: {listed(filled)}.")
+            notes.append(f"Missing values{how} in {n_columns(len(gaps))}: {listed(gaps)}.")
         return notes
 
 
