@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import matplotlib
+from docutils import nodes
 from sphinx.application import Sphinx
 
 import keepers
@@ -103,19 +104,20 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+LONGEST_ROW = 90  # of a table that a command prints; longer lines are sentences
 html_sidebars = {"index": [], "quick-start": [], "cheat-sheet": []}
 
 
 def make_figures(app: Sphinx) -> None:
     """Fill _generated/ with what pages include."""
-    from figures.build import build_all  # beside this file
+    from figures.build import build_all  # in this folder
 
     build_all(app.srcdir)
 
 
 def copy_leaderboard(app: Sphinx, exception: Exception | None) -> None:
-    """The pages of the leaderboard, as the study wrote them, go to leaderboard/ on the site."""
-    from figures.leaderboard import pages_of_leaderboard  # beside this file
+    """Copy the pages of the leaderboard, as the study wrote them, to leaderboard/ on the site."""
+    from figures.leaderboard import pages_of_leaderboard  # in this folder
 
     for path, inside in pages_of_leaderboard() if exception is None else ():
         target = Path(app.outdir) / "leaderboard" / inside
@@ -123,7 +125,16 @@ def copy_leaderboard(app: Sphinx, exception: Exception | None) -> None:
         shutil.copyfile(path, target)
 
 
+def mark_sentences(_: Sphinx, page: nodes.document) -> None:
+    """Mark printed text with long lines, so that it breaks on a telephone; see custom.css."""
+    for block in page.findall(nodes.literal_block):
+        longest = max(map(len, block.astext().splitlines()), default=0)
+        if block.get("language") == "text" and longest > LONGEST_ROW:
+            block["classes"].append("sentences")
+
+
 def setup(app: Sphinx) -> None:
     """Figures and tables are made before the pages are read."""
     app.connect("builder-inited", make_figures)
+    app.connect("doctree-read", mark_sentences)
     app.connect("build-finished", copy_leaderboard)

@@ -45,16 +45,16 @@ def draw(selector: AutoSelector, table: pd.DataFrame, y: np.ndarray, path: Path)
     kept, best = selector.n_features_to_select_, selector.top(SHOWN)
     tumours = sorted(set(y))
     colours = dict(zip(tumours, ("#0072b2", "#d55e00", "#009e73", "#cc79a7"), strict=True))
-    figure, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(8.4, 7.4), layout="constrained")
     curve, heat, before, after = axes.ravel()
 
     curve.plot(selector.counts_, selector.agreement_, color="#0072b2", label="the best genes")
     curve.axhline(
         selector.random_agreement_.mean(), color="grey", ls=":", label=f"{kept} random genes"
     )
-    curve.axvline(kept, color="#0072b2", alpha=0.4, label=f"the {kept} kept")
+    curve.axvline(kept, color="#56b4e9", label=f"the {kept} kept")
     curve.set(xlabel="number of genes", ylabel="share of neighbours preserved", ylim=(0, 1))
-    curve.set_title("Neighbours preserved by the best genes")
+    curve.set_title("How many genes are enough")
     curve.legend(frameon=False, loc="lower right")
 
     order = np.argsort(y, kind="stable")
@@ -67,8 +67,8 @@ def draw(selector: AutoSelector, table: pd.DataFrame, y: np.ndarray, path: Path)
         heat.axvline(edge, color="black", linewidth=0.8)
     bounds = np.concatenate([[0], edges + 0.5, [len(y)]])
     heat.set_xticks((bounds[:-1] + bounds[1:]) / 2 - 0.5, tumours)
-    heat.set_title(f"The best {SHOWN} genes; samples grouped by tumour")
-    figure.colorbar(image, ax=heat, label="standard deviations from the mean")
+    heat.set_title(f"The best {SHOWN} genes, samples by tumour")
+    figure.colorbar(image, ax=heat, label="standard deviations from the mean", aspect=30)
 
     for axis, values, title in (
         (before, X, f"All {X.shape[1]} genes"),
@@ -79,9 +79,9 @@ def draw(selector: AutoSelector, table: pd.DataFrame, y: np.ndarray, path: Path)
             of_kind = y == tumour
             axis.scatter(*plane[of_kind].T, color=colours[tumour], s=22, label=tumour)
         axis.set(xlabel="component 1", ylabel="component 2", title=title)
-    after.legend(
-        frameon=False, title="tumour\n(not used)", loc="center left", bbox_to_anchor=(1, 0.5)
-    )
+    handles, labels = after.get_legend_handles_labels()
+    title = "tumour (not used for the selection)"
+    figure.legend(handles, labels, title=title, frameon=False, ncols=4, loc="outside lower center")
     figure.savefig(path, dpi=130)
 
 

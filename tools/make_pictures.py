@@ -1,4 +1,4 @@
-"""Rebuild the pictures in docs/images that the README and the pages show, except held-out.png.
+"""Rebuild the pictures in docs/images that the README and the pages show, except held-out*.png.
 
 python tools/make_pictures.py               all of them
 python tools/make_pictures.py demo path     only these
@@ -19,14 +19,21 @@ from pathlib import Path
 import matplotlib
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+
+from figures.drawing import DARK  # noqa: E402
+
 IMAGES = ROOT / "docs" / "images"
 
 
 def picture_demo() -> None:
-    """The picture of `make demo`."""
-    with tempfile.TemporaryDirectory() as folder:
-        _run("examples/demo.py", cwd=Path(folder))
-        shutil.copyfile(Path(folder) / "demo-output" / "srbct.png", IMAGES / "demo.png")
+    """The picture of `make demo`, in light and dark."""
+    for name, style in (("demo.png", {}), ("demo-dark.png", DARK)):
+        with tempfile.TemporaryDirectory() as folder:
+            lines = [f'{key}: "{colour}"' for key, colour in style.items()]
+            (Path(folder) / "matplotlibrc").write_text("\n".join(lines), encoding="utf-8")
+            _run("examples/demo.py", cwd=Path(folder))
+            shutil.copyfile(Path(folder) / "demo-output" / "srbct.png", IMAGES / name)
 
 
 def picture_path() -> None:
@@ -54,7 +61,7 @@ def picture_samples() -> None:
 
 
 def picture_report() -> None:
-    """The top of a report in a browser."""
+    """The top of a report in a browser, in light and dark."""
     from playwright.sync_api import sync_playwright
 
     import keepers
@@ -76,6 +83,8 @@ def picture_report() -> None:
         view = browser.new_page(viewport={"width": 1180, "height": 1000})
         view.goto(saved.as_uri())
         view.screenshot(path=IMAGES / "report.png")
+        view.emulate_media(color_scheme="dark")
+        view.screenshot(path=IMAGES / "report-dark.png")
         browser.close()
 
 

@@ -23,14 +23,14 @@ Page = tuple[str, dict[str, Any], str]
 
 
 def _linked(env: BuildEnvironment) -> dict[str, set[str]]:
-    """Which paths of the repository each page links to."""
+    """Linked paths of the repository, by page."""
     if not hasattr(env, "repository_links"):
         env.repository_links = {}  # type: ignore[attr-defined]
     return env.repository_links  # type: ignore[attr-defined]
 
 
 def _address(root: Path, path: Path) -> str:
-    """Where a file or folder of the repository is found on the site."""
+    """Return the address of a file or folder of the repository on the site."""
     inside = f"repository/{path.relative_to(root).as_posix()}"
     if path.is_dir():
         return f"{inside}/{FOLDER_PAGE}.html"
@@ -54,8 +54,9 @@ class RepositoryLinks(SphinxTransform):
         docs = Path(self.env.srcdir).resolve()
         here = docs / Path(self.env.docname).parent
         target, _, anchor = node.get("reftarget", "").partition("#")
-        # MyST may have cut the suffix off, and made the path one from the folder of pages.
+        # MyST may have cut the suffix off, and made the path absolute or relative to the pages.
         places = [(folder / target.lstrip("/")).resolve() for folder in (here, docs)]
+        places.append(Path(target))
         places = [
             found for place in places for found in (place, place.with_name(f"{place.name}.md"))
         ]
@@ -77,7 +78,7 @@ class RepositoryLinks(SphinxTransform):
 
 
 def _listing(root: Path, folder: Path) -> str:
-    """What is in a folder, as a table with links."""
+    """List a folder as a table with links."""
     base = _address(root, folder).removesuffix(f"{FOLDER_PAGE}.html")
     rows = []
     for path in sorted(folder.iterdir()):

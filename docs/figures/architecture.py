@@ -10,17 +10,17 @@ from figures.kept_results import ROOT
 
 __all__ = ["layers", "write"]
 
-# What each package does; one that is missing here is drawn without a line.
+# One line on each package.
 DESCRIPTIONS = {
     "__main__": "python -m keepers",
     "app": "the command and its subcommands",
     "cli": "check, select, apply, certify, compare",
-    "reports": "a selection in words, figures, HTML, JSON",
-    "tuning": "path, stability, choices without labels",
+    "reports": "a selection in words, figures, HTML",
+    "tuning": "settings, stability",
     "extending": "for new methods",
     "anndata": "AnnData objects",
-    "prepare": "kinds of columns, gaps, categories",
-    "blocks": "tables past memory, Dask",
+    "prepare": "column types, gaps, categories",
+    "blocks": "tables larger than memory",
     "catalogue": "the methods by name",
     "proofs": "bounds, certificates, the best set",
     "methods": "scikit-learn estimators: check, read, solve, store",
@@ -29,8 +29,8 @@ DESCRIPTIONS = {
     "metrics": "ACC, NMI",
     "_tables": "results as tables",
     "_protocols": "shared types",
-    "_packages": "optional imports, versions",
-    "_wording": "lists and names in sentences",
+    "_packages": "optional imports",
+    "_wording": "lists in sentences",
     "exceptions": "every error, as a tree",
 }
 COLOURS = {
@@ -52,9 +52,9 @@ MEANINGS = {
     ORANGE: "reads files, or prints",
 }
 FLOW = {
-    "tuning": "6  uses scores, ranks, support",
-    "methods": "1  parameters checked, X read\n4  iterate; one frozen result\n5  ranking stored",
-    "linalg": "2  moments of the columns\n3  X as an operator for S",
+    "tuning": "6  uses the scores",
+    "methods": "1  check, read X\n4  iterate\n5  store the ranking",
+    "linalg": "2  column moments\n3  X as an operator",
 }
 WIDTH, HEIGHT, GAP = 8.0, 0.62, 0.3
 
@@ -73,7 +73,7 @@ def write(folder: Path) -> list[Path]:
 
 def draw_map():
     """One box per package; a package may import those below it, never the other way."""
-    figure, axis = board(1, 1, (8.0, 0.68 * len(layers()) + 0.6))
+    figure, axis = board(1, 1, (7.0, 0.56 * len(layers()) + 0.6))
     axis.set_axis_off()
     top = 0.0
     for packages in layers():
@@ -128,7 +128,7 @@ def _draw_arrow(axis, x: float, start: float, end: float, text: str) -> None:
 
 
 def _draw_flow(axis) -> None:
-    """One fit beside the packages it uses."""
+    """Draw the steps of one fit next to the packages it uses."""
     order = layers()
     middles = {
         r: -i * (HEIGHT + GAP) + HEIGHT / 2 for i, packages in enumerate(order) for r in packages

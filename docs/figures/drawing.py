@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 
 __all__ = [
     "BLUE",
+    "DARK",
     "GREEN",
     "GREY",
     "INK",
@@ -44,13 +45,28 @@ LOOK = {
     "ytick.color": INK,
     "svg.fonttype": "path",  # reads the same where the font is missing
     "svg.hashsalt": "keepers",
-    "figure.facecolor": "white",  # the site also has a dark mode
+    "figure.facecolor": "white",  # the site inverts it in dark mode
 }
 
 
-def common_look() -> AbstractContextManager[None]:
-    """Where all drawing is done: the look holds inside, and nothing stays behind."""
-    return plt.rc_context(LOOK)
+# The README's pictures have a second version for GitHub's dark mode.
+PAPER, PEN = "#0d1117", "#e6edf3"
+DARK = {
+    "figure.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": PEN,
+    "axes.titlecolor": PEN,
+    "text.color": PEN,
+    "xtick.color": PEN,
+    "ytick.color": PEN,
+}
+
+
+def common_look(dark: bool = False) -> AbstractContextManager[None]:
+    """Return a context in which all figures look alike; it leaves no settings behind."""
+    return plt.rc_context(LOOK | (DARK if dark else {}))
 
 
 def board(rows: int, columns: int, size: tuple[float, float], **options: Any) -> Any:
@@ -67,7 +83,7 @@ def keep_figure(figure: Any, path: Path) -> Path:
 
 
 def keep_text(path: Path, text: str) -> Path:
-    """Write a file; one that would not change is left alone, so that Sphinx rebuilds no page."""
+    """Write a file unless it would not change, so Sphinx rebuilds only what is new."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 
-from figures.drawing import BLUE, GREY, INK, ORANGE, board, keep_figure, keep_text
+from figures.drawing import BLUE, GREY, ORANGE, board, keep_figure, keep_text
 from figures.kept_results import Results, mean
 
 __all__ = ["draw_gains", "gain_sentence", "held_out_scores", "losses_sentence", "write"]
@@ -36,7 +37,7 @@ def held_out_scores(results: Results, measure: str = "acc") -> dict[str, dict[st
 
 
 def gain_sentence(results: Results) -> str:
-    """AutoSelector beside the three baselines."""
+    """Compare AutoSelector with the three baselines."""
     scores = held_out_scores(results)
     auto, everything, variance, chance = (
         mean(row[name] for row in scores.values())
@@ -51,7 +52,7 @@ def gain_sentence(results: Results) -> str:
 
 
 def losses_sentence(results: Results) -> str:
-    """Where AutoSelector loses, and how stable its choice is."""
+    """Name the tables on which AutoSelector loses, and give its stability."""
     scores = held_out_scores(results)
     lost = {
         name: row["Random"] - row["AutoSelector"]
@@ -84,7 +85,7 @@ def draw_gains(scores: dict[str, dict[str, float]]) -> Any:
         else:
             label = "All columns" if name == "All features" else "Largest variance"
             axis.plot(gains, heights, "o", color=colour, markersize=4.5, label=label)
-    axis.axvline(0, color=INK, linewidth=0.8)
+    axis.axvline(0, color=plt.rcParams["text.color"], linewidth=0.8)
     axis.set_yticks(heights, order)
     axis.set_xlabel("accuracy above that of random columns")
     axis.legend(loc="lower right", frameon=False)
