@@ -106,10 +106,6 @@ class BlockTable(Protocol):
         """Whether blocks are CSR matrices."""
 
     @property
-    def rereadable(self) -> bool:
-        """Whether the rows can be read more than once."""
-
-    @property
     def is_local(self) -> bool:
         """Whether rows may be taken into the memory of this process, if they fit."""
 

@@ -116,7 +116,7 @@ def sparse_rows(X):
 def test_sums_over_a_dense_array_are_those_of_numpy(scheduler, X, columns, chunks):
     table = DaskBlocks.of(da.from_array(X, chunks=chunks))
     assert (table.n_features, table.n_samples, table.n_stored) == (N_COLUMNS, N_ROWS, X.size)
-    assert (table.dtype, table.is_sparse, table.rereadable) == (np.float64, False, True)
+    assert (table.dtype, table.is_sparse) == (np.float64, False)
     assert (table.is_local, table.feature_names) == (False, None)
     assert_sums_of(table.total(Sums, columns), X if columns is None else X[:, columns])
 
@@ -193,7 +193,7 @@ def test_parts_are_read_by_workers(scheduler, X, columns):
     parts = [Part(f"part-{at}", piece) for at, piece in enumerate(pieces)]
     table = DaskBlocks.of_parts(parts, "X")
     assert (table.n_features, table.n_samples, table.n_stored) == (N_COLUMNS, N_ROWS, X.size)
-    assert (table.name, table.rereadable, table.is_local) == ("X", True, False)
+    assert (table.name, table.is_local) == ("X", False)
     found = table.total(Sums, columns)
     assert_sums_of(found, X if columns is None else X[:, columns])
     assert found.origins[:3] == ["part-0, row 1", "part-0, row 17", "part-0, row 33"]

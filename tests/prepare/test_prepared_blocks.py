@@ -12,6 +12,7 @@ from keepers.prepare.kinds import TableFacts, draw_table
 from keepers.prepare.preparer import PreparedBlocks, TablePreparer
 from keepers.tables.objects import table_of_object
 from keepers.tables.opening import scan_table
+from keepers.tables.scans import MemoryScan
 from people_tables import flights
 
 
@@ -73,6 +74,6 @@ def test_files_in_blocks_are_the_table_in_memory(tmp_path, suffix, missing):
 def test_rows_that_cannot_be_prepared_raise():
     whole, holed = people(300).dropna(), table_of_object(people(50).assign(distance=np.nan))
     with pytest.raises(DataError, match="one of the 50 rows"):
-        stacked(PreparedBlocks(holed, TablePreparer(missing="drop-rows").fit(whole)))
+        stacked(PreparedBlocks(MemoryScan(holed), TablePreparer(missing="drop-rows").fit(whole)))
     with pytest.raises(DataError, match=r"'air_time' \(\d+\), 'distance' \(50\)"):
-        stacked(PreparedBlocks(holed, TablePreparer().fit(whole)))
+        stacked(PreparedBlocks(MemoryScan(holed), TablePreparer().fit(whole)))

@@ -23,21 +23,16 @@ from numpy.typing import NDArray
 from keepers._interrupts import interrupts_kept_from_children
 from keepers._packages import optional
 from keepers._protocols import BlockSum, BoolArray, IndexArray, RowBlock, Sum
-from keepers._wording import first_line, some_of
+from keepers._wording import first_line
 from keepers.exceptions import ClusterError, DataError, ParameterError, shorten
+from keepers.tables.objects import block_values, in_order, numeric_input
 from keepers.tables.scans import LocalBlocks, known_sum, refuse_misshapen
-from keepers.tables.table import (
-    as_floats,
-    canonical_sparse,
-    largest_inexact,
-    refuse_repeated,
-)
+from keepers.tables.table import as_floats, canonical_sparse, refuse_repeated
 
 # Sums of d x d entries make a merge of many expensive to hold, one of few a long chain.
 FAN_IN = 8
 REAL = "biuf"
 SECONDS_TO_ANSWER = 10
-SECONDS_TO_START = 60
 NOTHING = logging.CRITICAL + 1
 
 
@@ -61,7 +56,6 @@ class DaskBlocks:
     n_stored: int | None = None
     is_sparse: bool = False
     feature_names: NDArray[np.object_] | None = None
-    rereadable: bool = True
     is_local: bool = False
 
     @classmethod
@@ -95,7 +89,6 @@ class DaskBlocks:
             n_stored=known_sum(part.n_stored for part in parts),
             is_sparse=first.is_sparse,
             feature_names=first.feature_names,
-            rereadable=first.rereadable,
         )
 
     @property
@@ -124,7 +117,7 @@ class DaskBlocks:
 
     def count_rows(self) -> "DaskBlocks":
         """The same table with the number of rows of every part, counted in a pass if necessary."""
-        if not self.rereadable or self.n_samples is not None:
+        if self.n_samples is not None:
             return self
         count = delayed(_count)
         counts = [count(self.read, at, *values) for at, values in enumerate(self.chunks)]
@@ -160,7 +153,7 @@ def _of_array(X: Any) -> DaskBlocks:
 def _of_dataframe(X: Any) -> DaskBlocks:
     names, dtype = list(X.columns), _float_type(X.dtypes)
     refuse_repeated(names)
-    _refuse_others(X, np.dtype(np.float64), "the Dask dataframe")
+    numeric_input(X._meta)
     wanted = delayed(X.columns)  # a node of its own: many names, stored once
     partitions = [[partition, wanted] for partition in X.to_delayed()]
     return DaskBlocks(
@@ -224,12 +217,11 @@ def _read_chunks(
     origin = f"chunk {at}"
     for chunk in chunks:
         is_array = isinstance(chunk, np.ndarray) or sp.issparse(chunk)
-        if not is_array or chunk.ndim != 2 or not _is_exact(chunk.dtype, dtype):
+        if not is_array or chunk.ndim != 2 or chunk.dtype.kind not in REAL:
             held = f" of shape {chunk.shape} that holds {chunk.dtype}" if is_array else ""
             raise DataError(
-                f"Every chunk must be an array or a sparse matrix of numbers that {dtype} "
-                f"represents, as declared; {origin} is a {type(chunk).__name__}{held}. Convert the "
-                "chunks with X.map_blocks, or declare their type (dtype=)."
+                f"Every chunk must be an array or a sparse matrix of numbers; {origin} is a "
+                f"{type(chunk).__name__}{held}. Convert the chunks with X.map_blocks."
             )
     if any(map(sp.issparse, chunks)):
         values = sp.hstack(chunks, format="csr")
@@ -238,12 +230,10 @@ def _read_chunks(
     if values.shape[0] == 0:
         return
     refuse_misshapen(RowBlock(values, origin), width)
-    values = as_floats(values if columns is None else values[:, columns], origin)
+    values = _exact(values if columns is None else values[:, columns], dtype, origin)
     if is_sparse:
-        values = canonical_sparse(sp.csr_matrix(values, dtype=dtype))
-    elif sp.issparse(values):
-        values = values.toarray()
-    yield RowBlock(values.astype(dtype, copy=False), origin)
+        values = canonical_sparse(sp.csr_matrix(values))
+    yield RowBlock(values.toarray() if sp.issparse(values) and not is_sparse else values, origin)
 
 
 def _read_partition(
@@ -251,45 +241,21 @@ def _read_partition(
 ) -> Iterator[RowBlock]:
     """A data frame that holds the ``wanted`` columns only, in whatever order."""
     origin = f"partition {at}"
-    if len(frame) == 0:
-        return
-    if not frame.columns.equals(wanted):
-        other = some_of([repr(name) for name in {*frame.columns} ^ {*wanted}])
-        if other or len(frame.columns) != len(wanted):
-            raise DataError(
-                "Every partition must have the columns that the dataframe declares, each once; "
-                f"{origin} differs in {other or 'their number'}. Make it again like the others."
-            )
-        frame = frame[list(wanted)]
-    frame = frame if columns is None else frame.iloc[:, columns]
-    _refuse_others(frame, dtype, origin)
-    for name, kind in zip(frame.columns, frame.dtypes, strict=True):
-        if kind.kind in "iu" and largest_inexact(frame[name].dropna()) is not None:
-            raise DataError(
-                f"Integers must be at most 2**53 in size to be exact in float64; {origin} holds "
-                f"larger ones in {shorten(name)}. Drop the column if it is an identifier, or "
-                "subtract an offset from it."
-            )
-    yield RowBlock(frame.to_numpy(dtype=dtype, na_value=np.nan), origin)
+    if len(frame):
+        frame = in_order(frame, list(wanted), origin, "the dataframe")
+        refuse_misshapen(RowBlock(frame, origin), len(wanted))
+        frame = frame if columns is None else frame.iloc[:, columns]
+        yield RowBlock(_exact(block_values(frame, origin), dtype, origin), origin)
 
 
-def _refuse_others(frame: Any, target: np.dtype[Any], where: str) -> None:
-    """Raise for columns that do not hold real numbers which ``target`` represents."""
-    columns = list(zip(frame.columns, frame.dtypes, strict=True))
-    others = [f"{shorten(n)} ({kind})" for n, kind in columns if not _is_exact(kind, target)]
-    if others or not columns:
+def _exact(values: Any, dtype: np.dtype[Any], origin: str) -> Any:
+    """Values in the declared type; raise if it would round them."""
+    if not (dtype == np.float64 or np.can_cast(values.dtype, dtype)):
         raise DataError(
-            f"Every column must be numeric, as {target} represents; in {where} these are not: "
-            f"{some_of(others) or 'there is no column'}. Drop them, convert them "
-            "(X.map_partitions), or encode them (for example with dask.dataframe.get_dummies)."
+            f"Values must be of the declared type, {dtype}; {origin} holds {values.dtype}. Convert "
+            "them with X.astype, or declare their type (dtype=, meta=)."
         )
-
-
-def _is_exact(dtype: Any, target: np.dtype[Any]) -> bool:
-    """Check that values of ``dtype`` are numbers that ``target`` holds without loss."""
-    if dtype.kind not in REAL:
-        return False
-    return target == np.float64 or (isinstance(dtype, np.dtype) and np.can_cast(dtype, target))
+    return as_floats(values, origin).astype(dtype, copy=False)
 
 
 def selected_columns(X: Any, columns: IndexArray) -> Any:
@@ -321,8 +287,7 @@ def selected_rows(X: Any, rows: BoolArray) -> Any:
 
 
 def _indexable(chunk: Any) -> Any:
-    lacks_indexing = sp.issparse(chunk) and chunk.format not in ("csr", "csc")
-    return chunk.tocsr() if lacks_indexing else chunk
+    return chunk.tocsr() if sp.issparse(chunk) else chunk
 
 
 # Computing
@@ -416,26 +381,24 @@ async def _shake_hands(address: str) -> None:
 
 
 @contextmanager
-def _closing(client: Any) -> Iterator[Any]:
-    """Close a client in the end; an error from closing would hide why the block was left."""
-    client.__enter__()
+def _closing(opened: Any) -> Iterator[Any]:
+    """Close something in the end; an error from closing would hide why the block was left."""
+    opened.__enter__()
     try:
-        yield client
+        yield opened
     finally:
         with suppress(Exception):
-            client.__exit__(None, None, None)
+            opened.__exit__(None, None, None)
 
 
 @contextmanager
 def _local(workers: int | None, show_log: bool) -> Iterator[Any]:
     """A client of a new cluster of this machine, which other machines cannot reach."""
-    n_workers = workers or _dask().system.CPU_COUNT
     with interrupts_kept_from_children():
         cluster = _distributed().LocalCluster(
-            n_workers=0,
+            n_workers=workers,
             threads_per_worker=1,
             processes=True,
-            memory_limit=1.0 / n_workers,  # of the memory of the machine
             host="127.0.0.1",
             # HTTP servers are started in any case; by default some listen on all interfaces.
             dashboard_address="127.0.0.1:0",
@@ -443,22 +406,8 @@ def _local(workers: int | None, show_log: bool) -> Iterator[Any]:
             scheduler_kwargs={"dashboard": False},
             silence_logs=False if show_log else NOTHING,
         )
-    cluster.new_spec["options"]["dashboard"] = False
-    try:
-        with _closing(_distributed().Client(cluster)) as client:
-            cluster.scale(n_workers)
-            try:
-                client.wait_for_workers(n_workers, timeout=SECONDS_TO_START)
-            except TimeoutError as error:
-                raise ClusterError(
-                    f"All {n_workers} local workers must start within {SECONDS_TO_START} s; they "
-                    f"did not ({first_line(error)}). Start fewer."
-                ) from error
-            yield client
-    finally:
-        cluster.shutdown_on_close = False  # or it is closed once more when Python ends
-        with suppress(Exception):  # of workers that had not started when an interrupt came
-            cluster.close(timeout=SECONDS_TO_ANSWER)
+    with _closing(cluster), _closing(_distributed().Client(cluster)) as client:
+        yield client
 
 
 def _dask() -> Any:

@@ -35,7 +35,7 @@ from keepers.methods.base import ScatterSelector
 from keepers.methods.reading import fills_gaps
 from keepers.prepare import preparer
 from keepers.prepare.check import listed
-from keepers.prepare.kinds import as_scan, have_gaps
+from keepers.prepare.kinds import have_gaps
 from keepers.prepare.preparer import PreparedColumn
 from keepers.proofs.certify import Certificate
 from keepers.proofs.certify import certify as certify_features
@@ -424,7 +424,7 @@ def differences(
     """Sentences on values that the selection of a recipe would have read otherwise."""
     gaps, infinite, unread, texts = (Counter[str]() for _ in range(4))
     n_rows, names = 0, [column.name for column in columns]
-    for table in as_scan(source).tables(names):
+    for table in source.tables(names):
         n_rows += table.n_samples
         for column in columns:
             values = preparer.column_of(table, column.name)

@@ -491,7 +491,7 @@ class AutoSelector(RankingSelector):
 
         Parameters
         ----------
-        source : path, array, list, function, iterator or Dask collection
+        source : path, array, list, function or Dask collection
             What `SPCAFS.fit_blocks` accepts.
         y : ignored
             Present for API consistency.

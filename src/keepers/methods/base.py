@@ -18,7 +18,6 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray, RowBlock
 from keepers._tables import AsTable
 from keepers._wording import readable_size
 from keepers.blocks.dask import selected_columns
-from keepers.blocks.sources import column_labels, in_order
 from keepers.exceptions import DataError, shorten
 from keepers.linalg.correlation import walk_ranking
 from keepers.linalg.ordering import best_first
@@ -64,8 +63,10 @@ from keepers.methods.reading import (
 )
 from keepers.tables.objects import (
     as_frame,
+    column_labels,
     comes_in_blocks,
     describe_missing,
+    in_order,
     is_anndata,
     is_dask,
     is_frame,
@@ -732,13 +733,12 @@ class ScatterSelector(RankingSelector):
 
         Parameters
         ----------
-        source : path, array, list, function, iterator or Dask collection
+        source : path, array, list, function or Dask collection
             A file (Parquet, Arrow, CSV, NPY, HDF5, h5ad), a folder of files or a pattern such as
             ``"part-*.parquet"``; an array, memory map, sparse matrix or anything sliced like one; a
-            list of blocks (arrays, sparse matrices or data frames); a function that
-            returns an iterator of blocks; or such an iterator itself, which can be read only once.
-            The columns of data frames are matched by name. Rows that change between passes are an
-            error.
+            list of blocks (arrays, sparse matrices or data frames); or a function that returns a
+            new iterator of blocks for every pass. The columns of data frames are matched by name.
+            Rows that change between passes are an error.
             `keepers.datasets.scan_table` opens files with columns that are no features.
         y : ignored
             Present for API consistency.
@@ -752,7 +752,7 @@ class ScatterSelector(RankingSelector):
         --------
         >>> from keepers import SPCAFS, datasets
         >>> X = datasets.load("srbct").X[:, :300]
-        >>> blocks = (X[start : start + 20] for start in range(0, len(X), 20))
+        >>> blocks = lambda: (X[start : start + 20] for start in range(0, len(X), 20))
         >>> selector = SPCAFS(10).fit_blocks(blocks)
         >>> selector.n_passes_
         1

@@ -1,7 +1,7 @@
 """From whatever the user hands in to a checked table: values, moments, usable columns.
 
 A table in memory becomes a `MemoryTable`. `read_blocks` takes one of three routes to a table that
-comes in blocks of rows, from files, iterators or Dask:
+comes in blocks of rows, from files, functions or Dask:
 
 ======== =============================================== ===================================
 route    what is held in memory                          passes over the table
@@ -74,10 +74,9 @@ from keepers.tables.objects import (
     is_dask,
     named_once,
     numeric_input,
-    refuse_beside,
     values_of,
 )
-from keepers.tables.table import NamedValues, canonical_sparse
+from keepers.tables.table import NamedValues, canonical_sparse, refuse_beside
 
 # From this number of values on, the scatter of a tall array is summed with its moments, in a single
 # pass: 1,000,000 x 30 take 0.25 s instead of 0.5, 40,000 x 1000 take 1.5 s instead of 1.7.
@@ -451,7 +450,7 @@ def read_blocks(selector: Any, source: BlockTable, budget: Budget, width: int) -
             summed = passes.total(partial(ScatterSum, source.n_features))
             table = table_of_scatter(selector, summed, source.dtype)
         elif route == "memory":
-            rows = passes.total(partial(_RowsWithin, budget.n_bytes))
+            rows = passes.total(_FiniteRows)
             table = read_table(selector, rows.stack())
             if names is not None:
                 selector.feature_names_in_ = names
@@ -472,14 +471,12 @@ def choose_route(source: BlockTable, budget: Budget, width: int) -> str:
     n_features = source.n_features
     scatter = budget.of_scatter(n_features)
     rows = budget.of_rows(source, source.n_samples, n_features)
-    products = budget.of_products(n_features, width) if source.rereadable else float("inf")
+    products = budget.of_products(n_features, width)
     if budget.holds(scatter) and _summing_is_cheap(source, width):
         return "scatter"
     for route, needed in (("memory", rows), ("stream", products), ("scatter", scatter)):
         if budget.holds(needed):
             return route
-    if not source.rereadable and source.is_local:
-        return "memory"  # the number of rows is unknown: they may fit
     needs = (
         (scatter, f"to sum the {n_features} x {n_features} scatter"),
         (products, f"for products with {width} components"),
@@ -504,26 +501,11 @@ def _summing_is_cheap(source: BlockTable, width: int) -> bool:
     return source.n_features <= streaming
 
 
-class _RowsWithin(RowCollection):
-    """Rows, as long as they fit."""
-
-    def __init__(self, limit: float) -> None:
-        super().__init__()
-        self.limit = limit
-        self.held = 0
+class _FiniteRows(RowCollection):
+    """Rows without gaps."""
 
     def add(self, block: RowBlock) -> None:
-        """Take a block in; raise if the rows outgrow the limit."""
-        values = block.values
-        parts = [values.data, values.indices] if hasattr(values, "indptr") else [values]
-        self.held += sum(part.nbytes for part in parts)
-        if self.held > self.limit:
-            raise DataError(
-                f"The rows must fit into memory_limit, {readable_size(self.limit)} here, because "
-                "they can be read only once and have too many columns to be summed up; they do not "
-                f"({block.origin}). Raise memory_limit, or pass something that can be read again: "
-                "a file, an array, a list of blocks, or a function that returns an iterator."
-            )
+        """Take a block in; raise for values that are not finite."""
         refuse_not_finite(block)
         super().add(block)
 
@@ -745,7 +727,7 @@ def read_any_table(
 
 def is_block_source(values: Any) -> bool:
     """Whether this is something that ``fit_blocks`` reads and ``fit`` does not."""
-    if isinstance(values, (str, os.PathLike, Iterator)) or is_dask(values):
+    if isinstance(values, (str, os.PathLike)) or is_dask(values):
         return True
     if hasattr(values, "total") and hasattr(values, "n_features"):
         return True

@@ -25,7 +25,7 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.exceptions import DataError, ParameterError, shorten
 from keepers.linalg.ordering import row_keys
 from keepers.linalg.scatter import as_array
-from keepers.tables.scans import FileScan, MemoryScan
+from keepers.tables.scans import FileScan
 from keepers.tables.table import (
     GAP_WORDS,
     LARGEST_EXACT_INTEGER,
@@ -207,7 +207,7 @@ class TableFacts:
         """
         coded = [name for name, kind in (kinds or {}).items() if kind in ("category", "choices")]
         facts = cls(source.name, coded)
-        for table in as_scan(source).tables():
+        for table in source.tables():
             facts.add(table)
             watch(facts.n_rows)
         return facts
@@ -311,14 +311,9 @@ class TableFacts:
 def draw_table(source: Source, n_rows: int) -> Table:
     """At most ``n_rows`` rows of a table in blocks, drawn at random in one pass."""
     sample = RowSample(n_rows)
-    for table in as_scan(source).tables():
+    for table in source.tables():
         sample.add(table)
     return replace(sample.drawn()[0], name=source.name)
-
-
-def as_scan(source: Source) -> FileScan:
-    """A table in memory as blocks of rows; blocks as they are."""
-    return MemoryScan(source) if isinstance(source, Table) else source
 
 
 def as_words(frame: "pl.DataFrame") -> "pl.DataFrame":

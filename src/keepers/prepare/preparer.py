@@ -26,9 +26,7 @@ from keepers.prepare.kinds import (
     ColumnKind,
     Kind,
     Missing,
-    Source,
     TableFacts,
-    as_scan,
     as_words,
     count_gaps,
     find_kinds,
@@ -38,7 +36,7 @@ from keepers.prepare.kinds import (
     split_answers,
 )
 from keepers.tables.objects import as_frame, is_frame, table_of_object
-from keepers.tables.scans import LocalBlocks
+from keepers.tables.scans import FileScan, LocalBlocks
 from keepers.tables.table import Table, refuse_absent
 
 if TYPE_CHECKING:
@@ -523,9 +521,9 @@ class PreparedBlocks(LocalBlocks):
     """
 
     def __init__(
-        self, source: Source, preparer: TablePreparer, *, is_fitted_table: bool = False
+        self, source: FileScan, preparer: TablePreparer, *, is_fitted_table: bool = False
     ) -> None:
-        self._source, self._preparer = as_scan(source), preparer
+        self._source, self._preparer = source, preparer
         # Number of the first row in the table of the fit; None for other rows.
         self._first_row = 0 if is_fitted_table else None
         self.name = source.name

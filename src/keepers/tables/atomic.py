@@ -1,4 +1,7 @@
-"""Files as bytes: written whole or not at all, and compressed ones read with a limit."""
+"""Files as bytes: written whole or not at all, compressed ones read with a limit.
+
+What libraries raise about a file becomes one sentence.
+"""
 
 import bz2
 import errno
@@ -9,6 +12,7 @@ import os
 import secrets
 import stat
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,7 +20,7 @@ from typing import IO, Any
 
 from keepers._packages import optional
 from keepers._wording import first_line
-from keepers.exceptions import KeepersError, ParameterError
+from keepers.exceptions import DataError, KeepersError, ParameterError
 from keepers.tables.table import refuse_size
 
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
@@ -187,3 +191,39 @@ class _Watched(io.RawIOBase):
     def close(self) -> None:
         self._expanded.close()
         super().close()
+
+
+@contextmanager
+def reading(path: Path, title: str) -> Iterator[None]:
+    """Put the path in front of errors of ours; make a `DataError` of those of libraries.
+
+    An exception that was raised in the code of keepers itself, and is not one of ours, is a bug
+    and passes as it is.
+    """
+    try:
+        yield
+    except KeepersError as error:
+        if str(error).startswith(str(path)) or isinstance(error, ImportError):
+            raise
+        raise type(error)(f"{path}: {error}") from error
+    except MemoryError as error:
+        raise DataError(
+            f"{path} does not fit in memory. Read a part of the table, or use a larger machine."
+        ) from error
+    except BaseException as error:
+        if not raised_outside(error):
+            raise
+        raise DataError(
+            f"{path} is not a readable {title} file: {first_line(error)}. Check that it is "
+            "complete and that its suffix tells its format, or write it again."
+        ) from error
+
+
+def raised_outside(error: BaseException) -> bool:
+    """Whether a library or the system raised it; not the code of keepers, nor an interruption."""
+    if not isinstance(error, Exception):
+        return type(error).__name__ == "PanicException"  # of polars
+    if isinstance(error, (OSError, UnicodeError, EOFError)):
+        return True
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return str(frame.f_globals.get("__name__")).partition(".")[0] != "keepers"

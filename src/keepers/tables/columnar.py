@@ -23,12 +23,11 @@ from keepers._packages import optional
 from keepers._protocols import FloatArray
 from keepers._wording import some_of
 from keepers.exceptions import DataError, DataWarning, warn_caller
-from keepers.tables.atomic import is_compressed, open_plain
+from keepers.tables.atomic import is_compressed, open_plain, reading
 from keepers.tables.scans import (
     FileScan,
     MemoryScan,
     Source,
-    reading,
     refuse_other_columns,
     rows_at_once,
 )
@@ -75,6 +74,11 @@ def named(names: Iterable[str]) -> Any:
     return optional("polars.selectors", PURPOSE).by_name(*names)
 
 
+def _known(words: Any) -> Any:
+    """Text without words for missing values, which become null."""
+    return _polars().when(~words.is_in(list(GAP_WORDS))).then(words)
+
+
 class TextFile:
     """A delimited text file; kinds of columns come from its first rows, or from all if needed.
 
@@ -92,7 +96,7 @@ class TextFile:
             self.kinds[request.identifier] = "text"
         self.folder = Path(tempfile.mkdtemp(dir=folder))
         self.source, self._is_rewritten = path, False
-        if is_compressed(path) or not _is_utf_8(path):  # polars opens files by UTF-8 names
+        if is_compressed(path):
             self.source = self.folder / "plain.csv"
             with open_plain(path, request.max_bytes) as packed, self.source.open("wb") as out:
                 shutil.copyfileobj(packed, out)
@@ -128,14 +132,25 @@ class TextFile:
             decimal_comma=dialect.decimal == ",",
             glob=False,
         )
-        texts = [name for name, kind in self.kinds.items() if as_text or kind == "text"]
-        commas = [name for name, kind in self.kinds.items() if not as_text and kind == "comma"]
-        stripped = named(texts).str.strip_chars()
-        known = pl.when(~stripped.is_in(list(GAP_WORDS))).then(stripped)  # no otherwise: null
-        changes = [known] if texts else []
-        if commas:
-            changes.append(named(commas).str.replace(",", ".", literal=True).cast(pl.Float64))
+        if as_text:
+            return lazy.with_columns(_known(pl.all().str.strip_chars())).select(named(self.columns))
+        commas = named(self.of_kind("comma")).str.replace(",", ".", literal=True)
+        changes = [_known(named(self.of_kind("text"))), commas.cast(pl.Float64)]
         return lazy.with_columns(changes).select(named(self.columns))
+
+    def collect(self, lazy: Any) -> Any:
+        """The columns in memory, text without blanks around it.
+
+        Few columns have any, and to see that takes half the time of removing them.
+        """
+        frame, texts = lazy.collect(engine="streaming"), named(self.of_kind("text"))
+        ends = texts.str.tail(1)
+        strange = (texts < "!") | (texts > "~") | (ends < "!") | (ends > "~")
+        blank = [column.name for column in frame.select(strange.any()) if column[0]]
+        return frame.with_columns(_known(named(blank).str.strip_chars()))
+
+    def of_kind(self, kind: str) -> list[str]:
+        return [name for name, found in self.kinds.items() if found == kind]
 
     def pieces(self, n_bytes: int = _PIECE_BYTES) -> Iterator[bytes]:
         """The lines of the file, some at a time; a quoted cell is never cut."""
@@ -208,7 +223,7 @@ class TextFile:
     def _with_codes(self, found: Any, read: Callable[[Any], Any]) -> Any:
         """The columns again, with those as text that hold integers which float64 rounds."""
         pl, limit = _polars(), LARGEST_EXACT_INTEGER
-        names = [name for name, kind in self.kinds.items() if kind == "number"]
+        names = self.of_kind("number")
         largest = found.lazy().select(named(names).abs().max()).collect(engine="streaming")
         large = [name for name in names if (largest[name].item() or 0) >= limit] if names else []
         if not large:
@@ -286,11 +301,6 @@ class TextFile:
                 ) from error
 
 
-def _is_utf_8(path: Path) -> bool:
-    """Whether polars can open a file by its name."""
-    return str(path).encode(errors="replace").decode() == str(path)
-
-
 def read_text(path: Path, request: ReadRequest) -> Table:
     """A delimited text file."""
     with tempfile.TemporaryDirectory(prefix="keepers-") as folder:
@@ -298,15 +308,15 @@ def read_text(path: Path, request: ReadRequest) -> Table:
         table = _read_wide(file) if len(file.names) > MANY else None
         if table is not None:
             return table
-        frame = file.run(lambda lazy: lazy.collect(engine="streaming"))
+        frame = file.run(file.collect)
         return table_of_frame(frame, request, path.name, file.index)
 
 
 def _read_wide(file: TextFile) -> Table | None:
     """A table of thousands of columns, those of text at its ends; polars reads others: None."""
     mark, names, request = file.dialect.sep, file.names, file.request
-    numbers = [name for name, kind in file.kinds.items() if kind == "number"]
-    words: Words = {name: [] for name, kind in file.kinds.items() if kind == "text"}
+    numbers = file.of_kind("number")
+    words: Words = {name: [] for name in file.of_kind("text")}
     n_before = names.index(numbers[0]) if numbers else 0
     n_after = len(words) - n_before
     is_usual = numbers and names[n_before : len(names) - n_after] == numbers
@@ -331,12 +341,7 @@ def _read_wide(file: TextFile) -> Table | None:
         found.append(X)
         shape = (sum(map(len, found)), len(names))
         refuse_shape(shape, 8, "The table", request.max_bytes)
-    X, row = np.empty((sum(map(len, found)), len(numbers))), 0
-    while found:  # given up one by one
-        rows = found.pop(0)
-        X[row : row + len(rows)] = rows
-        row += len(rows)
-    return _table_of_parts(X, numbers, words, file)
+    return _table_of_parts(np.concatenate(found), numbers, words, file)
 
 
 def _parse_numbers(lines: Sequence[str], file: TextFile) -> FloatArray | None:
@@ -384,8 +389,7 @@ def _open_columns(path: Path) -> tuple[Any, str | None]:
     pl = _polars()
     with path.open("rb") as stream:
         is_parquet = stream.read(4) == b"PAR1"
-    source: Any = path if _is_utf_8(path) else io.BytesIO(path.read_bytes())
-    lazy = pl.scan_parquet(source, glob=False) if is_parquet else pl.scan_ipc(source, glob=False)
+    lazy = pl.scan_parquet(path, glob=False) if is_parquet else pl.scan_ipc(path, glob=False)
     index: list[Any] = []
     if is_parquet and (stored := pl.read_parquet_metadata(path).get("pandas")):
         index = json.loads(stored).get("index_columns", [])
@@ -582,7 +586,7 @@ def _convert(file: TextFile) -> Any:
             old.unlink()
         for number, piece in enumerate(file.pieces()):
             target = file.folder / f"{number:06d}.arrow"
-            file.lazy(piece).collect().write_ipc(target, compression="uncompressed")
+            file.collect(file.lazy(piece)).write_ipc(target, compression="uncompressed")
         return _polars().concat(
             [_polars().scan_ipc(part) for part in sorted(file.folder.glob("*.arrow"))]
         )
@@ -614,7 +618,7 @@ def scan_text(paths: Sequence[Path], request: ReadRequest, name: str) -> FileSca
             file = TextFile(path, request, folder.path)
             files.append(file)
             frames[path] = _convert(file)
-    texts = {n for file in files for n, kind in file.kinds.items() if kind == "text"}
+    texts = {name for file in files for name in file.of_kind("text")}
     for file in files:  # what is text in one file is text in all
         texts_here = {n for n in texts if file.kinds.get(n, "text") != "text"}
         if texts_here:

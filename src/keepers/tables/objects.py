@@ -8,7 +8,7 @@ because a DuckDB relation has an attribute for each of its columns.
 
 import datetime
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -35,7 +35,10 @@ from keepers.tables.table import (
     LARGEST_EXACT_INTEGER,
     NamedValues,
     Table,
+    as_floats,
     canonical_sparse,
+    checked_matrix,
+    largest_inexact,
     number_repeated,
     numbered_names,
     refuse_complex,
@@ -174,11 +177,8 @@ def read_column(column: nw.Series[Any]) -> NDArray[np.floating] | str:
 
 def _too_large(values: Any) -> str | None:
     """A clause about integers that float64 would round; None if there are none."""
-    is_int = values.dtype.kind in "iu" and values.dtype.itemsize == 8
-    if not values.size or not (is_int or values.dtype == object):
-        return None
-    largest = max(int(values.max()), -int(values.min()))
-    if largest <= LARGEST_EXACT_INTEGER:
+    largest = largest_inexact(values)
+    if largest is None:
         return None
     limit = f"2**53 = {LARGEST_EXACT_INTEGER}"
     return f"integers must be at most {limit} to be exact in float64; the largest here is {largest}"
@@ -260,14 +260,60 @@ def _quote(name: Any) -> str:
     return repr(flat_name(name)) if isinstance(name, (str, tuple)) else str(name)
 
 
-def refuse_beside(table: Any) -> None:
-    """Raise for a table of a file that has columns of text or dates beside its numbers."""
-    others = [repr(name) for name in getattr(table, "others", ())]
-    if others:
+Labels = list[Hashable] | None
+
+
+def column_labels(block: Any) -> Labels:
+    """The labels of the columns of a frame or an Arrow or AnnData table; None for an array."""
+    for attribute in ("column_names", "var_names", "columns"):  # an Arrow table's columns are data
+        labels = getattr(block, attribute, None)
+        if labels is not None and not callable(labels):
+            return list(labels)
+    return None
+
+
+def in_order(block: Any, expected: Labels, origin: str, first: str = "the first block") -> Any:
+    """The block with its columns in the expected order; raise if they are not the same."""
+    found = column_labels(block)
+    by_place = [None, list(range(len(found or expected or [])))]
+    if found in by_place and expected in by_place:
+        return block
+    if found is None or expected is None:
+        with_labels, without = (first, origin) if found is None else (origin, first)
         raise DataError(
-            f"Every column must be numeric; these hold text or dates: {some_of(others)}. Leave "
-            "them out (drop=), or turn them into numbers with keepers.TablePreparer."
+            f"Columns are matched by name, in all blocks or in none; {with_labels} names them and "
+            f"{without} does not. Give data frames throughout, or arrays throughout."
         )
+    refuse_repeated(found)
+    if found == expected or len(found) != len(expected):  # later refused for its number of columns
+        return block
+    known = set(expected)
+    strange = [label for label in found if label not in known]
+    if strange:
+        raise DataError(
+            f"All blocks must have the same columns; {origin} has {shorten(strange[0])}, which "
+            f"{first} has not. Leave it out, or name its columns like the others'."
+        )
+    if hasattr(block, "column_names"):
+        return block.select(expected)
+    return block[:, expected] if hasattr(block, "var_names") else block[expected]
+
+
+def block_values(block: Any, origin: str) -> Any:
+    """A block of rows as an array or a CSR matrix of floats; ``origin`` is for messages."""
+    block = numeric_input(values_of(block).values if is_anndata(block) else block)
+    if is_frame(block):
+        return np.column_stack([read_column(column) for _, column in frame_columns(block)])
+    if not sp.issparse(block):
+        try:
+            block = np.asarray(block)
+            block = block.astype(np.float64) if block.dtype.kind == "O" else block
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"A block is a numeric array, sparse matrix or data frame; {origin} is a "
+                f"{type(block).__name__} that holds something else. Drop or encode it."
+            ) from error
+    return as_floats(checked_matrix(block, origin), origin)
 
 
 def describe_missing(X: Any, names: Any = None, *, allow_nan: bool = False) -> str | None:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from keepers._protocols import FloatArray
 from keepers._wording import closest, some_of
 from keepers.exceptions import DataError, DataWarning, ParameterError, shorten, warn_caller
-from keepers.tables.atomic import COMPRESSIONS, open_plain
-from keepers.tables.scans import ArrayScan, FileScan, reading
+from keepers.tables.atomic import COMPRESSIONS, open_plain, reading
+from keepers.tables.scans import ArrayScan, FileScan
 from keepers.tables.table import (
     ReadRequest,
     Table,

@@ -2,7 +2,6 @@
 
 import copy
 import mmap
-import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -17,8 +16,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers._protocols import IndexArray, RowBlock, Sum
-from keepers._wording import first_line, some_of
-from keepers.exceptions import DataError, KeepersError, shorten
+from keepers._wording import some_of
+from keepers.exceptions import DataError, shorten
+from keepers.tables.atomic import reading
 from keepers.tables.table import (
     ReadRequest,
     Table,
@@ -46,7 +46,6 @@ class LocalBlocks(ABC):
     n_samples: int | None = None
     n_stored: int | None = None
     is_sparse: bool = False
-    rereadable: bool = True
     is_local: bool = True
     feature_names: NDArray[np.object_] | None = None
 
@@ -371,39 +370,3 @@ def known_sum(numbers: Iterable[float | None]) -> int | None:
     """The sum, or None if one of the numbers is not known (None, or nan in Dask)."""
     total = sum(np.nan if number is None else number for number in numbers)
     return None if np.isnan(total) else int(total)
-
-
-@contextmanager
-def reading(path: Path, title: str) -> Iterator[None]:
-    """Put the path in front of errors of ours; make a `DataError` of those of libraries.
-
-    An exception that was raised in the code of keepers itself, and is not one of ours, is a bug
-    and passes as it is.
-    """
-    try:
-        yield
-    except KeepersError as error:
-        if str(error).startswith(str(path)) or isinstance(error, ImportError):
-            raise
-        raise type(error)(f"{path}: {error}") from error
-    except MemoryError as error:
-        raise DataError(
-            f"{path} does not fit in memory. Read a part of the table, or use a larger machine."
-        ) from error
-    except BaseException as error:
-        if not raised_outside(error):
-            raise
-        raise DataError(
-            f"{path} is not a readable {title} file: {first_line(error)}. Check that it is "
-            "complete and that its suffix tells its format, or write it again."
-        ) from error
-
-
-def raised_outside(error: BaseException) -> bool:
-    """Whether a library or the system raised it; not the code of keepers, nor an interruption."""
-    if not isinstance(error, Exception):
-        return type(error).__name__ == "PanicException"  # of polars
-    if isinstance(error, (OSError, UnicodeError, EOFError)):
-        return True
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return str(frame.f_globals.get("__name__")).partition(".")[0] != "keepers"

@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -65,7 +65,8 @@ def as_n_bytes(size: int | float | str, name: str) -> int:
 
 def largest_inexact(values: Any) -> int | None:
     """The largest integer in size, if float64 does not hold all integers of that size."""
-    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not values.size:
+    is_long = values.dtype == object or (values.dtype.kind in "iu" and values.dtype.itemsize == 8)
+    if not (values.size and is_long):
         return None
     largest = max(int(values.max()), -int(values.min()))
     return largest if largest > LARGEST_EXACT_INTEGER else None
@@ -187,6 +188,10 @@ class Table(NamedValues):
             frame=None if self.frame is None else self.frame[rows.tolist()],
         )
 
+    def tables(self, names: Sequence[str] | None = None) -> Iterator["Table"]:
+        """All rows in one block: a table in memory is read like one in files."""
+        yield self if names is None else self.select(names)
+
     def select(self, names: Iterable[str]) -> "Table":
         """Some features, in the order of the source."""
         chosen = set(names)
@@ -200,6 +205,16 @@ class Table(NamedValues):
             frame=self.frame[beside] if self.frame is not None and beside else None,
             features=[name for name in self.columns if name in chosen],
             types={name: kind for name, kind in self.types.items() if name in chosen},
+        )
+
+
+def refuse_beside(table: Any) -> None:
+    """Raise for a table that has columns of text or dates beside its numbers."""
+    others = [repr(name) for name in getattr(table, "others", ())]
+    if others:
+        raise DataError(
+            f"Every column must be numeric; these hold text or dates: {some_of(others)}. Leave "
+            "them out (drop=), or turn them into numbers with keepers.TablePreparer."
         )
 
 

@@ -18,8 +18,8 @@ from keepers._packages import optional
 from keepers._wording import first_line, some_of
 from keepers.exceptions import DataError, KeepersError, ParameterError, shorten
 from keepers.tables.arrays import open_hdf5
-from keepers.tables.atomic import COMPRESSIONS, open_compressing, whole_file
-from keepers.tables.scans import FileScan, raised_outside
+from keepers.tables.atomic import COMPRESSIONS, open_compressing, raised_outside, whole_file
+from keepers.tables.scans import FileScan
 from keepers.tables.table import (
     LARGEST_EXACT_INTEGER,
     Table,
