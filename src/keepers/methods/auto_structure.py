@@ -14,7 +14,7 @@ from scipy.special import ndtr
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.linalg.correlation import Correlations
 from keepers.linalg.gaps import observed_columns
-from keepers.linalg.graph import degrees, nearest_in_cloud, union_graph
+from keepers.linalg.graph import degrees, nearest_by_distance, squared_distances
 from keepers.linalg.ordering import distinct_rows, mean_ranks
 from keepers.linalg.scatter import ColumnMoments, as_array, column_moments
 from keepers.linalg.spectrum import edge_of_scatter, pairs_above
@@ -262,11 +262,13 @@ def neighbour_graph(
     grams: FoldGrams, n_neighbors: int, *, left_out: int | None = None
 ) -> sp.csr_array:
     """The sum of the graphs of the four clouds of all columns, or of all but one fold."""
-    return _add([union_graph(nearest_in_cloud(c, n_neighbors)) for c in _clouds(grams, left_out)])
-
-
-def _add(graphs: list[sp.csr_array]) -> sp.csr_array:
-    return sp.csr_array(sum(graphs[1:], graphs[0]))
+    samples = np.arange(grams.sums.shape[-1])[:, np.newaxis]
+    total = np.zeros((len(samples), len(samples)))
+    for cloud in _clouds(grams, left_out):
+        lists = np.zeros(total.shape, dtype=bool)
+        lists[samples, nearest_by_distance(squared_distances(cloud), n_neighbors)] = True
+        total += lists | lists.T
+    return sp.csr_array(total)
 
 
 # Smoothness
@@ -285,22 +287,30 @@ def smoothness(
     observed samples and the edges between them count, and they alone are reordered.
     """
     found = np.empty((1 + len(orders), len(wanted)))
-    upper, degree = sp.csr_array(sp.triu(graph, 1)), degrees(graph)[:, np.newaxis]
+    upper, degree = sp.csr_array(sp.triu(graph, 1)), degrees(graph)
+    every_order = [np.arange(columns.n_samples), *orders]
     for part in columns.blocks(np.arange(len(wanted))):
         block, there = columns.observed(wanted[part])
         block = np.ascontiguousarray(block.T)
-        there = None if there is None else np.ascontiguousarray(there.T)
-        # Edges between observed samples only.
-        weights = degree if there is None else there * (graph @ there)
-        total = np.maximum(weights.sum(axis=0), 1.0)
-        for at, order in enumerate((None, *orders)):
-            x = block if order is None else _reorder(block, order, there)
-            agreement = 2.0 * np.einsum("ij,ij->j", upper @ x, x)  # W is symmetric
-            weighted = weights * x
-            common = weighted.sum(axis=0) ** 2 / total
-            spread = np.einsum("ij,ij->j", weighted, x) - common
+        if there is not None:
+            there = np.ascontiguousarray(there.T)
+            weights = there * (graph @ there)  # edges between observed samples only
+        squares = block**2
+        for at, order in enumerate(every_order):
+            if there is None:  # instead of the samples, the graph is reordered
+                place = np.argsort(order)
+                agreement = np.einsum("ij,ij->j", upper[place][:, place] @ block, block)
+                total, first, second = degree.sum(), degree[place] @ block, degree[place] @ squares
+            else:
+                x = _reorder(block, order, there)
+                agreement = np.einsum("ij,ij->j", upper @ x, x)
+                weighted = weights * x
+                total, first = np.maximum(weights.sum(axis=0), 1.0), weighted.sum(axis=0)
+                second = np.einsum("ij,ij->j", weighted, x)
+            common = first**2 / total
+            spread = second - common
             differs = spread > 1e-12
-            found[at, part] = np.where(differs, agreement - common, 0.0) / np.where(
+            found[at, part] = np.where(differs, 2.0 * agreement - common, 0.0) / np.where(
                 differs, spread, 1.0
             )
     return found
@@ -477,7 +487,7 @@ def _cross_fit(
         pool.append(found.tested[1:].ravel())
         graphs.append(graph)
     p_values = _p_values(tested, np.concatenate(pool)) if n_shuffles else ndtr(-z)
-    return Smoothness(values, p_values, z, _add(graphs))
+    return Smoothness(values, p_values, z, sp.csr_array(sum(graphs[1:], graphs[0])))
 
 
 def _shuffles(columns: UnitFreeColumns, rng: np.random.Generator, count: int) -> list[IndexArray]:
