@@ -15,9 +15,9 @@ from keepers.linalg.graph import (
     nearest_in_cloud,
     union_graph,
 )
-from keepers.linalg.reweighting import WeightedRidge
 from keepers.methods.rivals import jelsr
 from keepers.methods.rivals.jelsr import solve_jelsr
+from keepers.methods.rivals.ndfs import WeightedRidge
 from shared_material import fixture
 
 DATA = ("mix", "digits", "blobs", "wide")

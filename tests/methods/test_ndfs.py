@@ -11,9 +11,9 @@ from sklearn.cluster import KMeans
 
 from keepers import NDFS
 from keepers.exceptions import DataWarning
-from keepers.linalg.reweighting import WeightedRidge
 from keepers.methods.rivals.ndfs import (
     INACTIVE,
+    WeightedRidge,
     kmeans_clusters,
     solve_ndfs,
     vanishing_beta,

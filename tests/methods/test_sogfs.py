@@ -4,7 +4,6 @@ from scipy.sparse.csgraph import connected_components
 
 from keepers.exceptions import DataError, DataWarning
 from keepers.linalg.graph import NeighbourList
-from keepers.linalg.reweighting import first_weights
 from keepers.methods.neighbours import nearest_neighbours
 from keepers.methods.rivals.sogfs import (
     SOGFS,
@@ -13,6 +12,7 @@ from keepers.methods.rivals.sogfs import (
     symmetric_graph,
     unit_columns,
 )
+from keepers.methods.rivals.udfs import first_weights
 from shared_material import fixture
 
 SETTINGS = [("0.001", 8), ("0.1", 8), ("1", 8), ("0.1", 4)]

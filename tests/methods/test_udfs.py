@@ -2,13 +2,14 @@ import numpy as np
 import pytest
 
 from keepers.exceptions import DataWarning
-from keepers.linalg.reweighting import (
+from keepers.methods.rivals.udfs import (
+    UDFS,
     first_weights,
     form_in_coordinates,
+    local_scatter,
     row_coordinates,
     row_sparse_projection,
 )
-from keepers.methods.rivals.udfs import UDFS, local_scatter
 from shared_material import fixture
 
 DATA = ("mix", "digits", "blobs")

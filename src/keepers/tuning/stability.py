@@ -99,7 +99,7 @@ class StabilitySelector(RankingSelector):
         What was selected from each half; rows 2j and 2j + 1 are a pair. A column that is constant
         in a half does not count as selected.
     selector_ : selector
-        ``selector`` fitted to all samples.
+        ``selector`` fitted to all samples (without halves of its own, if it has ``n_halves``).
 
     Examples
     --------
@@ -273,10 +273,12 @@ def _thread_pools(_n_modules: int) -> Any:
 
 
 def _fit_to_all(base: Any, X: Any, seed: int) -> Any:
-    """The base selector on all samples; one without a seed gets this one."""
-    whole = clone(base)
-    if whole.get_params(deep=False).get("random_state", seed) is None:
+    """The base selector on all samples, without halves of its own; its seed, if it has none."""
+    whole, settings = clone(base), base.get_params(deep=False)
+    if settings.get("random_state", seed) is None:
         whole.set_params(random_state=seed)
+    if "n_halves" in settings:
+        whole.set_params(n_halves=0)
     with warnings.catch_warnings():
         # Reading the table has already named the constant columns.
         warnings.filterwarnings("ignore", ".*do not vary.*", DataWarning)

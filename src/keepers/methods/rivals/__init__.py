@@ -15,6 +15,8 @@ from keepers.methods.neighbours import BANDWIDTH, heat_graph, nearest_neighbours
 from keepers.methods.parameters import FeatureCount, cap_neighbors, positive, whole
 from keepers.methods.reading import MemoryTable
 
+EPS = float(np.finfo(np.float64).eps)
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Rival(RankingSelector):
@@ -62,8 +64,13 @@ class Rival(RankingSelector):
                 ConvergenceWarning,
             )
 
-    def store_run(self, result: Any) -> None:
-        """Store the objective of every step, their number, and whether the last one converged."""
+    def store_run(self, result: Any, remedy: str | None = None) -> None:
+        """Store the objective of every step, their number, and whether the last one converged.
+
+        If it did not, warn with the ``remedy``.
+        """
+        if remedy is not None and not result.converged:
+            warn_caller(remedy, ConvergenceWarning)
         self.objective_: FloatArray = result.objective
         self.n_iter_ = len(result.objective)
         self.converged_: bool = result.converged

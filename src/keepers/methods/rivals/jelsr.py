@@ -24,11 +24,11 @@ from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import laplacian, reconstruction_laplacian, reconstruction_weights
-from keepers.linalg.reweighting import EPS, RidgeFactor, RowSparseRegression, WeightedRidge
 from keepers.linalg.spectrum import row_norms
 from keepers.methods.parameters import Seed, cap_clusters, one_of, positive, refuse_weighted_ridge
 from keepers.methods.reading import MemoryTable
-from keepers.methods.rivals import Rival
+from keepers.methods.rivals import EPS, Rival
+from keepers.methods.rivals.ndfs import RidgeFactor, RowSparseRegression, WeightedRidge
 
 # Up to here a dense eigenproblem is as quick as products, and nothing is random. On PIE (1166
 # samples) it takes four times as long.

@@ -9,6 +9,18 @@ then F becomes negative too. Here the negative parts of N move to the numerator,
     F <- F * (gamma F + S F + alpha P+) / (D F + alpha F + alpha P- + gamma F F'F),   P = X W,
 
 P+ and P- being the positive and the negative part of P. Fixed points are the same, and F >= 0.
+
+The penalty sum_j r_j, r_j = sqrt(|w_j|^2 + eps), is bounded by a quadratic with the weights
+1 / (2 r_j) of the last step, as in JELSR. So W solves regressions on one table, again and again,
+with a weight q_j > 0 for every feature:
+
+    W = argmin |X W - Y|^2 + sum_j |w_j|^2 / q_j,      R = Y - X W.
+
+Two forms give the same numbers, and the one with the smaller matrix is taken. Neither matrix has an
+eigenvalue below 1, so weights near zero do no harm:
+
+* d <= n: W = s (I + s X'X s)^-1 s X'Y with s = diag(sqrt(q)), X'X being formed once;
+* d > n:  R = (I + X diag(q) X')^-1 Y and W = diag(q) X'R.
 """
 
 import warnings
@@ -17,6 +29,7 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.utils import check_random_state
@@ -25,15 +38,75 @@ from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
 from keepers.linalg.graph import degrees
-from keepers.linalg.reweighting import EPS, RowSparseRegression, WeightedRidge
 from keepers.linalg.scatter import as_array
 from keepers.linalg.spectrum import row_norms
 from keepers.methods.parameters import Seed, positive, refuse_weighted_ridge
 from keepers.methods.reading import MemoryTable
-from keepers.methods.rivals import Rival
+from keepers.methods.rivals import EPS, Rival
 
 # The smoothing leaves rows that the penalty sends to zero up to about this norm.
 INACTIVE = 2.0 * EPS**0.5
+
+
+class WeightedRidge:
+    """The table of the regressions: `at` factorises them for one choice of weights."""
+
+    def __init__(self, X: FloatArray) -> None:
+        self.X = X
+        self.n_samples, self.n_features = X.shape
+        self._gram = X.T @ X if self.n_features <= self.n_samples else None
+
+    def at(self, q: FloatArray) -> "RidgeFactor":
+        """The regressions with weights ``q``."""
+        root = np.sqrt(q)
+        if self._gram is not None:
+            matrix = root[:, np.newaxis] * self._gram * root
+        else:
+            weighted = self.X * root
+            matrix = weighted @ weighted.T
+        # The 1 is raised where the rounding of the matrix would exceed it.
+        diagonal = np.diag_indices(len(matrix))
+        rounding = len(matrix) * EPS * float(matrix[diagonal].max(initial=0.0))
+        matrix[diagonal] += max(1.0, rounding)
+        cholesky = cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+        return RidgeFactor(self.X, q[:, np.newaxis], cholesky)
+
+
+@dataclass(frozen=True)
+class RidgeFactor:
+    """Regressions on one table with one choice of weights."""
+
+    X: FloatArray
+    q: FloatArray
+    cholesky: tuple[FloatArray, bool]
+    """The factor of I + s X'X s for d <= n, of I + X diag(q) X' for d > n."""
+
+    def fit(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """W and R for a block of n rows."""
+        if len(self.q) <= len(self.X):
+            root = np.sqrt(self.q)
+            W = root * cho_solve(self.cholesky, root * (self.X.T @ Y), check_finite=False)
+            return W, Y - self.X @ W
+        residual = self.residual(Y)
+        return self.q * (self.X.T @ residual), residual
+
+    def residual(self, Y: FloatArray) -> FloatArray:
+        """R, without W where that saves work."""
+        if len(self.q) <= len(self.X):
+            return self.fit(Y)[1]
+        return np.asarray(cho_solve(self.cholesky, Y, check_finite=False))
+
+
+@dataclass(frozen=True)
+class RowSparseRegression:
+    """The last step of a method that learns regressions and what they predict together."""
+
+    W: FloatArray
+    target: FloatArray
+    objective: FloatArray
+    change: float
+    """The relative change in the last step; infinite after one step."""
+    converged: bool
 
 
 def vanishing_beta(X: FloatArray, clusters: FloatArray) -> float:

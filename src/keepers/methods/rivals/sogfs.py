@@ -16,8 +16,7 @@ from scipy.linalg import eigh
 
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray, IndexArray
-from keepers.exceptions import ConvergenceWarning, DataError, warn_caller
-from keepers.linalg import reweighting
+from keepers.exceptions import DataError
 from keepers.linalg.graph import NeighbourList, laplacian
 from keepers.linalg.spectrum import squared_row_norms
 from keepers.methods.neighbours import nearest_neighbours
@@ -33,7 +32,14 @@ from keepers.methods.parameters import (
     whole,
 )
 from keepers.methods.reading import MemoryTable
-from keepers.methods.rivals import Rival
+from keepers.methods.rivals import EPS, Rival
+from keepers.methods.rivals.udfs import (
+    RowSparseProjection,
+    first_weights,
+    form_in_coordinates,
+    row_coordinates,
+    row_sparse_projection,
+)
 
 # Sums of eigenvalues of L below which the graph counts as split into c, and into more than c; and
 # the passes in which neighbours are those in the full space: all as in the authors' program.
@@ -45,7 +51,7 @@ PASSES_WITH_FIRST_NEIGHBOURS = 5
 class SOGFSResult:
     """The last pass of the iteration."""
 
-    projection: reweighting.RowSparseProjection
+    projection: RowSparseProjection
     cost: FloatArray
     """Diagonal of X'LX for the last graph."""
     graph: sp.csr_array
@@ -73,7 +79,7 @@ def project_rows_onto_simplex(V: FloatArray) -> FloatArray:
 def unit_columns(X: FloatArray) -> FloatArray:
     centred = X - X.mean(axis=0)
     centred -= centred.mean(axis=0)  # what rounding left, where the mean is large
-    return np.asarray(centred / np.sqrt(np.einsum("ij,ij->j", centred, centred) + reweighting.EPS))
+    return np.asarray(centred / np.sqrt(np.einsum("ij,ij->j", centred, centred) + EPS))
 
 
 def first_similarities(neighbours: NeighbourList) -> tuple[FloatArray, float]:
@@ -85,7 +91,7 @@ def first_similarities(neighbours: NeighbourList) -> tuple[FloatArray, float]:
     e = neighbours.distances**2
     inner, outer = e[:, :-1], e[:, -1:]
     twice_rr = (inner.shape[1] * outer - inner.sum(axis=1, keepdims=True)).clip(min=0.0)
-    similarities = (outer - inner) / (twice_rr + reweighting.EPS)
+    similarities = (outer - inner) / (twice_rr + EPS)
     # Neighbours as far as the next one: distances do not determine weights.
     flat = (twice_rr <= 1e-12 * outer).ravel()
     similarities[flat] = 1.0 / inner.shape[1]
@@ -125,11 +131,11 @@ def solve_sogfs(
     The reweighting of W begins with ``weights`` in every pass and ends when its objective falls by
     no more than ``tol``.
     """
-    points, basis = reweighting.row_coordinates(X)
+    points, basis = row_coordinates(X)
 
-    def best_projection(L: sp.csr_array) -> tuple[FloatArray, reweighting.RowSparseProjection]:
-        form = reweighting.form_in_coordinates(points.T @ (L @ points), basis)
-        found = reweighting.row_sparse_projection(
+    def best_projection(L: sp.csr_array) -> tuple[FloatArray, RowSparseProjection]:
+        form = form_in_coordinates(points.T @ (L @ points), basis)
+        found = row_sparse_projection(
             form, gamma, width, weights, rng, max_iter=100, tol=tol, is_relative=False
         )
         return form.diagonal(), found
@@ -269,7 +275,7 @@ class SOGFS(Rival):
         with one_blas_thread_if_small(min(values.shape)):
             result = solve_sogfs(
                 values,
-                reweighting.first_weights(np.sqrt(table.moments.variance)),
+                first_weights(np.sqrt(table.moments.variance)),
                 self.random_generator(),
                 n_neighbors=neighbours.n_neighbors,
                 n_clusters=n_clusters,
@@ -278,13 +284,11 @@ class SOGFS(Rival):
                 max_iter=self.max_iter,
                 tol=self.tol,
             )
-        if not result.converged:
-            warn_caller(
-                f"The graph does not have exactly {n_clusters} components after max_iter="
-                f"{self.max_iter} passes. Raise max_iter, or try another n_clusters.",
-                ConvergenceWarning,
-            )
-        self.store_run(result)
+        self.store_run(
+            result,
+            f"The graph does not have exactly {n_clusters} components after max_iter="
+            f"{self.max_iter} passes. Raise max_iter, or try another n_clusters.",
+        )
         self.graph_ = result.graph
         self.n_active_ = result.projection.n_active
         warn_of_noise(self.n_active_, self.n_features_to_select_)

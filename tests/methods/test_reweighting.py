@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh, null_space
 
-from keepers.linalg.reweighting import (
+from keepers.methods.rivals.ndfs import WeightedRidge
+from keepers.methods.rivals.udfs import (
     QuadraticForm,
     RowSparseProjection,
-    WeightedRidge,
     first_weights,
     form_in_coordinates,
     row_coordinates,
