@@ -35,9 +35,9 @@ print(check_table(wines, name="wines"))
 # Three steps before the selection
 # --------------------------------
 #
-# The first drops what cannot tell anything, the second makes numbers of the rest and fills the
-# gaps, the third drops copies (the one with the larger variance stays). Then a selector
-# chooses.
+# The first drops what cannot tell anything, the second sets the code aside, makes numbers of the
+# rest and fills the gaps, the third drops copies (the one with the larger variance stays). Then a
+# selector chooses.
 
 steps = make_pipeline(
     DropUninformative(),
@@ -64,6 +64,7 @@ names = list(selector.feature_names_in_)
 ranked = [names[index] for index in np.argsort(selector.ranking_)]
 scores = dict(zip(names, selector.scores_, strict=True))
 dropped = dict.fromkeys(informative.reasons_, "DropUninformative")
+dropped |= dict.fromkeys(prepared.set_aside_, "TablePreparer")
 dropped |= dict.fromkeys(distinct.to_frame()["feature"], "DropCorrelated")
 rows = [*ranked, *dropped][::-1]
 

@@ -1,7 +1,6 @@
 """Columns that repeat others or tell nothing are dropped, and nothing else."""
 
 import datetime
-from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -212,7 +211,6 @@ def people():
     return pd.DataFrame(
         {
             "row": np.arange(1, N_ROWS + 1),
-            "passport": rng.permutation(10**6)[:N_ROWS],
             "name": [f"person {i}" for i in range(N_ROWS)],
             "height": rng.normal(170.0, 10.0, N_ROWS),
             "children": rng.integers(0, 4, N_ROWS),
@@ -227,9 +225,6 @@ def people():
 
 
 DROPPED = {
-    "row": "It counts the rows, in steps of 1.",
-    "passport": "All its values are different integers, like an identifier.",
-    "name": "Its text differs in (nearly) every row, as names do.",
     "planet": "All its values are the same, 'earth'.",
     "remark": "75% of its values are missing, more than 50%.",
 }
@@ -256,7 +251,6 @@ def test_a_frame_loses_columns_and_nothing_else(as_frame):
 
 def test_rules_can_be_switched_off():
     frame = people()
-    assert set(DropUninformative(all_distinct=False).fit(frame).reasons_) == {"planet", "remark"}
     assert "planet" not in DropUninformative(constant=False).fit(frame).reasons_
     assert "remark" not in DropUninformative(max_missing=0.75).fit(frame).reasons_
     assert "age" in DropUninformative(max_missing=0.0).fit(frame).reasons_
@@ -265,21 +259,17 @@ def test_rules_can_be_switched_off():
 @pytest.mark.parametrize(
     ("values", "dropped"),
     [
-        (np.random.default_rng(0).normal(size=40), False),
-        (np.arange(100, 60, -1), True),
-        (2**62 + np.arange(40, dtype=np.uint64), True),
-        (np.random.default_rng(0).permutation(40), True),
-        (np.append(np.random.default_rng(0).permutation(39), 0), False),
-        (np.array([f"{i:03}" for i in range(40)]), True),
-        (np.array([f"{i / 7:.4f}" for i in range(40)]), False),
-        (np.array([Decimal(i) / 7 for i in range(40)], dtype=object), False),
-        (np.array([10**30 + i * i for i in range(40)], dtype=object), True),
-        (np.array([[1], [2]] * 20 + [None], dtype=object)[:40], False),
-        (np.arange("2024-01-01", "2024-02-10", dtype="datetime64[D]"), False),
+        ([1e9 + 1e-9 * i for i in range(40)], True),  # differences are rounding
+        ([np.inf] * 40, True),
+        ([None, 2.5] * 20, True),
+        ([datetime.date(2024, 1, 1)] * 40, True),
+        ([""] * 20 + ["no"] * 20, False),
+        ([[1], [2]] * 20, False),
+        ([[1]] * 40, True),
     ],
 )
-def test_what_is_an_identifier(values, dropped):
-    frame = pd.DataFrame({"column": list(values), "other": np.sin(np.arange(40.0))})
+def test_a_constant_column_has_one_value_of_any_type(values, dropped):
+    frame = pd.DataFrame({"column": values, "other": np.sin(np.arange(40.0))})
     assert ("column" in DropUninformative().fit(frame).reasons_) == dropped
 
 
@@ -287,7 +277,7 @@ def test_what_is_an_identifier(values, dropped):
 def test_arrays_and_sparse_matrices_are_judged_alike(storage):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 6)) * (rng.uniform(size=(30, 6)) < 0.4)
-    X[:, 1], X[:, 2] = np.arange(30), 4.0
+    X[:, 1], X[:, 2] = -4.0, 4.0
     X[:20, 3] = np.nan
     X[:, 4] = 0.0
     step = DropUninformative().fit(storage(X))
@@ -301,7 +291,7 @@ def test_arrays_and_sparse_matrices_are_judged_alike(storage):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda f: f[["planet", "row"]], "every column would be dropped"),
+        (lambda f: f[["planet", "remark"]], "every column would be dropped"),
         (lambda f: f[:1], "at least two rows"),
         (lambda f: f[[]], "at least two rows and a column"),
         (lambda f: f.rename(columns={"row": "name"}), "must differ"),

@@ -1,9 +1,7 @@
-"""Columns to drop before a selection: near-copies, constants, identifiers, columns of gaps."""
+"""Columns to drop before a selection: near-copies, constants, columns of gaps."""
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from itertools import pairwise
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -26,9 +24,9 @@ from keepers.linalg.gaps import observed_columns
 from keepers.linalg.ordering import best_first
 from keepers.linalg.scatter import CONSTANT_RATIO, ColumnMoments, column_moments
 from keepers.methods.base import ColumnSelector
-from keepers.methods.baselines import VarianceScore
 from keepers.methods.parameters import FLAG, check_value, one_of, positive, whole
 from keepers.methods.reading import (
+    TableReader,
     named_table,
     read_table,
     refuse_dask,
@@ -38,15 +36,6 @@ from keepers.methods.reading import (
 )
 from keepers.tables.objects import array_or_frame, frame_columns, is_frame
 from keepers.tables.table import NamedValues, canonical_sparse
-
-# In fewer rows, all values of any column may differ.
-FEWEST_ROWS = 10
-# Names repeat now and then by mistake.
-SHARE_OF_TEXTS = 0.99
-# Fewer columns of different integers than this are identifiers, however narrow the table is.
-FEWEST_COUNTS = 3
-
-Kind = Literal["integer", "real", "text", "other"]
 
 
 def prune_redundant(
@@ -87,7 +76,7 @@ def prune_redundant(
     if n_features is not None:
         check_value("n_features", n_features, whole())
     refuse_dask(X, "prune_redundant", "it compares features of a table in memory.")
-    table = read_table(VarianceScore(), X)  # any selector that takes every kind of table
+    table = read_table(TableReader(), X)
     ranks = np.asarray(ranking)
     expected = np.arange(1, table.n_features + 1)
     if ranks.shape != expected.shape or not np.array_equal(np.sort(ranks), expected):
@@ -103,6 +92,11 @@ def prune_redundant(
 
 class _DropStep(ColumnSelector):
     """A step that drops columns; a subclass implements ``_fit``."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the columns to drop.
@@ -163,7 +157,7 @@ class DropCorrelated(_DropStep):
     See Also
     --------
     prune_redundant : The same for your own ranking.
-    DropUninformative : Drops constant columns, identifiers and columns of gaps.
+    DropUninformative : Drops constant columns and columns of gaps.
 
     Examples
     --------
@@ -187,12 +181,6 @@ class DropCorrelated(_DropStep):
 
     why_not_dask = "it compares columns of a table in memory."
     why_not_sparse: ClassVar[str | None] = None
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.sparse = True
-        return tags
-
     parameter_rules: ClassVar = {
         "threshold": positive(at_most=1.0),
         "representative": one_of("variance", "gaps"),
@@ -259,20 +247,15 @@ class DropCorrelated(_DropStep):
 
 @dataclass(eq=False, repr=False)
 class DropUninformative(_DropStep):
-    """Drop constant columns, identifiers and columns of gaps.
+    """Drop constant columns and columns of gaps.
 
-    Columns may hold text, dates and categories. The kept columns do not change.
+    Columns may hold text, dates and categories. The kept columns do not change. Identifiers are
+    set aside by `TablePreparer`.
 
     Parameters
     ----------
     constant : bool, default=True
         Drop columns with a single value, not counting gaps.
-    all_distinct : bool, default=True
-        Drop identifiers: integers that all differ, text that differs in at least 99 of 100 rows,
-        and integers in equal steps from row to row. Measurements with decimals, dates and columns
-        of fewer than 10 rows are not identifiers. If more than half of the numeric columns (and at
-        least three) hold different integers, they are taken for counts, and only columns with equal
-        steps are dropped.
     max_missing : float in [0, 1], default=0.5
         Drop columns in which a larger share of the values is missing.
 
@@ -296,32 +279,27 @@ class DropUninformative(_DropStep):
     >>> import numpy as np
     >>> from keepers import DropUninformative
     >>> rng = np.random.default_rng(0)
-    >>> X = np.column_stack([np.arange(20), rng.normal(size=20), np.full(20, 7.0)])
+    >>> X = np.column_stack([rng.normal(size=20), np.full(20, 7.0)])
     >>> step = DropUninformative().fit(X)
     >>> step.reasons_
-    {'x0': 'It counts the rows, in steps of 1.', 'x2': "All its values are the same, '7.0'."}
+    {'x1': "All its values are the same, '7.0'."}
     >>> step.transform(X).shape
     (20, 1)
     """
 
     _: KW_ONLY
     constant: bool = True
-    all_distinct: bool = True
     max_missing: float = 0.5
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
     parameter_rules: ClassVar = {
         "constant": FLAG,
-        "all_distinct": FLAG,
         "max_missing": positive(at_most=1.0, zero=True),
     }
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
 
     def _fit(self, X: Any) -> None:
         refuse_dask(table_values(X), type(self).__name__, "it looks at columns in memory.")
@@ -341,36 +319,21 @@ class DropUninformative(_DropStep):
             X = validate_data(self, X, accept_sparse=("csr", "csc"), **rules)
             if names is not None:
                 self.feature_names_in_ = names
-        reasons = self._reasons(X.shape[0], _columns(X))
-        if len(reasons) == self.n_features_in_:
+        reasons = [self._reason(column, X.shape[0]) for column in _columns(X)]
+        names = self._names_of_columns()
+        self.reasons_ = {
+            str(name): reason for name, reason in zip(names, reasons, strict=True) if reason
+        }
+        if all(reasons):
+            shown = [f"{at} ({reason})" for at, reason in enumerate(reasons)]
             raise DataError(
                 "At least one column must carry information; every column would be dropped: "
-                f"{some_of([f'{at} ({reasons[at]})' for at in reasons], 3)} Check that samples "
-                "are rows, or switch a rule off."
+                f"{some_of(shown, 3)} Check that samples are rows, or switch a rule off."
             )
-        self.support_ = np.ones(self.n_features_in_, dtype=bool)
-        self.support_[list(reasons)] = False
-        names = self._names_of_columns()
-        self.reasons_ = {str(names[at]): reason for at, reason in reasons.items()}
+        self.support_ = np.array([not reason for reason in reasons])
 
-    def _reasons(self, n_rows: int, columns: Iterator[NDArray[Any]]) -> dict[int, str]:
-        found: dict[int, str] = {}
-        all_differ, n_numeric = [], 0
-        for at, column in enumerate(columns):
-            kind, values = _kind_of(column)
-            n_numeric += kind in ("integer", "real")
-            reason = self._reason(kind, values, n_rows)
-            if reason:
-                found[at] = reason
-            elif self.all_distinct and kind == "integer" and _share_that_differs(values) == 1.0:
-                all_differ.append(at)
-        if len(all_differ) < FEWEST_COUNTS or len(all_differ) <= n_numeric / 2:
-            for at in all_differ:
-                found[at] = "All its values are different integers, like an identifier."
-        return dict(sorted(found.items()))
-
-    def _reason(self, kind: Kind, values: NDArray[Any], n_rows: int) -> str:
-        """The reason to drop a column by itself, or an empty text."""
+    def _reason(self, values: NDArray[Any], n_rows: int) -> str:
+        """The reason to drop a column of these values, or an empty text."""
         missing = 1.0 - len(values) / n_rows
         if missing > self.max_missing:
             return f"{missing:.0%} of its values are missing, more than {self.max_missing:.0%}."
@@ -378,10 +341,6 @@ class DropUninformative(_DropStep):
             return "It has no value."
         if self.constant and _is_constant(values):
             return f"All its values are the same, {shorten(str(values[0]))}."
-        if self.all_distinct and kind == "text" and _share_that_differs(values) >= SHARE_OF_TEXTS:
-            return "Its text differs in (nearly) every row, as names do."
-        if self.all_distinct and kind == "integer" and (step := _equal_step(values)):
-            return f"It counts the rows, in steps of {step}."
         return ""
 
 
@@ -392,90 +351,22 @@ def _columns(X: Any) -> Iterator[NDArray[Any]]:
         return
     X = X.tocsc() if sp.issparse(X) else X
     for at in range(X.shape[1]):
-        column = X[:, [at]] if sp.issparse(X) else X[:, at]
-        n_zeros = X.shape[0] - column.size
-        if n_zeros > 1:  # they cannot all differ, so the order of the rows does not matter
-            yield np.append(_present(column.data), np.zeros(n_zeros, dtype=X.dtype))
-        else:
-            yield _present(column.toarray().ravel() if sp.issparse(X) else column)
+        yield _present(X[:, [at]].toarray().ravel() if sp.issparse(X) else X[:, at])
 
 
 def _present(values: NDArray[Any]) -> NDArray[Any]:
     """The values that are not gaps; empty text is a value."""
-    if values.dtype.kind == "f":
-        return values[~np.isnan(values)]
-    if values.dtype.kind in "mM":
-        return values[~np.isnat(values)]
     if values.dtype.kind == "O":
-        gaps = [
-            value is None
-            or (isinstance(value, float) and value != value)
-            or type(value).__name__ in ("NAType", "NaTType")
-            for value in values
-        ]
+        gaps = [value is None or (isinstance(value, float) and value != value) for value in values]
         return values[~np.array(gaps, dtype=bool)]
-    return values
-
-
-def _kind_of(values: NDArray[Any]) -> tuple[Kind, NDArray[Any]]:
-    """The kind of values without gaps; numbers among Python objects become an array."""
-    kind = values.dtype.kind
-    if kind == "O":
-        types = set(map(type, values))
-        if all(issubclass(found, (str, bytes)) for found in types):
-            kind = "U"
-        elif all(issubclass(found, Integral) for found in types):
-            kind = "i"
-        elif all(issubclass(found, Real) for found in types):
-            values, kind = values.astype(np.float64), "f"
-    if kind == "f":
-        whole = np.isfinite(values) & (values == np.floor(values))
-        return ("integer" if whole.all() else "real"), values
-    if kind in "iu":
-        return "integer", values
-    return ("text" if kind in "USTB" and not _spell_decimals(values) else "other"), values
-
-
-def _spell_decimals(texts: NDArray[Any]) -> bool:
-    """True for texts that are measurements with decimals."""
-    try:
-        numbers = np.array([float(text) for text in texts])
-    except ValueError:
-        return False
-    return bool(np.any(numbers != np.floor(numbers)))
+    return values[values == values]
 
 
 def _is_constant(values: NDArray[Any]) -> bool:
     if values.dtype.kind != "f":
-        return _count_distinct(values) <= 1
+        return all(value == values[0] for value in values)
     low, high = values.min(), values.max()
     largest = max(abs(low), abs(high))
     if not np.isfinite(largest):
         return bool(low == high)
     return bool(high / 2 - low / 2 <= CONSTANT_RATIO * largest)
-
-
-def _share_that_differs(values: NDArray[Any]) -> float:
-    """Different values over all values; 0 if there are too few rows to judge."""
-    return _count_distinct(values) / len(values) if len(values) >= FEWEST_ROWS else 0.0
-
-
-def _count_distinct(values: NDArray[Any]) -> int:
-    """The number of different values; values without a hash, such as lists, count as different."""
-    if values.dtype.kind != "O":
-        return len(np.unique(values))
-    try:
-        return len(set(values))
-    except TypeError:
-        return len(values)
-
-
-def _equal_step(values: NDArray[Any]) -> int:
-    """The step between neighbours, if it is the same everywhere; else 0."""
-    if len(values) < FEWEST_ROWS:
-        return 0
-    step = int(values[1]) - int(values[0])
-    if int(values[-1]) - int(values[0]) != step * (len(values) - 1):  # nearly always, at once
-        return 0
-    steps = {int(after) - int(before) for before, after in pairwise(values)}
-    return step if steps == {step} else 0
