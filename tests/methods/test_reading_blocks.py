@@ -168,7 +168,6 @@ WRONG = {
     "n_components": 1.5,
     "gamma": -1.0,
     "refine": "l21",
-    "penalty_weights": {"p0": -1.0},
     "missing": "drop",
     "must_keep": "p0",
     "memory_limit": "lots",

@@ -305,7 +305,7 @@ def test_it_goes_into_json(X):
     ("settings", "message"),
     [
         ({"features": [0, 0]}, "every feature once"),
-        ({"features": [12]}, "between 0 and 11"),
+        ({"features": [12]}, "indices from 0 to 11"),
         ({"features": []}, "at least one feature"),
         ({"features": [0, 1], "n_components": 3}, "at most the number of features in the set, 2"),
         ({"n_components": 0}, "n_components must be an integer >= 1"),

@@ -75,7 +75,6 @@ from keepers.methods.parameters import (
     FeatureCount,
     Seed,
     cap_neighbors,
-    check_control,
     control_of,
     one_of,
     whole,
@@ -477,14 +476,6 @@ class AutoSelector(RankingSelector):
     prepare: bool = True
     n_halves: int = 4
     random_state: Seed = 0
-
-    def check_parameters(self) -> None:
-        """Refuse settings outside their rules, without looking at data."""
-        super().check_parameters()
-        check_control(**self._user_control())
-
-    def _user_control(self) -> dict[str, Any]:
-        return {"must_keep": self.must_keep, "never_keep": self.never_keep}
 
     def fit_blocks(self, source: Any, y: Any = None) -> Self:
         """Rank the features of a table that is read in blocks of rows, in one pass.

@@ -25,12 +25,12 @@ from keepers.linalg.scatter import ColumnMoments, by_rows
 from keepers.linalg.sums import ScatterSum
 from keepers.methods.parameters import (
     FEATURE_COUNT,
+    FEATURES,
+    GROUPS,
     SEED,
-    SETTINGS,
-    FeatureControl,
+    WEIGHTS,
     FeatureCount,
     Rule,
-    check_control,
     check_rules,
     check_value,
     control_of,
@@ -278,9 +278,6 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
         limit = getattr(self, "memory_limit", None)
         if limit is not None:
             as_n_bytes(limit, "memory_limit")
-        control = {name: getattr(self, name, None) for name in SETTINGS}
-        if any(value is not None for value in control.values()):
-            check_control(**control)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether it is known which columns are kept."""
@@ -409,6 +406,10 @@ class RankingSelector(ColumnSelector):
         "max_correlation": positive(at_most=1.0) | one_of(None, hint="None skips no feature."),
         "missing": one_of("error", "mean", "median", "model"),
         "random_state": SEED,
+        "penalty_weights": WEIGHTS | one_of(None),
+        "groups": GROUPS | one_of(None),
+        "must_keep": FEATURES | one_of(None),
+        "never_keep": FEATURES | one_of(None),
     }
 
     why_not_sparse: ClassVar[str | None] = None
@@ -442,10 +443,6 @@ class RankingSelector(ColumnSelector):
     def column_power(self) -> float:
         """Power of the standard deviation that it divides columns by; 1: all count the same."""
         return float(getattr(self, "scaling", 0.0))
-
-    def _user_control(self) -> dict[str, Any]:
-        """What the user decided before the data do, by the names of the parameters."""
-        return {}
 
     def fit_notes(self) -> FitNotes:
         """What the fit has to report, for the terminal and the report.
@@ -521,12 +518,6 @@ class RankingSelector(ColumnSelector):
         # Raises before any work. A method may depend on it.
         self.n_features_to_select_ = count_features(self.n_features_to_select, table.n_features)
         self._store_ranking(self.score_features(table), table)
-
-    def _control(self, n_features: int) -> FeatureControl:
-        """The weights and groups that the user decided."""
-        if all(getattr(self, name, None) is None for name in SETTINGS):
-            return FeatureControl(np.ones(n_features))
-        return control_of(self, n_features)
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         """A score for every feature of a table; every method implements it.
@@ -647,7 +638,7 @@ class RankingSelector(ColumnSelector):
         return TopFeatures(indices, self._names_of_columns()[indices], self.scores_[indices])
 
     def _count_top(self, k: Any) -> int:
-        return self._control(len(self.scores_)).count(k, "k")
+        return control_of(self, len(self.scores_)).count(k, "k")
 
     def certificate(
         self,
@@ -834,7 +825,7 @@ class ScatterSelector(RankingSelector):
 
     def _check_columns(self, n_features: int) -> None:
         """Raise for settings that do not go with the columns, before the rows are read."""
-        self._control(n_features).count_to_select(self.n_features_to_select)
+        control_of(self, n_features).count_to_select(self.n_features_to_select)
         if is_whole(self.n_components):
             rule = whole(at_most=n_features, hint=f"X has {n_features} columns.")
             check_value("n_components", self.n_components, rule)

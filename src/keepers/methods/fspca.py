@@ -53,6 +53,7 @@ from keepers.methods.parameters import (
     FeatureCount,
     Seed,
     check_component_count,
+    control_of,
     expected_width,
     is_whole,
     positive,
@@ -622,10 +623,11 @@ class FSPCA(ScatterSelector):
 
     def _check_columns(self, n_features: int) -> None:
         super()._check_columns(n_features)
-        self._check_width(self._control(n_features).count_to_select(self.n_features_to_select))
+        control = control_of(self, n_features)
+        self._check_width(control.count_to_select(self.n_features_to_select))
 
     def _fit_table(self, everything: FittedTable) -> None:
-        control = self._control(everything.n_features)
+        control = control_of(self, everything.n_features)
         warn_of_units(self, everything)
         table = control.restrict(everything).scale(float(self.scaling))
         self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)

@@ -146,9 +146,20 @@ def expected_width(n_components: Any) -> int:
 # Names and indices of features
 
 
+def _is_collection(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Iterator))
+
+
+FEATURES = Rule(
+    "a sequence of names or indices, or a boolean mask",
+    _is_collection,
+    "Write a list, such as ['a'] for one feature.",
+)
+
+
 def feature_indices(
     features: Any,
-    n_columns: int | None = None,
+    n_columns: int,
     names: Any = None,
     *,
     setting: str = "features",
@@ -156,40 +167,28 @@ def feature_indices(
 ) -> IndexArray:
     """The columns that names, indices or a mask stand for, in their order; all faults at once.
 
-    ``names`` are those of the columns, if they have any. Without ``n_columns`` only what is wrong
-    in every table raises. With ``distinct``, there must be a feature, and none twice.
+    ``names`` are those of the columns, if they have any. With ``distinct``, there must be a
+    feature, and none twice.
     """
+    check_value(setting, features, FEATURES)
     if is_labelled(features) and features.dtype == bool:
         features = [feature for feature, marked in features.to_dict().items() if marked]
-    if isinstance(features, (str, bytes)) or not isinstance(features, Iterable):
-        raise ParameterError(
-            f"{setting} must be a sequence of names or indices, or a boolean mask; got "
-            f"{shorten(features)}. Write [{shorten(features)}] for one feature."
-        )
     entries = list(features)
     if entries and all(isinstance(entry, (bool, np.bool_)) for entry in entries):
         check_length(setting, entries, n_columns)
         entries = np.flatnonzero(entries).tolist()
-    wanted = [entry for entry in entries if isinstance(entry, str)]
-    strange = [entry for entry in entries if not (is_whole(entry) or isinstance(entry, str))]
-    last = LARGEST_COUNT if n_columns is None else n_columns - 1
-    beyond = [entry for entry in entries if is_whole(entry) and not 0 <= entry <= last]
-    faults = []
-    if wanted and n_columns is not None:
-        faults += _wrong_names(setting, wanted, n_columns, names)
-    if beyond:
-        rule = "be >= 0" if n_columns is None else f"lie between 0 and {last}"
-        faults.append(f"Indices in {setting} must {rule}; got {_listed(beyond)}.")
-    if strange:
-        faults.append(
-            f"{setting} must hold names or indices of features; got {_listed(strange)} among them."
-        )
+    faults = _wrong_names(setting, [e for e in entries if isinstance(e, str)], n_columns, names)
+    others = [entry for entry in entries if not isinstance(entry, str)]
+    wrong = [entry for entry in others if not (is_whole(entry) and 0 <= entry < n_columns)]
+    if wrong:
+        rule = f"{setting} must hold names of features, or indices from 0 to {n_columns - 1}"
+        faults.append(f"{rule}; got {_listed(wrong)}.")
     if distinct and not entries:
         faults.append(f"{setting} must hold at least one feature; got none.")
     if faults:
         raise ParameterError(*faults)
     places = {str(name): at for at, name in enumerate(() if names is None else names)}
-    found = [places.get(entry, 0) if isinstance(entry, str) else int(entry) for entry in entries]
+    found = [places[entry] if isinstance(entry, str) else int(entry) for entry in entries]
     twice = [str(at) for at, count in Counter(found).items() if count > 1]
     if distinct and twice:
         raise ParameterError(
@@ -200,12 +199,12 @@ def feature_indices(
 
 def _wrong_names(setting: str, wanted: list[str], n_columns: int, names: Any) -> list[str]:
     """What is wrong with names of features, a sentence each."""
-    if names is None:
+    if wanted and names is None:
         return [
             f"Names in {setting} need an X with column names, all of them strings; got "
             f"{_listed(wanted)}. Pass a data frame, or give indices from 0 to {n_columns - 1}."
         ]
-    counts = Counter(map(str, names))
+    counts = Counter(map(str, () if names is None else names))
     unknown = [name for name in wanted if name not in counts]
     faults = [
         f"{setting} must name columns of X; {shorten(name)} is none of its {n_columns}."
@@ -227,9 +226,9 @@ def _listed(values: Sequence[Any]) -> str:
     return some_of([shorten(value) for value in values])
 
 
-def check_length(setting: str, values: Any, n_columns: int | None) -> None:
-    """Raise unless there is a value for every column; any number is right without ``n_columns``."""
-    if n_columns is not None and len(values) != n_columns:
+def check_length(setting: str, values: Sequence[Any], n_columns: int) -> None:
+    """Raise unless there is a value for every column."""
+    if len(values) != n_columns:
         raise ParameterError(
             f"{setting} must have one entry per feature, {n_columns}; got {len(values)}."
         )
@@ -342,10 +341,18 @@ class FeatureControl:
 
 SETTINGS = ("penalty_weights", "groups", "must_keep", "never_keep")
 """Parameters of selectors that mean a weight or a group of features."""
+WEIGHTS = Rule(
+    "an array with one weight per feature, or a dict from names or indices to weights",
+    _is_collection,
+)
 WEIGHT = Rule(
     # Past 1e6 the eigenproblems of the dense solver lose the digits that tell other rows apart.
     "a number from 0 to 1e+06, or infinity for a feature never to be kept",
     lambda weight: is_real(weight) and (0 <= weight <= 1e6 or weight == np.inf),
+)
+GROUPS = Rule(
+    "an array with one label per feature, a list of lists of features, or a dict of such lists",
+    _is_collection,
 )
 
 
@@ -353,30 +360,6 @@ def control_of(selector: Any, n_features: int) -> FeatureControl:
     """The weights and groups that the user of a selector decided."""
     given = {name: getattr(selector, name, None) for name in SETTINGS}
     return read_control(n_features, getattr(selector, "feature_names_in_", None), **given)
-
-
-def check_control(
-    *,
-    penalty_weights: Any = None,
-    groups: Any = None,
-    must_keep: Any = None,
-    never_keep: Any = None,
-) -> None:
-    """Raise for what is wrong whatever the columns are: before a table is opened or consumed."""
-    given = {"penalty_weights": penalty_weights, "groups": groups}
-    given |= {"must_keep": must_keep, "never_keep": never_keep}
-    for setting, value in given.items():
-        if isinstance(value, Iterator):
-            raise ParameterError(
-                f"{setting} must be something that can be read more than once; got a "
-                f"{type(value).__name__}. Write list(...)."
-            )
-    _weights(penalty_weights)
-    for setting in ("must_keep", "never_keep"):
-        if given[setting] is not None:
-            feature_indices(given[setting], setting=setting)
-    if groups is not None:
-        _labels(groups)
 
 
 def read_control(
@@ -413,94 +396,77 @@ def read_control(
                 f"{weights[clash[0]]:g} to {shown(clash)}. Leave it out of one."
             )
         weights[mark] = weight
-    labels = None if groups is None else _number_groups(_labels(groups, n_features, names))
-    if labels is not None:
-        free = np.bincount(labels, weights == 0.0) > 0
-        paid = np.bincount(labels, (weights > 0.0) & np.isfinite(weights)) > 0
-        split = np.flatnonzero((free & paid)[labels] & (weights == 0.0))[:1]
-        if len(split):
-            raise ParameterError(
-                "The features of a group are kept together: all of them are always kept (weight "
-                f"0) or none; only a part of its group is: {shown(split)}. Add the others to "
-                "must_keep, or take this one out of the group."
-            )
-    return FeatureControl(weights, labels)
+    if groups is None:
+        return FeatureControl(weights)
+    numbers = _number_groups(_labels(groups, n_features, names))
+    free = np.bincount(numbers, weights == 0.0) > 0
+    paid = np.bincount(numbers, (weights > 0.0) & np.isfinite(weights)) > 0
+    split = np.flatnonzero((free & paid)[numbers] & (weights == 0.0))[:1]
+    if len(split):
+        raise ParameterError(
+            "The features of a group are kept together: all of them are always kept (weight "
+            f"0) or none; only a part of its group is: {shown(split)}. Add the others to "
+            "must_keep, or take this one out of the group."
+        )
+    return FeatureControl(weights, None if len(free) == n_features else numbers)
 
 
-def _weights(given: Any, n_features: int | None = None, names: Any = None) -> FloatArray:
-    """A weight for every column, from an array or from a dict of some of them; 1 for the others.
-
-    Without ``n_features`` the weights are only checked.
-    """
-    weights = np.ones(n_features or 0)
+def _weights(given: Any, n_features: int, names: Any) -> FloatArray:
+    """A weight for every column, from an array or from a dict of some of them; 1 for the others."""
+    weights = np.ones(n_features)
     if given is None:
         return weights
+    check_value("penalty_weights", given, WEIGHTS)
     entries = given.to_dict() if is_labelled(given) else given
-    if isinstance(entries, str) or not isinstance(entries, Iterable):
-        raise ParameterError(
-            "penalty_weights must be an array with one weight per feature, or a dict from names or "
-            f"indices to weights; got {shorten(given)}."
-        )
+    columns = np.arange(n_features)
     if isinstance(entries, Mapping):
-        values = list(entries.values())
         columns = feature_indices(list(entries), n_features, names, setting="penalty_weights")
+        entries = list(entries.values())
     else:
-        values = list(entries)
-        check_length("penalty_weights", values, n_features)
-        columns = np.arange(len(values))
-    for value in values:
+        check_length("penalty_weights", entries, n_features)
+    for value in entries:
         check_value("An entry of penalty_weights", value, WEIGHT)
-    if n_features is not None:
-        weights[columns] = values
+    weights[columns] = entries
     return weights
 
 
-def _labels(given: Any, n_features: int | None = None, names: Any = None) -> list[Any]:
-    """A label for every column; None for a column of no group. Empty if only checked."""
-    labels: list[Any] = [None] * (n_features or 0)
+def _labels(given: Any, n_features: int, names: Any) -> list[Any]:
+    """A label for every column; None for a column of no group."""
+    check_value("groups", given, GROUPS)
+    labels: list[Any] = [None] * n_features
     if is_labelled(given):
         given = given.to_dict()
         columns = feature_indices(list(given), n_features, names, setting="groups")
         found = dict(zip(columns.tolist(), given.values(), strict=True))
-        return [found.get(column) for column in range(len(labels))]
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ParameterError(
-            "groups must be an array with one label per feature, a list of lists of features, or "
-            f"a dict of such lists; got {shorten(given)}."
-        )
+        return [found.get(column) for column in range(n_features)]
     members = list(given.values() if isinstance(given, Mapping) else given)
     lists = [isinstance(each, Iterable) and not isinstance(each, str) for each in members]
     if not isinstance(given, Mapping) and not any(lists):
         check_length("groups", members, n_features)
         return members
     if not all(lists):
-        wrong = shorten(members[lists.index(False)])
-        raise ParameterError(
-            f"Each of groups must be a sequence of names or indices; got {wrong}. Write "
-            f"[{wrong}] for one feature."
-        )
+        check_value("Each of groups", members[lists.index(False)], FEATURES)
     # One look-up for all groups: there may be thousands of them.
     flat = [feature for group in members for feature in group]
     numbers = [number for number, group in enumerate(members) for _ in group]
     columns = feature_indices(flat, n_features, names, setting="groups")
-    if n_features is not None:
-        for column, feature, number in zip(columns, flat, numbers, strict=True):
-            if labels[column] not in (None, number):
-                raise ParameterError(
-                    f"Groups must not overlap; {shorten(feature)} is in more than one of them."
-                )
-            labels[column] = number
+    for column, feature, number in zip(columns, flat, numbers, strict=True):
+        if labels[column] not in (None, number):
+            raise ParameterError(
+                f"Groups must not overlap; {shorten(feature)} is in more than one of them."
+            )
+        labels[column] = number
     return labels
 
 
-def _number_groups(labels: list[Any]) -> IndexArray | None:
+def _number_groups(labels: list[Any]) -> IndexArray:
     """Equal labels -> equal numbers; None and NaN stand for a feature of no group."""
     first: dict[Any, int] = {}
-    numbers = []
-    for position, label in enumerate(labels):
-        key = ("alone", position) if _is_missing(label) else ("group", label)
-        numbers.append(first.setdefault(key, len(first)))
-    return None if len(first) == len(labels) else np.array(numbers, dtype=np.intp)
+    keys = [
+        ("alone", position) if _is_missing(label) else ("group", label)
+        for position, label in enumerate(labels)
+    ]
+    return np.array([first.setdefault(key, len(first)) for key in keys], dtype=np.intp)
 
 
 def _is_missing(label: Any) -> bool:

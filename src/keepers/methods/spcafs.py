@@ -54,6 +54,7 @@ from keepers.methods.parameters import (
     FeatureCount,
     Seed,
     check_component_count,
+    control_of,
     expected_width,
     one_of,
     positive,
@@ -893,7 +894,7 @@ class SPCAFS(ScatterSelector):
                 )
 
     def _fit_table(self, everything: FittedTable) -> None:
-        control = self._control(everything.n_features)
+        control = control_of(self, everything.n_features)
         warn_of_units(self, everything)
         table = control.restrict(everything).scale(float(self.scaling))
         self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)

@@ -23,7 +23,6 @@ from keepers.linalg.scatter import SMALL_SIDE, DenseScatter, as_factored
 from keepers.methods.fspca import AllowedSets, improve_by_projection, variance_held
 from keepers.methods.parameters import (
     FeatureControl,
-    check_control,
     check_value,
     one_of,
     positive,
@@ -139,7 +138,6 @@ def solve_exactly(
     check_value("n_components", n_components, whole(at_most=n_features_to_select, hint=hint))
     hint = "None searches to the end."
     check_value("time_limit", time_limit, positive(zero=True, hint=hint) | one_of(None))
-    check_control(must_keep=must_keep, never_keep=never_keep)
     k, m = int(n_features_to_select), int(n_components)
     control = FeatureControl(np.empty(0), None)
 
