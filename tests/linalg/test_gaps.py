@@ -31,7 +31,6 @@ def test_an_exactly_low_rank_table_is_recovered(n, d, rank):
     X = low_rank(n, d, rank)
     G = with_gaps(X)
     model = fit_gap_model(G, max_iter=500)
-    assert model.converged
     assert relative_error(fill_rows(model, G), X) < 1e-6
 
 

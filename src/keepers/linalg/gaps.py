@@ -24,6 +24,7 @@ R (p + (1 - p) s)^2 / (p + (1 - p) s^2 R). It is R, as in the complete column, f
 Gaps are filled with sqrt(s) z, between the two.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -73,7 +74,6 @@ class GapModel:
     """Factors for the estimates of each column."""
     noise: float
     """Variance that the components leave in a standardised column."""
-    converged: bool = True
     objective: tuple[float, ...] = ()
     """The bound on the log-likelihood after every step; it never falls."""
 
@@ -111,7 +111,7 @@ def fit_gap_model(X: FloatArray, *, max_iter: int = MAX_ITER) -> GapModel:
         none, ones = np.empty((n_features, 0)), np.ones(n_features)
         return GapModel(means, scales, none, uncertainty, ones, 1.0)
     found = _VariationalPCA(Z, is_observed, start)
-    converged = found.iterate(max_iter)
+    found.iterate(max_iter)
     kept = np.flatnonzero(np.mean(found.loadings**2, axis=0) > _VANISHED)
     loadings = np.zeros((n_features, len(kept)))
     means[varying] += scales[varying] * found.offsets
@@ -119,9 +119,7 @@ def fit_gap_model(X: FloatArray, *, max_iter: int = MAX_ITER) -> GapModel:
     uncertainty[varying] = found.uncertainty
     weights = _weights(loadings, found.noise, observed.counts / n_samples)
     objective = tuple(found.objective)
-    return GapModel(
-        means, scales, loadings, uncertainty, weights, found.noise, converged, objective
-    )
+    return GapModel(means, scales, loadings, uncertainty, weights, found.noise, objective)
 
 
 def fill_rows(model: GapModel, X: FloatArray) -> FloatArray:
@@ -202,14 +200,13 @@ def _principal_loadings(Z: FloatArray) -> FloatArray | None:
 class _VariationalPCA:
     """Posterior means and covariances of components and loadings, updated in turn.
 
-    Second moments of all rows are the rows of one matrix, upper triangles only: their sums over
-    the observed values are products with the mask. Those of columns are never held for all.
+    Second moments of all rows are the rows of one matrix: their sums over the observed values are
+    products with the mask. Those of columns are never held for all.
     """
 
     def __init__(self, Z: FloatArray, observed: BoolArray, loadings: FloatArray) -> None:
         self._Z, self._observed = Z, observed
         self._n, (self._d, self._rank) = len(Z), loadings.shape
-        self._triangle = _Triangle(self._rank + 1)
         self._count = float(observed.sum())
         self._squares = float(np.vdot(Z, Z))
         self.loadings, self.offsets = loadings, np.zeros(self._d)
@@ -223,34 +220,33 @@ class _VariationalPCA:
         self._precisions = np.append(self._d * share**2 / of_loadings, 1.0)
         self._update_components(*self._moments_of_start(loadings / share))
 
-    def iterate(self, max_iter: int) -> bool:
-        """Iterate until the bound rises by at most the tolerance per value; True if it did."""
+    def iterate(self, max_iter: int) -> None:
+        """Iterate until the bound rises by at most the tolerance per value."""
         for _ in range(max_iter):
             self._step()
             if len(self.objective) > 1:
                 rise = self.objective[-1] - self.objective[-2]
                 if rise <= TOLERANCE * self._count:
-                    return True
-        return False
+                    return
 
     def _moments_of_start(self, loadings: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Sums of every row over the loadings of the start, taken as exact."""
         W = np.hstack([loadings, np.zeros((self._d, 1))])
-        second = np.zeros((self._n, self._triangle.n_entries))
+        second = np.zeros((self._n, (self._rank + 1) ** 2))
         for columns in _column_blocks(self._d):
-            second += self._observed[:, columns] @ self._triangle.products(W[columns])
+            second += self._observed[:, columns] @ _products(W[columns])
         return second, self._Z @ W
 
     def _step(self) -> None:
         n, d, rank = self._n, self._d, self._rank
-        second = np.zeros((n, self._triangle.n_entries))
+        second = np.zeros((n, (rank + 1) ** 2))
         first = np.zeros((n, rank + 1))
         squared_loadings = np.zeros(rank + 1)
         error, log_volume = self._squares, 0.0
         for columns in _column_blocks(d):
             observed = self._observed[:, columns].astype(np.float64)
             Z = self._Z[:, columns]
-            A = self._triangle.unpack(observed.T @ self._second_moments)
+            A = _as_matrices(observed.T @ self._second_moments)
             B = Z.T @ self._extended
             covariances, logs = _inverses(A / self.noise + np.diag(self._precisions))
             W = np.einsum("jkl,jl->jk", covariances, B) / self.noise
@@ -258,10 +254,10 @@ class _VariationalPCA:
             variances = np.einsum("jkk->jk", covariances)
             self.uncertainty[columns] = variances[:, :rank].mean(axis=1)
             log_volume += logs
-            covariances += W[:, :, np.newaxis] * W[:, np.newaxis, :]  # now second moments
+            covariances += _as_matrices(_products(W))  # now second moments
             error += float(np.vdot(A, covariances)) - 2.0 * float(np.vdot(W, B))
             squared_loadings += np.einsum("jkk->k", covariances)
-            second += observed @ self._triangle.pack(covariances)
+            second += observed @ covariances.reshape(len(W), -1)
             first += Z @ W
         self.noise = max(error / self._count, _LEAST_NOISE)
         self._precisions[:rank] = d / squared_loadings[:rank]
@@ -273,39 +269,31 @@ class _VariationalPCA:
     def _update_components(self, second: FloatArray, first: FloatArray) -> float:
         """Posteriors of the rows; returns their part of the bound and that of the errors."""
         n, rank = self._n, self._rank
-        P = self._triangle.unpack(second)
+        P = _as_matrices(second)
         covariances, log_volume = _inverses(P[:, :rank, :rank] / self.noise + np.eye(rank))
         wanted = (first[:, :rank] - P[:, :rank, rank]) / self.noise
         T = np.einsum("ikl,il->ik", covariances, wanted)
         extended = np.ones((n, rank + 1))
         extended[:, :rank] = T
-        moments = extended[:, :, np.newaxis] * extended[:, np.newaxis, :]
+        moments = _as_matrices(_products(extended))
         moments[:, :rank, :rank] += covariances
-        self._extended, self._second_moments = extended, self._triangle.pack(moments)
+        self._extended, self._second_moments = extended, moments.reshape(n, -1)
         error = self._squares - 2.0 * float(np.vdot(extended, first)) + float(np.vdot(P, moments))
         size = float(np.einsum("ikk->", moments[:, :rank, :rank]))
         fit = self._count * np.log(2.0 * np.pi * self.noise) + error / self.noise
         return 0.5 * (n * rank + log_volume - size - fit)
 
 
-class _Triangle:
-    """Symmetric matrices of one size as rows with their upper triangles."""
+def _products(vectors: FloatArray) -> FloatArray:
+    """The matrix vv' of every row v, as a row."""
+    products = vectors[:, :, np.newaxis] * vectors[:, np.newaxis, :]
+    return products.reshape(len(vectors), -1)
 
-    def __init__(self, size: int) -> None:
-        self._above = np.triu_indices(size)
-        self.n_entries = len(self._above[0])
-        self._places = np.empty((size, size), dtype=np.intp)
-        self._places[self._above] = self._places.T[self._above] = np.arange(self.n_entries)
 
-    def pack(self, matrices: FloatArray) -> FloatArray:
-        return matrices[:, self._above[0], self._above[1]]
-
-    def unpack(self, rows: FloatArray) -> FloatArray:
-        return rows[:, self._places]
-
-    def products(self, vectors: FloatArray) -> FloatArray:
-        """The rows of vv' for every v."""
-        return vectors[:, self._above[0]] * vectors[:, self._above[1]]
+def _as_matrices(rows: FloatArray) -> FloatArray:
+    """Square matrices from their entries in rows."""
+    size = math.isqrt(rows.shape[1])
+    return rows.reshape(-1, size, size)
 
 
 def _inverses(matrices: FloatArray) -> tuple[FloatArray, float]:
@@ -320,19 +308,18 @@ def _inverses(matrices: FloatArray) -> tuple[FloatArray, float]:
 def _components(model: GapModel, X: FloatArray) -> FloatArray:
     """The components of rows with gaps: ridge regression of what is observed on the loadings."""
     rank = model.rank
-    triangle = _Triangle(rank)
-    gram = np.zeros((len(X), triangle.n_entries))
+    gram = np.zeros((len(X), rank**2))
     wanted, uncertain = np.zeros((len(X), rank)), np.zeros(len(X))
     varying = np.flatnonzero(model.scales > 0)
     for places in _column_blocks(len(varying) if rank else 0):
         columns = varying[places]
         Z, there = _standardise(X[:, columns], model.means[columns], model.scales[columns])
         observed = there.astype(np.float64)
-        gram += observed @ triangle.products(model.loadings[columns])
+        gram += observed @ _products(model.loadings[columns])
         wanted += Z @ model.loadings[columns]
         uncertain += observed @ model.uncertainty[columns]
     ridge = (model.noise + uncertain)[:, np.newaxis, np.newaxis] * np.eye(rank)
-    found = np.linalg.solve(triangle.unpack(gram) + ridge, wanted[:, :, np.newaxis])
+    found = np.linalg.solve(gram.reshape(ridge.shape) + ridge, wanted[:, :, np.newaxis])
     return np.asarray(found[:, :, 0])
 
 

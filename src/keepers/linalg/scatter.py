@@ -199,16 +199,16 @@ def _dense_moments(X: FloatArray) -> ColumnMoments:
 def _sparse_moments(X: Any) -> ColumnMoments:
     n_samples, n_features = X.shape
     columns = stored_columns(X)
-    mean = _column_sums(X, X.data) / n_samples
+    mean = sum_entries(X, X.data) / n_samples
     absent = n_samples - np.bincount(columns, minlength=n_features)
     centred = X.data - mean[columns]
-    residue = _column_sums(X, centred) - absent * mean
-    squares = _column_sums(X, np.square(centred, out=centred)) + absent * mean * mean
+    residue = sum_entries(X, centred) - absent * mean
+    squares = sum_entries(X, np.square(centred, out=centred)) + absent * mean * mean
     return _correct_mean(n_samples, mean, residue, squares)
 
 
-def _column_sums(X: Any, values: FloatArray) -> FloatArray:
-    """Sums of such values of the entries: a product, four times as fast as `numpy.bincount`."""
+def sum_entries(X: Any, values: FloatArray) -> FloatArray:
+    """Column sums of such entries of X: a product, four times as fast as `numpy.bincount`."""
     filled = copy.copy(X)  # shallow, and its constructor would check every index
     filled.data = values.astype(np.float64, copy=False)
     return np.asarray(filled.T @ np.ones(X.shape[0]))
@@ -232,23 +232,18 @@ class DenseScatter:
 
     @property
     def size(self) -> int:
-        """Number of features, d."""
         return int(self.matrix.shape[0])
 
     def matmat(self, V: FloatArray) -> FloatArray:
-        """S V."""
         return (V.T @ self.matrix).T
 
     def diagonal(self) -> FloatArray:
-        """Centred sum of squares of every feature."""
         return self.matrix.diagonal()
 
     def restrict(self, rows: IndexArray) -> "DenseScatter":
-        """S on some of the features."""
         return DenseScatter(self.matrix[np.ix_(rows, rows)])
 
     def dense(self) -> FloatArray:
-        """S itself."""
         return self.matrix
 
     @cached_property
@@ -256,7 +251,6 @@ class DenseScatter:
         return SmallSide(self.matrix, lambda vectors, _: vectors)
 
     def small_side(self) -> SmallSide | None:
-        """S is its own small side, if small enough to decompose."""
         return self._side if self.size <= SMALL_SIDE else None
 
 
@@ -269,12 +263,10 @@ class FactoredScatter:
 
     @property
     def size(self) -> int:
-        """Number of features, d."""
         return int(self.X.shape[1])
 
     @property
     def n_rows(self) -> int:
-        """Number of rows of X."""
         return int(self.X.shape[0])
 
     def matmat(self, V: FloatArray) -> FloatArray:
@@ -303,7 +295,7 @@ class FactoredScatter:
 
     def sample_gram(self) -> FloatArray:
         """Xc Xc'."""
-        if sp.issparse(self.X):  # a mean that costs digits was taken off (`without_offsets`)
+        if sp.issparse(self.X):  # a mean that costs digits was taken off (`as_factored`)
             gram = np.asarray((self.X @ self.X.T).toarray(), dtype=np.float64)
         else:
             gram = np.zeros((self.n_rows, self.n_rows))
@@ -317,12 +309,11 @@ class FactoredScatter:
         return gram
 
     def diagonal(self) -> FloatArray:
-        """Centred sum of squares of every feature."""
         return self.moments.sum_of_squares
 
     def take(self, rows: IndexArray) -> "FactoredScatter":
-        """S on some of the features, through X without the other columns."""
-        return replace(self, X=self.X[:, rows], moments=self.moments.subset(rows))
+        """S on some of the features, through their columns."""
+        return FactoredScatter(self.X[:, rows], self.moments.subset(rows))
 
     def restrict(self, rows: IndexArray) -> "FactoredScatter | DenseScatter":
         """The same, but S is formed if few are left."""
@@ -330,7 +321,6 @@ class FactoredScatter:
         return DenseScatter(part.dense()) if forming_pays(part.n_rows, part.size) else part
 
     def dense(self) -> FloatArray:
-        """S itself."""
         return centred_gram(self.X, self.moments.mean)
 
     def small_side(self) -> SmallSide | None:
@@ -399,37 +389,31 @@ def as_scatter(
 
 
 def as_factored(X: Any, moments: ColumnMoments) -> FactoredScatter:
-    """The scatter of X through X, which is centred in a copy only where that saves digits."""
-    if sp.issparse(X):
-        return FactoredScatter(*without_offsets(X, moments))
-    if np.any(has_offset(moments)):
-        centred = (X - moments.mean).astype(X.dtype, copy=False)
-        return FactoredScatter(centred, replace(moments, mean=np.zeros_like(moments.mean)))
-    return FactoredScatter(X, moments)
-
-
-def has_offset(moments: ColumnMoments) -> BoolArray:
-    """Columns whose mean would cost digits if it were taken off products."""
-    return np.asarray(np.abs(moments.mean) > HARMLESS_MEAN * np.sqrt(moments.variance))
-
-
-def without_offsets(X: Any, moments: ColumnMoments) -> tuple[Any, ColumnMoments]:
-    """A CSR or CSC matrix in which columns that have an offset are centred, and its moments.
+    """The scatter of X through X, which is centred in a copy only where that saves digits.
 
     With a share f of its entries stored, a column's squared mean is at most f / (1 - f) times its
-    variance: only columns with (almost) no implicit zero have an offset that costs digits. Where
-    there is none, the stored values can be centred in the same pattern.
+    variance. So in a sparse X only columns with (almost) no implicit zero have a mean that costs
+    digits. Where there is none, the stored values can be centred in the same pattern.
     """
-    offset = has_offset(moments)
-    if not np.any(offset):
-        return X, moments
-    n_samples, n_features = X.shape
+    costly = np.abs(moments.mean) > HARMLESS_MEAN * np.sqrt(moments.variance)
+    if not np.any(costly):
+        return FactoredScatter(X, moments)
+    if sp.issparse(X):
+        X, shift = centre_full_columns(X, np.where(costly, moments.mean, 0.0))
+    else:
+        X, shift = (X - moments.mean).astype(X.dtype, copy=False), moments.mean
+    return FactoredScatter(X, replace(moments, mean=moments.mean - shift))
+
+
+def centre_full_columns(X: Any, mean: FloatArray) -> tuple[Any, FloatArray]:
+    """A CSR or CSC matrix less ``mean`` in the columns without an implicit zero, and that shift."""
     columns = stored_columns(X)
-    full = offset & (np.bincount(columns, minlength=n_features) == n_samples)
-    shift = np.where(full, moments.mean, 0.0)
-    data = (X.data - shift[columns]).astype(X.dtype, copy=False)
-    centred = type(X)((data, X.indices, X.indptr), shape=X.shape)
-    return centred, replace(moments, mean=moments.mean - shift)
+    full = np.bincount(columns, minlength=X.shape[1]) == X.shape[0]
+    shift = np.where(full, mean, 0.0)
+    if np.any(shift):
+        data = (X.data - shift[columns]).astype(X.dtype, copy=False)
+        X = type(X)((data, X.indices, X.indptr), shape=X.shape)
+    return X, shift
 
 
 def scale_samples(X: Any, scaling: str) -> Any:
@@ -440,15 +424,13 @@ def scale_samples(X: Any, scaling: str) -> Any:
     X : ndarray or CSR/CSC matrix of shape (n_samples, n_features)
         The table.
     scaling : str
-        "raw": as it is. "unit-samples": every row divided by its Euclidean norm.
-        "standardize-samples": every row to mean 0 and standard deviation 1 (divisor n).
-        "unit-features": every column divided by its Euclidean norm. "standardize-features": every
-        column to mean 0 and standard deviation 1 (divisor n). "min-max-features": every column to
-        0 (its smallest value) to 1 (its largest). "0-255": the whole table by one shift and one
-        factor, its smallest value to 0 and its largest to 255, as grey levels are stored. Rows and
-        columns of zeros stay; constant ones become 0 when standardised or put between 0 and 1.
-        Standardising features makes all variances equal, which leaves nothing to the methods that
-        look for variance (SPCAFS, VarianceScore).
+        "raw": as it is. "unit-samples", "unit-features": every row or column divided by its
+        Euclidean norm. "standardize-samples", "standardize-features": to mean 0 and standard
+        deviation 1 (divisor n). "min-max-features": every column to 0 (its smallest value) to 1
+        (its largest). "0-255": the whole table by one shift and one factor, as grey levels are
+        stored. Rows and columns of zeros stay; constant ones become 0 when standardised or put
+        between 0 and 1. Standardising features makes all variances equal, which leaves nothing to
+        methods that look for variance (SPCAFS, VarianceScore).
 
     Returns
     -------

@@ -32,7 +32,14 @@ from keepers._protocols import (
 )
 from keepers.exceptions import DataError, shorten
 from keepers.linalg.ordering import row_keys, smallest_keys
-from keepers.linalg.scatter import ColumnMoments, DenseScatter, gram, stack_rows
+from keepers.linalg.scatter import (
+    ColumnMoments,
+    DenseScatter,
+    centre_full_columns,
+    gram,
+    stack_rows,
+    sum_entries,
+)
 
 # Columns that a message names.
 _NAMED = 5
@@ -98,14 +105,12 @@ class ShiftedRows:
 
     def column_sums(self) -> FloatArray:
         """Column sums of ``values`` in float64: small for dense rows."""
-        if sp.issparse(self.values):
-            return _sum_entries(self.values, self.values.data)
-        return (_ones(self.values) @ self.values).astype(np.float64, copy=False)
+        return _column_sums(self.values).astype(np.float64, copy=False)
 
     def squares(self) -> FloatArray:
         """Sums of squares of ``values``, in float64."""
         if sp.issparse(self.values):
-            return _sum_entries(self.values, self.values.data.astype(np.float64) ** 2)
+            return sum_entries(self.values, self.values.data.astype(np.float64) ** 2)
         return np.asarray(np.einsum("ij,ij->j", self.values, self.values, dtype=np.float64))
 
     def gram(self) -> FloatArray:
@@ -122,41 +127,28 @@ class ShiftedRows:
 def shift_to_mean(block: RowBlock) -> ShiftedRows:
     """The rows of a block less (roughly) their mean; of a CSR block, only columns without zeros.
 
-    In a column that has implicit zeros the squared mean is at most f / (1 - f) times the variance,
-    f being the share of stored entries, so that leaving its mean in costs few digits.
+    Leaving the other means in costs few digits (`keepers.linalg.scatter.as_factored`).
     """
     X = block.values
-    n_rows = X.shape[0]
     with np.errstate(all="ignore"):
-        sums = _sum_entries(X, X.data) if sp.issparse(X) else _ones(X) @ X
+        sums = _column_sums(X)
         if not np.isfinite(sums).all():
             refuse_not_finite(block)  # otherwise the sums have left the range of X
             sums = np.ravel(X.sum(axis=0, dtype=np.float64))
-        if sp.issparse(X):
-            return centre_full_columns(X, sums / n_rows)
-        point = (sums / n_rows).astype(X.dtype)
-        return ShiftedRows(X - point, point.astype(np.float64))
+        return _shift(X, sums / X.shape[0])
 
 
-def centre_full_columns(X: Any, mean: FloatArray) -> ShiftedRows:
-    """A CSR matrix with ``mean`` taken off the stored values of the columns that have no zero."""
-    n_rows, n_columns = X.shape
-    full = np.bincount(X.indices, minlength=n_columns) == n_rows
-    shift = np.where(full, mean, 0.0)
-    if full.any():
-        data = (X.data - shift[X.indices]).astype(X.dtype, copy=False)
-        X = type(X)((data, X.indices, X.indptr), shape=X.shape)
-    return ShiftedRows(X, shift)
+def _shift(X: Any, mean: FloatArray) -> ShiftedRows:
+    """The rows less ``mean`` as X can hold it; of a CSR matrix, only columns without zeros."""
+    if sp.issparse(X):
+        return ShiftedRows(*centre_full_columns(X, mean))
+    point = mean.astype(X.dtype)
+    return ShiftedRows(X - point, point.astype(np.float64))
 
 
-def _ones(X: FloatArray) -> FloatArray:
-    """One for every row, in the precision of X: a product with it is the fastest sum."""
-    return np.ones(len(X), dtype=X.dtype)
-
-
-def _sum_entries(X: Any, entries: FloatArray) -> FloatArray:
-    """Column sums of such entries of a CSR matrix."""
-    return np.bincount(X.indices, weights=entries, minlength=X.shape[1]).astype(np.float64)
+def _column_sums(X: Any) -> FloatArray:
+    """Column sums, those of an array in its precision: a product is the fastest sum."""
+    return sum_entries(X, X.data) if sp.issparse(X) else np.ones(len(X), dtype=X.dtype) @ X
 
 
 class RunningMean:
@@ -253,12 +245,7 @@ class ProductSum(BlockSum):
         """Column sums of the rows less the mean: zero up to rounding if the rows did not change."""
 
     def add(self, block: RowBlock) -> None:
-        X = block.values.astype(self.dtype, copy=False)
-        if sp.issparse(X):
-            rows = centre_full_columns(X, self.mean)
-        else:
-            point = self.mean.astype(X.dtype)
-            rows = ShiftedRows(X - point, point.astype(np.float64))
+        rows = _shift(block.values.astype(self.dtype, copy=False), self.mean)
         X, left = rows.values, self.mean - rows.shift  # of the mean, what is left in the rows
         projected = (X @ self.V.astype(X.dtype, copy=False)).astype(np.float64, copy=False)
         projected -= left @ self.V
@@ -363,12 +350,6 @@ class RowReservoir(BlockSum):
             self._pieces = [stack_rows(self._pieces)[kept]]
             self._numbers = self._numbers[kept]
 
-    @property
-    def numbers(self) -> IndexArray:
-        """The numbers of the rows drawn so far, in ascending order."""
-        self._sort_out()
-        return self._numbers
-
     def rows(self) -> Any:
         """The rows drawn so far, in their order in the table: array or CSR matrix."""
         self._sort_out()
@@ -395,13 +376,13 @@ class Budget:
 
     def of_rows(self, table: BlockTable, n_samples: int | None, n_columns: int) -> float:
         """The rows held in memory, and a fit on them; infinite where they cannot be."""
-        if n_samples is None or not table.is_local or (table.is_sparse and table.n_stored is None):
+        if n_samples is None or not table.is_local:
             return float("inf")
-        if table.is_sparse and table.n_stored is not None:
+        held = float(n_samples) * n_columns * table.dtype.itemsize
+        if table.is_sparse:
             share = n_columns / max(table.n_features, 1)
-            held = table.n_stored * share * (table.dtype.itemsize + 4.0)
-        else:
-            held = float(n_samples) * n_columns * table.dtype.itemsize
+            n_stored = float("inf") if table.n_stored is None else table.n_stored
+            held = n_stored * share * (table.dtype.itemsize + 4.0)
         return _BLOCKS + 2.0 * held  # a fit in memory needs up to as much again
 
 
@@ -466,17 +447,12 @@ class StreamedScatter:
         return summed.product * self.factors[:, np.newaxis]
 
     def diagonal(self) -> FloatArray:
-        """Centred sum of squares of every column."""
         return self.moments.sum_of_squares * self.factors**2
 
     def restrict(self, rows: IndexArray) -> SymmetricOperator:
         """S on some of the columns: as a matrix, from one pass, where that fits."""
-        part = replace(
-            self,
-            moments=self.moments.subset(rows),
-            columns=self.columns[rows],
-            factors=self.factors[rows],
-        )
+        columns, factors = self.columns[rows], self.factors[rows]
+        part = replace(self, moments=self.moments.subset(rows), columns=columns, factors=factors)
         fits = self.budget.holds(self.budget.of_scatter(len(rows)))
         return DenseScatter(part.dense()) if fits else part
 
