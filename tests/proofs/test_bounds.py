@@ -12,6 +12,7 @@ from keepers import datasets
 from keepers.linalg.scatter import DenseScatter, FactoredScatter, as_scatter, column_moments
 from keepers.methods.fspca import improve_by_projection, variance_held
 from keepers.proofs.bounds import (
+    DOUBLE_ROUNDING,
     SpectralBound,
     admissible_vectors,
     factor_columns,
@@ -58,7 +59,7 @@ def test_blocks_of_any_kind_bound_the_optimum():
         V = generator.standard_normal((d, int(generator.integers(1, d + 1))))
         if generator.random() < 0.3:
             V[:, 0] = V[:, -1]  # dependent columns
-        found = SpectralBound.from_block(V, case.S @ V, case.S.diagonal())
+        found = SpectralBound.from_block(V, case.S @ V, case.S.diagonal(), DOUBLE_ROUNDING)
         bound = found.bound(case.k, case.m)
         assert bound.value >= case.best * (1 - BELOW), case
         assert_proofs_hold(case, bound.proofs(case.best))

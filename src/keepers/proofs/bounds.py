@@ -11,12 +11,9 @@ S - N positive semi-definite: the bound holds with the eigenpairs of N and ``t_j
 
 *The tight bound.* Let x_i be the columns of an r x d matrix Z with Z'Z = S. For t >= 0 and matrices
 Y_i >= 0 with Y_i >= x_i x_i' - t I: OPT <= k t + (sum of the m largest eigenvalues of M), where M =
-sum_i Y_i. Features of a variance s_i <= t have Y_i = 0. Otherwise Y_i = c g g' is admissible for
-every vector g with (g'x_i)^2 > |g|^2 (s_i - t), the least c being ``t (s_i - t) / ((g'x_i)^2 -
-|g|^2 (s_i - t))``. g = x_i gives the chord, (1 - t/s_i) x_i x_i'. Better ones come from a positive
-definite Q0, taken for the best projection: ``g = (t Q0 + mu I)^-1 x_i``, where mu > 0 is the root
-of ``x_i' Q0 (t Q0 + mu I)^-1 x_i = 1``. Q0 is moved towards the projector on the m leading
-eigenvectors of M (Frank and Wolfe). The bound is valid whatever the accuracy of the root and of Q0.
+sum_i Y_i. Columns with s_i = |x_i|^2 <= t have Y_i = 0, the others c g g' (`admissible_vectors`)
+for a positive definite Q0, taken for the best projection, which is moved towards the projector on
+the m leading eigenvectors of M (Frank and Wolfe). The bound is valid for every t and Q0.
 """
 
 from dataclasses import dataclass
@@ -64,9 +61,7 @@ class TermBound:
     value: float
     """The constant, the k largest terms and the allowance for rounding."""
     terms: FloatArray
-    """The term of every feature."""
     n_features: int
-    """k."""
     rounding: float
     """The allowance."""
     forced: BoolArray
@@ -82,16 +77,14 @@ class TermBound:
         inside, outside = self.forced.copy(), np.zeros(len(self.terms), dtype=bool)
         free = np.flatnonzero(~self.forced)
         n_open = self.n_features - int(inside.sum())
-        if n_open <= 0:
-            outside[free] = True
-        elif n_open >= len(free):
-            inside[free] = True
-        else:
+        if 0 < n_open < len(free):
             t = self.terms[free]
             next_best, edge = self.around_edge(free, n_open)
             slack = max(self.value - reached, 0.0) + 2.0 * self.rounding
             outside[free[edge - t > slack]] = True
             inside[free[t - next_best > slack]] = True
+        else:
+            (outside if n_open <= 0 else inside)[free] = True
         return Proofs(inside, outside)
 
     def around_edge(self, free: IndexArray, n_open: int) -> tuple[float, float]:
@@ -114,7 +107,7 @@ class SpectralBound:
     squares: FloatArray
     """Squared entries of their eigenvectors, features x values."""
     rest: FloatArray
-    """Diagonal of what they leave of S, >= 0."""
+    """e: the diagonal of what they leave of S, >= 0."""
     edge: float
     """The other eigenvalues of S are at most this; inf if these are eigenpairs of a part only."""
     variances: FloatArray
@@ -125,11 +118,7 @@ class SpectralBound:
 
     @classmethod
     def from_block(
-        cls,
-        vectors: FloatArray,
-        images: FloatArray,
-        variances: FloatArray,
-        precision: float = DOUBLE_ROUNDING,
+        cls, vectors: FloatArray, images: FloatArray, variances: FloatArray, precision: float
     ) -> "SpectralBound":
         """From any block V and its images S V.
 
@@ -263,11 +252,7 @@ def spectral_bound(
 
 
 def _from_known_pairs(
-    side: SmallSide,
-    variances: FloatArray,
-    n_features: int,
-    n_components: int,
-    precision: float,
+    side: SmallSide, variances: FloatArray, n_features: int, n_components: int, precision: float
 ) -> SpectralBound | None:
     """The bound from the eigenpairs that a fit has found; None if others could make it smaller.
 
@@ -389,6 +374,10 @@ class _Point:
     """The m leading eigenvectors of M."""
 
 
+def _least(*points: _Point) -> _Point:
+    return min(points, key=lambda point: point.value)
+
+
 @dataclass(frozen=True)
 class _TightProblem:
     """The columns that may be chosen, largest variance first: those above t stand in front."""
@@ -428,8 +417,7 @@ class _TightProblem:
         best = self._descend(begin, max_steps, enough)
         if best.value > 1.05 * enough:
             begin = self._best_t(*flat, 0.0, float(self.s[0]), 25)
-            other = self._descend(begin, max_steps, enough)
-            best = min(best, other, key=lambda point: point.value)
+            best = _least(best, self._descend(begin, max_steps, enough))
         return best
 
     def _projector_of_a_set(self) -> tuple[FloatArray, float]:
@@ -446,11 +434,11 @@ class _TightProblem:
         best, slow = point, 0
         for step in range(max_steps):
             point = self._move(point)
-            least = min(best, point, key=lambda each: each.value)
+            least = _least(best, point)
             if step % 3 == 2:
                 t, highest = point.t, float(self.s[0])
                 point = self._best_t(point.weights, point.axes, 0.5 * t, min(2.0 * t, highest), 8)
-                least = min(least, point, key=lambda each: each.value)
+                least = _least(least, point)
             slow = slow + 1 if best.value - least.value <= 2e-5 * abs(best.value) else 0
             best = least
             if slow >= 3 or best.value <= enough:
@@ -467,7 +455,7 @@ class _TightProblem:
             moved.append(self.look_at(point.t, np.maximum(weights, 1e-12), axes))
             if len(moved) > 1 and moved[-1].value > moved[-2].value:
                 break  # convex along the way, nearly
-        return min(moved, key=lambda each: each.value)
+        return _least(*moved)
 
     def _best_t(
         self, weights: FloatArray, axes: FloatArray, low: float, high: float, n_looks: int
@@ -526,7 +514,10 @@ class _TightProblem:
 def admissible_vectors(t: float, q: FloatArray, z: FloatArray, s: FloatArray) -> FloatArray:
     """sqrt(c_i) g_i in the axes of Q0, whose eigenvalues are q; columns z_i have s_i = |z_i|^2 > t.
 
-    x_i x_i' - c_i g_i g_i' has no eigenvalue above t.
+    x_i x_i' - c_i g_i g_i' has no eigenvalue above t if (g'x)^2 > |g|^2 (s - t) and c is at least
+    ``t (s - t) / ((g'x)^2 - |g|^2 (s - t))``. The best is g = (t Q0 + mu I)^-1 x, mu > 0 being the
+    root of x' Q0 (t Q0 + mu I)^-1 x = 1; g = x gives the chord, c = 1 - t/s. Whatever the accuracy
+    of the root, c is admissible.
     """
     if t <= 0.0:
         return z

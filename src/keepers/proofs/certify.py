@@ -1,9 +1,8 @@
 """Certificates: how close a set of features is to the best one of its size.
 
-The measure is the variance that k features hold in m components: the sum of the m largest
-eigenvalues of their covariance, which is what PCA of these columns alone explains with m
-components. Which k features hold the most is an NP-hard question, but an upper bound on the answer
-is cheap (`keepers.proofs.bounds`), and any selection can be compared with it.
+The variance that k features hold is what PCA of these columns alone explains with m components: the
+sum of the m largest eigenvalues of their covariance. Which k features hold the most is an NP-hard
+question, but an upper bound on the answer is cheap (`keepers.proofs.bounds`).
 """
 
 import math
@@ -20,12 +19,7 @@ from keepers._protocols import IndexArray, SymmetricOperator
 from keepers._wording import some_of
 from keepers.exceptions import ParameterError
 from keepers.linalg.spectrum import leading_spectrum
-from keepers.methods.fspca import (
-    AllowedSets,
-    FoundSet,
-    improve_by_projection,
-    variance_held,
-)
+from keepers.methods.fspca import AllowedSets, FoundSet, improve_by_projection, variance_held
 from keepers.methods.parameters import (
     COMPONENTS,
     FLAG,
@@ -39,14 +33,7 @@ from keepers.methods.parameters import (
     positive,
 )
 from keepers.methods.reading import FittedTable, read_any_table, refuse_other_columns
-from keepers.proofs.bounds import (
-    SpectralBound,
-    TermBound,
-    allowance,
-    row_sum_bound,
-    spectral_bound,
-    tight_bound,
-)
+from keepers.proofs import bounds
 
 _BOUNDS = {
     "spectrum": "the bound from the spectrum",
@@ -83,7 +70,7 @@ class Certificate:
     """Features that are in every best set."""
     proved_out: IndexArray
     """Features that are in no best set."""
-    seconds: float
+    seconds: float = 0.0
     feature_names: Any = field(default=None, repr=False)
     """Names of all columns, if they have any."""
 
@@ -179,8 +166,8 @@ def certify(
     """Bound how much of the variance that any k features could hold these k features hold.
 
     The variance that features hold is what PCA of their columns explains with ``n_components``
-    components. The best k features need not be known: the answer is a proved lower bound, found at
-    about the cost of one PCA. See the page "Certificates".
+    components. The answer is a proved lower bound, found at about the cost of one PCA. See the page
+    "Certificates".
 
     Parameters
     ----------
@@ -247,17 +234,13 @@ def certify(
                 "streamed. Use tight='auto'."
             )
         if not is_whole(n_components):
+            squares = table.moments.sum_of_squares
             spectrum = leading_spectrum(
-                operator,
-                n_components,
-                n_samples=table.n_samples,
-                sum_of_squares=table.moments.sum_of_squares,
-                rng=rng,
+                operator, n_components, n_samples=table.n_samples, sum_of_squares=squares, rng=rng
             )
             n_components = min(spectrum.width, len(chosen))
-        return _compare_with_bounds(
-            table, operator, chosen, int(n_components), tight, rng, read.names, begun
-        )
+        found = _compare_with_bounds(table, operator, chosen, int(n_components), tight, rng)
+    return replace(found, feature_names=read.names, seconds=time.perf_counter() - begun)
 
 
 def certify_columns(
@@ -276,18 +259,16 @@ def _compare_with_bounds(
     m: int,
     tight: bool | str,
     rng: np.random.Generator,
-    names: Any,
-    begun: float,
 ) -> Certificate:
     """The variance that the chosen columns hold, the least bound, and the proofs."""
-    precision, size = allowance(table.working_dtype), operator.size
+    precision, size = bounds.allowance(table.working_dtype), operator.size
     k = min(len(chosen), size)
-    spectrum = spectral_bound(operator, m, rng, precision, n_features=k)
+    spectrum = bounds.spectral_bound(operator, m, rng, precision, n_features=k)
     of_terms = spectrum.bound(k, m)
     upper = of_terms.value
     name = "variances" if of_terms.terms is spectrum.variances else "spectrum"
     if m == 1 and size <= 3000:  # S is a matrix of 72 MB
-        by_rows = row_sum_bound(operator.dense(), k) + of_terms.rounding
+        by_rows = bounds.row_sum_bound(operator.dense(), k) + of_terms.rounding
         if by_rows < upper:
             upper, name = by_rows, "row sums"
     features = np.flatnonzero(np.isin(table.usable, chosen))
@@ -308,7 +289,7 @@ def _compare_with_bounds(
     cheap = 0 < rank <= 500 and float(rank) ** 2 * len(left) <= 6e7
     if cheap if tight == "auto" else tight:
         part = operator if len(left) == size else operator.restrict(left)
-        least = tight_bound(part, k, m, enough=best, precision=precision, one_by_one=True)
+        least = bounds.tight_bound(part, k, m, enough=best, precision=precision, one_by_one=True)
         more, columns = least.proofs(best), table.usable[left]
         proofs.inside[columns] |= more.inside
         proofs.outside[columns] |= more.outside
@@ -328,8 +309,6 @@ def _compare_with_bounds(
         best_features=_fill_up(table.usable[best_set], chosen, table),
         proved_in=np.flatnonzero(proofs.inside),
         proved_out=np.flatnonzero(proofs.outside),
-        seconds=time.perf_counter() - begun,
-        feature_names=names,
     )
 
 
@@ -342,8 +321,8 @@ def _fill_up(columns: IndexArray, chosen: IndexArray, table: FittedTable) -> Ind
 
 def find_good_set(
     operator: SymmetricOperator,
-    spectrum: SpectralBound,
-    bound: TermBound,
+    spectrum: bounds.SpectralBound,
+    bound: bounds.TermBound,
     m: int,
     known: IndexArray | None = None,
 ) -> FoundSet:

@@ -30,13 +30,7 @@ from keepers.methods.parameters import (
     whole,
 )
 from keepers.methods.reading import FittedTable, MemoryTable, read_any_table
-from keepers.proofs.bounds import (
-    TermBound,
-    allowance,
-    row_sum_bound,
-    spectral_bound,
-    tight_bound,
-)
+from keepers.proofs import bounds
 from keepers.proofs.certify import find_good_set
 
 # Up to this number of features are branched on: each node decomposes a matrix of their scatter.
@@ -99,10 +93,10 @@ def solve_exactly(
 ) -> ExactSelection:
     """The k features that hold the most variance in m components, with proof if time allows.
 
-    Branch and bound: bounds rule out sets of features until one is left, or until the time is
-    over; then the gap shows how close the best set found is to the best of all. Tables with up to a
-    hundred columns are often solved in seconds, and much wider ones if k is small or few columns
-    have most of the variance. Columns are taken as they are: scale those of different units first.
+    Bounds rule out sets of features until one is left, or until the time is over; then the gap
+    shows how close the best set found is to the best of all. Tables with up to a hundred columns
+    are often solved in seconds, and much wider ones if k is small or few columns have most of the
+    variance. Columns are taken as they are: scale those of different units first.
 
     Parameters
     ----------
@@ -168,17 +162,13 @@ def solve_exactly(
 
 
 def _search(
-    table: FittedTable,
-    forced: BoolArray,
-    k: int,
-    m: int,
-    time_limit: float | None,
+    table: FittedTable, forced: BoolArray, k: int, m: int, time_limit: float | None
 ) -> ExactSelection:
     """Bound, leave out what is proved to be out, and search the rest; values are those of S."""
     begun = time.perf_counter()
     operator = table.scatter(m)
-    rng, precision = np.random.default_rng(0), allowance(table.working_dtype)
-    spectrum = spectral_bound(operator, m, rng, precision)
+    precision = bounds.allowance(table.working_dtype)
+    spectrum = bounds.spectral_bound(operator, m, np.random.default_rng(0), precision)
     bound = spectrum.bound(k, m, forced)
     best = find_good_set(operator, spectrum, bound, m)
     proofs = bound.proofs(best.variance)
@@ -233,7 +223,7 @@ class FeatureSearch:
             marks[forced] = INSIDE
         self.value, self.features = -np.inf, np.empty(0, dtype=np.intp)
         self._tried: set[bytes] = set()
-        self._n_nodes, self._seconds = 0, 0.0
+        self._n_nodes = 0
         self._tight_pays = True
         self._count = itertools.count()
         self._open: list[tuple[float, int, Marks]] = []
@@ -259,12 +249,11 @@ class FeatureSearch:
             self._branch(-bound, marks)
             self._n_nodes += 1
             seconds = time.perf_counter() - begun
-        self._seconds += seconds
         highest = -self._open[0][0] if self._open else -np.inf
         # Nodes were given up as soon as they could not be better by more than the tolerance.
         upper, proved = max(highest, self._enough), highest <= self._enough
         return ExactSelection(
-            self.features, self.value, upper, proved, self._m, self._n_nodes, self._seconds
+            self.features, self.value, upper, proved, self._m, self._n_nodes, seconds
         )
 
     def _push(self, bound: float, marks: Marks) -> None:
@@ -320,20 +309,20 @@ class FeatureSearch:
         self._push(value, with_it)
         self._push(min(value, terms.value - float(terms.terms[at] - next_best)), without)
 
-    def _bound_node(self, left: IndexArray, marks: Marks) -> tuple[TermBound, float]:
+    def _bound_node(self, left: IndexArray, marks: Marks) -> tuple[bounds.TermBound, float]:
         """The bound from the spectrum, and the least of all; a set is tried on the way."""
         part, forced = self._operator.restrict(left), marks[left] == INSIDE
-        spectrum = spectral_bound(part, self._m, np.random.default_rng(0))
+        spectrum = bounds.spectral_bound(part, self._m, np.random.default_rng(0))
         terms = spectrum.bound(self._k, self._m, forced)
         value = terms.value
         if self._m == 1 and len(left) <= MOST_ROW_SUMS:
-            value = min(value, row_sum_bound(part.dense(), self._k, forced) + terms.rounding)
+            value = min(value, bounds.row_sum_bound(part.dense(), self._k, forced) + terms.rounding)
         if self._tight_pays and part.size <= MOST_TIGHT and value > self._enough:
             # It takes the time of a hundred spectra: at all nodes only if it closes much of the
             # gap at the first.
             first, gap = self._n_nodes == 0, value - self.value
             steps = 30 if first else 8
-            tight = tight_bound(
+            tight = bounds.tight_bound(
                 part, self._k, self._m, forced=forced, max_steps=steps, enough=self.value
             ).value
             if first:
