@@ -1,5 +1,6 @@
 """Graphs of samples from lists of nearest neighbours: Laplacians, spectra, reconstructions."""
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,11 +39,6 @@ class NeighbourList:
     indices: IndexArray
     distances: FloatArray
     """Euclidean, not squared; n x k as ``indices``."""
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples."""
-        return int(self.indices.shape[0])
 
     @property
     def n_neighbors(self) -> int:
@@ -121,41 +117,30 @@ def laplacian(graph: Graph) -> Graph:
     return sp.csr_array(sp.csr_array(sp.diags(degrees(graph))) - graph)
 
 
-_ALL_EQUAL = "all samples are equally far from each other: every pair has the same weight"
+def graph_defect(graph: Graph, neighbours: NeighbourList | None = None) -> str | None:
+    """The reason why a graph carries no information, in words; None if it carries some.
 
-
-def graph_defect(neighbours: NeighbourList, graph: sp.csr_array) -> str | None:
-    """The reason why a graph carries no information, in words; None if it carries some."""
-    distances = neighbours.distances
-    alone = _describe_isolated(degrees(graph) - graph.diagonal())
-    if alone is not None:
-        return alone
-    if not np.any(distances):
-        return "all samples coincide with their neighbours: every distance is zero"
-    if np.ptp(distances) > 1e-12 * distances.max():
-        return None
-    if neighbours.n_neighbors == neighbours.n_samples - 1:
-        return _ALL_EQUAL
-    return "all neighbours are equally far: which samples are neighbours is decided by ties"
-
-
-def full_graph_defect(graph: FloatArray) -> str | None:
-    """The same for a graph with a weight for every pair, and zeros on its diagonal."""
-    n_samples, to_others = len(graph), degrees(graph)
-    alone = _describe_isolated(to_others)
-    if alone is not None:
-        return alone
-    is_flat = to_others.min() >= (n_samples - 1) * graph.max() * (1.0 - 1e-12)
-    return _ALL_EQUAL if is_flat and n_samples > 2 else None
-
-
-def _describe_isolated(to_others: FloatArray) -> str | None:
-    """The samples without a neighbour, in words; None if there are none."""
+    ``neighbours``: the list that it was made of; None: it has a weight for every pair.
+    """
+    n_samples = graph.shape[0]
+    to_others = degrees(graph) - graph.diagonal()
     isolated = int(np.sum(to_others <= _VANISHED))
-    if isolated == len(to_others):
+    if isolated == n_samples:
         return "all heat weights underflow to zero: the bandwidth is far below the distances"
     if isolated:
-        return f"{isolated} of {len(to_others)} samples have no neighbour of non-zero weight"
+        return f"{isolated} of {n_samples} samples have no neighbour of non-zero weight"
+    if neighbours is None:
+        of_equal = (n_samples - 1) * graph.max() * (1.0 - 1e-12)
+        flat, all_pairs = n_samples > 2 and to_others.min() >= of_equal, True
+    else:
+        if not np.any(neighbours.distances):
+            return "all samples coincide with their neighbours: every distance is zero"
+        flat = np.ptp(neighbours.distances) <= 1e-12 * neighbours.distances.max()
+        all_pairs = neighbours.n_neighbors == n_samples - 1
+    if flat and all_pairs:
+        return "all samples are equally far from each other: every pair has the same weight"
+    if flat:
+        return "all neighbours are equally far: which samples are neighbours is decided by ties"
     return None
 
 
@@ -164,7 +149,7 @@ class GraphSpectrum:
     """Eigenpairs of N = D^-1/2 S D^-1/2 for a graph S >= 0 with degrees D, without the trivial one.
 
     The trivial one is D^1/2 1, mu = 1; 1 - mu are eigenvalues of the normalised Laplacian. Samples
-    without an edge have zeros.
+    without an edge have zeros, also in D^-1/2.
     """
 
     vectors: FloatArray
@@ -172,9 +157,7 @@ class GraphSpectrum:
     mu: FloatArray
     """Their eigenvalues, falling."""
     root_degrees: FloatArray
-    """D^1/2."""
     inverse_root_degrees: FloatArray
-    """D^-1/2; 0 for samples without an edge."""
     n_pieces: int
     """Connected components of the graph that have an edge."""
     converged: bool
@@ -274,11 +257,9 @@ def _lanczos(
     ncv = min(n_samples, max(4 * count, 40))
     settings = {"k": count, "which": "LA", "v0": start, "ncv": ncv, "maxiter": MOST_RESTARTS}
     for tol in LANCZOS_TOLS:
-        try:
+        with contextlib.suppress(ArpackNoConvergence):
             mu, vectors = eigsh(operator, tol=tol, **settings)
             break
-        except ArpackNoConvergence:
-            continue
     order = np.argsort(-mu, kind="stable")
     return mu[order], vectors[:, order], tol == LANCZOS_TOLS[0]
 

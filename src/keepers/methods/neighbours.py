@@ -14,13 +14,7 @@ import scipy.sparse as sp
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import DataWarning, ParameterError, warn_caller
-from keepers.linalg.graph import (
-    NeighbourList,
-    full_graph_defect,
-    graph_defect,
-    heat_weights,
-    union_graph,
-)
+from keepers.linalg.graph import NeighbourList, graph_defect, heat_weights, union_graph
 from keepers.linalg.scatter import BLOCK_BYTES, row_blocks
 from keepers.methods.parameters import check_value, one_of, positive, whole
 
@@ -214,7 +208,7 @@ def full_heat_graph(X: Any, bandwidth: float | None) -> FloatArray:
             scaled = graph[rows] / width
             np.exp(-0.5 * scaled * scaled, out=graph[rows])
     np.fill_diagonal(graph, 0.0)
-    _warn_of(full_graph_defect(graph))
+    _warn_of(graph_defect(graph))
     return graph
 
 
@@ -228,7 +222,7 @@ def _refuse_zero_width(width: float) -> None:
 
 def warn_of_defect(neighbours: NeighbourList, graph: sp.csr_array) -> None:
     """Warn, naming the cause, if the graph carries no information."""
-    _warn_of(graph_defect(neighbours, graph))
+    _warn_of(graph_defect(graph, neighbours))
 
 
 def _warn_of(defect: str | None) -> None:
