@@ -27,14 +27,13 @@ class Correlations(Protocol):
 
 @dataclass(frozen=True)
 class RankingWalk:
-    """The places of a ranking that are kept, and what is kept instead of the others."""
+    """By place in a ranking: whether it is kept, else what is kept instead."""
 
     keeps: BoolArray
-    """By place."""
     instead: IndexArray
-    """By place, the kept column that a skipped one is most like; -1 if kept, or not reached."""
+    """The kept column that a skipped one is most like; -1 if kept, or not reached."""
     r: FloatArray
-    """By place, the correlation with that column; NaN where there is none."""
+    """The correlation with that column; NaN where there is none."""
 
 
 def walk_ranking(
@@ -147,10 +146,9 @@ class PairwiseCorrelations(Correlations):
         scatter_y = square_y - sum_y * sum_y / rows
         known = (n >= self.fewest) & (scatter_x > _CANCELLED * square_x)
         known &= scatter_y > _CANCELLED * square_y
-        lengths = np.sqrt(np.where(known, scatter_x, 1.0)) * np.sqrt(
-            np.where(known, scatter_y, 1.0)
-        )
-        return np.where(known, (x @ y - sum_x * sum_y / rows) / lengths, 0.0)
+        scatter_x[~known] = scatter_y[~known] = 1.0
+        products = x @ y - sum_x * sum_y / rows
+        return np.where(known, products / np.sqrt(scatter_x) / np.sqrt(scatter_y), 0.0)
 
 
 @dataclass(frozen=True)
@@ -192,7 +190,6 @@ class FetchedCorrelations(Correlations):
 
 # Up to this many columns, all pairs are compared; of more, only copies are found.
 COMPARED_ALL = 2000
-_PAIRS_AT_ONCE = 2**12
 
 
 def similar_columns(X: FloatArray, least: float) -> dict[int, tuple[int, float]]:
@@ -202,17 +199,18 @@ def similar_columns(X: FloatArray, least: float) -> dict[int, tuple[int, float]]
     Among more than `COMPARED_ALL` columns, only those with |r| = 1 are found.
     """
     Z, varies = _standardise(X)
-    pairs = _copies(Z)
     if Z.shape[1] <= COMPARED_ALL:
-        pairs = np.argwhere(np.triu(np.abs(Z.T @ Z) >= least, 1))
+        products = np.triu(Z.T @ Z, 1)
+        pairs = np.argwhere(np.abs(products) >= least)
+        r = products[tuple(pairs.T)]
+    else:
+        pairs = _copies(Z)
+        r = np.einsum("ij,ij->j", Z[:, pairs[:, 0]], Z[:, pairs[:, 1]])
     found: dict[int, tuple[int, float]] = {}
-    for start in range(0, len(pairs), _PAIRS_AT_ONCE):
-        some = pairs[start : start + _PAIRS_AT_ONCE]
-        r = np.einsum("ij,ij->j", Z[:, some[:, 0]], Z[:, some[:, 1]])
-        for at in np.flatnonzero(np.abs(r) >= least):
-            first, second = map(int, varies[some[at]])
-            if first not in found and second not in found:
-                found[second] = (first, float(r[at]))
+    for at in np.flatnonzero(np.abs(r) >= least):
+        first, second = map(int, varies[pairs[at]])
+        if first not in found and second not in found:
+            found[second] = (first, float(r[at]))
     return found
 
 

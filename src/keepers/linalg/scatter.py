@@ -155,28 +155,23 @@ def row_blocks(n_samples: int, n_features: int, n_bytes: int = BLOCK_BYTES) -> l
 
 @dataclass(frozen=True)
 class VarianceSpan:
-    """The range of the variances of columns."""
+    """The range of variances, from the lower quartile: a few quiet columns do not count."""
 
     ratio: float
-    """The largest variance over the lower quartile, so that a few quiet columns do not count."""
     low: int
     """The column at the lower quartile."""
     high: int
 
-    @property
-    def has_mixed_units(self) -> bool:
-        """True if the ratio is so large that the columns must have different units."""
-        return 1e4 < self.ratio < np.inf
 
-
-def variance_span(variances: FloatArray) -> VarianceSpan | None:
-    """The span of the variances above 0; None if there are fewer than two."""
+def mixed_units(variances: FloatArray) -> VarianceSpan | None:
+    """The span of the variances above 0 if only different units explain it; else None."""
     varies = np.flatnonzero(variances > 0.0)
-    if len(varies) < 2:
+    if not len(varies):
         return None
     order = varies[np.argsort(variances[varies], kind="stable")]
     low, high = int(order[(len(order) - 1) // 4]), int(order[-1])
-    return VarianceSpan(float(variances[high] / variances[low]), low, high)
+    ratio = float(variances[high] / variances[low])
+    return VarianceSpan(ratio, low, high) if 1e4 < ratio < np.inf else None
 
 
 def column_moments(X: Any) -> ColumnMoments:
@@ -471,14 +466,12 @@ def scale_samples(X: Any, scaling: str) -> Any:
     return _divide(centred, centred.std(axis=axis), axis)
 
 
-def _norms(X: Any, axis: int) -> Any:
+def _norms(X: Any, axis: int) -> FloatArray:
     """Euclidean norms. Divides by the largest entry first: squares cannot overflow."""
-    absolute = abs(X)
-    largest = np.ravel(as_array(absolute.max(axis=axis)))
-    scale = np.where(largest > 0, largest, 1.0)
-    relative = _divide(absolute, scale, axis)
+    largest = np.ravel(as_array(abs(X).max(axis=axis)))
+    relative = _divide(X, largest, axis)
     squares = relative.multiply(relative) if sp.issparse(X) else relative * relative
-    return np.sqrt(np.asarray(squares.sum(axis=axis)).ravel()) * scale
+    return np.sqrt(np.asarray(squares.sum(axis=axis)).ravel()) * largest
 
 
 def _divide(X: Any, by: Any, axis: int) -> Any:

@@ -52,8 +52,8 @@ from keepers.linalg.scatter import (
     DenseScatter,
     as_scatter,
     column_moments,
+    mixed_units,
     scale_columns,
-    variance_span,
 )
 from keepers.linalg.sums import (
     Budget,
@@ -396,8 +396,8 @@ def usable_columns(
 
 def warn_of_units(selector: Any, table: FittedTable) -> None:
     """Warn that some columns will be kept for the size of their numbers alone."""
-    span = variance_span(table.variances)
-    if span is None or not span.has_mixed_units or selector.scaling > 0.0:
+    span = mixed_units(table.variances)
+    if span is None or selector.scaling > 0.0:
         return
     names = selector._names_of_columns()
     warn_caller(

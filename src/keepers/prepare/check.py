@@ -14,7 +14,7 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._tables import AsTable, as_html
 from keepers._wording import some_of
 from keepers.linalg.correlation import similar_columns
-from keepers.linalg.scatter import as_array, variance_span
+from keepers.linalg.scatter import as_array, mixed_units
 from keepers.prepare.kinds import (
     DURATIONS,
     NOT_USED,
@@ -431,8 +431,8 @@ def _values(facts: TableFacts, kinds: Kinds, features: list[int]) -> Iterator[Fi
     if names:
         sentence = f"Constant columns, ranked last: {_quoted(names)}."
         yield Finding("constant columns", sentence, _name("--drop", names), tuple(names), False)
-    span = variance_span(facts.variances[features])
-    if span is not None and span.has_mixed_units:
+    span = mixed_units(facts.variances[features])
+    if span is not None:
         low, high = (facts.names[features[at]] for at in (span.low, span.high))
         sentence = (
             f"Variances differ by a factor of {span.ratio:.2g} ({low!r} to {high!r}), so the "
