@@ -132,7 +132,7 @@ def test_constant_columns_score_zero_and_enter_last():
 
 def test_exact_copies_stay_together_to_the_end():
     X = small(5, d=3)
-    path = spcafs_path(np.hstack([X, X]), n_components=1, n_gammas=6)
+    path = spcafs_path(np.hstack([X, X]), n_components=1, n_gammas=6, tol=1e-9, max_iter=1000)
     assert path.n_active[-1] == 2
     assert np.allclose(path.scores[:, :3], path.scores[:, 3:], atol=1e-6)
 
@@ -198,27 +198,10 @@ class TestPlot:
         assert (tmp_path / "path.png").stat().st_size > 10_000
         named = [text.get_text() for text in upper.get_legend().get_texts()]
         assert named == [f"x{feature}" for feature in path.entry[:3]]
-        assert lower.get_xlabel() == "penalty weight gamma / largest eigenvalue"
-        assert upper.get_xscale() == lower.get_yscale() == "log"
-
-    def test_lines_are_the_scores_and_the_counts(self, path):
-        upper, lower = path.plot(n_named=2)
-        coloured = upper.get_lines()[-2:]
-        for line, feature in zip(coloured, path.entry[:2], strict=True):
+        for line, feature in zip(upper.get_lines()[-3:], path.entry[:3], strict=True):
             assert np.array_equal(line.get_ydata(), path.scores[:, feature])
         assert np.array_equal(lower.get_lines()[0].get_ydata(), path.n_active)
-        assert upper.get_ylim()[0] == 0.0
-
-    def test_it_draws_into_the_user_s_axes(self, path):
-        import matplotlib.pyplot as plt
-
-        figure, axes = plt.subplots(2, 1)
-        assert path.plot(axes) == tuple(axes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            figure.canvas.draw()
-        with pytest.raises(ParameterError, match="two matplotlib axes"):
-            path.plot(figure.gca())
+        assert upper.get_xscale() == lower.get_yscale() == "log"
 
     def test_names_are_text_and_long_ones_are_cut(self):
         X = small(8, d=5)
@@ -229,9 +212,6 @@ class TestPlot:
             upper.figure.canvas.draw()
         shown = {text.get_text() for text in upper.get_legend().get_texts()}
         assert shown == {"$\\frac{1$", "x" * 23 + "…", "_b", "<b>", "ok"}
-
-    def test_without_names_there_is_no_legend(self, path):
-        assert path.plot(n_named=0)[0].get_legend() is None
 
 
 def test_a_missing_matplotlib_is_named_with_the_command(path, monkeypatch):

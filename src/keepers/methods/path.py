@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from keepers._packages import optional
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
@@ -106,15 +105,11 @@ def follow_path(solver: PathSolver, pca: Subspace, gammas: FloatArray) -> list[P
 
 
 def find_path(solver: PathSolver, pca: Subspace, n_points: int) -> list[PathPoint]:
-    """``n_points`` from where PCA is recovered to where m rows are left, in rising order of gamma.
-
-    They are evenly spaced up to the first with m rows. The remaining points then go, one by one,
-    between the two with the largest fall in active rows.
-    """
+    """At most ``n_points``, evenly spaced in log(gamma), from where PCA is recovered to m rows."""
     width, largest = pca.vectors.shape[1], float(pca.values[0])
     end = max(EXPECTED_END * _smallest_gamma_at_m_rows(solver.operator, width), 1e-3 * largest)
     point, space = _where_pca_is_recovered(solver, pca, end)
-    points, starts = [point], [_packed(space)]
+    points = [point]
     along = np.geomspace(point.gamma, max(end, 10.0 * point.gamma), n_points)
     for gamma in along[1:]:
         point, space = solver.solve(float(gamma), space)
@@ -123,53 +118,24 @@ def find_path(solver: PathSolver, pca: Subspace, n_points: int) -> list[PathPoin
         while gamma == along[-1] and point.n_active > width and point.gamma < 4.0 * largest:
             point, space = solver.solve(1.25 * point.gamma, space)
         points.append(point)
-        starts.append(_packed(space))
         if point.n_active <= width < points[0].n_active:
             break
-    while len(points) < n_points:
-        place = _largest_fall(points)
-        before, after = points[place : place + 2]
-        start = orthonormal_subspace(solver.operator, starts[place].toarray().astype(np.float64))
-        point, space = solver.solve(float(np.sqrt(before.gamma * after.gamma)), start)
-        points.insert(place + 1, point)
-        starts.insert(place + 1, _packed(space))
     return points
-
-
-def _packed(space: Subspace) -> csr_array:
-    """W as a later start: inactive rows take no memory, and few digits are enough."""
-    return csr_array(space.vectors.astype(np.float32))
-
-
-def _largest_fall(points: list[PathPoint]) -> int:
-    """The place where active rows fall by the largest factor; among equals, the widest gap."""
-    counts = np.log([point.n_active for point in points])
-    gaps = np.diff(np.log([point.gamma for point in points]))
-    # A tenth of the logarithmic gap counts too: points must not pile up at one jump.
-    return int(np.argmax(np.minimum(-np.diff(counts), 4.0 * gaps) + 0.1 * gaps))
 
 
 def _where_pca_is_recovered(
     solver: PathSolver, pca: Subspace, end: float
 ) -> tuple[PathPoint, Subspace]:
     """The weak end of the path: the variance given up grows like gamma^2."""
-    allowed = 1.0 - RECOVERED
-    trial = replace(solver, max_iter=4)
+    allowed, highest = 1.0 - RECOVERED, end / 10.0
     gamma = end / 30.0
     for _ in range(8):
-        point, _ = trial.solve(gamma, pca)
-        lost = 1.0 - point.trace / pca.trace
-        if 0.5 * allowed <= lost <= 0.8 * allowed:
-            break
-        gamma *= float(np.clip(np.sqrt(0.64 * allowed / max(lost, 1e-300)), 1e-2, 10.0))
-        if gamma >= end:  # hardly anything is lost anywhere
-            gamma = end / 10.0
-            break
-    for _ in range(8):
         point, space = solver.solve(gamma, pca)
-        if point.trace >= RECOVERED * pca.trace:
+        lost = 1.0 - point.trace / pca.trace
+        if lost <= allowed and (lost >= 0.25 * allowed or gamma == highest):
             break
-        gamma *= 0.8
+        change = float(np.clip(np.sqrt(0.64 * allowed / max(lost, 1e-300)), 1e-2, 10.0))
+        gamma = min(change * gamma, highest)
     return point, space
 
 
@@ -241,69 +207,41 @@ class SPCAFSPath(AsTable):
     def _caption(self) -> str:
         return repr(self).strip("<>")
 
-    def plot(self, axes: Any = None, n_named: int = 8) -> Any:
-        """Draw scores, active rows and explained variance along gamma.
+    def plot(self, n_named: int = 8) -> Any:
+        """Draw the scores and the number of active features along gamma, in a new figure.
 
         Parameters
         ----------
-        axes : pair of matplotlib axes or None, default=None
-            Where to draw; None makes a new figure.
         n_named : int, default=8
-            The number of features with a name, in the order of ``entry``.
+            The number of features with a colour and a name, in the order of ``entry``.
 
         Returns
         -------
         pair of matplotlib axes
-            The upper one with the scores, the lower one with rows and variance.
+            The upper one with the scores, the lower one with the active features.
         """
-        if axes is None:
-            pyplot = optional("matplotlib.pyplot", "Plots")
-            size = {"figsize": (8, 6), "height_ratios": (3, 2), "layout": "constrained"}
-            _, axes = pyplot.subplots(2, 1, sharex=True, **size)
-        if np.size(axes) != 2:
-            raise ParameterError(
-                "axes must be two matplotlib axes, one above the other; got "
-                f"{shorten(axes)}. None makes them."
-            )
-        upper, lower = axes
-        self._draw_scores(upper, self.entry[:n_named])
-        self._draw_counts(lower)
-        share = self.gammas / self.largest_eigenvalue
-        for each in (upper, lower):
-            each.set(xscale="log", xlim=(0.97 * share[0], 1.03 * share[-1]))
-            each.spines[["top", "right"]].set_visible(False)
-        return upper, lower
-
-    def _draw_scores(self, axes: Any, named: IndexArray) -> None:
-        """A line for each of the first to enter, in colour, and for other large features."""
+        pyplot = optional("matplotlib.pyplot", "Plots")
+        size = {"figsize": (8, 6), "height_ratios": (3, 2), "layout": "constrained"}
+        _, (upper, lower) = pyplot.subplots(2, 1, sharex=True, **size)
         share = self.gammas / self.largest_eigenvalue
         at_pca = np.argsort(-self.scores[0], kind="stable")
+        named = self.entry[:n_named]
         others = np.setdiff1d(np.union1d(at_pca[:100], self.entry[:100]), named)
-        axes.plot(share, self.scores[:, others], color="#c9cdd3", linewidth=0.7, zorder=1)
-        names = [str(self.feature_names[feature]) for feature in named]
-        lines = [axes.plot(share, self.scores[:, feature], lw=1.6)[0] for feature in named]
-        if lines:
-            labels = [name if len(name) <= 24 else f"{name[:23]}…" for name in names]
-            # Matplotlib leaves out labels that begin with an underscore: the texts follow.
-            numbers = [str(at) for at in range(len(lines))]
-            legend = axes.legend(lines, numbers, title="first to enter", fontsize="small")
-            for text, label in zip(legend.get_texts(), labels, strict=True):
-                text.set_text(label)
-                text.set_parse_math(False)
-        axes.set_title("SPCAFS from PCA to sparse", loc="left")
-        axes.set(ylabel="score (row norm)", ylim=(0.0, 1.04 * max(self.scores.max(), 1e-12)))
-
-    def _draw_counts(self, axes: Any) -> None:
-        """Active rows on the left, variance on the right."""
-        share, held = self.gammas / self.largest_eigenvalue, 100 * self.explained_variance
-        axes.plot(share, self.n_active, "o-", color="C0", markersize=3.5)
-        axes.set(yscale="log", xlabel="penalty weight gamma / largest eigenvalue")
-        axes.set_ylabel("active features", color="C0")
-        right = axes.twinx()
-        right.plot(share, held, "s--", color="C1", markersize=3.5)
-        right.set_ylabel("variance explained, %", color="C1")
-        right.set_ylim(0.0, 1.08 * max(held.max(), 1e-12))
-        right.spines["top"].set_visible(False)
+        upper.plot(share, self.scores[:, others], color="#c9cdd3", linewidth=0.7, zorder=1)
+        lines = upper.plot(share, self.scores[:, named], linewidth=1.6)
+        # Matplotlib leaves out labels that begin with an underscore: the texts follow.
+        numbers = [str(at) for at in range(len(lines))]
+        legend = upper.legend(lines, numbers, title="first to enter", fontsize="small")
+        for text, feature in zip(legend.get_texts(), named, strict=True):
+            name = str(self.feature_names[feature])
+            text.set_text(name if len(name) <= 24 else f"{name[:23]}…")
+            text.set_parse_math(False)
+        upper.set_title("SPCAFS from PCA to sparse", loc="left")
+        upper.set_ylabel("score (row norm)")
+        lower.plot(share, self.n_active, "o-", markersize=3.5)
+        lower.set(xscale="log", yscale="log", ylabel="active features")
+        lower.set_xlabel("penalty weight gamma / largest eigenvalue")
+        return upper, lower
 
 
 def spcafs_path(
@@ -313,7 +251,6 @@ def spcafs_path(
     p: float = 1.0,
     n_gammas: int = 20,
     gammas: Any = None,
-    eps: float = 1e-12,
     max_iter: int = 60,
     tol: float = 1e-4,
     random_state: Any = None,
@@ -329,12 +266,9 @@ def spcafs_path(
     p : float in (0, 1], default=1.0
         Exponent of the penalty.
     n_gammas : int, default=20
-        Number of points, evenly spaced in log(gamma) up to where n_components rows remain. If that
-        happens early, the remaining points go where most rows vanish.
+        The most points, evenly spaced in log(gamma), up to where n_components rows remain.
     gammas : sequence of float or None, default=None
         The points, on the scale of S as in `SPCAFS`; None finds the range from X.
-    eps : float, default=1e-12
-        Smoothing of the penalty at zero.
     max_iter : int, default=60
         The most steps for each point; see ``converged``.
     tol : float, default=1e-4
@@ -359,7 +293,7 @@ def spcafs_path(
     >>> int(path.n_active[0]) > int(path.n_active[-1])
     True
     """
-    settings: dict[str, Any] = {"p": p, "eps": eps, "max_iter": max_iter, "tol": tol}
+    settings: dict[str, Any] = {"p": p, "max_iter": max_iter, "tol": tol}
     selector = SPCAFS(n_components=n_components, random_state=random_state, **settings)
     selector.check_parameters()
     if gammas is None:
@@ -378,7 +312,7 @@ def spcafs_path(
         sum_of_squares=sum_of_squares,
         rng=selector.random_generator(),
     ).subspace
-    solver = PathSolver(scatter, RowPenalty(1.0, float(p), float(eps)), max_iter, tol)
+    solver = PathSolver(scatter, RowPenalty(1.0, float(p), selector.eps), max_iter, tol)
     if gammas is None:
         points = find_path(solver, pca, int(n_gammas))
     else:
@@ -390,7 +324,7 @@ def spcafs_path(
         n_active=np.array([point.n_active for point in points]),
         objective=np.array([point.objective for point in points]),
         explained_variance=np.array([point.trace for point in points]) / sum_of_squares.sum(),
-        entry=_entry_order(scores, eps),
+        entry=_entry_order(scores, selector.eps),
         n_components=len(pca.values),
         p=float(p),
         largest_eigenvalue=float(pca.values[0]),
