@@ -9,7 +9,6 @@ from keepers.tables.opening import catalogue as catalogue
 from keepers.tables.opening import data_folder as data_folder
 from keepers.tables.opening import find as find
 from keepers.tables.opening import load as load
-from keepers.tables.opening import load_catalogued as load_catalogued
 from keepers.tables.opening import names as names
 from keepers.tables.opening import open_table as open_table
 from keepers.tables.opening import present as present

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import issparse
 
-from keepers.datasets import catalogue, find, load, load_catalogued, names, open_table, present
+from keepers.datasets import catalogue, find, load, names, open_table, present
 from keepers.exceptions import DataError, ParameterError
 from shared_material import DATA, benchmark_data
 
@@ -58,12 +58,12 @@ def test_an_absent_set_names_its_folder_and_its_source(monkeypatch, tmp_path):
         assert part in str(refusal.value)
 
 
-def test_a_changed_file_raises_unless_asked_for(monkeypatch, tmp_path):
+def test_a_changed_file_raises_but_is_read_by_its_path(monkeypatch, tmp_path):
     monkeypatch.setenv("KEEPERS_DATA", str(tmp_path))
     X = np.arange(12.0).reshape(4, 3)
     np.savez(tmp_path / "Yale.npz", X=X, y=np.arange(4))
-    with pytest.raises(DataError, match=r"SHA-256.*verify=False"):
-        open_table("Yale")
-    np.testing.assert_array_equal(load_catalogued("yale", verify=False).values, X)
+    with pytest.raises(DataError, match=r"SHA-256.*by its path"):
+        open_table("yale")
+    np.testing.assert_array_equal(open_table(find("yale")).values, X)
     with pytest.raises(DataError, match="Did you mean 'GLIOMA'"):
-        load_catalogued("gliom")
+        find("gliom")

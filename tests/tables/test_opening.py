@@ -159,7 +159,7 @@ def test_folders_and_lists_that_are_not_one_table_are_refused(folder, tmp_path):
         (folder, r"holds CSV \(a\.csv\) and NumPy array \(part-10\.npy\)"),
         ([folder / "a.csv", folder / "part-8.npy"], "must have one format"),
         (folder / "sub", r"sub holds notes\.md"),
-        (str(folder / "*.parquet"), "matches none"),
+        (str(folder / "*.parquet"), "parquet holds nothing"),
         ([], "list of files is empty"),
         ([folder], "is a folder"),
     ):

@@ -5,7 +5,7 @@ import hashlib
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -297,65 +297,55 @@ def _find_files(source: Any, request: ReadRequest) -> tuple[list[Path], str]:
                 "The list of files is empty." if absent is None else _describe_absent(absent)
             )
         return paths, "the list of files"
-    path = Path(os.path.abspath(source))
+    path, name = Path(os.path.abspath(source)), str(source)
     if os.path.isfile(path) or is_table_folder(path):
         return [path], path.name
-    if os.path.isdir(path):
-        return _readable(_files_below(path), path.name, request), path.name
-    if not glob.has_magic(os.fspath(source)):
-        raise DataError(_describe_absent(source))
     found: list[Path] = []
-    for match in sorted(glob.glob(os.fspath(source), recursive=True)):
-        each = Path(os.path.abspath(match))
-        if not each.name.startswith("_"):
-            found += _files_below(each) if each.is_dir() else [each]
-    if not found:
-        raise DataError(
-            f"A pattern must match at least one file; {shorten(str(source))} matches none, "
-            f"seen from {Path.cwd()}. Check the folder and the pattern."
-        )
-    ordered = _in_natural_order(list(dict.fromkeys(found)))
-    return _readable(ordered, str(source), request), str(source)
+    if os.path.isdir(path):
+        found, name = _files_below(path), path.name
+    elif glob.has_magic(name):
+        for match in map(Path, map(os.path.abspath, glob.glob(name, recursive=True))):
+            if not match.name.startswith("_"):
+                found += _files_below(match) if match.is_dir() else [match]
+    else:
+        raise DataError(_describe_absent(source))
+    return _readable(_in_natural_order(found), name, request), name
 
 
 def _readable(paths: list[Path], where: str, request: ReadRequest) -> list[Path]:
     """Files of a format that is read in blocks; plain text only if there is nothing else."""
-    if request.format is not None and paths:
-        return paths
     told = [(path, format_of(path)) for path in paths]
     known = [(path, kind) for path, kind in told if kind is not None and kind.in_blocks]
     found = [path for path, kind in known if kind.name != "txt"] or [path for path, _ in known]
+    found = found if request.format is None else paths
     if not found:
         ends = [end for known in FORMATS if known.in_blocks for end in known.suffixes]
         raise DataError(
-            "A table in blocks needs files whose names end in one of "
-            f"{', '.join(ends)}; {where} holds "
-            f"{some_of([path.name for path in paths]) or 'nothing'}. Name another folder, or "
-            "convert the files."
+            f"A table in blocks needs files whose names end in one of {', '.join(ends)}; "
+            f"{where} holds {some_of([path.name for path in paths]) or 'nothing'}, seen from "
+            f"{Path.cwd()}. Check the folder or the pattern, or convert the files."
         )
     return found
 
 
 def _files_below(folder: Path) -> list[Path]:
     """All files in a folder and below it, but hidden ones and those whose names begin with "_"."""
-    return _in_natural_order(
-        [
-            path
-            for path in folder.rglob("*")
-            if path.is_file()
-            and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-        ]
-    )
+    return [
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    ]
 
 
-def _in_natural_order(paths: Sequence[Path]) -> list[Path]:
-    """Sorted by name, numbers in names by their value: part-2 before part-10."""
+def _in_natural_order(paths: Iterable[Path]) -> list[Path]:
+    """Sorted by name, numbers in names by their value (part-2 before part-10); each once."""
 
-    def by_value(name: str) -> tuple[list[str | int], str]:
-        pieces = re.split(r"([0-9]+)", name.casefold())
-        return [int(piece) if at % 2 else piece for at, piece in enumerate(pieces)], name
+    def by_value(path: Path) -> list[list[str | int]]:
+        parts = (re.split(r"([0-9]+)", part.casefold()) for part in path.parts)
+        return [[int(p) if at % 2 else p for at, p in enumerate(pieces)] for pieces in parts]
 
-    return sorted(paths, key=lambda path: [by_value(part) for part in path.parts])
+    return sorted(sorted(set(paths)), key=by_value)
 
 
 def _describe_absent(source: Any, known: Sequence[str] = ()) -> str:
@@ -578,35 +568,18 @@ def _entry_named(name: str) -> CatalogueEntry:
     )
 
 
-def load_catalogued(name: str, *, verify: bool = True, request: ReadRequest | None = None) -> Table:
-    """Read a catalogued benchmark set from the data folder.
-
-    Parameters
-    ----------
-    name : str
-        Name in the catalogue; upper and lower case do not matter.
-    verify : bool
-        Raise for a file whose SHA-256 is not the catalogued one.
-    request : ReadRequest or None
-        Columns to drop, and the limit on size.
-
-    Returns
-    -------
-    Table
-        The raw values, with labels; the entry's ``scaling`` is not applied.
-    """
+def _read_catalogued(name: str, request: ReadRequest) -> Table:
+    """A catalogued set from the data folder; raise for a file that is not the catalogued one."""
     entry, path = _entry_named(name), find(name)
-    if verify:
-        with path.open("rb") as stream:
-            found = hashlib.file_digest(stream, "sha256").hexdigest()
-        if found != entry.sha256:
-            raise DataError(
-                f"{path} is not the catalogued {entry.name}: its SHA-256 is {found}, not "
-                f"{entry.sha256}. Obtain it again from its source ({entry.source}), or read it as "
-                f"it is with load_catalogued({shorten(entry.name)}, verify=False)."
-            )
-    table = _read_file(path, replace(request or ReadRequest(), labels=None))
-    return replace(table, ids=None, name=entry.name)
+    with path.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if found != entry.sha256:
+        raise DataError(
+            f"{path} is not the catalogued {entry.name}: its SHA-256 is {found}, not "
+            f"{entry.sha256}. Obtain it again from its source ({entry.source}), or read it as "
+            "it is by its path."
+        )
+    return replace(_read_file(path, replace(request, labels=None)), ids=None, name=entry.name)
 
 
 def _named_table(name: str, request: ReadRequest) -> Table | None:
@@ -616,5 +589,5 @@ def _named_table(name: str, request: ReadRequest) -> Table | None:
         X, feature_names, y = load(folded)
         return table_of_matrix(X, replace(request, labels=None), folded, feature_names, labels=y)
     if folded in {entry.name.casefold() for entry in catalogue()}:
-        return load_catalogued(name, request=request)
+        return _read_catalogued(name, request)
     return None
