@@ -61,7 +61,7 @@ def test_a_name_that_others_choose_is_never_part_of_a_command(path):
 
 def test_the_oldest_versions_are_the_lower_bounds():
     extras = PROJECT["optional-dependencies"]
-    tested_extras = ("cli", "io", "dask", "excel", "h5ad", "zarr", "plot")
+    tested_extras = ("cli", "io", "dask", "excel", "h5ad", "plot")
     lines = [*PROJECT["dependencies"], *(line for name in tested_extras for line in extras[name])]
     lines = [line.partition(";")[0] for line in lines if not line.startswith("keepers[")]
     bounds = dict(re.fullmatch(r"([\w.-]+)(?:\[.*\])?>=([\d.]+)", line).groups() for line in lines)

@@ -14,7 +14,6 @@ EXTRAS = {
     "anndata": "h5ad",
     "python_calamine": "excel",
     "xlsxwriter": "excel",
-    "zarr": "zarr",
     "dask": "dask",
     "distributed": "dask",
     "matplotlib": "plot",

@@ -4,7 +4,6 @@ Nothing is unpickled, no link leads into another file, and sizes are checked bef
 """
 
 import math
-import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -44,13 +43,8 @@ def parsing(what: str) -> Iterator[None]:
         ) from error
 
 
-def read_npy(path: Path, request: ReadRequest) -> Table:
-    """A single array."""
-    return scan_npy(path, request).whole()
-
-
 def scan_npy(path: Path, request: ReadRequest) -> ArrayFile:
-    """A single array in blocks of rows."""
+    """A single array, whole or in blocks of rows."""
     with path.open("rb") as stream:
         _check_header(stream, path.name)
     return ArrayFile(path, partial(_map_npy, path), request)
@@ -266,23 +260,10 @@ def open_hdf5(path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def open_store(path: Path) -> Iterator[Any]:
-    """An HDF5 file or a .zarr folder."""
-    if not path.is_dir():
-        with open_hdf5(path) as file:
-            yield file
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # zarr warns of parts of its own format
-        store = optional("zarr", "Zarr folders").open_group(str(path), mode="r")
-    yield store
-
-
-@contextmanager
 def open_rows(path: Path, place: str) -> Iterator[DenseRows | SparseRows]:
     """Rows of an array in a store, of the sparse parts of AnnData, or of those of Cell Ranger."""
-    with open_store(path) as store:
-        node = store[place]
+    with open_hdf5(path) as file:
+        node = file[place]
         if not hasattr(node, "keys"):
             yield DenseRows(node)
         elif "barcodes" in node:  # columns of genes x cells are rows of cells x genes

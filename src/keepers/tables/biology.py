@@ -1,4 +1,4 @@
-"""Cells and genes: AnnData (.h5ad, .zarr), 10x folders and files, GCT, GEO series matrices.
+"""Cells and genes: AnnData, 10x folders and files, GCT, GEO series matrices.
 
 Genes in rows are read as columns. Of an AnnData file only X or a layer, obs and var are read.
 """
@@ -24,7 +24,6 @@ from keepers.tables.arrays import (
     WIDTH,
     open_hdf5,
     open_rows,
-    open_store,
     parsing,
     read_array,
     read_matrix_market,
@@ -41,7 +40,6 @@ from keepers.tables.table import (
     number_repeated,
     refuse_absent,
     refuse_shape,
-    refuse_size,
     table_of_matrix,
 )
 
@@ -50,7 +48,7 @@ _GEO_BEGIN = "!series_matrix_table_begin"
 
 def read_anndata(path: Path, request: ReadRequest) -> Table:
     """X or a layer; labels and sample names are columns of obs."""
-    with open_store(path) as store, parsing("X, obs or var"):
+    with open_hdf5(path) as store, parsing("X, obs or var"):
         place, *beside = _annotations(store, request)
         X = _read_element(_checked(store[place], request))
         return table_of_matrix(X, request, path.stem, *beside)
@@ -58,7 +56,7 @@ def read_anndata(path: Path, request: ReadRequest) -> Table:
 
 def scan_anndata(path: Path, request: ReadRequest) -> ArrayFile:
     """X or a layer, in blocks of rows."""
-    with open_store(path) as store, parsing("X, obs or var"):
+    with open_hdf5(path) as store, parsing("X, obs or var"):
         place, *beside = _annotations(store, request)
         _checked(store[place], replace(request, max_bytes=2**62))
         return ArrayFile(path, partial(open_rows, path, place), request, *beside)
@@ -93,12 +91,6 @@ def _checked(node: Any, request: ReadRequest) -> Any:
             _checked(node[name], request)
         return node
     itemsize, what = max(int(node.dtype.itemsize), WIDTH), f"array {shorten(node.name)}"
-    if hasattr(node, "metadata"):  # Zarr
-        stored = {**node.metadata.to_dict(), "attributes": None}
-        if "pickle" in str(stored).casefold():
-            raise DataError(f"{what} is pickled, which is never loaded.")
-        n_bytes = itemsize * int(np.prod(node.chunks, dtype=object))
-        refuse_size(n_bytes, f"A chunk of {what}", request.max_bytes)
     refuse_shape(node.shape or (), itemsize, what, request.max_bytes)
     return node
 
@@ -164,13 +156,8 @@ def _gene_names(columns: Sequence[Any], source: str) -> list[str]:
     return number_repeated(names, mark="-")
 
 
-def read_hdf5_table(path: Path, request: ReadRequest) -> Table:
-    """The matrix of Cell Ranger, if the file holds one, else an array of numbers."""
-    return scan_hdf5_table(path, request).whole()
-
-
 def scan_hdf5_table(path: Path, request: ReadRequest) -> ArrayFile:
-    """The same in blocks of rows."""
+    """The matrix of Cell Ranger, if the file holds one, else an array of numbers."""
     parts = {"data", "indices", "indptr", "barcodes", "shape"}
     with open_hdf5(path) as file:
         # The group is called "matrix", or in version 2 as the genome.

@@ -51,7 +51,7 @@ class Format:
     """Ends of names; ends of compressed files (`COMPRESSIONS`) may follow."""
     module: str
     kind: str
-    """Functions of the module are called ``read_<kind>`` and, for blocks, ``scan_<kind>``."""
+    """Functions of the module are ``read_<kind>`` and, for blocks, ``scan_<kind>``."""
     in_blocks: bool = False
     options: tuple[str, ...] = ()
     """Those of `_OPTIONS` that it understands."""
@@ -59,8 +59,8 @@ class Format:
     def function(self, verb: str) -> Callable[..., Any]:
         """The function to "read" or to "scan" a file; its module is imported now."""
         module = import_module(f"keepers.tables.{self.module}")
-        found: Callable[..., Any] = getattr(module, f"{verb}_{self.kind}")
-        return found
+        found: Callable[..., Any] | None = getattr(module, f"{verb}_{self.kind}", None)
+        return found or (lambda path, request: self.function("scan")(path, request).whole())
 
 
 FORMATS = (
@@ -73,7 +73,7 @@ FORMATS = (
     Format("mat", "MATLAB", (".mat",), "arrays", "mat"),
     Format("mtx", "Matrix Market", (".mtx",), "arrays", "mtx"),
     Format("svmlight", "svmlight", (".svm", ".libsvm", ".svmlight"), "arrays", "svmlight"),
-    Format("h5ad", "AnnData", (".h5ad", ".zarr"), "biology", "anndata", True, ("layer",)),
+    Format("h5ad", "AnnData", (".h5ad",), "biology", "anndata", True, ("layer",)),
     Format("h5", "HDF5", (".h5", ".hdf5"), "biology", "hdf5_table", True, ("dataset",)),
     Format("xlsx", "Excel", _SHEETS, "excel", "excel", False, ("sheet", *_LAYOUT)),
     Format("gct", "GCT", (".gct",), "biology", "gct", False, ("encoding",)),
@@ -95,8 +95,8 @@ def open_table(
     ----------
     source : str or Path
         A file, read by its suffix, a text file without a known one by how it begins; a 10x folder
-        (matrix.mtx, features.tsv or genes.tsv, barcodes.tsv) or a folder .zarr of AnnData; or the
-        name of a bundled data set ("srbct", "digits") or of a catalogued one.
+        (matrix.mtx, features.tsv or genes.tsv, barcodes.tsv); or the name of a bundled data set
+        ("srbct", "digits") or of a catalogued one.
     request : ReadRequest or None
         Roles of columns, layout and limits; see `ReadRequest`.
     **options
@@ -257,18 +257,12 @@ def scan_table(
 
 
 def is_table_folder(path: str | os.PathLike[str]) -> bool:
-    """Whether a folder is one table, read whole: of Cell Ranger (10x), or Zarr."""
-    return _folder_format(Path(path)) is not None
-
-
-def _folder_format(path: Path) -> Format | None:
+    """Whether a folder is one table, read whole: of Cell Ranger (10x)."""
     if not os.path.isdir(path):  # does not raise for a name that is too long
-        return None
-    if path.name.casefold().endswith(".zarr"):
-        return _BY_NAME["h5ad"]
+        return False
     from keepers.tables.biology import tenx_files
 
-    return _BY_NAME["10x"] if tenx_files(path) else None
+    return bool(tenx_files(Path(path)))
 
 
 def source_files(source: str) -> Iterator[Path]:
@@ -386,7 +380,7 @@ def format_to_read(path: Path, request: ReadRequest) -> Format:
     if request.format is not None:
         known = _format_named(request.format)
     else:
-        told = _folder_format(path) or format_of(path)
+        told = _BY_NAME["10x"] if is_table_folder(path) else format_of(path)
         known = told if told is not None and told.name != "txt" else _format_found(path, told)
     for option in _OPTIONS:
         if getattr(request, option) is not None and option not in known.options:

@@ -220,7 +220,7 @@ def copy_rows(array: Any, start: int, stop: int) -> Any:
 
 
 class DenseRows:
-    """Rows of an array: a memory map, or an array of HDF5 or Zarr."""
+    """Rows of an array: a memory map, or an array of HDF5."""
 
     is_sparse = False
 
@@ -247,7 +247,7 @@ class DenseRows:
 
 
 class SparseRows:
-    """Rows of a CSR matrix whose parts are arrays of a group of HDF5 or Zarr."""
+    """Rows of a CSR matrix whose parts are arrays of a group of HDF5."""
 
     is_sparse = True
 
