@@ -73,6 +73,11 @@ ROWS = "in 110 of 400 rows (how many): 'a' (100), 'score' (20), 'c' (1)."
         (INFINITE, "infinite values", "Infinite values in 'b', 'd'. [--drop b,d]"),
         (COUNTS, "zero rows", ZEROS),
         (sp.csr_matrix(COUNTS.astype(float)), "zero rows", ZEROS),
+        (
+            pd.concat([numbers(), numbers(30)]),
+            "repeated rows",
+            "Rows that repeat another: 30 of 230.",
+        ),
     ],
 )
 def test_findings(frame, about, expected):

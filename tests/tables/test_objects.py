@@ -115,7 +115,8 @@ def test_ordered_categories_keep_their_order_and_other_objects_are_text():
         (column,) = table_of_object(frame).frame
         assert (column.dtype, column.to_list()) == (pl.Enum(levels), values)
     plain = pd.DataFrame({"size": pd.Categorical(values)})
-    for frame in (plain, pa.Table.from_pandas(plain), enum.cast(pl.Categorical)):
+    arrow = pa.Table.from_pandas(ordered)
+    for frame in (plain, arrow, pa.Table.from_pandas(plain), enum.cast(pl.Categorical)):
         (column,) = table_of_object(frame).frame
         assert (column.dtype, column.to_list()) == (pl.String, values)
     frame = pd.DataFrame({"p": pd.period_range("2020-01", periods=2, freq="M"), "l": [[1], [2]]})

@@ -154,7 +154,7 @@ def distinct_rows(X: Any, moments: ColumnMoments, observed: BoolArray | None = N
     for row in order[tied[order]]:
         first.setdefault(_content(X, observed, row), int(row))
     kept = order[~tied[order] | np.isin(order, list(first.values()))]
-    return order if len(kept) == len(order) or _meet_by_chance(X[kept]) else kept
+    return order if len(kept) == len(order) or meet_by_chance(X[kept]) else kept
 
 
 def _standardised_blocks(
@@ -175,7 +175,7 @@ def _content(X: Any, observed: BoolArray | None, row: int) -> bytes:
     return np.where(observed[row], values, np.nan).tobytes()
 
 
-def _meet_by_chance(X: Any) -> bool:
+def meet_by_chance(X: Any) -> bool:
     """Whether independent columns with these values would have a pair of equal rows too."""
     n_samples, n_features = X.shape
     n_pairs = n_samples * (n_samples - 1) / 2

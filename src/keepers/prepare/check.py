@@ -14,6 +14,7 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._tables import AsTable, as_html
 from keepers._wording import some_of
 from keepers.linalg.correlation import similar_columns
+from keepers.linalg.ordering import meet_by_chance
 from keepers.linalg.scatter import as_array, mixed_units
 from keepers.prepare.kinds import (
     DURATIONS,
@@ -240,6 +241,7 @@ def check_facts(facts: TableFacts, asked: Mapping[str, Kind] | None = None) -> T
         *_values(facts, kinds, features),
         *_similar(X, facts, features),
         *_outliers(X, facts, rows),
+        *_repeated_rows(X, facts, kinds, rows),
         *_counts(facts, features, X),
     ]
     if turned := [*_orientation(facts, kinds, X)]:
@@ -484,6 +486,21 @@ def _outliers(X: FloatArray, facts: TableFacts, rows: IndexArray) -> Iterator[Fi
         sentence = f"Outliers: {what} {some_of(shown)} of a leading component alone."
         option = "" if "," in "".join(called) else _name("--drop-samples", called)
         yield Finding("outliers", sentence, option, matters=False)
+
+
+def _repeated_rows(
+    X: FloatArray, facts: TableFacts, kinds: Kinds, rows: IndexArray
+) -> Iterator[Finding]:
+    """Rows that repeat another, in a table where rows are not equal by chance."""
+    contents = [row.tobytes() for row in X + 0.0]  # -0.0 is 0.0
+    if words := [name for name in facts.texts if kinds[name].is_feature]:
+        frame: Any = facts.sample.frame
+        contents = [*zip(contents, frame.select(words)[rows].hash_rows(), strict=True)]
+    first = [*{content: at for at, content in enumerate(contents)}.values()]
+    if 1 < len(first) < len(X) and not meet_by_chance(X[first]):
+        looked_at = " looked at" if len(X) < facts.n_rows else ""
+        sentence = f"Rows that repeat another: {len(X) - len(first):,} of {len(X):,}{looked_at}. "
+        yield Finding("repeated rows", sentence + "The default method counts every row once.")
 
 
 def _counts(facts: TableFacts, features: list[int], X: FloatArray) -> Iterator[Finding]:

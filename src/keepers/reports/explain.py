@@ -33,7 +33,7 @@ UNRELATED, UNUSABLE, LOWER = "unrelated to the rest", "unusable", "not needed"
 MOST_SHOWN = 100
 _IN_THE_TABLE = (
     *("identifiers", "dates", "empty columns", "free text", "constant columns"),
-    *("categories", "duplicates", "near duplicates", "units"),
+    *("categories", "duplicates", "near duplicates", "units", "repeated rows"),
 )
 """Findings of the check that the verdicts of columns repeat, or that do not matter here."""
 _STYLE = """
