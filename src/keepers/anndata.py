@@ -4,7 +4,6 @@
 does the same. anndata is not imported: any object with its attributes will do.
 """
 
-import os
 import re
 import warnings
 from typing import Any
@@ -29,7 +28,7 @@ from keepers.exceptions import (
 from keepers.linalg.ordering import drawn_rows
 from keepers.methods.auto import MOST_ROWS, AutoSelector
 from keepers.methods.base import RankingSelector
-from keepers.methods.parameters import FLAG, FeatureCount, check_value, read_control
+from keepers.methods.parameters import FeatureCount, read_control
 from keepers.prepare.check import describe_counts
 from keepers.tables.objects import from_store, is_anndata, is_dask, values_of
 from keepers.tables.table import NamedValues
@@ -64,30 +63,27 @@ def select(
     Parameters
     ----------
     adata : AnnData
-        One observation a sample, one variable a feature. X, or the layer, may be dense or sparse,
-        backed by a file or a Dask array; it is not changed. Methods that read in blocks ("auto",
-        "spcafs") take a file or a Dask array as it is; batches of a file are taken into memory.
+        One observation a sample, one variable a feature. X, or the layer, may be dense, sparse,
+        backed by a file or a Dask array; it is not changed. Batches are taken into memory.
     n_features : int, float in (0, 1] or None, default=None
-        Number of variables to keep, or their share. None: the number that `AutoSelector` finds
-        enough; other methods keep half.
+        Number of variables to keep, or their share. None: as many as `AutoSelector` finds enough;
+        other methods keep half.
     layer : str or None, default=None
         Fit ``adata.layers[layer]`` instead of ``adata.X``.
     batch_key : str or None, default=None
         Column of ``adata.obs``. Variables are ranked within each batch, and the ranks are combined
-        as ``scanpy.pp.highly_variable_genes`` does with ``flavor="seurat_v3_paper"``: variables
-        that are among the first ``n_features`` of more batches come first, then those with the
-        lower median rank in these batches, then by index. If ``n_features`` is None, the largest
-        number that a batch needs is taken. Batches in which `AutoSelector` finds no structure do
-        not count, unless it finds none in any batch.
+        as ``scanpy.pp.highly_variable_genes`` does with ``flavor="seurat_v3_paper"``: first those
+        among the first ``n_features`` of most batches, then those of lower median rank in these.
+        If ``n_features`` is None, the largest number that a batch needs is taken. Batches without
+        structure do not count, unless all are.
     exclude : str or None, default=None
         Regular expression. Variables whose names match (``re.search``) are never kept and have no
         influence: ``r"^(MT-|RP[SL])"`` for mitochondrial and ribosomal genes of humans.
     subset : bool, default=False
         Keep the selected variables only, in place; the rest of ``adata`` follows.
     method : str or selector, default="auto"
-        Name of a method (`keepers.all_selectors`, or as on the command line), or a selector with
-        settings of its own, which is copied and not fitted itself. "auto" is `AutoSelector` with
-        ``n_halves=2``.
+        Name of a method, as on the command line, or a selector with settings of its own, which is
+        copied. "auto" is `AutoSelector` with ``n_halves=2``.
     inplace : bool, default=True
         Write the result into ``adata``. False returns it and leaves ``adata`` as it is.
 
@@ -107,16 +103,9 @@ def select(
         ``adata.var["keepers_n_batches"]`` : int
             With ``batch_key``: in how many batches it is among the first.
         ``adata.uns["keepers"]`` : dict
-            ``method``, ``params`` (without those that are None), ``n_features``, ``n_obs`` and
-            ``n_obs_used`` (observations, and those that the method looked at), ``layer``,
-            ``batch_key``, ``exclude``, ``batches_left_out`` (without structure), ``summary`` and
-            ``doubts`` where the method gives them, ``versions``. Plain values, which
-            ``write_h5ad`` keeps.
-
-    Raises
-    ------
-    DataError
-        The values cannot be used, a layer or a column of obs is absent, or a batch is too small.
+            The settings, ``n_obs_used`` (observations that the method looked at),
+            ``batches_left_out`` (without structure), ``summary``, ``doubts`` and ``versions``.
+            Plain values, which ``write_h5ad`` keeps.
 
     Warns
     -----
@@ -125,15 +114,10 @@ def select(
     DataWarning
         The values are raw counts with a long tail, or ``exclude`` matches no variable.
 
-    See Also
-    --------
-    keepers.AutoSelector : The default method; its ``fit`` accepts an AnnData object too.
-
     Notes
     -----
     `AutoSelector` looks at no more than 1,000 observations. With ``batch_key``, batches share 2,000
-    (at least 250 each), and stability is not measured. Variables that do not vary within a batch
-    are ranked last in it.
+    (at least 250 each), and stability is not measured.
 
     Examples
     --------
@@ -154,7 +138,7 @@ def select(
     fitted = {name: _fit(clone(selector), table, rows, name) for name, rows in batches.items()}
     left_out = [] if batch_key is None else _batches_without_structure(fitted)
     counted = [found for name, found in fitted.items() if name not in left_out]
-    columns = _columns_of(counted[0]) if batch_key is None else _combine(counted)
+    columns = _columns_of(counted, in_batches=batch_key is not None)
     _warn_of_raw_counts(table.values, layer)
     selected = columns["keepers_selected"]
     frame = adata.var[[]].assign(**columns)
@@ -193,8 +177,6 @@ def select(
 
 
 def _check(adata: Any, *, subset: bool, inplace: bool) -> None:
-    check_value("subset", subset, FLAG)
-    check_value("inplace", inplace, FLAG)
     if not is_anndata(adata):
         raise ParameterError(
             f"keepers.anndata.select takes an AnnData object; got {shorten(type(adata).__name__)}. "
@@ -333,16 +315,12 @@ def _batches_without_structure(fitted: dict[str, Any]) -> list[str]:
     return [] if all_are else without
 
 
-def _columns_of(selector: Any) -> dict[str, Any]:
-    return {
-        "keepers_score": selector.scores_,
-        "keepers_rank": selector.ranking_ - 1.0,
-        "keepers_selected": selector.support_,
-    }
-
-
-def _combine(selectors: list[Any]) -> dict[str, Any]:
-    """Order variables by the batches in which they are among the first, then by median rank."""
+def _columns_of(selectors: list[Any], *, in_batches: bool) -> dict[str, Any]:
+    """Variables by the batches in which they are among the first, then by median rank."""
+    if not in_batches:
+        (found,) = selectors
+        columns = {"keepers_score": found.scores_, "keepers_rank": found.ranking_ - 1.0}
+        return {**columns, "keepers_selected": found.support_}
     count = max(found.n_features_to_select_ for found in selectors)
     ranks = np.array([found.ranking_ - 1.0 for found in selectors])
     n_batches = (ranks < count).sum(axis=0)
@@ -364,12 +342,8 @@ def _plain(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings as numbers, texts or arrays of them; other objects as text, None left out."""
     plain = {}
     for name, value in settings.items():
-        if isinstance(value, (list, tuple)):
-            value = np.asarray(value)
-        if isinstance(value, os.PathLike):
-            value = os.fspath(value)
-        is_array = isinstance(value, np.ndarray) and value.size and value.dtype.kind in "biufU"
+        array = np.asarray(value)
         if value is not None:
-            known = is_array or isinstance(value, (bool, int, float, str, np.generic))
-            plain[name] = value if known else shorten(value)
+            known = array.size and array.dtype.kind in "biufU"
+            plain[name] = (array if array.ndim else value) if known else shorten(value)
     return plain

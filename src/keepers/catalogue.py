@@ -117,15 +117,7 @@ def all_methods() -> dict[str, Method]:
 def find_method(name: str) -> Method:
     """The method of that name: on the command line, of its class, or "module:Class".
 
-    Parameters
-    ----------
-    name : str
-        "spcafs", "SPCAFS" or "my_module:MyClass"; upper and lower case matter in the last only.
-
-    Returns
-    -------
-    Method
-        Not yet imported, unless it is "module:Class", which is checked at once.
+    It is not yet imported, unless it is "module:Class", which is checked at once.
 
     Examples
     --------

@@ -136,7 +136,7 @@ def test_the_command_drops_no_row_and_no_copy_by_itself(quick_keepers):
     *findings, command = quick_keepers("check", "t.csv").stdout.splitlines()
     shown = "\n".join(findings)
     assert "Nearly duplicated columns" in shown
-    for option in ("--drop-samples 18", "--drop-zero-rows", "--drop copy"):
+    for option in ("--drop-samples 18", "--drop copy"):
         assert f"[{option}]" in shown
     assert command == "keepers select t.csv"
 
@@ -153,7 +153,6 @@ def test_a_folder_gets_no_option_that_folders_do_not_take(quick_keepers, tmp_pat
     done = quick_keepers("check", "parts")
     assert "Features seem to be in rows" in done.stdout
     assert "[--transpose" not in done.stdout
-    assert "[--drop-zero-rows" not in done.stdout
     assert quick_keepers(*done.stdout.splitlines()[-1].split()[1:], "-k", 2).returncode == 0
 
 

@@ -33,7 +33,7 @@ def test_sizes_and_numbers_are_read_and_other_words_are_refused_with_an_example(
     [
         (
             {"missing": "mode"},
-            "--missing must be one of error, keep, mean, median, model, drop-rows",
+            "--missing must be one of error, keep, mean, median, model",
         ),
         ({"kinds": ["age"]}, "--as takes COLUMN=KIND"),
         ({"kinds": ["age=years"]}, "--as takes COLUMN=KIND"),

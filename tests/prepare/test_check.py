@@ -53,8 +53,6 @@ COPIES = numbers().assign(copy=lambda t: t["b"], near=lambda t: -2 * t["c"] + 0.
 R = np.corrcoef(COPIES["c"], COPIES["near"])[0, 1]
 INFINITE = numbers()
 INFINITE.loc[3, ["b", "d"]] = np.inf
-COUNTS = np.random.default_rng(0).poisson(3.0, (50, 8)) * (np.arange(50) % 25 > 0)[:, None]
-ZEROS = "Rows with zeros only: 2 of 50. [--drop-zero-rows]"
 FLAGS = pd.DataFrame({"flag": np.arange(99) % 2, "town": np.array([*"abc"])[np.arange(99) % 3]})
 ROWS = "in 110 of 400 rows (how many): 'a' (100), 'score' (20), 'c' (1)."
 
@@ -71,8 +69,6 @@ ROWS = "in 110 of 400 rows (how many): 'a' (100), 'score' (20), 'c' (1)."
         ),
         (holed(), "gaps", f"Missing values in 3 columns, {ROWS} The default method scores"),
         (INFINITE, "infinite values", "Infinite values in 'b', 'd'. [--drop b,d]"),
-        (COUNTS, "zero rows", ZEROS),
-        (sp.csr_matrix(COUNTS.astype(float)), "zero rows", ZEROS),
         (
             pd.concat([numbers(), numbers(30)]),
             "repeated rows",

@@ -45,7 +45,7 @@ def both_ways(folder, frame, **settings):
 
 @pytest.mark.parametrize(
     ("suffix", "missing"),
-    [("parquet", "mean"), ("csv", "median"), ("parquet", "model"), ("csv", "drop-rows")],
+    [("parquet", "mean"), ("csv", "median"), ("parquet", "model")],
 )
 def test_files_in_blocks_are_the_table_in_memory(tmp_path, suffix, missing):
     write_parts(people(), tmp_path, suffix)
@@ -55,14 +55,13 @@ def test_files_in_blocks_are_the_table_in_memory(tmp_path, suffix, missing):
     np.testing.assert_allclose(stacked(blocks), expected, rtol=1e-10, atol=1e-10)
     some = np.vstack([block.values for block in blocks.blocks(np.array([5, 0, 7]))])
     np.testing.assert_allclose(some, expected[:, [5, 0, 7]], rtol=1e-10, atol=1e-10)
-    assert blocks.n_samples == (None if missing == "drop-rows" else 1500)
+    assert blocks.n_samples == 1500
     for n_parts in (1, 6):
         parts = [stacked(pickle.loads(pickle.dumps(part))) for part in blocks.parts(n_parts)]
         np.testing.assert_allclose(np.vstack(parts), expected, rtol=1e-10, atol=1e-10)
-    plain = TablePreparer(missing=missing).fit(people())
-    if missing != "drop-rows":  # rows that were not fitted get the numbers of new rows
-        found = stacked(PreparedBlocks(scan_table(tmp_path), plain))
-        np.testing.assert_allclose(found, plain.transform(people()), rtol=1e-10, atol=1e-10)
+    plain = TablePreparer(missing=missing).fit(people())  # rows that were not fitted are new rows
+    found = stacked(PreparedBlocks(scan_table(tmp_path), plain))
+    np.testing.assert_allclose(found, plain.transform(people()), rtol=1e-10, atol=1e-10)
     drawn, expected = draw_table(scan_table(tmp_path), 100), people().iloc[drawn_rows(1500, 100, 0)]
     assert drawn.frame["origin"].to_list() == expected["origin"].tolist()
     if suffix == "parquet":
@@ -73,7 +72,5 @@ def test_files_in_blocks_are_the_table_in_memory(tmp_path, suffix, missing):
 
 def test_rows_that_cannot_be_prepared_raise():
     whole, holed = people(300).dropna(), table_of_object(people(50).assign(distance=np.nan))
-    with pytest.raises(DataError, match="one of the 50 rows"):
-        stacked(PreparedBlocks(MemoryScan(holed), TablePreparer(missing="drop-rows").fit(whole)))
     with pytest.raises(DataError, match=r"'air_time' \(\d+\), 'distance' \(50\)"):
         stacked(PreparedBlocks(MemoryScan(holed), TablePreparer().fit(whole)))

@@ -49,8 +49,7 @@ class PlainConsole(Console):
         super().__init__(markup=False, highlight=False, emoji=False, **settings)
 
     def on_broken_pipe(self) -> None:
-        """End the command as any other print would."""
-        raise BrokenPipeError
+        raise BrokenPipeError  # as any other print does
 
 
 stderr = PlainConsole(stderr=True, soft_wrap=True)
@@ -172,7 +171,7 @@ def say_notes(notes: Iterable[str], *, quiet: bool) -> None:
 
 
 def print_json(content: dict[str, Any]) -> None:
-    """Print ASCII JSON; NaN and infinity become null, and objects the name of their type."""
+    """Print JSON; NaN and infinity become null, and objects the name of their type."""
     text = json.dumps(content, default=lambda value: repr(type(value)))
     plain = json.loads(text, parse_constant=lambda _: None)
     print(json.dumps(plain, indent=1))
@@ -182,7 +181,7 @@ def print_json(content: dict[str, Any]) -> None:
 def progress_line(text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
     """Show a line with the time it takes inside the block, and afterwards its warnings.
 
-    Yields a function that shows another text. Without a terminal only the warnings are shown.
+    Yields a function that shows another text.
     """
     columns = (
         SpinnerColumn("dots" if stderr.encoding.startswith("utf") else "line"),
@@ -254,7 +253,7 @@ class ReadingOptions:
     labels: Text = _option("--labels COLUMN", "Column with classes; never used to select.")
     drop: Texts = _option("--drop COLUMNS", "Columns to leave out: a,b or 'meta_*'; repeatable.")
     kinds: Texts = _option("--as COLUMN=KIND", "Column type: number, category, date, drop, ...")
-    missing: Text = _option("--missing HOW", "Gaps: keep (auto), mean, median, model, drop-rows.")
+    missing: Text = _option("--missing HOW", "Gaps: keep (auto), mean, median, model.")
     log: bool = _option("--log", "Take log(1 + x), as for counts.", False)
     transpose: bool = _option("--transpose", "Features are rows in the file.", False)
     sample: Number = _option("--sample N", "Use N random rows.", min=2)
@@ -263,7 +262,6 @@ class ReadingOptions:
     drop_samples: Texts = _rare(
         "--drop-samples NAMES", "Samples to leave out: names, or row numbers from 1."
     )
-    drop_zero_rows: bool = _rare("--drop-zero-rows", "Leave out rows that hold zeros only.", False)
     annotation: Texts = _rare(
         "--annotation COLUMNS", "Columns that describe the rows, as in --drop."
     )
@@ -315,15 +313,11 @@ class ReadingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(ReadingOptions):
-    """Options of `keepers check`."""
-
     json: bool = _option("--json", "Print the result as JSON.", False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyOptions(ReadingOptions):
-    """Options of `keepers apply`."""
-
     out: Path = _option("--out FILE", "Write the kept columns (.csv, .h5ad, ...).", REQUIRED)
     force: bool = _option("--force", "Replace files that exist.", False)
 
@@ -339,8 +333,6 @@ class FitOptions(CheckOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectOptions(FitOptions):
-    """Options of `keepers select`."""
-
     k: Text = _option("-k --features N", "Features to keep, 50 or 10%; auto chooses it.")
     method: str = _option("--method NAME", _METHOD, "auto")
     settings: Texts = _option("--set NAME=VALUE", "Setting of the method; repeatable.")
@@ -359,8 +351,6 @@ class SelectOptions(FitOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CertifyOptions(FitOptions):
-    """Options of `keepers certify`."""
-
     features: str = _option(
         "--features FILE", "A text with one name a line, a recipe, or - (standard input).", REQUIRED
     )
@@ -372,8 +362,6 @@ class CertifyOptions(FitOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(FitOptions):
-    """Options of `keepers compare`."""
-
     methods: str = _option(
         "--methods NAMES",
         "Names with commas, or all; baselines are added.",

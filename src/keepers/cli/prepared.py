@@ -130,7 +130,6 @@ def read_source(
     needs_memory = {
         "--transpose": request.transpose and (in_blocks or several),
         "--drop-samples": options.drop_samples and in_blocks,
-        "--drop-zero-rows": options.drop_zero_rows and in_blocks,
     }
     for option, is_refused in needs_memory.items():
         if is_refused:
@@ -148,28 +147,19 @@ def read_source(
                 table = table.take(drawn_rows(table.n_samples, drawn, SEED))
     if drawn is not None and table.n_samples == drawn:
         say_notes([f"{drawn:,} rows of {data} are used, drawn at random."], quiet=options.quiet)
-    kept = _rows_to_keep(table, options)
-    return table if kept.all() else table.take(kept)
+    return _without_samples(table, options.drop_samples) if options.drop_samples else table
 
 
-def _rows_to_keep(table: Table, options: ReadingOptions) -> Any:
-    """A mask of the rows that the options do not leave out."""
-    kept = np.ones(table.n_samples, dtype=bool)
-    if options.drop_samples:
-        places = {str(number + 1): number for number in range(table.n_samples)}
-        places |= {str(name): at for at, name in enumerate(() if table.ids is None else table.ids)}
-        parts = [part.strip() for word in options.drop_samples for part in word.split(",")]
-        if absent := [repr(part) for part in parts if part not in places]:
-            raise DataError(
-                f"--drop-samples must name samples, or rows from 1 to {table.n_samples}; these "
-                f"are neither: {some_of(absent)}."
-            )
-        kept[[places[part] for part in parts]] = False
-    if options.drop_zero_rows:
-        kept &= np.asarray((table.values != 0).sum(axis=1)).ravel() > 0
-    if kept.sum() < 2 and not kept.all():
-        raise DataError("Fewer than 2 rows are left. Leave out fewer samples.")
-    return kept
+def _without_samples(table: Table, named: Sequence[str]) -> Table:
+    places = {str(number + 1): number for number in range(table.n_samples)}
+    places |= {str(name): at for at, name in enumerate(() if table.ids is None else table.ids)}
+    parts = [part.strip() for word in named for part in word.split(",")]
+    if absent := [repr(part) for part in parts if part not in places]:
+        raise DataError(
+            f"--drop-samples must name samples, or rows from 1 to {table.n_samples}; these are "
+            f"neither: {some_of(absent)}."
+        )
+    return table.take(np.delete(np.arange(table.n_samples), [places[part] for part in parts]))
 
 
 def scale_table(table: Table, scaling: str) -> Table:

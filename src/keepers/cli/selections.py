@@ -35,7 +35,6 @@ from keepers.methods.base import ScatterSelector
 from keepers.methods.reading import fills_gaps
 from keepers.prepare import preparer
 from keepers.prepare.check import listed
-from keepers.prepare.kinds import have_gaps
 from keepers.prepare.preparer import PreparedColumn
 from keepers.proofs.certify import Certificate
 from keepers.proofs.certify import certify as certify_features
@@ -91,9 +90,7 @@ def select(data: str, options: console.SelectOptions) -> None:
             certificate = selection.certificate
     if options.out is not None:
         names = [str(selection.feature_names[column]) for column in selection.columns]
-        kept = [column for column in made.preparer.columns_ if column.name in names]
-        complete = kept if made.preparer.missing == "drop-rows" else ()
-        write_columns(data, made.source, names, complete, options.request(), options)
+        write_columns(data, made.source, names, options.request(), options)
     aside = made.preparer.set_aside_
     if options.report is not None:
         SelectionReport(
@@ -317,7 +314,6 @@ def write_recipe(
         "transpose": options.transpose,
         "make_unique": options.make_unique,
         "drop_samples": options.drop_samples or [],
-        "drop_zero_rows": options.drop_zero_rows,
         "preparer": {"missing": made.preparer.missing, "columns": columns},
     }
     Recipe.of(selection, preparation).save(path, force=options.force)
@@ -342,18 +338,12 @@ def write_columns(
     data: str,
     source: Table | FileScan,
     names: Sequence[str],
-    complete: Sequence[PreparedColumn],
     request: ReadRequest,
     options: console.SelectOptions | console.ApplyOptions,
 ) -> None:
-    """Write features of a table as they are, without rows that have gaps in ``complete`` ones."""
-
-    def leave_out_gaps(table: Table) -> Table | None:
-        kept = ~have_gaps(preparer.encode_columns(table, complete))
-        return table.take(kept) if kept.any() else None
-
+    """Write features of a table as they are."""
     assert options.out is not None
-    other_rows = (options.sample, options.drop_samples, options.drop_zero_rows, request.transpose)
+    other_rows = (options.sample, options.drop_samples, request.transpose)
     with progress_line(f"writing {options.out}", quiet=options.quiet):
         write_table(
             options.out,
@@ -361,7 +351,6 @@ def write_columns(
             names,
             identifier_name=request.identifier or "sample",
             label_name=request.labels or "label",
-            change=leave_out_gaps if complete else None,
             source=None if any(other_rows) else data,
             force=options.force,
         )
@@ -382,16 +371,12 @@ def apply(path: Path, data: str, options: console.ApplyOptions) -> None:
     stored = recipe.preparation or {}
     source, request = _read_as_before(data, stored, options, in_blocks=in_blocks)
     recipe.refuse_absent(source.columns)
-    as_before = stored.get("preparer") or {"missing": "error", "columns": []}
+    as_before = stored.get("preparer") or {"columns": []}
     columns = [PreparedColumn.from_dict(each) for each in as_before["columns"]]
-    drops_gaps = as_before["missing"] == "drop-rows"
-    notes = differences(source, columns, drops_gaps=drops_gaps) if columns else []
-    complete = columns if drops_gaps else ()
-    write_columns(data, source, recipe.features, complete, request, options)
-    left_out = {"--drop-samples": "drop_samples", "--drop-zero-rows": "drop_zero_rows"}
-    for option, name in left_out.items():
-        if stored.get(name) and not getattr(options, name):
-            notes.append(f"The selection left out rows by {option}; give it again to do so here.")
+    notes = differences(source, columns) if columns else []
+    write_columns(data, source, recipe.features, request, options)
+    if stored.get("drop_samples") and not options.drop_samples:
+        notes.append("The selection left out rows by --drop-samples; give it again to do so here.")
     say_notes(notes, quiet=options.quiet)
     done = f"Kept {len(recipe.features)} features of {source.name}; wrote {options.out}"
     note(done, quiet=options.quiet)
@@ -405,7 +390,7 @@ def _read_as_before(
     for name in ("transpose", "make_unique"):
         request = replace(request, **{name: getattr(request, name) or stored.get(name, False)})
     # Samples to leave out may have names, which only the roles of the recipe tell.
-    all_rows = replace(options, drop_samples=None, drop_zero_rows=False)
+    all_rows = replace(options, drop_samples=None)
     source = prepared.read_source(data, all_rows, request, in_blocks=in_blocks)
     roles = request
     ids = source.ids if isinstance(source, Table) else source.identifier
@@ -418,9 +403,7 @@ def _read_as_before(
     return source, roles
 
 
-def differences(
-    source: Table | FileScan, columns: Sequence[PreparedColumn], *, drops_gaps: bool
-) -> list[str]:
+def differences(source: Table | FileScan, columns: Sequence[PreparedColumn]) -> list[str]:
     """Sentences on values that the selection of a recipe would have read otherwise."""
     gaps, infinite, unread, texts = (Counter[str]() for _ in range(4))
     n_rows, names = 0, [column.name for column in columns]
@@ -434,7 +417,7 @@ def differences(
             infinite[column.name] += int(np.isinf(numbers).sum())
             texts[column.name] += column.kind == "number" and column.name in table.others
     empty = [repr(name) for name in names if gaps[name] == n_rows]
-    some_gaps = {name: n for name, n in gaps.items() if n < n_rows and not drops_gaps}
+    some_gaps = {name: n for name, n in gaps.items() if n < n_rows}
     found: dict[str, Mapping[str, int]] = {
         "Missing values, written as they are": some_gaps,
         "Infinite values, which a selection refuses, were written": infinite,

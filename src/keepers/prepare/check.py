@@ -30,12 +30,12 @@ from keepers.tables.objects import table_of_object
 
 Kinds = Mapping[str, ColumnKind]
 
-NEED_MEMORY = ("--transpose", "--drop-samples", "--drop-zero-rows")
+NEED_MEMORY = ("--transpose", "--drop-samples")
 """Options that a table in blocks does not take."""
 UNIT_FREE = ("AutoSelector",)
 """Methods that do not depend on the units of columns."""
 _NOTED = (
-    *("orientation", "zero rows", "outliers", "counts", "infinite values"),
+    *("orientation", "outliers", "counts", "infinite values"),
     *("duplicates", "near duplicates"),
 )
 """Subjects of findings that `keepers select` prints."""
@@ -413,7 +413,7 @@ def describe_kinds(kinds: Kinds) -> Iterator[Finding]:
 
 
 def _values(facts: TableFacts, kinds: Kinds, features: list[int]) -> Iterator[Finding]:
-    """Gaps, infinite values, constant columns, units, and rows that were not measured."""
+    """Gaps, infinite values, constant columns, and units."""
     gaps, rows = count_gaps(facts, kinds)
     if gaps:
         worst = sorted(gaps, key=lambda name: -gaps[name])
@@ -422,8 +422,10 @@ def _values(facts: TableFacts, kinds: Kinds, features: list[int]) -> Iterator[Fi
             f"Missing values in {n_columns(len(gaps))}, in {rows} (how many): {counts}. The "
             "default method scores observed values only. For other methods:"
         )
-        how = "drop-rows" if facts.sample.is_sparse else "model"  # filling would make it dense
-        yield Finding("gaps", sentence, f"--missing {how}", tuple(worst), matters=False)
+        option = "--missing model"
+        if facts.sample.is_sparse:  # filling would make it dense
+            option = _name("--drop", worst)
+        yield Finding("gaps", sentence, option, tuple(worst), matters=False)
     if infinite := [facts.names[at] for at in np.flatnonzero(facts.n_infinite)]:
         sentence = f"Infinite values in {_quoted(infinite)}."
         yield Finding("infinite values", sentence, _name("--drop", infinite), tuple(infinite))
@@ -442,11 +444,6 @@ def _values(facts: TableFacts, kinds: Kinds, features: list[int]) -> Iterator[Fi
             "methods:"
         )
         yield Finding("units", sentence, "--scale standardize-features", (low, high), matters=False)
-    # In a table with text, or with few columns, zeros are values.
-    has_text = any(kinds[name].is_feature for name in facts.texts)
-    if facts.n_zero_rows and not has_text and len(facts.names) >= 5:
-        sentence = f"Rows with zeros only: {facts.n_zero_rows:,} of {facts.n_rows:,}."
-        yield Finding("zero rows", sentence, "--drop-zero-rows", matters=False)
 
 
 def _similar(X: FloatArray, facts: TableFacts, features: Sequence[int]) -> Iterator[Finding]:

@@ -51,7 +51,7 @@ KINDS = (
     *("date", "identifier", "text", "empty", "drop"),
 )
 NOT_USED = ("date", "identifier", "text", "empty", "drop")
-Missing = Literal["error", "keep", "mean", "median", "model", "drop-rows"]
+Missing = Literal["error", "keep", "mean", "median", "model"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
 NUMBERS_AS_TEXT, DURATIONS = "numbers as text", "durations in seconds"
 
@@ -175,7 +175,7 @@ class TableFacts:
         self.codes: dict[str, set[float]] = {each: set() for each in categories}
         """Different values of the columns of numbers that are ``categories``; if there are more
         than `MOST_LEVELS`, some of them."""
-        self.n_rows = self.n_zero_rows = 0
+        self.n_rows = 0
         self.texts: dict[str, TextFacts] = {}
         self._sample = RowSample(MOST_ROWS)
 
@@ -244,7 +244,6 @@ class TableFacts:
         absent = ~np.isfinite(X)
         self.n_missing += n_missing
         self.n_infinite += absent.sum(axis=0) - n_missing
-        self.n_zero_rows += int(np.sum(~X.any(axis=1)))
         X = np.where(absent, np.nan, X) if absent.any() else X
         self.minimum = np.fmin(self.minimum, np.fmin.reduce(X, axis=0))
         self.maximum = np.fmax(self.maximum, np.fmax.reduce(X, axis=0))
@@ -264,7 +263,6 @@ class TableFacts:
         X = X.astype(np.float64)  # a copy
         self.n_missing += np.bincount(X.indices[np.isnan(X.data)], minlength=d)
         self.n_infinite += np.bincount(X.indices[np.isinf(X.data)], minlength=d)
-        self.n_zero_rows += int(np.sum((X != 0).sum(axis=1) == 0))
         X.data[~np.isfinite(X.data)] = np.nan
         self.minimum = np.fmin(self.minimum, X.nanmin(axis=0).toarray().ravel())
         self.maximum = np.fmax(self.maximum, X.nanmax(axis=0).toarray().ravel())

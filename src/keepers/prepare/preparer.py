@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +30,6 @@ from keepers.prepare.kinds import (
     as_words,
     count_gaps,
     find_kinds,
-    have_gaps,
     number_word,
     read_words,
     split_answers,
@@ -49,7 +48,7 @@ _INFINITE = (
 _NEW_GAPS = (
     "Missing values (NaN), or values that the fit has not seen, are in these columns (how many):",
     "Fit with missing='median', 'mean' or 'model' to fill them. In a sparse table, which filling "
-    "would make dense, leave out the rows (missing='drop-rows', --missing drop-rows).",
+    "would make dense, leave out the columns (--drop) or the rows.",
 )
 
 
@@ -141,18 +140,16 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    missing : {"error", "keep", "mean", "median", "model", "drop-rows"}
+    missing : {"error", "keep", "mean", "median", "model"}
         What to do with missing values. "keep" leaves them as NaN, for a selector that takes gaps
         (`AutoSelector`). "model" estimates each from the other columns by a model of a few
-        components. "drop-rows" leaves out rows with missing values; only `prepare` can.
+        components.
     kinds : dict of str to str or None
         Kinds of columns by name, to override what is found: "number", "boolean", "tick",
         "category", "choices", "ordered", "date", "identifier", "text" or "drop". As a "number", a
         date becomes seconds since 1970, and a time of day seconds since midnight.
     log : bool
         Take log(1 + x) of all columns of numbers, as for counts.
-    make_unique : bool
-        Number repeated column names (a, a.1) instead of raising.
 
     Attributes
     ----------
@@ -185,12 +182,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         missing: Missing = "error",
         kinds: Mapping[str, Kind] | None = None,
         log: bool = False,
-        make_unique: bool = False,
     ) -> None:
         self.missing = missing
         self.kinds = kinds
         self.log = log
-        self.make_unique = make_unique
 
     def __sklearn_tags__(self) -> Any:
         """Accept text and sparse matrices, and missing values unless they are an error."""
@@ -218,8 +213,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         ``X`` is a data frame, an array, a sparse matrix or a `Table`.
         """
         self._forget()
-        table = table_of_object(X, make_unique=self.make_unique)
-        return self.fit_facts(TableFacts.of(table, self.kinds))
+        return self.fit_facts(TableFacts.of(table_of_object(X), self.kinds))
 
     def fit_facts(self, facts: TableFacts) -> Self:
         """Learn from the facts that one pass found, as for tables in blocks."""
@@ -247,8 +241,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             _refuse(
                 gaps,
                 f"Missing values (NaN) are in {rows}, in these columns (how many):",
-                "Keep them for AutoSelector (missing='keep'), fill them (missing='model', 'mean' "
-                "or 'median'; --missing model), or leave out rows (--missing drop-rows).",
+                "Keep them for AutoSelector (missing='keep'), or fill them (missing='model', "
+                "'mean' or 'median'; --missing model).",
             )
         # Nothing is stored before everything is known: a fit that fails leaves nothing.
         self.fill_values_, self.gap_model_ = self._learn_filling(facts, columns, gaps)
@@ -306,7 +300,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     ) -> tuple[FloatArray | None, GapModel | None]:
         """What replaces gaps: exact means; medians and the model from the drawn rows."""
         X = self._encode(facts.sample, columns)
-        if self.missing in ("error", "drop-rows"):
+        if self.missing == "error":
             return None, None
         if sp.issparse(X):
             _refuse(gaps, *_NEW_GAPS)
@@ -331,14 +325,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         get the numbers that were found on the other half of its rows.
         """
         check_is_fitted(self)
-        X = self.encode(table, first_row=first_row)
-        if self.missing == "drop-rows":
-            kept = ~have_gaps(X)
-            if not kept.any():
-                self.refuse_no_rows(len(kept))
-            X, table = X[kept], table.take(kept)
-        names = self.get_feature_names_out()
-        return Table(self.fill(X), names, table.ids, table.labels, table.name)
+        X = self.fill(self.encode(table, first_row=first_row))
+        return Table(X, self.get_feature_names_out(), table.ids, table.labels, table.name)
 
     def encode(self, table: Table, *, first_row: int | None = None) -> Any:
         """The features of a table as numbers; gaps are NaN. ``first_row`` is as in `prepare`."""
@@ -351,13 +339,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         """Count what was found, a mask of the values, by the features that have any."""
         counts = np.asarray(found.sum(axis=0)).ravel().tolist()
         return {c.name: count for c, count in zip(self.columns_, counts, strict=True) if count}
-
-    def refuse_no_rows(self, n_rows: int) -> NoReturn:
-        """Raise because every row of a table has a gap."""
-        raise DataError(
-            f"Every one of the {n_rows} rows has missing values, so leaving them out leaves none. "
-            "Fill them (missing='model', --missing model), or leave out the columns with most."
-        )
 
     def fill(self, X: Any) -> Any:
         """Fill the gaps of the encoded features, keep them or raise, as ``missing`` sets."""
@@ -389,12 +370,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         return self.fit(X)._transform(X, 0)
 
     def _transform(self, X: Any, first_row: int | None) -> Any:
-        if self.missing == "drop-rows":
-            raise ParameterError(
-                "missing='drop-rows' changes the number of rows, which transform must not. Use "
-                "prepare(table), or missing='median'."
-            )
-        table = table_of_object(X, make_unique=self.make_unique)
+        table = table_of_object(X)
         width = len(table.names) + len(table.others)
         expected = self.n_features_in_
         if width != expected and not is_frame(X) and not isinstance(X, Table):
@@ -422,8 +398,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     def _notes(self, gaps: Mapping[str, int]) -> list[str]:
         notes = [finding.sentence for finding in describe_kinds(self.kinds_)]
         if gaps:
-            ways = {"drop-rows": " left out by rows", "keep": ""}
-            how = ways.get(self.missing, f" filled ({self.missing})")
+            how = "" if self.missing == "keep" else f" filled ({self.missing})"
             notes.append(f"Missing values{how} in {n_columns(len(gaps))}: {listed(gaps)}.")
         return notes
 
@@ -527,7 +502,6 @@ class PreparedBlocks(LocalBlocks):
         # Number of the first row in the table of the fit; None for other rows.
         self._first_row = 0 if is_fitted_table else None
         self.name = source.name
-        self._is_part = False
         self.watch: Callable[[int], None] | None = None
         """Gets the number of rows read so far in every pass."""
         self._names = [column.name for column in preparer.columns_]
@@ -537,34 +511,28 @@ class PreparedBlocks(LocalBlocks):
         plain = all(c.name in numbers and c.is_plain for c in preparer.columns_)
         self.dtype = self._source.dtype if plain else np.dtype(np.float64)
         self.is_sparse = self._source.is_sparse and plain
-        if preparer.missing != "drop-rows":
-            self.n_samples = source.n_samples
-            stored = (self.n_samples or 0) * self.n_features
-            self.n_stored = self._source.n_stored if self.is_sparse else stored
+        self.n_samples = source.n_samples
+        stored = (self.n_samples or 0) * self.n_features
+        self.n_stored = self._source.n_stored if self.is_sparse else stored
 
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
         """The rows, block after block."""
-        preparer, row, n_kept = self._preparer, 0, 0
+        preparer, row = self._preparer, 0
         for table in self._source.tables(self._names):
             first_row = None if self._first_row is None else self._first_row + row
-            X = preparer.encode(table, first_row=first_row)
-            X = X[~have_gaps(X)] if preparer.missing == "drop-rows" else preparer.fill(X)
+            X = preparer.fill(preparer.encode(table, first_row=first_row))
             origin = f"{table.name}, rows {row + 1} to {row + table.n_samples} of {self.name}"
             row += table.n_samples
-            n_kept += X.shape[0]
             if self.watch is not None:
                 self.watch(row)
-            if X.shape[0]:
-                yield RowBlock(X if columns is None else X[:, columns], origin)
-        if row and not n_kept and not self._is_part:
-            preparer.refuse_no_rows(row)
+            yield RowBlock(X if columns is None else X[:, columns], origin)
 
     def parts(self, n_parts: int) -> list["PreparedBlocks"]:
         """The same rows as about ``n_parts`` tables."""
         first_row, tables = self._first_row, []
         for piece in self._source.parts(n_parts):
             table = PreparedBlocks(piece, self._preparer)  # as its whole
-            table._first_row, table._is_part = first_row, True
+            table._first_row = first_row
             tables.append(table)
             if first_row is not None:
                 first_row += piece.n_samples or 0  # files know their number of rows

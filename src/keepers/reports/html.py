@@ -103,20 +103,7 @@ class SelectionReport:
         return render(self)
 
     def save(self, path: str | os.PathLike[str], force: bool = False) -> Path:
-        """Write the report, all of it or nothing.
-
-        Parameters
-        ----------
-        path : str or path
-            Where to; its folder must exist.
-        force : bool, default=False
-            Replace a file that is already there.
-
-        Returns
-        -------
-        Path
-            Where it was written.
-        """
+        """Write the report, all of it or nothing; ``force`` replaces a file that is there."""
         target = Path(path)
         with whole_file(target, force=force) as temporary:
             # A name may hold bytes that are not UTF-8; the report shows them as escapes.
@@ -149,10 +136,6 @@ def report(
 ) -> SelectionReport:
     """A report on what a selector found: one HTML file that opens offline.
 
-    It begins with the answer, why, how sure and what to watch. Then come all features with the
-    reason for each, histograms of the first ones, the kept ones over the samples, their
-    correlations, and how to repeat it.
-
     Parameters
     ----------
     selector : fitted selector or pipeline
@@ -164,13 +147,11 @@ def report(
     labels : sequence, optional
         A class per sample. It only groups the samples of the heat map.
     title : str, optional
-        Heading of the report. Below it stand the source, the shape of the table and the date (that
-        of the environment variable SOURCE_DATE_EPOCH, if it is set).
+        Heading of the report.
     source : str, optional
         Where the table came from: a file name, or a bundled name.
     k : int, float in (0, 1] or None
-        How many features, or which share, count as kept; None: as many as the selector keeps. The
-        report lets its reader try others.
+        How many features, or which share, count as kept; None: as many as the selector keeps.
     certify : bool, optional
         Whether to prove how near the kept features are to those that hold the most variance; by
         default where the method looks for variance (`SPCAFS`, `FSPCA`, `VarianceScore`).
@@ -209,14 +190,10 @@ def render(report: SelectionReport) -> str:
     digest = hashlib.sha256(script.encode("utf-8")).digest()  # the policy of the page allows it
     jinja2 = optional("jinja2", "Reports")
     environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(template),
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(count=count, display_name=display_name)
-    page = environment.get_template("selection.html.jinja").render(
+    page = environment.from_string(template("selection.html.jinja")).render(
         report=report,
         words=put_into_words(selection, report.certificate, report.notes),
         selection=selection,
@@ -275,8 +252,7 @@ def _in_halves(feature: Feature, place: Mapping[str, int]) -> list[int]:
 
 
 def _hundredths(r: float) -> int:
-    """A correlation as the terminal rounds it."""
-    return round(100 * float(f"{r:.2f}"))
+    return round(100 * float(f"{r:.2f}"))  # as the terminal rounds it
 
 
 def readable(value: Any) -> str:
@@ -297,17 +273,10 @@ def python_recipe(selection: Selection) -> str:
     if source in BUNDLED:
         read = f"X, names, labels = keepers.datasets.load({source!r})"
         names = ", feature_names=names, labels=labels"
-    lines = [
-        "import keepers",
-        *imports,
-        "",
-        read,
-        f"selector = {readable(selector)}.fit(X)",
-        f"print(selector.top({selection.k}).names)",
-        f"report = keepers.report(selector, X{names})",
-        "report.save('report.html')",
-    ]
-    return "\n".join(lines)
+    fit = f"selector = {readable(selector)}.fit(X)"
+    top = f"print(selector.top({selection.k}).names)"
+    made = f"keepers.report(selector, X{names}).save('report.html')"
+    return "\n".join(["import keepers", *imports, "", read, fit, top, made])
 
 
 def today() -> date:

@@ -374,7 +374,6 @@ def describe_selection(
     feature_names: Sequence[str] | None = None,
     k: int | float | None = None,
     source: str | None = None,
-    seconds: float | None = None,
 ) -> Selection:
     """Describe what a fitted selector keeps: which features, how redundant, and why not others.
 
@@ -391,14 +390,11 @@ def describe_selection(
         How many features, or which share, count as kept; None: as many as the selector keeps.
     source : str, optional
         Where the table came from.
-    seconds : float, optional
-        How long the selection took.
 
     Returns
     -------
     Selection
-        ``kept`` and ``dropped`` list the features; the rest are measurements of the table and the
-        fit.
+        ``kept`` and ``dropped`` list the features, each with the reason.
 
     Examples
     --------
@@ -422,7 +418,7 @@ def describe_selection(
     names = names if feature_names is None else feature_names
     names = _names_of(names, selector, X, values.shape[1])
     found = describe_fit(selector, values, names, k=k, source=source, preparer=preparer)
-    return replace(found, n_filled=n_filled, seconds=seconds)
+    return replace(found, n_filled=n_filled)
 
 
 def describe_fit(

@@ -39,7 +39,6 @@ from keepers.tables.table import (
     canonical_sparse,
     checked_matrix,
     largest_inexact,
-    number_repeated,
     numbered_names,
     refuse_complex,
     refuse_dimensions,
@@ -350,7 +349,7 @@ def _missing_sentence(X: Any, counts: NDArray[Any], what: str, names: Any = None
     )
 
 
-def table_of_object(X: Any, *, name: str = "table", make_unique: bool = False) -> Table:
+def table_of_object(X: Any, *, name: str = "table") -> Table:
     """X as numbers, with text and dates in a frame of polars; raise only for what is not a table.
 
     ``name`` is for messages. ``make_unique`` numbers duplicate column names instead of raising.
@@ -362,7 +361,7 @@ def table_of_object(X: Any, *, name: str = "table", make_unique: bool = False) -
         X = np.ma.filled(X.astype(np.float64), np.nan)
     X = array_or_frame(X)
     if is_frame(X):
-        return _table_of_frame(X, name, make_unique)
+        return _table_of_frame(X, name)
     X = canonical_sparse(X).tocsr() if sp.issparse(X) else np.asarray(X)
     refuse_complex(X.dtype)
     refuse_dimensions(X)
@@ -376,9 +375,9 @@ def table_of_object(X: Any, *, name: str = "table", make_unique: bool = False) -
     return _assemble(columns, len(X), name)
 
 
-def _table_of_frame(X: Any, name: str, make_unique: bool) -> Table:
+def _table_of_frame(X: Any, name: str) -> Table:
     names = [flat_name(column) for column in _names(X)]
-    unique = number_repeated(names) if make_unique else unique_names(names)
+    unique = unique_names(names)
     if len(set(names)) < len(names):  # which narwhals does not take
         X = X.rename_columns(unique) if is_pyarrow_table(X) else X.set_axis(unique, axis=1)
     frame = nw.from_native(X, eager_only=True)

@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -38,8 +38,6 @@ WRITTEN = {**HOLD_TEXT, ".h5ad": "AnnData", ".npy": "NumPy array", ".npz": "NumP
 _SAME = {".tab": ".tsv", ".pq": ".parquet", ".arrow": ".feather", ".ipc": ".feather"}
 _NO_ROWS = "A written table needs at least one row; none is left. Leave out fewer rows."
 
-Change = Callable[[Table], Table | None]
-
 
 class _Target(NamedTuple):
     """A temporary file, the name and the suffix it will have, and titles of ids and labels."""
@@ -57,7 +55,6 @@ def write_table(
     *,
     identifier_name: str = "sample",
     label_name: str = "label",
-    change: Change | None = None,
     source: str | Path | None = None,
     force: bool = False,
 ) -> Path:
@@ -79,9 +76,6 @@ def write_table(
         Features to write; None: all.
     identifier_name, label_name : str
         Names of the columns of sample names and labels.
-    change : callable or None
-        Called with the rows and all features, for a scan block by block. Returns the table to
-        write instead, or None for no rows.
     source : str, Path or None
         The file with just the rows of ``table``. From .h5ad to .h5ad, layers, annotations and
         embeddings are kept.
@@ -109,18 +103,13 @@ def write_table(
     """
     path = Path(path)
     suffix = check_suffix(path, in_blocks=isinstance(table, FileScan))
-    if isinstance(table, Table) and change is not None:
-        changed, source = change(table), None
-        if changed is None:
-            raise DataError(_NO_ROWS)
-        table = changed
     wanted = set(table.columns if names is None else map(str, names))
     refuse_absent(sorted(wanted), table.columns)
     kept = [name for name in table.columns if name in wanted]
     with whole_file(path, force=force) as temporary, _library_errors(path, WRITTEN[suffix]):
         target = _Target(temporary, path.name, suffix, (identifier_name, label_name))
         if not isinstance(table, Table):
-            with _rows_of(table, kept, change, target) as rows:
+            with _rows_of(table, kept, target) as rows:
                 _sink(rows, target)
         elif source is not None and suffix == Path(source).suffix.casefold() == ".h5ad":
             _copy_h5ad(Path(source), temporary, kept)
@@ -220,9 +209,7 @@ def _cast(column: Any, dtype: Any) -> Any:
 
 
 @contextmanager
-def _rows_of(
-    scan: FileScan, names: list[str], change: Change | None, target: _Target
-) -> Iterator[Any]:
+def _rows_of(scan: FileScan, names: list[str], target: _Target) -> Iterator[Any]:
     """The rows of a scan as a lazy frame.
 
     Blocks are kept in a folder until all are known: a later one may need another type.
@@ -230,10 +217,7 @@ def _rows_of(
     pl, _ = _polars()
     blocks: list[Path] = []
     with tempfile.TemporaryDirectory(".part", ".keepers-", target.path.parent) as folder:
-        for block in scan.tables(names if change is None else None):
-            table = block if change is None else change(block)
-            if table is None:
-                continue
+        for table in scan.tables(names):
             blocks.append(Path(folder) / f"{len(blocks)}.arrow")
             _frame_of(table.select(names), target).write_ipc(blocks[-1])
         if not blocks:
