@@ -373,7 +373,6 @@ def _change(cells, change):
         (None, {"n_features": 0}, r"n_features_to_select must"),
         (None, {"method": "autos"}, r"no method 'autos'\. Did you mean 'auto'"),
         (None, {"method": AutoSelector}, r"name of a method or a selector of keepers"),
-        (None, {"subset": "yes"}, r"subset must be True or False"),
         (None, {"exclude": "(MT"}, r"regular expression.*'\(MT'"),
         (None, {"exclude": "^MT-", "method": "variance"}, r"never_keep.*VarianceScore"),
         (None, {"exclude": "gene"}, r"never"),
