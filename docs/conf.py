@@ -126,7 +126,7 @@ def copy_leaderboard(app: Sphinx, exception: Exception | None) -> None:
 
 
 def mark_sentences(_: Sphinx, page: nodes.document) -> None:
-    """Mark printed text with long lines, so that it breaks on a telephone; see custom.css."""
+    """Mark printed text with long lines: it breaks on a telephone (custom.css)."""
     for block in page.findall(nodes.literal_block):
         longest = max(map(len, block.astext().splitlines()), default=0)
         if block.get("language") == "text" and longest > LONGEST_ROW:

@@ -66,14 +66,14 @@ def readings_table(results: Results) -> str:
 
 
 def readings_in_words(rows, claims: dict[str, str]) -> str:
-    """Which claims hold under one reading and not under another, with the deciding numbers."""
+    """List the claims that hold with one scaling only, with the deciding numbers."""
     lines = []
     for key, claim in claims.items():
         mine = [row for row in rows if row["id"] == key]
         if {"holds", "does not hold here"} <= {row["verdict"] for row in mine}:
             texts = [f"{r['reading']}: {r['numbers'].split(' | ')[0]}" for r in mine]
             lines.append(f"- *{claim}* " + "; ".join(texts) + ".")
-    head = "Claims that depend on the reading:\n\n" if lines else ""
+    head = "Claims that depend on the scaling of the data:\n\n" if lines else ""
     return head + "\n".join(lines) + "\n"
 
 
@@ -114,7 +114,7 @@ def _draw_panel(axis, name: str, curves: dict[str, list[tuple[int, float]]]) -> 
 
 
 def describe_ranks(results: Results) -> str:
-    """Which methods differ significantly on the six data sets."""
+    """Name the methods that differ significantly on the six data sets."""
     rows = [r for r in results.study("ranks") if r["tuning"] == "tuned" and r["measure"] == "acc"]
     ranks = {row["method"]: float(row["average_rank"]) for row in rows}
     difference = float(rows[0]["critical_difference"])

@@ -29,7 +29,7 @@ class Results:
         return _rows(path) if path.exists() else []
 
     def choice(self, name: str) -> list[dict[str, str]]:
-        """A table of the study of choices made without labels: "regret", "floors", "planted"."""
+        """A table of the study of choices made without labels, such as "regret"."""
         return _rows(self.without_labels / f"{name}.csv")
 
     def autoselector(self, name: str) -> list[dict[str, str]]:
@@ -60,7 +60,7 @@ class Results:
         return _rows(path) if path.exists() else []
 
     def redundant(self) -> list[dict[str, str]]:
-        """What top, pruned and random features of each data set are like."""
+        """Properties of top, pruned and random features of each data set."""
         return _rows(self.redundancy)
 
     def cases(self) -> dict[str, Any]:

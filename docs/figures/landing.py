@@ -1,7 +1,7 @@
 """The landing page's two pictures, of one table before and after selection, and its sentences.
 
-The table is made so that the right answer is known: the measurements of 178 wines, among columns
-of the same values in random order, which say nothing about the wines.
+The right answer is known: the table holds the measurements of 178 wines, among columns of the same
+values in random order, which are unrelated to the wines.
 """
 
 from dataclasses import dataclass
@@ -85,8 +85,9 @@ def describe(wines: Wines) -> str:
         f"*{len(wines.cultivar)} wines with {wines.n_measured} measurements, hidden among "
         f"{N_SHUFFLED} columns of the same values in random order. keepers finds structure in "
         f"{wines.n_with_structure} of the {n_columns} columns and keeps {n_kept}; {shuffled} of "
-        f"them is a shuffled one. k-means then puts {after:.0%} of the wines with their cultivar, "
-        f"{before:.0%} before. Colours show the cultivar; the selection never saw it.*\n"
+        f"them is shuffled. On the kept columns, k-means finds the cultivar of {after:.0%} of the "
+        f"wines; on all columns, of {before:.0%}. Colours show the cultivar; the selection never "
+        "saw it.*\n"
     )
 
 

@@ -65,7 +65,7 @@ def beside_fseval(results: Results) -> str:
 
 
 def _failed_mcfs(results: Results) -> str:
-    """Where their MCFS has one value whatever the share of features, beside ours."""
+    """Compare ours with their MCFS where it has one value for all shares of features."""
     theirs: dict[str, list[float]] = {}
     for row in results.fseval("published"):
         if (row["method"], row["measure"]) == ("MCFS", "clustering_accuracy"):
@@ -80,13 +80,13 @@ def _failed_mcfs(results: Results) -> str:
         for name in constant
         if name in ours
     ]
-    said = (
-        f"Its row of MCFS is of runs that failed: on {len(constant)} of {len(theirs)} sets the "
-        "clustering accuracy is the same at every share of the features, as if all samples were "
-        "equal (Yale has 15 classes, and 1/15 is 0.067). MCFS of keepers on those of them that "
-        "are here, with 0.5 to 10 % of the features and with 20, 50 and 100 of them:\n\n"
+    words = (
+        f"FSEVAL's runs of MCFS failed on {len(constant)} of {len(theirs)} sets: the clustering "
+        "accuracy is the same at every share of the features, as if all samples were equal (Yale "
+        "has 15 classes, and 1/15 is 0.067). The table compares them with MCFS of keepers, with "
+        "0.5 to 10 % of the features and with 20, 50 and 100 features:\n\n"
     )
-    return said + markdown_table(("data", "FSEVAL's MCFS", "MCFS of keepers"), table)
+    return words + markdown_table(("data", "FSEVAL's MCFS", "MCFS of keepers"), table)
 
 
 def _cells(row: dict[str, str]) -> tuple[str, ...]:

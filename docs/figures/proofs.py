@@ -56,7 +56,7 @@ def shares_of_bound(rows: list[dict[str, str]]) -> str:
 
 
 def accuracy(rows: list[dict[str, str]]) -> str:
-    """Per method: share of the bound, accuracy of k-means, and that beside SPCAFS."""
+    """Per method: share of the bound, accuracy of k-means, and its gain over SPCAFS."""
     by_set = _means_over_k(rows)
     methods = _in_order(by_set)
     base = by_set[BASE]
@@ -96,7 +96,7 @@ def accuracy(rows: list[dict[str, str]]) -> str:
 
 
 def exact(rows: list[dict[str, str]]) -> str:
-    """What was proved in how long: a row for each table and m, a column for each k."""
+    """Times of the proofs: a row for each table and m, a column for each k."""
     ks = sorted({int(row["k"]) for row in rows})
     found: dict[tuple[str, int], dict[int, str]] = {}
     for row in rows:

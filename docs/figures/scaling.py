@@ -72,5 +72,5 @@ def growth(cases: dict[str, Any]) -> str:
         f"{growth_exponent(in_n['memory'])} in memory and {growth_exponent(in_n['blocks'])} in "
         f"blocks (aim 1.05), and with the number of columns (up to {in_d['sizes'][-1]:,}, 200 "
         f"rows) with exponent {growth_exponent(in_d['memory'])} (aim 1.2): "
-        "[beside PCA](speed.md#growth).\n"
+        "[compared with PCA](speed.md#growth).\n"
     )

@@ -1,4 +1,4 @@
-"""The tables of the page on speed: beside PCA and peers, and how time grows."""
+"""The tables of the page on speed: times compared with PCA and peers, and growth."""
 
 from pathlib import Path
 from typing import Any
@@ -20,20 +20,20 @@ TABLES = (
     "planted 300 x 50,000, m = 10, k = 100",
     "cells 50,000 x 20,000, m = 20, k = 2,000",
 )
-# What each does and does not do, read in its documentation and source in the version that is run.
+# Properties of each, from its documentation and source in the version that is run.
 ABOUT = {
     "SPCAFS": "No labels; ranks all features by all components together; dense, sparse, and tables "
     "larger than memory.",
-    "scikit-learn SparsePCA": "No labels; every component has features of its own, and how many "
-    "follows from `alpha`, so that k cannot be asked for; dense tables in memory.",
+    "scikit-learn SparsePCA": "No labels; every component has features of its own, their "
+    "number follows from `alpha` and cannot be set; dense tables in memory.",
     "scikit-learn MiniBatchSparsePCA": "As `SparsePCA`, updated from a few features at a time; "
     "dense tables in memory, no `partial_fit`.",
     "fastcan FastCan": "Needs a target: without labels its guide takes the principal components; "
     "orders the k features that it keeps, greedily and skipping redundant ones; dense tables in "
     "memory.",
-    "scikit-matter CUR": "No labels; orders the k features that it keeps, each chosen after the "
-    "ones before were projected out, so that it looks for different features, not for all "
-    "informative ones; dense tables in memory.",
+    "scikit-matter CUR": "No labels; orders the k features that it keeps, each after the ones "
+    "before were projected out: it looks for different features, not for all informative ones; "
+    "dense tables in memory.",
     "scikit-matter CUR, computed once": "The same with `recompute_every=0`: features by their "
     "loadings in the first m singular vectors, no sparsity; dense tables in memory.",
     "scikit-feature lap_score": "No labels; ranks all features one at a time by a graph of "
@@ -76,7 +76,7 @@ def write(folder: Path) -> list[Path]:
 
 
 def measured_waits(cases: dict[str, Any]) -> str:
-    """What people wait for, with the aim of each; bold where it was missed."""
+    """Times that people wait for, with the aim of each; bold where it was missed."""
     rows = []
     for name, case in cases.items():
         if not name.startswith(WAITS) or case is None:
@@ -245,7 +245,7 @@ def _span(case: dict[str, Any], side: dict[str, Any]) -> tuple[str, str, str, st
 
 
 def measured_eight(cases: dict[str, Any]) -> str:
-    """Beside packages, on genes, and the growth of the eight methods."""
+    """Compare the eight methods with packages and on genes, and show their growth."""
     own = {name.removeprefix(EIGHT): case for name, case in cases.items() if name.startswith(EIGHT)}
     beside = {name: case for name, case in own.items() if "theirs" in case}
     growth = {name: case for name, case in own.items() if name.endswith(" growth")}

@@ -65,7 +65,7 @@ def data_sets(results: Results) -> str:
 
 
 def cut_grids(results: Results) -> str:
-    """Where a method's grid is smaller than the paper's, and why."""
+    """List the grids that are smaller than the paper's, with the reasons."""
     rows = [
         (
             row["method"],
@@ -79,21 +79,14 @@ def cut_grids(results: Results) -> str:
 
 
 def describe_speed(results: Results) -> str:
-    """The two solvers of SPCAFS against each other, and against PCA."""
-    cases = results.cases()
-    case = cases["SRBCT 83 x 2308, m = 3"]
-    wide = cases["against PCA: planted 300 x 200,000, m = 10"]
-    weak, near = (
-        cases[f"2600 x 2200, m = 99, gamma/lambda_1 = {share}"] for share in ("0.01", "0.03")
-    )
+    """Compare the two solvers of SPCAFS."""
+    case = results.cases()["SRBCT 83 x 2308, m = 3"]
     return (
         f"On SRBCT (83 x 2308, m = 3) the dense solver takes {case['theirs_s']:.0f} s for "
         f"{case['dense_steps']} steps, the block solver {case['ours_s']:.2f} s for "
-        f"{case['block_steps']}, {case['faster']:.0f} times less, and {case['same_top_100']} of "
-        f"their 100 best features are the same. Compared with scikit-learn's PCA with as many "
-        f"components, the block solver takes {wide['times']:.2f} times as long on 300 x "
-        f"200,000 (m = 10), and on 2600 x 2200 (m = 99) {weak['times_pca']:.2f} or "
-        f"{near['times_pca']:.2f} times, the latter where hundreds of rows become zero.\n"
+        f"{case['block_steps']}, {case['faster']:.0f} times less. {case['same_top_100']} of "
+        "their 100 best features are the same. "
+        "[Compared with PCA](../speed.md#the-limit-one-pca).\n"
     )
 
 

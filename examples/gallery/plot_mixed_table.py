@@ -4,7 +4,7 @@ A table with names, gaps, words and copies
 
 Tables rarely come as clean numbers. This one has a code for every row, a column that never changes,
 the same measurement in two units, a category in words, and gaps. A pipeline of three steps takes
-it as it is, and says what became of every column.
+it as it is, and gives a reason for every column it drops.
 """
 
 # %%
@@ -54,8 +54,8 @@ print(distinct.to_frame().to_string(index=False))
 print(selector.summary_)
 
 # %%
-# What became of the columns
-# --------------------------
+# The reason for every column
+# ---------------------------
 #
 # Blue: kept. Grey: ranked lower, since better columns say the same or neighbours do not agree on
 # them. Orange: dropped before the selection, with the step that did it.

@@ -2,8 +2,8 @@
 Genes: which of 5000 separate leukaemias?
 =========================================
 
-You have a microarray table: thousands of genes, a few dozen patients, and no record of which
-patient has which disease. You want a short list of genes that you can read, look up and measure
+You have a microarray table: thousands of genes and a few dozen patients, whose diseases are
+unknown. You want a short list of genes that you can read, look up and measure
 again. This tutorial goes from the file to such a list, and then compares it with the diagnoses.
 """
 
@@ -133,8 +133,8 @@ print(f"Python and the command kept {len(by_command & set(kept))} genes in commo
 keepers.report(selector, expression, title="38 samples of leukaemia")
 
 # %%
-# What was kept, and why
-# ----------------------
+# Why these genes
+# ---------------
 #
 # The first ten genes, with their descriptions. A gene scores high if it takes similar values in
 # similar samples, and ranks lower if it resembles a better gene.

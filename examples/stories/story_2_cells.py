@@ -116,8 +116,8 @@ selector = keepers.AutoSelector(random_state=0).fit(cells)
 keepers.report(selector, cells.X, feature_names=cells.var_names, title="700 blood cells")
 
 # %%
-# What was kept, and why
-# ----------------------
+# Why these genes
+# ---------------
 #
 # A gene scores high if it takes similar values in similar cells. Noise scores low. A gene that
 # resembles a better one ranks lower: one monocyte gene, for example, represents the others.

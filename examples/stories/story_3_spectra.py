@@ -144,8 +144,8 @@ print(f"Python and the command kept {len(by_command & set(kept))} wavenumbers in
 keepers.report(selector, table, title="Slopes of infrared spectra")
 
 # %%
-# What was kept, and why
-# ----------------------
+# Why these wavenumbers
+# ---------------------
 #
 # The picture shows the slopes of some spectra, from the first hour (dark) to the last (light).
 # The kept wavenumbers are spread over the range: each represents its neighbourhood. The ten best

@@ -9,7 +9,7 @@ it, and what you find after cleaning.
 """
 
 # %%
-# The data are of 1629 smokers who were asked in 1971 and again in 1982 (National Health and
+# 1629 smokers answered this survey in 1971 and again in 1982 (National Health and
 # Nutrition Examination Survey, follow-up; public data of the United States, as used in the
 # textbook of Hernán and Robins). They come with the package causaldata. To run it yourself,
 # install keepers (:doc:`/install`) and
@@ -101,7 +101,7 @@ figure, axis = plt.subplots(figsize=(9.6, 3), layout="constrained")
 places = [f"{part.left:,.0f}\nto {part.right:,.0f}" for part in unasked.index]
 axis.bar(places, unasked, color="#c8341b")
 axis.set(ylabel="share with code 2", xlabel="serial number of the questionnaire")
-axis.set_title("About half of the people were never asked: code 2 is not an answer", loc="left")
+axis.set_title("About half never got the question: code 2 is not an answer", loc="left")
 axis.spines[["top", "right"]].set_visible(False)
 plt.show()
 
@@ -163,8 +163,8 @@ kept = list(selector.top().names)
 keepers.report(selector, numbers, title="Survey of smokers, 1971")
 
 # %%
-# What was kept, and why
-# ----------------------
+# Why these questions
+# -------------------
 #
 # A question scores high if similar people give similar answers to it. Questions without structure
 # are unrelated to everything else in the survey.
@@ -221,7 +221,7 @@ plt.show()
 # - **Be modest:** age alone does nearly as well. The selection kept age, which a random choice may
 #   miss, and dropped nothing that this prediction needs.
 # - **The number is rough:** five questions do nearly as well in this check.
-# - **Uncertain:** in five columns half of the people were never asked, and their answers were
+# - **Uncertain:** in five columns half of the people never got the question, and their answers were
 #   estimated from the others. Use ``--drop`` to see the result without these columns.
 # - Without labels, "matters" means "goes with other answers". An unrelated question, such as a
 #   rare disease, ranks low even if it decides about life and death. If you know what you want to
