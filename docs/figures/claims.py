@@ -80,7 +80,7 @@ def readings_in_words(rows, claims: dict[str, str]) -> str:
 def draw_curves(results: Results):
     """ACC against k on each data set: SPCAFS, the baselines, and the other methods."""
     data = results.data_sets()
-    figure, axes = board(2, 3, (10.5, 6.2), sharex=True)
+    figure, axes = board(3, 2, (7.2, 8.2), sharex=True)
     rows = [row for row in results.study("tuned") if row["status"] == "ok"]
     for axis, name in zip(axes.ravel(), data, strict=True):
         curves: dict[str, list[tuple[int, float]]] = {}
@@ -89,7 +89,7 @@ def draw_curves(results: Results):
                 point = (int(float(row["k"])), float(row["acc_mean"]))
                 curves.setdefault(row["method"], []).append(point)
         _draw_panel(axis, name, curves)
-    for axis in axes[1]:
+    for axis in axes[-1]:
         axis.set_xlabel("features kept")
     for axis in axes[:, 0]:
         axis.set_ylabel("ACC, tuned with labels")
