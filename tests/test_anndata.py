@@ -176,6 +176,7 @@ def test_a_backed_object_is_read_from_its_file(tmp_path, storage, batch_key, met
     backed.file.close()
 
 
+@pytest.mark.slow
 def test_batches_are_combined_as_in_scanpy():
     """By scanpy's own score, its choice, ranks and counts of batches come out."""
     sc = pytest.importorskip("scanpy")

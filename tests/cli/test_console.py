@@ -77,6 +77,7 @@ def assert_harmless(text):
     assert "\x1b[2J" not in text
 
 
+@pytest.mark.slow
 def test_names_of_columns_cannot_steer_a_terminal_and_are_no_markup(tmp_path, write_table):
     columns = [*HOSTILE, "constant\x1b]0;again\x07"]
     shown = run_on_a_terminal(tmp_path, "select", write_table("t.csv", columns), "-k", 6)
@@ -105,6 +106,7 @@ def test_what_is_typed_cannot_steer_a_terminal_or_fill_it(quick_keepers, argumen
     assert len(done.stderr) < 3000 or "--debug" in arguments
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_ends_the_command_quietly(tmp_path):
     """`keepers select ... | true`: as a tool that SIGPIPE ends, 128 + 13."""
     reading, writing = os.pipe()
@@ -115,6 +117,7 @@ def test_a_reader_that_leaves_ends_the_command_quietly(tmp_path):
     assert done.stderr == b""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("closed", "option"), [(">&-", ""), (">&- 2>&- <&-", "--json")])
 def test_a_closed_output_does_not_keep_files_from_being_written(tmp_path, closed, option):
     line = (

@@ -23,9 +23,9 @@ def kept_by_hand(table, k=3):
 
 
 @pytest.mark.filterwarnings("ignore::keepers.exceptions.NoStructureWarning")
-def test_a_csv_becomes_a_smaller_csv_with_rows_and_classes_kept(keepers, table, tmp_path):
+def test_a_csv_becomes_a_smaller_csv_with_rows_and_classes_kept(quick_keepers, table, tmp_path):
     written = ("--out", "kept.csv", "--report", "page.html")
-    done = keepers("select", table, "-k", 3, *COLUMNS, *written)
+    done = quick_keepers("select", table, "-k", 3, *COLUMNS, *written)
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert all(name in page for name in kept_by_hand(table))

@@ -897,7 +897,6 @@ SOURCES = {
     "csc": sp.csc_matrix,
     "list": lambda X: cut(X, 77),
     "one block": lambda X: [X],
-    "iterator": lambda X: iter(cut(X, 77)),
     "function": lambda X: lambda: iter(cut(X, 1234)),
     "csr blocks": lambda X: [sp.csr_matrix(block) for block in cut(X, 500)],
     "frame": frame,
@@ -935,18 +934,6 @@ def test_a_table_that_gives_other_rows_than_it_declares_is_refused(tall):
     source.n_samples = 2999
     with pytest.raises(DataError, match=r"2999 .* 3000"):
         fit(source)
-
-
-def test_an_iterator_is_read_once(tall):
-    given = []
-
-    def blocks():
-        for block in cut(tall, 500):
-            given.append(len(block))
-            yield block
-
-    draws_as_expected(fit(blocks()), tall)
-    assert sum(given) == 3000
 
 
 @pytest.fixture

@@ -86,12 +86,14 @@ def test_the_page_refers_to_nothing_outside(srbct_report):
     assert all(value.startswith(("#", "data:image/png;base64,")) for value in references)
 
 
+@pytest.mark.slow
 def test_twenty_thousand_features_stay_under_a_megabyte(long_report):
     html = long_report.html
     assert set(names_in(html)) == {f"ENSG{number:011d}" for number in range(20_000)}
     assert len(html.encode()) < 1_000_000
 
 
+@pytest.mark.slow
 def test_the_page_is_the_same_in_another_process(tmp_path):
     code = (
         "import sys, numpy as np\n"

@@ -135,6 +135,7 @@ def test_a_random_selector_is_as_unstable_as_chance_even_with_a_seed(table):
     )
 
 
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives(table):
     for base in (SPCAFS(4), RandomScore(4)):
         one, two = (
