@@ -16,19 +16,18 @@ from keepers.exceptions import DataError, DataWarning, ParameterError
 from keepers.linalg.graph import nearest_in_cloud, union_graph
 from keepers.linalg.ordering import drawn_rows, mean_ranks
 from keepers.linalg.scatter import column_moments
-from keepers.methods import auto, auto_structure
-from keepers.methods.auto import (
+from keepers.methods import auto, auto_steps
+from keepers.methods.auto_steps import (
+    Discount,
     HalfSampleStability,
     NeighbourAgreement,
-    compare_halves,
-    discount,
-    growing_counts,
-)
-from keepers.methods.auto_structure import (
     UnitFreeColumns,
+    compare_halves,
     correlate,
     discoveries,
     excess_variance,
+    first_grams,
+    growing_counts,
     judge,
     measure_smoothness,
     smoothness,
@@ -37,12 +36,12 @@ from keepers.methods.laplacian import laplacian_scores
 
 
 def columns_of(X):
-    return UnitFreeColumns(X, column_moments(X))
+    return UnitFreeColumns.of_table(X, column_moments(X))
 
 
 def measure(X, seed=0):
-    moments = column_moments(X)
-    return measure_smoothness(columns_of(X), moments.variance, 7, np.random.default_rng(seed))
+    columns, rng = columns_of(X), np.random.default_rng(seed)
+    return measure_smoothness(columns, first_grams(columns, rng), 7, rng)
 
 
 def grouped(seed, n_samples, n_features, n_planted, n_groups, spread=2.5):
@@ -76,7 +75,7 @@ def test_products_of_columns_without_units_are_correlations(storage):
     X[:, 10:20] = rng.integers(0, 3, (40, 10))
     X[:, 20:] = rng.standard_normal((40, 10)) * (rng.random((40, 10)) < 0.2)
     X[0] += 1.0
-    columns = UnitFreeColumns(storage(X), column_moments(X))
+    columns = columns_of(storage(X))
     some = np.array([3, 0, 15, 29])
     unit = columns.standardised(some)
     np.testing.assert_allclose(unit @ unit.T, np.corrcoef(X[:, some].T), atol=1e-9)
@@ -87,7 +86,7 @@ def test_products_of_columns_without_units_are_correlations(storage):
 
 
 def test_blocks_hold_every_column_once(X, monkeypatch):
-    monkeypatch.setattr(auto_structure, "BLOCK_SIZE", 7 * 120)
+    monkeypatch.setattr(auto_steps, "BLOCK_SIZE", 7 * 120)
     parts = list(columns_of(X).blocks(np.arange(80)))
     assert max(len(part) for part in parts) == 7
     assert np.concatenate(parts).tolist() == list(range(80))
@@ -208,12 +207,12 @@ def test_excess_variance_is_told_only_where_variances_agree():
     X = np.random.default_rng(0).standard_normal((100, 500))
     X[:, 0] *= 2.0
     variances = column_moments(X).variance
-    excess = excess_variance(columns_of(X), variances)
+    excess = excess_variance(columns_of(X))
     # The logarithm of a variance of n normal values has a standard deviation of sqrt(2 / n).
     expected = np.log(variances[0] / np.median(variances)) / np.sqrt(2 / 100)
     np.testing.assert_allclose(excess[0], expected, rtol=0.1)
     factors = np.exp(np.random.default_rng(1).standard_normal(500))
-    assert excess_variance(columns_of(X * factors), variances * factors**2) is None
+    assert excess_variance(columns_of(X * factors)) is None
 
 
 # Discount
@@ -233,7 +232,7 @@ def test_the_lazy_search_takes_what_a_plain_one_takes(seed, n_first):
         left[taken] = -1.0
         taken.append(int(np.argmax(left)))
         scores.append(left[taken[-1]])
-    found = discount(columns_of(X), values, np.ones(80, dtype=bool), first, 40)
+    found = Discount(columns_of(X), values, np.ones(80, dtype=bool), first).ranking(40)
     assert found.order[:40].tolist() == taken
     np.testing.assert_allclose(found.scores[taken[n_first:]], scores, atol=1e-9)
     assert found.nearest[taken[0]] == -1
@@ -251,7 +250,7 @@ def test_a_copy_is_taken_last_and_says_whose_it_is():
     X = np.random.default_rng(0).standard_normal((30, 5))
     X[:, 4] = -2.0 * X[:, 1] + 7.0
     values, none = np.array([0.5, 0.9, 0.4, 0.3, 0.9]), np.empty(0, dtype=int)
-    found = discount(columns_of(X), values, np.ones(5, dtype=bool), none, 5)
+    found = Discount(columns_of(X), values, np.ones(5, dtype=bool), none).ranking(5)
     assert found.order[0] == 1
     assert found.order[-1] == 4
     assert found.nearest[4] == 1
@@ -699,7 +698,7 @@ def with_gaps(X, share, seed=0):
 def columns_with_gaps(X):
     observed = ~np.isnan(X)
     filled = np.where(observed, X, np.nanmean(X, axis=0) + 1.0)  # any value will do
-    return UnitFreeColumns(filled, column_moments(filled), observed)
+    return UnitFreeColumns.of_table(filled, column_moments(filled), observed)
 
 
 def test_smoothness_of_a_column_with_gaps_is_that_of_its_observed_rows(graph):

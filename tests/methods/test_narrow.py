@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keepers import AutoSelector
-from keepers.methods.narrow import SAME, WIDEST, split_copies
+from keepers.methods.auto_steps import SAME, WIDEST, split_copies
 
 
 def test_what_is_kept_is_what_a_walk_down_the_ranking_keeps():

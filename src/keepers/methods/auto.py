@@ -1,41 +1,11 @@
 """AutoSelector: features on which neighbouring samples agree, and how many of them are enough.
 
-Developed in this project from the Laplacian score (He, Cai and Niyogi, NIPS 2005). In this order:
-
-1. **Clouds.** Columns lose their units: they get the same variance, or are replaced by their ranks.
-   Of both tables the principal components that stand out from noise are taken, the strong ones
-   turned down (multiplied by the fourth root of the relative eigenvalue) or all alike.
-2. **Graph.** Each of the four clouds joins every sample to its nearest ones; W is the sum of the
-   four graphs and D its degrees.
-3. **Smoothness.** That of a column x is 1 minus its Laplacian score on W,
-
-       a = z'Wz / z'Dz,   z = x - (x'D1 / 1'D1):
-
-   1 if neighbours agree exactly, about 0 for a column that has nothing to do with W.
-4. **Test.** Every column is scored on a graph of the other half of the columns, so that no column
-   helps to build the graph it is tested on, and compared with columns whose rows are shuffled;
-   Benjamini and Hochberg's procedure turns the p-values into the set that carries structure.
-   Where that is a small part of the columns, the graphs are built anew, every column weighted by
-   the evidence for it. If the variances of the columns agree up to sampling error, as those of
-   a table in one unit do, an excess of variance is evidence too; nothing else depends on units.
-5. **Discount.** Columns are taken one by one, the largest a_j (1 - r^2) first, r being the
-   strongest correlation with a column taken before.
-6. **How many.** The smallest number whose neighbours agree with W almost as well as those of any
-   number tried: up to 200, and further while more than half of the largest number is needed.
-   Of at most 100 columns: all that carry structure and repeat no better one (`narrow.py`).
-
-7. **How sure.** Steps 1 to 5 on halves of the samples, for as many features.
-
-**Gaps.** Filled values agree with their neighbours by construction. So filled values only build the
-graph. Smoothness, shuffles and correlations of a column use the rows where it was observed.
-
-docs/decisions/0014-autoselector.md has the measurements behind the constants.
+Developed in this project from the Laplacian score (He, Cai and Niyogi, NIPS 2005). `auto_steps.py`
+has the argument and its steps. Here are the settings, the reading of a table, and the words.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property, partial
-from itertools import pairwise
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -46,29 +16,34 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._wording import some_of
 from keepers.blocks.sources import as_blocks, number_rows
 from keepers.exceptions import DataError, NoStructureWarning, ParameterError, warn_caller
+from keepers.linalg.correlation import Correlations
 from keepers.linalg.gaps import observed_columns
-from keepers.linalg.graph import nearest_by_distance, squared_distances
-from keepers.linalg.ordering import drawn_rows, first_largest, largest_drawn_key
+from keepers.linalg.ordering import distinct_rows, drawn_rows, largest_drawn_key
 from keepers.linalg.scatter import ColumnMoments, by_rows, stack_rows
 from keepers.linalg.sums import NotFiniteError, RowReservoir
-from keepers.methods.auto_structure import (
+from keepers.methods.auto_steps import (
     FEWEST_SAMPLES,
     LEVEL,
+    SAME,
+    WIDEST,
+    Discount,
+    Discounted,
+    FoldGrams,
+    HalfSampleStability,
+    NeighbourAgreement,
     Smoothness,
-    TableWithGaps,
     UnitFreeColumns,
     cap_at_third,
-    correlate,
+    compare_halves,
     count_shuffles,
     fewest_observed,
+    first_grams,
+    growing_counts,
+    in_words,
     measure_smoothness,
-    observed_variances,
-    put_in_order,
-    table_of_rows,
-    unit_free_columns,
+    set_copies_back,
 )
 from keepers.methods.base import FitNotes, RankingSelector
-from keepers.methods.narrow import SAME, WIDEST, split_copies
 from keepers.methods.parameters import (
     FLAG,
     FeatureControl,
@@ -80,7 +55,6 @@ from keepers.methods.parameters import (
     whole,
 )
 from keepers.methods.reading import (
-    FittedTable,
     MemoryTable,
     fills_gaps,
     refuse_undeclared,
@@ -101,233 +75,22 @@ FIRST_TRIED, MOST_TRIED = 200, 2000
 """Numbers of features up to the first are tried. It is doubled, up to the second, while more than
 half of it are needed: there the agreement has not levelled off. Columns up to the largest number
 tried are discounted."""
-COMPARED = 256
-"""Columns that are compared with every column taken: the others wait with an upper bound."""
 N_RANDOM = 10
 """Random sets of features that the kept ones are compared with."""
 FEWEST_TO_HALVE = 20
 """Samples: halves of fewer are too small for graphs of 7 neighbours."""
 
-# Discount
-
 
 @dataclass(frozen=True)
-class Discounted:
-    """The columns in order, and what each says that better ones do not."""
-
-    order: IndexArray
-    """Columns that must stay, columns that carry structure, the others."""
-    scores: FloatArray
-    nearest: IndexArray
-    """The better column that each resembles most; -1 if there is none or it was not compared."""
-    correlations: FloatArray
-    """With that column; NaN if there is none."""
-
-
-def discount(
-    columns: UnitFreeColumns, values: FloatArray, carries: BoolArray, must: IndexArray, most: int
-) -> Discounted:
-    """Take ``must``, then columns that carry structure, the largest ``values * (1 - r^2)`` first.
-
-    r is the strongest correlation with a column taken before. At most ``most`` columns are taken.
-    Those left are scored below them, in the order of their values; those without structure have
-    minus their Laplacian score.
-    """
-    candidates = np.union1d(np.flatnonzero(carries), must)
-    taken, found, nearest, r = _take(columns, values, candidates, must, min(most, len(candidates)))
-    scores = np.minimum(values, 1.0) - 1.0
-    scores[taken] = found
-    rest = np.setdiff1d(candidates, taken)
-    if len(rest):
-        highest = max(float(values[rest].max()), np.finfo(float).tiny)
-        scores[rest] = found[-1] * np.maximum(values[rest], 0.0) / highest
-    others = np.setdiff1d(np.arange(len(values)), candidates)
-    by_value = [p[np.argsort(-np.round(values[p], 9), kind="stable")] for p in (rest, others)]
-    order = np.concatenate([taken, *by_value])
-    nearest[order[len(taken) :]] = -1
-    return Discounted(order, scores, nearest, np.where(nearest >= 0, r, np.nan))
-
-
-def _take(
-    columns: UnitFreeColumns,
-    values: FloatArray,
-    candidates: IndexArray,
-    must: IndexArray,
-    count: int,
-) -> tuple[IndexArray, FloatArray, IndexArray, FloatArray]:
-    """The columns taken, their scores; and for all columns the nearest one taken and r with it.
-
-    A score only falls, so an old one is an upper bound. The columns with the highest bounds are
-    brought up to date together, and taken until one of the others might be better.
-    """
-    worth = np.maximum(values, 0.0)
-    bounds = np.full(len(values), -np.inf)
-    bounds[candidates] = np.round(worth[candidates], 12)
-    n_compared, nearest = np.zeros(len(values), dtype=np.intp), np.full(len(values), -1)
-    r = np.zeros(len(values))
-    taken, scores = np.empty(count, dtype=np.intp), np.empty(count)
-    kept = np.empty((count, columns.n_samples))
-    kept_there = np.empty_like(kept) if columns.has_gaps else None
-
-    def compare(part: IndexArray, found: FloatArray, since: int, n_taken: int) -> None:
-        # Rounding must not decide between copies: the one taken first.
-        strongest = np.argmax(np.round(np.abs(found), 12), axis=1)
-        found = found[np.arange(len(part)), strongest]
-        is_open = np.isfinite(bounds[part])  # not taken yet
-        stronger = is_open & (np.abs(found) > np.abs(r[part]) + 1e-12)
-        r[part] = np.where(stronger, found, r[part])
-        nearest[part] = np.where(stronger, taken[since + strongest], nearest[part])
-        n_compared[part] = n_taken
-        score = np.round(worth[part] * (1.0 - r[part] ** 2), 12)
-        bounds[part] = np.where(is_open, score, -np.inf)
-
-    place = 0
-    while place < count:
-        stale = n_compared < place
-        # Of equal bounds, stale ones first, so that every round brings some up to date.
-        near = np.lexsort((~stale, -bounds))[:COMPARED]
-        if place < len(must):
-            near = must[place : place + 1]
-        near = np.sort(near)
-        block, there = columns.observed(near)
-        since = int(n_compared[near].min())
-        if since < place:
-            before = None if kept_there is None else kept_there[since:place]
-            compare(near, correlate((block, there), (kept[since:place], before)), since, place)
-        others = np.ones(len(bounds), dtype=bool)
-        others[near] = False
-        might_be = float(bounds[others & (n_compared < place)].max(initial=-np.inf))
-        others_are = float(bounds[others & (n_compared == place)].max(initial=-np.inf))
-        among = correlate((block, there), (block, there))
-        while place < count:
-            at = first_largest(bounds[near])
-            best = bounds[near[at]]
-            if place >= len(must) and (best <= might_be or best < others_are):
-                break
-            taken[place], scores[place] = near[at], best
-            kept[place] = block[at]
-            if kept_there is not None and there is not None:
-                kept_there[place] = there[at]
-            bounds[near[at]] = -np.inf
-            place += 1
-            if place <= len(must):
-                break
-            might_be = max(might_be, others_are)
-            compare(near, among[:, at : at + 1], place - 1, place)
-    return taken, scores, nearest, r
-
-
-# How many
-
-
-@dataclass(frozen=True)
-class NeighbourAgreement:
-    """How well the first columns of an order keep the neighbours that a graph gives each sample.
-
-    By some columns, each sample names its nearest others. The agreement is the weight that the
-    graph gives to those, over the largest weight that as many could have: 1 if they are the best
-    neighbours of all samples, and about 0 if they have nothing to do with the graph. A gap adds to
-    distances what a random value of the column would on average.
-    """
+class ComparedTable(MemoryTable):
+    """A table whose columns are compared over the rows in which both were observed."""
 
     columns: UnitFreeColumns
-    graph: FloatArray
-    """Its weights, n x n."""
-    n_neighbors: int
+    """The usable columns."""
 
-    @cached_property
-    def _largest(self) -> float:
-        best = np.partition(self.graph, -self.n_neighbors, axis=1)[:, -self.n_neighbors :]
-        return float(best.sum())
-
-    def of(self, order: IndexArray, counts: Sequence[int]) -> FloatArray:
-        """The agreement of the first columns of ``order``, for every one of rising numbers."""
-        found, squared = np.empty(len(counts)), np.zeros_like(self.graph)
-        for at, (start, stop) in enumerate(pairwise((0, *counts))):
-            added = order[start:stop]
-            block, there = self.columns.observed(added)
-            if there is not None:  # columns of the same variance
-                shares = self.columns.count_observed(added) / self.columns.n_samples
-                block *= np.sqrt(shares)[:, np.newaxis]
-                unknown = (1.0 - there).sum(axis=0) / self.columns.n_samples
-                squared += unknown[:, np.newaxis] + unknown
-            squared += squared_distances(np.ascontiguousarray(block.T))
-            nearest = nearest_by_distance(squared.copy(), self.n_neighbors)
-            found[at] = np.take_along_axis(self.graph, nearest, axis=1).sum() / self._largest
-        return found
-
-
-def growing_counts(most: int, first: int = 5) -> IndexArray:
-    """Numbers of features to try, up to ``most``, each a quarter more than the last."""
-    counts = [min(first, most)] if most else []
-    while counts and counts[-1] < most:
-        counts.append(min(most, max(counts[-1] + 1, round(counts[-1] * 1.25))))
-    return np.array(counts, dtype=np.intp)
-
-
-# How sure
-
-
-@dataclass(frozen=True)
-class HalfSampleStability:
-    """What would be kept with half of the samples. It prints as a sentence."""
-
-    n_halves: int
-    features: IndexArray
-    """The kept features that vary, best first."""
-    shares: FloatArray
-    """For each of them, the share of halves that keep it too."""
-    stand_ins: IndexArray
-    """The feature that halves without it keep in its place: the one most correlated with it. -1 if
-    all halves keep it."""
-    correlations: FloatArray
-    """With the stand-in, over all samples; NaN if there is none."""
-    n_same: float
-    """Kept features that a half keeps too, on average."""
-    mean_correlation: float
-    """Size of the correlation of the others with their stand-ins, mean over halves; NaN if all are
-    the same."""
-
-    def __str__(self) -> str:
-        """As a sentence."""
-        n_kept = len(self.features)
-        if np.isnan(self.mean_correlation):
-            return f"With half of the samples, the same {_features(n_kept)} would be kept."
-        same = min(round(self.n_same), n_kept - 1)
-        return (
-            f"With half of the samples, {same:,} of {_features(n_kept)} would be the same; the "
-            f"others have stand-ins with r = {self.mean_correlation:.2f} on average."
-        )
-
-
-def compare_halves(
-    columns: UnitFreeColumns,
-    kept: IndexArray,
-    features: IndexArray,
-    names: IndexArray,
-    chosen: Sequence[IndexArray],
-) -> HalfSampleStability:
-    """Compare the kept columns with those chosen on halves; the latter as columns too."""
-    same = np.array([np.isin(kept, other) for other in chosen])
-    r, stand_ins = np.zeros(same.shape), np.full(same.shape, -1)
-    for at, other in enumerate(chosen):
-        lost = np.flatnonzero(~same[at])
-        for part in columns.blocks(lost):
-            found = columns.between(kept[part], other)
-            nearest = np.argmax(np.round(np.abs(found), 12), axis=1)
-            r[at, part] = found[np.arange(len(part)), nearest]
-            stand_ins[at, part] = other[nearest]
-    best, all_kept = np.argmax(np.abs(r), axis=0), np.arange(len(kept))
-    replaced = stand_ins[best, all_kept] >= 0
-    return HalfSampleStability(
-        n_halves=len(chosen),
-        features=features,
-        shares=same.mean(axis=0),
-        stand_ins=np.where(replaced, names[stand_ins[best, all_kept]], -1),
-        correlations=np.where(replaced, r[best, all_kept], np.nan),
-        n_same=float(same.sum(axis=1).mean()),
-        mean_correlation=float(np.abs(r[~same]).mean()) if not same.all() else np.nan,
-    )
+    def correlations(self, order: IndexArray) -> Correlations:
+        """Correlations of the usable columns."""
+        return self.columns
 
 
 @dataclass(eq=False, repr=False)
@@ -550,80 +313,171 @@ class AutoSelector(RankingSelector):
         which = f"the {n_rows} rows drawn of {n_samples}" if n_rows < n_samples else ""
         everything = table_of_values(self, values, which)
         self.mean_, self.var_ = everything.mean, everything.variances
+        self.n_samples_seen_, self.n_rows_used_ = n_samples, n_rows
         self.doubts_: list[str] = []
         self.n_missing_ = np.zeros(everything.n_features, dtype=np.intp)
         if not sp.issparse(values):
             self.n_missing_ += np.isnan(values).sum(axis=0)
+        observed = None
         if self.missing == "observed" and self.n_missing_.any():
-            everything = self._leave_out_gaps(values, everything)
-        self.n_samples_seen_, self.n_rows_used_ = n_samples, n_rows
-        everything = put_in_order(everything)
-        if everything.n_samples < n_rows:
-            self.doubts_.append(
-                f"{n_rows - everything.n_samples:,} of {n_rows:,} rows are copies of others; "
-                "every row was counted once."
-            )
+            everything, observed = self._leave_out_gaps(values, everything), ~np.isnan(values)
         control = control_of(self, everything.n_features)
         n_wanted = self._count_wanted(control)
-        table = control.restrict(everything)
-        columns = unit_free_columns(table)
-        n_neighbors = cap_at_third(cap_neighbors(self.n_neighbors, n_rows), table.n_samples)
+        table = self._order_samples(everything, observed, control)
+        columns, must = table.columns, np.flatnonzero(control.must[table.usable])
+        n_neighbors = cap_neighbors(self.n_neighbors, n_rows)
+        n_neighbors = cap_at_third(n_neighbors, columns.n_samples)
         rng = self.random_generator()
-        found = measure_smoothness(columns, observed_variances(table), n_neighbors, rng)
+        grams = first_grams(columns, rng)
+        found = measure_smoothness(columns, grams, n_neighbors, rng)
         self.carries_structure_ = table.to_all_columns(found.carries)
         self.p_values_ = table.to_all_columns(found.p_values, fill=1.0)
         self.smoothness_ = table.to_all_columns(found.values, fill=np.nan)
         self.structure_found_ = bool(found.carries.any())
-        must = np.flatnonzero(control.must[table.usable])
-        take = partial(discount, columns, found.values, found.carries, must)
-        agree = NeighbourAgreement(columns, found.graph.toarray(), n_neighbors).of
-        ranked = self._try_counts(take, agree, int(found.carries.sum()), n_wanted)
+        agreement = NeighbourAgreement(columns, found.graph.toarray(), n_neighbors)
+        discount = Discount(columns, found.values, found.carries, must)
+        ranked = self._try_counts(discount, agreement, int(found.carries.sum()), n_wanted)
         if columns.n_features <= WIDEST:
-            ranked, self.n_enough_ = self._set_copies_back(columns, ranked, found.carries, must)
+            limit = self.max_correlation or SAME
+            ranked, self.n_enough_ = set_copies_back(columns, ranked, must, limit)
         self.scores_ = table.to_all_columns(ranked.scores, fill=-2.0)
         nearest = np.where(ranked.nearest >= 0, table.usable[ranked.nearest], -1)
         self.represented_by_ = table.to_all_columns(nearest, fill=-1)
         self.representation_ = table.to_all_columns(ranked.correlations, fill=np.nan)
-        agreement = self._choose_count(agree, ranked.order, control)
-        order = _all_columns(table.usable[ranked.order], everything, control)
-        self._store_order(order, everything, control.must, control.never)
+        preserved = self._choose_count(agreement, ranked.order, control)
+        constant, never = table.unusable & ~control.never, np.flatnonzero(control.never)
+        order = np.concatenate([table.usable[ranked.order], np.flatnonzero(constant), never])
+        order = order[np.argsort(~control.must[order], kind="stable")]
+        self._store_order(order, table, control.must, control.never)
         self.stability_: HalfSampleStability | None = None
         if self.structure_found_:
-            self.stability_ = self._halve(table, columns, found, control)
-            self._describe(columns.n_features, agreement)
+            self.stability_ = self._halve(table, grams, found, control)
+            self._describe(columns.n_features, preserved)
         else:
             self._warn_of_noise(columns)
 
-    def _leave_out_gaps(self, values: FloatArray, filled: MemoryTable) -> TableWithGaps:
-        """The filled table with its gaps marked, without columns that have too few values."""
-        n_rows = len(values)
+    def _leave_out_gaps(self, values: FloatArray, filled: MemoryTable) -> MemoryTable:
+        """The filled table without columns that have too few values."""
         stats = observed_columns(values.astype(np.float64, copy=False))
         self.mean_ = np.where(stats.counts > 0, stats.means, 0.0)
         self.var_ = np.where(filled.unusable, 0.0, stats.scales**2)
-        table = TableWithGaps(
-            filled.moments,
-            filled.usable,
-            self.mean_,
-            filled.dtype,
-            filled.X,
-            ~np.isnan(values[:, filled.usable]),
-        )
-        fewest = fewest_observed(n_rows)
-        too_few = (stats.counts < fewest) & (stats.counts > 0) & ~filled.unusable
-        if not too_few.any():
-            return table
+        fewest = fewest_observed(len(values))
+        enough = stats.counts[filled.usable] >= fewest
         names = self._names_of_columns()
-        listed = [f"{str(names[j])!r} ({stats.counts[j]})" for j in np.flatnonzero(too_few)]
-        if len(listed) == len(filled.usable):
+        few = [f"{str(names[j])!r} ({stats.counts[j]})" for j in filled.usable[~enough]]
+        if not enough.any():
             raise DataError(
                 f"At least one column that varies must have {fewest} observed values; these have "
-                f"fewer: {some_of(listed)}. Fill the gaps first, or use missing='model'."
+                f"fewer: {some_of(few)}. Fill the gaps first, or use missing='model'."
             )
+        if few:
+            self.doubts_.append(
+                f"{len(few)} {'feature was' if len(few) == 1 else 'features were'} not used "
+                f"because fewer than {fewest} values were observed: {some_of(few)}."
+            )
+        return filled.restrict(np.flatnonzero(enough))
+
+    def _order_samples(
+        self, everything: MemoryTable, observed: BoolArray | None, control: FeatureControl
+    ) -> ComparedTable:
+        """The columns to choose from, over different samples in an order that does not depend on
+        the order of the table.
+        """
+        table = control.restrict(everything)
+        X, of_everything, there = everything.in_double(), None, None
+        if observed is not None:
+            of_everything, there = observed[:, everything.usable], observed[:, table.usable]
+        rows = distinct_rows(X, everything.moments, of_everything)
+        make = partial(UnitFreeColumns.of_table, table.in_double(), table.moments, there)
+        if len(rows) == X.shape[0]:
+            return ComparedTable(**vars(table), columns=make(rows))
         self.doubts_.append(
-            f"{len(listed)} {'feature was' if len(listed) == 1 else 'features were'} not used "
-            f"because fewer than {fewest} values were observed: {some_of(listed)}."
+            f"{X.shape[0] - len(rows):,} of {X.shape[0]:,} rows are copies of others; every row "
+            "was counted once."
         )
-        return table.restrict(np.flatnonzero(~too_few[filled.usable]))
+        columns, kept = make().of_samples(rows)
+        return ComparedTable(**vars(table.restrict(kept)), columns=columns)
+
+    def _try_counts(
+        self, discount: Discount, agreement: NeighbourAgreement, n_carrying: int, n_wanted: int
+    ) -> Discounted:
+        """Find how many features are enough; the columns in order, as far as that was needed."""
+        self.counts_, self.agreement_ = np.empty(0, dtype=np.intp), np.empty(0)
+        most, self.n_enough_ = FIRST_TRIED, 0
+        while True:
+            ranked = discount.ranking(max(n_wanted, most))
+            last = int(self.counts_.max(initial=0))
+            counts = growing_counts(min(n_carrying, most), max(last, 5))
+            counts = counts[counts > last]
+            found = agreement.of(ranked.order, counts.tolist())
+            self.counts_ = np.concatenate([self.counts_, counts])
+            self.agreement_ = np.concatenate([self.agreement_, found])
+            if n_carrying:
+                self.n_enough_ = int(self._close_counts()[0])
+            if 2 * self.n_enough_ <= most or most >= min(MOST_TRIED, n_carrying):
+                return ranked
+            most = min(2 * most, MOST_TRIED)
+
+    def _choose_count(
+        self, agreement: NeighbourAgreement, order: IndexArray, control: FeatureControl
+    ) -> float:
+        """Choose how many features are kept; the agreement of their neighbours with the graph."""
+        kept = self.n_enough_ or int((~control.never).sum())
+        if self.n_features_to_select is not None:
+            kept = control.count_to_select(self.n_features_to_select)
+        self.n_features_to_select_ = count = max(kept, int(control.must.sum()))
+        self.random_agreement_ = np.empty(0)
+        if not self.structure_found_:
+            return 0.0
+        if count < len(order):
+            rng = self.random_generator()
+            sets = [order[rng.permutation(len(order))[:count]] for _ in range(N_RANDOM)]
+            self.random_agreement_ = np.concatenate([agreement.of(each, [count]) for each in sets])
+        return float(agreement.of(order, [min(count, len(order))])[0])
+
+    def _halve(
+        self, table: ComparedTable, grams: FoldGrams, found: Smoothness, control: FeatureControl
+    ) -> HalfSampleStability | None:
+        """What halves of the samples would keep; None if there is nothing to compare."""
+        k, n_rows = self.n_features_to_select_, table.columns.n_samples
+        if not self.n_halves or n_rows < FEWEST_TO_HALVE or k >= len(table.usable):
+            return None
+        rng = self.random_generator().spawn(1)[0]
+        chosen: list[IndexArray] = []
+        while len(chosen) < self.n_halves:
+            rows = rng.permutation(n_rows)
+            for part in (rows[: n_rows // 2], rows[n_rows // 2 :])[: self.n_halves - len(chosen)]:
+                samples = np.sort(part)
+                columns, kept = table.columns.of_samples(samples)
+                if not len(kept):
+                    return None
+                half = replace(table, columns=columns, usable=table.usable[kept])
+                of_half = grams.of_samples(samples, kept, columns.shares)
+                n_neighbors = cap_at_third(self.n_neighbors, len(samples))
+                smooth = measure_smoothness(columns, of_half, n_neighbors, rng, like=found)
+                chosen.append(self._rank_half(half, smooth, control)[:k])
+        place = np.full(table.n_features, -1)
+        place[table.usable] = np.arange(len(table.usable))
+        best = np.argsort(self.ranking_)[:k]
+        best = best[place[best] >= 0]
+        chosen = [place[each] for each in chosen]
+        return compare_halves(table.columns, place[best], best, table.usable, chosen)
+
+    def _rank_half(
+        self, half: ComparedTable, found: Smoothness, control: FeatureControl
+    ) -> IndexArray:
+        """Columns of half of the samples in order; no fewer than are kept, or than are enough."""
+        columns, k = half.columns, self.n_features_to_select_
+        must = np.flatnonzero(control.must[half.usable])
+        ranked = Discount(columns, found.values, found.carries, must).ranking(k)
+        if columns.n_features <= WIDEST:
+            ranked, n_own = set_copies_back(columns, ranked, must, self.max_correlation or SAME)
+            k = max(n_own, 1) if self.n_features_to_select is None else k
+            return half.usable[ranked.order[:k]]
+        order = half.usable[ranked.order]
+        if self.max_correlation is None:
+            return order
+        return self._unlike_first(order, half, ~half.unusable, control.must)
 
     def _count_gaps(self) -> str:
         """A sentence about the missing values; empty if there are none."""
@@ -639,114 +493,6 @@ class AutoSelector(RankingSelector):
             f"{'column' if n_columns == 1 else 'columns'}; {how}."
         )
 
-    def _try_counts(
-        self,
-        take: Callable[..., Discounted],
-        agree: Callable[..., FloatArray],
-        n_carrying: int,
-        n_wanted: int,
-    ) -> Discounted:
-        """Find how many features are enough; the columns in order, as far as that was needed."""
-        self.counts_, self.agreement_ = np.empty(0, dtype=np.intp), np.empty(0)
-        most, self.n_enough_ = FIRST_TRIED, 0
-        ranked = take(most=max(n_wanted, most))
-        while True:
-            if most > max(n_wanted, FIRST_TRIED):
-                ranked = take(most=most)
-            last = int(self.counts_.max(initial=0))
-            counts = growing_counts(min(n_carrying, most), max(last, 5))
-            counts = counts[counts > last]
-            found = agree(ranked.order, counts.tolist())
-            self.counts_ = np.concatenate([self.counts_, counts])
-            self.agreement_ = np.concatenate([self.agreement_, found])
-            if n_carrying:
-                self.n_enough_ = int(self._close_counts()[0])
-            if 2 * self.n_enough_ <= most or most >= min(MOST_TRIED, n_carrying):
-                return ranked
-            most = min(2 * most, MOST_TRIED)
-
-    def _set_copies_back(
-        self, columns: UnitFreeColumns, ranked: Discounted, carries: BoolArray, must: IndexArray
-    ) -> tuple[Discounted, int]:
-        """Of a narrow table: copies behind the other columns with structure; how many those are."""
-        everything = np.arange(columns.n_features)
-        r, always = columns.between(everything, everything), np.isin(everything, must)
-        walk = ranked.order[(carries | always)[ranked.order]]
-        kept, copies = split_copies(walk, r, always, self.max_correlation or SAME)
-        order = np.concatenate([kept, copies, ranked.order[len(walk) :]])
-        nearest, with_nearest = ranked.nearest.copy(), ranked.correlations.copy()
-        if len(copies):
-            nearest[copies] = kept[np.argmax(np.round(np.abs(r[np.ix_(copies, kept)]), 12), axis=1)]
-            with_nearest[copies] = r[copies, nearest[copies]]
-        return replace(ranked, order=order, nearest=nearest, correlations=with_nearest), len(kept)
-
-    def _choose_count(
-        self, agree: Callable[..., FloatArray], order: IndexArray, control: FeatureControl
-    ) -> float:
-        """Choose how many features are kept; the agreement of their neighbours with the graph."""
-        kept = self.n_enough_ or int((~control.never).sum())
-        if self.n_features_to_select is not None:
-            kept = control.count_to_select(self.n_features_to_select)
-        self.n_features_to_select_ = max(kept, int(control.must.sum()))
-        self.random_agreement_ = np.empty(0)
-        if not self.structure_found_:
-            return 0.0
-        count = self.n_features_to_select_
-        if count < len(order):
-            rng = self.random_generator()
-            sets = [order[rng.permutation(len(order))[:count]] for _ in range(N_RANDOM)]
-            self.random_agreement_ = np.concatenate([agree(each, [count]) for each in sets])
-        return float(agree(order, [min(count, len(order))])[0])
-
-    def _halve(
-        self,
-        table: MemoryTable,
-        columns: UnitFreeColumns,
-        found: Smoothness,
-        control: FeatureControl,
-    ) -> HalfSampleStability | None:
-        """What halves of the samples would keep; None if there is nothing to compare."""
-        k, n_rows = self.n_features_to_select_, table.n_samples
-        if not self.n_halves or n_rows < FEWEST_TO_HALVE or k >= len(table.usable):
-            return None
-        place = np.full(table.n_features, -1)
-        place[table.usable] = np.arange(len(table.usable))
-        kept = np.argsort(self.ranking_)[:k]
-        kept = kept[place[kept] >= 0]
-        rng = self.random_generator().spawn(1)[0]
-        chosen: list[IndexArray] = []
-        while len(chosen) < self.n_halves:
-            rows = rng.permutation(n_rows)
-            for part in (rows[: n_rows // 2], rows[n_rows // 2 :])[: self.n_halves - len(chosen)]:
-                half = table_of_rows(table, np.sort(part))
-                if not len(half.usable):
-                    return None
-                chosen.append(place[self._rank_half(half, found, control, rng)[:k]])
-        return compare_halves(columns, place[kept], kept, table.usable, chosen)
-
-    def _rank_half(
-        self,
-        table: MemoryTable,
-        whole: Smoothness,
-        control: FeatureControl,
-        rng: np.random.Generator,
-    ) -> IndexArray:
-        """Columns of half of the samples in order; no fewer than are kept, or than are enough."""
-        columns, k = unit_free_columns(table), self.n_features_to_select_
-        n_neighbors = cap_at_third(self.n_neighbors, table.n_samples)
-        variances = observed_variances(table)
-        found = measure_smoothness(columns, variances, n_neighbors, rng, like=whole)
-        must = np.flatnonzero(control.must[table.usable])
-        ranked = discount(columns, found.values, found.carries, must, k)
-        if columns.n_features <= WIDEST:
-            ranked, n_own = self._set_copies_back(columns, ranked, found.carries, must)
-            k = max(n_own, 1) if self.n_features_to_select is None else k
-            return table.usable[ranked.order[:k]]
-        order = table.usable[ranked.order]
-        if self.max_correlation is None:
-            return order
-        return self._unlike_first(order, table, ~table.unusable, control.must)
-
     def _close_counts(self) -> IndexArray:
         """Numbers of features whose neighbours agree almost as well as those of the best."""
         return self.counts_[self.agreement_ >= ENOUGH * self.agreement_.max(initial=0.0)]
@@ -759,9 +505,9 @@ class AutoSelector(RankingSelector):
         if len(drawn):
             low, high = (f"{100 * share:.0f}" for share in (drawn.min(), drawn.max()))
             by_chance = (
-                f" ({_features(kept, 'random ')}: {low if low == high else f'{low} to {high}'} %)"
+                f" ({in_words(kept, 'random ')}: {low if low == high else f'{low} to {high}'} %)"
             )
-        self.summary_ = f"Keep {kept:,} of {_features(len(self.scores_))}."
+        self.summary_ = f"Keep {kept:,} of {in_words(len(self.scores_))}."
         by_verdict = self.n_features_to_select is None and n_features <= WIDEST
         last = int(self.counts_[-1])
         if not by_verdict:  # else neighbours did not decide the number
@@ -774,7 +520,7 @@ class AutoSelector(RankingSelector):
             if rises and kept < last < n_carrying:
                 self.summary_ += f" More features preserve more; the search stopped at {last:,}."
         shows = "shows" if n_carrying == 1 else "show"
-        self.summary_ += f" {_features(n_carrying)} {shows} structure beyond chance"
+        self.summary_ += f" {in_words(n_carrying)} {shows} structure beyond chance"
         if by_verdict and kept < n_carrying:
             repeat = "repeats" if n_carrying - kept == 1 else "repeat"
             self.summary_ += (
@@ -788,7 +534,7 @@ class AutoSelector(RankingSelector):
             which = "every one of them preserves" if agreement < drawn.min() else "some preserve"
             doubts.append(
                 f"By this measure the choice is no better than chance: of {len(drawn)} random sets "
-                f"of {_features(kept)}, {which} as many neighbours or more."
+                f"of {in_words(kept)}, {which} as many neighbours or more."
             )
         close = self._close_counts()
         if self.n_features_to_select is None and not by_verdict and len(close) > 1:
@@ -906,16 +652,3 @@ class AutoSelector(RankingSelector):
         if self.on_features_ is not None:
             return self.on_features_._count_top(k)
         return control_of(self, len(self.scores_)).count(k, "k")
-
-
-def _features(count: int, kind: str = "") -> str:
-    return f"{count:,} {kind}{'feature' if count == 1 else 'features'}"
-
-
-def _all_columns(
-    ranked: IndexArray, everything: FittedTable, control: FeatureControl
-) -> IndexArray:
-    """The order of all columns: always kept, ranked, constant, never kept."""
-    order = np.concatenate([ranked, np.flatnonzero(everything.unusable & ~control.never)])
-    order = np.concatenate([order, np.flatnonzero(control.never)])
-    return order[np.argsort(~control.must[order], kind="stable")]

@@ -29,9 +29,8 @@ from keepers.linalg.correlation import (
 )
 from keepers.linalg.scatter import ColumnMoments, column_moments
 from keepers.methods.auto import AutoSelector
-from keepers.methods.auto_structure import FEWEST_OBSERVED
+from keepers.methods.auto_steps import FEWEST_OBSERVED, SAME
 from keepers.methods.base import FitNotes, RankingSelector
-from keepers.methods.narrow import SAME
 from keepers.methods.parameters import control_of
 from keepers.methods.reading import fill_gaps, named_table, table_of_moments, table_values
 from keepers.methods.spcafs import InactiveRows, find_inactive_rows
