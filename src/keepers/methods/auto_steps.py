@@ -403,37 +403,35 @@ def smoothness(
     found = np.empty((1 + len(orders), len(wanted)))
     upper, degree = sp.csr_array(sp.triu(graph, 1)), degrees(graph)
     every_order = [np.arange(columns.n_samples), *orders]
+    if not columns.has_gaps:  # instead of the samples, the graph is reordered
+        places = [np.argsort(order) for order in every_order]
+        edges, weight = [upper[place][:, place] for place in places], degree[np.array(places)]
     for part in columns.blocks(np.arange(len(wanted))):
         block, there = columns.observed(wanted[part])
         block = np.ascontiguousarray(block.T)
-        if there is not None:
+        if there is None:
+            agreement = np.array([np.einsum("ij,ij->j", W @ block, block) for W in edges])
+            total, first, second = degree.sum(), weight @ block, weight @ block**2
+        else:
             there = np.ascontiguousarray(there.T)
             weights = there * (graph @ there)  # edges between observed samples only
-        squares = block**2
-        for at, order in enumerate(every_order):
-            if there is None:  # instead of the samples, the graph is reordered
-                place = np.argsort(order)
-                agreement = np.einsum("ij,ij->j", upper[place][:, place] @ block, block)
-                total, first, second = degree.sum(), degree[place] @ block, degree[place] @ squares
-            else:
+            total = np.maximum(weights.sum(axis=0), 1.0)
+            agreement, first, second = np.empty((3, len(every_order), len(part)))
+            for at, order in enumerate(every_order):
                 x = _reorder(block, order, there)
-                agreement = np.einsum("ij,ij->j", upper @ x, x)
+                agreement[at] = np.einsum("ij,ij->j", upper @ x, x)
                 weighted = weights * x
-                total, first = np.maximum(weights.sum(axis=0), 1.0), weighted.sum(axis=0)
-                second = np.einsum("ij,ij->j", weighted, x)
-            common = first**2 / total
-            spread = second - common
-            differs = spread > 1e-12
-            found[at, part] = np.where(differs, 2.0 * agreement - common, 0.0) / np.where(
-                differs, spread, 1.0
-            )
+                first[at], second[at] = weighted.sum(axis=0), np.einsum("ij,ij->j", weighted, x)
+        common = first**2 / total
+        spread = second - common
+        differs = spread > 1e-12
+        above = np.where(differs, 2.0 * agreement - common, 0.0)
+        found[:, part] = above / np.where(differs, spread, 1.0)
     return found
 
 
-def _reorder(block: FloatArray, order: IndexArray, there: FloatArray | None) -> FloatArray:
+def _reorder(block: FloatArray, order: IndexArray, there: FloatArray) -> FloatArray:
     """The samples of columns in another order; gaps stay where they are."""
-    if there is None:
-        return block[order]
     gaps = there == 0.0
     sources = order[np.argsort(gaps[order], axis=0, kind="stable")]
     places = np.argsort(gaps, axis=0, kind="stable")
