@@ -27,7 +27,6 @@ Result = dict[str, Any]
 
 
 def compare(data: str, options: console.CompareOptions) -> None:
-    """Compare methods on a table; print and write the results."""
     console.check_outputs({"--out": options.out}, [data], force=options.force)
     scale = console.one_of("--scale", options.scale, ("auto", *SCALINGS))
     counts, methods = _numbers(options.ks), _methods(options.methods)
@@ -137,7 +136,6 @@ def judge(
 
 
 def cluster(X: Any, y: Any, repeats: int, seed: int) -> list[tuple[float, float]]:
-    """ACC and NMI of k-means from several starts."""
     n_clusters, found = int(y.max()) + 1, []
     for start in range(seed, seed + repeats):
         clusters = KMeans(n_clusters, n_init=1, random_state=start).fit_predict(X)

@@ -61,7 +61,6 @@ class SafeCommands(TyperGroup):
     """Commands whose errors are one sentence and an exit code, and cannot steer the terminal."""
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **settings: Any) -> Any:
-        """Run a command and end the process."""
         typed_words[:] = sys.argv[1:] if args is None else args
         settings["standalone_mode"] = False
         try:
@@ -159,13 +158,11 @@ def say(*cells: str) -> None:
 
 
 def note(text: str, *, quiet: bool = False) -> None:
-    """Print a line to the error stream."""
     if not quiet:
         stderr.print(printable(text, LONGEST_LINE))
 
 
 def say_notes(notes: Iterable[str], *, quiet: bool) -> None:
-    """Print notes to the error stream, a line each."""
     for each in notes:
         note(f"keepers: note: {each}", quiet=quiet)
 
@@ -296,12 +293,10 @@ class ReadingOptions:
 
     @property
     def asked_kinds(self) -> dict[str, Any]:
-        """Kinds of columns by name."""
         parts = [word.rpartition("=") for word in self.kinds or []]
         return {name: kind for name, _, kind in parts}
 
     def request(self) -> "ReadRequest":
-        """How the table is read."""
         from keepers.tables.table import REQUEST_FIELDS, ReadRequest, as_n_bytes
 
         own = {name: getattr(self, name) for name in REQUEST_FIELDS if hasattr(self, name)}

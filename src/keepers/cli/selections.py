@@ -7,7 +7,8 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,22 @@ def select(data: str, options: console.SelectOptions) -> None:
     made = prepared.prepare(data, options, options.scale, in_blocks=in_blocks, keep=keep)
     notes = made.notes(type(selector).__name__, options.scale)
     say_notes(notes, quiet=options.quiet)
-    selection = fit_and_describe(selector, made, options)
+    rows, began = prepared.scale_table(made.rows, options.scale), time.perf_counter()
+    with _fitting(selector, made, options):
+        if made.blocks is None:
+            selector.fit(rows)
+        else:
+            _fit_blocks(selector, made.blocks, options)
+    selection = describe_fit(
+        selector,
+        rows.values,  # of a table in blocks the rows drawn from it
+        rows.names,
+        source=made.source.name,
+        scaling=options.scale,
+        n_samples=int(selector.n_samples_seen_) if in_blocks else None,
+        seconds=time.perf_counter() - began,
+        preparer=made.preparer,
+    )
     certificate = None
     wanted = selection.selector.seeks_variance if options.certify is None else options.certify
     if wanted and not in_blocks:
@@ -162,7 +178,6 @@ def make_selector(options: console.SelectOptions, *, in_blocks: bool) -> Any:
 
 
 def _methods_with(name: str) -> str:
-    """The methods that have a parameter or a function of this name."""
     classes = {method.name: method.load() for method in METHODS if method.selects}
     able = [
         method
@@ -172,38 +187,20 @@ def _methods_with(name: str) -> str:
     return ", ".join(able)
 
 
-def fit_and_describe(
-    selector: Any, made: PreparedData, options: console.SelectOptions
-) -> Selection:
-    """Fit a selector to scaled rows in memory, or to blocks, and describe what it keeps.
-
-    For a table in blocks the description uses the rows drawn from it.
-    """
-    rows, blocks = prepared.scale_table(made.rows, options.scale), made.blocks
-    began = time.perf_counter()
+@contextmanager
+def _fitting(selector: Any, made: PreparedData, options: console.SelectOptions) -> Iterator[None]:
+    """Show the progress of a fit, without warnings that are printed before or after it."""
     what = f"{type(selector).__name__} on {made.source.name}"
     with progress_line(what, quiet=options.quiet) as show, threadpool_limits(options.threads):
-        warnings.simplefilter("ignore", UnitsWarning)  # printed before the fit
-        warnings.simplefilter("ignore", InactiveRowsWarning)  # printed after the fit
+        warnings.simplefilter("ignore", UnitsWarning)
+        warnings.simplefilter("ignore", InactiveRowsWarning)
         if isinstance(selector, AutoSelector):
             warnings.simplefilter("ignore", NoStructureWarning)  # part of its summary
-        if blocks is None:
-            if isinstance(selector, ScatterSelector):
-                selector.keeps_scatter = True
-            selector.fit(rows)
-        else:
-            blocks.watch = lambda n_rows: show(f"{what}: {n_rows:,} rows read")
-            _fit_blocks(selector, blocks, options)
-    return describe_fit(
-        selector,
-        rows.values,
-        rows.names,
-        source=made.source.name,
-        scaling=options.scale,
-        n_samples=None if blocks is None else int(selector.n_samples_seen_),
-        seconds=time.perf_counter() - began,
-        preparer=made.preparer,
-    )
+        if made.blocks is not None:
+            made.blocks.watch = lambda n_rows: show(f"{what}: {n_rows:,} rows read")
+        elif isinstance(selector, ScatterSelector):
+            selector.keeps_scatter = True
+        yield
 
 
 def _fit_blocks(
@@ -304,9 +301,13 @@ def _print_kept(selection: Selection) -> None:
 def write_recipe(
     path: Path, selection: Selection, made: PreparedData, options: console.SelectOptions
 ) -> None:
-    """Write what `keepers apply` needs."""
     kept = {feature.name for feature in selection.kept}
-    columns = [each.to_dict() for each in made.preparer.columns_ if each.name in kept]
+    stored = ("name", "kind", "levels", "decimal", "mark")
+    columns = [
+        {part: getattr(column, part) for part in stored}
+        for column in made.preparer.columns_
+        if column.name in kept
+    ]
     preparation = {
         "id": options.identifier,
         "labels": options.labels,
@@ -341,7 +342,6 @@ def write_columns(
     request: ReadRequest,
     options: console.SelectOptions | console.ApplyOptions,
 ) -> None:
-    """Write features of a table as they are."""
     assert options.out is not None
     other_rows = (options.sample, options.drop_samples, request.transpose)
     with progress_line(f"writing {options.out}", quiet=options.quiet):

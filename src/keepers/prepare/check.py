@@ -32,8 +32,6 @@ Kinds = Mapping[str, ColumnKind]
 
 NEED_MEMORY = ("--transpose", "--drop-samples")
 """Options that a table in blocks does not take."""
-UNIT_FREE = ("AutoSelector",)
-"""Methods that do not depend on the units of columns."""
 _NOTED = (
     *("orientation", "outliers", "counts", "infinite values"),
     *("duplicates", "near duplicates"),
@@ -133,7 +131,7 @@ class TableCheck(AsTable):
         noted = [
             f for f in self.findings if f.about in _NOTED and not (log and f.about == "counts")
         ]
-        if method and method not in UNIT_FREE:
+        if method not in ("", "AutoSelector"):  # which does not depend on units
             noted += [finding for finding in self.findings if finding.about == "units"]
         return [str(finding) for finding in noted]
 
@@ -269,7 +267,6 @@ def _obstacle(facts: TableFacts, kinds: Kinds, findings: Sequence[Finding]) -> s
 
 
 def n_columns(count: int) -> str:
-    """1 column, 2 columns."""
     return "1 column" if count == 1 else f"{count} columns"
 
 
@@ -447,7 +444,6 @@ def _values(facts: TableFacts, kinds: Kinds, features: list[int]) -> Iterator[Fi
 
 
 def _similar(X: FloatArray, facts: TableFacts, features: Sequence[int]) -> Iterator[Finding]:
-    """Columns that repeat another."""
     if X.shape[0] < _FEWEST_ROWS or X.shape[1] < 2:
         return
     names = [facts.names[at] for at in features]
@@ -546,7 +542,6 @@ def standardise(X: FloatArray, most: int = 2000) -> FloatArray:
 
 
 def leading_components(centred: FloatArray, most: int) -> FloatArray:
-    """Scores of the rows on the first principal components."""
     n, d = centred.shape
     gram = centred @ centred.T if n <= d else centred.T @ centred
     values, vectors = eigh(gram, subset_by_index=[max(len(gram) - most, 0), len(gram) - 1])

@@ -111,7 +111,6 @@ class RowSample:
         self._numbers: IndexArray = np.empty(0, dtype=np.intp)
 
     def add(self, table: Table) -> None:
-        """Add the next rows."""
         start, count = self._n_seen, table.n_samples
         self._n_seen += count
         keys = row_keys(np.arange(start, start + count, dtype=np.intp), SEED)
@@ -148,7 +147,6 @@ class TextFacts:
         """True if there are more different values than are counted."""
 
     def add(self, column: "pl.Series") -> None:
-        """Add the next rows; nulls are gaps."""
         self.n_missing += column.null_count()
         if self.dtype.is_temporal() or self.is_full:
             return
@@ -213,7 +211,6 @@ class TableFacts:
         return facts
 
     def add(self, table: Table) -> None:
-        """Add the next rows."""
         if not self.n_rows:
             self._begin(table)
         elif [*table.names] != self.names or table.others != [*self.texts]:
@@ -280,7 +277,6 @@ class TableFacts:
 
     @property
     def sample(self) -> Table:
-        """The drawn rows in their order."""
         sample = self._sample.drawn()[0]
         return sample if sample.name == self.name else replace(sample, name=self.name)
 
@@ -307,7 +303,6 @@ class TableFacts:
 
 
 def draw_table(source: Source, n_rows: int) -> Table:
-    """At most ``n_rows`` rows of a table in blocks, drawn at random in one pass."""
     sample = RowSample(n_rows)
     for table in source.tables():
         sample.add(table)
@@ -334,7 +329,6 @@ def number_word(value: float) -> str:
 
 
 def have_gaps(X: Any) -> BoolArray:
-    """Rows with a gap, as a mask."""
     return np.asarray((X != X).sum(axis=1)).ravel() > 0  # only NaN differs from itself
 
 
@@ -359,7 +353,6 @@ class ColumnKind:
 
     @property
     def is_feature(self) -> bool:
-        """True if the column can be selected."""
         return self.kind not in NOT_USED
 
 
@@ -458,7 +451,6 @@ def _kind_of_numbers(
 
 
 def _time_unit(name: str, values: FloatArray, low: float, high: float) -> str | None:
-    """The reason to take numbers for dates: time since 1970 in some unit, or digits of dates."""
     first, last = _NAMED_SECONDS if _TIME_NAME.search(name) else _SECONDS
     for unit, factor in _UNITS.items():
         if first * factor <= low and high <= last * factor:
@@ -520,7 +512,6 @@ def text_kind(name: str, text: TextFacts, n_rows: int) -> ColumnKind:
 
 
 def split_answers(cell: str, mark: str) -> list[str]:
-    """The answers in a cell."""
     return [answer for part in cell.split(mark) if (answer := part.strip())]
 
 

@@ -113,14 +113,9 @@ class PreparedColumn:
                 row[known] = 1.0
         return chosen, places
 
-    def to_dict(self) -> dict[str, Any]:
-        """How the column is read, for JSON; without the numbers of a category."""
-        stored = {"name": self.name, "kind": self.kind, "levels": list(self.levels)}
-        return {**stored, "decimal": self.decimal, "mark": self.mark}
-
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> "PreparedColumn":
-        """The column that `to_dict` described; a category is read as 0, 1, ..."""
+        """The column of a recipe; a category is read as 0, 1, ..."""
         levels, decimal = tuple(stored.get("levels", ())), stored.get("decimal", ".")
         return cls(stored["name"], stored["kind"], levels, decimal, stored.get("mark", ""))
 
@@ -212,12 +207,13 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
         ``X`` is a data frame, an array, a sparse matrix or a `Table`.
         """
-        self._forget()
+        fitted = [name for name in vars(self) if name.endswith("_")]
+        for name in fitted:
+            delattr(self, name)
         return self.fit_facts(TableFacts.of(table_of_object(X), self.kinds))
 
     def fit_facts(self, facts: TableFacts) -> Self:
         """Learn from the facts that one pass found, as for tables in blocks."""
-        self._forget()
         self.check_parameters()
         kinds = find_kinds(facts, self.kinds)
         unused = {
@@ -253,14 +249,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self.notes_ = self._notes(gaps)
         return self
 
-    def _forget(self) -> None:
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-
     def _with_numbers(
         self, columns: list[PreparedColumn], facts: TableFacts
     ) -> list[PreparedColumn]:
-        """The columns; categories with numbers, found on the drawn rows."""
         several = [c for c in columns if c.mark or (c.kind == "category" and len(c.levels) > 2)]
         if not several:
             return columns
@@ -516,7 +507,6 @@ class PreparedBlocks(LocalBlocks):
         self.n_stored = self._source.n_stored if self.is_sparse else stored
 
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
-        """The rows, block after block."""
         preparer, row = self._preparer, 0
         for table in self._source.tables(self._names):
             first_row = None if self._first_row is None else self._first_row + row

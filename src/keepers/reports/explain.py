@@ -118,7 +118,6 @@ class Explanation(AsTable):
         return f"<Explanation: keep {len(self.kept)} of {len(self.verdicts)} columns>"
 
     def _cells(self) -> list[tuple[str, str, str]]:
-        """Column, verdict and reason as shown, for the first columns."""
         first, rest = self.verdicts[:MOST_SHOWN], len(self.verdicts) - MOST_SHOWN
         cells = [(display_name(v.column), display_name(v.verdict), v.why) for v in first]
         return [*cells, (f"{rest:,} more columns", "", ".table has them")] if rest > 0 else cells

@@ -184,7 +184,6 @@ def report(
 
 
 def render(report: SelectionReport) -> str:
-    """The report as text; the same for the same input, on the same day."""
     selection, drawn = report.selection, draw(report.selection, report.labels, report.table)
     script, preparer = template("selection.js"), selection.preparer
     digest = hashlib.sha256(script.encode("utf-8")).digest()  # the policy of the page allows it
@@ -294,7 +293,6 @@ def script_safe_json(data: Any) -> str:
 
 
 def template(name: str) -> str:
-    """The text of a file in the folder of templates."""
     folder = files("keepers.reports") / "templates"
     return (folder / name).read_text(encoding="utf-8").replace("\r\n", "\n")
 
@@ -535,7 +533,6 @@ def _row_label(name: str) -> str:
 
 
 def _label_width(labels: list[str]) -> float:
-    """Letters of East Asia are twice as wide as others."""
     longest = max(sum(2 if letter > "\u1100" else 1 for letter in label) for label in labels)
     return 8 + LETTER_WIDTH * longest
 

@@ -39,7 +39,6 @@ class Recipe:
 
     @classmethod
     def of(cls, selection: "Selection", preparation: Mapping[str, Any] | None = None) -> "Recipe":
-        """The recipe of a selection."""
         return cls(
             features=tuple(feature.name for feature in selection.kept),
             scores=tuple(feature.score for feature in selection.kept),
@@ -63,7 +62,6 @@ class Recipe:
             )
 
     def save(self, path: Path, *, force: bool = False) -> None:
-        """Write the recipe whole or not at all."""
         content = {"keepers_recipe": LAYOUT, **asdict(self)}
         if self.preparation is None:
             del content["preparation"]

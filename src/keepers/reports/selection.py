@@ -326,7 +326,6 @@ class Selection(AsTable):
 
     @cached_property
     def _reasons(self) -> list[str]:
-        """Why each of the other features was dropped, best first."""
         notes, size = self.notes, np.abs(self.nearest[1])
         found = np.full(self.n_features, "ranked below k", dtype=object)
         if notes.carries_structure is not None:
@@ -575,7 +574,6 @@ def display_name(text: str, longest: int = 60) -> str:
 
 
 def count(number: int) -> str:
-    """2308 -> 2,308."""
     return f"{number:,}"
 
 
@@ -618,7 +616,6 @@ def put_into_words(
 
 
 def as_sentences(text: str) -> list[str]:
-    """The sentences of a text."""
     return [part for part in re.split(r"(?<=\.) (?=[A-Z0-9])", text) if part]
 
 
