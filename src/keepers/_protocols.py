@@ -12,15 +12,13 @@ IndexArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 
 
-@dataclass
+@dataclass(frozen=True)
 class SmallSide:
     """A small matrix with the non-zero eigenvalues of a large one, and the way back to it."""
 
     matrix: FloatArray
     lift: Callable[[FloatArray, FloatArray], FloatArray]
     """(eigenvectors, eigenvalues) of ``matrix`` -> unit eigenvectors of the large one."""
-    pairs: tuple[FloatArray, FloatArray] | None = None
-    """Its leading eigenpairs found so far, largest first."""
 
 
 class BlockProducts(Protocol):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from keepers._protocols import RowBlock
-from keepers.exceptions import DataError
 from keepers.linalg.ordering import (
     GOLDEN_RATIO,
     drawn_rows,
@@ -93,12 +92,6 @@ def test_a_block_without_a_start_follows_the_one_before():
     rest = drawn([blocks[1], RowBlock(blocks[2].values, "rows")])
     first.merge(rest)
     the_same(first, drawn(blocks))
-
-
-def test_sums_of_blocks_without_a_start_cannot_be_merged():
-    halves = [drawn([RowBlock(half, "rows")]) for half in (X[:500], X[500:])]
-    with pytest.raises(DataError, match=r"in order to one sum, .*start="):
-        halves[0].merge(halves[1])
 
 
 # What is held

@@ -143,7 +143,6 @@ def test_every_storage_gives_the_same(X):
         "float32": X.astype(np.float32),
         "blocks": [X[:20], X[20:]],
         "function": lambda: iter([X[:31], X[31:]]),
-        "iterator": iter([X[:31], X[31:]]),
         "dask": dask.from_array(X, chunks=(20, 12)),
     }
     for name, table in tables.items():

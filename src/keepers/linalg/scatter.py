@@ -241,12 +241,9 @@ class DenseScatter:
     def dense(self) -> FloatArray:
         return self.matrix
 
-    @cached_property
-    def _side(self) -> SmallSide:
-        return SmallSide(self.matrix, lambda vectors, _: vectors)
-
     def small_side(self) -> SmallSide | None:
-        return self._side if self.size <= SMALL_SIDE else None
+        side = SmallSide(self.matrix, lambda vectors, _: vectors)
+        return side if self.size <= SMALL_SIDE else None
 
 
 @dataclass(frozen=True)

@@ -374,7 +374,6 @@ def _counted_pairs(side: SmallSide, count: _Count, limit: int) -> tuple[FloatArr
     """The leading eigenpairs that ``count`` counts."""
     matrix, width = side.matrix, min(_FIRST_WIDTH, limit)
     while (pairs := _krylov_pairs(matrix, width)) is not None:
-        side.pairs = pairs
         n_found = count(pairs[0])
         if n_found is not None or width == limit:
             width = min(n_found or limit, limit)

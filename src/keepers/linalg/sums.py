@@ -299,7 +299,6 @@ class RowReservoir(BlockSum):
         self.n_samples = 0
         self._largest_key = int(np.iinfo(np.uint64).max) if largest_key is None else largest_key
         self._next = 0
-        self._assumed_first = False
         self._pieces: list[Any] = []
         self._numbers: IndexArray = np.empty(0, dtype=np.intp)
 
@@ -307,8 +306,6 @@ class RowReservoir(BlockSum):
         """Take in the rows of a block that may be among those drawn."""
         refuse_not_finite(block, allow_nan=self.allow_nan)
         n_rows = block.values.shape[0]
-        if block.start is None and self.n_samples == 0:
-            self._assumed_first = True
         start = self._next if block.start is None else block.start
         self._next = start + n_rows
         self.n_samples += n_rows
@@ -321,15 +318,8 @@ class RowReservoir(BlockSum):
 
     def merge(self, other: Self) -> None:
         """Take in the rows of other blocks."""
-        if other._assumed_first and self.n_samples:
-            raise DataError(
-                "To draw rows, a block table must add its blocks in order to one sum, or give "
-                "where each starts: RowBlock(values, origin, start=number of its first row in the "
-                "table). This one merged sums of blocks without start."
-            )
         self.n_samples += other.n_samples
         self._next = other._next
-        self._assumed_first |= other._assumed_first
         self._largest_key = min(self._largest_key, other._largest_key)
         self._hold(other._pieces, other._numbers)
 

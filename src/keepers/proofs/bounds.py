@@ -23,8 +23,8 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize_scalar
 
-from keepers._protocols import BoolArray, FloatArray, IndexArray, SmallSide, SymmetricOperator
-from keepers.linalg.spectrum import KrylovSpace, is_bounded
+from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
+from keepers.linalg.spectrum import KrylovSpace
 
 # Added to every bound, as a share of m lambda_1. Eigenvalues of matrices formed in double precision
 # are off by about 1e-14 of the largest, those formed in single precision by about 1e-6.
@@ -214,12 +214,11 @@ def spectral_bound(
     n_components: int,
     rng: np.random.Generator,
     precision: float = DOUBLE_ROUNDING,
-    n_features: int | None = None,
 ) -> SpectralBound:
     """The bound for about ``n_components`` of an operator: exactly from its small side.
 
     Where it has none, from a block Krylov space of four blocks, or fewer if these would take more
-    than a gigabyte. For one number of features, eigenpairs that a fit has found may be enough.
+    than a gigabyte.
     """
     side = operator.small_side()
     variances = np.asarray(operator.diagonal(), dtype=np.float64)
@@ -232,10 +231,6 @@ def spectral_bound(
         for _ in range(n_blocks):
             block = space.add(block)
         return SpectralBound.from_block(space.basis.T, space.images.T, variances, precision)
-    if n_features is not None and side.pairs is not None:
-        found = _from_known_pairs(side, variances, n_features, n_components, precision)
-        if found is not None:
-            return found
     size = len(side.matrix)
     cheap = size * len(variances) <= CHEAP_PAIRS
     wanted = size if cheap else min(n_components + MORE_PAIRS, size)
@@ -249,32 +244,6 @@ def spectral_bound(
     squares = np.square(lifted)
     rest = np.maximum(variances - squares @ values[:kept], 0.0)
     return SpectralBound(values[:kept], squares, rest, max(edge, 0.0), variances, precision, size)
-
-
-def _from_known_pairs(
-    side: SmallSide, variances: FloatArray, n_features: int, n_components: int, precision: float
-) -> SpectralBound | None:
-    """The bound from the eigenpairs that a fit has found; None if others could make it smaller.
-
-    Their residuals have the norm r. S is at most the part in their span, its eigenvalues raised by
-    3 r, and a rest, whose largest eigenvalue a Cholesky factor bounds.
-    """
-    assert side.pairs is not None
-    values, vectors = side.pairs
-    residual = float(np.linalg.norm(side.matrix @ vectors - vectors * values))
-    if len(values) <= n_components or values[-1] <= max(ROUNDING_SHARE * values[0], residual):
-        return None
-    largest_left, shift = 1.01 * float(values[-1]), 3.0 * residual
-    squares = np.square(side.lift(np.ascontiguousarray(vectors), values))
-    rest = np.maximum(variances - squares @ values, 0.0) + 4.0 * shift
-    edge = largest_left + residual + shift
-    size = len(side.matrix)
-    found = SpectralBound(values + shift, squares, rest, edge, variances, precision, size)
-    unforced = np.zeros(len(variances), dtype=bool)
-    if found._best_mu(n_features, n_components, unforced) < edge:
-        return None
-    left = side.matrix - (vectors * values) @ vectors.T
-    return found if is_bounded(left, largest_left) else None
 
 
 def row_sum_bound(matrix: FloatArray, n_features: int, forced: BoolArray | None = None) -> float:

@@ -263,7 +263,7 @@ def _compare_with_bounds(
     """The variance that the chosen columns hold, the least bound, and the proofs."""
     precision, size = bounds.allowance(table.working_dtype), operator.size
     k = min(len(chosen), size)
-    spectrum = bounds.spectral_bound(operator, m, rng, precision, n_features=k)
+    spectrum = bounds.spectral_bound(operator, m, rng, precision)
     of_terms = spectrum.bound(k, m)
     upper = of_terms.value
     name = "variances" if of_terms.terms is spectrum.variances else "spectrum"
