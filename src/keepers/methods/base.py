@@ -333,12 +333,12 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
         return values if is_plain_table else kept
 
     def fit_transform(self, X: Any, y: Any = None, **settings: Any) -> Any:
-        """Fit, and return the columns kept of X.
+        """Fit, and return the columns kept of X, which is read once.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
-            As in ``fit``. What can be read only once, such as a reader of pyarrow, is read once.
+            As in ``fit``.
         y : None
             Ignored.
         **settings
@@ -350,21 +350,6 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
             As of `transform`.
         """
         return super().fit_transform(as_frame(X), y, **settings)
-
-    def inverse_transform(self, X: Any) -> Any:
-        """The kept columns back in their places, and zeros in the others.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_selected)
-            What `transform` returned, or a table of the same columns.
-
-        Returns
-        -------
-        array or sparse matrix of shape (n_samples, n_features)
-            Of any frame an array.
-        """
-        return super().inverse_transform(sound_table(X))
 
     def _get_support_mask(self) -> BoolArray:
         check_is_fitted(self)

@@ -156,8 +156,6 @@ class LaplacianScore(RankingSelector):
     ----------
     scores_ : array of shape (n_features,)
         Minus the Laplacian score, from -2 to 0; higher is better. Constant columns hold -2.
-    laplacian_scores_ : array of shape (n_features,)
-        The Laplacian score itself; lower is better.
     {fitted}
 
     Examples
@@ -193,8 +191,7 @@ class LaplacianScore(RankingSelector):
     def score_features(self, table: MemoryTable) -> FloatArray:
         graph = _join_samples(self, table, self.weights, self_loops=self.self_loops)
         result = laplacian_scores(graph, table.X)
-        self.laplacian_scores_ = table.to_all_columns(result.scores, fill=2.0)
-        return 0.0 - self.laplacian_scores_
+        return 0.0 - table.to_all_columns(result.scores, fill=2.0)
 
 
 @dataclass(eq=False, repr=False)
@@ -237,13 +234,10 @@ class SPEC(RankingSelector):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Minus phi1, minus phi2, or phi3; higher is better. Constant columns hold the worst value.
-    phi_ : array of shape (n_features,)
-        The score as published, from 0 to 2^power: phi1 and phi2 are best at 0, phi3 at 2^power.
+        Minus phi1, minus phi2, or phi3, which lie between 0 and 2^power; higher is better. Constant
+        columns hold the worst value.
     eigenvalues_ : array
         The xi_2, ..., xi_k that "phi3" used; empty for the others.
-    n_clusters_ : int or None
-        The k that "phi3" used; None for the others.
     converged_ : bool
         Whether the eigenvectors reached their tolerance.
     {fitted}
@@ -291,18 +285,16 @@ class SPEC(RankingSelector):
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         graph = _join_samples(self, table, self.graph)
-        self.n_clusters_: int | None = None
         if self.criterion == "phi3":
             n_clusters = cap_clusters(self.n_clusters, table.n_samples)
             result = leading_energy(graph, table.X, n_clusters, self.random_generator(), self.power)
             _warn_of_shortfalls(result, n_clusters)
-            self.n_clusters_ = len(result.eigenvalues) + 1
         else:
             result = laplacian_scores(graph, table.X, self.power)
         self.eigenvalues_, self.converged_ = result.eigenvalues, result.converged
-        worst = 0.0 if self.criterion == "phi3" else 2.0**self.power
-        self.phi_ = table.to_all_columns(result.scores, fill=worst)
-        return self.phi_.copy() if self.criterion == "phi3" else 0.0 - self.phi_
+        if self.criterion == "phi3":
+            return table.to_all_columns(result.scores)
+        return 0.0 - table.to_all_columns(result.scores, fill=2.0**self.power)
 
 
 def _warn_of_shortfalls(result: GraphScores, n_clusters: int) -> None:
