@@ -168,7 +168,7 @@ def test_sparse_storage_gives_the_same_scores_or_a_reason(name, container, table
     if not accepts_sparse(name):
         names = np.array([f"x{j}" for j in range(14)], dtype=object)
         for given in (container(X), Table(container(X), names)):
-            with pytest.raises(DataError, match=r"does not accept a sparse matrix: .*toarray"):
+            with pytest.raises(DataError, match=r"does not accept sparse tables: .*toarray"):
                 quietly(selector, given)
         return
     expected = quietly(make(name), X).scores_

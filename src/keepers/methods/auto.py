@@ -57,6 +57,7 @@ from keepers.methods.parameters import (
 from keepers.methods.reading import (
     MemoryTable,
     fills_gaps,
+    is_plain,
     refuse_undeclared,
     table_of_values,
     table_values,
@@ -260,13 +261,14 @@ class AutoSelector(RankingSelector):
         return self
 
     def _fit(self, X: Any) -> None:
-        X = as_frame(X)
-        if self.prepare and has_other_columns(X):
-            self._fit_prepared(X)
-            return
-        if comes_in_blocks(table_values(X)):
-            self._fit_blocks(X)
-            return
+        if not is_plain(X):
+            X = as_frame(X)
+            if self.prepare and has_other_columns(X):
+                self._fit_prepared(X)
+                return
+            if comes_in_blocks(table_values(X)):
+                self._fit_blocks(X)
+                return
         values = by_rows(validate_table(self, X))
         rows = drawn_rows(values.shape[0], MOST_ROWS, self._seed())
         self.n_passes_ = 1

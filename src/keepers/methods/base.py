@@ -128,19 +128,13 @@ feature_names_in_ : array of shape (n_features,)
 n_iter_ : int
     Steps made.
 converged_ : bool
-    Whether the iteration ended before ``max_iter`` steps.""",
+    Whether the iteration converged within ``max_iter`` steps.""",
     "picks": """n_picked_ : int
     How many features were picked: fewer than wanted if those explain everything.
 explained_share_ : array of shape (``n_picked_``,)
     Share of the variance that the first 1, 2, ... picks explain (before ``max_correlation``).
 best_share_ : array of shape (``n_picked_``,)
     The share that the same number of principal components explains: the upper limit.""",
-    "steps": """objective_ : array
-    The objective after every step; it never rises.
-n_iter_ : int
-    Steps made.
-converged_ : bool
-    Whether the objective converged within ``max_iter`` steps.""",
     "seen": """n_components_ : int
     The number of components used.
 mean_ : array of shape (n_features,)
@@ -534,16 +528,11 @@ class RankingSelector(ColumnSelector):
     def _sound_scores(self, scores: Any, table: FittedTable) -> FloatArray:
         """The scores as an array; raises unless they are a finite number for every column."""
         found, name = np.asarray(scores), type(self).__name__
-        if found.shape != (table.n_features,):
+        if found.shape != (table.n_features,) or found.dtype.kind not in "biuf":
             raise DataError(
-                f"{name} must give {table.n_features} scores, one for every column of X; got an "
-                f"array of shape {found.shape}. table.to_all_columns(scores) adds the columns that "
-                "do not vary."
-            )
-        if found.dtype.kind not in "biuf":
-            raise DataError(
-                f"The scores of {name} must be real numbers; got {found.dtype}. Return floats, "
-                "such as scores.real or np.abs(scores)."
+                f"{name} must give {table.n_features} scores, a real number for every column of X; "
+                f"got an array of shape {found.shape} and type {found.dtype}. "
+                "table.to_all_columns(scores) adds the columns that do not vary."
             )
         wrong = np.flatnonzero(~np.isfinite(found))
         if len(wrong):

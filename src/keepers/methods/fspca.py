@@ -621,11 +621,6 @@ class FSPCA(ScatterSelector):
                 f"{shorten(self.n_components)}. Keep more features, or give fewer components."
             )
 
-    def _check_columns(self, n_features: int) -> None:
-        super()._check_columns(n_features)
-        control = control_of(self, n_features)
-        self._check_width(control.count_to_select(self.n_features_to_select))
-
     def _fit_table(self, everything: FittedTable) -> None:
         control = control_of(self, everything.n_features)
         warn_of_units(self, everything)

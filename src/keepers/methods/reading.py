@@ -636,13 +636,11 @@ def sound_table(X: Any) -> Any:
 def _refuse_sparse(selector: Any, X: Any) -> None:
     is_frame = hasattr(X, "sparse") and all(str(dtype).startswith("Sparse") for dtype in X.dtypes)
     if sp.issparse(X) or is_frame:
-        what, dense = (
-            ("sparse columns", "sparse.to_dense") if is_frame else ("a sparse matrix", "toarray")
-        )
+        dense = "sparse.to_dense" if is_frame else "toarray"
         raise DataError(
-            f"{type(selector).__name__} does not accept {what}: {selector.why_not_sparse} "
-            f"Pass X.{dense}() if it fits in memory, or use a method that takes sparse tables, "
-            "such as SPCAFS, MCFS or NDFS."
+            f"{type(selector).__name__} does not accept sparse tables: {selector.why_not_sparse} "
+            f"Pass X.{dense}() if it fits in memory, or use a method that takes them, such as "
+            "SPCAFS or MCFS."
         )
 
 

@@ -766,7 +766,7 @@ class SPCAFS(ScatterSelector):
     {fitted}
     components_ : array of shape (n_components, n_features)
         W transposed, rows ordered by the weight they carry in the penalised problem.
-    {steps}
+    {run}
     stop_reason_ : str
         Why the iteration ended: "converged"; "max_iter"; or "plateau", where the leading components
         have nearly the same variance, as in a table without structure: many solutions are then as

@@ -141,7 +141,7 @@ class JELSR(Rival):
         W transposed.
     embedding_ : array of shape (n_samples, n_columns)
         Y: orthonormal columns, orthogonal to the constant.
-    {steps}
+    {run}
     n_active_ : int
         Rows of W longer than a millionth of the longest.
     alpha_max_ : float

@@ -278,7 +278,7 @@ class UDFS(Rival):
         Squared row norms of W; higher is better. Those up to 1e-12 of the largest are rounding
         noise: values below that limit order these features by M_jj, the cheapest first.
     {fitted}
-    {steps}
+    {run}
     n_active_ : int
         Features whose score is not rounding noise.
     gamma_ : float
