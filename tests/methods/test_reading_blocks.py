@@ -74,20 +74,6 @@ def test_a_large_memory_map_given_to_fit_is_read_in_blocks(narrow, tmp_path, mon
     same_scores(found, SPCAFS(5).fit(narrow))
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_large_tall_array_is_fitted_from_its_scatter(narrow, dtype, monkeypatch):
-    X = narrow.astype(dtype)
-    expected = SPCAFS(5, max_correlation=0.6).fit(X)
-    monkeypatch.setattr("keepers.methods.reading.TALL_SIZE", 1000)
-    found = SPCAFS(5, max_correlation=0.6).fit(X)
-    assert found.scores_.dtype == dtype
-    np.testing.assert_allclose(found.scores_, expected.scores_, atol=1e-5)
-    np.testing.assert_array_equal(found.ranking_[:10], expected.ranking_[:10])
-    X[3, 2] = np.nan
-    with pytest.raises(DataError, match=r"2 \(1\)"):
-        SPCAFS(5).fit(X)
-
-
 # Routes
 
 

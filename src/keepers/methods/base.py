@@ -53,7 +53,6 @@ from keepers.methods.reading import (
     naming_gaps,
     open_blocks,
     read_blocks,
-    read_for_scatter,
     read_table,
     refuse_other_columns,
     sound_table,
@@ -483,12 +482,10 @@ class RankingSelector(ColumnSelector):
         return [clone(self).set_params(n_features_to_select=count).fit(X) for count in counts]
 
     def _fit(self, X: Any) -> None:
-        if not self.needs_scatter_only:
-            self._fit_table(read_table(self, X))
-        elif not is_plain(X) and comes_in_blocks(table_values(X)):
+        if self.needs_scatter_only and not is_plain(X) and comes_in_blocks(table_values(X)):
             self._fit_blocks(X)
         else:
-            self._fit_table(read_for_scatter(self, X))
+            self._fit_table(read_table(self, X))
 
     def _fit_blocks(self, X: Any) -> None:
         raise NotImplementedError

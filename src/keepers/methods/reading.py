@@ -37,7 +37,7 @@ from keepers._protocols import (
     SymmetricOperator,
 )
 from keepers._wording import readable_size, some_of
-from keepers.blocks.sources import ArrayBlocks, as_blocks
+from keepers.blocks.sources import as_blocks
 from keepers.exceptions import DataError, DataWarning, UnitsWarning, shorten, warn_caller
 from keepers.linalg.correlation import (
     ColumnCorrelations,
@@ -47,7 +47,6 @@ from keepers.linalg.correlation import (
 )
 from keepers.linalg.gaps import fill_by_model, observed_columns
 from keepers.linalg.scatter import (
-    SMALL_SIDE,
     ColumnMoments,
     DenseScatter,
     as_scatter,
@@ -78,9 +77,6 @@ from keepers.tables.objects import (
 )
 from keepers.tables.table import NamedValues, canonical_sparse, refuse_beside
 
-# From this number of values on, the scatter of a tall array is summed with its moments, in a single
-# pass: 1,000,000 x 30 take 0.25 s instead of 0.5, 40,000 x 1000 take 1.5 s instead of 1.7.
-TALL_SIZE = 10_000_000
 # Eigenvalues are squared once more on the way; these bounds on the scatter leave room for that.
 SMALLEST_SCATTER, LARGEST_SCATTER = 1e-140, 1e140
 # Up to this number, values of single precision are multiplied in double: they give what the same
@@ -304,21 +300,6 @@ def read_table(selector: Any, X: Any) -> MemoryTable:
     name the columns at fault.
     """
     return table_of_values(selector, validate_table(selector, named_table(X)))
-
-
-def read_for_scatter(selector: Any, X: Any) -> FittedTable:
-    """The same for a method that needs the scatter only: a large tall array in a single pass."""
-    values = table_values(X)
-    if not is_plain(values) or values.size < TALL_SIZE:
-        return read_table(selector, X)
-    if values.shape[1] > min(SMALL_SIDE, len(values) // 2):
-        return read_table(selector, X)
-    values = validate(selector, X)
-    if fills_gaps(selector):
-        values = fill_gaps(values, selector.missing)
-    source = ArrayBlocks(values, "X")
-    summed = source.total(partial(ScatterSum, source.n_features))
-    return table_of_scatter(selector, summed, source.dtype)
 
 
 def validate_table(selector: Any, X: Any) -> Any:
@@ -717,7 +698,7 @@ def read_any_table(
             width, budget = expected_width(n_components), memory_budget(None)
             table = read_blocks(reader, source, budget, width).table
             return ReadTable(table, getattr(reader, "feature_names_in_", None))
-        table = read_for_scatter(reader, X)
+        table = read_table(reader, X)
     names = getattr(reader, "feature_names_in_", None)
     check(table.n_features, names)
     return ReadTable(table, names)
