@@ -21,7 +21,6 @@ from keepers.linalg.graph import union_graph as union_graph
 from keepers.linalg.scatter import ColumnMoments as ColumnMoments
 from keepers.linalg.scatter import as_scatter as as_scatter
 from keepers.linalg.scatter import column_moments as column_moments
-from keepers.linalg.spectrum import Spectrum as Spectrum
 from keepers.linalg.spectrum import Subspace as Subspace
 from keepers.linalg.spectrum import leading_spectrum as leading_spectrum
 from keepers.linalg.spectrum import principal_subspace as principal_subspace

@@ -79,7 +79,7 @@ def test_a_share_takes_the_fewest_eigenvalues_that_sum_to_it(share, exact, monke
     variances = np.linspace(100, 1, 100)
     expected = int(np.argmax(np.cumsum(variances) >= share * variances.sum())) + 1
     found = spectrum_of(np.diag(variances), share)
-    assert abs(found.width - expected) <= (0 if exact else 1)
+    assert abs(len(found.values) - expected) <= (0 if exact else 1)
     np.testing.assert_allclose(found.values[:3], variances[:3], rtol=1e-10 if exact else 1e-2)
 
 
@@ -93,11 +93,11 @@ def test_auto_counts_the_factors_of_a_table_and_takes_at_least_one(n_factors, ex
     X += 2.0 * rng.standard_normal((400, n_factors)) @ rng.standard_normal((n_factors, 80))
     X -= X.mean(axis=0)
     found = spectrum_of(X.T @ X, "auto", n_samples=400, tol=1e-8)
-    assert found.width == max(n_factors, 1)
+    assert len(found.values) == max(n_factors, 1)
     values, vectors = np.linalg.eigh(X.T @ X)
-    np.testing.assert_allclose(found.values, values[::-1][: found.width], rtol=1e-7)
-    leading = vectors[:, ::-1][:, : found.width]
-    ours = found.subspace.vectors
+    np.testing.assert_allclose(found.values, values[::-1][: len(found.values)], rtol=1e-7)
+    leading = vectors[:, ::-1][:, : len(found.values)]
+    ours = found.vectors
     np.testing.assert_allclose(ours @ ours.T, leading @ leading.T, atol=1e-6 if exact else 1e-2)
 
 

@@ -1,6 +1,5 @@
 """SPCAFS as a user meets it."""
 
-import logging
 import pickle
 import re
 import signal
@@ -303,11 +302,10 @@ def test_survives_clone_pickle_and_joblib(planted, tmp_path):
         np.testing.assert_array_equal(copy.transform(planted), selector.transform(planted))
 
 
-def test_callbacks_and_verbose_report_every_step(planted, caplog):
+def test_a_callback_is_told_of_every_step(planted):
     seen = []
-    with caplog.at_level(logging.INFO, logger="keepers"):
-        selector = SPCAFS(solver="block", verbose=1, callback=seen.append).fit(planted)
-    assert len(seen) == len(caplog.records) == selector.n_iter_
+    selector = SPCAFS(solver="block", callback=seen.append).fit(planted)
+    assert len(seen) == selector.n_iter_
     assert seen[-1].objective == selector.objective_[-1]
 
 
@@ -470,6 +468,15 @@ def test_a_plateau_is_told_and_counts_as_not_converged(seed):
     assert selector.n_iter_ < 200
     assert np.all(np.diff(selector.objective_) <= 0)
     assert selector.support_.sum() == 50
+
+
+def test_components_that_are_no_larger_than_noise_end_on_a_plateau_in_large_tables(monkeypatch):
+    monkeypatch.setattr("keepers.linalg.scatter.SMALL_SIDE", 0)
+    X = np.random.default_rng(0).standard_normal((400, 600))
+    with pytest.warns(ConvergenceWarning, match="on a plateau: the 5 leading components"):
+        assert SPCAFS(n_components=5, random_state=0).fit(X).stop_reason_ == "plateau"
+    X[:, :30] += X[:, :1]  # one component stands out
+    assert SPCAFS(n_components=5, random_state=0).fit(X).stop_reason_ == "converged"
 
 
 def test_an_early_stop_is_a_warning_and_a_flag(planted):

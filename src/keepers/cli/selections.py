@@ -61,7 +61,7 @@ IN_JSON = (
 )
 NO_SETTINGS = (
     *("n_features_to_select", "must_keep", "never_keep", "memory_limit"),
-    *("callback", "prepare", "verbose"),
+    *("callback", "prepare"),
 )
 """Parameters that --set does not take: options set them, or they need Python."""
 

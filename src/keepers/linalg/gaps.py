@@ -191,7 +191,7 @@ def _principal_loadings(Z: FloatArray) -> FloatArray | None:
     )
     if standing_out.values[0] <= edge_of_scatter(squares, n_samples):
         return None
-    width = min(2 * standing_out.width + 2, MOST_COMPONENTS, n_samples - 1, n_features)
+    width = min(2 * len(standing_out.values) + 2, MOST_COMPONENTS, n_samples - 1, n_features)
     found = principal_subspace(scatter, width, rng)
     deviations = np.sqrt(np.maximum(found.values, 0.0) / n_samples)
     return np.asarray(found.vectors * np.maximum(deviations, np.finfo(float).eps))

@@ -267,11 +267,10 @@ class FactoredScatter:
 
     def times(self, V: FloatArray) -> FloatArray:
         """Xc V."""
-        product = np.asarray(self.X @ V.astype(self.X.dtype, copy=False))
+        product = np.asarray(self.X @ V.astype(self.X.dtype, order="C", copy=False))
         projected = product.astype(np.float64, copy=False)
         if np.any(self.moments.mean):
             projected -= self.moments.mean @ V
-            projected -= projected.mean(axis=0)  # what rounding left would be multiplied by it
         return projected
 
     def back(self, projected: FloatArray) -> FloatArray:

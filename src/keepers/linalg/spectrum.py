@@ -34,14 +34,17 @@ _NEGLIGIBLE = 1e-4
 
 @dataclass(frozen=True)
 class Subspace:
-    """An orthonormal block, its image under S, and how well it solves the eigenproblem."""
+    """An orthonormal block, its image under S, and its Ritz values."""
 
     vectors: FloatArray
     images: FloatArray
     values: FloatArray
-    residual: float = np.inf
-    """Largest residual norm of a vector, relative to the norm of its image."""
     n_products: int = 0
+
+    def first(self, width: int) -> "Subspace":
+        """The leading ``width`` of these vectors."""
+        vectors, images = self.vectors[:, :width], self.images[:, :width]
+        return replace(self, vectors=vectors, images=images, values=self.values[:width])
 
     @property
     def squared_row_norms(self) -> FloatArray:
@@ -72,116 +75,68 @@ def leading_subspace(
 
     At least one product is made, even if ``start`` already meets ``tol``: an outer iteration that
     stops on a step in which nothing moved would have converged by neglect.
+
+    Where the way is long, the Ritz vectors that follow the m are kept beside them, as many again:
+    they save a third of the products there, and cost more than they save where one or two are
+    enough.
     """
-    work = _Iteration(start, shift)
+    width = start.vectors.shape[1]
+    basis, images = start.vectors.T, start.images.T  # vectors are rows here
+    projected = basis @ (images - shift * basis).T
+    values, mixing = _ritz_vectors(basis @ basis.T, projected, width)
+    basis, images = mixing.T @ basis, mixing.T @ images
     for n_products in range(max_iter + 1):
-        direction, error = work.residual()
+        W, SW, theta = basis[:width], images[:width], values[:width, np.newaxis]
+        direction = SW - (shift + theta) * W
+        error = float(np.max(_relative(row_norms(direction), row_norms(SW))))
         if n_products == max_iter or (n_products > 0 and error <= tol):
             break
-        # From ten times the tolerance away, more than two products are to be expected.
-        work.improve(operator, direction, keep_more=error > 10.0 * tol)
-    return Subspace(work.W.T.copy("F"), work.SW.T.copy("F"), work.values, error, n_products)
-
-
-class _Iteration:
-    """W, vectors kept beside it, a direction, and their images, all transposed.
-
-    Kept are the Ritz vectors that follow those of W, as many again, where the way is long: they
-    save a third of the products there, and cost more than they save where one or two are enough.
-    """
-
-    def __init__(self, start: Subspace, shift: FloatArray) -> None:
-        self.shift = shift
-        self._width = start.vectors.shape[1]
-        W, SW = start.vectors.T, start.images.T
-        projected = W @ (SW - shift * W).T
-        self._ritz_values, mixing = _ritz_vectors(W @ W.T, projected, self._width)
-        self._basis, self._images = mixing.T @ W, mixing.T @ SW
-
-    @property
-    def W(self) -> FloatArray:
-        return self._basis[: self._width]
-
-    @property
-    def SW(self) -> FloatArray:
-        return self._images[: self._width]
-
-    @property
-    def values(self) -> FloatArray:
-        """The Ritz values of W, largest first."""
-        return self._ritz_values[: self._width]
-
-    def residual(self) -> tuple[FloatArray, float]:
-        """The residuals of W, and the largest relative to its image."""
-        residual = self.SW - (self.shift + self.values[:, np.newaxis]) * self.W
-        squares = np.einsum("ij,ij->i", residual, residual)
-        return residual, _relative_error(squares, np.einsum("ij,ij->i", self.SW, self.SW))
-
-    def improve(self, operator: BlockProducts, direction: FloatArray, *, keep_more: bool) -> None:
-        """Move to the leading Ritz vectors of the space of W and the preconditioned residual."""
-        values = self.values[:, np.newaxis]
-        smallest = _SMALLEST_QUOTIENT * max(float(np.abs(values).max()), np.finfo(float).tiny)
-        direction /= np.maximum(np.abs(self.shift + values), smallest)
-        direction -= (direction @ self._basis.T) @ self._basis
+        smallest = _SMALLEST_QUOTIENT * max(float(np.abs(theta).max()), np.finfo(float).tiny)
+        direction /= np.maximum(np.abs(shift + theta), smallest)
+        direction -= (direction @ basis.T) @ basis
         image = operator.matmat(direction.T).T
-        kept = len(self._basis)
-        basis, images = np.vstack([self._basis, direction]), np.vstack([self._images, image])
-        across = basis @ (image - self.shift * direction).T
-        projected: FloatArray = np.zeros((len(basis), len(basis)))
-        projected[:kept, :kept] = np.diag(self._ritz_values)
-        projected[:, kept:] = across
-        projected[kept:, :kept] = across[:kept].T
-        wanted = min(2 * self._width, len(basis)) if keep_more else self._width
-        self._ritz_values, mixing = _ritz_vectors(basis @ basis.T, projected, wanted)
-        self._basis = np.asarray(mixing.T @ basis)
-        self._images = np.asarray(mixing.T @ images)
+        kept = len(basis)
+        basis, images = np.vstack([basis, direction]), np.vstack([images, image])
+        across = basis @ (image - shift * direction).T
+        projected = np.block([[np.diag(values), across[:kept]], [across[:kept].T, across[kept:]]])
+        # From ten times the tolerance away, more than two products are to be expected.
+        wanted = min(2 * width, len(basis)) if error > 10.0 * tol else width
+        values, mixing = _ritz_vectors(basis @ basis.T, projected, wanted)
+        basis, images = mixing.T @ basis, mixing.T @ images
+    return Subspace(W.T.copy("F"), SW.T.copy("F"), values[:width], n_products)
 
 
-def relative_residual(block: Subspace) -> float:
-    """How well a block solves the eigenproblem of S: `Subspace.residual` where it is not known."""
+def relative_residuals(block: Subspace) -> FloatArray:
+    """How well a block solves the eigenproblem of S: the residual of each vector over its image."""
     residuals = block.images - block.vectors * block.values
-    return _relative_error(
-        np.einsum("ij,ij->j", residuals, residuals),
-        np.einsum("ij,ij->j", block.images, block.images),
-    )
+    return _relative(np.linalg.norm(residuals, axis=0), np.linalg.norm(block.images, axis=0))
 
 
-def _relative_error(residual_squares: FloatArray, image_squares: FloatArray) -> float:
-    """The largest residual norm relative to that of the image of the same vector."""
-    sizes = np.sqrt(image_squares)
-    # Images far smaller than the largest do not set the accuracy.
-    least = max(_NEGLIGIBLE * float(sizes.max()), np.finfo(float).tiny)
-    return float(np.max(np.sqrt(residual_squares) / np.maximum(sizes, least)))
+def _relative(residuals: FloatArray, images: FloatArray) -> FloatArray:
+    """Residual norms relative to those of the images; tiny images do not set the accuracy."""
+    least = max(_NEGLIGIBLE * float(images.max()), np.finfo(float).tiny)
+    return np.asarray(residuals / np.maximum(images, least))
 
 
 def _ritz_vectors(
     gram: FloatArray, projected: FloatArray, width: int
 ) -> tuple[FloatArray, FloatArray]:
     """Values and coefficients of the ``width`` leading Ritz vectors of a basis with this Gram."""
-    inverse = _inverse_factor(gram)
-    C = whitening(gram, _DEPENDENT) if inverse is None else inverse.T
+    scale = 1.0 / np.sqrt(np.maximum(gram.diagonal(), np.finfo(float).tiny))
+    scaled = gram * scale * scale[:, np.newaxis]
+    try:
+        factor = np.linalg.cholesky(scaled)
+        dependent = bool(factor.diagonal().min() ** 2 <= _DEPENDENT)
+    except np.linalg.LinAlgError:
+        dependent = True
+    if dependent:  # directions that are rounding noise are left out
+        spectrum, vectors = np.linalg.eigh(scaled)
+        kept = spectrum > _DEPENDENT * spectrum.max(initial=0.0)
+        C = scale[:, np.newaxis] * (vectors[:, kept] / np.sqrt(spectrum[kept]))
+    else:
+        C = (np.linalg.inv(factor) * scale).T
     values, vectors = _descending(C.T @ projected @ C)
     return values[:width], C @ vectors[:, :width]
-
-
-def _inverse_factor(gram: FloatArray) -> FloatArray | None:
-    """C with C gram C' = I, by Cholesky; None where some directions are dependent to rounding."""
-    scale = 1.0 / np.sqrt(np.maximum(gram.diagonal(), np.finfo(float).tiny))
-    try:
-        factor = np.linalg.cholesky(gram * scale * scale[:, np.newaxis])
-    except np.linalg.LinAlgError:
-        return None
-    if factor.diagonal().min() ** 2 <= _DEPENDENT:
-        return None
-    return np.asarray(np.linalg.inv(factor) * scale)
-
-
-def whitening(gram: FloatArray, dependent: float) -> FloatArray:
-    """C with C' gram C = I; directions are left out that are below ``dependent`` of the largest."""
-    scale = 1.0 / np.sqrt(np.maximum(gram.diagonal(), np.finfo(float).tiny))
-    spectrum, vectors = np.linalg.eigh(gram * scale * scale[:, np.newaxis])
-    kept = spectrum > dependent * spectrum.max(initial=0.0)
-    return np.asarray(scale[:, np.newaxis] * (vectors[:, kept] / np.sqrt(spectrum[kept])))
 
 
 def _descending(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -205,7 +160,11 @@ def fix_signs(W: FloatArray) -> FloatArray:
 
 
 MOST_AUTO_COMPONENTS = 100
-_KRYLOV_BLOCKS = 4
+# Blocks that are multiplied as they come; blocks that are held before a new beginning. On CSR
+# 200,000 x 20,000, m = 20, 20 products reach 3e-3; with a space of 5 blocks 38 of them.
+_KRYLOV_BLOCKS, _KRYLOV_ROOM = 4, 12
+_KRYLOV_ENTRIES = 1 << 26  # half a gigabyte, and as much for the images
+_MOST_PRODUCTS = 60
 _OVERSAMPLING = 8
 _FIRST_WIDTH = 16
 # Residual at which a count of eigenvalues is believed, and products made for it at most.
@@ -224,23 +183,6 @@ _KRYLOV_TOL = 1e-7
 _LOW_RANK = 3
 
 
-@dataclass(frozen=True)
-class Spectrum:
-    """The leading eigenpairs of a scatter, as many as there are components."""
-
-    subspace: Subspace
-
-    @property
-    def width(self) -> int:
-        """The number of components."""
-        return len(self.subspace.values)
-
-    @property
-    def values(self) -> FloatArray:
-        """The eigenvalues, largest first."""
-        return self.subspace.values
-
-
 def leading_spectrum(
     scatter: SymmetricOperator,
     n_components: int | float | str,
@@ -249,26 +191,35 @@ def leading_spectrum(
     sum_of_squares: FloatArray,
     rng: np.random.Generator,
     tol: float = 3e-3,
-) -> Spectrum:
+) -> Subspace:
     """The leading eigenpairs of S: a number of them, a share of the variance, or "auto".
 
     "auto" takes the eigenvalues above `null_edge`, at least 1 and at most 100. ``sum_of_squares``
     is that of every column about its mean. Where neither side of the data is small, eigenvectors
-    are found to the relative residual ``tol``, from a random start.
+    are found to the relative residual ``tol``, from a random start; ten times that is enough for a
+    given number of vectors that `is_flat` calls as good as others.
     """
+    side = scatter.small_side()
     if n_components != "auto" and float(n_components) >= 1.0:
-        return Spectrum(principal_subspace(scatter, int(n_components), rng, tol=tol))
+        if side is not None:
+            return principal_subspace(scatter, int(n_components), rng)
+        flat = partial(is_flat, sum_of_squares=sum_of_squares, n_samples=n_samples)
+        return _krylov_subspace(scatter, int(n_components), rng, tol, flat=flat)
     limit = min(n_samples - 1, scatter.size)
     if n_components == "auto":
         limit = min(limit, MOST_AUTO_COMPONENTS)
         count = partial(_count_above, edge_of_scatter(sum_of_squares, n_samples))
     else:
         count = partial(_count_up_to, float(n_components) * float(sum_of_squares.sum()))
-    side = scatter.small_side()
-    if side is None:
-        width, found = _count_by_products(scatter, count, limit, rng)
-        return Spectrum(_refine(scatter, found, width, tol))
-    return Spectrum(_lift(scatter, side, *_counted_pairs(side, count, limit)))
+    if side is not None:
+        return _lift(scatter, side, *_counted_pairs(side, count, limit))
+    width = min(_FIRST_WIDTH, limit)
+    while True:
+        found = _krylov_subspace(scatter, width, rng, tol, count)
+        n_counted = count(found.values)
+        if n_counted is not None or width == limit:
+            return found.first(min(n_counted or limit, limit))
+        width = min(2 * width, limit)
 
 
 def principal_subspace(
@@ -278,7 +229,7 @@ def principal_subspace(
     side = scatter.small_side()
     if side is not None:
         return _lift(scatter, side, *leading_pairs(side.matrix, width))
-    return _refine(scatter, _krylov_subspace(scatter, width, rng, tol), width, tol)
+    return _krylov_subspace(scatter, width, rng, tol)
 
 
 def pairs_above(
@@ -333,6 +284,19 @@ def edge_of_scatter(sum_of_squares: FloatArray, n_samples: int) -> float:
     """The edge of the scatter, from the sum of squares of every column about its mean."""
     freedom = n_samples - 1
     return freedom * null_edge(sum_of_squares / freedom, freedom)
+
+
+def is_flat(values: FloatArray, sum_of_squares: FloatArray, n_samples: int) -> bool:
+    """Whether any components would do as well: they are nearly equal, and the last is like noise.
+
+    That is, no larger than the largest that columns without common structure would have.
+    """
+    return nearly_equal(values) and values[-1] <= edge_of_scatter(sum_of_squares, n_samples)
+
+
+def nearly_equal(values: FloatArray) -> bool:
+    """Whether eigenvalues differ by a tenth at most, so that vectors can be turned into others."""
+    return len(values) > 1 and bool(values[-1] >= 0.9 * values[0] > 0.0)
 
 
 _Count = Callable[[FloatArray], int | None]
@@ -428,7 +392,8 @@ class KrylovSpace:
     def __init__(self, product: Callable[[FloatArray], FloatArray], size: int, room: int) -> None:
         self._product = product
         self._basis, self._images = np.empty((2, room, size))
-        self.used = 0
+        self._projected = np.empty((room, room))
+        self.room, self.used = room, 0
 
     @property
     def basis(self) -> FloatArray:
@@ -440,18 +405,26 @@ class KrylovSpace:
 
     def add(self, block: FloatArray) -> FloatArray:
         """Add the span of a block, as far as there is room; returns its image."""
-        block = block[: len(self._basis) - self.used]
+        block = block[: self.room - self.used]
         for _ in range(2):  # what is left of an almost invariant block is rounding
             block = np.linalg.qr((block - (block @ self.basis.T) @ self.basis).T)[0].T
         added = slice(self.used, self.used + len(block))
         self._basis[added] = block
         self._images[added] = self._product(self._basis[added].T).T
         self.used += len(block)
+        self._projected[added, : self.used] = self._images[added] @ self.basis.T
         return np.asarray(self._images[added])
+
+    def restart(self, width: int) -> None:
+        """Keep the leading Ritz vectors only."""
+        kept = self.leading(width)
+        self._basis[:width], self._images[:width] = kept.vectors.T, kept.images.T
+        self._projected[:width, :width] = np.diag(kept.values)
+        self.used = width
 
     def leading(self, width: int) -> Subspace:
         """The leading Ritz vectors."""
-        values, mixing = np.linalg.eigh(self.basis @ self.images.T)
+        values, mixing = np.linalg.eigh(self._projected[: self.used, : self.used])
         mixing = mixing[:, ::-1][:, :width].T
         return Subspace((mixing @ self.basis).T, (mixing @ self.images).T, values[::-1][:width])
 
@@ -470,58 +443,41 @@ def _lift(
     return Subspace(W @ C, (W * values) @ C, values)
 
 
-def _refine(
-    scatter: SymmetricOperator, known: Subspace, width: int, tol: float, max_iter: int = 50
-) -> Subspace:
-    """The leading ``width`` vectors of a block, iterated to ``tol`` if they are not that good."""
-    vectors, images = known.vectors[:, :width], known.images[:, :width]
-    start = replace(known, vectors=vectors, images=images, values=known.values[:width])
-    residual = relative_residual(start)
-    if residual <= tol:
-        return replace(start, residual=residual)
-    no_shift = np.zeros(scatter.size)
-    found = leading_subspace(scatter, no_shift, start, tol=tol, max_iter=max_iter)
-    return replace(found, n_products=found.n_products + known.n_products)
-
-
 def _krylov_subspace(
-    scatter: SymmetricOperator, width: int, rng: np.random.Generator, tol: float
+    scatter: SymmetricOperator,
+    width: int,
+    rng: np.random.Generator,
+    tol: float,
+    count: _Count = len,
+    flat: Callable[[FloatArray], bool] = lambda _: False,
 ) -> Subspace:
-    """Rayleigh-Ritz on [V, SV, S^2 V, ...] from a random block; one block more if that helps."""
+    """Rayleigh-Ritz on [V, SV, S^2 V, ...] from a random block, to a relative residual ``tol``.
+
+    After the first blocks only the residuals of vectors that are not good enough are multiplied:
+    the space grows in the same directions. Where it is full it begins again with its best vectors.
+    Of vectors that ``count`` does not count only the first is looked at, and that not for long.
+    """
     size = scatter.size
     step = min(width + _OVERSAMPLING, size)
-    most = min(_KRYLOV_BLOCKS + 1, -(-size // step))
     # Where a few blocks fill all of the space, the last one is narrower and the pairs are exact.
-    space = KrylovSpace(scatter.matmat, size, min(step * most, size))
+    n_blocks = int(np.clip(_KRYLOV_ENTRIES // (size * step), _KRYLOV_BLOCKS + 1, _KRYLOV_ROOM))
+    space = KrylovSpace(scatter.matmat, size, min(n_blocks * step, size))
     block: FloatArray = rng.standard_normal((size, step)).T
-    for n_blocks in range(1, most + 1):
+    for n_products in range(1, _MOST_PRODUCTS + 1):
         block = space.add(block)
-        if n_blocks >= min(_KRYLOV_BLOCKS, most):
-            found = replace(space.leading(width), n_products=n_blocks)
-            if relative_residual(found) <= tol:
-                break
-    return found
-
-
-def _count_by_products(
-    scatter: SymmetricOperator,
-    count: _Count,
-    limit: int,
-    rng: np.random.Generator,
-) -> tuple[int, Subspace]:
-    """The number of components, at most ``limit``, and approximations to their eigenvectors."""
-    width = min(_FIRST_WIDTH, limit)
-    while True:
-        found = _krylov_subspace(scatter, width, rng, np.inf)
-        n_found = count(found.values)
-        while n_found is not None and n_found < width:
-            # Values rise to the eigenvalues with every product; the count may have changed.
-            found = _refine(scatter, found, n_found + 1, _CHECKED, max_iter=_CHECKING_PRODUCTS)
-            again = count(found.values)
-            if again == n_found:
-                return min(n_found, limit), found
-            n_found = again
-            width = len(found.values)
-        if width == limit or (n_found is not None and n_found >= limit):
-            return min(n_found or limit, limit), found
-        width = min(2 * max(width, _FIRST_WIDTH), limit)
+        if n_products < _KRYLOV_BLOCKS and space.used < size:
+            continue
+        found = space.leading(width)
+        n_counted = count(found.values)
+        if n_counted is None or space.used == size:
+            break
+        errors = relative_residuals(found)[: n_counted + 1]
+        if n_products >= _KRYLOV_BLOCKS + _CHECKING_PRODUCTS or errors[-1] <= _CHECKED:
+            errors = errors[:n_counted]
+        error = float(errors.max())
+        if error <= tol or (error <= 10.0 * tol and flat(found.values)):
+            break
+        block = (found.images - found.vectors * found.values)[:, : len(errors)][:, errors > tol].T
+        if space.used + len(block) > space.room:
+            space.restart(2 * step)
+    return replace(found, n_products=n_products)

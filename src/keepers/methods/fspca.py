@@ -668,13 +668,8 @@ class FSPCA(ScatterSelector):
             n_samples=table.n_samples,
             sum_of_squares=table.moments.sum_of_squares,
             rng=self.random_generator(),
-        ).subspace
-        return replace(
-            pca,
-            vectors=pca.vectors[:, :n_kept],
-            images=pca.images[:, :n_kept],
-            values=pca.values[:n_kept],
         )
+        return pca.first(n_kept)
 
     def _store_components(
         self, held: HeldSet, scatter: SymmetricOperator, table: FittedTable

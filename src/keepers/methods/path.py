@@ -311,7 +311,7 @@ def spcafs_path(
         n_samples=table.n_samples,
         sum_of_squares=sum_of_squares,
         rng=selector.random_generator(),
-    ).subspace
+    )
     solver = PathSolver(scatter, RowPenalty(1.0, float(p), selector.eps), max_iter, tol)
     if gammas is None:
         points = find_path(solver, pca, int(n_gammas))

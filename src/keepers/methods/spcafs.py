@@ -17,10 +17,10 @@ m leading eigenvectors of S - gamma diag(g) (27); f never rises (Theorem 2).
 * `SPCAFS` is the selector.
 """
 
-import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,8 +39,10 @@ from keepers.linalg.ordering import tilt_ties
 from keepers.linalg.spectrum import (
     Subspace,
     fix_signs,
+    is_flat,
     leading_spectrum,
     leading_subspace,
+    nearly_equal,
     orthonormal_subspace,
     row_norms,
     squared_row_norms,
@@ -62,8 +64,6 @@ from keepers.methods.parameters import (
     whole,
 )
 from keepers.methods.reading import FittedTable, scatter_of, warn_of_units
-
-logger = logging.getLogger("keepers")
 
 # A group whose squared norm has sunk to this multiple of eps is inactive. The optimality condition
 # for p = 1, a share r < 1 of the force that would keep it active, puts the norm at
@@ -504,9 +504,7 @@ class _Run:
         Where the leading eigenvalues are nearly equal, as in a table without structure, there is no
         end to be waited for: many blocks are as good as each other.
         """
-        values = self.part.space.values
-        nearly_equal = len(values) > 1 and bool(values[-1] >= 0.9 * values[0] > 0.0)
-        return nearly_equal and self.gained_less(SLOW, PLATEAU_STEPS)
+        return nearly_equal(self.part.space.values) and self.gained_less(SLOW, PLATEAU_STEPS)
 
 
 def _leave_out_rows(run: _Run) -> None:
@@ -587,7 +585,7 @@ def _let_rows_off_zero(run: _Run) -> None:
     run.part = replace(run.part, space=replace(space, vectors=vectors))
 
 
-def _step(run: _Run, tol: float, *, early: bool) -> None:
+def _step(run: _Run, tol: float, *, early: bool, flat: bool) -> None:
     """New weights, then the leading subspace; a proposal that raises f is undone."""
     part, penalty, point = run.part, run.part.penalty, run.proposal
     if point is None:
@@ -595,7 +593,7 @@ def _step(run: _Run, tol: float, *, early: bool) -> None:
     weights = penalty.weights_at(point)  # Eq. (26)
     if early and run.n_iter == 1:  # among equal columns rounding must not choose
         weights = tilt_ties(weights, weights)
-    inner_tol = INNER_TOL if early else 10.0 * INNER_TOL
+    inner_tol = INNER_TOL if early and not flat else 10.0 * INNER_TOL
     space = leading_subspace(part.operator, weights, part.space, tol=inner_tol)  # Eq. (27)
     run.n_iter += 1
     run.n_products += space.n_products
@@ -626,11 +624,13 @@ def solve_block(
     tol: float,
     callback: Callback | None = None,
     warm: bool = False,
+    flat: bool = False,
 ) -> SPCAFSResult:
     """Algorithm 1 from block products.
 
     ``start`` is the PCA solution or, ``warm``, one for nearly the same penalty: there is then no
-    choice between minima, and no step needs to be plain.
+    choice between minima, and no step needs to be plain. ``flat``: other starts are as good as this
+    one (`is_flat`), so that no eigenproblem needs to be accurate.
     """
     whole = _Part(operator, penalty, start)
     run = _Run(whole, [whole.objective], Proposals(relaxed=not warm), start.n_products)
@@ -641,7 +641,7 @@ def solve_block(
         _leave_out_rows(run)
         size, width = run.part.space.vectors.shape
         with one_blas_thread_for(2.0 * width * float(size) ** 2):  # products become small
-            _step(run, tol, early=run.n_iter < EARLY_STEPS and not warm)
+            _step(run, tol, early=run.n_iter < EARLY_STEPS and not warm, flat=flat)
         part = run.part
         _report(callback, run.n_iter, run.history[-1], part.penalty, part.space.squared_row_norms)
         if run.n_calm >= enough:
@@ -749,8 +749,6 @@ class SPCAFS(ScatterSelector):
     {missing}
     {memory_limit}
     {large_random_state}
-    verbose : int, default=0
-        1 logs every step to the logger "keepers" (level INFO).
     callback : callable or None, default=None
         Called after each step with an object that has ``n_iter``, ``objective``, ``n_active`` and
         ``n_rows``.
@@ -851,7 +849,6 @@ class SPCAFS(ScatterSelector):
         "max_iter": whole(),
         "tol": positive(zero=True),
         "refine": one_of("l20", None),
-        "verbose": whole(at_least=0),
         "callback": FUNCTION,
     }
 
@@ -874,7 +871,6 @@ class SPCAFS(ScatterSelector):
     missing: str = "error"
     memory_limit: int | float | str | None = None
     random_state: Seed = None
-    verbose: int = 0
     callback: Callback | None = None
 
     @property
@@ -908,12 +904,15 @@ class SPCAFS(ScatterSelector):
                 n_samples=table.n_samples,
                 sum_of_squares=table.moments.sum_of_squares,
                 rng=self.random_generator(),
-            ).subspace
+            )
             self.gamma_ = float(
                 GAMMA_SCALE * pca.values[0] if self.gamma == "scale" else self.gamma
             )
             penalty = penalty_of(control, table.usable, self.gamma_, float(self.p), float(self.eps))
-            result = self._solve(scatter, pca, penalty, table.n_samples)
+            flat = scatter.small_side() is None and is_flat(
+                pca.values, table.moments.sum_of_squares, table.n_samples
+            )
+            result = self._solve(scatter, pca, penalty, table.n_samples, flat=flat)
             norms = result.row_norms.astype(table.working_dtype, copy=False)
             scores = table.to_all_columns(norms)
             order = control.order(scores, everything)
@@ -932,7 +931,13 @@ class SPCAFS(ScatterSelector):
                 warn_caller(f"{inactive} {inactive.way_out()}", InactiveRowsWarning)
 
     def _solve(
-        self, scatter: SymmetricOperator, pca: Subspace, penalty: RowPenalty, n_samples: int
+        self,
+        scatter: SymmetricOperator,
+        pca: Subspace,
+        penalty: RowPenalty,
+        n_samples: int,
+        *,
+        flat: bool,
     ) -> SPCAFSResult:
         d, width = pca.vectors.shape
         self.solver_ = self.solver
@@ -945,10 +950,12 @@ class SPCAFS(ScatterSelector):
                 24.0 * d**2,
                 "solver='block' needs none of them.",
             )
-        solve = solve_dense if self.solver_ == "dense" else solve_block
+        solve = solve_dense if self.solver_ == "dense" else partial(solve_block, flat=flat)
         result = solve(
-            scatter, pca, penalty, max_iter=self.max_iter, tol=self.tol, callback=self._on_step
+            scatter, pca, penalty, max_iter=self.max_iter, tol=self.tol, callback=self.callback
         )
+        if flat and result.stop == CONVERGED:
+            result = replace(result, stop=PLATEAU)
         if result.stop == MAX_ITER:
             warn_caller(
                 f"The objective was still falling after max_iter={self.max_iter} steps. Raise "
@@ -982,27 +989,6 @@ class SPCAFS(ScatterSelector):
     def fit_notes(self) -> FitNotes:
         """The notes of every method, and the features whose rows of W are active."""
         return replace(super().fit_notes(), active=self.active_)
-
-    def _on_step(self, progress: SolverProgress) -> None:
-        if self.verbose:
-            _ensure_log_handler()
-            logger.info(
-                "step %d: objective %.8g, %d active rows of %d in the work",
-                progress.n_iter,
-                progress.objective,
-                progress.n_active,
-                progress.n_rows,
-            )
-        if self.callback is not None:
-            self.callback(progress)
-
-
-def _ensure_log_handler() -> None:
-    """Let verbose=1 be seen on the error stream by users who never set logging up."""
-    if not logger.hasHandlers():
-        logger.addHandler(logging.StreamHandler())
-    if not logger.isEnabledFor(logging.INFO):
-        logger.setLevel(logging.INFO)
 
 
 @dataclass(frozen=True)

@@ -238,7 +238,7 @@ def certify(
             spectrum = leading_spectrum(
                 operator, n_components, n_samples=table.n_samples, sum_of_squares=squares, rng=rng
             )
-            n_components = min(spectrum.width, len(chosen))
+            n_components = min(len(spectrum.values), len(chosen))
         found = _compare_with_bounds(table, operator, chosen, int(n_components), tight, rng)
     return replace(found, feature_names=read.names, seconds=time.perf_counter() - begun)
 

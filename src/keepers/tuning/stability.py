@@ -288,7 +288,7 @@ def _fit_to_all(base: Any, X: Any, seed: int) -> Any:
 
 def _for_halves(base: Any, n_features_to_select: int) -> Any:
     """The selector for the halves: a fixed number of features, no reports, no halves of its own."""
-    other = {"callback": None, "verbose": 0, "random_state": None, "n_halves": 0}
+    other = {"callback": None, "random_state": None, "n_halves": 0}
     found = base.get_params(deep=False)
     settings = {name: value for name, value in other.items() if name in found}
     return clone(base).set_params(n_features_to_select=n_features_to_select, **settings)
