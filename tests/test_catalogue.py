@@ -1,4 +1,4 @@
-"""The one registry of methods: those of keepers, of installed packages, and of the user's own."""
+"""The one registry of methods, and methods of the user's own."""
 
 import inspect
 import sys
@@ -6,8 +6,8 @@ import sys
 import pytest
 
 import keepers
-from keepers.catalogue import METHODS, all_methods, all_selectors, find_method
-from keepers.exceptions import KeepersWarning, ParameterError
+from keepers.catalogue import METHODS, all_selectors, find_method
+from keepers.exceptions import ParameterError
 from keepers.methods.base import RankingSelector
 
 MODULE = """
@@ -32,23 +32,6 @@ def module(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
     sys.modules.pop("of_my_own", None)
-
-
-@pytest.fixture
-def install(module):
-    """Make that folder a distribution with these entry points."""
-
-    def with_entry_points(lines):
-        information = module / "backwards-1.0.dist-info"
-        information.mkdir()
-        (information / "METADATA").write_text(
-            "Metadata-Version: 2.1\nName: backwards\nVersion: 1\n"
-        )
-        (information / "entry_points.txt").write_text(f"[keepers.methods]\n{lines}\n")
-        all_methods.cache_clear()
-
-    yield with_entry_points
-    all_methods.cache_clear()
 
 
 def test_every_public_selector_is_registered_once_by_its_class():
@@ -92,12 +75,3 @@ def test_a_class_of_the_users_own_is_found_by_module_and_class():
 def test_what_is_no_method_is_refused_with_the_reason(name, message):
     with pytest.raises(ParameterError, match=message):
         find_method(name)
-
-
-def test_an_installed_method_that_cannot_be_imported_is_left_out_with_a_warning(install):
-    install("broken = absent_module:Method")
-    with pytest.warns(KeepersWarning, match="The method broken is left out. .*absent_module"):
-        selectors = all_selectors()
-    assert len(selectors) == len(METHODS)
-    with pytest.raises(ParameterError, match="absent_module"):
-        find_method("broken").load()

@@ -1,7 +1,6 @@
 """The registry of methods: the command, comparisons, studies, docs and `all_selectors` read it.
 
-A method of keepers is one entry in `METHODS`. Other packages add one by an entry point in the group
-"keepers.methods" (name = "module:Class"); "module:Class" also works wherever a method is named.
+A method of keepers is one entry in `METHODS`; "module:Class" works wherever a method is named.
 Classes are imported when they are needed, so help and completion do not wait for scikit-learn.
 """
 
@@ -10,17 +9,15 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from keepers._wording import closest, first_line
-from keepers.exceptions import KeepersWarning, ParameterError, shorten, warn_caller
+from keepers.exceptions import ParameterError, shorten
 
 if TYPE_CHECKING:
     from keepers.methods.base import RankingSelector
 
-__all__ = ["METHODS", "Method", "all_methods", "all_selectors", "find_method"]
+__all__ = ["METHODS", "Method", "all_selectors", "find_method"]
 
 
 @dataclass(frozen=True)
@@ -104,16 +101,6 @@ METHODS = (
 """Every method of keepers, AutoSelector first, baselines last."""
 
 
-@cache
-def all_methods() -> dict[str, Method]:
-    """Every method that has a name: those of keepers and those of installed packages."""
-    named = {method.name: method for method in METHODS}
-    for entry in entry_points(group="keepers.methods"):
-        name = entry.name.lower()
-        named.setdefault(name, Method(name, f"{entry.module}:{entry.attr}"))
-    return named
-
-
 def find_method(name: str) -> Method:
     """The method of that name: on the command line, of its class, or "module:Class".
 
@@ -129,10 +116,10 @@ def find_method(name: str) -> Method:
         method = Method(name, name)
         method.load()
         return method
-    known = all_methods()
-    for method in known.values():
+    for method in METHODS:
         if name.lower() in (method.name, method.class_name.lower()):
             return method
+    known = [method.name for method in METHODS]
     raise ParameterError(
         f"There is no method {shorten(name)}.{closest(name, known)} The methods are "
         f"{', '.join(known)}, or MODULE:CLASS for one of your own."
@@ -142,19 +129,10 @@ def find_method(name: str) -> Method:
 def all_selectors() -> "dict[str, type[RankingSelector]]":
     """Every selector by the name of its class: AutoSelector, the other methods, baselines.
 
-    Those of installed packages (entry points "keepers.methods") come last; one that cannot be
-    imported is left out with a warning.
-
     Examples
     --------
     >>> from keepers import all_selectors
     >>> list(all_selectors())[:3]
     ['AutoSelector', 'SPCAFS', 'FSPCA']
     """
-    selectors: dict[str, type[RankingSelector]] = {}
-    for method in all_methods().values():
-        try:
-            selectors.setdefault(method.class_name, method.load())
-        except ParameterError as error:
-            warn_caller(f"The method {method.name} is left out. {error}", KeepersWarning)
-    return selectors
+    return {method.class_name: method.load() for method in METHODS}

@@ -11,7 +11,7 @@ from rich.table import Table as Cells
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from keepers.catalogue import METHODS, Method, all_methods, find_method
+from keepers.catalogue import METHODS, Method, find_method
 from keepers.cli import console
 from keepers.cli.console import note, printable, progress_line, say_notes
 from keepers.cli.prepared import PUTS_FEATURES_ON_ONE_SCALE, prepare, scale_table
@@ -83,7 +83,7 @@ def _methods(names: str) -> list[Method]:
     """The methods of a list with commas, and the baselines."""
     given = [name.strip() for name in names.split(",") if name.strip()]
     if "all" in given:
-        return list(all_methods().values())
+        return [*METHODS]
     asked = [find_method(name) for name in dict.fromkeys(given)]
     return [*asked, *(each for each in METHODS if each.is_baseline and each not in asked)]
 
