@@ -21,17 +21,12 @@ def test_a_short_value_is_quoted_as_python_does(value):
     assert shorten(value) == repr(value)
 
 
-def test_a_long_string_is_cut_and_its_length_stated():
+def test_long_texts_and_long_or_deep_collections_are_cut():
     text = shorten("x" * 30_000_000)
     assert len(text) < 200
     assert text.startswith("'xxx")
-    assert text.endswith("...' (30000000 characters)")
-    assert shorten(b"x" * 1000).endswith("(1000 bytes)")
-
-
-def test_a_long_or_deep_collection_is_cut_and_its_length_stated():
-    assert shorten(list(range(1000))) == "[0, 1, 2, 3, 4, ...] (1000 items)"
-    assert shorten(dict.fromkeys(range(9))).endswith("...} (9 items)")
+    assert len(shorten(b"x" * 1000)) < 200
+    assert shorten(list(range(1000))) == "[0, 1, 2, 3, 4, ...]"
     circle = [1]
     circle.append(circle)
     for value in (circle, ["x" * 10**6] * 1000, {"x" * 10**6: np.zeros(9)}):

@@ -39,8 +39,6 @@ __all__ = [
     "warn_caller",
 ]
 
-_LONGEST, _MOST_ITEMS = 100, 5
-
 
 class KeepersError(Exception):
     """Root of all errors raised on purpose by keepers; each argument is a line of the message."""
@@ -92,28 +90,18 @@ class InactiveRowsWarning(KeepersWarning):
 def shorten(value: object) -> str:
     """The repr of a value, short enough for a message whatever the value is.
 
-    Strings are cut with their length stated, collections after five items, and arrays and data
-    frames are given as type and shape.
+    Long texts and collections are cut; arrays and data frames are given as type and shape.
     """
-    if isinstance(value, (str, bytes)):
-        text = repr(value[: _LONGEST + 1])
-        if len(value) <= _LONGEST and len(text) <= _LONGEST + len("b''"):
-            return text
-        unit = "bytes" if isinstance(value, bytes) else "characters"
-        return f"{text[:_LONGEST]}...{text[-1]} ({len(value)} {unit})"
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
         return f"<{type(value).__name__} of shape {shape}>"
-    text = _SHORT.repr(value)
-    if isinstance(value, (list, tuple, set, frozenset, dict)) and len(value) > _MOST_ITEMS:
-        return f"{text} ({len(value)} items)"
-    return text
+    return _SHORT.repr(value)
 
 
 _SHORT = reprlib.Repr()
 _SHORT.maxlevel = 2
-_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = _SHORT.maxfrozenset = _MOST_ITEMS
-_SHORT.maxdict, _SHORT.maxstring, _SHORT.maxother = _MOST_ITEMS, 50, _LONGEST
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = _SHORT.maxfrozenset = _SHORT.maxdict = 5
+_SHORT.maxstring = _SHORT.maxother = 100
 
 
 _OTHERS = ("keepers.", "sklearn.", "joblib.")

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from keepers.catalogue import METHODS, Method, find_method
 from keepers.cli import console
 from keepers.cli.console import note, printable, progress_line, say_notes
-from keepers.cli.prepared import PUTS_FEATURES_ON_ONE_SCALE, prepare, scale_table
+from keepers.cli.prepared import prepare, scale_table
 from keepers.exceptions import KeepersError, ParameterError, shorten
 from keepers.linalg.scatter import SCALINGS
 from keepers.metrics import clustering_accuracy, normalized_mutual_information
@@ -42,11 +42,8 @@ def compare(data: str, options: console.CompareOptions) -> None:
             "The columns have different units: all are standardised (--scale raw: as given). "
             "Variance, which is then 1 for all of them, takes the first columns."
         )
-    elif differ and scale not in PUTS_FEATURES_ON_ONE_SCALE:
-        notes.append(
-            f"The columns have different units, and with --scale {scale} those with the largest "
-            "numbers decide the clusters. Methods may agree for that reason alone."
-        )
+    elif differ and scale == "raw":
+        notes.append("The columns with the largest numbers decide the clusters.")
     if scale == "auto":
         scale = "standardize-features" if differ else "raw"
     d = prepared.rows.n_features

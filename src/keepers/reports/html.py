@@ -281,9 +281,7 @@ def python_recipe(selection: Selection) -> str:
 def today() -> date:
     """The date, or that of SOURCE_DATE_EPOCH, where a report has to be the same every day."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    if epoch.isdigit():
-        return datetime.fromtimestamp(int(epoch), tz=UTC).date()
-    return datetime.now().astimezone().date()
+    return datetime.fromtimestamp(int(epoch), tz=UTC).date() if epoch.isdigit() else date.today()
 
 
 def script_safe_json(data: Any) -> str:
