@@ -19,7 +19,7 @@ from keepers._packages import optional
 from keepers._wording import closest, first_line, some_of
 from keepers.exceptions import DataError, KeepersError, shorten
 from keepers.tables.atomic import open_plain
-from keepers.tables.scans import ArrayFile, DenseRows, SparseRows
+from keepers.tables.scans import ArrayFile, StoredRows, dense_rows, sparse_rows
 from keepers.tables.table import ReadRequest, Table, refuse_shape, refuse_size, table_of_matrix
 
 VALUES = ("X", "fea", "data")
@@ -51,8 +51,8 @@ def scan_npy(path: Path, request: ReadRequest) -> ArrayFile:
 
 
 @contextmanager
-def _map_npy(path: Path) -> Iterator[DenseRows]:
-    yield DenseRows(np.load(path, mmap_mode="r", allow_pickle=False))
+def _map_npy(path: Path) -> Iterator[StoredRows]:
+    yield dense_rows(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def _check_header(stream: IO[bytes], name: str) -> int:
@@ -260,14 +260,14 @@ def open_hdf5(path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def open_rows(path: Path, place: str) -> Iterator[DenseRows | SparseRows]:
+def open_rows(path: Path, place: str) -> Iterator[StoredRows]:
     """Rows of an array in a store, of the sparse parts of AnnData, or of those of Cell Ranger."""
     with open_hdf5(path) as file:
         node = file[place]
         if not hasattr(node, "keys"):
-            yield DenseRows(node)
+            yield dense_rows(node)
         elif "barcodes" in node:  # columns of genes x cells are rows of cells x genes
-            yield SparseRows(node, tuple(node["shape"][:].tolist()[::-1]))
+            yield sparse_rows(node, tuple(node["shape"][:].tolist()[::-1]))
         else:
             stored = optional("anndata.io", "AnnData files").sparse_dataset(node)
             if stored.format != "csr":
@@ -276,7 +276,7 @@ def open_rows(path: Path, place: str) -> Iterator[DenseRows | SparseRows]:
                     "is stored by columns. Convert it once where it fits in memory: adata.X = "
                     "adata.X.tocsr(), then adata.write_h5ad(...)."
                 )
-            yield SparseRows(node, stored.shape)
+            yield sparse_rows(node, stored.shape)
 
 
 def read_array(node: Any, request: ReadRequest) -> Any:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -219,79 +220,61 @@ def copy_rows(array: Any, start: int, stop: int) -> Any:
     return rows
 
 
-class DenseRows:
-    """Rows of an array: a memory map, or an array of HDF5."""
+@dataclass(frozen=True)
+class StoredRows:
+    """Rows of a matrix in an open file: ``read(start, stop)`` gives some, ``step`` make a block."""
 
-    is_sparse = False
-
-    def __init__(self, array: Any) -> None:
-        self._array: Any = checked_matrix(array, "the array")
-        self.shape = tuple(array.shape)
-
-    def read(self, start: int, stop: int) -> Any:
-        """Some rows in memory."""
-        return copy_rows(self._array, start, stop)
-
-    @property
-    def step(self) -> int:
-        """Number of rows of a block; blocks end where chunks end, to expand each chunk once."""
-        step = rows_at_once(self.shape[1], self._array.dtype.itemsize)
-        tall = int((getattr(self._array, "chunks", None) or (1,))[0])
-        # Taller chunks are cut, and expanded again.
-        return max(1, step // tall) * tall if tall <= 8 * step else step
-
-    @property
-    def n_stored(self) -> int:
-        """Number of values."""
-        return int(self.shape[0]) * int(self.shape[1])
+    shape: tuple[int, int]
+    read: Callable[[int, int], Any]
+    step: int
+    n_stored: int
+    is_sparse: bool = False
 
 
-class SparseRows:
+def dense_rows(array: Any) -> StoredRows:
+    """Rows of a memory map, or of an array of HDF5."""
+    checked_matrix(array, "the array")
+    n_rows, width = map(int, array.shape)
+    step = rows_at_once(width, array.dtype.itemsize)
+    tall = int((getattr(array, "chunks", None) or (1,))[0])
+    if tall <= 8 * step:  # blocks end where chunks end, to expand each chunk once
+        step = max(1, step // tall) * tall
+    return StoredRows((n_rows, width), partial(copy_rows, array), step, n_rows * width)
+
+
+def sparse_rows(group: Any, shape: tuple[int, int]) -> StoredRows:
     """Rows of a CSR matrix whose parts are arrays of a group of HDF5."""
+    data, indices, indptr = group["data"], group["indices"], group["indptr"]
 
-    is_sparse = True
-
-    def __init__(self, group: Any, shape: tuple[int, ...]) -> None:
-        self._data, self._indices = group["data"], group["indices"]
-        self._indptr, self.shape = group["indptr"], shape
-
-    def read(self, start: int, stop: int) -> Any:
-        """Some rows as a CSR matrix; SciPy raises for parts that do not fit together."""
-        pointers = self._indptr[start : stop + 1].astype(np.int64)
+    def read(start: int, stop: int) -> Any:
+        """SciPy raises for parts that do not fit together."""
+        pointers = indptr[start : stop + 1].astype(np.int64)
         entries = slice(int(pointers[0]), int(pointers[-1]))
-        parts = (self._data[entries], self._indices[entries], pointers - pointers[0])
-        return sp.csr_matrix(parts, shape=(stop - start, self.shape[1]))
+        parts = (data[entries], indices[entries], pointers - pointers[0])
+        return sp.csr_matrix(parts, shape=(stop - start, shape[1]))
 
-    @property
-    def step(self) -> int:
-        """Number of rows of a block, which holds about `BLOCK_BYTES` of entries."""
-        n_bytes = self._data.nbytes + self._indices.nbytes
-        return max(1, self.shape[0] * BLOCK_BYTES // max(n_bytes, 1))
-
-    @property
-    def n_stored(self) -> int:
-        """Number of stored values."""
-        return int(self._data.shape[0])
+    step = max(1, shape[0] * BLOCK_BYTES // max(data.nbytes + indices.nbytes, 1))
+    return StoredRows(shape, read, step, int(data.shape[0]), is_sparse=True)
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayFile:
     """A matrix in a file, with what names its columns and its rows.
 
-    ``open_rows()`` opens the file and gives its `DenseRows` or `SparseRows`; it can be pickled.
+    ``open_rows()`` opens the file and gives its `StoredRows`; it can be pickled.
     ``names`` are those of all columns, None numbers them. ``ids`` and ``labels`` have an entry for
     each row; None: there are none, or they are columns of the matrix.
     """
 
     path: Path
-    open_rows: Callable[[], AbstractContextManager[DenseRows | SparseRows]]
+    open_rows: Callable[[], AbstractContextManager[StoredRows]]
     request: ReadRequest
     names: Any = None
     ids: Any = None
     labels: Any = None
 
     @contextmanager
-    def open(self) -> Iterator[DenseRows | SparseRows]:
+    def open(self) -> Iterator[StoredRows]:
         """Open the file; raise if what names its rows has another length."""
         with reading(self.path, "array"), self.open_rows() as stored:
             for what, vector in (("labels", self.labels), ("sample names", self.ids)):
