@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 TOOL = Path(__file__).parent.parent / "tools" / "walk.py"
 
 # What the standard command may cost at most; lower these with the code, never raise them.
-MOST_FILES = 30
+MOST_FILES = 29
 MOST_TIMES = {
     "column moments of the whole table": 2,
     "correlations of the kept features": 1,

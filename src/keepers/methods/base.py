@@ -482,7 +482,8 @@ class RankingSelector(ColumnSelector):
         return [clone(self).set_params(n_features_to_select=count).fit(X) for count in counts]
 
     def _fit(self, X: Any) -> None:
-        if self.needs_scatter_only and not is_plain(X) and comes_in_blocks(table_values(X)):
+        is_other = self.needs_scatter_only and not is_plain(values := table_values(X))
+        if is_other and comes_in_blocks(values):
             self._fit_blocks(X)
         else:
             self._fit_table(read_table(self, X))

@@ -282,7 +282,8 @@ def is_plain(X: Any) -> bool:
 
 def named_table(X: Any) -> Any:
     """The values of an AnnData object with the names of its columns; anything else as it is."""
-    return values_of(X) if not is_plain(X) and is_anndata(X) else X
+    is_named = is_plain(X) or isinstance(X, NamedValues)
+    return values_of(X) if not is_named and is_anndata(X) else X
 
 
 def table_values(X: Any) -> Any:
@@ -304,8 +305,7 @@ def read_table(selector: Any, X: Any) -> MemoryTable:
 
 def validate_table(selector: Any, X: Any) -> Any:
     """The values of X as array or CSR/CSC matrix; the names of its columns are set."""
-    if not is_plain(X):
-        values = table_values(X)
+    if not is_plain(values := table_values(X)):
         refuse_dask(values, type(selector).__name__, selector.why_not_dask)
         if selector.why_not_sparse is not None:
             _refuse_sparse(selector, values)
