@@ -75,25 +75,24 @@ print(json.dumps([cpu_end - cpu, wall_end - wall, peak]))
 """
 IMPORTS = {
     "polars": "import polars as pl, polars.selectors as cs\nNUMBERS = cs.numeric() | cs.boolean()",
-    "now": "from keepers.tables.opening import open_table, scan_table",
-    "before": "from keepers.datasets import open_blocks, open_table",
+    "now": "import polars, keepers.tables.columnar\n"
+    "from keepers.tables.opening import open_table, scan_table",
 }
 WHOLE = {
     "polars": "frame = pl.read_{kind}(path)\nX = frame.select(NUMBERS.cast(pl.Float64)).to_numpy()",
     "now": "table = open_table(path)",
-    "before": "table = open_table(path, mixed=True)",
 }
 """One float64 matrix of all columns of numbers and truth values."""
 OPENED = {
     "polars": "lazy = pl.scan_{kind}(path)",
     "now": "source = scan_table(path)",
-    "before": "source = open_blocks(path, mixed=True)",
 }
 SUMMED = {
     "polars": "total = sum(batch.to_numpy().sum() for batch in lazy.collect_batches())",
     "now": "total = sum(block.values.sum() for block in source.blocks())",
-    "before": "total = sum(block.values.sum() for block in source.blocks())",
 }
+for code in (IMPORTS, WHOLE, OPENED, SUMMED):
+    code["before"] = code["now"]
 """One pass over all rows, a block in memory at a time."""
 MARK = "marks.append(spent())"
 

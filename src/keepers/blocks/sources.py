@@ -20,12 +20,11 @@ from keepers.tables.objects import (
     is_anndata,
     is_dask,
     is_frame,
-    numeric_input,
     values_of,
 )
 from keepers.tables.opening import scan_table
 from keepers.tables.scans import LocalBlocks, copy_rows, refuse_misshapen, rows_at_once
-from keepers.tables.table import as_floats, canonical_sparse, checked_matrix, refuse_beside
+from keepers.tables.table import canonical_sparse, refuse_beside
 
 
 def as_blocks(source: Any) -> BlockTable:
@@ -83,12 +82,9 @@ class ArrayBlocks(LocalBlocks):
 
     def _rows(self, start: int, stop: int) -> Any:
         origin = f"{self.name}, rows {start + 1} to {stop}"
-        if isinstance(self._X, np.memmap):
-            rows = copy_rows(self._X, start, stop)
-        else:
-            rows = numeric_input(self._X[start:stop])
-        rows = rows if sp.issparse(rows) else np.asarray(rows)
-        return as_floats(checked_matrix(rows, origin), origin)
+        is_map = isinstance(self._X, np.memmap)
+        rows = copy_rows(self._X, start, stop) if is_map else self._X[start:stop]
+        return block_values(rows, origin)
 
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
         n_rows = self._X.shape[0]

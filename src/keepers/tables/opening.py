@@ -154,15 +154,9 @@ def _transpose(table: Table, request: ReadRequest) -> Table:
     columns = table.columns
     annotation = set(matching_names(request.annotation, columns))
     refuse_absent(annotation - {request.identifier}, columns)
-    if not annotation:
-        annotation = {name for name in map(str, table.names) if _PLACE.fullmatch(name)}
-        if annotation:
-            warn_caller(
-                f"{table.name}: columns that describe the rows are not samples and are left out: "
-                f"{some_of([repr(name) for name in columns if name in annotation])}. Name such "
-                "columns with annotation= (--annotation).",
-                DataWarning,
-            )
+    guessed = set() if annotation else {name for name in columns if _PLACE.fullmatch(name)}
+    guessed -= set(table.others)
+    annotation |= guessed
     asked = matching_names(request.drop, columns)
     dropped = annotation.union(set(asked).intersection(columns))
     others = [name for name in table.others if name not in asked]
@@ -170,11 +164,12 @@ def _transpose(table: Table, request: ReadRequest) -> Table:
     ids = None if table.ids is None else list(table.ids)
     if ids is None and others and table.frame is not None:
         ids = ["" if word is None else str(word) for word in table.frame[others.pop(0)]]
-    others = [name for name in others if name not in annotation]
-    if others:
+    left = [n for n in columns if n in guessed or (n in others and n not in annotation)]
+    if left:
         warn_caller(
-            f"{table.name}: columns that hold text are not samples and are left out: "
-            f"{some_of([repr(name) for name in others])}.",
+            f"{table.name}: columns that describe the rows, or hold text, are not samples and are "
+            f"left out: {some_of([repr(name) for name in left])}. Name such columns with "
+            "annotation= (--annotation).",
             DataWarning,
         )
     features = numbered_names(table.n_samples)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, pairwise, takewhile
+from itertools import chain, islice, pairwise, takewhile
 from pathlib import Path
 
 from keepers._wording import closest
@@ -154,7 +154,7 @@ def sniff(path: Path, request: ReadRequest) -> Dialect:
         names, index = numbered_names(width), False
     else:
         names, index = _match_names(names, rows, width)
-    rows = [padded(row, width) for row in rows]
+    rows = [row if len(row) == width else padded(row, width) for row in rows]
     kinds = _kinds(names, rows, width, index, decimal := request.decimal or _decimal(rows, sep))
     if "nothing" in kinds:
         notes.append("Lines end in a separator; the empty column after it is left out.")
@@ -172,7 +172,7 @@ def sniff(path: Path, request: ReadRequest) -> Dialect:
         or sep == BLANKS
         or encoding not in ("utf-8", "utf-8-sig")
         or any(map(_BLANK_BEFORE_QUOTE.search, lines[:100])),
-        gaps=set(GAP_WORDS[1:]).intersection(cell for row in rows for cell in row),
+        gaps=set(GAP_WORDS[1:]).intersection(chain.from_iterable(rows)),
         notes=notes,
     )
 
@@ -537,7 +537,7 @@ def _kinds(
 
 
 def _kind(cells: Sequence[str], decimal: str) -> str:
-    words = {cell.strip() for cell in cells}.difference(GAP_WORDS)
+    words = set(map(str.strip, cells)).difference(GAP_WORDS)
     if all(map(_PLAIN_NUMBER.fullmatch, words)):  # most columns, at once
         return "number"
     if {word.lower() for word in words} <= {"true", "false"}:
