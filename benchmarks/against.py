@@ -68,6 +68,14 @@ def cases() -> dict[str, Callable[[], Callable[[], object]]]:
 
         return prepare
 
+    def certifying(X: Callable[[], object]) -> Callable[[], object]:
+        def prepare() -> Callable[[], object]:
+            values = X()
+            features = keepers.VarianceScore(50).fit(values).get_support(indices=True)
+            return lambda: keepers.certify(values, features, 3, random_state=0)
+
+        return prepare
+
     def in_blocks(suffix: str, n: int, d: int) -> Callable[[], Callable[[], object]]:
         def prepare() -> Callable[[], object]:
             path = file_of(suffix, n, d)
@@ -106,6 +114,10 @@ def cases() -> dict[str, Callable[[], Callable[[], object]]]:
             lambda: keepers.LaplacianScore(100), lambda: blobs(2000, 1000)
         ),
         "MCFS 2000 x 1000": fit(lambda: keepers.MCFS(100, n_clusters=5), lambda: blobs(2000, 1000)),
+        "FSPCA srbct, m = 3": fit(lambda: keepers.FSPCA(50, n_components=3), srbct),
+        "FSPCA 1600 x 1500, m = 5": fit(lambda: keepers.FSPCA(50, n_components=5), square),
+        "certify srbct, m = 3": certifying(srbct),
+        "certify 1600 x 1500": certifying(square),
         "UDFS 600 x 300": fit(lambda: keepers.UDFS(50, n_clusters=5), lambda: blobs(600, 300)),
         "EUFS 300 x 200": fit(lambda: keepers.EUFS(50, n_clusters=5), lambda: blobs(300, 200)),
         "DGUFS 300 x 200": fit(lambda: keepers.DGUFS(50, n_clusters=5), lambda: blobs(300, 200)),

@@ -1,9 +1,10 @@
-"""Every form of the scatter is the same matrix."""
+"""Storage, moments and scatter of columns: every form is the same, and no digit is lost."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from keepers.linalg import scatter
 from keepers.linalg.scatter import (
     DenseScatter,
     FactoredScatter,
@@ -11,6 +12,7 @@ from keepers.linalg.scatter import (
     as_scatter,
     column_moments,
     forming_pays,
+    row_blocks,
 )
 
 
@@ -116,3 +118,76 @@ def test_a_factor_has_the_products_of_the_centred_table(shape, storage):
     np.testing.assert_allclose(factor.times(V), centred @ V, atol=1e-12)
     np.testing.assert_allclose(factor.back(P), centred.T @ P, atol=1e-12)
     np.testing.assert_allclose(factor.sample_gram(), centred @ centred.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e8])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array, sp.csc_array])
+def test_moments_agree_with_extended_precision(offset, container):
+    X = np.random.default_rng(0).standard_normal((500, 7)) + offset
+    wide = X.astype(np.longdouble)
+    squares = ((wide - wide.mean(axis=0)) ** 2).sum(axis=0).astype(float)
+    moments = column_moments(container(X))
+    np.testing.assert_allclose(
+        moments.mean, wide.mean(axis=0).astype(float), rtol=1e-15, atol=1e-15
+    )
+    np.testing.assert_allclose(moments.sum_of_squares, squares, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("container", [sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_moments_of_sparse_tables_are_those_of_numpy(dtype, container, seed):
+    rng = np.random.default_rng(seed)
+    X = (rng.random((30, 12)) * (rng.random((30, 12)) < 0.3)).astype(dtype)
+    X[:, 3] = X[5] = 0.0  # a column and a row without entries
+    X[11] = 1.0
+    found = column_moments(container(X))
+    np.testing.assert_allclose(found.mean, X.mean(axis=0, dtype=np.float64), rtol=1e-12)
+    np.testing.assert_allclose(found.variance, X.var(axis=0, dtype=np.float64), rtol=1e-12)
+
+
+def test_implicit_zeros_count():
+    X = sp.csc_array(np.array([[0.0, 2.0], [3.0, 0.0], [0.0, 4.0]]))
+    moments = column_moments(X)
+    np.testing.assert_allclose(moments.mean, [1.0, 2.0])
+    np.testing.assert_allclose(moments.sum_of_squares, [6.0, 8.0])
+
+
+def test_a_column_is_constant_if_its_spread_is_rounding_noise():
+    varying = np.array([0.1, 0.2, 0.3])
+    X = np.column_stack([np.full(3, 0.1), np.zeros(3), varying, 1e9 + varying, np.full(3, 1e9 / 3)])
+    assert column_moments(X).constant.tolist() == [True, True, False, False, True]
+
+
+def test_blocks_cover_every_row_once():
+    rows = np.concatenate([np.arange(100_000)[block] for block in row_blocks(100_000, 500)])
+    np.testing.assert_array_equal(rows, np.arange(100_000))
+
+
+@pytest.fixture
+def with_empty_row():
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((50, 20)) * (rng.random((50, 20)) < 0.1)
+    table[7] = 0.0  # a row without entries
+    return sp.csr_array(table)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0], ids=["by dense rows", "by sparse rows"])
+def test_the_gram_is_that_of_the_dense_matrix(with_empty_row, share, monkeypatch):
+    monkeypatch.setattr(scatter, "DENSE_SHARE", share)
+    monkeypatch.setattr(scatter, "_DENSE_ENTRIES", 60)
+    dense = with_empty_row.toarray()
+    np.testing.assert_allclose(scatter.gram(with_empty_row), dense.T @ dense, atol=1e-13)
+
+
+def test_stacked_rows_are_as_precise_as_the_most_precise_piece():
+    single, double = np.float32([[0.1]]), np.float64([[0.1]])
+    stacked = scatter.stack_rows([single, double])
+    np.testing.assert_array_equal(stacked, [[np.float64(np.float32(0.1))], [0.1]])  # copied
+
+
+def test_stacked_rows_are_sparse_if_a_piece_is():
+    dense = np.arange(6.0).reshape(2, 3)
+    stacked = scatter.stack_rows([dense, sp.csr_array(dense)])
+    assert stacked.format == "csr"
+    np.testing.assert_array_equal(stacked.toarray(), np.vstack([dense, dense]))  # copied

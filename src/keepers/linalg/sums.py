@@ -30,6 +30,7 @@ from keepers._protocols import (
     Sum,
     SymmetricOperator,
 )
+from keepers._wording import some_of
 from keepers.exceptions import DataError, shorten
 from keepers.linalg.ordering import row_keys, smallest_keys
 from keepers.linalg.scatter import (
@@ -41,8 +42,6 @@ from keepers.linalg.scatter import (
     sum_entries,
 )
 
-# Columns that a message names.
-_NAMED = 5
 # Bytes of a block as stored, as read, less the mean, and of what readers hold ahead.
 _BLOCKS = 12 * 8 * 2**20
 # d x d arrays at the worst moment: S, the product of a block, a copy for the decomposition.
@@ -70,12 +69,10 @@ class NotFiniteError(DataError):
             f"{shorten(column if names is None else str(names[column]))} ({count})"
             for column, count in self.counts.items()
         ]
-        shown = ", ".join(labels[:_NAMED])
-        if len(labels) > _NAMED:
-            shown += f" and {len(labels) - _NAMED} more"
         return (
             f"Values must be finite numbers; {self.origin} holds NaN or infinity in these columns "
-            f"(how many): {shown}. Leave out the columns or the rows, or fill the gaps first."
+            f"(how many): {some_of(labels)}. Leave out the columns or the rows, or fill the gaps "
+            "first."
         )
 
 

@@ -59,11 +59,10 @@ class TermBound:
     """A bound that is a constant, plus one term for each of the k features of a set."""
 
     value: float
-    """The constant, the k largest terms and the allowance for rounding."""
+    """The constant, the k largest terms and the allowance for ``rounding``."""
     terms: FloatArray
     n_features: int
     rounding: float
-    """The allowance."""
     forced: BoolArray
     """Features that the sets contain."""
 
@@ -267,13 +266,12 @@ class TightBound:
     """The tight bound, and what it says about single features."""
 
     value: float
-    """With the allowance for rounding, ``precision * m * lambda_1``."""
+    """With the allowance for ``rounding``, ``precision * m * lambda_1``."""
     rounding: float
-    """The allowance."""
     with_it: FloatArray
     """For every feature, a bound on the sets that have it."""
     without: FloatArray
-    """For every feature, a bound on the sets that do not have it."""
+    """The same for the sets that do not have it."""
     of_constant: float
     """A bound on the sets that have a feature without variance."""
 
