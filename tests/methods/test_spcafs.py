@@ -511,7 +511,7 @@ def test_more_features_than_active_rows_are_kept_with_a_warning(solver):
     selector = SPCAFS(10, n_components=3, gamma=1e5, solver=solver)
     said = (
         r"Only 3 of the 10 kept features have active \(non-zero\) rows of W with gamma=1e\+05; the "
-        r"other 7 are ranked by how near .* Use a smaller gamma \(gamma=.* should be small "
+        r"rest is ranked by how near .* Use a smaller gamma \(gamma=.* should be small "
         r"enough\), or keep at most 3 features\."
     )
     with pytest.warns(InactiveRowsWarning, match=said):
@@ -611,13 +611,13 @@ def test_halves_and_searches_do_not_repeat_the_warning_about_inactive_rows():
             50,
             9,
             "Only 9 of the 50 kept features have active (non-zero) rows of W with gamma=12.3; "
-            "the other 41 are ranked by how near they are to becoming active.",
+            "the rest is ranked by how near it is to becoming active.",
         ),
         (
             2,
             1,
             "Only 1 of the 2 kept features has an active (non-zero) row of W with gamma=12.3; "
-            "the other is ranked by how near it is to becoming active.",
+            "the rest is ranked by how near it is to becoming active.",
         ),
     ],
 )

@@ -138,7 +138,7 @@ def test_the_first_paragraph_says_if_more_features_are_kept_than_are_active():
     active = np.count_nonzero(np.linalg.norm(selector.components_, axis=0) > 2e-6)
     text = first_paragraph(make_report(selector, X, feature_names=names, k=60))
     assert f"Only {active} of the 60 kept features have active (non-zero) rows of W" in text
-    assert f"the other {60 - active} are ranked by how near they are to becoming active." in text
+    assert "the rest is ranked by how near it is to becoming active." in text
     assert f"should be small enough), or keep at most {active} features." in text
     silent = first_paragraph(make_report(selector, X, feature_names=names, k=active))
     assert "active" not in silent

@@ -1,9 +1,8 @@
 """The leading spectrum of the scatter S: the number of components, and the start of SPCAFS.
 
 Where one side of the data is small, its Gram matrix is formed and its leading eigenpairs are exact:
-up to a few hundred rows, or where many pairs are wanted, by LAPACK's `eigh` of the pairs above the
-edge; else from a block Krylov space of that matrix. Where neither side is small, they come from
-products with S: a randomised block Krylov space, then the iteration of `leading_subspace`.
+by LAPACK's `eigh`, or from a block Krylov space of a large matrix of which few pairs are wanted.
+Where neither side is small, they come from a block Krylov space of S.
 
 Where only the diagonal of S changes, `leading_subspace` starts from the last solution and its image
 (so a new diagonal costs no product), improves the block along its preconditioned residual, and
@@ -75,10 +74,6 @@ def leading_subspace(
 
     At least one product is made, even if ``start`` already meets ``tol``: an outer iteration that
     stops on a step in which nothing moved would have converged by neglect.
-
-    Where the way is long, the Ritz vectors that follow the m are kept beside them, as many again:
-    they save a third of the products there, and cost more than they save where one or two are
-    enough.
     """
     width = start.vectors.shape[1]
     basis, images = start.vectors.T, start.images.T  # vectors are rows here
@@ -99,7 +94,8 @@ def leading_subspace(
         basis, images = np.vstack([basis, direction]), np.vstack([images, image])
         across = basis @ (image - shift * direction).T
         projected = np.block([[np.diag(values), across[:kept]], [across[:kept].T, across[kept:]]])
-        # From ten times the tolerance away, more than two products are to be expected.
+        # Ten times the tolerance away more than two products are to be expected. There, as many
+        # Ritz vectors as are wanted, kept beside them, save a third of the products.
         wanted = min(2 * width, len(basis)) if error > 10.0 * tol else width
         values, mixing = _ritz_vectors(basis @ basis.T, projected, wanted)
         basis, images = mixing.T @ basis, mixing.T @ images
@@ -160,11 +156,9 @@ def fix_signs(W: FloatArray) -> FloatArray:
 
 
 MOST_AUTO_COMPONENTS = 100
-# Blocks that are multiplied as they come; blocks that are held before a new beginning. On CSR
+# Blocks that are multiplied as they come; blocks that are held, in at most so many entries. On CSR
 # 200,000 x 20,000, m = 20, 20 products reach 3e-3; with a space of 5 blocks 38 of them.
-_KRYLOV_BLOCKS, _KRYLOV_ROOM = 4, 12
-_KRYLOV_ENTRIES = 1 << 26  # half a gigabyte, and as much for the images
-_MOST_PRODUCTS = 60
+_KRYLOV_BLOCKS, _KRYLOV_ROOM, _KRYLOV_ENTRIES, _MOST_PRODUCTS = 4, 12, 1 << 26, 60
 _OVERSAMPLING = 8
 _FIRST_WIDTH = 16
 # Residual at which a count of eigenvalues is believed, and products made for it at most.
@@ -287,10 +281,7 @@ def edge_of_scatter(sum_of_squares: FloatArray, n_samples: int) -> float:
 
 
 def is_flat(values: FloatArray, sum_of_squares: FloatArray, n_samples: int) -> bool:
-    """Whether any components would do as well: they are nearly equal, and the last is like noise.
-
-    That is, no larger than the largest that columns without common structure would have.
-    """
+    """Whether any components would do as well: nearly equal, the last no larger than noise has."""
     return nearly_equal(values) and values[-1] <= edge_of_scatter(sum_of_squares, n_samples)
 
 

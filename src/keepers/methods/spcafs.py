@@ -206,10 +206,8 @@ class RowPenalty:
         pulls = self.to_rows(self.pool(squared_row_norms(images)))
         norms = np.sqrt(self.to_rows(self.pool(squared_norms)) + self.eps)
         weights = self.weights(squared_norms)
-        free = weights <= 0.0
-        weights = np.where(free, 1.0, weights)
-        rates = np.where(free, np.inf, np.sqrt(pulls) / (weights * norms))
-        return rates, np.where(free, 0.0, pulls / weights)
+        weights = np.where(weights > 0.0, weights, np.inf)  # what costs nothing stays in any case
+        return np.sqrt(pulls) / (weights * norms), pulls / weights
 
     def whole_groups(self, rows: BoolArray) -> BoolArray:
         """These rows and those that must stay with them: their groups' and rows without cost."""
@@ -273,24 +271,18 @@ class SPCAFSResult:
 
 
 def _result(
-    W: FloatArray,
-    images: FloatArray,
-    penalty: RowPenalty,
-    history: list[float],
-    n_iter: int,
-    stop: str,
-    n_products: int,
+    space: Subspace, penalty: RowPenalty, history: list[float], **counts: Any
 ) -> SPCAFSResult:
-    """The result at W, whose images are S W.
+    """The result at W.
 
     What the iteration left in inactive rows depends on when it stopped and, divided by weights of
     1 / sqrt(eps), on rounding; how near each is to becoming active does not.
     """
-    squared_norms = squared_row_norms(W)
+    squared_norms = space.squared_row_norms
     inactive = penalty.inactive(squared_norms)
-    near_zero = penalty.norms_near_zero(squared_row_norms(images / penalty.gamma))
+    near_zero = penalty.norms_near_zero(squared_row_norms(space.images / penalty.gamma))
     norms = np.where(inactive, near_zero, np.sqrt(squared_norms))
-    return SPCAFSResult(W, images, norms, ~inactive, np.array(history), n_iter, stop, n_products)
+    return SPCAFSResult(space.vectors, space.images, norms, ~inactive, np.array(history), **counts)
 
 
 def _gains_less(before: float, after: float, trace: float, share: float) -> bool:
@@ -341,7 +333,8 @@ def solve_dense(
             history.append(objective)
         _report(callback, n_iter, history[-1], penalty, squared_row_norms(W))
     stop = CONVERGED if converged else MAX_ITER
-    return _result(W, S @ W, penalty, history, n_iter, stop, n_products=0)
+    end = Subspace(W, S @ W, start.values)
+    return _result(end, penalty, history, n_iter=n_iter, stop=stop, n_products=0)
 
 
 def dense_is_cheaper(n_samples: int, n_features: int, width: int) -> bool:
@@ -651,10 +644,8 @@ def solve_block(
         _restore_rows(run, whole)
     if done:
         _let_rows_off_zero(run)
-    space = run.part.space
-    return _result(
-        space.vectors, space.images, penalty, run.history, run.n_iter, stop, run.n_products
-    )
+    counts = {"n_iter": run.n_iter, "stop": stop, "n_products": run.n_products}
+    return _result(run.part.space, penalty, run.history, **counts)
 
 
 # Chosen by the study in docs/without-labels.md. Weaker penalties rank a little better on real
@@ -816,16 +807,11 @@ class SPCAFS(ScatterSelector):
     0    14.23             5.64   1065.0
     1    13.20             4.38   1050.0
 
-    The ranking of all features comes with the fit. All 13 rows of W are active here; a larger
-    ``gamma`` leaves as many as there are components:
+    The ranking of all features comes with the fit:
 
     >>> selector.top(4).names
     array(['color_intensity', 'alcohol', 'proline', 'flavanoids'],
           dtype=object)
-    >>> selector.n_active_, selector.n_components_
-    (13, 2)
-    >>> SPCAFS(2, scaling=1, gamma=600).fit(wines).n_active_
-    2
 
     Features that must stay, or must not, are given by their names:
 
@@ -909,10 +895,7 @@ class SPCAFS(ScatterSelector):
                 GAMMA_SCALE * pca.values[0] if self.gamma == "scale" else self.gamma
             )
             penalty = penalty_of(control, table.usable, self.gamma_, float(self.p), float(self.eps))
-            flat = scatter.small_side() is None and is_flat(
-                pca.values, table.moments.sum_of_squares, table.n_samples
-            )
-            result = self._solve(scatter, pca, penalty, table.n_samples, flat=flat)
+            result = self._solve(scatter, pca, penalty, table)
             norms = result.row_norms.astype(table.working_dtype, copy=False)
             scores = table.to_all_columns(norms)
             order = control.order(scores, everything)
@@ -931,15 +914,11 @@ class SPCAFS(ScatterSelector):
                 warn_caller(f"{inactive} {inactive.way_out()}", InactiveRowsWarning)
 
     def _solve(
-        self,
-        scatter: SymmetricOperator,
-        pca: Subspace,
-        penalty: RowPenalty,
-        n_samples: int,
-        *,
-        flat: bool,
+        self, scatter: SymmetricOperator, pca: Subspace, penalty: RowPenalty, table: FittedTable
     ) -> SPCAFSResult:
         d, width = pca.vectors.shape
+        squares, n_samples = table.moments.sum_of_squares, table.n_samples
+        flat = scatter.small_side() is None and is_flat(pca.values, squares, n_samples)
         self.solver_ = self.solver
         if self.solver == "auto":
             self.solver_ = "dense" if dense_is_cheaper(n_samples, d, width) else "block"
@@ -1003,15 +982,12 @@ class InactiveRows:
     """A gamma at which about all kept features become active; None if it is not known."""
 
     def __str__(self) -> str:
-        rest = self.n_kept - self.n_active
         has = (
             "has an active (non-zero) row" if self.n_active == 1 else "have active (non-zero) rows"
         )
-        others = "the other is" if rest == 1 else f"the other {rest} are"
-        near = "it is" if rest == 1 else "they are"
         return (
             f"Only {self.n_active} of the {self.n_kept} kept features {has} of W with "
-            f"gamma={self.gamma:.3g}; {others} ranked by how near {near} to becoming active."
+            f"gamma={self.gamma:.3g}; the rest is ranked by how near it is to becoming active."
         )
 
     def way_out(self, set_gamma: str = "gamma=", set_k: str = "") -> str:
