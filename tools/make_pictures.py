@@ -16,8 +16,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib
-
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 
@@ -34,18 +32,6 @@ def picture_demo() -> None:
             (Path(folder) / "matplotlibrc").write_text("\n".join(lines), encoding="utf-8")
             _run("examples/demo.py", cwd=Path(folder))
             shutil.copyfile(Path(folder) / "demo-output" / "srbct.png", IMAGES / name)
-
-
-def picture_path() -> None:
-    """The call in docs/methods/spcafs.md."""
-    import pandas as pd
-
-    from keepers import datasets, spcafs_path
-
-    matplotlib.use("Agg")
-    X, names, _ = datasets.load("srbct")
-    upper, _ = spcafs_path(pd.DataFrame(X, columns=names), n_components=3).plot()
-    upper.figure.savefig(IMAGES / "path.png", dpi=110)
 
 
 def picture_samples() -> None:
@@ -90,7 +76,6 @@ def picture_report() -> None:
 
 PICTURES: dict[str, Callable[[], None]] = {
     "demo": picture_demo,
-    "path": picture_path,
     "report": picture_report,
     "samples": picture_samples,
 }

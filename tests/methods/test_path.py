@@ -1,15 +1,12 @@
 """The path of SPCAFS, against single fits, scikit-learn's PCA and the formula in NumPy."""
 
-import sys
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.decomposition import PCA
 
 from keepers import SPCAFS, datasets
-from keepers.exceptions import DataError, DataWarning, MissingDependencyError, ParameterError
+from keepers.exceptions import DataError, DataWarning, ParameterError
 from keepers.methods.path import spcafs_path
 
 pd = pytest.importorskip("pandas")
@@ -180,47 +177,6 @@ def test_missing_values_are_refused():
         spcafs_path(X)
 
 
-class TestPlot:
-    @pytest.fixture(autouse=True)
-    def without_a_display(self):
-        matplotlib = pytest.importorskip("matplotlib")
-        before = matplotlib.get_backend()
-        matplotlib.use("Agg")
-        yield
-        import matplotlib.pyplot as plt
-
-        plt.close("all")
-        matplotlib.use(before)
-
-    def test_it_draws_without_a_display_and_names_the_first_to_enter(self, path, tmp_path):
-        upper, lower = path.plot(n_named=3)
-        upper.figure.savefig(tmp_path / "path.png")
-        assert (tmp_path / "path.png").stat().st_size > 10_000
-        named = [text.get_text() for text in upper.get_legend().get_texts()]
-        assert named == [f"x{feature}" for feature in path.entry[:3]]
-        for line, feature in zip(upper.get_lines()[-3:], path.entry[:3], strict=True):
-            assert np.array_equal(line.get_ydata(), path.scores[:, feature])
-        assert np.array_equal(lower.get_lines()[0].get_ydata(), path.n_active)
-        assert upper.get_xscale() == lower.get_yscale() == "log"
-
-    def test_names_are_text_and_long_ones_are_cut(self):
-        X = small(8, d=5)
-        names = ["$\\frac{1$", "x" * 300, "_b", "<b>", "ok"]
-        upper, _ = spcafs_path(pd.DataFrame(X, columns=names), n_components=1, n_gammas=4).plot()
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            upper.figure.canvas.draw()
-        shown = {text.get_text() for text in upper.get_legend().get_texts()}
-        assert shown == {"$\\frac{1$", "x" * 23 + "…", "_b", "<b>", "ok"}
-
-
-def test_a_missing_matplotlib_is_named_with_the_command(path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(MissingDependencyError, match=r'pip install "keepers\[plot\]"'):
-        path.plot()
-
-
 def test_it_introduces_itself(path):
     assert repr(path).startswith("<SPCAFSPath: 20 points, gamma from 0.00")
-    assert repr(path).endswith("3 active rows of 2308; .plot() draws it>")
+    assert repr(path).endswith("3 active rows of 2308; .to_frame() has them>")

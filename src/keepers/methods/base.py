@@ -109,9 +109,6 @@ SHARED_DOCS = {
     "memory_limit": """memory_limit : int, str or None, default=None
     Memory that ``fit_blocks``, ``partial_fit`` and Dask collections may take, in bytes or as
     "500MB", "4GB"; None is a quarter of the machine's. The route follows from it.""",
-    "large_random_state": """random_state : int, RandomState or None, default=None
-    Seeds the start of the eigensolver where both sides of X exceed 3000; elsewhere nothing is
-    random.""",
     "fitted": """ranking_ : array of shape (n_features,)
     1 is the best feature. Ties go by variance, then by index; constant columns come last.
 support_ : boolean array of shape (n_features,)

@@ -546,7 +546,7 @@ class FSPCA(ScatterSelector):
     {memory_limit}
     max_iter : int, default=100
         The most projection steps from one start; 0 to 6 are typical.
-    {large_random_state}
+    {random_state}
 
     Attributes
     ----------

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from keepers._packages import optional
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers._tables import AsTable
 from keepers.exceptions import ParameterError, shorten
@@ -186,7 +185,7 @@ class SPCAFSPath(AsTable):
         return (
             f"<SPCAFSPath: {len(self)} points, gamma from {low:.3g} to {high:.3g} of the largest "
             f"eigenvalue, {self.n_active[0]} to {self.n_active[-1]} active rows of "
-            f"{self.scores.shape[1]}; .plot() draws it>"
+            f"{self.scores.shape[1]}; .to_frame() has them>"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -206,42 +205,6 @@ class SPCAFSPath(AsTable):
 
     def _caption(self) -> str:
         return repr(self).strip("<>")
-
-    def plot(self, n_named: int = 8) -> Any:
-        """Draw the scores and the number of active features along gamma, in a new figure.
-
-        Parameters
-        ----------
-        n_named : int, default=8
-            The number of features with a colour and a name, in the order of ``entry``.
-
-        Returns
-        -------
-        pair of matplotlib axes
-            The upper one with the scores, the lower one with the active features.
-        """
-        pyplot = optional("matplotlib.pyplot", "Plots")
-        size = {"figsize": (8, 6), "height_ratios": (3, 2), "layout": "constrained"}
-        _, (upper, lower) = pyplot.subplots(2, 1, sharex=True, **size)
-        share = self.gammas / self.largest_eigenvalue
-        at_pca = np.argsort(-self.scores[0], kind="stable")
-        named = self.entry[:n_named]
-        others = np.setdiff1d(np.union1d(at_pca[:100], self.entry[:100]), named)
-        upper.plot(share, self.scores[:, others], color="#c9cdd3", linewidth=0.7, zorder=1)
-        lines = upper.plot(share, self.scores[:, named], linewidth=1.6)
-        # Matplotlib leaves out labels that begin with an underscore: the texts follow.
-        numbers = [str(at) for at in range(len(lines))]
-        legend = upper.legend(lines, numbers, title="first to enter", fontsize="small")
-        for text, feature in zip(legend.get_texts(), named, strict=True):
-            name = str(self.feature_names[feature])
-            text.set_text(name if len(name) <= 24 else f"{name[:23]}…")
-            text.set_parse_math(False)
-        upper.set_title("SPCAFS from PCA to sparse", loc="left")
-        upper.set_ylabel("score (row norm)")
-        lower.plot(share, self.n_active, "o-", markersize=3.5)
-        lower.set(xscale="log", yscale="log", ylabel="active features")
-        lower.set_xlabel("penalty weight gamma / largest eigenvalue")
-        return upper, lower
 
 
 def spcafs_path(
@@ -280,8 +243,7 @@ def spcafs_path(
     Returns
     -------
     SPCAFSPath
-        ``gammas``, ``scores``, ``n_active``, ``objective``, ``explained_variance``, ``entry``, and
-        ``plot()``.
+        ``gammas``, ``scores``, ``n_active``, ``objective``, ``explained_variance``, ``entry``.
 
     Examples
     --------

@@ -739,7 +739,7 @@ class SPCAFS(ScatterSelector):
     {max_correlation}
     {missing}
     {memory_limit}
-    {large_random_state}
+    {random_state}
     callback : callable or None, default=None
         Called after each step with an object that has ``n_iter``, ``objective``, ``n_active`` and
         ``n_rows``.
