@@ -117,7 +117,6 @@ class TestTheSolver:
         found = solve_fspca(operator, pca, AllowedSets.of_count(60, 30), most_candidates=40)
         largest = np.argsort(-np.sum(X**2, axis=0))[:30]
         direct = improve_by_projection(DenseScatter(X.T @ X), largest, 3)
-        assert found.start in ("go", "variance")
         assert found.held.variance >= direct.variance * (1 - 1e-9)
 
     @pytest.mark.parametrize("seed", range(6))

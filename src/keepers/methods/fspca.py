@@ -206,8 +206,6 @@ class FoundSet:
     """F of every set on the way, with the last one; it never falls."""
     n_steps: int
     """Projections (the last one changes nothing) and exchanges."""
-    start: str = ""
-    """The name of the start that led to the set."""
 
     @property
     def features(self) -> IndexArray:
@@ -320,20 +318,19 @@ def solve_fspca(
     """
     width = len(pca.values)
     scores, variances = go_scores(pca), operator.diagonal()
-    starts = {"go": allowed.choose(scores), "variance": allowed.choose(variances)}
-    size = max(len(features) for features in starts.values())
+    starts = [allowed.choose(scores), allowed.choose(variances)]
+    size = max(len(features) for features in starts)
     wanted = int(np.clip(CANDIDATES_EACH * size, FEWEST_CANDIDATES, most_candidates))
     if size > wanted // 2 and operator.size > wanted:
         # Too many are kept to hold S on candidates: IPU with products of all of S.
-        ends = {
-            name: improve_by_projection(operator, features, width, allowed, max_iter)
-            for name, features in starts.items()
-        }
-        best = max(ends, key=lambda name: ends[name].variance)
-        return replace(ends[best], start=best)
+        ends = [
+            improve_by_projection(operator, features, width, allowed, max_iter)
+            for features in starts
+        ]
+        return max(ends, key=lambda found: found.variance)
     rows = _first_candidates(scores, variances, allowed, starts, wanted)
     search = _Search(operator, rows, width, allowed, max_iter)
-    name, found = search.run({each: np.searchsorted(rows, starts[each]) for each in starts})
+    found = search.run([np.searchsorted(rows, features) for features in starts])
     for visits_left in (3, 2, 1, 0):
         held = replace(found.held, features=rows[found.features])
         if len(rows) == operator.size:
@@ -348,21 +345,21 @@ def solve_fspca(
         if not again.variance > found.variance * (1.0 + GAIN):
             break
         found = found.then(again)
-    return replace(found, held=held, start=name)
+    return replace(found, held=held)
 
 
 def _first_candidates(
     scores: FloatArray,
     variances: FloatArray,
     allowed: AllowedSets,
-    starts: dict[str, IndexArray],
+    starts: list[IndexArray],
     wanted: int,
 ) -> IndexArray:
     """The features of the first sets, and the best by GO's score and by variance, sorted."""
     by_score, by_variance = best_first(scores, variances), best_first(variances, scores)
     place = np.minimum(np.argsort(by_score), np.argsort(by_variance))
     place[allowed.must] = -1
-    for features in starts.values():
+    for features in starts:
         place[features] = -1
     return np.sort(np.argsort(place, kind="stable")[:wanted])
 
@@ -405,29 +402,26 @@ class _Search:
         self.allowed = AllowedSets(allowed.count, allowed.must[rows])
         self.width, self.max_iter = width, max_iter
 
-    def run(self, starts: dict[str, IndexArray]) -> tuple[str, FoundSet]:
-        """The name of the best start, and the set found from it."""
-        count = len(starts["variance"])
+    def run(self, starts: list[IndexArray]) -> FoundSet:
+        """The best set found from these starts, from a grown set and from a shrunk one."""
+        count = len(starts[0])
         if count <= MOST_GROWN:
-            starts = starts | {"greedy": self.grow()}
+            starts = [*starts, self.grow()]
         if count <= MOST_SHRUNK and len(self.variances) > count:
-            starts["backward"] = self.shrink(CANDIDATES_EACH * count)
-        ends = {name: self.project(features) for name, features in starts.items()}
+            starts = [*starts, self.shrink(CANDIDATES_EACH * count)]
+        ends = [self.project(features) for features in starts]
         if len(self.variances) * count > 4000:  # exchanges from all ends are for small problems
-            best = self._best_of(ends)
-            return best, self.swap(ends[best])
-        distinct: dict[bytes, str] = {}
-        for name, found in ends.items():
-            distinct.setdefault(found.features.tobytes(), name)
-        ends = {name: self.swap(ends[name]) for name in distinct.values()}
-        best = self._best_of(ends)
-        return best, ends[best]
+            return self.swap(self._best_of(ends))
+        distinct: dict[bytes, FoundSet] = {}
+        for found in ends:
+            distinct.setdefault(found.features.tobytes(), found)
+        return self._best_of([self.swap(found) for found in distinct.values()])
 
-    def _best_of(self, ends: dict[str, FoundSet]) -> str:
+    def _best_of(self, ends: list[FoundSet]) -> FoundSet:
         """The set that holds most; ties go to the features that vary most, then to the first."""
-        most = max(found.variance for found in ends.values())
-        near = [name for name, found in ends.items() if found.variance >= most * (1.0 - GAIN)]
-        traces = [float(np.sum(self.variances[ends[name].features])) for name in near]
+        most = max(found.variance for found in ends)
+        near = [found for found in ends if found.variance >= most * (1.0 - GAIN)]
+        traces = [float(np.sum(self.variances[found.features])) for found in near]
         return near[first_largest(np.array(traces))]
 
     def project(self, features: IndexArray) -> FoundSet:
@@ -564,8 +558,6 @@ class FSPCA(ScatterSelector):
         Tr(W'SW): (n - 1) times the sum of ``explained_variance_``.
     objective_ : array
         Tr(W'SW) of every set on the way from the best start; it never falls.
-    start_ : str
-        The best start: "go" (the authors'), "variance", "greedy" or "backward".
     n_iter_ : int
         Projection steps and exchanges from the best start.
     {seen}
@@ -581,8 +573,6 @@ class FSPCA(ScatterSelector):
     >>> selector = FSPCA(20, n_components=3).fit(X)
     >>> selector.transform(X).shape
     (83, 20)
-    >>> selector.start_, selector.n_iter_
-    ('go', 2)
     """
 
     looks_for = "features that together hold as much of the variance of the table as so few can"
@@ -652,7 +642,6 @@ class FSPCA(ScatterSelector):
             self._store_order(order, everything, control.must, control.never)
             self._store_components(result.held, scatter, table)
         self.objective_ = np.array(result.history)
-        self.start_ = result.start
         self.n_iter_ = result.n_steps
         self.n_components_ = len(pca.values)
         self.mean_ = table.mean.astype(table.dtype, copy=False)
