@@ -59,7 +59,7 @@ fewer than half of the rows). The standard error of a correlation of 10 values i
 CAUTION = 2.0
 FEWEST_SAMPLES = 10
 """Different samples below which there are too few to tell structure from noise."""
-MOST_GRAPH_VALUES = 6_000_000
+MOST_GRAPH_VALUES = 3_000_000
 """From twice this number of values on, the first graphs are built from a part of the columns; the
 test of halves does without ranks."""
 # Sparse tables of no more values (256 MB) are made dense: columns are looked up many times.
