@@ -81,7 +81,7 @@ class BlockTable(Protocol):
 
     @property
     def name(self) -> str:
-        """What the table is called in messages."""
+        """The name of the table in messages."""
 
     @property
     def n_features(self) -> int:
@@ -101,11 +101,11 @@ class BlockTable(Protocol):
 
     @property
     def is_sparse(self) -> bool:
-        """Whether blocks are CSR matrices."""
+        """True if blocks are CSR matrices."""
 
     @property
     def is_local(self) -> bool:
-        """Whether rows may be taken into the memory of this process, if they fit."""
+        """True if rows may be taken into the memory of this process, if they fit."""
 
     @property
     def feature_names(self) -> NDArray[np.object_] | None:

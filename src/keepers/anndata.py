@@ -66,7 +66,7 @@ def select(
         One observation a sample, one variable a feature. X, or the layer, may be dense, sparse,
         backed by a file or a Dask array; it is not changed. Batches are taken into memory.
     n_features : int, float in (0, 1] or None, default=None
-        Number of variables to keep, or their share. None: as many as `AutoSelector` finds enough;
+        Number of variables to keep, or their share. None: `AutoSelector` chooses it;
         other methods keep half.
     layer : str or None, default=None
         Fit ``adata.layers[layer]`` instead of ``adata.X``.

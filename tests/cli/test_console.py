@@ -84,7 +84,7 @@ def test_names_of_columns_cannot_steer_a_terminal_and_are_no_markup(tmp_path, wr
     assert_harmless(shown)
     for name in ("\\x1b[2Jwiped", "\\x9b31m", "\\u202ereversed", "[red]x[/red]", ":smile:"):
         assert name in shown
-    assert "constant\\x1b]0;again\\x07" in shown  # in the note about columns set aside
+    assert "constant\\x1b]0;again\\x07" in shown  # in the note about constant columns
 
 
 @pytest.mark.parametrize(

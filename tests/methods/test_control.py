@@ -175,7 +175,7 @@ def test_all_ways_to_write_groups_agree(planted, frame):
         ({"must_keep": ["feture 3"]}, r"must_keep must name .*'feture 3'.*mean 'feature 3'\?"),
         (
             {"never_keep": ["zebra"]},
-            r"never_keep must name columns of X; 'zebra' is none of its 40",
+            r"never_keep must name columns of X; 'zebra' is not one of its 40",
         ),
         ({"must_keep": "feature 3"}, r"must be a sequence .*got 'feature 3'\. Write a list"),
         ({"must_keep": [40]}, r"must_keep must hold .* indices from 0 to 39; got 40"),

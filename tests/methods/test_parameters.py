@@ -65,7 +65,7 @@ def test_all_faults_are_told_at_once():
     with pytest.raises(ParameterError) as caught:
         feature_indices(["gama", "x" * 500, 7, 1, 1, 2.5], 4, NAMES)
     first, second, numbers = str(caught.value).splitlines()
-    assert first.endswith("'gama' is none of its 4. Did you mean 'gamma'?")
+    assert first.endswith("'gama' is not one of its 4. Did you mean 'gamma'?")
     assert len(second) < 200
     assert numbers.endswith("indices from 0 to 3; got 7, 2.5.")
     with pytest.raises(ParameterError, match=r"every feature once; .*: 1"):

@@ -140,7 +140,7 @@ def test_the_answer_of_the_default_selector_comes_first(auto_report):
 def test_a_number_that_was_asked_for_is_said_to_be():
     X = datasets.load("srbct").X
     text = text_of(make_report(AutoSelector(10).fit(X), X))
-    assert "AutoSelector keeps the 10 features asked for, of 2,308." in text
+    assert "AutoSelector keeps 10 of the 2,308 features, as requested." in text
 
 
 def test_how_many_are_enough_is_drawn_with_the_level_of_random_sets(auto_report):

@@ -120,7 +120,7 @@ def test_the_paragraph_says_what_was_asked_and_found(srbct_report):
     share = X[:, selector.support_].var(axis=0).sum() / X.var(axis=0).sum()
     first = ", ".join(names[selector.top(5).indices])
     text = " ".join("".join(Outline(srbct_report.html).texts).replace("\xa0", " ").split())
-    assert f"SPCAFS keeps the 50 features asked for, of 2,308. {first} and 45 more Why " in text
+    assert f"SPCAFS keeps 50 of the 2,308 features, as requested. {first} and 45 more Why " in text
     assert f"Together they hold {100 * share:.1f} % of the total variance. How sure " in text
     assert "srbct · 83 samples × 2,308 features · " in text
     assert "By SPCAFS, in 1.5 s." in text

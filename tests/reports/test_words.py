@@ -51,13 +51,13 @@ def test_every_method_says_what_it_looks_for_and_what_its_score_means():
 @pytest.mark.parametrize(
     ("selector", "k", "answer"),
     [
-        (VarianceScore(3), None, "VarianceScore keeps the 3 features asked for, of 20"),
-        (VarianceScore(1), None, "VarianceScore keeps the 1 feature asked for, of 20"),
+        (VarianceScore(3), None, "VarianceScore keeps 3 of the 20 features, as requested"),
+        (VarianceScore(1), None, "VarianceScore keeps 1 of the 20 features, as requested"),
         (VarianceScore(), None, "VarianceScore keeps 10 of the 20 features: half of them"),
-        (VarianceScore(), 4, "VarianceScore keeps the 4 features asked for, of 20"),
+        (VarianceScore(), 4, "VarianceScore keeps 4 of the 20 features, as requested"),
         (AllFeatures(), None, "AllFeatures keeps all 20 features"),
-        (AutoSelector(3), None, "AutoSelector keeps the 3 features asked for, of 20"),
-        (StabilitySelector(VarianceScore(3)), None, "StabilitySelector keeps the 3 features asked"),
+        (AutoSelector(3), None, "AutoSelector keeps 3 of the 20 features, as requested"),
+        (StabilitySelector(VarianceScore(3)), None, "StabilitySelector keeps 3 of the 20 features"),
     ],
 )
 def test_the_answer_says_whether_the_number_was_asked_for(selector, k, answer):

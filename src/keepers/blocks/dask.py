@@ -302,7 +302,7 @@ def compute(node: Any) -> Any:
     """The value of a node, from whatever scheduler is set; an error if a cluster is lost."""
     with suppress(ImportError):
         _distributed()  # sets the defaults of the setting below on import
-    # What begins a sum is as large as it must be: a scattered one is lost with its worker.
+    # The start of a sum has its full size: a scattered one is lost with its worker.
     quiet = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
     try:
         with _dask().config.set(quiet):

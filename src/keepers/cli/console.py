@@ -347,7 +347,9 @@ class SelectOptions(FitOptions):
 @dataclass(frozen=True, kw_only=True)
 class CertifyOptions(FitOptions):
     features: str = _option(
-        "--features FILE", "A text with one name a line, a recipe, or - (standard input).", REQUIRED
+        "--features FILE",
+        "Text file with one name per line, a recipe, or - (standard input).",
+        REQUIRED,
     )
     components: str = _option(
         "--components -m M", "Components that count: a number, a share (0.8), or auto.", "auto"

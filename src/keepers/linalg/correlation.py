@@ -69,19 +69,19 @@ def walk_ranking(
                 chosen.append(i)
             else:
                 theirs = np.concatenate([with_kept[i], among[i, chosen]])
-                # Of those that agree to rounding the best, on every machine.
+                # The best of those that agree to rounding, on every machine.
                 nearest = int(np.argmax(np.abs(theirs) >= like - ROUNDING))
                 instead[start + i], r[start + i] = kept[nearest], theirs[nearest]
     return RankingWalk(keeps, instead, r)
 
 
 class ColumnCorrelations(Correlations):
-    """From the columns of an array or a CSR/CSC matrix, all of which vary."""
+    """Correlations of the columns of an array or a CSR/CSC matrix; all columns vary."""
 
     def __init__(self, X: Any, moments: ColumnMoments) -> None:
         self.X, self.moments = X, moments
         if not sp.issparse(X):
-            # Centred columns of length 1, one a row, computed when first asked for: rows that are
+            # Centred columns of length 1, one a row, computed at their first use: rows that are
             # never written take no memory.
             self._units = np.empty(X.shape[::-1])
             self._is_made = np.zeros(X.shape[1], dtype=bool)
@@ -166,7 +166,7 @@ class ScatterCorrelations(Correlations):
 class FetchedCorrelations(Correlations):
     """From the scatter of some columns at a time, each fetched in a pass over the table.
 
-    The ``ahead`` columns that are next in ``order`` come with it, so that a walk needs few passes.
+    The ``ahead`` columns that are next in ``order`` come with it, so a walk needs few passes.
     """
 
     def __init__(

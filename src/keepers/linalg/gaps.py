@@ -146,7 +146,7 @@ def observed_columns(X: FloatArray) -> ObservedColumns:
             n = np.maximum(there.sum(axis=0), 1)
             mean = np.where(there, block, 0.0).sum(axis=0) / n
             centred = np.where(there, block - mean, 0.0)
-            residue = centred.sum(axis=0) / n  # what rounding left in the mean
+            residue = centred.sum(axis=0) / n  # the mean that rounding left
             counts[columns], means[columns] = there.sum(axis=0), mean + residue
             # Lengths rather than squares, which may leave the range of float64.
             largest = np.maximum(np.abs(centred).max(axis=0, initial=0.0), np.finfo(float).tiny)
@@ -216,7 +216,7 @@ class _VariationalPCA:
         of_loadings = np.einsum("ij,ij->j", loadings, loadings)
         explained = float(of_loadings.sum()) / (share * self._d)
         self.noise = float(np.clip(1.0 - explained, 0.1, 1.0))
-        # Of loadings, then of the offset. Zeros in the gaps make loadings smaller by the share.
+        # First the loadings, then the offset. Zeros in the gaps make loadings smaller by the share.
         self._precisions = np.append(self._d * share**2 / of_loadings, 1.0)
         self._update_components(*self._moments_of_start(loadings / share))
 

@@ -161,7 +161,7 @@ class GraphSpectrum:
     n_pieces: int
     """Connected components of the graph that have an edge."""
     converged: bool
-    """Whether the eigensolver reached its tolerance."""
+    """True if the eigensolver reached its tolerance."""
 
 
 def leading_eigenvectors(

@@ -176,7 +176,7 @@ def _content(X: Any, observed: BoolArray | None, row: int) -> bytes:
 
 
 def meet_by_chance(X: Any) -> bool:
-    """Whether independent columns with these values would have a pair of equal rows too."""
+    """True if independent columns with these values would have a pair of equal rows too."""
     n_samples, n_features = X.shape
     n_pairs = n_samples * (n_samples - 1) / 2
     expected, X = n_pairs, by_columns(X)

@@ -1,7 +1,7 @@
 """Columns about their means: moments, and the total scatter S = (X - 1 mean')' (X - 1 mean').
 
 The textbook E[x^2] - E[x]^2 has no correct digit once the mean is 1e8 times the standard deviation.
-Here values are centred before they are squared, and the rounding left in the mean is removed.
+Here values are centred before they are squared, and the mean that rounding leaves is removed.
 
 `as_scatter` looks at the data once and returns S as the operator whose products are cheapest:
 `DenseScatter` where forming S pays for itself, with one product S V; otherwise `FactoredScatter`,
@@ -352,7 +352,7 @@ def centred_gram(X: Any, mean: FloatArray) -> FloatArray:
 
 
 def forming_pays(n_samples: int, n_features: int, block_width: int = _TYPICAL_WIDTH) -> bool:
-    """Whether S formed once is cheaper than two thin products with X each time.
+    """True if S formed once is cheaper than two thin products with X each time.
 
     Forming takes n d^2 multiplications and additions (S is symmetric), a product with the formed
     S d^2 m, and a product with the factors 2 n d m. Blocks narrower than eight columns cost as much

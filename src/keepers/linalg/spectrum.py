@@ -9,7 +9,7 @@ Where only the diagonal of S changes, `leading_subspace` starts from the last so
 takes the best m vectors of the 2m-dimensional space (Rayleigh-Ritz): the trace never falls. The
 preconditioner divides the residual of row i and vector j by shift_i + theta_j, which keeps it short
 when the weights differ by orders of magnitude (docs/decisions/0002-eigensolver.md). Blocks are kept
-in Fortran order, so that sweeps over d run through memory.
+in Fortran order, so sweeps over d run through memory.
 """
 
 from collections.abc import Callable
@@ -172,7 +172,7 @@ _ROUNDING_SHARE = 1e-11
 _WELL_ABOVE_ROUNDING = 1e-6
 # From this size on a Krylov space of at most a quarter of it is tried instead of a full reduction.
 _WORTH_KRYLOV, _ROOM, _NARROWEST_BLOCK = 800, 4, 8
-# Residual of an eigenpair beside the largest eigenvalue.
+# Residual of an eigenpair as a share of the largest eigenvalue.
 _KRYLOV_TOL = 1e-7
 _LANCZOS_ROOM = 40
 # A matrix of a rank below its size over this is first restricted to its range.
@@ -302,12 +302,12 @@ def edge_of_scatter(sum_of_squares: FloatArray, n_samples: int) -> float:
 
 
 def is_flat(values: FloatArray, sum_of_squares: FloatArray, n_samples: int) -> bool:
-    """Whether any components would do as well: nearly equal, the last no larger than noise has."""
+    """True if any components would do as well: nearly equal, the last no larger than noise has."""
     return nearly_equal(values) and values[-1] <= edge_of_scatter(sum_of_squares, n_samples)
 
 
 def nearly_equal(values: FloatArray) -> bool:
-    """Whether eigenvalues differ by a tenth at most, so that vectors can be turned into others."""
+    """True if eigenvalues differ by a tenth at most, so vectors can be turned into others."""
     return len(values) > 1 and bool(values[-1] >= 0.9 * values[0] > 0.0)
 
 
@@ -336,7 +336,7 @@ def _eigenpairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArray]
 
 
 def is_bounded(matrix: FloatArray, bound: float) -> bool:
-    """Whether no eigenvalue reaches a bound: a Cholesky factor of the difference exists."""
+    """True if no eigenvalue reaches a bound: a Cholesky factor of the difference exists."""
     difference = -matrix
     difference.flat[:: len(matrix) + 1] += bound
     try:
@@ -393,7 +393,7 @@ def _krylov_pairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArra
 
 
 def _solves(found: Subspace) -> bool:
-    """Whether residuals are small beside the largest eigenvalue."""
+    """True if residuals are small shares of the largest eigenvalue."""
     residuals = found.images - found.vectors * found.values
     return bool(np.linalg.norm(residuals, axis=0).max() <= _KRYLOV_TOL * found.values[0])
 

@@ -98,16 +98,16 @@ class ComparedTable(MemoryTable):
 class AutoSelector(RankingSelector):
     """Choose features without labels and without settings: the selector to start with.
 
-    It answers three questions from the table alone and says why (``summary_``, ``doubts_``):
+    It answers three questions from the table alone, with reasons (``summary_``, ``doubts_``):
 
     * Is there structure? Some features must be smoother over neighbours found without them than
       shuffled features are. Otherwise all columns are kept, with a `NoStructureWarning`.
-    * Which features? Those on which neighbours agree, less what better features say already:
+    * Which features? Those on which neighbours agree, discounted for resembling better ones:
       ``a_j * (1 - max r_ij^2)``, with a_j = 1 minus the Laplacian score and r_ij the correlation
       with a better feature. Neither units nor copies of features matter.
     * How many? The smallest number that preserves almost as many (95 %) of the samples' nearest
       neighbours as any number tried: up to 200, or 2,000 where more preserve more. In tables of up
-      to 100 features: all that carry structure, except those that say the same as a better one
+      to 100 features: all that carry structure, except those that repeat a better one
       (a correlation of 0.95 or more in size); `keepers.explain` lists them.
 
     At most 1,000 rows are used, drawn at random from larger tables. So the time is linear in the
@@ -209,13 +209,10 @@ class AutoSelector(RankingSelector):
     True
     """
 
-    looks_for = (
-        "features on which samples that are alike agree, and ranks lower what repeats a better one"
-    )
+    looks_for = "features that take similar values in similar samples, and ranks near-copies lower"
     score_means = (
-        "from 0 (noise, or a repetition of a better feature) to 1 (samples that are alike "
-        "agree exactly, and no better feature says the same); below 0, neighbours agree no "
-        "more than chance"
+        "from 0 (noise, or a copy of a better feature) to 1 (similar samples agree exactly, and "
+        "no better feature is like it); below 0, neighbours agree no more than by chance"
     )
 
     parameter_rules: ClassVar = {
@@ -302,7 +299,7 @@ class AutoSelector(RankingSelector):
         return int(self.random_generator().integers(2**63))
 
     def _count_wanted(self, control: FeatureControl) -> int:
-        """How many features are asked for at most; an error if that cannot be."""
+        """The largest number of features to keep; an error if that cannot be."""
         if self.n_features_to_select is not None:
             return control.count_to_select(self.n_features_to_select)
         return min(FIRST_TRIED, int((~control.never).sum()))
@@ -440,7 +437,7 @@ class AutoSelector(RankingSelector):
     def _halve(
         self, table: ComparedTable, grams: FoldGrams, found: Smoothness, control: FeatureControl
     ) -> HalfSampleStability | None:
-        """What halves of the samples would keep; None if there is nothing to compare."""
+        """The choices from halves of the samples; None if there is nothing to compare."""
         k, n_rows = self.n_features_to_select_, table.columns.n_samples
         if not self.n_halves or n_rows < FEWEST_TO_HALVE or k >= len(table.usable):
             return None
@@ -631,7 +628,7 @@ class AutoSelector(RankingSelector):
         return tags
 
     def fit_notes(self) -> FitNotes:
-        """What the fit has to report: its summary, doubts, and what it measured."""
+        """Report the fit: summary, doubts and measurements."""
         return replace(
             super().fit_notes(),
             summary=self.summary_,

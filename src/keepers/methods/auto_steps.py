@@ -10,7 +10,7 @@
        a = z'Wz / z'Dz,   z = x - (x'D1 / 1'D1):
 
    1 if neighbours agree exactly, about 0 for a column that has nothing to do with W.
-4. **Test.** Every column is scored on a graph of the other half of the columns, so that no column
+4. **Test.** Every column is scored on a graph of the other half of the columns, so no column
    helps to build the graph it is tested on, and compared with columns whose rows are shuffled;
    Benjamini and Hochberg's procedure turns the p-values into the set that carries structure.
    Where that is a small part of the columns, the graphs are built anew, every column weighted by
@@ -55,7 +55,7 @@ FEWEST_OBSERVED = 10
 """Columns with gaps and fewer values than this are not used (in tables with fewer than 20 rows:
 fewer than half of the rows). The standard error of a correlation of 10 values is 1/3."""
 # Columns with more gaps than the typical column are ranked by their smoothness less this number of
-# the standard errors that these gaps add, so that few values do not put noise ahead by chance.
+# the standard errors that these gaps add: few values do not put noise ahead by chance.
 CAUTION = 2.0
 FEWEST_SAMPLES = 10
 """Different samples below which there are too few to tell structure from noise."""
@@ -71,9 +71,9 @@ COMPARED = 256
 WIDEST = 100
 """Tables with more columns that vary are not narrow."""
 SAME = 0.95
-"""From this correlation on, in size, a column of a narrow table says the same as another: 90 % of
-the variance (docs/decisions/0025-any-table.md compares limits)."""
-# Columns that differ from their mean by less, beside their length in the table, do not vary.
+"""From this correlation on, in size, a column of a narrow table repeats another one: 90 % of the
+variance (docs/decisions/0025-any-table.md compares limits)."""
+# Columns that differ from their mean by a smaller share of their length in the table do not vary.
 _ROUNDING = 1e-12
 
 
@@ -97,7 +97,7 @@ class UnitFreeColumns:
         self._ranks: Any = None
         self._is_ranked = np.zeros(self.n_features, dtype=bool)
         self.shares = np.ones(self.n_features)
-        """Squared lengths, beside those in the table that these samples were taken from."""
+        """Squared lengths, as shares of those in the table that these samples were taken from."""
 
     @classmethod
     def of_table(
@@ -107,7 +107,7 @@ class UnitFreeColumns:
         observed: BoolArray | None = None,
         order: IndexArray | None = None,
     ) -> "UnitFreeColumns":
-        """Of an array or sparse matrix with its rows in an order.
+        """Columns of an array or sparse matrix with its rows in an order.
 
         ``observed`` marks the values that were not filled; None: all of them.
         """
@@ -194,7 +194,7 @@ class UnitFreeColumns:
 
     @cached_property
     def variances(self) -> FloatArray:
-        """Of the observed values, in the units of the table."""
+        """Variances of the observed values, in the units of the table."""
         squares = np.ones(self.n_features)
         if self._there is not None:
             for part in self.blocks(np.flatnonzero(self._there.any(axis=1))):
@@ -206,7 +206,7 @@ class UnitFreeColumns:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether some values were filled."""
+        """True if some values were filled."""
         return self._there is not None
 
     def there(self, columns: IndexArray) -> FloatArray:
@@ -312,7 +312,7 @@ def _project(columns: UnitFreeColumns, rng: np.random.Generator) -> FloatArray:
 
 
 def _deal(values: FloatArray, n_folds: int) -> IndexArray:
-    """Columns dealt into folds in the order of their values, so that the folds are alike."""
+    """Columns dealt into folds in the order of their values, which makes the folds alike."""
     folds = np.empty(len(values), dtype=np.intp)
     folds[np.argsort(-np.round(values, 9), kind="stable")] = np.arange(len(values))
     return folds % min(n_folds, len(values))
@@ -365,7 +365,7 @@ def _clouds(grams: FoldGrams, left_out: int | None) -> Iterator[FloatArray]:
 
 
 def cap_at_third(n_neighbors: int, n_samples: int) -> int:
-    """At most a third of the samples are neighbours: a graph that joins most pairs tells nothing.
+    """At most a third of the samples are neighbours: a graph that joins most pairs is useless.
 
     Of 20 tables of 14 samples with three groups, structure was found in 18, and in 12 at a half.
     """
@@ -445,7 +445,7 @@ class Judged:
     """The smoothness of columns, and how unlikely it is by chance."""
 
     values: FloatArray
-    """What columns are ranked by: less `CAUTION` standard errors that unusual gaps add."""
+    """Values for the ranking: less `CAUTION` standard errors that unusual gaps add."""
     tested: FloatArray
     """Smoothness of a complete column that is as unlikely by chance; shuffled, in further rows."""
     z: FloatArray
@@ -508,7 +508,7 @@ class Smoothness:
     graph: sp.csr_array
     """The neighbours of the samples in all columns."""
     weighted: bool = False
-    """Whether few columns carry structure, so that columns were weighted by evidence."""
+    """True if few columns carry structure, and columns were weighted by evidence."""
 
     @cached_property
     def carries(self) -> BoolArray:
@@ -539,7 +539,7 @@ def measure_smoothness(
         n_shuffles = 0
     tested = _cross_fit(columns, grams, n_neighbors, rng, n_shuffles)
     if tested.carries.mean() < FEW if like is None else like.weighted:
-        # What is sought is weak: averaged over twice the neighbours.
+        # The signal is weak: average over twice the neighbours.
         n_neighbors = cap_at_third(2 * n_neighbors, columns.n_samples)
         return _weigh_by_evidence(columns, tested, n_neighbors, rng)
     graph = neighbour_graph(grams, n_neighbors)
@@ -705,7 +705,7 @@ def excess_variance(columns: UnitFreeColumns) -> FloatArray | None:
 
 @dataclass(frozen=True)
 class Discounted:
-    """The columns in order, and what each says that better ones do not."""
+    """The columns in order, and how much each adds to better ones."""
 
     order: IndexArray
     """Columns that must stay, columns that carry structure, the others."""
@@ -739,7 +739,7 @@ class Discount:
         self._taken, self._scores = np.empty(0, dtype=np.intp), np.empty(0)
 
     def ranking(self, most: int) -> Discounted:
-        """The order after at most ``most`` columns, or as many as before, were taken.
+        """The order after at most ``most`` columns, or the number of the last call, were taken.
 
         Those left are scored below them, in the order of their values; those without structure have
         minus their Laplacian score.
@@ -806,7 +806,7 @@ class Discount:
     def _highest(self, stale: BoolArray) -> IndexArray:
         """The columns with the highest bounds, in the order of the table.
 
-        Of equal bounds, stale ones first, so that every round brings some up to date.
+        Among equal bounds, stale ones come first: every round brings some up to date.
         """
         bounds, some = self._bounds, np.arange(len(self._bounds))
         if len(bounds) > COMPARED:
@@ -911,7 +911,7 @@ def set_copies_back(
 
 @dataclass(frozen=True)
 class HalfSampleStability:
-    """What would be kept with half of the samples. It prints as a sentence."""
+    """The features that half of the samples would keep. It prints as a sentence."""
 
     n_halves: int
     features: IndexArray

@@ -1,4 +1,4 @@
-"""What every selector shares: the columns it keeps, a ranking of them, and the first k of it."""
+"""Common parts of all selectors: the kept columns, a ranking of all, and its first k."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from keepers.proofs.certify import Certificate
 
 # With max_correlation, the walk down the ranking ends once this number of unlike features, or the
-# number asked for, was found: going on to the end takes time with the square of their number.
+# wanted number, was found: going on to the end takes time with the square of their number.
 FEWEST_COMPARED = 2000
 
 SHARED_DOCS = {
@@ -104,7 +104,7 @@ SHARED_DOCS = {
     "missing": """missing : {"error", "mean", "median", "model"}, default="error"
     What to do about NaN: raise an error, or fill the gaps for the fit, with the mean or the median
     of the column, or from the other columns ("model"; see the page "Missing values"). Columns
-    without any value are set aside like constant ones. ``transform`` leaves gaps as they are.
+    without any value are ranked last, like constant ones. ``transform`` leaves gaps as they are.
     Tables that are read in blocks must have none.""",
     "memory_limit": """memory_limit : int, str or None, default=None
     Memory that ``fit_blocks``, ``partial_fit`` and Dask collections may take, in bytes or as
@@ -192,16 +192,16 @@ class TopFeatures(AsTable):
 
 @dataclass(frozen=True)
 class FitNotes:
-    """What a fitted method reports about its fit; what does not apply to it stays empty."""
+    """The report of a method about its fit; parts that do not apply stay empty."""
 
     summary: str | None = None
-    """What it found, in sentences."""
+    """The findings, in sentences."""
     doubts: tuple[str, ...] = ()
     """Reasons against the result, a sentence each."""
     how_sure: tuple[str, ...] = ()
     """Reasons for it, a sentence each."""
     how_many: Literal["asked", "chosen", "half"] = "asked"
-    """Where the number of kept features comes from: the user, the method, or a default."""
+    """The origin of the number of kept features: the user, the method, or a default."""
     n_rows_used: int | None = None
     """Rows that it looked at, if not all."""
     n_observed: IndexArray | None = None
@@ -270,7 +270,7 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
             as_n_bytes(limit, "memory_limit")
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether it is known which columns are kept."""
+        """True if it is known which columns are kept."""
         return hasattr(self, "support_")
 
     def transform(self, X: Any) -> Any:
@@ -406,9 +406,9 @@ class RankingSelector(ColumnSelector):
     """True if it looks for features that hold much variance: then their certificate is shown."""
 
     looks_for: ClassVar[str] = ""
-    """What it looks for, after "It looks for"; a report begins with it."""
+    """The aim of the method, after "It looks for"; a report begins with it."""
     score_means: ClassVar[str] = ""
-    """What a score means, as a clause."""
+    """The meaning of a score, as a clause."""
     max_correlation: float | None = None
     """A parameter of every selector but `AllFeatures`."""
     missing: str = "error"
@@ -420,7 +420,7 @@ class RankingSelector(ColumnSelector):
         return float(getattr(self, "scaling", 0.0))
 
     def fit_notes(self) -> FitNotes:
-        """What the fit has to report, for the terminal and the report.
+        """Report the fit, for the terminal and the HTML report.
 
         Returns
         -------
@@ -592,8 +592,8 @@ class RankingSelector(ColumnSelector):
         Parameters
         ----------
         k : int, float in (0, 1] or None
-            How many features, or which share of those that may be kept. None: as many as the
-            selector keeps.
+            How many features, or which share of those that may be kept. None: the number
+            that the selector keeps.
 
         Returns
         -------
@@ -630,7 +630,7 @@ class RankingSelector(ColumnSelector):
             method has any; else "auto".
         **settings
             Other settings of `certify`. ``scaling`` and ``missing`` are those of the selector
-            unless they are given, so that the certificate is about the table as it was fitted.
+            unless they are given: the certificate is about the table as it was fitted.
 
         Returns
         -------
@@ -679,7 +679,7 @@ class ScatterSelector(RankingSelector):
     n_samples_seen_: int
 
     def fit_notes(self) -> FitNotes:
-        """What the fit has to report, with the moments that it measured."""
+        """Report the fit, with the moments that it measured."""
         n_samples = self.n_samples_seen_
         moments = ColumnMoments(n_samples, self.mean_, n_samples * self.var_)
         return replace(super().fit_notes(), moments=moments)
@@ -699,7 +699,7 @@ class ScatterSelector(RankingSelector):
             list of blocks (arrays, sparse matrices or data frames); or a function that returns a
             new iterator of blocks for every pass. The columns of data frames are matched by name.
             Rows that change between passes are an error.
-            `keepers.datasets.scan_table` opens files with columns that are no features.
+            `keepers.datasets.scan_table` opens files with columns that are not features.
         y : ignored
             Present for API consistency.
 
@@ -761,7 +761,7 @@ class ScatterSelector(RankingSelector):
         self.route_ = read.route
 
     def _add_rows(self, X: Any) -> ScatterSum:
-        """Add rows to the sums of ``partial_fit``; nothing is added if X is refused."""
+        """Add rows to the sums of ``partial_fit``; nothing is added if X is not valid."""
         summed: ScatterSum | None = getattr(self, "scatter_sum_", None)
         is_first = summed is None
         if is_first:

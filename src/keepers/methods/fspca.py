@@ -575,7 +575,7 @@ class FSPCA(ScatterSelector):
     (83, 20)
     """
 
-    looks_for = "features that together hold as much of the variance of the table as so few can"
+    looks_for = "features that together hold as much of the variance of the table as possible"
     score_means = "how much of the feature's sum of squares the components of the selection hold"
 
     n_features_to_select: FeatureCount = None

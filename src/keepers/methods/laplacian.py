@@ -105,7 +105,7 @@ def _centred_blocks(
         F = as_array(by_column[:, columns]).astype(np.float64)
         mean = weight @ F
         F -= mean
-        residue = weight @ F  # what rounding left in the mean
+        residue = weight @ F  # the mean that rounding left
         F -= residue
         length = np.einsum("i,ij,ij->j", weight, F, F)
         # Relative, because an absolute bound takes every feature for constant if weights are small.
@@ -169,8 +169,8 @@ class LaplacianScore(RankingSelector):
     True
     """
 
-    looks_for = "features on which samples that are alike agree"
-    score_means = "from -2 (samples that are alike differ) to 0 (they agree exactly)"
+    looks_for = "features that take similar values in similar samples"
+    score_means = "from -2 (similar samples differ) to 0 (they agree exactly)"
 
     parameter_rules: ClassVar = {
         "n_neighbors": whole(),
@@ -253,7 +253,7 @@ class SPEC(RankingSelector):
     3
     """
 
-    looks_for = "features on which samples that are alike agree"
+    looks_for = "features that take similar values in similar samples"
     score_means = "how smooth the feature is over a graph of the samples"
 
     parameter_rules: ClassVar = {

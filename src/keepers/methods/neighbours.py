@@ -82,7 +82,7 @@ def nearest_neighbours(X: Any, n_neighbors: int, *, spare: int = 1) -> Neighbour
     """The ``n_neighbors`` nearest other samples of every sample; X as it is, not scaled.
 
     A sample is excluded from its own list by its index, not by its position: among duplicates it
-    need not come first. At most n_samples - ``spare`` neighbours can be asked for.
+    need not come first. At most n_samples - ``spare`` neighbours can be requested.
     """
     return _nearest(_Points(X), n_neighbors, spare)
 

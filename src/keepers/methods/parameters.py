@@ -1,4 +1,4 @@
-"""What a user may set: rules of parameters, features by name, weights and groups.
+"""Choices of the user: rules of parameters, features by name, weights and groups.
 
 A class declares its rules as ``parameter_rules``; `check_rules` needs no data. ``count_features``
 and ``cap_...`` compare a setting with a table: what the table is too small for is lowered, with a
@@ -35,7 +35,7 @@ _MOST_HINTS = 5
 
 @dataclass(frozen=True)
 class Rule:
-    """Which values a parameter may have; ``one | other`` allows the values of both."""
+    """The values that a parameter may have; ``one | other`` allows the values of both."""
 
     text: str
     """After "must be", such as "an integer >= 1"."""
@@ -77,12 +77,12 @@ def one_of(*words: str | None, hint: str = "") -> Rule:
 
 
 def is_whole(value: Any) -> TypeGuard[int]:
-    """Whether this is an integer (True and False are not)."""
+    """True if this is an integer (True and False are not)."""
     return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
 
 def is_real(value: Any) -> TypeGuard[float]:
-    """Whether this is a real number (True and False are not)."""
+    """True if this is a real number (True and False are not)."""
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
 
@@ -130,7 +130,7 @@ def check_value(name: str, value: Any, rule: Rule) -> None:
 
 
 def check_component_count(n_components: Any, n_samples: int, n_usable: int) -> None:
-    """Raise if more components are asked for than a table has."""
+    """Raise if there are fewer columns or rows than components."""
     limit = min(n_samples - 1, n_usable)
     hint = f"X has {n_samples} samples and {n_usable} columns that vary, and components at most "
     if is_whole(n_components):
@@ -198,7 +198,7 @@ def feature_indices(
 
 
 def _wrong_names(setting: str, wanted: list[str], n_columns: int, names: Any) -> list[str]:
-    """What is wrong with names of features, a sentence each."""
+    """Faults of names of features, a sentence each."""
     if wanted and names is None:
         return [
             f"Names in {setting} need an X with column names, all of them strings; got "
@@ -207,7 +207,7 @@ def _wrong_names(setting: str, wanted: list[str], n_columns: int, names: Any) ->
     counts = Counter(map(str, () if names is None else names))
     unknown = [name for name in wanted if name not in counts]
     faults = [
-        f"{setting} must name columns of X; {shorten(name)} is none of its {n_columns}."
+        f"{setting} must name columns of X; {shorten(name)} is not one of its {n_columns}."
         f"{closest(name, counts)}"
         for name in unknown[:_MOST_HINTS]
     ]
@@ -235,7 +235,7 @@ def check_length(setting: str, values: Sequence[Any], n_columns: int) -> None:
 
 
 def is_labelled(values: Any) -> bool:
-    """Whether this is a pandas Series, whose index names the feature of every entry."""
+    """True if this is a pandas Series, whose index names the feature of every entry."""
     return all(hasattr(values, name) for name in ("to_dict", "index", "dtype"))
 
 

@@ -86,7 +86,7 @@ MOST_IN_DOUBLE = 1 << 24
 # multiplications that take as long as reading a value.
 _EXPECTED_PASSES = 20
 _READING = 60
-# Columns beyond those asked for whose correlations are fetched in one pass.
+# Further columns whose correlations are fetched in one pass.
 _AHEAD = 3000
 
 
@@ -95,13 +95,13 @@ class FittedTable(ABC):
     """A table without its constant columns, however it is stored."""
 
     moments: ColumnMoments
-    """Of the usable columns."""
+    """Moments of the usable columns."""
     usable: IndexArray
-    """Where the usable columns stood in the table the user gave."""
+    """Places of the usable columns in the table of the user."""
     mean: FloatArray
     """Means of all the user's columns."""
     dtype: np.dtype[Any]
-    """Of results: float32 if the user's values were, else float64."""
+    """Type of results: float32 if the user's values were, else float64."""
 
     @property
     def n_samples(self) -> int:
@@ -122,7 +122,7 @@ class FittedTable(ABC):
 
     @property
     def variances(self) -> FloatArray:
-        """Of all the user's columns; 0 for constant ones."""
+        """Variances of all columns of the user; 0 for constant ones."""
         return self.to_all_columns(self.moments.variance)
 
     def to_all_columns(self, values: NDArray[Any], fill: float = 0.0) -> NDArray[Any]:
@@ -151,11 +151,11 @@ class FittedTable(ABC):
 
     @abstractmethod
     def _values_of(self, rows: IndexArray) -> dict[str, Any]:
-        """What is stored of some of the usable columns, by the names of the fields."""
+        """Stored parts of some of the usable columns, by the names of the fields."""
 
     @abstractmethod
     def _values_times(self, factors: FloatArray) -> dict[str, Any]:
-        """What is stored of the columns times ``factors``, by the names of the fields."""
+        """Stored parts of the columns times ``factors``, by the names of the fields."""
 
     @abstractmethod
     def scatter(self, block_width: int) -> SymmetricOperator:
@@ -199,10 +199,10 @@ class MemoryTable(FittedTable):
 
 @dataclass(frozen=True)
 class ScatterTable(FittedTable):
-    """A table of which the scatter is known."""
+    """A table whose scatter is known."""
 
     S: FloatArray
-    """Of the usable columns."""
+    """Scatter of the usable columns."""
 
     def _values_of(self, rows: IndexArray) -> dict[str, Any]:
         return {"S": self.S[np.ix_(rows, rows)]}
@@ -261,7 +261,7 @@ class ReadTable:
     table: FittedTable
     names: NDArray[Any] | None
     scatter: SymmetricOperator | None = None
-    """Of the table as a fit scaled it, if it is known."""
+    """Scatter of the table as a fit scaled it, if it is known."""
 
 
 def scatter_of(selector: Any, table: FittedTable, everything: FittedTable) -> SymmetricOperator:
@@ -276,7 +276,7 @@ def scatter_of(selector: Any, table: FittedTable, everything: FittedTable) -> Sy
 
 
 def is_plain(X: Any) -> bool:
-    """Whether X is an array of floats, which is read as it is."""
+    """True if X is an array of floats, which is read as it is."""
     return type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32)
 
 
@@ -340,7 +340,7 @@ def table_of_moments(values: Any, moments: ColumnMoments) -> MemoryTable:
 def table_of_scatter(
     selector: Any, summed: ScatterSum, dtype: np.dtype[Any], *, quiet: bool = False
 ) -> ScatterTable:
-    """The table of which a scatter was summed; ``quiet`` about columns that do not vary (yet)."""
+    """The table whose scatter was summed; ``quiet`` about columns that do not vary (yet)."""
     moments = summed.moments
     refuse_unrepresentable(None, moments)
     usable = usable_columns(selector, moments, quiet=quiet)
@@ -369,9 +369,7 @@ def usable_columns(
         constant = np.flatnonzero(moments.constant)
         shown = some_of([str(j) if names is None else repr(str(names[j])) for j in constant])
         where = f" over {rows}" if rows else ""
-        warn_caller(
-            f"Columns that do not vary{where} are set aside and ranked last: {shown}.", DataWarning
-        )
+        warn_caller(f"Columns that do not vary{where} are ranked last: {shown}.", DataWarning)
     return usable
 
 
@@ -471,7 +469,7 @@ def choose_route(source: BlockTable, budget: Budget, width: int) -> str:
 
 
 def _summing_is_cheap(source: BlockTable, width: int) -> bool:
-    """Whether S takes less time to sum than the products of a fit, reading included.
+    """True if S takes less time to sum than the products of a fit, reading included.
 
     Per value and pass a product takes 4 m additions; summing S takes one for each value in its row,
     and two if the row is sparse.
@@ -524,14 +522,14 @@ def open_blocks(selector: Any, X: Any) -> BlockTable:
 
 
 def fills_gaps(selector: Any) -> bool:
-    """Whether a selector takes a table with gaps."""
+    """True if a selector takes a table with gaps."""
     return getattr(selector, "missing", "error") != "error"
 
 
 def fill_gaps(values: Any, way: str) -> Any:
     """Valid values without NaN; ``way`` is "mean", "median", "model", or "observed": as "model".
 
-    Columns without any value become zero: they do not vary, and are set aside as such.
+    Columns without any value become zero: they do not vary, and are ranked last.
     """
     gaps = np.isnan(_stored(values))
     if not gaps.any():
@@ -705,7 +703,7 @@ def read_any_table(
 
 
 def is_block_source(values: Any) -> bool:
-    """Whether this is something that ``fit_blocks`` reads and ``fit`` does not."""
+    """True if this is something that ``fit_blocks`` reads and ``fit`` does not."""
     if isinstance(values, (str, os.PathLike)) or is_dask(values):
         return True
     if hasattr(values, "total") and hasattr(values, "n_features"):

@@ -70,7 +70,7 @@ from keepers.methods.reading import FittedTable, scatter_of, warn_of_units
 # sqrt(eps) r / sqrt(1 - r^2): this is r = 0.89.
 INACTIVE = 4.0
 # The first steps decide which minimum is reached: they are plain, and their eigenproblems accurate.
-# Of 3,000 small tables 7 ended worse than Algorithm 1 with 5 such steps, 2 with 8.
+# With 5 such steps, 7 of 3,000 small tables ended worse than Algorithm 1; with 8, 2.
 EARLY_STEPS = 8
 # Residual, relative to |S w_j|, at which an early eigenproblem is left for the next weights; later
 # ones are left at ten times this. With 3e-2 in all steps 9 of 2,000 small tables ended in other
@@ -104,7 +104,7 @@ class RowPenalty:
 
     |W_G|^2 is the sum of |w_i|^2 over the rows i of a group G, and c_G >= 0 its cost; with groups
     of one row and costs of 1 this is Eq. (23). The function u -> u^(p/2) is concave, so its tangent
-    at the present |W_G|^2 + eps lies above it (the paper's Lemma 1, which asks nothing else of u):
+    at the present |W_G|^2 + eps lies above it (the paper's Lemma 1, which holds for every u):
     the majorant gives each row of G the weight gamma c_G (p/2) (|W_G|^2 + eps)^((p-2)/2), and
     Theorem 2 holds as before. Theorem 1 (at least m active rows) is about W'W = I alone.
     """
@@ -153,7 +153,7 @@ class RowPenalty:
         """The norms that the smoothing leaves to inactive rows, given |F_i / gamma|^2, F = S W.
 
         An inactive row solves F_i = gamma g_i w_i with its own weight g_i, Eq. (26): the multiplier
-        of W'W = I is nothing beside that weight. With u = |W_G| / sqrt(eps) of its group this says
+        of W'W = I is negligible against that weight. With u = |W_G| / sqrt(eps) of its group,
         ``u = r (1 + u^2)^(1 - p/2)``, ``r = 2 eps^((1 - p)/2) |F_G| / (gamma c_G p)``; for p = 1,
         ``u = r / sqrt(1 - r^2)``. It rises with |F_G| / c_G, and for p = 1 the group becomes active
         at r = 1. u is at most 2, where rows begin to count as active.
@@ -166,7 +166,7 @@ class RowPenalty:
                 size = share / np.sqrt(1.0 - share**2)
             else:
                 size = np.zeros_like(share)
-                for _ in range(60):  # r is of the size eps^((1 - p)/2), so few are needed
+                for _ in range(60):  # r is of the size eps^((1 - p)/2): few steps suffice
                     size = share * (1.0 + size**2) ** (1.0 - self.p / 2)
                     size = np.minimum(size, np.sqrt(INACTIVE))
             norms = np.sqrt(self.eps) * size
@@ -183,7 +183,7 @@ class RowPenalty:
     def pulled_out(self, images: FloatArray) -> BoolArray:
         """Rows at zero that would leave it, given F = S W: `norms_near_zero` has no solution.
 
-        With u = |W_G| / sqrt(eps) it asks for ``r = u / (1 + u^2)^(1 - p/2)``, which is at most
+        With u = |W_G| / sqrt(eps) it needs ``r = u / (1 + u^2)^(1 - p/2)``, which is at most
         what it is at ``u^2 = 1 / (1 - p)``, and 1 for p = 1: there, a row leaves zero if and only
         if 2 |F_G| > gamma c_G.
         """
@@ -201,7 +201,7 @@ class RowPenalty:
         With F = S W and the weights D, row i becomes about ``F_i / D_i``: |F_i| / (D_i |w_i|) times
         as long as it was (for p = 1 that is 2 |F_i| / gamma c_i, however long it was). To the
         eigenproblem of the others it adds ``S_i' S_i / D_i``, which on W is |F_i|^2 / D_i. (The
-        Ritz value beside D_i is left out: it is small where rows vanish.)
+        Ritz value next to D_i is left out: it is small where rows vanish.)
         """
         pulls = self.to_rows(self.pool(squared_row_norms(images)))
         norms = np.sqrt(self.to_rows(self.pool(squared_norms)) + self.eps)
@@ -228,7 +228,7 @@ CONVERGED, PLATEAU, MAX_ITER = "converged", "plateau", "max_iter"
 
 @dataclass(frozen=True)
 class SolverProgress:
-    """What a callback receives after each step."""
+    """The argument of a callback after each step."""
 
     n_iter: int
     objective: float
@@ -243,13 +243,13 @@ Callback = Callable[[SolverProgress], object]
 
 @dataclass(frozen=True)
 class SPCAFSResult:
-    """Where the iteration ended."""
+    """The end of the iteration."""
 
     W: FloatArray
     images: FloatArray
     """S W."""
     row_norms: FloatArray
-    """Of W; those of inactive rows as the smoothing leaves them in the limit, in closed form."""
+    """Row norms of W; for inactive rows the limit of the smoothing, in closed form."""
     active: BoolArray
     """Rows of W that the penalty has not sent to zero, up to the smoothing."""
     objective: FloatArray
@@ -286,7 +286,7 @@ def _result(
 
 
 def _gains_less(before: float, after: float, trace: float, share: float) -> bool:
-    """Whether f fell by less than a share of it (or of the variance, where f is near zero)."""
+    """True if f fell by less than a share of it (or of the variance, where f is near zero)."""
     return before - after <= share * max(abs(after), trace / 100)
 
 
@@ -338,7 +338,7 @@ def solve_dense(
 
 
 def dense_is_cheaper(n_samples: int, n_features: int, width: int) -> bool:
-    """Whether a step of `solve_dense` costs less than one of `solve_block`.
+    """True if a step of `solve_dense` costs less than one of `solve_block`.
 
     Multiply-adds, weighted by how well they run: a dense eigenproblem spends 4/3 d^3 of them in
     memory-bound reductions (weight 4); a block step makes one product, seventeen thin products of
@@ -465,7 +465,7 @@ def _rows_that_stay(part: _Part, fewest: int) -> BoolArray:
 
 @dataclass
 class _Run:
-    """Where a run of `solve_block` is."""
+    """The state of a run of `solve_block`."""
 
     part: _Part
     history: list[float]
@@ -476,7 +476,7 @@ class _Run:
     """Steps in a row that gained less than tol."""
     proposal: FloatArray | None = None
     may_leave: bool = True
-    """Whether rows may be left out: not once some of them had to come back."""
+    """True if rows may be left out: not once some of them had to come back."""
 
     def move_to(self, part: _Part) -> None:
         """Continue on other rows."""
@@ -484,7 +484,7 @@ class _Run:
         self.proposals.forget()
 
     def gained_less(self, share: float, n_steps: int = 1) -> bool:
-        """Whether the last steps lowered f by less than a share of it."""
+        """True if the last steps lowered f by less than a share of it."""
         if len(self.history) <= n_steps:
             return False
         before, after = self.history[-n_steps - 1], self.history[-1]
@@ -492,7 +492,7 @@ class _Run:
 
     @property
     def on_plateau(self) -> bool:
-        """Whether f falls slowly because the components can be turned at next to no price.
+        """True if f falls slowly because the components can be turned at next to no price.
 
         Where the leading eigenvalues are nearly equal, as in a table without structure, there is no
         end to be waited for: many blocks are as good as each other.
@@ -536,7 +536,7 @@ def _restore_rows(run: _Run, whole: _Part) -> None:
 
 
 def _check_optimality(run: _Run, whole: _Part) -> bool:
-    """Whether no row that was left out would leave zero; those that would are taken in."""
+    """True if no row that was left out would leave zero; those that would are taken in."""
     kept = run.part.rows
     _restore_rows(run, whole)
     space, penalty = run.part.space, whole.penalty
@@ -623,7 +623,7 @@ def solve_block(
 
     ``start`` is the PCA solution or, ``warm``, one for nearly the same penalty: there is then no
     choice between minima, and no step needs to be plain. ``flat``: other starts are as good as this
-    one (`is_flat`), so that no eigenproblem needs to be accurate.
+    one (`is_flat`), so no eigenproblem needs to be accurate.
     """
     whole = _Part(operator, penalty, start)
     run = _Run(whole, [whole.objective], Proposals(relaxed=not warm), start.n_products)
@@ -714,7 +714,7 @@ class SPCAFS(ScatterSelector):
         Exponent of the penalty. Below 1 the problem has many more local minima.
     {scaling}
     eps : float, default=1e-12
-        Smoothing of the penalty at zero, beside squared row norms that sum to ``n_components``.
+        Smoothing of the penalty at zero; squared row norms sum to ``n_components``.
     solver : {"auto", "block", "dense"}, default="auto"
         "dense" is Algorithm 1 as printed, with S in memory and O(d^3) a step. "block" follows the
         same path with products of X and thin blocks. "auto" takes the cheaper one.
@@ -764,7 +764,7 @@ class SPCAFS(ScatterSelector):
         Products of S with a block of ``n_components`` columns, or of a part of it with a part.
     n_active_ : int
         Active rows of W: those whose norm (or that of their group) exceeds 2 sqrt(eps), and those
-        without penalty. If ``n_features_to_select`` asks for more, an `InactiveRowsWarning` gives
+        without penalty. If ``n_features_to_select`` is larger, an `InactiveRowsWarning` gives
         the numbers and a gamma that is small enough.
     active_ : boolean array of shape (n_features,)
         The features whose rows are active; ``n_active_`` of them.
@@ -782,7 +782,7 @@ class SPCAFS(ScatterSelector):
 
     See Also
     --------
-    AutoSelector : The selector to start with: no settings, and it says how many are enough.
+    AutoSelector : The selector to start with: no settings, and it chooses the number.
     SPCAFSCV : Chooses the settings and the number of features without labels.
     spcafs_path : The same fit for many values of ``gamma``, from PCA to the sparsest.
     FSPCA : The features that hold the most variance.
@@ -820,7 +820,7 @@ class SPCAFS(ScatterSelector):
     array(['ash', 'color_intensity', 'alcohol'], dtype=object)
     """
 
-    looks_for = "features that together hold as much of the variance of the table as so few can"
+    looks_for = "features that together hold as much of the variance of the table as possible"
     score_means = (
         "how much the feature counts in the sparse components, from 0 (inactive: not used) to 1"
     )
@@ -944,9 +944,9 @@ class SPCAFS(ScatterSelector):
         elif result.stop == PLATEAU:
             warn_caller(
                 f"Stopped after {result.n_iter} steps on a plateau: the {width} leading "
-                "components have nearly the same variance, so that many solutions are as good as "
-                "each other and the ranking among the active features means little. The table may "
-                "have no structure; AutoSelector says so if it finds none.",
+                "components have nearly the same variance. Many solutions are equally good, so the "
+                "ranking among the active features means little. The table may have no structure; "
+                "AutoSelector tests this.",
                 ConvergenceWarning,
             )
         return result
@@ -991,7 +991,7 @@ class InactiveRows:
         )
 
     def way_out(self, set_gamma: str = "gamma=", set_k: str = "") -> str:
-        """What to do about it; a command writes its options before the numbers."""
+        """The way out; a command writes its options before the numbers."""
         smaller = ""
         if self.small_enough is not None:
             smaller = f" ({set_gamma}{self.small_enough:.2g} should be small enough)"
@@ -1001,12 +1001,12 @@ class InactiveRows:
 
 
 def find_inactive_rows(selector: Any, kept: IndexArray) -> InactiveRows | None:
-    """What a fitted SPCAFS, or one that chose its settings, keeps past its active rows.
+    """Features that a fitted SPCAFS, or one that chose its settings, keeps beyond its active rows.
 
     None if every kept feature has an active row, and for selectors without active rows. For p = 1
     an inactive row is pulled by r gamma, and its score is sqrt(eps) r / sqrt(1 - r^2): with W held
     fixed it leaves zero where gamma falls below that pull. With the smaller gamma W spreads and
-    pulls grow, so that more rows than these become active.
+    pulls grow, and more rows than these become active.
     """
     fitted = getattr(selector, "best_estimator_", selector)
     if not isinstance(fitted, SPCAFS):

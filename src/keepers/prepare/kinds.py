@@ -1,4 +1,4 @@
-"""What every column is: number, category, date, identifier, free text.
+"""Types of columns: number, category, date, identifier, free text.
 
 One pass over a table, or over its blocks, finds facts about its columns; rules turn them into
 kinds. Counts, sums and extremes cover all rows. What needs the values themselves, such as the
@@ -367,7 +367,7 @@ def find_kinds(facts: TableFacts, asked: Mapping[str, Kind] | None = None) -> di
 
 
 def _as_asked(name: str, kind: Kind, text: TextFacts | None) -> ColumnKind:
-    found = ColumnKind(name, kind, "as asked for", True)
+    found = ColumnKind(name, kind, "as you set", True)
     has_times = text is not None and text.dtype.is_temporal()
     if has_times and kind in ("boolean", "category", "choices", "ordered"):
         raise ParameterError(

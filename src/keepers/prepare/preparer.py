@@ -289,7 +289,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     def _learn_filling(
         self, facts: TableFacts, columns: list[PreparedColumn], gaps: Mapping[str, int]
     ) -> tuple[FloatArray | None, GapModel | None]:
-        """What replaces gaps: exact means; medians and the model from the drawn rows."""
+        """Values that replace gaps: exact means; medians and the model from the drawn rows."""
         X = self._encode(facts.sample, columns)
         if self.missing == "error":
             return None, None

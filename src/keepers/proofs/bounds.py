@@ -97,7 +97,7 @@ class TermBound:
 class SpectralBound:
     """The bound from (a part of) the spectrum of S, for every k and m.
 
-    Bounds exceed the formula by ``precision * m * lambda_1``, so that they are not below the
+    Bounds exceed the formula by ``precision * m * lambda_1``: they are not below the
     optimum by rounding.
     """
 
@@ -263,7 +263,7 @@ def row_sum_bound(matrix: FloatArray, n_features: int, forced: BoolArray | None 
 
 @dataclass(frozen=True)
 class TightBound:
-    """The tight bound, and what it says about single features."""
+    """The tight bound, and its proofs about single features."""
 
     value: float
     """With the allowance for ``rounding``, ``precision * m * lambda_1``."""
@@ -276,7 +276,7 @@ class TightBound:
     """A bound on the sets that have a feature without variance."""
 
     def proofs(self, reached: float) -> Proofs:
-        """What follows from a value that some set reaches, with a margin for rounding."""
+        """Proofs that follow from a value that some set reaches, with a margin for rounding."""
         below = reached - 2.0 * self.rounding
         return Proofs(self.without < below, self.with_it < below)
 
@@ -302,7 +302,7 @@ def tight_bound(
         forced = np.zeros(columns.shape[1], dtype=bool)
     problem = _TightProblem.of(columns, n_features, n_components, forced)
     best = problem.solve(max_steps, enough)
-    # What was left out of S adds no more than m times its largest eigenvalue.
+    # The part of S that was left out adds at most m times its largest eigenvalue.
     largest = float(np.linalg.eigvalsh(columns @ columns.T)[-1])
     rounding = n_components * (precision * largest + left_out)
     reached = enough - 3.0 * rounding if one_by_one else -np.inf
@@ -397,7 +397,7 @@ class _TightProblem:
         return P, float(np.sort(held)[-min(self.k, len(held))])
 
     def _descend(self, point: _Point, max_steps: int, enough: float) -> _Point:
-        """Steps until three in a row gain nothing, or the bound is as small as is asked for."""
+        """Take steps until three in a row gain nothing, or the bound is small enough."""
         best, slow = point, 0
         for step in range(max_steps):
             point = self._move(point)
@@ -496,7 +496,7 @@ def admissible_vectors(t: float, q: FloatArray, z: FloatArray, s: FloatArray) ->
         part = weighted * inverse
         f = part.sum(axis=0)
         slope = np.einsum("ij,ij->j", part, inverse)
-        # Newton for 1/f = 1: concave, so that steps approach the root from below.
+        # Newton for 1/f = 1: concave, so steps approach the root from below.
         mu = np.maximum(mu + (f - 1.0) * f / slope, 0.0)
     g = z / (t * q + mu)
     along = np.einsum("ij,ij->j", g, z) ** 2

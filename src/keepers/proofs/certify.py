@@ -55,7 +55,7 @@ class Certificate:
     upper_bound: float
     """No set of as many features holds more, in the same components and units."""
     bound: str
-    """Which bound it is: "spectrum", "variances" (the k largest), "row sums" or "tight"."""
+    """Name of the bound: "spectrum", "variances" (the k largest), "row sums" or "tight"."""
     n_features: int
     """Number of features in the set, k."""
     n_components: int
@@ -176,7 +176,7 @@ def certify(
     features : sequence of names or indices, or boolean mask
         The set, k features of the table. Names need a table with column names.
     n_components : int, float in (0, 1) or "auto", default="auto"
-        m, at most k. A float: as many as explain that share of the variance of X. "auto": as
+        m, at most k. A float: enough to explain that share of the variance of X. "auto": as
         `SPCAFS` counts them. Of more than k, k are taken in both cases.
     tight : bool or "auto", default="auto"
         Whether to compute a second, tighter bound; it takes about r^2 d operations a step, r being
@@ -186,7 +186,7 @@ def certify(
     missing : {"error", "mean", "median", "model"}, default="error"
         What to do about NaN, as in `SPCAFS`.
     random_state : int, RandomState or None, default=None
-        Seeds the eigenvectors of tables of which both sides exceed 3000, or that are streamed.
+        Seeds the eigenvectors of tables with both sides above 3000, and of streamed tables.
 
     Returns
     -------
@@ -300,7 +300,7 @@ def _compare_with_bounds(
             upper, name = least.value, "tight"
     return Certificate(
         value=value / table.n_samples,
-        upper_bound=max(upper, best) / table.n_samples,  # rounding is no contradiction
+        upper_bound=max(upper, best) / table.n_samples,  # rounding is not a contradiction
         bound=name,
         n_features=len(chosen),
         n_components=m,

@@ -4,7 +4,7 @@ A node is the problem with some features forced in and others left out. Its boun
 `keepers.proofs.bounds` on the features that are left; the node with the largest bound is next.
 Features that its bound proves to be in or out are fixed without branching; then the free feature
 with the largest term is forced in in one child and left out in the other. Sets of features are
-tried at every node, so that the best set is usually found long before it is proved. The largest
+tried at every node, so the best set is usually found long before it is proved. The largest
 bound of the open nodes is a bound on the optimum at any time.
 """
 

@@ -56,7 +56,7 @@ _STYLE = """
 
 @dataclass(frozen=True)
 class ColumnVerdict:
-    """What was decided about one column, and why."""
+    """The verdict on one column, with its reason."""
 
     column: str
     verdict: str
@@ -73,12 +73,12 @@ class ColumnVerdict:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(AsTable):
-    """What `explain` found; a notebook shows it as a table with a picture."""
+    """The result of `explain`; a notebook shows it as a table with a picture."""
 
     verdicts: tuple[ColumnVerdict, ...]
     """Every column: those to keep best first, then the others."""
     check: TableCheck
-    """What is in the table."""
+    """A summary of the table."""
     selector: AutoSelector
     """The fitted selector."""
     selection: Selection
@@ -164,11 +164,11 @@ def explain(
     name: str = "table",
     random_state: int | None = 0,
 ) -> Explanation:
-    """Which columns of a table matter, which repeat others, and which cannot be used.
+    """Give every column of a table a verdict: keep, a copy of another, unrelated, or unusable.
 
     Every column gets one verdict:
 
-    - "keep": it carries structure, and no better column says the same;
+    - "keep": it carries structure, and is not a copy of a better column;
     - "same as ...": its correlation with a better column is 0.95 or more in size;
     - "unrelated to the rest": neighbouring samples agree on it no more than chance;
     - "unusable": identifiers, dates, free text, constants, too few values.

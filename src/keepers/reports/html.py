@@ -51,7 +51,7 @@ from keepers.tables.table import Table
 
 __all__ = ["SelectionReport", "report"]
 
-# What could end a script block, open a comment, or break a line of JavaScript.
+# Characters that could end a script block, open a comment, or break a line of JavaScript.
 _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 _LETTERS = dict(zip(REASONS, "btsnfcx", strict=True))
 """The script of the report calls reasons by these letters."""
@@ -89,7 +89,7 @@ class SelectionReport:
     labels: Iterable[Any] | None = None
     """A class per sample."""
     notes: Sequence[str] = ()
-    """What was found in the table and done to it."""
+    """The findings about the table, and the changes to it."""
     certificate: Certificate | None = None
     table: Any = None
     """The table as people wrote it, for histograms."""
@@ -151,7 +151,7 @@ def report(
     source : str, optional
         Where the table came from: a file name, or a bundled name.
     k : int, float in (0, 1] or None
-        How many features, or which share, count as kept; None: as many as the selector keeps.
+        How many features, or which share, count as kept; None: the number that the selector keeps.
     certify : bool, optional
         Whether to prove how near the kept features are to those that hold the most variance; by
         default where the method looks for variance (`SPCAFS`, `FSPCA`, `VarianceScore`).
@@ -215,7 +215,7 @@ def render(report: SelectionReport) -> str:
 
 
 def page_data(selection: Selection, drawn: Mapping[str, Any]) -> dict[str, Any]:
-    """What the script of the report works on: features best first, so that rank is position + 1."""
+    """Data for the script of the report: features best first, so rank is position + 1."""
     names = [feature.name for feature in selection.features]
     place = {name: at for at, name in enumerate(names)}
     letters = [_LETTERS[str(each.reason)] for each in selection.dropped]  # "aab" -> "a2b1"

@@ -22,7 +22,7 @@ MOST_BYTES = 256 * 2**20
 
 @dataclass(frozen=True)
 class Recipe:
-    """What was selected, and from which table."""
+    """A selection, and the table that it comes from."""
 
     features: tuple[str, ...]
     """Names of the kept features, best first."""
@@ -114,7 +114,7 @@ _RULES: dict[str, Any] = {
     "shape": [int],
     "preparation": (None, _PREPARATION),
 }
-"""What every entry must be: of a type, a list of such, a dict with such, or one of several."""
+"""Types of the entries: one type, a list or a dict of it, or one of several."""
 _NEEDED = ("name", "kind", "missing", "columns")
 """Entries of a preparation that may not be absent."""
 

@@ -1,4 +1,4 @@
-"""What a fitted selector kept, and why, in numbers and in words.
+"""The features that a fitted selector kept, and why, in numbers and in words.
 
 The terminal, ``--json``, the recipe and the report all read one `Selection` and its `Words`, so
 they cannot disagree.
@@ -101,12 +101,12 @@ class Feature:
     share_of_halves: float | None = None
     """Share of the half-samples that keep it too; None if not measured."""
     stand_in: str | None = None
-    """What the other half-samples keep in its place; None if all keep it, or unknown."""
+    """The feature that other half-samples keep instead; None if all keep it, or unknown."""
     stand_in_correlation: float = float("nan")
 
     @property
     def why(self) -> str:
-        """What speaks for it, or why it was dropped."""
+        """The evidence for it, or why it was dropped."""
         if self.reason == "few values" and self.n_observed is not None:
             return f"too few values: {self.n_observed} observed"
         before = _BEFORE_THE_NEIGHBOUR.get(self.reason)
@@ -118,7 +118,7 @@ class Feature:
         if self.share_of_halves is not None and self.stand_in is not None:
             r = r_text(self.stand_in_correlation, signed=False)
             share = f"{100 * self.share_of_halves:.0f} % of half-samples"
-            words.append(f"in {share}, else {self.stand_in} (r = {r})")
+            words.append(f"in {share}, otherwise {self.stand_in} (r = {r})")
         return "; ".join(words)
 
 
@@ -148,19 +148,19 @@ class Selection(AsTable):
     source: str | None
     """Name of the table."""
     scaling: str
-    """What was done to the values before the fit."""
+    """Changes of the values before the fit."""
     seconds: float | None
     """Time of the fit."""
     versions: Mapping[str, str]
     notes: FitNotes
-    """What the method reports about its fit."""
+    """The report of the method about its fit."""
     selector: Any = field(repr=False)
     X: Any = field(repr=False)
     """The values of the fit; gaps are NaN. None if they were read in blocks."""
     how_many: Literal["asked", "chosen", "half"] = "asked"
-    """Where the number of features comes from: the user, the method, or a default."""
+    """The origin of the number of features: the user, the method, or a default."""
     preparer: TablePreparer | None = field(default=None, repr=False)
-    """What turned the columns of the table into numbers."""
+    """The transformer that turned the columns of the table into numbers."""
     n_filled: IndexArray | None = None
     """Missing values that the selector filled; None if there were none."""
 
@@ -221,7 +221,7 @@ class Selection(AsTable):
 
     @property
     def counts_columns_alike(self) -> bool:
-        """Whether the method divides columns by their standard deviation, or X has been.
+        """True if the method divides columns by their standard deviation, or X has been.
 
         A share of the variance is then no more than a share of the columns.
         """
@@ -361,7 +361,7 @@ class Selection(AsTable):
 
     @cached_property
     def inactive(self) -> InactiveRows | None:
-        """What is kept past the active rows of W (SPCAFS); None if nothing is."""
+        """Features kept beyond the active rows of W (SPCAFS); None if there are none."""
         return find_inactive_rows(self.selector, self.order[: self.k])
 
 
@@ -385,7 +385,7 @@ def describe_selection(
     feature_names : sequence of str, optional
         Names of the features; by default those the selector saw, else x0, x1, ...
     k : int, float in (0, 1] or None
-        How many features, or which share, count as kept; None: as many as the selector keeps.
+        How many features, or which share, count as kept; None: the number that the selector keeps.
     source : str, optional
         Where the table came from.
 
@@ -579,13 +579,13 @@ def count(number: int) -> str:
 
 @dataclass(frozen=True)
 class Words:
-    """What a reader should know first, a sentence each."""
+    """The most important facts, a sentence each."""
 
     answer: str
     why: tuple[str, ...]
     how_sure: tuple[str, ...]
     watch: tuple[str, ...]
-    """What speaks against relying on it."""
+    """Reasons to doubt it."""
     table: tuple[str, ...]
     """How the columns were read."""
 
@@ -628,8 +628,7 @@ def answer_of(selection: Selection) -> str:
         return f"{method} chose {k} of the {d} features."
     if selection.how_many == "half":
         return f"{method} keeps {k} of the {d} features: half of them, as no number was given."
-    asked = "feature" if selection.k == 1 else "features"
-    return f"{method} keeps the {k} {asked} asked for, of {d}."
+    return f"{method} keeps {k} of the {d} features, as requested."
 
 
 def _share_of_variance(selection: Selection) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def read_npz(path: Path, request: ReadRequest) -> Table:
             refuse_shape((shape[0] + 1,), WIDTH, "The sparse matrix", request.max_bytes)
             if "format" in found:
                 found["X"] = sp.load_npz(path)
-            else:  # the parts of a CSR matrix, beside labels and names
+            else:  # the parts of a CSR matrix, next to labels and names
                 parts = (found["data"], found["indices"], found["indptr"])
                 found["X"] = sp.csr_matrix(parts, shape=shape)
     return _table_of_variables(found, request, path.stem)
@@ -109,7 +109,7 @@ def _choose(found: Mapping[str, Any], request: ReadRequest) -> tuple[str, *tuple
     }
 
     def find(asked: str | None, *usual: str) -> str | None:
-        """The array that was asked for, or a vector with a usual name."""
+        """The requested array, or a vector with a usual name."""
         if asked is not None:
             return asked if asked in found else None
         vectors = (each for each in usual if each in found and 1 in shapes.get(each, (1,)))

@@ -69,14 +69,14 @@ def describe_os_error(path: str | Path, error: OSError, way_out: str = _WAY_OUT)
 
 
 def is_same_file(one: Path, other: Path) -> bool:
-    """Whether two names lead to one file, which need not be there yet."""
+    """True if two names lead to one file, which need not be there yet."""
     if one.exists() and other.exists():
         return os.path.samefile(one, other)
     return os.path.realpath(one) == os.path.realpath(other)
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file has the name of a temporary file of `whole_file`."""
+    """True if a file has the name of a temporary file of `whole_file`."""
     return name.startswith(".keepers-") and name.endswith(".part")
 
 
@@ -108,7 +108,7 @@ def _target_of(path: str | Path, force: bool) -> Path:
 
 @contextmanager
 def _temporary_for(path: str | Path, target: Path) -> Iterator[Path]:
-    """An empty file beside ``target``, removed at the end."""
+    """An empty file next to ``target``, removed at the end."""
     temporary = target.with_name(f".keepers-{secrets.token_hex(8)}.part")
     # Never more readable than the final file: private until it gets the permissions of the old one.
     mode = 0o600 if target.exists() else 0o666
@@ -134,7 +134,7 @@ def _take_permissions(path: Path, before: os.stat_result) -> None:
 
 
 def is_compressed(path: Path) -> bool:
-    """Whether the first bytes of a file are those of a compressed one."""
+    """True if the first bytes of a file are those of a compressed one."""
     return _kind_of(path) is not None
 
 
@@ -215,12 +215,12 @@ def reading(path: Path, title: str) -> Iterator[None]:
             raise
         raise DataError(
             f"{path} is not a readable {title} file: {first_line(error)}. Check that it is "
-            "complete and that its suffix tells its format, or write it again."
+            "complete and that its suffix fits its format, or write it again."
         ) from error
 
 
 def raised_outside(error: BaseException) -> bool:
-    """Whether a library or the system raised it; not the code of keepers, nor an interruption."""
+    """True if a library or the system raised it; not the code of keepers, nor an interruption."""
     if not isinstance(error, Exception):
         return type(error).__name__ == "PanicException"  # of polars
     if isinstance(error, (OSError, UnicodeError, EOFError)):

@@ -165,7 +165,7 @@ class TextFile:
                 yield piece
 
     def run(self, read: Callable[[Any], Any]) -> Any:
-        """What ``read`` makes of the columns; again where the first rows were misleading."""
+        """Columns as ``read`` returns them; again where the first rows were misleading."""
         pl = _polars()
         steps = [] if self.dialect.rewrite else [lambda: None, self._find_kinds]
         for prepare in [*steps, self.rewrite]:
@@ -179,7 +179,7 @@ class TextFile:
         raise failure
 
     def _is_doubtful(self, found: Any) -> bool:
-        """Whether polars may have made rows of blank or short lines, or of an open quote.
+        """True if polars may have made rows of blank or short lines, or of an open quote.
 
         Lines are looked at only where the last column has gaps, as it has in such rows.
         """
@@ -414,7 +414,7 @@ def read_columns(path: Path, request: ReadRequest) -> Table:
 
 
 def is_number(dtype: Any) -> bool:
-    """Whether a column of this polars type holds numbers."""
+    """True if a column of this polars type holds numbers."""
     return bool(dtype.is_numeric() or str(dtype) in ("Boolean", "Null"))
 
 

@@ -69,7 +69,7 @@ def _refuse_too_large(path: Path, request: ReadRequest) -> None:
 
 
 def _choose_sheet(book: Any, asked: str | int | None, file_name: str) -> str:
-    """The name of the sheet that was asked for, by name or number from 1, else of the first."""
+    """The name of the requested sheet, by name or number from 1, else of the first."""
     titles = [sheet.name for sheet in book.sheets_metadata if str(sheet.typ).endswith("WorkSheet")]
     shown = some_of([repr(title) for title in titles]) or "not there"
     wanted = "1" if asked is None else str(asked)

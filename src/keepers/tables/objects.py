@@ -53,19 +53,19 @@ _TEXT_OR_TIME = (str, bytes, np.datetime64, np.timedelta64, *_TIMES)
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection; Dask is not imported to find out."""
+    """True if X is a Dask collection; Dask is not imported to find out."""
     # Objects of xarray have the method too, and may hold a plain array.
     from_dask = any(kind.__module__.startswith("dask") for kind in type(X).__mro__)
     return from_dask and hasattr(type(X), "__dask_graph__")
 
 
 def is_anndata(X: Any) -> bool:
-    """Whether X is an AnnData object; anndata is not imported to find out."""
+    """True if X is an AnnData object; anndata is not imported to find out."""
     return all(hasattr(type(X), name) for name in ("X", "obs_names", "var_names"))
 
 
 def is_stored(X: Any) -> bool:
-    """Whether X lies in an HDF5 file: the values of an AnnData object in backed mode."""
+    """True if X lies in an HDF5 file: the values of an AnnData object in backed mode."""
     if is_anndata(X):
         return False
     from_h5py = any(kind.__module__.startswith("h5py") for kind in type(X).__mro__)
@@ -80,13 +80,13 @@ def from_store(X: Any) -> Any:
 
 
 def comes_in_blocks(X: Any) -> bool:
-    """Whether methods that can should read X in blocks: it is not in memory, or need not be."""
+    """True if methods that can should read X in blocks: it is not in memory, or need not be."""
     is_large_map = isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes >= LARGE_MAP
     return is_dask(X) or is_large_map or is_stored(X)
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a frame with values: of pandas, polars or the like, or an Arrow table."""
+    """True if X is a frame with values: of pandas, polars or the like, or an Arrow table."""
     return bool(is_into_dataframe(X))
 
 
@@ -138,7 +138,7 @@ def numeric_input(X: Any) -> Any:
 
 
 def has_other_columns(X: Any) -> bool:
-    """Whether X is a `Table` or a frame with columns that are not numbers, such as text."""
+    """True if X is a `Table` or a frame with columns that are not numbers, such as text."""
     if isinstance(X, Table):
         return bool(X.others)
     if not is_frame(X) or len(set(_names(X))) < len(_names(X)):  # the latter raises later
@@ -159,7 +159,7 @@ def read_column(column: nw.Series[Any]) -> NDArray[np.floating] | str:
         large = _too_large(np.array([x for x in native if isinstance(x, Integral)], dtype=object))
     else:
         refuse_complex(stored)
-        # Of types that narwhals does not know: sparse columns, long doubles, swapped bytes.
+        # Types that narwhals does not know: sparse columns, long doubles, swapped bytes.
         is_known = kind != nw.Unknown or getattr(stored, "kind", "O") not in "biuf"
         is_number = kind.is_numeric() or kind == nw.Boolean or str(stored).lower() == "null"
         if is_known and not is_number:

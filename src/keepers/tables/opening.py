@@ -36,7 +36,7 @@ _LAYOUT = ("header", "skip_rows", "header_rows")
 _TEXT = ("sep", "decimal", "comment", "encoding", *_LAYOUT)
 _SHEETS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods")
 _OPTIONS = ("dataset", "layer", "sheet", *_TEXT)
-"""What a request may give for some formats only."""
+"""Options of a request that only some formats have."""
 _PLACE = re.compile(r"start|end|length|chr(?:om|omosome)?|strand|width", re.IGNORECASE)
 """Columns of featureCounts and of BED files that say where a gene is."""
 
@@ -252,7 +252,7 @@ def scan_table(
 
 
 def is_table_folder(path: str | os.PathLike[str]) -> bool:
-    """Whether a folder is one table, read whole: of Cell Ranger (10x)."""
+    """True if a folder is one table, read whole: of Cell Ranger (10x)."""
     if not os.path.isdir(path):  # does not raise for a name that is too long
         return False
     from keepers.tables.biology import tenx_files
@@ -270,7 +270,7 @@ def source_files(source: str) -> Iterator[Path]:
 
 
 def reads_in_blocks(source: str | os.PathLike[str]) -> bool:
-    """Whether a source is several files, which are read in blocks."""
+    """True if a source is several files, which are read in blocks."""
     if os.path.isdir(source):
         return not is_table_folder(source)
     return not os.path.exists(source) and glob.has_magic(os.fspath(source))
@@ -347,13 +347,13 @@ def _describe_absent(source: Any, known: Sequence[str] = ()) -> str:
         )
     if os.path.isdir(path):
         return f"{shown} is a folder that is not one table. Name a file in it."
-    sets = f" Known: {', '.join(known)}." if known else ""
     if known and not path.suffix and len(path.parts) == 1:
+        sets = f" Known: {', '.join(known)}."
         return f"{shown} is neither a file nor a known data set.{closest(str(source), known)}{sets}"
     with suppress(OSError):
         others = [name for name in os.listdir(path.parent) if name != path.name]
-        return f"There is no file {shown}.{closest(path.name, others)}{sets}"
-    return f"There is no file {shown}.{sets}"
+        return f"There is no file {shown}.{closest(path.name, others)}"
+    return f"There is no file {shown}."
 
 
 def _unpacked(name: str) -> str:
@@ -417,7 +417,7 @@ def _format_found(path: Path, told: Format | None) -> Format:
     is_text = b"\0" not in start or start.startswith((b"\xff\xfe", b"\xfe\xff"))
     if told is None and not (start.strip() and is_text):
         raise DataError(
-            f"{path}: The suffix of a file tells its format, one of {_SUFFIXES}; got "
+            f"{path}: The suffix of a file must show its format, one of {_SUFFIXES}; got "
             f"{shorten(path.name)}, which does not hold text. Rename or convert it, or name its "
             "format (format=, --format)."
         )
@@ -528,7 +528,7 @@ def data_folder() -> Path:
 
 
 def present(entry: CatalogueEntry) -> bool:
-    """Whether the file of a set is in the data folder; its checksum is not compared."""
+    """True if the file of a set is in the data folder; its checksum is not compared."""
     return (data_folder() / entry.file_name).is_file()
 
 

@@ -286,7 +286,7 @@ class ArrayFile:
             yield stored
 
     def table(self, X: Any, start: int = 0) -> Table:
-        """The rows X of the file from ``start`` on, with what stands beside them."""
+        """The rows X of the file from ``start`` on, with their names and classes."""
         part = slice(start, start + X.shape[0])
         ids, labels = (None if each is None else each[part] for each in (self.ids, self.labels))
         return table_of_matrix(X, self.request, self.path.name, self.names, ids, labels)

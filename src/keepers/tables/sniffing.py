@@ -55,17 +55,17 @@ _TITLE_CELLS = 2
 _FEWEST_NUMBERS = 3
 """Columns of numbers that show that the line below the header is none of the samples."""
 _EVEN_ENOUGH, _LONG_ENOUGH = 5, 8
-"""So many numbers in even steps, or in order, are column names (wavelengths, times) and no sample:
+"""From this count on, numbers in even steps, or in order, are column names (wavelengths, times):
 eight values of a sample are in order by chance in 1 of 20,000 files."""
 
 
 @dataclass
 class Dialect:
-    """What a reading engine has to be given."""
+    """The settings of a reading engine."""
 
     names: list[str]
     kinds: list[str]
-    """Of every column by the first rows: "number", "comma" (a number with a decimal comma in a file
+    """Types of the columns by the first rows: "number", "comma" (a decimal comma in a file
     that has points or separates cells by commas), "truth", "text" or "nothing" (left out)."""
     sep: str
     decimal: str
@@ -73,25 +73,25 @@ class Dialect:
     """Lines before the first row, the header included."""
     comment: str | None
     index: bool
-    """Whether the first column holds row names and has no name itself."""
+    """True if the first column holds row names and has no name itself."""
     encoding: str
     may_be_short: bool
-    """Whether lines may lack their last cells: some have all of them, and blanks do not separate
+    """True if lines may lack their last cells: some have all of them, and blanks do not separate
     cells, where any cell might be lacking."""
     rewrite: bool
-    """Whether the text must be rewritten for an engine: encoding, line ends, runs of blanks."""
+    """True if the text must be rewritten for an engine: encoding, line ends, runs of blanks."""
     gaps: set[str]
     """Words for missing values among the first rows."""
     notes: list[str] = field(default_factory=list)
 
 
 def is_gap(cell: str) -> bool:
-    """Whether a cell holds nothing."""
+    """True if a cell holds nothing."""
     return cell.strip() in GAP_WORDS
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell spells a number, with a decimal point or comma."""
+    """True if a cell spells a number, with a decimal point or comma."""
     return _NUMBER.fullmatch(cell.strip().replace(",", ".", 1)) is not None
 
 
@@ -101,7 +101,7 @@ def padded(row: list[str], width: int) -> list[str]:
 
 
 def lacks_last(n_cells: int, width: int) -> bool:
-    """Whether a line is a row without its last cells: not a footnote of one or two."""
+    """True if a line is a row without its last cells: not a footnote of one or two."""
     return width / 2 < n_cells < width
 
 
@@ -115,7 +115,7 @@ def refuse_ragged(line: int, n_cells: int, n_columns: int) -> None:
 
 
 def is_value(cell: str) -> bool:
-    """Whether a cell is a number or a gap."""
+    """True if a cell is a number or a gap."""
     return is_gap(cell) or is_number(cell)
 
 
@@ -211,7 +211,7 @@ def _check_options(request: ReadRequest) -> None:
         is_text = False
     if not is_text:
         raise ParameterError(
-            "encoding= is the name of an encoding that Python knows, such as "
+            "encoding= must be the name of an encoding of Python, such as "
             f"{', '.join(_USUAL_ENCODINGS[:4])}; got {shorten(encoding)}."
             f"{closest(encoding, _USUAL_ENCODINGS)}"
         )
@@ -381,7 +381,7 @@ def _joined_names(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _has_decimal_commas(sample: Sequence[str], mark: str) -> bool:
-    """Whether a mark separates the line below the header into numbers, some with a comma."""
+    """True if a mark separates the line below the header into numbers, some with a comma."""
     rows = split_rows(sample, mark)
     cells = next(iter(rows[_n_title_rows(rows, mark) + 1 :]), [])
     with_comma = [cell for cell in cells if "," in cell]
@@ -442,7 +442,7 @@ def _header(
 
 
 def is_header(first: Sequence[str], below: Sequence[Sequence[str]], notes: list[str]) -> bool:
-    """Whether the first row holds names; ``notes`` get a sentence where that is doubtful.
+    """True if the first row holds names; ``notes`` get a sentence where that is doubtful.
 
     ``below`` are the next two rows.
     """
@@ -496,7 +496,7 @@ def _in_order(words: Sequence[str]) -> bool:
 
 
 def _lie_apart(named: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Whether names are outside the range of both rows below: wavelengths above a spectrum."""
+    """True if names are outside the range of both rows below: wavelengths above a spectrum."""
     low, *_, high = sorted(_numbers(named))
     rows = [_numbers(row) for row in below]
     return len(rows) == 2 and all(row and (high < min(row) or max(row) < low) for row in rows)

@@ -101,7 +101,7 @@ class NamedValues:
 
 @dataclass(frozen=True, eq=False)
 class Table(NamedValues):
-    """Numbers with names; beside them text and dates, and where known sample names and classes.
+    """Numbers with names, also text and dates, and where known sample names and classes.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class Table(NamedValues):
 
     @property
     def is_sparse(self) -> bool:
-        """Whether ``values`` is a CSR matrix."""
+        """True if ``values`` is a CSR matrix."""
         return bool(sp.issparse(self.values))
 
     @property
@@ -209,7 +209,7 @@ class Table(NamedValues):
 
 
 def refuse_beside(table: Any) -> None:
-    """Raise for a table that has columns of text or dates beside its numbers."""
+    """Raise for a table that has columns of text or dates."""
     others = [repr(name) for name in getattr(table, "others", ())]
     if others:
         raise DataError(
@@ -314,7 +314,7 @@ REQUEST_FIELDS = tuple(each.name for each in fields(ReadRequest))
 
 
 class Roles(NamedTuple):
-    """Which columns are features, and which hold sample names and classes."""
+    """Names of the features, and of the columns with sample names and classes."""
 
     features: list[str]
     identifier: str | None
@@ -421,7 +421,7 @@ def refuse_repeated(
 
 
 def number_repeated(names: Sequence[str], mark: str = ".") -> list[str]:
-    """Names of which repeated ones get a number: a, a.1, a.2; ``mark`` stands before it."""
+    """Names with a number for repeated ones: a, a.1, a.2; ``mark`` stands before it."""
     taken, counts = set(names), dict.fromkeys(names, -1)
     unique = []
     for name in names:
@@ -582,7 +582,7 @@ def as_labels(values: Any, what: str) -> NDArray[Any]:
 
 
 def _whole(values: NDArray[Any]) -> NDArray[Any]:
-    """Numbers without a fraction as integers, so that names read 1 and not 1.0."""
+    """Numbers without a fraction as integers: names read 1, not 1.0."""
     is_small = values.dtype.kind == "f" and np.all(np.abs(values) < LARGEST_EXACT_INTEGER)
     return values.astype(np.int64) if is_small and np.all(np.rint(values) == values) else values
 

@@ -9,7 +9,7 @@ clumpiness (docs/without-labels.md).
   distance share a place among the nearest.
 * Clumpiness: how much nearer the nearest neighbours are, in the kept columns, than in Gaussian data
   with the same covariance: the ratio of the two mean distances, each relative to the mean distance
-  of all pairs, minus 1. Columns of few values make samples coincide, which is no sign of clusters:
+  of all pairs, minus 1. Columns of few values make samples coincide, without clusters:
   values that coincide are spread over the part of a Gaussian that falls on them, as in randomised
   quantile residuals (Dunn and Smyth 1996).
 """
@@ -481,7 +481,7 @@ class SPCAFSCV(RankingSelector):
     (83, 50)
     """
 
-    looks_for = "features that together hold as much of the variance of the table as so few can"
+    looks_for = "features that together hold as much of the variance of the table as possible"
 
     depends_on_k = True
     seeks_variance = True

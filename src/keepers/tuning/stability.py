@@ -303,7 +303,7 @@ class Stability:
     variance: float
     """Estimated variance of the index."""
     interval: tuple[float, float]
-    """Where the index of infinitely many sets lies with 95 % confidence, if the sets are
+    """The 95 % confidence interval of the index of infinitely many sets, if the sets are
     independent draws (the normal approximation; not cut off at 1)."""
     n_sets: int
     """Sets of features compared, M."""

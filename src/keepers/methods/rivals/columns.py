@@ -16,7 +16,7 @@ largest  gain_j = |A'a_j|^2 / |a_j|^2 = f_j / |a_j|^2.  With w = A'q and G = AA'
     pi_j = sum_i (A'u_i)_j^2 / |A'u_i|^2,     u_i the k leading eigenvectors of G.
 
 Where the k-th eigenvalue is multiple, rounding would choose among its vectors: all of them count
-then, each with the same part, so that leverages still sum to k.
+then, each with the same part: leverages still sum to k.
 """
 
 from collections.abc import Callable
@@ -61,7 +61,7 @@ class PickedColumns:
 
 
 class Residual:
-    """What is left of a table, A; the sum of squares of the whole is 1."""
+    """The rest of a table, A; the sum of squares of the whole is 1."""
 
     def __init__(self, X: FloatArray) -> None:
         if len(X) > X.shape[1]:  # the columns of R have the lengths and angles of those of X
@@ -168,7 +168,7 @@ def pick_columns(
         values = np.where(residual.squares > 0.0, values, 0.0)
         if len(order) % recompute_every == 0 or len(order) == n_picks or not values.any():
             values = value()
-    # What is left never grows, so these scores fall along the order, and the others follow.
+    # The rest never grows, so these scores fall along the order, and the others follow.
     scores = left[-1] * np.minimum(values, 1.0)
     scores[order] = left[: len(order)]
     values[order] = picked
@@ -202,7 +202,7 @@ def best_shares(residual: Residual, count: int) -> FloatArray:
 
 
 class _ColumnPicker(Rival):
-    """What ColumnSubset and CUR share: how the table is read, and what is stored."""
+    """Common parts of ColumnSubset and CUR: how the table is read, and what is stored."""
 
     looks_for = "features from which the others can be computed"
     score_means = (

@@ -132,7 +132,7 @@ class Knot:
     """Active features, in the order in which they joined."""
     values: FloatArray
     reached: bool = False
-    """Whether it has the wanted number of non-zeros."""
+    """True if it has the wanted number of non-zeros."""
 
     @property
     def n_nonzero(self) -> int:

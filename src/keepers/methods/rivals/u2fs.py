@@ -110,7 +110,7 @@ def _by_features(K: FloatArray, B: FloatArray) -> _Inverse:
 
 
 def _by_samples(Z: FloatArray, T: FloatArray, delta: float) -> _Inverse:
-    """I - Z'M Z, with w times the root of delta, so that utilities do not change."""
+    """I - Z'M Z, with w times the root of delta: utilities do not change."""
     M, MT = _invert(Z @ Z.T + delta * np.eye(len(Z)), T)
     MZ = M @ Z
     least = delta / (np.einsum("ij,ij->j", Z, Z) + delta)

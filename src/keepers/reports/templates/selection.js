@@ -91,7 +91,7 @@
     const [share, other, r] = (state.k === data.k && data.halves[i]) || [];
     if (share !== undefined) words.push((near ? " · " : "") + "in " + share + " % of half-samples");
     if (other !== undefined) {
-      words.push(", else ", nameElement(data.names[other]), " (r = " + (r / 100).toFixed(2) + ")");
+      words.push(", otherwise ", nameElement(data.names[other]), " (r = " + (r / 100).toFixed(2) + ")");
     }
     return words;
   };
