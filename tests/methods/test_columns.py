@@ -259,7 +259,7 @@ def test_fits_have_the_orders_and_shares_of_the_references(name):
         assert np.all(selector.explained_share_ <= selector.best_share_)
         again = type(selector)(12).fit(sp.csr_array(stored["X"]))
         np.testing.assert_array_equal(again.top().indices, stored[order])
-    uncentred = CUR(12, center=False).fit(stored["X_centred"])  # skmatter does not centre
+    uncentred = CUR(12).fit(stored["X_centred"])  # skmatter does not centre
     np.testing.assert_array_equal(uncentred.top().indices, stored["cur_selected_k1_every1"])
 
 

@@ -227,7 +227,6 @@ def test_a_setting_of_another_kind_is_refused_by_name_before_the_table_is_looked
         (SELECTORS, "n_features_to_select", [0, 15, 1.5]),
         (["SPCAFS", "RSR", "VarianceScore"], "max_correlation", [0.0, 1.5]),
         (["CUR", "SPCAFS", "FSPCA"], "n_components", [0, 51]),
-        (["CUR", "ColumnSubset"], "center", [1]),
         (["LaplacianScore"], "self_loops", [1]),
         (["NDFS", "JELSR", "DGUFS", "EUFS", "UDFS", "MCFS", "U2FS"], "n_clusters", [0, 2.5]),
         (["NDFS", "JELSR", "EUFS", "MCFS", "U2FS", "LaplacianScore"], "bandwidth", [0.0]),

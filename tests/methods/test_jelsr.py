@@ -1,7 +1,6 @@
 """JELSR against two published programs, closed forms and a transcription with inverses."""
 
 import re
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.linalg import eigh
 
-from keepers import JELSR
 from keepers.linalg.graph import (
     laplacian,
     nearest_in_cloud,
@@ -190,51 +188,3 @@ def test_products_find_the_embedding_of_a_decomposition(shape, beta, monkeypatch
     np.testing.assert_allclose(
         norms(result.W), norms(expected.W), atol=1e-6 * norms(expected.W).max()
     )
-
-
-def clusters(seed=0):
-    """Three groups of 20 samples that differ in features 4, 7 and 9."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(60, 12))
-    X[:, [4, 7, 9]] += 6.0 * np.eye(3)[GROUPS]
-    return X
-
-
-def fitted(X, **settings):
-    return JELSR(3, n_clusters=3, **settings).fit(X)
-
-
-@pytest.mark.parametrize("graph", ["heat", "lle"])
-def test_the_default_finds_the_features_that_tell_clusters_apart_without_a_warning(graph):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        selector = fitted(clusters(), graph=graph)
-    np.testing.assert_array_equal(np.flatnonzero(selector.support_), [4, 7, 9])
-    norms = np.linalg.norm(selector.components_, axis=0)
-    np.testing.assert_allclose(selector.scores_, norms, rtol=1e-12)
-    assert 3 <= selector.n_active_ <= 12
-    assert selector.n_iter_ == len(selector.objective_) <= 200
-
-
-@pytest.mark.parametrize("factor", [1e-9, 1e30])
-def test_the_unit_of_the_table_does_not_matter(factor):
-    plain, scaled = fitted(clusters()), fitted(factor * clusters())
-    np.testing.assert_allclose(
-        factor * scaled.scores_, plain.scores_, atol=1e-8 * plain.scores_.max()
-    )
-    assert scaled.alpha_max_ == pytest.approx(factor * plain.alpha_max_)
-    with_bandwidth = fitted(factor * clusters(), bandwidth=5.0 * factor)
-    expected = fitted(clusters(), bandwidth=5.0).scores_
-    np.testing.assert_allclose(
-        factor * with_bandwidth.scores_, expected, atol=1e-8 * expected.max()
-    )
-
-
-def test_alpha_is_a_share_of_the_weight_that_no_row_survives():
-    X = clusters()
-    longest = np.linalg.norm(X - X.mean(axis=0), axis=0).max()
-    assert fitted(X).alpha_max_ == pytest.approx(2 * longest)
-    weak, strong = fitted(X, alpha=0.01), fitted(X, alpha=0.4)
-    assert strong.n_active_ < weak.n_active_
-    all_gone = fitted(X, alpha=1.0, max_iter=1000)
-    assert all_gone.scores_.max() < 1e-3 * weak.scores_.max()

@@ -7,9 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.cluster import KMeans
 
-from keepers import NDFS
 from keepers.exceptions import DataWarning
 from keepers.methods.rivals.ndfs import (
     INACTIVE,
@@ -176,55 +174,6 @@ def test_the_iteration_stops_when_the_rows_have_stopped_changing():
     step = np.abs(norms(result.W) - before).max() / norms(result.W).max()
     assert step == pytest.approx(result.change, rel=1e-6)
     assert not run(X, S, F, max_iter=1, tol=1e9).converged  # one step shows no change
-
-
-def clusters(seed=0):
-    """Three groups of 20 samples that differ in features 4, 7 and 9."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(60, 12))
-    X[:, [4, 7, 9]] += 6.0 * np.eye(3)[GROUPS]
-    return X
-
-
-def fitted(X, **settings):
-    return NDFS(3, n_clusters=3, random_state=0, **settings).fit(X)
-
-
-def test_the_default_finds_the_features_that_tell_clusters_apart_without_a_warning():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        selector = fitted(clusters())
-    np.testing.assert_array_equal(np.flatnonzero(selector.support_), [4, 7, 9])
-    norms = np.linalg.norm(selector.components_, axis=0)
-    np.testing.assert_allclose(selector.scores_, norms, rtol=1e-12)
-    assert selector.n_active_ >= 3
-    assert selector.indicator_.shape[1] == 3
-    assert selector.n_iter_ == len(selector.objective_) <= 200
-
-
-@pytest.mark.parametrize("factor", [1e-9, 1e30])
-def test_the_unit_of_the_table_does_not_matter(factor):
-    plain, scaled = fitted(clusters()), fitted(factor * clusters())
-    np.testing.assert_allclose(
-        factor * scaled.scores_, plain.scores_, atol=1e-8 * plain.scores_.max()
-    )
-    assert scaled.beta_max_ == pytest.approx(factor * plain.beta_max_)
-    with_bandwidth = fitted(factor * clusters(), bandwidth=5.0 * factor)
-    expected = fitted(clusters(), bandwidth=5.0).scores_
-    np.testing.assert_allclose(
-        factor * with_bandwidth.scores_, expected, atol=1e-8 * expected.max()
-    )
-
-
-def test_beta_is_a_share_of_the_weight_that_no_row_survives():
-    X = clusters()
-    labels = KMeans(3, n_init=10, random_state=0).fit(X).labels_
-    indicator = np.eye(3)[labels]
-    indicator /= np.sqrt(indicator.sum(axis=0))
-    longest = np.linalg.norm(X.T @ indicator, axis=1).max()
-    assert fitted(X).beta_max_ == pytest.approx(2 * longest)
-    weak, strong = fitted(X, beta=0.01), fitted(X, beta=0.5)
-    assert strong.n_active_ < weak.n_active_
 
 
 def far_apart():

@@ -5,7 +5,7 @@ import pytest
 
 from keepers.exceptions import ConvergenceWarning, DataWarning
 from keepers.methods.rivals import rsr
-from keepers.methods.rivals.rsr import RSR, identity_penalty, pulls_of_zero, solve_rsr
+from keepers.methods.rivals.rsr import RSR, pulls_of_zero, solve_rsr
 from shared_material import fixture
 
 PROBLEMS = [
@@ -69,14 +69,11 @@ def test_how_near_rows_are_to_entering_is_that_of_cvxpys_dual(name, i):
 
 
 @EVERY_PROBLEM
-def test_the_ends_of_lambda_are_those_stored(name, i):
+def test_the_largest_lambda_is_that_stored(name, i):
     reference = fixture(f"rsr_cvxpy_{name}")
     assert largest_penalty(reference["X"]) == pytest.approx(
         float(reference["lambda_max"]), rel=1e-12
     )
-    if name != "wide":
-        expected = float(reference["lambda_identity"])
-        assert identity_penalty(reference["X"]) == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("shape", [(30, 12), (12, 30), (60, 5)])
@@ -106,16 +103,13 @@ def test_a_diagonal_table_keeps_the_entries_above_lambda():
 
 
 @pytest.mark.usefixtures("form")
-def test_up_to_lambda_identity_the_identity_is_optimal(monkeypatch):
+def test_below_its_smallest_lambda_the_identity_is_found():
     X = table((40, 8))
-    penalty = 0.9 * identity_penalty(X)
-    known = solve_rsr(X, penalty)
-    assert len(known.objective) == 0
-    np.testing.assert_array_equal(known.row_norms, 1.0)
-    monkeypatch.setattr(rsr, "identity_penalty", lambda X: 0.0)  # found, not known
+    # W = I is optimal up to 1 / max_i |x_i (X'X)^-1|: there Y = X (X'X)^-1 lambda is feasible.
+    penalty = 0.9 / np.linalg.norm(X @ np.linalg.inv(X.T @ X), axis=1).max()
     found = solve_rsr(X, penalty)
     np.testing.assert_allclose(found.row_norms, 1.0, atol=1e-6)
-    assert found.value == pytest.approx(known.value, rel=1e-6)
+    assert found.value == pytest.approx(8 * penalty, rel=1e-6)
 
 
 @pytest.mark.usefixtures("form")
@@ -164,7 +158,6 @@ def test_a_share_below_the_identity_end_is_told_of():
         selector = RSR(2, share=0.001).fit(X)
     np.testing.assert_array_equal(selector.scores_, 1.0)
     assert set(selector.top(2).indices) == set(np.argsort(-X.std(axis=0))[:2])
-    assert selector.lambda_ < selector.lambda_identity_
 
 
 def test_a_run_cut_short_warns_with_the_gap_it_proved():

@@ -192,9 +192,10 @@ def test_of_columns_of_mean_zero_the_selection_is_that_of_the_authors_program(na
     E = stored["E"]
     n, d = X.shape
     selector = U2FS(n_clusters=int(stored["n_clusters"])).fit(stored["X"])
+    ridge, _ = choose_ridge(np.linalg.eigvalsh(X.T @ X / n), d)
     left = list(range(d))
     for _ in range(d - 5):
-        K = X[:, left].T @ X[:, left] / n + selector.ridge_ * np.eye(len(left))
+        K = X[:, left].T @ X[:, left] / n + ridge * np.eye(len(left))
         Kinv = np.linalg.inv(K)
         w = Kinv @ (X[:, left].T @ E / n)
         del left[int(np.argmin(np.sum(w**2, axis=1) / np.diag(Kinv)))]

@@ -99,7 +99,7 @@ def test_the_stability_of_a_selection_is_put_into_words(stability_report, stable
     index = stable_selector.stability_
     assert f"agree with a stability of {index.index:.2f}" in text
     assert index.verdict in text
-    n_stable = int((stable_selector.frequencies_ >= 0.75).sum())
+    n_stable = int((stable_selector.scores_ >= 0.75).sum())
     assert f"{n_stable} features are selected in at least 75% of the halves" in text
     worst = 20**2 / (2308 * (2 * 0.75 - 1))  # Meinshausen and Buhlmann's number
     assert f"at most {worst:.3g} of these" in text

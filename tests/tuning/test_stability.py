@@ -64,7 +64,7 @@ def test_works_with_every_selector(name, table):
     assert stable.selections_.shape == (6, 12)
     assert np.all(stable.selections_.sum(axis=1) == kept)
     # Exactly: counts over a count.
-    np.testing.assert_array_equal(stable.frequencies_, stable.selections_.mean(axis=0))
+    np.testing.assert_array_equal(stable.scores_, stable.selections_.mean(axis=0))
     assert sorted(stable.ranking_) == list(range(1, 13))
     assert np.all(np.diff(stable.scores_[np.argsort(stable.ranking_)]) <= 0)
     np.testing.assert_array_equal(stable.transform(table), table[:, stable.support_])
@@ -100,7 +100,7 @@ def test_planted_features_are_selected_more_often_than_all_others():
     X[:, :5] += 3 * rng.choice([-1.0, 1.0], (80, 1))
     for base in (SPCAFS(5, n_components=1, tol=1e-5), VarianceScore(5)):
         stable = quietly(StabilitySelector(base, 20, random_state=0), X)
-        assert stable.frequencies_[:5].min() > stable.frequencies_[5:].max()
+        assert stable.scores_[:5].min() > stable.scores_[5:].max()
         np.testing.assert_array_equal(np.flatnonzero(stable.stable_), np.arange(5))
         assert set(stable.top(5).indices) == set(range(5))
         assert stable.stability_.verdict == "excellent"
@@ -121,7 +121,7 @@ def test_equal_frequencies_are_ranked_by_mean_rank():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 4)) * [1, 100, 10, 1000]
     stable = StabilitySelector(VarianceScore(3), 10, random_state=0).fit(X)
-    np.testing.assert_array_equal(stable.frequencies_, [0, 1, 1, 1])
+    np.testing.assert_array_equal(stable.scores_, [0, 1, 1, 1])
     np.testing.assert_array_equal(stable.mean_ranks_, [4, 2, 3, 1])
     np.testing.assert_array_equal(stable.ranking_, [4, 2, 3, 1])
 

@@ -506,17 +506,6 @@ def _cap(name: str, wanted: int, most: int, needs: str) -> int:
     return min(wanted, most)
 
 
-def warn_of_noise(n_active: int, n_wanted: int) -> None:
-    """Warn if more features are wanted than have a score above rounding noise."""
-    if n_active < n_wanted:
-        warn_caller(
-            f"{n_wanted} features are wanted, but only {n_active} have a score above rounding "
-            "noise; the others are ordered by their cost in M alone. A smaller gamma or more "
-            "columns of W keeps more rows active.",
-            DataWarning,
-        )
-
-
 # Memory
 
 OTHERWISE = (

@@ -1,8 +1,7 @@
 """Settings of SPCAFS, chosen from X alone: one search, and `SPCAFSCV` on top of it.
 
-`AutoSelector` decides how many features to keep. Then every combination of settings is fitted, and
-the one whose kept features have the strongest evidence wins: fidelity times the square root of
-clumpiness (docs/without-labels.md).
+Every combination of settings is fitted, and the one whose kept features have the largest fidelity
+times the square root of clumpiness wins (docs/without-labels.md).
 
 * Fidelity: the share of a sample's nearest neighbours in the whole table (every feature brought to
   the same variance) that are among its nearest neighbours in the kept columns. Samples at the same
@@ -19,6 +18,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import joblib
@@ -82,14 +82,13 @@ class Trial:
     gamma_share: float
     """``gamma`` over the leading eigenvalue."""
     n_active: int
-    """Active rows: features that the penalty has not sent to zero."""
+    """Features that the penalty has not sent to zero."""
     n_active_kept: int
-    """Kept features with active rows; the others are ranked by how near they are to it."""
+    """Those among the kept features."""
     fidelity: float
     """Share of nearest neighbours in the whole table that stay so in the kept columns."""
     clumpiness: float
-    """How much nearer neighbours are than in Gaussian data of the same covariance; 0: as near,
-    2: three times as near, or nearer."""
+    """How much nearer neighbours are than in Gaussian data: 0 as near, at most 2."""
     columns: IndexArray = field(repr=False)
     """The features it keeps, best first."""
 
@@ -129,7 +128,7 @@ class SettingsChoice(AsTable):
         return {"n_features_to_select": self.n_features_to_select, **self.best.params}
 
     def rows(self) -> list[dict[str, Any]]:
-        """The table of everything tried, a dict a row, as in ``trials``: ready for a data frame."""
+        """The table of everything tried, a dict a row: ready for a data frame."""
         shown = ("gamma_share", "n_active", "n_active_kept", "fidelity", "clumpiness", "score")
         return [
             {**trial.params, **{name: getattr(trial, name) for name in shown}}
@@ -155,7 +154,7 @@ def select_settings(
     is fitted, and the one whose kept features have the strongest evidence wins: the share of
     nearest neighbours that are those of the whole table (fidelity), times the root of how much
     nearer they are than in Gaussian data of the same covariance (clumpiness). Combinations that
-    keep features with inactive rows are recommended only if there are no others, with a warning.
+    keep features with inactive rows come last.
 
     Parameters
     ----------
@@ -216,7 +215,12 @@ def select_settings(
     if 0 < n_carrying <= n_kept:
         tried["max_correlation"] = (None,)
     # Compares as many features as `SPCAFS` does: the features weighed are those it keeps.
-    fitted = _fit_all(table, tried, max(wanted, FEWEST_COMPARED), seed, n_jobs)
+    widths = _widths_for(tried["n_components"], *table.X.shape)
+    leading = {scaling: _leading_eigenvalue(table, scaling, seed) for scaling in tried["scaling"]}
+    fit = partial(_fit_one, table, tried["max_correlation"], max(wanted, FEWEST_COMPARED), seed)
+    settings = itertools.product(tried["scaling"], widths, tried["p"], tried["gamma_shares"])
+    jobs = (joblib.delayed(fit)(each, leading[each[0]]) for each in settings)
+    fitted = itertools.chain.from_iterable(joblib.Parallel(n_jobs=n_jobs)(jobs))
     judge = Judge(table.X, rng)
     with threadpool_limits(1):
         trials = [_weigh(each, n_kept, table, judge) for each in fitted]
@@ -269,32 +273,12 @@ def _widths_for(n_components: tuple[Any, ...], n_samples: int, n_usable: int) ->
 
 @dataclass(frozen=True)
 class _Fitted:
+    """Usable columns with active rows; and in order, best first, those skipped last."""
+
     params: dict[str, Any]
     gamma_share: float
     active: BoolArray
-    """Usable columns with active rows."""
     order: IndexArray
-    """Usable columns, best first, those skipped last."""
-
-
-def _fit_all(
-    table: MemoryTable,
-    tried: dict[str, tuple[Any, ...]],
-    compared: int,
-    seed: int,
-    n_jobs: int | None,
-) -> list[_Fitted]:
-    """Fit every setting with one thread each: the numbers do not depend on ``n_jobs``."""
-    widths = _widths_for(tried["n_components"], *table.X.shape)
-    limits = tried["max_correlation"]
-    leading = {scaling: _leading_eigenvalue(table, scaling, seed) for scaling in tried["scaling"]}
-    jobs = (
-        joblib.delayed(_fit_one)(table, settings, leading[settings[0]], limits, compared, seed)
-        for settings in itertools.product(
-            tried["scaling"], widths, tried["p"], tried["gamma_shares"]
-        )
-    )
-    return [each for found in joblib.Parallel(n_jobs=n_jobs)(jobs) for each in found]
 
 
 def _leading_eigenvalue(table: MemoryTable, scaling: float, seed: int) -> float:
@@ -307,13 +291,13 @@ def _leading_eigenvalue(table: MemoryTable, scaling: float, seed: int) -> float:
 
 def _fit_one(
     table: MemoryTable,
-    settings: tuple[float, Any, float, float],
-    leading: float,
     limits: tuple[float | None, ...],
     compared: int,
     seed: int,
+    settings: tuple[float, Any, float, float],
+    leading: float,
 ) -> list[_Fitted]:
-    """One fit, and its ranking under each limit on correlation."""
+    """One fit, with one thread, and its ranking under each limit on correlation."""
     scaling, n_components, p, share = settings
     params = {"n_components": n_components, "p": p, "scaling": scaling, "gamma": share * leading}
     found = []
@@ -333,15 +317,11 @@ def _fit_one(
 
 
 def _weigh(fitted: _Fitted, n_kept: int, table: MemoryTable, judge: "Judge") -> Trial:
-    columns = fitted.order[:n_kept]
-    return Trial(
-        fitted.params,
-        fitted.gamma_share,
-        int(np.count_nonzero(fitted.active)),
-        int(np.count_nonzero(fitted.active[columns])),
-        *judge.weigh(columns),
-        table.usable[columns],
-    )
+    columns, active = fitted.order[:n_kept], fitted.active
+    n_active, n_active_kept = int(active.sum()), int(active[columns].sum())
+    evidence = judge.weigh(columns)
+    kept = table.usable[columns]
+    return Trial(fitted.params, fitted.gamma_share, n_active, n_active_kept, *evidence, kept)
 
 
 class Judge:
@@ -386,19 +366,16 @@ def _clumpiness(kept: FloatArray, rng: np.random.Generator) -> float:
     lengths = np.linalg.svd(kept, compute_uv=False)
     if not lengths[0] > 0.0:
         return 0.0
-    draws = [
-        _nearness(squared_distances(rng.standard_normal((len(kept), len(lengths))) * lengths))
-        for _ in range(N_DRAWS)
-    ]
-    found = _nearness(squared_distances(kept))
-    ratio = float(np.mean(draws)) / max(found, np.finfo(float).tiny)
+    shape = (len(kept), len(lengths))
+    draws = [_nearness(rng.standard_normal(shape) * lengths) for _ in range(N_DRAWS)]
+    ratio = float(np.mean(draws)) / max(_nearness(kept), np.finfo(float).tiny)
     # Identical samples have neighbours at distance 0: three times as near is enough.
     return min(ratio - 1.0, 2.0)
 
 
-def _nearness(distances: FloatArray) -> float:
+def _nearness(points: FloatArray) -> float:
     """Mean distance to the nearest neighbours over the mean distance of all pairs."""
-    lengths = np.sqrt(distances)
+    lengths = np.sqrt(squared_distances(points))
     n_samples = len(lengths)
     n_neighbors = min(N_NEIGHBORS, n_samples - 1)
     typical = float(lengths.sum()) / (n_samples * (n_samples - 1))
@@ -434,11 +411,7 @@ def spread_ties(columns: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 @dataclass(eq=False, repr=False)
 class SPCAFSCV(RankingSelector):
-    """SPCAFS that chooses its settings, and how many features to keep, without labels.
-
-    Like scikit-learn's ``LassoCV``, but without labels: `select_settings` compares every
-    combination of settings by the neighbours of the samples in the features it keeps, and the
-    winner is fitted.
+    """SPCAFS with the settings, and the number of features, that `select_settings` chooses.
 
     Parameters
     ----------
@@ -464,12 +437,9 @@ class SPCAFSCV(RankingSelector):
         False if no feature has more to do with the others than chance. Then all features are kept,
         with a warning, unless a number was given.
     scores_ : array of shape (n_features,)
-        Scores of the winner; higher is better. Features skipped for being too much like a better
-        one are ranked later than their scores suggest.
-    n_active_ : int
-        Active rows of W: features that the penalty of the winner has not sent to zero.
+        Scores of the winner; higher is better.
     active_ : boolean array of shape (n_features,)
-        Those features.
+        Features that the penalty of the winner has not sent to zero, ``n_active_`` of them.
     {fitted}
 
     Examples

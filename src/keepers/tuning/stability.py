@@ -1,13 +1,10 @@
 """Stability: the features that are selected again from other samples.
 
-`StabilitySelector` selects from halves of the samples, in complementary pairs. `measure_stability`
-is the index of Nogueira, Sechidis and Brown, "On the stability of feature selection algorithms",
-JMLR 18 (2018): with M sets out of d features, p_f the share of sets that hold feature f and k the
-mean size::
+`measure_stability` is the index of Nogueira, Sechidis and Brown, "On the stability of feature
+selection algorithms", JMLR 18 (2018): with M sets out of d features, p_f the share of sets that
+hold feature f and k the mean size::
 
     stability = 1 - mean_f s_f^2 / ((k / d)(1 - k / d)),   s_f^2 = M / (M - 1) p_f (1 - p_f).
-
-It is 1 when all sets are the same and 0 on average when sets are drawn at random.
 
 The bound on false selections is that of Shah and Samworth, "Variable selection with error control:
 another look at stability selection", J. R. Statist. Soc. B 75 (2013). A feature that is selected in
@@ -62,11 +59,9 @@ class StabilitySelector(RankingSelector):
     selector : selector or None, default=None
         Any selector of this library; None means ``SPCAFS()``. *Its* ``n_features_to_select`` is the
         number of features selected from each half, q: the fewer, the sharper the bound on false
-        selections. A selector that draws random numbers gets a seed of its own for every half, so
-        that its own chance counts as instability too.
+        selections. A selector that draws random numbers gets a seed of its own for every half.
     n_resamples : int, default=100
-        Halves, an even number: 100 are 50 pairs. The first halves are the same for every
-        ``n_resamples`` and the same ``random_state``.
+        Halves, an even number: 100 are 50 pairs.
     n_features_to_select : int, float in (0, 1] or None, default=None
         How many features to keep in the end, or which share of them; None takes the number of
         ``selector``. It does not influence the scores.
@@ -84,14 +79,11 @@ class StabilitySelector(RankingSelector):
     {fitted}
     stable_ : boolean array of shape (n_features,)
         The features whose frequency reaches ``threshold``; there may be more or fewer of them.
-    frequencies_ : array of shape (n_features,)
-        The scores under their own name.
     mean_ranks_ : array of shape (n_features,)
         Mean of the features' ranks over the halves.
     expected_false_selections_ : float
         An upper bound on how many features of low selection probability (at most q / d, as if drawn
-        at random) are called stable, on average: q^2 / ((2 threshold - 1) d). It assumes only that
-        the samples are independent.
+        at random) are called stable, on average: q^2 / ((2 threshold - 1) d).
     stability_ : Stability
         ``index`` (1: always the same features, 0: chance), ``variance``, ``interval``,
         ``verdict``. The index is NaN, with the reason, if every feature was always selected.
@@ -176,23 +168,20 @@ class StabilitySelector(RankingSelector):
         n_halves, n_features = len(selections), table.n_features
         self.selections_ = table.to_all_columns(selections, fill=False)
         self.mean_ranks_ = table.to_all_columns(mean_ranks, fill=n_features)
-        self.frequencies_ = self.selections_.mean(axis=0)
+        self.scores_ = self.selections_.mean(axis=0)
         needed = halves_needed(self.threshold, n_halves)
         self.stable_ = self.selections_.sum(axis=0) >= needed
-        q = float(selections.sum(axis=1).mean())
-        self.expected_false_selections_ = bound_false_selections(
-            q, len(table.usable), needed / n_halves
-        )
+        q, share = float(selections.sum(axis=1).mean()), needed / n_halves
+        self.expected_false_selections_ = bound_false_selections(q, len(table.usable), share)
         self.stability_ = measure_stability(selections)
         self.n_features_to_select_ = (
             self.selector_.n_features_to_select_
             if self.n_features_to_select is None
             else count_features(self.n_features_to_select, n_features)
         )
-        order = np.lexsort((self.mean_ranks_, -self.frequencies_, table.unusable))
+        order = np.lexsort((self.mean_ranks_, -self.scores_, table.unusable))
         self.ranking_ = np.empty(n_features, dtype=np.intp)
         self.ranking_[order] = np.arange(1, n_features + 1)
-        self.scores_ = self.frequencies_
         self.support_ = self.ranking_ <= self.n_features_to_select_
 
     @property

@@ -7,12 +7,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import FloatArray
-from keepers.exceptions import ConvergenceWarning, warn_caller
+from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
 from keepers.linalg.graph import NeighbourList, union_graph
 from keepers.linalg.scatter import as_array
 from keepers.methods.base import RankingSelector
 from keepers.methods.neighbours import BANDWIDTH, heat_graph, nearest_neighbours, warn_of_defect
-from keepers.methods.parameters import FeatureCount, cap_neighbors, positive, whole
+from keepers.methods.parameters import (
+    FeatureCount,
+    cap_neighbors,
+    positive,
+    refuse_past_memory,
+    whole,
+)
 from keepers.methods.reading import MemoryTable
 
 EPS = float(np.finfo(np.float64).eps)
@@ -53,6 +59,21 @@ class Rival(RankingSelector):
         n_neighbors = cap_neighbors(self.n_neighbors, X.shape[0])
         bandwidth = None if self.bandwidth is None else float(self.bandwidth) / unit
         return heat_graph(X, n_neighbors, bandwidth, rng)
+
+    def refuse_past_memory(self, what: str, n_bytes: float) -> None:
+        """Raise if the fit needs more memory than there is."""
+        refuse_past_memory(type(self).__name__, what, n_bytes)
+
+    def warn_of_noise(self, n_active: int) -> None:
+        """Store how many features have a score above rounding noise; warn if more are wanted."""
+        self.n_active_ = n_active
+        if n_active < self.n_features_to_select_:
+            warn_caller(
+                f"{self.n_features_to_select_} features are wanted, but only {n_active} have a "
+                "score above rounding noise; the others are ordered by their cost in M alone. A "
+                "smaller gamma or more columns of W keeps more rows active.",
+                DataWarning,
+            )
 
     def warn_of_eigenvectors(self, converged: bool) -> None:
         """Warn if the eigenvectors of the graph of the samples are rough."""

@@ -4,14 +4,12 @@ Both pick a column of what is left of the table, A, and take it out with all tha
 q = a_j / |a_j|, A <- (I - qq')A. At first A = X, centred; a tall X is replaced by the triangle of
 its QR decomposition.
 
-**Greedy column subset selection** (Farahat, Ghodsi and Kamel, ICDM 2011) minimises |X - P_I X|^2,
-P_I the projector on the picked columns I. It picks the column that explains most, the one with the
-largest  gain_j = |A'a_j|^2 / |a_j|^2 = f_j / |a_j|^2.  With w = A'q and G = AA', a pick changes
+**ColumnSubset** picks the column that explains most, the one with the largest
+gain_j = |A'a_j|^2 / |a_j|^2 = f_j / |a_j|^2.  With w = A'q and G = AA', a pick changes
 
     f <- f - 2 w * (A'p) - |w|^2 w^2,     p = (I - qq') G q.
 
-**CUR** picks the column with the largest leverage, its part in the k leading right singular vectors
-(Mahoney and Drineas, PNAS 2009; recursively: Imbalzano et al., J. Chem. Phys. 2018),
+**CUR** picks the column with the largest leverage,
 
     pi_j = sum_i (A'u_i)_j^2 / |A'u_i|^2,     u_i the k leading eigenvectors of G.
 
@@ -33,8 +31,7 @@ from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import DataWarning, warn_caller
 from keepers.linalg.ordering import best_first, first_largest
-from keepers.linalg.scatter import as_array
-from keepers.methods.parameters import FLAG, check_component_count, refuse_past_memory, whole
+from keepers.methods.parameters import check_component_count, whole
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 
@@ -49,11 +46,10 @@ DECOMPOSED, SAME_VALUE = 150, 1e-8
 
 @dataclass(frozen=True)
 class PickedColumns:
-    """The columns picked, in order, and what is left of the table after each of them."""
+    """The columns picked, in order, and the share of the table left before and after each."""
 
     order: IndexArray
     left: FloatArray
-    """Share of the sum of squares that is not explained: before the first pick, after each."""
     values: FloatArray
     """Gains or leverages: when a column was picked, or at the end if it was not."""
     scores: FloatArray
@@ -123,7 +119,7 @@ class Residual:
 
 
 def leading_vectors(gram: FloatArray, count: int) -> FloatArray:
-    """The leading eigenvectors of G; more than wanted where the last one is multiple."""
+    """The leading eigenvectors of G; more than ``count`` where the last one is multiple."""
     if len(gram) > max(DECOMPOSED, 10 * count):
         # The same start gives the same digits every time; an ncv of 12, 20 or 30 takes longer.
         start = np.random.default_rng(0).standard_normal(len(gram))
@@ -138,11 +134,7 @@ def leading_vectors(gram: FloatArray, count: int) -> FloatArray:
 
 
 def parts_of_pairs(values: FloatArray, width: int) -> FloatArray:
-    """How much each eigenpair (largest first) counts if ``width`` are wanted in all.
-
-    1 above a group of equal values that would be cut, the same part for each of the group, 0 below:
-    1, 1/2, 1/2, 0 for the values 3, 2, 2, 1 and a width of 2.
-    """
+    """How much each eigenpair counts: 1, 1/2, 1/2, 0 for the values 3, 2, 2, 1 and a width of 2."""
     width = min(width, len(values))
     apart = values - values[width - 1]
     above, tied = apart > SAME_VALUE * values[0], np.abs(apart) <= SAME_VALUE * values[0]
@@ -152,10 +144,7 @@ def parts_of_pairs(values: FloatArray, width: int) -> FloatArray:
 def pick_columns(
     residual: Residual, value: Callable[[], FloatArray], n_picks: int, recompute_every: int = 1
 ) -> PickedColumns:
-    """Pick the largest value until ``n_picks`` columns are picked, or those explain everything.
-
-    Values are computed anew after every ``recompute_every`` picks, and where those left have none.
-    """
+    """Pick the largest value until ``n_picks`` columns are picked, or those explain everything."""
     order: list[int] = []
     left, values = [1.0], value()
     picked = []
@@ -178,10 +167,7 @@ def pick_columns(
 def solve_cur(
     residual: Residual, n_components: int, n_picks: int, recompute_every: int = 1
 ) -> PickedColumns:
-    """Pick ``n_picks`` columns, or fewer if they explain everything. ``values`` are leverages.
-
-    With ``recompute_every=0`` the leverages of the whole table rank, whatever they explain.
-    """
+    """Pick by leverages; with ``recompute_every=0`` those of the whole table rank."""
     if recompute_every:
         value = partial(residual.leverages, n_components)
         return pick_columns(residual, value, n_picks, recompute_every)
@@ -211,18 +197,14 @@ class _ColumnPicker(Rival):
     )
     picks_one_by_one = True
     why_not_dask = "it reads the whole table again for every pick."
-    parameter_rules: ClassVar = {"center": FLAG}
-
-    center: bool
 
     def _read(self, table: MemoryTable) -> Residual:
         n_samples, n_features = table.X.shape
         n_rows = min(n_samples, n_features)
         what = f"three copies of the table and four {n_rows} x {n_rows} matrices"
         n_values = 3.0 * n_samples * n_features + 4.0 * n_rows**2
-        refuse_past_memory(type(self).__name__, what, 8.0 * n_values)
-        values = self.centred_values(table) if self.center else as_array(table.in_double())
-        residual = Residual(values)
+        self.refuse_past_memory(what, 8.0 * n_values)
+        residual = Residual(self.centred_values(table))
         self.best_share_ = best_shares(residual, self.n_features_to_select_)
         return residual
 
@@ -249,15 +231,12 @@ class ColumnSubset(_ColumnPicker):
 
     It takes one of several similar features, and then features that resemble no other, noise among
     them: use it to compress a table or to place sensors, not to find clusters. Features with large
-    numbers win: standardise the table if its units differ. Nothing is random. A sparse X is made
-    dense.
+    numbers win: standardise the table if its units differ. A sparse X is made dense.
 
     Parameters
     ----------
     {n_features_refit}
         Picks are nested: ``top(k)`` is that of a fit for k.
-    center : bool, default=True
-        Subtract the mean of every column first, as an intercept would.
     {max_correlation}
 
     Attributes
@@ -266,8 +245,6 @@ class ColumnSubset(_ColumnPicker):
         Share of the variance left to explain before a pick (1 for the first), or left after all
         that a further pick would explain. Higher is better; 0 for what the picks determine.
     {fitted}
-    gains_ : array of shape (n_features,)
-        Share of the variance that each pick added, or that each other feature would add next.
     {picks}
 
     Examples
@@ -280,16 +257,11 @@ class ColumnSubset(_ColumnPicker):
 
     depends_on_k = True
 
-    center: bool = True
-
     def score_features(self, table: MemoryTable) -> FloatArray:
         with one_blas_thread_if_small(min(table.X.shape)):
             residual = self._read(table)
             picked = pick_columns(residual, residual.gains, self.n_features_to_select_)
         self._store(picked)
-        gains = picked.scores.copy()
-        gains[picked.order] *= picked.values[picked.order]
-        self.gains_ = table.to_all_columns(gains)
         return table.to_all_columns(picked.scores)
 
 
@@ -299,9 +271,8 @@ class CUR(_ColumnPicker):
 
     The leverage of a feature is its part in the k leading right singular vectors of the centred
     table, ``pi_j = sum of v_ij^2 over i`` (Mahoney and Drineas, PNAS 2009). The feature with the
-    largest one is picked, and taken out of the table with all it explains; then leverages are
-    computed anew (Imbalzano et al., J. Chem. Phys. 2018). The picks are the C of a CUR
-    decomposition. Nothing is random. A sparse X is made dense.
+    largest one is picked, and taken out with all it explains; then leverages are computed anew
+    (Imbalzano et al., J. Chem. Phys. 2018). Nothing is random. A sparse X is made dense.
 
     Like `ColumnSubset` it takes one of several similar features, and features with large numbers
     win. With ``recompute_every=0`` features are ranked by their leverage in the whole table, which
@@ -315,8 +286,6 @@ class CUR(_ColumnPicker):
         The number k of singular vectors.
     recompute_every : int, default=1
         Leverages are computed anew after this number of picks; 0 ranks by the first ones.
-    center : bool, default=True
-        Subtract the mean of every column first.
     {max_correlation}
 
     Attributes
@@ -325,8 +294,6 @@ class CUR(_ColumnPicker):
         Share of the variance left to explain before a pick (1 for the first), or that left after
         all, times the leverage. With ``recompute_every=0`` the leverages. Higher is better.
     {fitted}
-    leverage_ : array of shape (n_features,)
-        The leverage of each pick when it was picked, and of the others at the end.
     {picks}
 
     Examples
@@ -341,7 +308,6 @@ class CUR(_ColumnPicker):
 
     n_components: int = 1
     recompute_every: int = 1
-    center: bool = True
 
     @property
     def depends_on_k(self) -> bool:  # type: ignore[override]
@@ -354,5 +320,4 @@ class CUR(_ColumnPicker):
         with one_blas_thread_if_small(min(table.X.shape)):
             picked = solve_cur(self._read(table), k, n_picks, int(self.recompute_every))
         self._store(picked)
-        self.leverage_ = table.to_all_columns(picked.values)
         return table.to_all_columns(picked.scores)

@@ -20,18 +20,11 @@ import scipy.sparse as sp
 from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 
-from keepers._protocols import FloatArray, IndexArray
-from keepers.exceptions import ConvergenceWarning, warn_caller
+from keepers._protocols import FloatArray
 from keepers.linalg.ordering import best_first
 from keepers.linalg.scatter import as_array
 from keepers.methods.neighbours import binary_graph
-from keepers.methods.parameters import (
-    Seed,
-    cap_clusters,
-    cap_neighbors,
-    positive,
-    refuse_past_memory,
-)
+from keepers.methods.parameters import Seed, cap_clusters, cap_neighbors, positive
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 
@@ -41,20 +34,13 @@ DENSE_SAMPLES = 200
 
 @dataclass(frozen=True)
 class DGUFSResult:
-    """The last kernel L = V diag(values) V', and the features that it selects."""
+    """q_j of every feature, and the last kernel L = V diag(values) V'."""
 
     scores: FloatArray
-    """q_j of every feature."""
     values: FloatArray
-    """The non-zero eigenvalues of L, largest first."""
     vectors: FloatArray
     objective: FloatArray
     converged: bool
-
-    @property
-    def labels(self) -> IndexArray:
-        """For every sample the eigenvector, times the root of its value, with the largest entry."""
-        return np.asarray(np.argmax(np.abs(self.vectors) * np.sqrt(self.values), axis=1))
 
 
 def solve_dgufs(
@@ -122,8 +108,7 @@ class DGUFS(Rival):
         minimise  -beta Tr(S L) - (1 - beta) Tr(Y' Y H L H),   rank(L) = n_clusters,
 
     Y being the table with all but m features set to zero (Guo and Zhu, AAAI 2018). The solver is
-    not the authors': L is the best approximation of a blend of S and the kernel of the chosen
-    features, and the chosen features are those with the largest f' H L H f, in turn.
+    not the authors'.
 
     Parameters
     ----------
@@ -143,8 +128,6 @@ class DGUFS(Rival):
     scores_ : array of shape (n_features,)
         f' H L H f of every feature; higher is better.
     {fitted}
-    labels_ : array of shape (n_samples,)
-        The eigenvector of L, times the root of its value, in which each sample weighs most.
     {run}
         It does if a step leaves the selection as it was. Few tables end in a cycle instead.
 
@@ -171,7 +154,7 @@ class DGUFS(Rival):
         n_samples, n_usable = table.X.shape
         n_clusters = cap_clusters(self.n_clusters, n_samples)
         what = f"four {n_samples} x {n_samples} kernels"
-        refuse_past_memory("DGUFS", what, 32.0 * n_samples**2)
+        self.refuse_past_memory(what, 32.0 * n_samples**2)
         graph = binary_graph(table.X, cap_neighbors(self.n_neighbors, n_samples))
         result = solve_dgufs(
             self.centred_values(table),
@@ -182,12 +165,9 @@ class DGUFS(Rival):
             max_iter=self.max_iter,
             rng=self.random_generator(),
         )
-        if not result.converged:
-            warn_caller(
-                f"The selection was still changing after max_iter={self.max_iter} passes. Raise "
-                "max_iter; if it changes in a cycle, another beta or n_clusters may help.",
-                ConvergenceWarning,
-            )
-        self.store_run(result)
-        self.labels_ = result.labels
+        self.store_run(
+            result,
+            f"The selection was still changing after max_iter={self.max_iter} passes. Raise "
+            "max_iter; if it changes in a cycle, another beta or n_clusters may help.",
+        )
         return table.to_all_columns(result.scores)

@@ -1,12 +1,8 @@
 """Inf-FS, unsupervised: features as nodes of a graph, scored by all paths that start at them.
 
-A, the weights of the edges, and the coupling b are in the docstring of `InfFS`. The sum over all
-paths of any length that start at a node is the row sum of bA + (bA)^2 + ..., that is
-
-    score = (I - bA)^-1 1 - 1.
-
-A is symmetric, and I - bA positive definite while the sum converges: one system of equations,
-which conjugate gradients solve with a few products with A.
+The score of `InfFS` is (I - bA)^-1 1 - 1. A is symmetric, and I - bA positive definite while the
+sum over all paths converges: one system of equations, which conjugate gradients solve with a few
+products with A.
 """
 
 from dataclasses import dataclass
@@ -19,7 +15,7 @@ from keepers._blas_threads import one_blas_thread_for
 from keepers._protocols import FloatArray
 from keepers.linalg.ordering import mean_ranks
 from keepers.linalg.scatter import as_array
-from keepers.methods.parameters import one_of, positive, refuse_past_memory
+from keepers.methods.parameters import one_of, positive
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
 
@@ -30,18 +26,14 @@ EQUAL_DEVIATIONS, REDUNDANT = 1e-10, 1e-13
 
 @dataclass(frozen=True)
 class PathScores:
-    """The score of every feature, and the coupling they were computed with."""
+    """Sums over all paths of one edge or more, 0 if no edge has any weight; and the coupling."""
 
     scores: FloatArray
-    """Sums over all paths of one edge or more; 0 if no edge has any weight."""
     coupling: float
 
 
 def unit_ranks(X: Any) -> FloatArray:
-    """Mid-ranks of every column of an array or CSR/CSC matrix, centred and of length 1, as rows.
-
-    A column without variation is a row of zeros.
-    """
+    """Mid-ranks of every column, centred and of length 1, as rows; of constant columns zeros."""
     columns = np.ascontiguousarray(as_array(X).T, dtype=np.float64)
     ranks = mean_ranks(columns, by_size=True) - (X.shape[0] - 1) / 2.0
     lengths = np.sqrt(np.einsum("ij,ij->i", ranks, ranks))
@@ -111,19 +103,15 @@ class InfFS(Rival):
         deviation; 0 prefers whatever resembles nothing else, pure noise above all.
     coupling : "release" or float in (0, 0.999], default="release"
         What an edge of a path is multiplied by. A number is the share of the largest value for
-        which the sum over all paths converges: 0.9 in the first paper, and long paths count.
-        "release" is about 1 / rho^2 with rho the largest row sum of A, as in version 5.1: paths of
-        one edge are nearly all of the score.
+        which the sum over all paths converges: 0.9 in the first paper. "release" is about
+        1 / rho^2 with rho the largest row sum of A: paths of one edge are nearly all of the score.
     {max_correlation}
 
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Weight of all paths of one edge or more; higher is better. The released program adds 1,
-        the path of no edge. Constant columns hold 0.
+        Weight of all paths of one edge or more; higher is better. The released program adds 1.
     {fitted}
-    coupling_ : float
-        The b that was used.
 
     Examples
     --------
@@ -146,11 +134,10 @@ class InfFS(Rival):
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape
         what = f"two {n_usable} x {n_usable} matrices and six {n_samples} x {n_usable} tables"
-        refuse_past_memory("InfFS", what, 16.0 * n_usable**2 + 48.0 * n_samples * n_usable)
+        self.refuse_past_memory(what, 16.0 * n_usable**2 + 48.0 * n_samples * n_usable)
         coupling = None if self.coupling == "release" else float(self.coupling)
         with one_blas_thread_for(2.0 * n_samples * n_usable**2):
             deviations = np.sqrt(table.moments.variance)
             A = edge_weights(unit_ranks(table.X), deviations, float(self.alpha))
-            result = score_paths(A, coupling)
-        self.coupling_ = result.coupling
-        return table.to_all_columns(result.scores)
+            scores = score_paths(A, coupling).scores
+        return table.to_all_columns(scores)

@@ -1,7 +1,7 @@
 """JELSR: an embedding of the samples and its row-sparse regression on the features, together.
 
-The objective is in the docstring of `JELSR`. One step reweights the penalty and minimises over Y
-and W together: with U = diag(1 / (2 |w_j|)) of the step before, R = I - X (X'X + alpha U)^-1 X',
+One step reweights the penalty and minimises the objective of `JELSR` over Y and W together: with
+U = diag(1 / (2 |w_j|)) of the step before and R = I - X (X'X + alpha U)^-1 X',
 
     Y = the m smallest eigenvectors of K = L + beta R but the constant,
     W = (X'X + alpha U)^-1 X'Y.
@@ -22,7 +22,6 @@ from scipy.sparse.linalg import LinearOperator, lobpcg
 
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray
-from keepers.exceptions import ConvergenceWarning, warn_caller
 from keepers.linalg.graph import laplacian, reconstruction_laplacian, reconstruction_weights
 from keepers.linalg.spectrum import row_norms
 from keepers.methods.parameters import Seed, cap_clusters, one_of, positive, refuse_weighted_ridge
@@ -50,8 +49,7 @@ def solve_jelsr(
 ) -> RowSparseRegression:
     """Iterate until a step lowers the objective by no more than ``tol``, relatively.
 
-    ``table`` is centred; ``rng`` is used above `DENSE_SAMPLES` samples only. A negative ``tol``
-    makes exactly ``max_iter`` steps.
+    ``table`` is centred. A negative ``tol`` makes exactly ``max_iter`` steps.
     """
     norms: FloatArray = np.full(table.n_features, 0.5)
     Y: FloatArray = rng.standard_normal((table.n_samples, n_columns))
@@ -117,8 +115,7 @@ class JELSR(Rival):
         L: D - S of the graph with heat-kernel weights, or (I - B)'(I - B) with the weights B that
         rebuild every sample from its neighbours, as in locally linear embedding.
     alpha : float in (0, 1], default=0.1
-        Weight of the row sparsity, as a share of ``alpha_max_``. The paper's alpha has the unit of
-        X, so no fixed number would suit two tables.
+        Weight of the row sparsity, as a share of ``alpha_max_``.
     beta : float, default=1.0
         Weight of the regression against the graph.
     max_iter : int, default=200
@@ -134,8 +131,7 @@ class JELSR(Rival):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Row norms of W; higher is better. Rows that the penalty sends to zero shrink from step to
-        step, the sooner the less they explain, and are ranked by what is left of them.
+        Row norms of W; higher is better. Of rows that the penalty sends to zero a little is left.
     {fitted}
     components_ : array of shape (n_columns, n_features)
         W transposed.
@@ -195,13 +191,11 @@ class JELSR(Rival):
                 tol=self.tol,
             )
         # In the end a step usually lowers the objective by less than a millionth of it.
-        if result.change > max(1e-4, self.tol):
-            warn_caller(
-                f"In the last of max_iter={self.max_iter} steps the objective still fell by "
-                f"{result.change:.2g} of itself. Raise max_iter; 200 is usual.",
-                ConvergenceWarning,
-            )
-        self.store_run(result)
+        remedy = (
+            f"In the last of max_iter={self.max_iter} steps the objective still fell by "
+            f"{result.change:.2g} of itself. Raise max_iter; 200 is usual."
+        )
+        self.store_run(result, remedy if result.change > 1e-4 else None)
         norms = row_norms(result.W)
         self.components_ = table.to_all_columns(result.W.T / unit)
         self.embedding_ = result.target

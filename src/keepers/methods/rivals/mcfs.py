@@ -44,7 +44,6 @@ from keepers.methods.parameters import (
     count_features,
     one_of,
     positive,
-    refuse_past_memory,
     whole,
 )
 from keepers.methods.reading import MemoryTable, named_table, read_table
@@ -58,34 +57,26 @@ _ZERO, _END, _DEPENDENT = 1e-10, 1e-13, 1e-12
 
 
 @dataclass(frozen=True)
-class Embedding:
-    """Coordinates of the samples."""
-
-    Y: FloatArray
-    mu: FloatArray
-    converged: bool
-
-
-@dataclass(frozen=True)
 class MCFSResult:
-    """The regressions, and the scores of the features."""
+    """The scores of the features, and the regressions: a row for every column of the embedding."""
 
     scores: FloatArray
     coef: FloatArray
-    """One row of length 1 for every column of the embedding."""
     n_knots: int
     n_short: int
     """Regressions with fewer non-zeros than wanted."""
 
 
-def embed(graph: sp.csr_array, n_vectors: int, rng: np.random.Generator) -> Embedding:
-    """Step 1: ``n_vectors`` columns, less those whose mu vanishes; none if no edge has weight."""
+def embed(
+    graph: sp.csr_array, n_vectors: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, bool]:
+    """Step 1: up to ``n_vectors`` columns, their mu, and whether the eigensolver converged."""
     spectrum = leading_eigenvectors(graph, n_vectors, rng)
     kept = np.abs(spectrum.mu) >= VANISHING
     if not kept.any():
         kept[:] = True
     Y = spectrum.vectors[:, kept] * spectrum.inverse_root_degrees[:, np.newaxis]
-    return Embedding(Y, spectrum.mu[kept], spectrum.converged)
+    return Y, spectrum.mu[kept], spectrum.converged
 
 
 def solve_mcfs(
@@ -125,18 +116,16 @@ class Gram:
 
 @dataclass(frozen=True)
 class Knot:
-    """The solution where the path bends."""
+    """The solution where the path bends; active features in the order in which they joined."""
 
     penalty: float
     features: IndexArray
-    """Active features, in the order in which they joined."""
     values: FloatArray
     reached: bool = False
     """True if it has the wanted number of non-zeros."""
 
     @property
     def n_nonzero(self) -> int:
-        """Coefficients above the rounding noise of the largest."""
         size = np.abs(self.values)
         return int(np.sum(size > _ZERO * size.max(initial=0.0)))
 
@@ -144,10 +133,7 @@ class Knot:
 def first_knots_of_sizes(
     gram: Gram, covariance: FloatArray, sizes: Sequence[int]
 ) -> list[tuple[Knot, int]]:
-    """For each size the first knot with at least that many non-zeros, or the last, and its number.
-
-    A knot has more of them if features join in a tie.
-    """
+    """For each size the first knot with that many non-zeros or more, or the last; its number."""
     found: dict[int, tuple[Knot, int]] = {}
     waiting = sorted(set(sizes), reverse=True)
     number, knot = 0, Knot(0.0, np.empty(0, dtype=np.intp), np.empty(0))
@@ -275,9 +261,9 @@ class MCFS(Rival):
 
     Embeds the samples by the leading eigenvectors of a heat-kernel graph of nearest neighbours,
     explains each coordinate by few features, along the lasso path, and scores a feature by its
-    largest coefficient (Cai, Zhang and He, KDD 2010). About ``n_clusters`` times ``cardinality``
-    features can have a score above zero, often fewer, and all others tie: do not read ``top(k)``
-    far beyond ``n_features_to_select``. ``fit_each`` takes as long as a fit for the largest number.
+    largest coefficient (Cai, Zhang and He, KDD 2010). At most ``n_clusters`` times ``cardinality``
+    features have a score above zero, and all others tie: do not read ``top(k)`` far beyond
+    ``n_features_to_select``. ``fit_each`` takes as long as a fit for the largest number.
 
     Parameters
     ----------
@@ -357,11 +343,11 @@ class MCFS(Rival):
         cardinalities = [selector._count_nonzeros(table) for selector in selectors]
         n_vectors = cap_eigenvectors(self.n_clusters, table.n_samples)
         n_rows = min(values.shape[1], (n_vectors + 1) * max(cardinalities))
-        refuse_past_memory("MCFS", "rows of X'X", 8.0 * n_rows * values.shape[1])
+        self.refuse_past_memory("rows of X'X", 8.0 * n_rows * values.shape[1])
         rng = self.random_generator()
-        embedding = embed(self.join_neighbours(values, rng), n_vectors, rng)
-        self.warn_of_eigenvectors(embedding.converged)
-        results = solve_mcfs(values, embedding.Y, cardinalities, float(self.ridge))
+        Y, _, converged = embed(self.join_neighbours(values, rng), n_vectors, rng)
+        self.warn_of_eigenvectors(converged)
+        results = solve_mcfs(values, Y, cardinalities, float(self.ridge))
         for selector, result, cardinality in zip(selectors, results, cardinalities, strict=True):
             if result.n_short:
                 warn_caller(
@@ -371,9 +357,9 @@ class MCFS(Rival):
                     DataWarning,
                 )
             selector.coef_ = table.to_all_columns(result.coef)
-            selector.embedding_ = embedding.Y
+            selector.embedding_ = Y
             selector.n_iter_ = result.n_knots
-            selector.converged_ = embedding.converged
+            selector.converged_ = converged
             yield selector, table.to_all_columns(result.scores)
 
     def _count_nonzeros(self, table: MemoryTable) -> int:

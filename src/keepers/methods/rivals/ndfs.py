@@ -1,10 +1,10 @@
 """NDFS: non-negative spectral clusters and their row-sparse regression on the features, together.
 
-The objective is in the docstring of `NDFS`. L = D - S is the Laplacian of a neighbour graph of the
-samples with weights S and degrees D. One step takes the best W for a reweighted penalty, a ridge
-regression; then it moves F by a multiplicative update and scales its columns to length 1. The
-released programs divide by N + gamma F F'F with N = L F + alpha (F - X W). N can be negative, and
-then F becomes negative too. Here the negative parts of N move to the numerator,
+The objective is in the docstring of `NDFS`; the graph has the weights S and the degrees D. One step
+takes the best W for a reweighted penalty, a ridge regression; then it moves F by a multiplicative
+update and scales its columns to length 1. The released programs divide by N + gamma F F'F with
+N = L F + alpha (F - X W). N can be negative, and then F becomes negative too. Here the negative
+parts of N move to the numerator,
 
     F <- F * (gamma F + S F + alpha P+) / (D F + alpha F + alpha P- + gamma F F'F),   P = X W,
 
@@ -36,7 +36,7 @@ from sklearn.utils import check_random_state
 
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray
-from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
+from keepers.exceptions import DataWarning, warn_caller
 from keepers.linalg.graph import degrees
 from keepers.linalg.scatter import as_array
 from keepers.linalg.spectrum import row_norms
@@ -49,7 +49,7 @@ INACTIVE = 2.0 * EPS**0.5
 
 
 class WeightedRidge:
-    """The table of the regressions: `at` factorises them for one choice of weights."""
+    """The table of the regressions."""
 
     def __init__(self, X: FloatArray) -> None:
         self.X = X
@@ -74,12 +74,11 @@ class WeightedRidge:
 
 @dataclass(frozen=True)
 class RidgeFactor:
-    """Regressions on one table with one choice of weights."""
+    """Regressions on one table with one choice of weights, and the factor of their matrix."""
 
     X: FloatArray
     q: FloatArray
     cholesky: tuple[FloatArray, bool]
-    """The factor of I + s X'X s for d <= n, of I + X diag(q) X' for d > n."""
 
     def fit(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """W and R for a block of n rows."""
@@ -110,11 +109,10 @@ class RowSparseRegression:
 
 
 def vanishing_beta(X: FloatArray, clusters: FloatArray) -> float:
-    """The least beta for which W = 0 is stationary, F being an indicator with columns of length 1.
+    """The least beta for which W = 0 is stationary, 2 max |f_j'F|, F having columns of length 1.
 
-    At W = 0 row j of |X W - F|^2 has the gradient -2 f_j'F, and the penalty holds a row at zero as
-    long as that is no longer than beta. Never below what rounding makes of pulls that cancel, in a
-    table whose values are of size 1: one cluster explains nothing of centred features.
+    Never below what rounding makes of pulls that cancel, in a table whose values are of size 1: one
+    cluster explains nothing of centred features.
     """
     pull = float(row_norms(X.T @ (clusters / np.sqrt(clusters.sum(axis=0)))).max())
     return 2.0 * max(pull, 1e-10 * len(X) ** 0.5)
@@ -159,8 +157,7 @@ def kmeans_clusters(X: FloatArray, n_clusters: int, random: np.random.RandomStat
 
     Warns if there are fewer distinct samples than clusters, and returns fewer clusters.
     """
-    with warnings.catch_warnings():
-        # It warns of too few distinct samples; the message below replaces its own.
+    with warnings.catch_warnings():  # the message below replaces its own
         warnings.simplefilter("ignore", SklearnConvergenceWarning)
         kmeans = KMeans(min(n_clusters, len(X)), n_init=10, random_state=random)
         clusters = np.unique(kmeans.fit(X).labels_)[:, np.newaxis] == kmeans.labels_
@@ -211,11 +208,10 @@ class NDFS(Rival):
     alpha : float, default=1.0
         Weight of the regression against the graph. F follows it only as far as ``gamma`` lets it.
     beta : float in (0, 1], default=0.1
-        Weight of the row sparsity, as a share of ``beta_max_``. The paper's beta has the unit of X,
-        so no fixed number would suit two tables.
+        Weight of the row sparsity, as a share of ``beta_max_``.
     gamma : float, default=1000.0
-        Weight of F'F = I. From about 1e6 on neither the graph nor ``alpha`` has an effect, and
-        the clusters stay what k-means has made of them; the paper's programs take 1e8.
+        Weight of F'F = I. From about 1e6 on the clusters stay what k-means has made of them; the
+        paper's programs take 1e8.
     max_iter : int, default=200
         Steps at most. Usually all of them are made.
     tol : float, default=1e-6
@@ -228,8 +224,8 @@ class NDFS(Rival):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Row norms of W; higher is better. Those of inactive rows, which the penalty sends to zero,
-        are what its smoothing leaves of them: the nearer a row is to being active, the more.
+        Row norms of W; higher is better. Of rows that the penalty sends to zero a little is left,
+        the more the nearer they are to being active.
     {fitted}
     components_ : array of shape (n_clusters, n_features)
         W transposed.
@@ -284,13 +280,11 @@ class NDFS(Rival):
                 tol=self.tol,
             )
         # After 200 steps a step usually changes the scores by a thousandth of the largest.
-        if result.change > max(0.05, self.tol):
-            warn_caller(
-                f"In the last of max_iter={self.max_iter} steps the scores still changed by "
-                f"{result.change:.2g} of the largest. Raise max_iter; 200 is usual.",
-                ConvergenceWarning,
-            )
-        self.store_run(result)
+        remedy = (
+            f"In the last of max_iter={self.max_iter} steps the scores still changed by "
+            f"{result.change:.2g} of the largest. Raise max_iter; 200 is usual."
+        )
+        self.store_run(result, remedy if result.change > 0.05 else None)
         self.components_ = table.to_all_columns(result.W.T / unit)
         self.indicator_ = result.target
         self.beta_max_ = beta_max * unit

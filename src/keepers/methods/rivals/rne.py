@@ -22,11 +22,10 @@ from keepers.linalg.graph import reconstruction_residual, reconstruction_weights
 from keepers.linalg.scatter import as_array
 from keepers.linalg.spectrum import squared_row_norms
 from keepers.methods.neighbours import nearest_neighbours
-from keepers.methods.parameters import Seed, cap_neighbors, positive, refuse_past_memory, whole
+from keepers.methods.parameters import Seed, cap_neighbors, positive, whole
 from keepers.methods.reading import MemoryTable
-from keepers.methods.rivals import Rival
+from keepers.methods.rivals import EPS, Rival
 
-EPS = float(np.finfo(np.float64).eps)
 # As in the authors' program.
 INNER_UPDATES = 30
 FIRST_PENALTY, PENALTY_GROWTH, LARGEST_PENALTY = 10.0, 1.1, 1e10
@@ -49,11 +48,7 @@ class RNEResult:
 def solve_rne(
     A: FloatArray, starts: Iterable[FloatArray], *, alpha: float, max_iter: int, tol: float
 ) -> RNEResult:
-    """Run from each start (d x m, entries > 0); keep the smallest final objective.
-
-    A run ends after ``max_iter`` steps, or when the objective changes by less than ``tol``,
-    relatively, twice in a row; ``tol=0`` always takes all steps.
-    """
+    """Run from each start (d x m, entries > 0); keep the smallest final objective."""
     runs = (_run(A, start, alpha, max_iter, tol) for start in starts)
     return min(runs, key=lambda run: run.objective[-1])
 
@@ -101,8 +96,8 @@ class RNE(Rival):
         minimise  |A H|_1 + (alpha/4) |H'H - I|_F^2   over H >= 0.
 
     A feature's score is the squared norm of its row. The method is that of Liu, Ye, Li and Wang
-    (Knowledge-Based Systems 2020). A step costs O(d^2 m) to keep m of d features. Constant columns
-    are left out before the samples are scaled. A sparse X is made dense.
+    (Knowledge-Based Systems 2020). A step costs O(d^2 m) to keep m of d features. A sparse X is
+    made dense.
 
     Parameters
     ----------
@@ -113,13 +108,13 @@ class RNE(Rival):
     alpha : float, default=1000.0
         Weight of the orthonormality of H, fixed at this value in the authors' program.
     n_init : int, default=1
-        Random starts; the one with the smallest final objective is kept. The published protocol
-        uses one, yet the selection depends strongly on it.
+        Random starts; the one with the smallest final objective is kept. The selection depends
+        strongly on it.
     max_iter : int, default=50
         Steps at most, of 30 updates of H each.
     tol : float, default=1e-6
         The iteration ends when the objective changes by less than this, relatively, twice in a
-        row; 0 always takes all steps.
+        row.
     {max_correlation}
     random_state : int, RandomState or None, default=None
         Seeds the starts.
@@ -144,9 +139,8 @@ class RNE(Rival):
 
     depends_on_k = True
     parameter_rules: ClassVar = {
-        "alpha": positive(hint="The authors' program fixes it at 1000."),
+        "alpha": positive(),
         "n_init": whole(),
-        "tol": positive(zero=True, hint="0 always takes max_iter steps."),
     }
 
     n_neighbors: int = 5
@@ -161,7 +155,7 @@ class RNE(Rival):
         width = min(self.n_features_to_select_, n_usable)
         needed = 2.0 * n_usable**2 + 12.0 * n_usable * width + 3.0 * n_samples * n_usable
         what = f"two {n_usable} x {n_usable} products of the features, and H"
-        refuse_past_memory("RNE", what, 8.0 * needed)
+        self.refuse_past_memory(what, 8.0 * needed)
         X = normalize(as_array(table.in_double()))  # a sample of zeros stays one
         neighbours = nearest_neighbours(X, cap_neighbors(self.n_neighbors, n_samples))
         A = reconstruction_residual(X, reconstruction_weights(X, neighbours))

@@ -16,27 +16,26 @@ and p_i = |Y_i|. Then |w_j| = r_j q_j, the residuals are e_i p_i, and the gradie
 lambda (1 - q^2) / 2 and (1 - p^2) / 2. Divided by the largest of 1, q and p, Y is feasible in the
 dual: every step measures its own distance to the optimum.
 
-L-BFGS-B minimises J over the square roots of the weights (over the weights themselves it stops at
-a gap of 1e-3 on LEUML with a share of 0.1, over the roots it closes it in 300 steps). Where weights
-near zero, which J hardly sees, still hold up the bound, r becomes r q and e becomes e p.
+L-BFGS-B minimises J over the square roots of the weights (over the weights themselves it stops
+early). Where weights near zero, which J hardly sees, still hold up the bound, r becomes r q and e
+becomes e p.
 """
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular, svd
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import Bounds, minimize
 
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray
-from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
+from keepers.exceptions import DataWarning, warn_caller
 from keepers.linalg.spectrum import row_norms
-from keepers.methods.parameters import positive, refuse_past_memory
+from keepers.methods.parameters import positive
 from keepers.methods.reading import MemoryTable
-from keepers.methods.rivals import Rival
+from keepers.methods.rivals import EPS, Rival
 
-EPS = float(np.finfo(np.float64).eps)
 # The weights of rows and residuals (of samples of mean length 1) do not fall below this.
 SMALLEST_WEIGHT = 1e-10
 
@@ -48,7 +47,6 @@ class RSRResult:
     row_norms: FloatArray
     r: FloatArray
     e: FloatArray
-    """0 where W = I."""
     pulls: FloatArray
     """|(X'Y)_j| / lambda of a feasible Y, at most 1: how near a row at zero is to entering."""
     value: float
@@ -74,31 +72,14 @@ def pulls_of_zero(X: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
 
-def identity_penalty(X: FloatArray) -> float:
-    """A lambda up to which W = I is optimal: 1 / max_i |x_i (X'X)^-1|; 0 if X'X is singular."""
-    n_samples, n_features = X.shape
-    if n_features > n_samples:
-        return 0.0
-    U, spectrum, _ = svd(X, full_matrices=False)
-    if spectrum[-1] <= n_samples * EPS * spectrum[0]:
-        return 0.0
-    return float(1.0 / row_norms(U / spectrum).max())
-
-
 def solve_rsr(
     X: FloatArray, penalty: float, *, tol: float = 1e-6, max_iter: int = 1000
 ) -> RSRResult:
-    """Minimise P until the dual proves it to ``tol``, relatively; at most ``max_iter`` steps.
-
-    From the largest of `pulls_of_zero` on, and up to `identity_penalty`, the solution is known.
-    """
-    lengths, pulls, ones = row_norms(X), pulls_of_zero(X), np.ones(X.shape[1])
-    if penalty >= pulls.max():
-        zeros, value = 0.0 * ones, float(lengths.sum())
+    """Minimise P until the dual proves it to ``tol``, relatively; at most ``max_iter`` steps."""
+    lengths, pulls = row_norms(X), pulls_of_zero(X)
+    if penalty >= pulls.max():  # W = 0 is known to be optimal
+        zeros, value = np.zeros(X.shape[1]), float(lengths.sum())
         return RSRResult(zeros, zeros, lengths, pulls / penalty, value, value, np.empty(0))
-    if penalty <= identity_penalty(X):
-        value = penalty * len(ones)
-        return RSRResult(ones, ones, 0.0 * lengths, ones, value, value, np.empty(0))
     unit = float(lengths.mean())
     # No smaller P than this share of that of W = 0: the smallest weights cost a tenth of tol.
     smallest = max(0.1 * tol * penalty / float(pulls.max()), SMALLEST_WEIGHT)
@@ -231,8 +212,7 @@ class RSR(Rival):
     feature selection by regularized self-representation" (Zhu, Zuo, Zhang, Hu and Shiu, Pattern
     Recognition 2015).
 
-    The problem is convex, and the fit ends with a proof: no W has an objective smaller than the
-    one found by more than ``duality_gap_``.
+    The problem is convex, and the fit ends with a proof, ``duality_gap_``.
 
     Parameters
     ----------
@@ -251,21 +231,18 @@ class RSR(Rival):
     ----------
     scores_ : array of shape (n_features,)
         Row norms of W; higher is better. Rows at zero get up to 1e-12 of the smallest other norm,
-        which orders them by how near they are to entering. If all rows are at zero, the scores are
-        that order, in [0, 1].
+        by how near they are to entering.
     {fitted}
     duality_gap_ : float
         The objective is at most this above that of any W, relatively: a proof, not an estimate.
     {run}
-        It ends when the gap is down to ``tol``; without steps where W = I is known to be optimal.
+        It ends when the gap is down to ``tol``.
     n_active_ : int
         Rows of W that are not zero.
     lambda_ : float
         The weight of the penalty, in the unit of X.
     lambda_max_ : float
         The least lambda for which W = 0 is optimal.
-    lambda_identity_ : float
-        A lambda up to which W = I is optimal; 0 where features are linearly dependent.
 
     Examples
     --------
@@ -291,35 +268,31 @@ class RSR(Rival):
     def score_features(self, table: MemoryTable) -> FloatArray:
         n, d = table.X.shape
         entries = 6.0 * n * d + 4.0 * min(n, d) ** 2
-        refuse_past_memory("RSR", f"six {n} x {d} tables", 8.0 * entries)
+        self.refuse_past_memory(f"six {n} x {d} tables", 8.0 * entries)
         values = np.ascontiguousarray(table.in_double() - table.moments.mean)
         with one_blas_thread_if_small(min(values.shape)):
             self.lambda_max_ = float(pulls_of_zero(values).max())
-            self.lambda_identity_ = identity_penalty(values)
             self.lambda_ = self.share * self.lambda_max_
             result = solve_rsr(values, self.lambda_, tol=self.tol, max_iter=self.max_iter)
         norms = result.row_norms
         if np.abs(norms - 1.0).max() <= 1e-5:  # the identity, up to what the gap leaves open
             norms = np.ones_like(norms)
         active = norms > max(1e-5 * norms.max(), 1e-8)  # shorter rows are zero but for rounding
-        self.store_run(result)
+        self.store_run(
+            result,
+            f"After {len(result.objective)} steps the objective is proved to be within "
+            f"{result.gap:.2g} of the optimum, not within tol={self.tol:g}. Raise "
+            f"max_iter (now {self.max_iter}), share or tol.",
+        )
         self.duality_gap_ = result.gap
         self.n_active_ = int(np.count_nonzero(active))
-        if not self.converged_:
-            warn_caller(
-                f"After {self.n_iter_} steps the objective is proved to be within "
-                f"{self.duality_gap_:.2g} of the optimum, not within tol={self.tol:g}. Raise "
-                f"max_iter (now {self.max_iter}), share or tol.",
-                ConvergenceWarning,
-            )
-        elif len(norms) > 1 and np.all(norms == 1.0):
+        if len(norms) > 1 and np.all(norms == 1.0):
             warn_caller(
                 f"W = I is optimal with share={self.share:g}: every feature rebuilds itself, all "
-                "scores are 1, and the features are ranked by variance. W = I is certain up to "
-                f"share={self.lambda_identity_ / self.lambda_max_:.3g}; raise share.",
+                "scores are 1, and the features are ranked by variance. Raise share.",
                 DataWarning,
             )
-        elif self.n_active_ < self.n_features_to_select_:
+        elif result.converged and self.n_active_ < self.n_features_to_select_:
             warn_caller(
                 f"{self.n_features_to_select_} features are wanted, but only {self.n_active_} rows "
                 f"of W are not zero with share={self.share:g}; the others are ranked by how near "

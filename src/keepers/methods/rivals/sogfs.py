@@ -1,10 +1,9 @@
 """SOGFS: structured optimal graph feature selection (Nie, Zhu and Li, AAAI 2016).
 
-The objective is in the docstring of `SOGFS`. L_S is the Laplacian of (S + S')/2. Every sample keeps
-k neighbours. One pass makes three steps: S by projection onto the simplex, W by reweighting (from
-weights of ones each time), F by the smallest eigenvectors of L_S. lambda is doubled while the graph
-has fewer than c components, halved while it has more; the run ends with exactly c. alpha is fixed
-by the first graph.
+L_S is the Laplacian of (S + S')/2. One pass makes three steps: S by projection onto the simplex, W
+by reweighting (as in UDFS), F by the smallest eigenvectors of L_S. lambda is doubled while the
+graph has fewer than c components, halved while it has more; the run ends with exactly c. alpha is
+fixed by the first graph.
 """
 
 from dataclasses import dataclass
@@ -26,9 +25,7 @@ from keepers.methods.parameters import (
     cap_columns,
     one_of,
     positive,
-    refuse_past_memory,
     refuse_quadratic_form,
-    warn_of_noise,
     whole,
 )
 from keepers.methods.reading import MemoryTable
@@ -49,7 +46,7 @@ PASSES_WITH_FIRST_NEIGHBOURS = 5
 
 @dataclass(frozen=True)
 class SOGFSResult:
-    """The last pass of the iteration."""
+    """The last pass; it converged if the graph has exactly c components."""
 
     projection: RowSparseProjection
     cost: FloatArray
@@ -58,7 +55,6 @@ class SOGFSResult:
     objective: FloatArray
     lambdas: FloatArray
     converged: bool
-    """True if the graph has exactly c components."""
 
 
 def project_rows_onto_simplex(V: FloatArray) -> FloatArray:
@@ -83,10 +79,9 @@ def unit_columns(X: FloatArray) -> FloatArray:
 
 
 def first_similarities(neighbours: NeighbourList) -> tuple[FloatArray, float]:
-    """Similarities to the first k of k + 1 listed neighbours, and alpha.
+    """Similarities to the first k of k + 1 neighbours, which alone are positive, and alpha.
 
-    Row i minimises sum_j ( e_j s_j + rr_i s_j^2 ) on the simplex, rr_i being such that exactly k
-    similarities are positive; alpha is the mean of rr.
+    Row i minimises sum_j ( e_j s_j + rr_i s_j^2 ) on the simplex; alpha is the mean of rr.
     """
     e = neighbours.distances**2
     inner, outer = e[:, :-1], e[:, -1:]
@@ -126,11 +121,7 @@ def solve_sogfs(
     max_iter: int = 50,
     tol: float = 1e-6,
 ) -> SOGFSResult:
-    """Alternate the three steps on data X from `unit_columns`.
-
-    The reweighting of W begins with ``weights`` in every pass and ends when its objective falls by
-    no more than ``tol``.
-    """
+    """Alternate the three steps on data X from `unit_columns`; W begins with ``weights``."""
     points, basis = row_coordinates(X)
 
     def best_projection(L: sp.csr_array) -> tuple[FloatArray, RowSparseProjection]:
@@ -189,8 +180,8 @@ class SOGFS(Rival):
         subject to S1 = 1, S >= 0, W'W = I, F'F = I.
 
     alpha comes from the data, lambda is raised or lowered until the number of components is right.
-    A feature's score is the squared norm of its row of W. The method is that of Nie, Zhu and Li
-    (AAAI 2016). Scores do not depend on the unit or the offset of a feature.
+    The method is that of Nie, Zhu and Li (AAAI 2016). Scores do not depend on the unit or the
+    offset of a feature.
 
     Parameters
     ----------
@@ -199,14 +190,12 @@ class SOGFS(Rival):
     n_clusters : int, default=5
         Connected components the graph is to have. Capped, with a warning, at n_samples.
     n_components : int or None, default=None
-        Columns of W. At large ``gamma`` only this number of features has a score. None takes
-        ``n_features_to_select`` if that is given, at least ``n_clusters`` and at most 100; else
-        ``n_clusters``. Capped, with a warning, below the number of columns that vary.
+        Columns of W. None takes ``n_features_to_select`` if that is given, at least ``n_clusters``
+        and at most 100; else ``n_clusters``. Capped, with a warning, below the number of columns.
     n_neighbors : int, default=5
         Neighbours of each sample. Capped, with a warning, at n_samples - 2.
     gamma : float, default=1.0
-        Weight of the penalty on the rows of W, as in the authors' program (half that of the
-        printed objective). Features have unit norm, so it needs no adaptation to the data.
+        Weight of the penalty on the rows of W, as in the authors' program.
     max_iter : int, default=50
         Passes over S, W and F at most.
     tol : float, default=1e-6
@@ -218,17 +207,13 @@ class SOGFS(Rival):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Squared row norms of W; higher is better. Those up to 1e-12 of the largest are rounding
-        noise: values below that limit order these features by (X'LX)_jj, the cheapest first.
+        Squared row norms of W; higher is better. Those of rounding noise, up to 1e-12 of the
+        largest, are in the order of (X'LX)_jj.
     {fitted}
     {run}
         It does if the graph has exactly ``n_clusters`` components.
-    graph_ : sparse array of shape (n_samples, n_samples)
-        The graph learned, (S + S')/2.
     n_active_ : int
         Features whose score is not rounding noise.
-    n_components_ : int
-        The number of columns of W used.
 
     Examples
     --------
@@ -269,7 +254,7 @@ class SOGFS(Rival):
         n_clusters = cap_clusters(self.n_clusters, n_samples)
         self.n_components_ = self._count_components(n_clusters, n_usable)
         refuse_quadratic_form("SOGFS", n_samples, n_usable)
-        refuse_past_memory("SOGFS", f"two {n_samples} x {n_samples} graphs", 16.0 * n_samples**2)
+        self.refuse_past_memory(f"two {n_samples} x {n_samples} graphs", 16.0 * n_samples**2)
         values = unit_columns(self.centred_values(table))
         neighbours = self.list_neighbours(values, spare=2)
         with one_blas_thread_if_small(min(values.shape)):
@@ -289,9 +274,7 @@ class SOGFS(Rival):
             f"The graph does not have exactly {n_clusters} components after max_iter="
             f"{self.max_iter} passes. Raise max_iter, or try another n_clusters.",
         )
-        self.graph_ = result.graph
-        self.n_active_ = result.projection.n_active
-        warn_of_noise(self.n_active_, self.n_features_to_select_)
+        self.warn_of_noise(result.projection.n_active)
         return table.to_all_columns(result.projection.scores(result.cost))
 
     def _count_components(self, n_clusters: int, n_usable: int) -> int:

@@ -11,11 +11,11 @@
    and K^-1 of the others follows by one step of elimination. delta = 0 if R has full rank, else
    1e-5 times its sixth eigenvalue (or the last positive one).
 
-The features removed last are the best; of utilities that agree to rounding the last column goes
-first. K^-1 is computed afresh after an eighth of the removals, and sooner where rounding would
-show; in between, removals are kept as a factor P, K^-1 - PP'. For more features than samples
-(delta > 0), K^-1 = (I - Z'M Z) / delta with M = (delta I + ZZ')^-1 and Z the samples in their r
-principal coordinates, over sqrt(n): no d x d matrix is formed.
+Of utilities that agree to rounding the last column goes first. K^-1 is computed afresh after an
+eighth of the removals, and sooner where rounding would show; in between, removals are kept as a
+factor P, K^-1 - PP'. For more features than samples (delta > 0), K^-1 = (I - Z'M Z) / delta with
+M = (delta I + ZZ')^-1 and Z the samples in their r principal coordinates, over sqrt(n): no d x d
+matrix is formed.
 """
 
 from collections.abc import Callable
@@ -30,11 +30,10 @@ from keepers.linalg.graph import leading_eigenvectors
 from keepers.linalg.ordering import best_first, first_smallest
 from keepers.linalg.spectrum import squared_row_norms
 from keepers.methods.neighbours import full_heat_graph
-from keepers.methods.parameters import Seed, cap_eigenvectors, refuse_past_memory
+from keepers.methods.parameters import Seed, cap_eigenvectors
 from keepers.methods.reading import MemoryTable
-from keepers.methods.rivals import Rival
+from keepers.methods.rivals import EPS, Rival
 
-EPS = float(np.finfo(float).eps)
 # The rounding of an entry of the inverse stays what it was while the entry falls. Everything is
 # computed afresh where one has fallen so far.
 FALLEN = 1e-6
@@ -42,14 +41,11 @@ FALLEN = 1e-6
 
 @dataclass(frozen=True)
 class U2FSResult:
-    """The order in which features were removed."""
+    """All features in the order of removal, and the utility of each column when it was removed."""
 
     removed: IndexArray
-    """First the feature that was removed first; all of them, so the last one is the best."""
     utilities: FloatArray
-    """Per feature, in the order of the columns: its utility when it was removed."""
     delta: float
-    """The number added to the diagonal of R."""
     rank: int
 
 
@@ -81,7 +77,7 @@ def remove_by_utility(X: FloatArray, E: FloatArray) -> U2FSResult:
 def choose_ridge(eigenvalues: FloatArray, n_features: int) -> tuple[float, int]:
     """Delta and the rank, from the eigenvalues of R; zeros may be left out where d > n.
 
-    The share of 1e-5 and the sixth eigenvalue are those of the released program.
+    They are those of the released program.
     """
     falling = np.sort(eigenvalues)[::-1]
     rounding = n_features * EPS * max(float(falling[0]), 0.0)
@@ -180,17 +176,10 @@ class U2FS(Rival):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        The place in the order of removal: 1 for the feature removed first; higher is better; 0 for
-        constant columns. Of utilities that agree to rounding that of the smallest variance goes
-        first.
-    utilities_ : array of shape (n_features,)
-        By how much the mean squared error of the prediction rose when the feature was removed.
+        The place in the order of removal: 1 for the feature removed first; higher is better.
     {fitted}
     embedding_ : array of shape (n_samples, n_vectors)
         The coordinates E that are predicted; its columns sum to zero.
-    ridge_ : float
-        What is added to the diagonal of the covariance: 0, or a share of 1e-5 of its sixth
-        eigenvalue where its rank is below the number of features.
     converged_ : bool
         Whether the eigenvectors reached their tolerance.
 
@@ -215,7 +204,7 @@ class U2FS(Rival):
         side = min(n_samples, n_usable)
         numbers = 3.0 * n_samples**2 + 5.0 * side**2 + 4.0 * n_samples * n_usable
         what = f"matrices of {n_samples} x {n_samples} and {side} x {side}, and four tables"
-        refuse_past_memory("U2FS", what, 8.0 * numbers)
+        self.refuse_past_memory(what, 8.0 * numbers)
         graph = full_heat_graph(table.X, self.bandwidth)
         spectrum = leading_eigenvectors(graph, n_vectors, self.random_generator())
         self.warn_of_eigenvectors(spectrum.converged)
@@ -225,11 +214,8 @@ class U2FS(Rival):
         values = self.centred_values(table)[:, order]
         with one_blas_thread_if_small(min(values.shape)):
             result = remove_by_utility(values, E)
-        places, utilities = np.empty((2, n_usable))
+        places = np.empty(n_usable)
         places[order[result.removed]] = np.arange(1, n_usable + 1)
-        utilities[order] = result.utilities
-        self.utilities_ = table.to_all_columns(utilities)
         self.embedding_ = E
-        self.ridge_ = result.delta
         self.converged_ = spectrum.converged
         return table.to_all_columns(places)

@@ -34,14 +34,7 @@ from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.ordering import tilt_ties
 from keepers.linalg.scatter import BLOCK_BYTES, row_blocks
 from keepers.linalg.spectrum import squared_row_norms
-from keepers.methods.parameters import (
-    Seed,
-    cap_columns,
-    one_of,
-    positive,
-    refuse_quadratic_form,
-    warn_of_noise,
-)
+from keepers.methods.parameters import Seed, cap_columns, one_of, positive, refuse_quadratic_form
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import EPS, Rival
 
@@ -260,11 +253,9 @@ class UDFS(Rival):
     {n_neighbors}
     gamma : "scale" or float, default="scale"
         Weight of the penalty, on the scale of M; "scale" means 0.1 times the mean of its diagonal.
-        No fixed number suits two tables: with gamma = 1, 5 to 8 rows were active on seven tables,
-        with "scale" 20 to 150 on six of them.
     regularization : float, default=1000.0
-        The paper's lambda: added to the local scatter before it is inverted. Compare it with the
-        squared distances between neighbours: X -> aX with lambda -> a^2 lambda changes nothing.
+        The paper's lambda: added to the local scatter before it is inverted, in the unit of the
+        squared distances between neighbours.
     max_iter : int, default=100
         Eigenproblems at most.
     tol : float, default=1e-8
@@ -275,8 +266,8 @@ class UDFS(Rival):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Squared row norms of W; higher is better. Those up to 1e-12 of the largest are rounding
-        noise: values below that limit order these features by M_jj, the cheapest first.
+        Squared row norms of W; higher is better. Those of rounding noise, up to 1e-12 of the
+        largest, are in the order of M_jj.
     {fitted}
     {run}
     n_active_ : int
@@ -294,7 +285,7 @@ class UDFS(Rival):
     why_not_sparse = "it works with centred neighbourhoods, which have no zeros."
     parameter_rules: ClassVar = {
         "gamma": one_of("scale") | positive(),
-        "regularization": positive(hint="The paper's lambda."),
+        "regularization": positive(),
     }
 
     n_clusters: int = 5
@@ -331,6 +322,5 @@ class UDFS(Rival):
             f"The objective was still falling after max_iter={self.max_iter} steps. Raise "
             "max_iter or tol.",
         )
-        self.n_active_ = result.n_active
-        warn_of_noise(self.n_active_, self.n_features_to_select_)
+        self.warn_of_noise(result.n_active)
         return table.to_all_columns(result.scores(form.diagonal()))
