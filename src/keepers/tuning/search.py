@@ -14,7 +14,6 @@ times the square root of clumpiness wins (docs/without-labels.md).
 """
 
 import itertools
-import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -27,7 +26,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
-from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers._protocols import FloatArray, IndexArray
 from keepers._tables import AsTable
 from keepers.exceptions import (
     DataWarning,
@@ -114,8 +113,6 @@ class SettingsChoice(AsTable):
     """Everything tried: first what keeps active features only, then the rest; each best first."""
     structure_found: bool
     """False if no feature has more to do with the others than chance."""
-    seconds: float
-    """How long the search took."""
 
     @property
     def best(self) -> Trial:
@@ -193,7 +190,6 @@ def select_settings(
     >>> SPCAFS(**choice.params).fit_transform(X).shape
     (83, 50)
     """
-    began = time.perf_counter()
     check_value("n_features_to_select", n_features_to_select, FEATURE_COUNT)
     tried = _as_choices(n_components, gamma_shares, p, scaling, max_correlation)
     reader = SPCAFS(random_state=random_state)
@@ -217,19 +213,22 @@ def select_settings(
     # Compares as many features as `SPCAFS` does: the features weighed are those it keeps.
     widths = _widths_for(tried["n_components"], *table.X.shape)
     leading = {scaling: _leading_eigenvalue(table, scaling, seed) for scaling in tried["scaling"]}
-    fit = partial(_fit_one, table, tried["max_correlation"], max(wanted, FEWEST_COMPARED), seed)
+    compared = max(wanted, FEWEST_COMPARED)
+    fit = partial(_fit_one, table, tried["max_correlation"], n_kept, compared, seed)
     settings = itertools.product(tried["scaling"], widths, tried["p"], tried["gamma_shares"])
     jobs = (joblib.delayed(fit)(each, leading[each[0]]) for each in settings)
     fitted = itertools.chain.from_iterable(joblib.Parallel(n_jobs=n_jobs)(jobs))
     judge = Judge(table.X, rng)
     with threadpool_limits(1):
-        trials = [_weigh(each, n_kept, table, judge) for each in fitted]
+        trials = [
+            Trial(params, share, n_active, n_active_kept, *judge.weigh(kept), table.usable[kept])
+            for params, share, n_active, n_active_kept, kept in fitted
+        ]
     # Evidence that differs by rounding is level: then the setting tried first wins.
     strength = levels(np.array([trial.score for trial in trials]))
     lacking = np.array([not trial.keeps_active_only for trial in trials])
     ordered = tuple(trials[at] for at in np.lexsort((-strength, lacking)))
-    seconds = time.perf_counter() - began
-    choice = SettingsChoice(wanted, ordered, bool(front.structure_found_), seconds)
+    choice = SettingsChoice(wanted, ordered, bool(front.structure_found_))
     if wanted and not choice.best.keeps_active_only:
         warn_caller(
             f"None of the {len(trials)} combinations tried leaves {wanted} features active. The "
@@ -271,16 +270,6 @@ def _widths_for(n_components: tuple[Any, ...], n_samples: int, n_usable: int) ->
     return widths
 
 
-@dataclass(frozen=True)
-class _Fitted:
-    """Usable columns with active rows; and in order, best first, those skipped last."""
-
-    params: dict[str, Any]
-    gamma_share: float
-    active: BoolArray
-    order: IndexArray
-
-
 def _leading_eigenvalue(table: MemoryTable, scaling: float, seed: int) -> float:
     """The largest eigenvalue of the scatter of the scaled columns."""
     with threadpool_limits(1):
@@ -292,12 +281,13 @@ def _leading_eigenvalue(table: MemoryTable, scaling: float, seed: int) -> float:
 def _fit_one(
     table: MemoryTable,
     limits: tuple[float | None, ...],
+    n_kept: int,
     compared: int,
     seed: int,
     settings: tuple[float, Any, float, float],
     leading: float,
-) -> list[_Fitted]:
-    """One fit, with one thread, and its ranking under each limit on correlation."""
+) -> list[tuple[Any, ...]]:
+    """One fit, with one thread: what `Trial` begins with, and what is kept, for each limit."""
     scaling, n_components, p, share = settings
     params = {"n_components": n_components, "p": p, "scaling": scaling, "gamma": share * leading}
     found = []
@@ -311,17 +301,10 @@ def _fit_one(
             if limit is not None:
                 keeps = walk_ranking(table.correlations(order), order, limit, most=compared).keeps
                 ranked = np.concatenate([order[keeps], order[~keeps]])
+            kept, active = ranked[:n_kept], selector.active_
             limited = {**params, "max_correlation": limit}
-            found.append(_Fitted(limited, share, selector.active_, ranked))
+            found.append((limited, share, int(active.sum()), int(active[kept].sum()), kept))
     return found
-
-
-def _weigh(fitted: _Fitted, n_kept: int, table: MemoryTable, judge: "Judge") -> Trial:
-    columns, active = fitted.order[:n_kept], fitted.active
-    n_active, n_active_kept = int(active.sum()), int(active[columns].sum())
-    evidence = judge.weigh(columns)
-    kept = table.usable[columns]
-    return Trial(fitted.params, fitted.gamma_share, n_active, n_active_kept, *evidence, kept)
 
 
 class Judge:

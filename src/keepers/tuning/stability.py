@@ -147,9 +147,16 @@ class StabilitySelector(RankingSelector):
                 f"Stability needs at least 4 samples, two in each half; X has {n_samples}."
             )
         rng = self.random_generator()
-        whole = _fit_to_all(base, X, int(rng.integers(2**31 - 1)))
+        seeded = {"random_state": int(rng.integers(2**31 - 1))}
+        has_seed = getattr(base, "random_state", None) is not None
+        whole = _adapted(base, n_halves=0, **({} if has_seed else seeded))
+        with warnings.catch_warnings():
+            # Reading the table has already named the constant columns.
+            warnings.filterwarnings("ignore", ".*do not vary.*", DataWarning)
+            whole.fit(X)
         kept = min(whole.n_features_to_select_, n_usable)
-        selector, X = _for_halves(base, kept), by_rows(table.X)
+        selector = _adapted(base, n_features_to_select=kept, n_halves=0, callback=None)
+        X = by_rows(table.X)
         found = joblib.Parallel(n_jobs=self.n_jobs)(
             joblib.delayed(rank_half)(selector, rows, seed, X)
             for rows, seed in draw_halves(n_samples, self.n_resamples, rng)
@@ -239,9 +246,7 @@ def bound_false_selections(q: float, n_features: int, threshold: float) -> float
 def rank_half(selector: Any, rows: IndexArray, seed: int, X: Any) -> tuple[IndexArray, BoolArray]:
     """Ranking and selection from some rows of X."""
     half = X[rows]
-    fitted = clone(selector)
-    if "random_state" in fitted.get_params(deep=False):
-        fitted.set_params(random_state=seed)
+    fitted = _adapted(selector, random_state=seed)
     # One thread everywhere: sums depend on how many threads share them.
     with _thread_pools(len(sys.modules)).limit(limits=1), warnings.catch_warnings():
         # The fit to all samples warns; a hundred halves repeating it would only hide that.
@@ -261,26 +266,12 @@ def _thread_pools(_n_modules: int) -> Any:
     return ThreadpoolController()
 
 
-def _fit_to_all(base: Any, X: Any, seed: int) -> Any:
-    """The base selector on all samples, without halves of its own; its seed, if it has none."""
-    whole, settings = clone(base), base.get_params(deep=False)
-    if settings.get("random_state", seed) is None:
-        whole.set_params(random_state=seed)
-    if "n_halves" in settings:
-        whole.set_params(n_halves=0)
-    with warnings.catch_warnings():
-        # Reading the table has already named the constant columns.
-        warnings.filterwarnings("ignore", ".*do not vary.*", DataWarning)
-        whole.fit(X)
-    return whole
-
-
-def _for_halves(base: Any, n_features_to_select: int) -> Any:
-    """The selector for the halves: a fixed number of features, no reports, no halves of its own."""
-    other = {"callback": None, "random_state": None, "n_halves": 0}
-    found = base.get_params(deep=False)
-    settings = {name: value for name, value in other.items() if name in found}
-    return clone(base).set_params(n_features_to_select=n_features_to_select, **settings)
+def _adapted(selector: Any, **settings: Any) -> Any:
+    """A copy with those of the settings that the selector has."""
+    known = selector.get_params(deep=False)
+    return clone(selector).set_params(
+        **{name: settings[name] for name in settings if name in known}
+    )
 
 
 @dataclass(frozen=True)
