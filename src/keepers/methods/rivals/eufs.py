@@ -128,7 +128,11 @@ def solve_eufs(
     largest = float(np.abs(X).max())
     last_norms = np.zeros(X.shape[1])
     history: list[float] = []
-    residual, converged = np.inf, False
+    converged = False
+
+    def residual() -> float:
+        return float(np.abs(state.rest - state.E).max()) / largest
+
     while len(history) < max_iter and not converged:
         state = iterate(X, laplacian, state, alpha / state.mu, beta)
         norms = row_norms(state.V)
@@ -136,9 +140,8 @@ def solve_eufs(
         smoothness = float(np.vdot(state.U, laplacian @ state.U))
         loss = float(row_norms(state.rest).sum())
         history.append(loss + alpha * float(norms.sum()) + beta * smoothness)
-        residual = float(np.abs(state.rest - state.E).max()) / largest
-        converged = residual < tol and bool(np.abs(state.Z - state.U).max() < tol)
-    return EUFSResult(state, last_norms, residual, np.array(history), converged)
+        converged = bool(np.abs(state.Z - state.U).max() < tol) and residual() < tol
+    return EUFSResult(state, last_norms, residual(), np.array(history), converged)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
