@@ -214,6 +214,8 @@ class SOGFS(Rival):
         It does if the graph has exactly ``n_clusters`` components.
     n_active_ : int
         Features whose score is not rounding noise.
+    n_components_ : int
+        Columns of W.
 
     Examples
     --------
