@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.datasets import load_wine
 from sklearn.pipeline import make_pipeline
 
-from keepers import AutoSelector, DropCorrelated, DropUninformative, TablePreparer, check_table
+from keepers import AutoSelector, DropCorrelated, TablePreparer, check_table
 
 BLUE, ORANGE, INK, MUTED = "#0072b2", "#d55e00", "#1f242a", "#8a929c"
 plt.rcParams.update({"figure.constrained_layout.use": True, "text.color": INK})
@@ -32,23 +32,19 @@ for column in ("magnesium", "flavanoids"):
 print(check_table(wines, name="wines"))
 
 # %%
-# Three steps before the selection
-# --------------------------------
+# Two steps before the selection
+# ------------------------------
 #
-# The first drops what cannot tell anything, the second sets the code aside, makes numbers of the
-# rest and fills the gaps, the third drops copies (the one with the larger variance stays). Then a
-# selector chooses.
+# The first leaves out the code and the constant, makes numbers of the rest and fills the gaps, the
+# second drops copies (the one with the larger variance stays). Then a selector chooses.
 
 steps = make_pipeline(
-    DropUninformative(),
-    TablePreparer(missing="model"),
+    TablePreparer(missing="model", kinds={"country": "drop"}),
     DropCorrelated(0.95),
     AutoSelector(),
 ).set_output(transform="pandas")
 kept = steps.fit_transform(wines)
-informative, prepared, distinct, selector = (step for _, step in steps.steps)
-for name, reason in informative.reasons_.items():
-    print(f"{name}: {reason}")
+prepared, distinct, selector = (step for _, step in steps.steps)
 print(*prepared.notes_, sep="\n")
 print(distinct.to_frame().to_string(index=False))
 print(selector.summary_)
@@ -63,8 +59,7 @@ print(selector.summary_)
 names = list(selector.feature_names_in_)
 ranked = [names[index] for index in np.argsort(selector.ranking_)]
 scores = dict(zip(names, selector.scores_, strict=True))
-dropped = dict.fromkeys(informative.reasons_, "DropUninformative")
-dropped |= dict.fromkeys(prepared.set_aside_, "TablePreparer")
+dropped = dict.fromkeys(prepared.set_aside_, "TablePreparer")
 dropped |= dict.fromkeys(distinct.to_frame()["feature"], "DropCorrelated")
 rows = [*ranked, *dropped][::-1]
 

@@ -1,26 +1,14 @@
-"""Columns that repeat others or tell nothing are dropped, and nothing else."""
-
-import datetime
+"""Columns that repeat others are dropped, and nothing else."""
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from keepers import (
-    SPCAFS,
-    DropCorrelated,
-    DropUninformative,
-    VarianceScore,
-    all_selectors,
-    prune_redundant,
-)
+from keepers import SPCAFS, DropCorrelated, VarianceScore, all_selectors, prune_redundant
 from keepers.exceptions import DataError
 
 
@@ -194,114 +182,3 @@ def test_what_the_mathematics_does_not_allow_is_refused_in_a_sentence():
         DropCorrelated().fit(X * 1e250)
     with pytest.raises(DataError, match="these are not: 'colour'"):
         DropCorrelated().fit(pd.DataFrame(X).assign(colour="red").rename(columns=str))
-
-
-N_ROWS = 40
-
-
-@parametrize_with_checks([DropUninformative()])
-def test_scikit_learn_accepts_drop_uninformative(estimator, check):
-    check(estimator)
-
-
-def people():
-    """A table of many kinds of columns."""
-    rng = np.random.default_rng(0)
-    days = [datetime.date(2024, 1, 1) + datetime.timedelta(days=i) for i in range(N_ROWS)]
-    return pd.DataFrame(
-        {
-            "row": np.arange(1, N_ROWS + 1),
-            "name": [f"person {i}" for i in range(N_ROWS)],
-            "height": rng.normal(170.0, 10.0, N_ROWS),
-            "children": rng.integers(0, 4, N_ROWS),
-            "born": pd.to_datetime(days),
-            "colour": pd.Categorical(rng.choice(["red", "blue"], N_ROWS)),
-            "planet": "earth",
-            "remark": [None] * 30 + ["late"] * 5 + ["early"] * 5,
-            "age": pd.array([None, *rng.integers(20, 60, N_ROWS - 1)], dtype="Int64"),
-            "member": rng.integers(0, 2, N_ROWS).astype(bool),
-        }
-    )
-
-
-DROPPED = {
-    "planet": "All its values are the same, 'earth'.",
-    "remark": "75% of its values are missing, more than 50%.",
-}
-
-
-@pytest.mark.parametrize(
-    "as_frame",
-    [lambda f: f, pl.from_pandas, lambda f: pa.Table.from_pandas(f, preserve_index=False)],
-    ids=["pandas", "polars", "arrow"],
-)
-def test_a_frame_loses_columns_and_nothing_else(as_frame):
-    given = as_frame(people())
-    step = DropUninformative()
-    out = step.fit_transform(given)
-    assert step.reasons_ == DROPPED
-    kept = [name for name in people().columns if name not in DROPPED]
-    expected = given[kept] if isinstance(given, pd.DataFrame) else given.select(kept)
-    assert type(out) is type(given)
-    assert out.equals(expected)
-    if isinstance(given, pd.DataFrame):
-        pd.testing.assert_frame_equal(out, expected)
-    assert list(step.get_feature_names_out()) == kept
-
-
-def test_rules_can_be_switched_off():
-    frame = people()
-    assert "planet" not in DropUninformative(constant=False).fit(frame).reasons_
-    assert "remark" not in DropUninformative(max_missing=0.75).fit(frame).reasons_
-    assert "age" in DropUninformative(max_missing=0.0).fit(frame).reasons_
-
-
-@pytest.mark.parametrize(
-    ("values", "dropped"),
-    [
-        ([1e9 + 1e-9 * i for i in range(40)], True),  # differences are rounding
-        ([np.inf] * 40, True),
-        ([None, 2.5] * 20, True),
-        ([datetime.date(2024, 1, 1)] * 40, True),
-        ([""] * 20 + ["no"] * 20, False),
-        ([[1], [2]] * 20, False),
-        ([[1]] * 40, True),
-    ],
-)
-def test_a_constant_column_has_one_value_of_any_type(values, dropped):
-    frame = pd.DataFrame({"column": values, "other": np.sin(np.arange(40.0))})
-    assert ("column" in DropUninformative().fit(frame).reasons_) == dropped
-
-
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, sp.csc_array])
-def test_arrays_and_sparse_matrices_are_judged_alike(storage):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 6)) * (rng.uniform(size=(30, 6)) < 0.4)
-    X[:, 1], X[:, 2] = -4.0, 4.0
-    X[:20, 3] = np.nan
-    X[:, 4] = 0.0
-    step = DropUninformative().fit(storage(X))
-    assert list(step.reasons_) == ["x1", "x2", "x3", "x4"]
-    out = step.transform(storage(X))
-    assert type(out) is type(storage(X)) or sp.issparse(out)
-    kept = out.toarray() if sp.issparse(out) else out
-    np.testing.assert_array_equal(kept, X[:, [0, 5]])
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda f: f[["planet", "remark"]], "every column would be dropped"),
-        (lambda f: f[:1], "at least two rows"),
-        (lambda f: f[[]], "at least two rows and a column"),
-        (lambda f: f.rename(columns={"row": "name"}), "must differ"),
-        (lambda f: np.ma.array(np.ones((3, 2)), mask=[[1, 0]] * 3), "masked entries"),
-    ],
-    ids=["nothing left", "one row", "no column", "names", "masked"],
-)
-def test_bad_tables_are_refused_in_a_sentence(spoil, message):
-    step = DropUninformative()
-    with pytest.raises(DataError, match=message):
-        step.fit(spoil(people()))
-    with pytest.raises(NotFittedError):
-        step.transform(people())

@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from keepers import DropCorrelated, DropUninformative, VarianceScore
+from keepers import DropCorrelated, VarianceScore
 from keepers.exceptions import DataError, ParameterError
 
 STEPS = pytest.mark.parametrize(
     "step",
-    [DropCorrelated(), DropUninformative(), VarianceScore(2)],
+    [DropCorrelated(), VarianceScore(2)],
     ids=lambda s: type(s).__name__,
 )
 
@@ -38,8 +38,6 @@ def test_a_fit_that_fails_leaves_nothing_behind(step):
         (DropCorrelated(0), r"threshold must be a number in \(0, 1\]; got 0"),
         (DropCorrelated(representative="first"), "representative must be one of"),
         (DropCorrelated(min_rows=2), "min_rows must be an integer >= 3; got 2"),
-        (DropUninformative(constant="yes"), "constant must be True or False"),
-        (DropUninformative(max_missing=1.5), r"max_missing must be a number in \[0, 1\]; got 1.5"),
     ],
 )
 def test_bad_settings_are_refused_before_the_data_are_touched(step, message):
@@ -56,10 +54,9 @@ def test_indices_that_lie_outside_a_sparse_matrix_are_refused(step):
         step.transform(X)
 
 
-@pytest.mark.parametrize("step", [DropCorrelated(), DropUninformative()])
-def test_a_dask_collection_is_refused_by_fit_and_transformed_lazily(step):
+def test_a_dask_collection_is_refused_by_fit_and_transformed_lazily():
     dask = pytest.importorskip("dask.array")
-    X = table()
+    step, X = DropCorrelated(), table()
     lazy = dask.from_array(X, chunks=(10, 4))
     with pytest.raises(DataError, match="does not accept a Dask collection"):
         step.fit(lazy)

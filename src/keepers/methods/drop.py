@@ -1,19 +1,16 @@
-"""Columns to drop before a selection: near-copies, constants, columns of gaps."""
+"""Near-copies of better columns, dropped before a selection or from a ranking."""
 
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from keepers._protocols import IndexArray
 from keepers._tables import as_frame
-from keepers._wording import some_of
-from keepers.exceptions import DataError, ParameterError, shorten
+from keepers.exceptions import DataError, ParameterError
 from keepers.linalg.correlation import (
     ColumnCorrelations,
     Correlations,
@@ -22,20 +19,17 @@ from keepers.linalg.correlation import (
 )
 from keepers.linalg.gaps import observed_columns
 from keepers.linalg.ordering import best_first
-from keepers.linalg.scatter import CONSTANT_RATIO, ColumnMoments, column_moments
+from keepers.linalg.scatter import ColumnMoments, column_moments
 from keepers.methods.base import ColumnSelector
-from keepers.methods.parameters import FLAG, check_value, one_of, positive, whole
+from keepers.methods.parameters import check_value, one_of, positive, whole
 from keepers.methods.reading import (
     TableReader,
     named_table,
     read_table,
     refuse_dask,
     refuse_unrepresentable,
-    table_values,
     validate_table,
 )
-from keepers.tables.objects import array_or_frame, frame_columns, is_frame
-from keepers.tables.table import NamedValues, canonical_sparse
 
 
 def prune_redundant(
@@ -90,47 +84,16 @@ def prune_redundant(
     return np.asarray(table.usable[order[walk.keeps]])
 
 
-class _DropStep(ColumnSelector):
-    """A step that drops columns; a subclass implements ``_fit``."""
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.sparse = True
-        return tags
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the columns to drop.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            An array, data frame, sparse matrix, Table or AnnData object; NaN is a gap.
-        y : ignored
-            Present for API consistency.
-
-        Returns
-        -------
-        self : object
-            The fitted transformer.
-        """
-        with self._fitting():
-            self._fit(named_table(X))
-        return self
-
-    def _fit(self, X: Any) -> None:
-        raise NotImplementedError
-
-
 @dataclass(eq=False, repr=False)
-class DropCorrelated(_DropStep):
+class DropCorrelated(ColumnSelector):
     """Drop columns that correlate too much with a better one.
 
     Goes through the columns from best to worst (see ``representative``). A column is dropped if its
     absolute correlation with a column already kept exceeds ``threshold``.
 
-    Columns without variation or without values stay; see `DropUninformative`. Gaps (NaN) are
-    allowed: each pair is compared in the rows in which both columns have a value. For correlations
-    of ranks, fit to a table of ranks.
+    Columns without variation or without values stay. Gaps (NaN) are allowed: each pair is compared
+    in the rows in which both columns have a value. For correlations of ranks, fit to a table of
+    ranks.
 
     Parameters
     ----------
@@ -157,7 +120,7 @@ class DropCorrelated(_DropStep):
     See Also
     --------
     prune_redundant : The same for your own ranking.
-    DropUninformative : Drops constant columns and columns of gaps.
+    sklearn.feature_selection.VarianceThreshold : Drops constant columns.
 
     Examples
     --------
@@ -187,8 +150,31 @@ class DropCorrelated(_DropStep):
         "min_rows": whole(at_least=3, hint="Two rows always correlate."),
     }
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the columns to drop.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, data frame, sparse matrix, Table or AnnData object; NaN is a gap.
+        y : ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        self : object
+            The fitted transformer.
+        """
+        with self._fitting():
+            self._fit(validate_table(self, named_table(X)))
+        return self
+
     def _fit(self, X: Any) -> None:
-        X = validate_table(self, X)
         n_rows, n_columns = X.shape
         has_gaps = bool(np.isnan(X.data if sp.issparse(X) else X).any())
         if has_gaps and sp.issparse(X):
@@ -243,130 +229,3 @@ class DropCorrelated(_DropStep):
             for name, (kept, r) in self.kept_instead_.items()
         ]
         return as_frame(rows, ["feature", "kept_instead", "r"])
-
-
-@dataclass(eq=False, repr=False)
-class DropUninformative(_DropStep):
-    """Drop constant columns and columns of gaps.
-
-    Columns may hold text, dates and categories. The kept columns do not change. Identifiers are
-    set aside by `TablePreparer`.
-
-    Parameters
-    ----------
-    constant : bool, default=True
-        Drop columns with a single value, not counting gaps.
-    max_missing : float in [0, 1], default=0.5
-        Drop columns in which a larger share of the values is missing.
-
-    Attributes
-    ----------
-    reasons_ : dict of str to str
-        For each dropped column the reason, a sentence. Columns without names are x0, x1, ...
-    support_ : boolean array of shape (n_features,)
-        The columns kept.
-    n_features_in_ : int
-        Number of columns seen in ``fit``.
-    feature_names_in_ : array of shape (n_features,)
-        Column names, if X was a data frame with string columns.
-
-    See Also
-    --------
-    DropCorrelated : Drops columns that repeat others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from keepers import DropUninformative
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.column_stack([rng.normal(size=20), np.full(20, 7.0)])
-    >>> step = DropUninformative().fit(X)
-    >>> step.reasons_
-    {'x1': "All its values are the same, '7.0'."}
-    >>> step.transform(X).shape
-    (20, 1)
-    """
-
-    _: KW_ONLY
-    constant: bool = True
-    max_missing: float = 0.5
-
-    parameter_rules: ClassVar = {
-        "constant": FLAG,
-        "max_missing": positive(at_most=1.0, zero=True),
-    }
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = tags.input_tags.categorical = True
-        return tags
-
-    def _fit(self, X: Any) -> None:
-        refuse_dask(table_values(X), type(self).__name__, "it looks at columns in memory.")
-        names = X.names if isinstance(X, NamedValues) else None
-        X = array_or_frame(table_values(X))
-        if is_frame(X):
-            n_columns = len(frame_columns(X))
-            validate_data(self, X, skip_check_array=True)
-            if X.shape[0] < 2 or not n_columns:
-                raise DataError(
-                    "A table needs at least two rows and a column; X has shape "
-                    f"{X.shape[0]} x {n_columns}."
-                )
-        else:
-            X = canonical_sparse(X) if sp.issparse(X) else X
-            rules = {"dtype": None, "ensure_all_finite": False, "ensure_min_samples": 2}
-            X = validate_data(self, X, accept_sparse=("csr", "csc"), **rules)
-            if names is not None:
-                self.feature_names_in_ = names
-        reasons = [self._reason(column, X.shape[0]) for column in _columns(X)]
-        names = self._names_of_columns()
-        self.reasons_ = {
-            str(name): reason for name, reason in zip(names, reasons, strict=True) if reason
-        }
-        if all(reasons):
-            shown = [f"{at} ({reason})" for at, reason in enumerate(reasons)]
-            raise DataError(
-                "At least one column must carry information; every column would be dropped: "
-                f"{some_of(shown, 3)} Check that samples are rows, or switch a rule off."
-            )
-        self.support_ = np.array([not reason for reason in reasons])
-
-    def _reason(self, values: NDArray[Any], n_rows: int) -> str:
-        """The reason to drop a column of these values, or an empty text."""
-        missing = 1.0 - len(values) / n_rows
-        if missing > self.max_missing:
-            return f"{missing:.0%} of its values are missing, more than {self.max_missing:.0%}."
-        if self.constant and not len(values):
-            return "It has no value."
-        if self.constant and _is_constant(values):
-            return f"All its values are the same, {shorten(str(values[0]))}."
-        return ""
-
-
-def _columns(X: Any) -> Iterator[NDArray[Any]]:
-    """The values of one column after the other, without gaps."""
-    if is_frame(X):
-        yield from (_present(column.drop_nulls().to_numpy()) for _, column in frame_columns(X))
-        return
-    X = X.tocsc() if sp.issparse(X) else X
-    for at in range(X.shape[1]):
-        yield _present(X[:, [at]].toarray().ravel() if sp.issparse(X) else X[:, at])
-
-
-def _present(values: NDArray[Any]) -> NDArray[Any]:
-    """The values that are not gaps; empty text is a value."""
-    if values.dtype.kind == "O":
-        gaps = [value is None or (isinstance(value, float) and value != value) for value in values]
-        return values[~np.array(gaps, dtype=bool)]
-    return values[values == values]
-
-
-def _is_constant(values: NDArray[Any]) -> bool:
-    if values.dtype.kind != "f":
-        return all(value == values[0] for value in values)
-    low, high = values.min(), values.max()
-    largest = max(abs(low), abs(high))
-    if not np.isfinite(largest):
-        return bool(low == high)
-    return bool(high / 2 - low / 2 <= CONSTANT_RATIO * largest)
