@@ -132,7 +132,7 @@ def leaderboards(study: StudyResults) -> list[Leaderboard]:
 
 
 def given_classes(choice: MethodChoice, tuning: str) -> str:
-    """How much a method knows of the classes: nothing, their number, or the classes themselves."""
+    """Return what a method gets of the classes: nothing, their number, or the classes."""
     if tuning == "tuned" and choice.grid:
         return "the classes, to tune it"
     given = {**choice.fixed, **(choice.default or {})}
@@ -191,7 +191,8 @@ def _shown(board: Leaderboard, kind: str, rows: pd.DataFrame) -> str:
     frame["Worst set"] = shown.worst_set
     frame["Points to random"] = shown.worst_gain
     frame["Time of a fit"] = board.seconds().reindex(frame.index)
-    frame["Given of the classes"] = shown.told.replace("", "nothing")
+    short = {"": "nothing", "the number of classes": "their number"}
+    frame["Given of the classes"] = shown.told.replace(short)
     formats = {
         "Points to random": points,
         "Time of a fit": seconds,
