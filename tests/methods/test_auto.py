@@ -584,6 +584,23 @@ def test_duplicate_samples_and_columns_are_taken(X):
 # How sure
 
 
+def test_the_columns_of_some_samples_and_their_sums_are_those_of_numpy(X):
+    columns, samples = columns_of(X), np.arange(0, 120, 2)
+    Z = (X - X.mean(axis=0)) / (X.std(axis=0) * np.sqrt(120))
+    half, kept = columns.of_samples(samples)
+    assert kept.tolist() == list(range(80))
+    r = np.corrcoef(X[samples].T)
+    np.testing.assert_allclose(half.between(kept, kept), r, atol=1e-12)
+    np.testing.assert_allclose(half.variances, X[samples].var(axis=0))
+    sums = first_grams(columns, np.random.default_rng(0)).of_samples(samples, kept, half.shares)
+    centred = Z[samples] - Z[samples].mean(axis=0)
+    np.testing.assert_allclose(sums.sums[0].sum(axis=0), centred @ centred.T, atol=1e-12)
+    np.testing.assert_allclose(sums.squares[0], (centred**2).sum(axis=0))
+    constant = X.copy()
+    constant[samples, 7] = 3.0
+    assert columns_of(constant).of_samples(samples)[1].tolist() == [*range(7), *range(8, 80)]
+
+
 def test_halves_are_compared_with_what_is_kept():
     X = np.random.default_rng(0).standard_normal((40, 6))
     X[:, 4] = -X[:, 1] + 0.1 * X[:, 5]

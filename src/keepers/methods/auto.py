@@ -608,11 +608,11 @@ class AutoSelector(RankingSelector):
 
         for name in {*vars(found)} - {*vars(self)}:
             setattr(self, name, getattr(found, name))
-        fills = {"scores_": -2.0, "p_values_": 1.0, "carries_structure_": 0, "support_": 0}
-        fills |= {"smoothness_": np.nan, "representation_": np.nan, "n_missing_": 0}
-        for name, fill in {**fills, "mean_": 0.0, "var_": 0.0}.items():
-            setattr(self, name, widen(getattr(found, name), fill))
-        self.represented_by_ = widen(as_columns(found.represented_by_), -1)
+        fills = {"scores_": -2.0, "p_values_": 1.0, "smoothness_": np.nan}
+        fills |= {"representation_": np.nan, "represented_by_": -1}
+        for name in (*fills, "carries_structure_", "support_", "n_missing_", "mean_", "var_"):
+            setattr(self, name, widen(getattr(found, name), fills.get(name, 0)))
+        self.represented_by_ = as_columns(self.represented_by_)
         others = np.setdiff1d(np.arange(self.n_features_in_), at)
         self.ranking_ = widen(found.ranking_, 0)
         self.ranking_[others] = np.arange(len(at), self.n_features_in_) + 1

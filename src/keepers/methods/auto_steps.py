@@ -94,6 +94,11 @@ class UnitFreeColumns:
         self._rows, self._is_sparse = rows, bool(sp.issparse(rows))
         self._mean, self._length = mean, length
         self._there = observed
+        self.has_gaps = observed is not None
+        self.counts = np.full(self.n_features, self.n_samples)
+        """The number of observed values of each column."""
+        if observed is not None:
+            self.counts = observed.sum(axis=1)
         self._ranks: Any = None
         self._is_ranked = np.zeros(self.n_features, dtype=bool)
         self.shares = np.ones(self.n_features)
@@ -142,24 +147,19 @@ class UnitFreeColumns:
             moments = ColumnMoments(len(samples), mean, np.einsum("ij,ij->i", rows, rows))
         there = None if self._there is None else np.take(self._there, samples, axis=1)
         length = np.sqrt(moments.sum_of_squares)
-        usable = ~moments.constant
-        if there is not None:
-            usable &= there.sum(axis=1) >= fewest_observed(len(samples))
+        varies = ~moments.constant
         if not self._is_sparse:
-            rows /= np.where(usable, length, 1.0)[:, np.newaxis]
+            rows /= np.where(varies, length, 1.0)[:, np.newaxis]
             length = length * self._length
-        taken = UnitFreeColumns(rows, moments.mean, length, there)
         if there is not None:
-            usable &= taken.variances > 0.0
-        taken.shares = (length / self._length) ** 2
-        kept = np.flatnonzero(usable)
-        return (taken, kept) if usable.all() else (taken._of_columns(kept), kept)
-
-    def _of_columns(self, kept: IndexArray) -> "UnitFreeColumns":
-        there = None if self._there is None else self._there[kept]
-        taken = UnitFreeColumns(self._rows[kept], self._mean[kept], self._length[kept], there)
-        taken.shares = self.shares[kept]
-        return taken
+            taken = UnitFreeColumns(rows, moments.mean, length, there)
+            varies &= (taken.counts >= fewest_observed(len(samples))) & (taken.variances > 0.0)
+        kept = np.flatnonzero(varies)
+        if len(kept) < len(varies):
+            rows, there = rows[kept], None if there is None else there[kept]
+        taken = UnitFreeColumns(rows, moments.mean[kept], length[kept], there)
+        taken.shares = (length[kept] / self._length[kept]) ** 2
+        return taken, kept
 
     def blocks(self, columns: IndexArray) -> Iterator[IndexArray]:
         """Some of the columns, a few at a time."""
@@ -186,6 +186,10 @@ class UnitFreeColumns:
         block /= np.sqrt(np.einsum("ij,ij->i", block, block))[:, np.newaxis]
         return block, there
 
+    def there(self, columns: IndexArray) -> FloatArray:
+        """1 where values were observed in a table with gaps, one column a row."""
+        return np.asarray(self._there, dtype=bool)[columns].astype(np.float64)
+
     def _about_observed(self, columns: IndexArray) -> tuple[FloatArray, FloatArray]:
         block, there = self.standardised(columns), self.there(columns)
         block *= there
@@ -197,29 +201,11 @@ class UnitFreeColumns:
         """Variances of the observed values, in the units of the table."""
         squares = np.ones(self.n_features)
         if self._there is not None:
-            for part in self.blocks(np.flatnonzero(self._there.any(axis=1))):
+            for part in self.blocks(np.flatnonzero(self.counts)):
                 block = self._about_observed(part)[0]
                 squares[part] = np.einsum("ij,ij->i", block, block)
             squares[squares <= _ROUNDING**2] = 0.0
-        counts = self.count_observed(np.arange(self.n_features))
-        return np.asarray(squares * self._length**2 / np.maximum(counts, 1))
-
-    @property
-    def has_gaps(self) -> bool:
-        """True if some values were filled."""
-        return self._there is not None
-
-    def there(self, columns: IndexArray) -> FloatArray:
-        """1 where values were observed, one column a row."""
-        if self._there is None:
-            return np.ones((len(columns), self.n_samples))
-        return self._there[columns].astype(np.float64)
-
-    def count_observed(self, columns: IndexArray) -> IndexArray:
-        """The number of observed values of each column."""
-        if self._there is None:
-            return np.full(len(columns), self.n_samples)
-        return np.asarray(self._there[columns].sum(axis=1))
+        return np.asarray(squares * self._length**2 / np.maximum(self.counts, 1))
 
     def between(self, mine: IndexArray, theirs: IndexArray) -> FloatArray:
         """Correlation of each of ``mine`` with each of ``theirs``, over rows observed in both."""
@@ -327,9 +313,7 @@ def sum_folds(
     columns: with 80 to 99 % gaps in five of 17 columns, 10 of 60 complete columns of noise were
     taken for structure over such graphs, and none with these weights.
     """
-    if columns.has_gaps:
-        counts = columns.count_observed(np.arange(columns.n_features))
-        weights = weights * np.sqrt(counts / columns.n_samples)
+    weights = weights * np.sqrt(columns.counts / columns.n_samples)
     views = [columns.standardised, columns.ranked][: 1 + by_ranks]
     sums = np.zeros((len(views), folds.max() + 1, columns.n_samples, columns.n_samples))
     for fold in range(folds.max() + 1):
@@ -469,7 +453,7 @@ def judge(
         there = np.ascontiguousarray(columns.there(wanted[part]).T)
         mean[part], deviation[part] = _moments_by_chance(graph, squares, there)
     z = (found - mean) / deviation
-    complete = columns.count_observed(wanted) == columns.n_samples
+    complete = columns.counts[wanted] == columns.n_samples
     # Gaps that most columns have do not set columns apart.
     caution = CAUTION * np.maximum(1.0 - np.median(deviation) / deviation, 0.0)
     caution[complete] = 0.0
@@ -685,19 +669,16 @@ def excess_variance(columns: UnitFreeColumns) -> FloatArray | None:
     None unless most variances agree up to sampling error: otherwise they depend on the units.
     """
     kurtosis = np.empty(columns.n_features)
-    everything = np.arange(columns.n_features)
-    for part in columns.blocks(everything):
+    for part in columns.blocks(np.arange(columns.n_features)):
         squares = columns.observed(part)[0] ** 2
-        kurtosis[part] = columns.count_observed(part) * np.einsum("ij,ij->i", squares, squares)
+        kurtosis[part] = columns.counts[part] * np.einsum("ij,ij->i", squares, squares)
     error = np.sqrt(max(float(np.median(kurtosis)) - 1.0, 0.0) / columns.n_samples)
     above = np.log(columns.variances)
     above -= np.median(above)
     spread = 1.4826 * float(np.median(np.abs(above)))  # the standard deviation, if normal
     if not 1e-6 < spread <= 1.5 * error:
         return None
-    return np.asarray(
-        above / error * np.sqrt(columns.count_observed(everything) / columns.n_samples)
-    )
+    return np.asarray(above / error * np.sqrt(columns.counts / columns.n_samples))
 
 
 # Discount
@@ -736,7 +717,8 @@ class Discount:
         self._bounds[self._candidates] = np.round(self._worth[self._candidates], 12)
         self._n_compared = np.zeros(len(values), dtype=np.intp)
         self._nearest, self._r = np.full(len(values), -1), np.zeros(len(values))
-        self._taken, self._scores = np.empty(0, dtype=np.intp), np.empty(0)
+        self._taken: list[int] = []
+        self._scores: list[float] = []
 
     def ranking(self, most: int) -> Discounted:
         """The order after at most ``most`` columns, or the number of the last call, were taken.
@@ -745,7 +727,7 @@ class Discount:
         minus their Laplacian score.
         """
         self._take(min(most, len(self._candidates)))
-        values, taken = self._values, self._taken
+        values, taken = self._values, np.array(self._taken, dtype=np.intp)
         scores = np.minimum(values, 1.0) - 1.0
         scores[taken] = self._scores
         rest = np.setdiff1d(self._candidates, taken)
@@ -761,47 +743,35 @@ class Discount:
         return Discounted(order, scores, nearest, r, len(self._candidates))
 
     def _take(self, count: int) -> None:
-        place, n_must = len(self._taken), len(self._must)
-        if count <= place:
-            return
-        kept, kept_there = self._columns.observed(self._taken)
-        kept, taken, scores = (
-            np.concatenate([old, np.empty((count - place, *old.shape[1:]), dtype=old.dtype)])
-            for old in (kept, self._taken, self._scores)
-        )
-        if kept_there is not None:
-            kept_there = np.concatenate([kept_there, np.empty((count - place, kept.shape[1]))])
-        while place < count:
+        taken, n_must = self._taken, len(self._must)
+        while len(taken) < count:
+            place = len(taken)
             stale = self._n_compared < place
             near = self._must[place : place + 1] if place < n_must else self._highest(stale)
-            block, there = self._columns.observed(near)
+            here = self._columns.observed(near)
             since = int(self._n_compared[near].min())
             if since < place:
-                before = None if kept_there is None else kept_there[since:place]
-                found = correlate((block, there), (kept[since:place], before))
-                self._compare(near, found, taken[since:place])
+                before = np.array(taken[since:])
+                self._compare(near, correlate(here, self._columns.observed(before)), before)
             others = self._bounds.copy()
             others[near] = -np.inf
             might_be = float(others[stale].max(initial=-np.inf))
             others_are = float(others[~stale].max(initial=-np.inf))
-            among, n_compared = correlate((block, there), (block, there)), place
-            while place < count:
+            among = correlate(here, here)
+            self._n_compared[near] = place
+            while len(taken) < count:
                 bounds = self._bounds[near]
                 at = first_largest(bounds)
                 if place >= n_must and (bounds[at] <= might_be or bounds[at] < others_are):
                     break
-                taken[place], scores[place], kept[place] = near[at], bounds[at], block[at]
-                if kept_there is not None and there is not None:
-                    kept_there[place] = there[at]
+                taken.append(int(near[at]))
+                self._scores.append(float(bounds[at]))
                 self._bounds[near[at]] = -np.inf
-                place += 1
-                if place <= n_must:
+                if len(taken) <= n_must:
                     break
                 might_be = max(might_be, others_are)
                 self._compare(near, among[:, at : at + 1], near[at : at + 1])
-                n_compared = place
-            self._n_compared[near] = n_compared
-        self._taken, self._scores = taken, scores
+                self._n_compared[near] = len(taken)
 
     def _highest(self, stale: BoolArray) -> IndexArray:
         """The columns with the highest bounds, in the order of the table.
@@ -855,7 +825,7 @@ class NeighbourAgreement:
             added = order[start:stop]
             block, there = self.columns.observed(added)
             if there is not None:  # columns of the same variance
-                shares = self.columns.count_observed(added) / self.columns.n_samples
+                shares = self.columns.counts[added] / self.columns.n_samples
                 block *= np.sqrt(shares)[:, np.newaxis]
                 unknown = (1.0 - there).sum(axis=0) / self.columns.n_samples
                 squared += unknown[:, np.newaxis] + unknown
