@@ -196,13 +196,6 @@ def test_units_change_nothing():
     np.testing.assert_array_equal(rescaled.carries, found.carries)
 
 
-def test_sparse_storage_gives_the_same():
-    X = grouped(9, 80, 120, 60, n_groups=4, spread=2.0)
-    X[np.abs(X) < 1.0] = 0.0
-    dense, sparse = measure(X), measure(sp.csr_array(X))
-    np.testing.assert_allclose(sparse.values, dense.values, atol=1e-9)
-
-
 def test_excess_variance_is_told_only_where_variances_agree():
     X = np.random.default_rng(0).standard_normal((100, 500))
     X[:, 0] *= 2.0
@@ -314,14 +307,6 @@ def test_the_kept_features_keep_neighbours_better_than_random_ones(selector):
     at = selector.counts_.tolist().index(selector.n_enough_)
     assert selector.random_agreement_.shape == (10,)
     assert selector.random_agreement_.max() < selector.agreement_[at] <= 1.0
-
-
-def test_a_number_that_is_given_is_kept(X):
-    selector = AutoSelector(11).fit(X)
-    assert selector.support_.sum() == 11
-    assert selector.n_enough_ > 0
-    assert AutoSelector(0.25).fit(X).support_.sum() == 20
-    assert len(AutoSelector(must_keep=[70], never_keep=[0]).fit(X).top()) >= 1
 
 
 def percent(share):
@@ -544,6 +529,8 @@ def test_every_storage_gives_the_same_features(storage, X):
     found = AutoSelector(12).fit(storage(X))
     assert found.top().indices.tolist() == expected.top().indices.tolist()
     np.testing.assert_allclose(found.scores_, expected.scores_, atol=1e-9)
+    np.testing.assert_array_equal(found.stability_.shares, expected.stability_.shares)
+    np.testing.assert_array_equal(found.stability_.stand_ins, expected.stability_.stand_ins)
 
 
 def test_what_must_stay_comes_first_and_what_must_go_has_no_say(X):
@@ -565,20 +552,14 @@ def test_others_are_discounted_for_resembling_what_must_stay(X):
     np.testing.assert_allclose(selector.scores_[best], 0.0, atol=1e-9)
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (3, 1), (5, 4), (8, 3)])
+@pytest.mark.parametrize("shape", [(2, 2), (3, 1), (5, 4), (8, 4)])
 def test_tiny_tables_are_ranked(shape):
     X = np.random.default_rng(0).standard_normal(shape)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        selector = AutoSelector(1).fit(X)
-    assert sorted(selector.ranking_) == list(range(1, shape[1] + 1))
-
-
-def test_duplicate_samples_and_columns_are_taken(X):
-    twice = np.repeat(np.column_stack([X, X[:, :30]]), 2, axis=0)
-    selector = AutoSelector(20).fit(twice)
-    kept = selector.top(20).indices % 80
-    assert len(set(kept)) == 20  # no feature and its copy
+    for given in (X, with_gaps(X, 0.2)) if len(X) > 5 else (X,):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            selector = AutoSelector(1).fit(given)
+        assert sorted(selector.ranking_) == list(range(1, shape[1] + 1))
 
 
 # How sure
@@ -681,13 +662,6 @@ def test_stability_is_not_measured_where_it_would_say_nothing(X):
     noise = np.random.default_rng(1).standard_normal((70, 90))
     with pytest.warns(DataWarning, match="No structure"):
         assert AutoSelector(7).fit(noise).stability_ is None
-
-
-@pytest.mark.parametrize("storage", [sp.csr_array, sp.csc_array, np.asfortranarray])
-def test_every_storage_gives_the_same_stability(X, storage):
-    expected, found = AutoSelector(9).fit(X), AutoSelector(9).fit(storage(X))
-    np.testing.assert_array_equal(found.stability_.shares, expected.stability_.shares)
-    np.testing.assert_array_equal(found.stability_.stand_ins, expected.stability_.stand_ins)
 
 
 def test_halves_obey_the_same_rules(X):
@@ -831,14 +805,6 @@ def test_gaps_may_be_refused(X):
     assert not AutoSelector(missing="error").__sklearn_tags__().input_tags.allow_nan
 
 
-def test_tiny_tables_with_gaps_are_ranked():
-    X = with_gaps(np.random.default_rng(0).standard_normal((8, 4)), 0.2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        selector = AutoSelector(1).fit(X)
-    assert sorted(selector.ranking_) == [1, 2, 3, 4]
-
-
 # Rows drawn from large tables
 
 N_ROWS = 100
@@ -935,14 +901,9 @@ def test_every_file_gives_the_rows_of_the_table_in_memory(tall, tmp_path):
         part.to_parquet(folder / f"part-{number}.parquet", row_group_size=100)
     np.save(tmp_path / "table.npy", tall)
     frame(tall).to_csv(tmp_path / "table.csv", index=False)
-    for path in (folder, tmp_path / "table.npy", tmp_path / "table.csv"):
-        draws_as_expected(fit(path), tall)
-
-
-def test_a_memory_map_gives_the_rows_of_the_table_in_memory(tall, tmp_path):
-    mapped = np.memmap(tmp_path / "table.raw", dtype=np.float32, mode="w+", shape=tall.shape)
-    mapped[:] = tall
-    draws_as_expected(fit(mapped), tall.astype(np.float32).astype(np.float64))
+    mapped = np.load(tmp_path / "table.npy", mmap_mode="r")
+    for source in (folder, tmp_path / "table.npy", tmp_path / "table.csv", mapped):
+        draws_as_expected(fit(source), tall)
 
 
 def test_a_table_that_gives_other_rows_than_it_declares_is_refused(tall):

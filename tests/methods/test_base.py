@@ -30,16 +30,6 @@ class Recorded(RankingSelector):
         return np.arange(table.n_features, dtype=float)
 
 
-def test_parameters_are_checked_before_the_table_is_looked_at():
-    asked = []
-    with pytest.raises(ValueError, match="no table"):
-        Recorded(2, asked).fit("no table at all")
-    assert asked == ["parameters"]
-    with pytest.raises(ParameterError, match="n_features_to_select"):
-        Recorded(-1, asked).fit("no table at all")
-    assert asked == ["parameters"]
-
-
 def test_the_number_of_features_is_known_to_the_method_and_refused_before_it_works():
     asked = []
     assert Recorded(0.5, asked).fit(X).top().indices.tolist() == [5, 4, 3]

@@ -12,27 +12,17 @@ from keepers.methods.rivals.sogfs import project_rows_onto_simplex
 from shared_material import fixture
 
 
-def test_shrinking_shortens_rows_by_the_threshold_and_no_further_than_zero():
-    Q = np.array([[3.0, 4.0], [0.6, 0.8], [0.0, 0.0], [-0.3, 0.4]])
-    expected = [[2.4, 3.2], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
-    np.testing.assert_allclose(shrink_rows(Q, 1.0), expected, atol=1e-15)
-
-
 @given(seed=st.integers(0, 10_000), threshold=st.floats(0.01, 3.0))
 @settings(max_examples=40, deadline=None)
 def test_shrunken_rows_satisfy_the_optimality_conditions(seed, threshold):
     Q = np.random.default_rng(seed).normal(size=(6, 3))
+    Q[0] = 0.0
     E = shrink_rows(Q, threshold)
     lengths = np.linalg.norm(E, axis=1)
     live = lengths > 0
     # 0 in threshold * (subgradient of |e_i|) + e_i - q_i
     np.testing.assert_allclose((Q - E)[live], threshold * E[live] / lengths[live, None], atol=1e-12)
     assert (np.linalg.norm(Q[~live], axis=1) <= threshold * (1 + 1e-12)).all()
-
-
-def test_soft_threshold_moves_entries_towards_zero():
-    Q = np.array([[2.0, -0.5], [-3.0, 1.0]])
-    np.testing.assert_array_equal(soft_threshold(Q, 1.0), [[1.0, 0.0], [-2.0, 0.0]])
 
 
 @pytest.mark.parametrize("q", [-1.7, -0.2, 0.4, 2.5])
@@ -50,12 +40,6 @@ def test_the_nearest_orthonormal_matrix_has_the_largest_trace():
     assert np.vdot(U, N) == pytest.approx(np.linalg.svd(N, compute_uv=False).sum())
     others = [np.linalg.qr(rng.normal(size=(7, 3)))[0] for _ in range(200)]
     assert np.vdot(U, N) > max(np.vdot(other, N) for other in others)
-
-
-def test_hand_cases():
-    V = np.array([[2.0, 0.0], [0.0, 0.0], [1.0, 0.8], [-5.0, -7.0]])
-    expected = [[1.0, 0.0], [0.5, 0.5], [0.6, 0.4], [1.0, 0.0]]
-    np.testing.assert_allclose(project_rows_onto_simplex(V), expected, atol=1e-15)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])

@@ -1,25 +1,21 @@
 """SPCAFS as a user meets it."""
 
-import pickle
 import re
 import signal
 import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from threadpoolctl import threadpool_limits
 
 from keepers import SPCAFS, SPCAFSCV, StabilitySelector, datasets
 from keepers.exceptions import (
@@ -129,20 +125,14 @@ def test_a_share_of_variance_counts_components_as_pca_does(planted, share):
     assert SPCAFS(n_components=share).fit(planted).n_components_ == expected
 
 
-def test_no_sparsity_at_a_vanishing_gamma_and_components_span_pca(planted):
-    selector = SPCAFS(n_components=2, gamma=1e-6).fit(planted)
+@pytest.mark.parametrize("solver", ["dense", "block"])
+def test_no_sparsity_at_a_vanishing_gamma_and_components_span_pca(planted, solver):
+    selector = SPCAFS(n_components=2, gamma=1e-6, solver=solver).fit(planted)
+    assert selector.solver_ == solver
     pca = PCA(2).fit(planted).components_
     np.testing.assert_allclose(
         selector.components_.T @ selector.components_, pca.T @ pca, atol=1e-5
     )
-
-
-@pytest.mark.parametrize("solver", ["dense", "block"])
-def test_both_solvers_give_the_same_ranking(planted, solver):
-    reference = SPCAFS(n_components=3, solver="dense", tol=1e-11).fit(planted)
-    selector = SPCAFS(n_components=3, solver=solver, tol=1e-11).fit(planted)
-    assert selector.solver_ == solver
-    np.testing.assert_allclose(selector.scores_, reference.scores_, atol=1e-4)
 
 
 # Invariances
@@ -186,35 +176,6 @@ def test_scaling_x_by_c_and_gamma_by_c_squared_gives_the_same_w(planted, factor)
 # Storages
 
 
-@pytest.mark.parametrize("solver", ["dense", "block"])
-@pytest.mark.parametrize(
-    "store", [np.asfortranarray, sp.csr_array, sp.csc_array, sp.csr_matrix, sp.csc_matrix, list]
-)
-def test_storages_agree_to_rounding(planted, store, solver):
-    kept = planted * (np.abs(planted) > 1)
-    options = {"n_components": 3, "solver": solver}
-    expected = SPCAFS(**options).fit(kept)
-    selector = SPCAFS(**options).fit(store(kept))
-    np.testing.assert_allclose(selector.scores_, expected.scores_, atol=1e-7)
-    np.testing.assert_allclose(selector.mean_, expected.mean_, atol=1e-12)
-
-
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
-def test_frames_keep_their_names(frame, planted, make):
-    table = make({name: frame[name].to_numpy() for name in frame.columns})
-    selector = SPCAFS(8).fit(table)
-    assert list(selector.feature_names_in_) == list(frame.columns)
-    assert set(selector.get_feature_names_out()) == {f"feature {j}" for j in range(8)}
-    np.testing.assert_allclose(selector.scores_, SPCAFS().fit(planted).scores_, atol=1e-12)
-
-
-@pytest.mark.parametrize("container", ["pandas", "polars"])
-def test_set_output_gives_frames(frame, container):
-    reduced = SPCAFS(8).set_output(transform=container).fit_transform(frame)
-    assert type(reduced).__module__.startswith(container)
-    assert list(reduced.columns) == [f"feature {j}" for j in range(8)]
-
-
 def test_sparse_stays_sparse_through_transform_and_back(planted):
     X = sp.csr_array(planted * (np.abs(planted) > 1))
     selector = SPCAFS(8).fit(X)
@@ -247,16 +208,6 @@ def test_a_mean_of_a_million_loses_nothing(planted, store, solver):
     np.testing.assert_allclose(selector.scores_, expected, atol=1e-6)
 
 
-def test_the_thread_count_changes_nothing_but_rounding():
-    X = datasets.load("srbct").X
-    with threadpool_limits(1):
-        one = SPCAFS(n_components=3, random_state=0).fit(X)
-    with threadpool_limits(2):
-        two = SPCAFS(n_components=3, random_state=0).fit(X)
-    np.testing.assert_allclose(one.scores_, two.scores_, atol=1e-6)
-    np.testing.assert_array_equal(one.top(50).indices, two.top(50).indices)
-
-
 def test_the_same_seed_gives_the_same_bits_on_the_randomised_path(planted, monkeypatch):
     monkeypatch.setattr("keepers.linalg.scatter.SMALL_SIDE", 0)
     settings = {"n_components": 3, "tol": 1e-11}
@@ -287,19 +238,6 @@ def test_works_in_pipelines_column_transformers_and_searches(frame):
         [("keep", SPCAFS(3), list(frame.columns[:10]))], remainder="passthrough"
     )
     assert columns.fit_transform(frame).shape == (60, 33)
-
-
-def test_survives_clone_pickle_and_joblib(planted, tmp_path):
-    import joblib
-
-    selector = SPCAFS(8, n_components=3).fit(planted)
-    assert not hasattr(clone(selector), "scores_")
-    joblib.dump(selector, tmp_path / "selector.joblib")
-    for copy in (
-        pickle.loads(pickle.dumps(selector)),
-        joblib.load(tmp_path / "selector.joblib"),
-    ):
-        np.testing.assert_array_equal(copy.transform(planted), selector.transform(planted))
 
 
 def test_a_callback_is_told_of_every_step(planted):
@@ -345,16 +283,12 @@ def test_an_interrupted_fit_leaves_nothing_behind(planted):
         ({"p": True}, r"p must .*; got True"),
         ({"eps": 0}, r"eps must .*; got 0"),
         ({"tol": -1}, r"tol must .*; got -1"),
-        ({"max_iter": 0}, r"max_iter must .*; got 0"),
         ({"solver": "fast"}, r"solver must .*; got 'fast'"),
         ({"n_components": 0}, r"n_components must .*; got 0"),
         ({"n_components": 1.0}, r"n_components must .*; got 1.0"),
         ({"n_components": "mle"}, r"n_components must be .* got 'mle'"),
         ({"n_components": 41}, r"n_components must .*; got 41.*60 samples"),
-        ({"n_features_to_select": 41}, r"at most the number of features, 40; got 41"),
-        ({"n_features_to_select": 0}, r"n_features_to_select must be .* got 0"),
         ({"n_features_to_select": 1.5}, r"share in \(0, 1\].* got 1.5"),
-        ({"n_features_to_select": "all"}, r"n_features_to_select must be .* got 'all'"),
         ({"callback": 3}, r"callback must .*; got 3"),
     ],
 )
@@ -380,13 +314,6 @@ def test_missing_values_are_located(frame, value):
         SPCAFS().fit(broken.to_numpy())
     with pytest.raises(DataError, match=r"7 \(2\)"):
         SPCAFS().fit(sp.csr_array(broken.to_numpy()))
-
-
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
-def test_text_columns_are_named(make):
-    table = make({"length": [1.0, 2.0, 3.0], "colour": ["red", "blue", "red"]})
-    with pytest.raises(DataError, match=r"must be numeric.*'colour' .*Drop them, or turn"):
-        SPCAFS().fit(table)
 
 
 def test_constant_columns_come_last_with_a_warning_that_names_them(frame):
@@ -433,24 +360,6 @@ def test_large_whole_numbers_are_refused_and_smaller_ones_are_exact(planted):
     )
 
 
-def test_one_sample_or_an_empty_table_is_refused_and_one_feature_is_kept():
-    with pytest.raises(ValueError, match="1 sample"):
-        SPCAFS().fit(np.ones((1, 3)))
-    with pytest.raises(ValueError, match="0 sample"):
-        SPCAFS().fit(np.ones((0, 3)))
-    with pytest.raises(ValueError, match="0 feature"):
-        SPCAFS().fit(np.ones((3, 0)))
-    assert SPCAFS().fit(np.arange(5.0).reshape(-1, 1)).support_.tolist() == [True]
-
-
-def test_columns_that_changed_between_fit_and_transform_are_refused(frame):
-    selector = SPCAFS(5).fit(frame)
-    with pytest.raises(ValueError, match="feature names"):
-        selector.transform(frame[frame.columns[::-1]])
-    with pytest.raises(ValueError, match="39 features"):
-        SPCAFS(5).fit(frame.to_numpy()).transform(frame.to_numpy()[:, 1:])
-
-
 def test_a_scatter_past_memory_is_refused_with_the_number_and_the_other_solver():
     X = np.random.default_rng(0).standard_normal((5, 200_000))
     with pytest.raises(DataError, match=r"needs about 960.0 GB .*solver='block' needs none"):
@@ -477,12 +386,6 @@ def test_components_that_are_no_larger_than_noise_end_on_a_plateau_in_large_tabl
         assert SPCAFS(n_components=5, random_state=0).fit(X).stop_reason_ == "plateau"
     X[:, :30] += X[:, :1]  # one component stands out
     assert SPCAFS(n_components=5, random_state=0).fit(X).stop_reason_ == "converged"
-
-
-def test_an_early_stop_is_a_warning_and_a_flag(planted):
-    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
-        selector = SPCAFS(max_iter=2, solver="block").fit(planted)
-    assert not selector.converged_
 
 
 @pytest.mark.parametrize("solver", ["dense", "block"])
@@ -604,25 +507,11 @@ def test_halves_and_searches_do_not_repeat_the_warning_about_inactive_rows():
 # More features kept than rows of W are active
 
 
-@pytest.mark.parametrize(
-    ("n_kept", "n_active", "said"),
-    [
-        (
-            50,
-            9,
-            "Only 9 of the 50 kept features have active (non-zero) rows of W with gamma=12.3; "
-            "the rest is ranked by how near it is to becoming active.",
-        ),
-        (
-            2,
-            1,
-            "Only 1 of the 2 kept features has an active (non-zero) row of W with gamma=12.3; "
-            "the rest is ranked by how near it is to becoming active.",
-        ),
-    ],
-)
-def test_the_sentence_has_the_numbers(n_kept, n_active, said):
-    assert str(InactiveRows(n_kept, n_active, 12.34, None)) == said
+def test_the_sentence_about_one_active_row_is_in_the_singular():
+    assert str(InactiveRows(2, 1, 12.34, None)) == (
+        "Only 1 of the 2 kept features has an active (non-zero) row of W with gamma=12.3; "
+        "the rest is ranked by how near it is to becoming active."
+    )
 
 
 def test_the_way_out_names_a_gamma_and_a_number_in_the_words_of_python_or_the_command():

@@ -115,21 +115,6 @@ def test_with_constant_and_duplicated_columns_proofs_hold_for_every_best_set(see
     assert n_proved > 100
 
 
-def test_value_and_bound_are_those_of_the_covariance(X):
-    case = covariance_case(X, 4, 2)
-    worst, best = case.sets[np.argmin(case.values)], case.sets[np.argmax(case.values)]
-    found = certify(X, worst, 2)
-    assert found.value == pytest.approx(case.values.min())
-    assert case.best <= found.upper_bound * (1 + 1e-12)
-    assert found.share <= case.values.min() / case.best * (1 + 1e-12)
-    assert found.share > 0.9 * case.values.min() / case.best
-    assert found.best_known <= case.best * (1 + 1e-12)
-    assert certify(X, best, 2).share > 0.95
-    share = case.share_of_best_sets()
-    assert np.all(share[found.proved_in] == 1.0)
-    assert np.all(share[found.proved_out] == 0.0)
-
-
 def test_every_storage_gives_the_same(X):
     features = [1, 5, 7, 2]
     expected = certify(X, features, 2, tight=False)

@@ -28,12 +28,6 @@ def table():
     return rng.standard_normal((50, 14)) * np.linspace(4, 1, 14) + 10
 
 
-def test_the_share_of_variance_is_that_of_the_kept_columns(table):
-    selector = SPCAFS(6).fit(table)
-    expected = table[:, selector.support_].var(axis=0).sum() / table.var(axis=0).sum()
-    assert make_report(selector, table).selection.variance_share == pytest.approx(expected)
-
-
 def test_k_can_be_asked_for_afterwards(table):
     selector = VarianceScore(6).fit(table)
     assert make_report(selector, table).selection.k == 6
@@ -198,15 +192,6 @@ def test_beyond_ten_classes_the_small_ones_share_a_colour():
     assert legend[9] == ("5 other classes", 1 + 2 + 3 + 4 + 5)
     assert len(legend) == 10
     assert set(colours[: 1 + 2 + 3 + 4 + 5]) == {9}
-
-
-@pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
-def test_shares_of_variance_are_of_the_values_that_the_method_weighs(table):
-    table = table * np.logspace(0, 4, 14)
-    half = make_report(SPCAFS(6, scaling=0.5).fit(table), table)
-    weighed = table.std(axis=0)  # the variance of a column divided by the root of its deviation
-    share = weighed[half.selection.columns].sum() / weighed.sum()
-    assert half.selection.variance_share == pytest.approx(share)
 
 
 def test_the_date_can_be_held_fixed(table, monkeypatch):
