@@ -1,5 +1,6 @@
 """The command as a whole: its help, its version, its entry points, the packages it may need."""
 
+import os
 import platform
 import re
 import subprocess
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 
 from keepers import __version__
 from keepers._packages import EXTRAS, optional, package_versions
-from keepers.app import app
+from keepers.app import app, main
 from keepers.exceptions import MissingDependencyError
 
 WITHOUT_TYPER = """
@@ -85,3 +86,31 @@ def test_versions_are_those_of_the_packages_themselves(monkeypatch):
     assert versions["scikit-learn"] == sklearn.__version__
     monkeypatch.setattr("keepers._packages._VERSIONED", ("a-package-that-nobody-wrote",))
     assert package_versions()["a-package-that-nobody-wrote"] == "unknown"
+
+
+def test_ctrl_c_during_imports_ends_without_a_traceback(tmp_path):
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [sys.executable, "-c", "from keepers.app import main; main()"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_ctrl_c_before_a_command_begins_ends_without_a_traceback(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("keepers.app.app", interrupted)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_ctrl_c_within_a_command_ends_in_a_line(monkeypatch):
+    def interrupted(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("keepers.cli.prepared.look_at", interrupted)
+    done = CliRunner().invoke(app, ["check", "t.csv"])
+    assert (done.exit_code, done.stderr) == (130, "keepers: Interrupted.\n")

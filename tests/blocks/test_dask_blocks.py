@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 from keepers._protocols import RowBlock
-from keepers.blocks.dask import DaskBlocks, dask_client, selected_columns
+from keepers.blocks.dask import DaskBlocks, selected_columns
 from keepers.exceptions import DataError
 from keepers.tables.scans import LocalBlocks
 
@@ -234,7 +234,8 @@ def test_chosen_columns_stay_lazy_and_of_the_same_kind(X):
 @pytest.mark.posix
 @pytest.mark.slow
 def test_a_worker_that_is_killed_costs_time_only(X):
-    with dask_client(workers=2) as client:
+    where = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(**where) as started, started.get_client() as client:
         pids = client.run(os.getpid)
         assert len(set(pids.values())) == 2
         victim = next(iter(pids.values()))

@@ -1,11 +1,7 @@
-"""`keepers select` on folders and patterns, within a memory, and by workers."""
+"""`keepers select` on folders and patterns, within a memory, and on a cluster."""
 
-import os
-import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import distributed
 import numpy as np
@@ -68,7 +64,6 @@ def test_a_folder_and_a_pattern_give_what_the_whole_table_gives(quick_keepers, p
         (("-k", 3, "--memory", "lots"), "takes a size like 500M"),
         (("-k", 3, "--set", "memory_limit=3"), "--set takes NAME=VALUE with a setting"),
         (("-k", 3, "--method", "spcafs", "--memory", "1M"), "must fit into memory_limit"),
-        (("-k", 3, "--workers", 2, "--scheduler", "tcp://127.0.0.1:1"), "workers"),
     ],
 )
 def test_what_blocks_cannot_give_is_refused_in_a_sentence(quick_keepers, parts, options, message):
@@ -92,62 +87,6 @@ def test_a_cluster_gives_the_same_and_fills_the_same_gaps(quick_keepers):
     assert kept(open_gap) == kept(quick_keepers(*where))
     assert filled.returncode == 0, filled.stderr
     assert kept(filled) == kept(quick_keepers(*where, "--missing", "mean"))
-
-
-@pytest.mark.slow
-def test_workers_give_the_same(keepers, parts):
-    done = keepers("select", "parts", "-k", 5, "--drop", "sample", "--workers", 2)
-    assert done.returncode == 0, done.stderr
-    assert kept(done) == list(AutoSelector().fit(parts).top(5).names)
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about within a minute"
-        time.sleep(0.02)
-
-
-def begin(*arguments, folder):
-    """Start the command in a session of its own, as a terminal does."""
-    return subprocess.Popen(
-        [str(Path(sys.executable).with_name("keepers")), *map(str, arguments)],
-        cwd=folder,
-        start_new_session=True,
-        # Python leaves an ignored SIGINT ignored, as a shell's background jobs have it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
-
-
-@pytest.mark.slow
-@on_linux
-def test_an_interrupt_leaves_no_worker_behind_and_no_traceback(parts, tmp_path):
-    where = ("select", "parts", "-k", 3, "--drop", "sample", "--workers", 1)
-    command = begin(*where, folder=tmp_path)
-    wait_until(lambda: len(processes_of(command.pid)) >= 3)  # with the tracker of Python
-    os.killpg(command.pid, signal.SIGINT)
-    _, told = command.communicate(timeout=60)
-    assert (command.returncode, told) == (130, "keepers: Interrupted.\n")
-    wait_until(lambda: not processes_of(command.pid))
-
-
-def processes_of(session):
-    """Processes of a session, those aside that have ended."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, _, its_session = stat.read_text().rpartition(")")[2].split()[:4]
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if int(its_session) == session and state != "Z":
-            found.append(stat.parent.name)
-    return found
 
 
 PEAK = """

@@ -11,14 +11,13 @@ import scipy.sparse as sp
 
 import keepers
 from keepers import SPCAFS
-from keepers.blocks.dask import dask_client
 from keepers.exceptions import DataError
 
 dask = pytest.importorskip("dask", reason='Dask is not installed: pip install "keepers[dask]"')
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 pd = pytest.importorskip("pandas")
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
 
 # Dask before 2025 says so whenever a test runs here while the cluster of the file is up.
 pytestmark = [
@@ -32,7 +31,8 @@ STREAMING = 120 * 2**20
 
 @pytest.fixture(scope="module")
 def cluster():
-    with dask_client(workers=2) as client:
+    where = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(**where) as started, started.get_client() as client:
         yield client
 
 
@@ -159,7 +159,8 @@ def test_a_worker_killed_during_a_fit_costs_time_only():
     array = da.from_array(wide, chunks=(6, -1)).map_blocks(slowly, dtype=float)
     with dask.config.set(scheduler="threads"):
         expected = SPCAFS(8, **settings).fit(array)
-    with dask_client(workers=2) as client:
+    where = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(**where) as started, started.get_client() as client:
         victim, _ = client.run(os.getpid).values()
         killer = threading.Timer(0.7, os.kill, (victim, signal.SIGKILL))
         killer.start()

@@ -1,4 +1,4 @@
-"""Dask collections as tables in blocks, files read by workers, and clusters to run on.
+"""Dask collections as tables in blocks, files read by workers, and the cluster to run on.
 
 Only this file imports Dask, when it is called. A pass is one graph: a task per chunk makes a sum, a
 tree of tasks merges the sums in the order of the rows, and only the result travels to the caller.
@@ -20,7 +20,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from keepers._interrupts import interrupts_kept_from_children
 from keepers._packages import optional
 from keepers._protocols import BlockSum, BoolArray, IndexArray, RowBlock, Sum
 from keepers._wording import first_line
@@ -33,7 +32,6 @@ from keepers.tables.table import as_floats, canonical_sparse, refuse_repeated
 FAN_IN = 8
 REAL = "biuf"
 SECONDS_TO_ANSWER = 10
-NOTHING = logging.CRITICAL + 1
 
 
 @dataclass(frozen=True)
@@ -324,42 +322,24 @@ def compute(node: Any) -> Any:
 
 
 @contextmanager
-def dask_client(
-    scheduler: str | None = None, workers: int | None = None, *, show_log: bool = False
-) -> Iterator[Any]:
-    """Send all Dask work inside the block to a cluster; yields its client.
+def dask_client(scheduler: str, *, show_log: bool = False) -> Iterator[Any]:
+    """Send all Dask work inside the block to a cluster that runs; yields its client.
 
-    ``scheduler`` is the address of a running one ("tcp://10.0.0.1:8786"), on which keepers has to
-    be installed as well. Without it, ``workers`` processes of this machine (None: one for each
-    processor) are started, and end with the block. They have one thread each, in NumPy too unless
-    OMP_NUM_THREADS or the like is set, and listen on the loopback interface only. Dask's log is
-    silenced unless ``show_log``.
+    ``scheduler`` is its address ("tcp://10.0.0.1:8786"); keepers has to be installed there as well.
+    Dask's log is silenced unless ``show_log``.
     """
-    if workers is not None and (workers < 1 or scheduler is not None):
-        raise ParameterError(
-            f"workers must be at least 1, and goes without a scheduler; got {shorten(workers)} and "
-            f"{shorten(scheduler)}. A cluster that runs has the workers it has."
-        )
+    distributed = _distributed()  # sets levels of the log on import
     if not show_log:  # until Python ends: some lines are written long after a connection is closed
-        _distributed()  # sets levels on import
         loggers = [name for name in logging.root.manager.loggerDict if "distributed." in name]
         for name in [*loggers, "distributed", "tornado", "tornado.application", "asyncio"]:
-            logging.getLogger(name).setLevel(NOTHING)
-    connecting = _local(workers, show_log) if scheduler is None else _running(scheduler)
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     # A client that loses its scheduler takes itself away. What is set before it stays, and keeps
     # Dask from computing in this process instead.
-    with _dask().config.set(scheduler="dask.distributed"), connecting as client:
-        yield client
-
-
-@contextmanager
-def _running(scheduler: str) -> Iterator[Any]:
-    """A client of a scheduler that runs, with workers."""
-    with ExitStack() as stack:
+    with _dask().config.set(scheduler="dask.distributed"), ExitStack() as stack:
         try:
             asyncio.run(asyncio.wait_for(_shake_hands(scheduler), SECONDS_TO_ANSWER))
-            made = _distributed().Client(scheduler, timeout=SECONDS_TO_ANSWER)
-            client = stack.enter_context(_closing(made))
+            client = distributed.Client(scheduler, timeout=SECONDS_TO_ANSWER)
+            stack.enter_context(_closing(client))
             client.wait_for_workers(1, timeout=SECONDS_TO_ANSWER)
             # Graphs are unpickled by the scheduler as well.
             client.run_on_scheduler(exec, "import keepers")
@@ -389,25 +369,6 @@ def _closing(opened: Any) -> Iterator[Any]:
     finally:
         with suppress(Exception):
             opened.__exit__(None, None, None)
-
-
-@contextmanager
-def _local(workers: int | None, show_log: bool) -> Iterator[Any]:
-    """A client of a new cluster of this machine, which other machines cannot reach."""
-    with interrupts_kept_from_children():
-        cluster = _distributed().LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            # HTTP servers are started in any case; by default some listen on all interfaces.
-            dashboard_address="127.0.0.1:0",
-            worker_dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-            silence_logs=False if show_log else NOTHING,
-        )
-    with _closing(cluster), _closing(_distributed().Client(cluster)) as client:
-        yield client
 
 
 def _dask() -> Any:

@@ -339,7 +339,6 @@ class SelectOptions(FitOptions):
     scores: File = _option("--scores FILE", "Write rank, score and reason (CSV).")
     force: bool = _option("--force", "Replace files that exist.", False)
     memory: Text = _option("--memory SIZE", "Read in blocks, using at most SIZE (4G).")
-    workers: Number = _rare("--workers N", "Read in blocks, with N local processes.", min=1)
     scheduler: Text = _rare("--scheduler ADDRESS", "Read in blocks, on a Dask cluster (tcp://...).")
     certify: Switch = _rare("--certify/--no-certify", "Prove how close to the most variance it is.")
 

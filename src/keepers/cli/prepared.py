@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 PUTS_FEATURES_ON_ONE_SCALE = ("unit-features", "standardize-features", "min-max-features")
 ROWS_DRAWN = 5000
 """Rows of a folder that are taken into memory where not all of them are needed."""
-IN_MEMORY = (
-    "Use rows of it (--sample 5000), or a single file without --memory, --workers or --scheduler."
-)
+IN_MEMORY = "Use rows of it (--sample 5000), or a single file without --memory or --scheduler."
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def ready_command(found: TableCheck, words: Sequence[str]) -> str:
 
 def wants_blocks(data: str, options: ReadingOptions) -> bool:
     """True if a table is read in blocks: options set it, or it is several files."""
-    given = [getattr(options, name, None) for name in ("memory", "workers", "scheduler")]
+    given = [getattr(options, name, None) for name in ("memory", "scheduler")]
     return options.sample is None and (any(given) or reads_in_blocks(data))
 
 

@@ -209,10 +209,10 @@ def _fit_blocks(
     """Fit a selector to a table in blocks, read here or by workers."""
     if options.memory is not None and "memory_limit" in selector.get_params():
         selector.set_params(memory_limit=options.memory)
-    if options.workers is None and options.scheduler is None:
+    if options.scheduler is None:
         selector.fit_blocks(local)
         return
-    with dask_client(options.scheduler, options.workers, show_log=options.debug) as client:
+    with dask_client(options.scheduler, show_log=options.debug) as client:
         n_workers = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
         parts = local.parts(4 * n_workers)
         selector.fit_blocks(DaskBlocks.of_parts(parts, local.name))
