@@ -120,7 +120,6 @@ class DropCorrelated(ColumnSelector):
     See Also
     --------
     prune_redundant : The same for your own ranking.
-    sklearn.feature_selection.VarianceThreshold : Drops constant columns.
 
     Examples
     --------
