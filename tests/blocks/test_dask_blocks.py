@@ -1,10 +1,5 @@
 """Sums over Dask collections are NumPy's sums, on every scheduler, whatever the chunks are."""
 
-import os
-import signal
-import threading
-import time
-
 import dask
 import dask.array as da
 import dask.dataframe as dd
@@ -56,14 +51,6 @@ class Refusing(Sums):
     def add(self, block):
         if np.isnan(block.values).any():
             raise DataError(f"Values must be finite numbers; {block.origin} holds NaN.")
-        super().add(block)
-
-
-class Slow(Sums):
-    """A sum that takes its time."""
-
-    def add(self, block):
-        time.sleep(0.1)
         super().add(block)
 
 
@@ -229,23 +216,6 @@ def test_chosen_columns_stay_lazy_and_of_the_same_kind(X):
         found = selected_columns(array, COLUMNS).compute()
         assert sp.issparse(found)
         np.testing.assert_array_equal(found.toarray(), S[:, COLUMNS])
-
-
-@pytest.mark.posix
-@pytest.mark.slow
-def test_a_worker_that_is_killed_costs_time_only(X):
-    where = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
-    with distributed.LocalCluster(**where) as started, started.get_client() as client:
-        pids = client.run(os.getpid)
-        assert len(set(pids.values())) == 2
-        victim = next(iter(pids.values()))
-        killer = threading.Timer(0.5, os.kill, (victim, signal.SIGKILL))
-        killer.start()
-        found = DaskBlocks.of(da.from_array(X, chunks=(5, -1))).total(Slow)
-        killer.join()
-        survivors = client.run(os.getpid).values()
-    assert victim not in survivors
-    assert_sums_of(found, X)
 
 
 class Starts:

@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cli.test_malformed_files import options_of
 from keepers import AutoSelector
-from tables.test_malformed_files import SOUND
 
 COLUMNS = ("--id", "sample", "--labels", "class")
 BY_SPCAFS = (*COLUMNS, "--method", "spcafs")
@@ -127,19 +125,6 @@ def test_what_cannot_be_done_is_said_in_a_sentence_with_the_way_out(
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert sorted(tmp_path.iterdir()) == before
-
-
-@pytest.mark.parametrize("name", SOUND)
-def test_a_file_of_every_format_is_read_by_the_command(quick_keepers, tmp_path, name):
-    make, roles = SOUND[name]
-    path = tmp_path / name
-    path.write_bytes(make(np.random.default_rng(0)))
-    done = quick_keepers(
-        "select", path, "-k", 2, "--method", "variance", "--json", *options_of(roles)
-    )
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
-    assert (result["n_samples"], len(result["features"])) == (12, 2)
 
 
 @pytest.mark.parametrize("seed", ["-1", "4294967296", "1.5"])

@@ -146,13 +146,6 @@ def test_moments_of_sparse_tables_are_those_of_numpy(dtype, container, seed):
     np.testing.assert_allclose(found.variance, X.var(axis=0, dtype=np.float64), rtol=1e-12)
 
 
-def test_implicit_zeros_count():
-    X = sp.csc_array(np.array([[0.0, 2.0], [3.0, 0.0], [0.0, 4.0]]))
-    moments = column_moments(X)
-    np.testing.assert_allclose(moments.mean, [1.0, 2.0])
-    np.testing.assert_allclose(moments.sum_of_squares, [6.0, 8.0])
-
-
 def test_a_column_is_constant_if_its_spread_is_rounding_noise():
     varying = np.array([0.1, 0.2, 0.3])
     X = np.column_stack([np.full(3, 0.1), np.zeros(3), varying, 1e9 + varying, np.full(3, 1e9 / 3)])

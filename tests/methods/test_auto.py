@@ -929,13 +929,6 @@ def test_a_dask_array_gives_the_rows_of_the_table_in_memory(tall, dask, chunks):
     draws_as_expected(fit(sparse), tall)
 
 
-def test_dask_chunks_of_unknown_length_are_counted_first(tall, dask):
-    whole = dask.array.from_array(tall, chunks=(700, 6))
-    found = fit(whole[whole[:, 5] != 0])
-    draws_as_expected(found, tall[tall[:, 5] != 0])
-    assert found.n_passes_ == 2
-
-
 def test_a_dask_dataframe_is_counted_first(tall, dask):
     source = dask.dataframe.from_pandas(frame(tall), npartitions=7)
     found = fit(source)

@@ -20,7 +20,6 @@ from shared_material import fixture
 
 DATA = ("mix", "digits", "blobs", "wide")
 EPS = np.finfo(float).eps
-GROUPS = np.repeat(np.arange(3), 20)
 
 
 def norms(W):

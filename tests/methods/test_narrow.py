@@ -61,12 +61,6 @@ def test_the_limit_is_the_largest_correlation_that_was_asked_for(sensors):
     assert len(kept) < AutoSelector().fit(sensors).n_features_to_select_
 
 
-def test_halves_decide_for_themselves(sensors):
-    halves = AutoSelector().fit(sensors).stability_
-    assert halves.n_same <= len(halves.features)
-    assert set(halves.stand_ins.tolist()) <= set(range(-1, 12))
-
-
 def test_wide_tables_are_not_decided_by_copies_alone():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, WIDEST + 60))

@@ -32,10 +32,12 @@ def small(seed=0, n=40, d=30):
 def test_it_runs_from_pca_to_as_many_rows_as_components(srbct, path):
     pca = PCA(3).fit(srbct).explained_variance_ratio_.sum()
     assert len(path) == 20
-    assert 0.999 * pca <= path.explained_variance[0] <= pca
+    assert 0.999 * pca <= path.explained_variance[0] <= 0.9999 * pca
     assert path.n_active[0] > 2000
     assert path.n_active[-1] == path.n_components == 3
+    assert np.all(path.n_active[:-1] > 3)
     assert np.all(np.diff(path.gammas) > 0)
+    assert np.ptp(np.diff(np.log(path.gammas[:-1]))) < 1e-9
 
 
 def test_points_are_the_solutions_of_single_fits(srbct, path):

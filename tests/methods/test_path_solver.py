@@ -28,19 +28,6 @@ def start(X, width):
     return scatter, pca, RowPenalty(1.0, 1.0, EPS)
 
 
-def test_the_first_point_holds_a_thousandth_less_than_pca_and_the_last_has_m_rows():
-    X = planted()
-    scatter, pca, penalty = start(X, 3)
-    points = find_path(PathSolver(scatter, penalty, 200, 1e-7), pca, 12)
-    assert 6 <= len(points) <= 12
-    assert np.ptp(np.diff(np.log([point.gamma for point in points[:-1]]))) < 1e-9
-    values = np.linalg.eigvalsh(np.cov(X.T, ddof=0) * len(X))
-    share = points[0].trace / values[-3:].sum()
-    assert 0.999 <= share < 0.9999
-    assert points[-1].n_active == 3
-    assert all(point.n_active > 3 for point in points[:-1])
-
-
 def test_at_the_last_point_no_row_outside_gains_from_leaving_zero():
     """The optimality condition for p = 1: 2 |S_jA| <= gamma for every row j that is zero."""
     X = planted(1)
@@ -54,22 +41,6 @@ def test_at_the_last_point_no_row_outside_gains_from_leaving_zero():
     smoothing = last.gamma * np.sqrt(EPS) * (~live).sum()
     expected = 2 * last.gamma + smoothing - np.trace(S[live][:, live])
     assert last.objective == pytest.approx(expected, rel=1e-6)
-
-
-def test_points_meet_single_solves_from_pca():
-    X = planted(2)
-    scatter, pca, penalty = start(X, 2)
-    top = pca.values[0]
-    gammas = top * np.geomspace(1e-3, 5e-2, 8)
-    for point in follow_path(PathSolver(scatter, penalty, 500, 1e-9), pca, gammas):
-        alone = solve_block(
-            scatter, pca, replace(penalty, gamma=point.gamma), max_iter=2000, tol=1e-10
-        )
-        assert point.converged
-        assert point.objective == pytest.approx(alone.objective[-1], rel=1e-5)
-        # Rows next to becoming active are left a few sqrt(eps) off zero, or at zero.
-        n_active = [np.sum(norms > 1e-5) for norms in (point.row_norms, alone.row_norms)]
-        assert abs(n_active[0] - n_active[1]) <= 2
 
 
 def test_rows_dead_at_the_start_come_back_where_they_should_live():

@@ -377,6 +377,9 @@ def test_a_plateau_is_told_and_counts_as_not_converged(seed):
     assert selector.n_iter_ < 200
     assert np.all(np.diff(selector.objective_) <= 0)
     assert selector.support_.sum() == 50
+    # What a plateau is: components of nearly the same variance.
+    values = np.linalg.svd((X - X.mean(axis=0)) @ selector.components_.T, compute_uv=False) ** 2
+    assert values[-1] > 0.8 * values[0]
 
 
 def test_components_that_are_no_larger_than_noise_end_on_a_plateau_in_large_tables(monkeypatch):

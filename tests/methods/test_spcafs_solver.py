@@ -785,28 +785,6 @@ def test_a_huge_gamma_ends_with_exactly_m_rows(solve, p):
     assert np.sort((result.W**2).sum(axis=1))[-3:] == pytest.approx(1.0, abs=1e-6)
 
 
-@pytest.mark.slow
-def test_rows_that_were_left_out_are_looked_at_before_the_end():
-    # 1500 features of which 30 carry signal: most rows leave the work, and the end is that of the
-    # dense iteration, which has them all.
-    rng = np.random.default_rng(4)
-    X = rng.standard_normal((60, 1500))
-    X[:, :30] += 3 * rng.standard_normal((4, 30))[rng.integers(0, 4, 60)]
-    S = scatter_of(X)
-    gamma = 0.05 * np.linalg.eigvalsh(S)[-1]
-    seen: list[SolverProgress] = []
-    penalty = RowPenalty(gamma, 1.0, EPS)
-    result = block(S, 3, penalty, tol=1e-8, callback=seen.append)
-    assert min(step.n_rows for step in seen) < 750
-    assert result.converged
-    inactive = (result.W**2).sum(axis=1) <= 4e-12
-    assert np.all(2 * np.linalg.norm(S[inactive] @ result.W, axis=1) <= gamma)
-    reference = dense(S, 3, penalty, tol=1e-8)
-    assert result.objective[-1] == pytest.approx(reference.objective[-1], rel=1e-6)
-    ours, theirs = (np.argsort(-(r.W**2).sum(axis=1))[:30] for r in (result, reference))
-    assert set(ours) == set(theirs)
-
-
 def test_dead_rows_meet_the_optimality_condition(srbct):
     # For p = 1 a zero row is optimal if and only if 2 |(S W)_i| <= gamma.
     operator, start = srbct
@@ -947,42 +925,6 @@ def test_rows_set_aside_when_the_steps_run_out_are_still_told_apart():
 
 
 # Plateaus
-
-
-def noise(seed):
-    """A table without structure: its leading eigenvalues are a few percent apart."""
-    X = np.random.default_rng(seed).standard_normal((200, 1500))
-    operator = as_scatter(X, column_moments(X), 6)
-    return X, operator, principal_subspace(operator, 6, np.random.default_rng(0))
-
-
-@pytest.mark.parametrize("share", [0.01, 0.02])
-@pytest.mark.parametrize("seed", range(5))
-def test_on_pure_noise_the_iteration_ends_on_a_plateau(seed, share):
-    X, operator, start = noise(seed)
-    gamma = share * float(start.values[0])
-    seen: list[SolverProgress] = []
-    result = solve_block(
-        operator,
-        start,
-        RowPenalty(gamma, 1.0, 1e-12),
-        max_iter=1000,
-        tol=1e-8,
-        callback=seen.append,
-    )
-    assert result.stop == "plateau"
-    assert not result.converged
-    assert result.n_iter < 200
-    assert np.all(np.diff([step.objective for step in seen]) <= 0)
-    assert np.all(np.diff(result.objective) <= 0)
-    W = result.W
-    np.testing.assert_allclose(W.T @ W, np.eye(6), atol=1e-10)
-    projected = (X - X.mean(axis=0)) @ W
-    f = gamma * np.sum(np.sqrt((W**2).sum(axis=1) + 1e-12)) - np.sum(projected**2)
-    assert result.objective[-1] == pytest.approx(f, rel=1e-9)
-    # What a plateau is: components of nearly the same variance.
-    values = np.linalg.eigvalsh(projected.T @ projected)
-    assert values[0] > 0.8 * values[-1]
 
 
 @pytest.mark.parametrize("seed", range(2))

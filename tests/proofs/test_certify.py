@@ -297,11 +297,12 @@ def test_it_goes_into_json(X):
         ({"tight": "yes"}, "tight must be"),
         ({"scaling": 2.0}, "scaling must be"),
         ({"random_state": -1}, "random_state"),
+        ({"X": iter([np.eye(3)])}, "new iterator for every pass.*got a list_iterator"),
     ],
 )
 def test_what_cannot_be_is_refused(X, settings, message):
     with pytest.raises(ParameterError, match=message):
-        certify(X, **{"features": [0, 1, 2], "n_components": 2, **settings})
+        certify(**{"X": X, "features": [0, 1, 2], "n_components": 2, **settings})
 
 
 def test_gaps_are_refused_or_filled(X):

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from keepers import AutoSelector, StabilitySelector, VarianceScore, datasets
+from keepers import AutoSelector, StabilitySelector, VarianceScore
 from keepers import report as make_report
 from keepers.reports.html import COLOURS, as_png, draw_agreement, draw_heat, draw_map
 
@@ -135,12 +135,6 @@ def test_the_answer_of_the_default_selector_comes_first(auto_report):
     assert "asked for" not in text
     dropped = auto_report.selection.count_dropped()
     assert f"{dropped['no structure']:,} no structure beyond chance" in text
-
-
-def test_a_number_that_was_asked_for_is_said_to_be():
-    X = datasets.load("srbct").X
-    text = text_of(make_report(AutoSelector(10).fit(X), X))
-    assert "AutoSelector keeps 10 of the 2,308 features, as requested." in text
 
 
 def test_how_many_are_enough_is_drawn_with_the_level_of_random_sets(auto_report):

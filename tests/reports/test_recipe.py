@@ -1,16 +1,14 @@
 """Selections that can be applied to other tables."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from keepers import SPCAFS, describe_selection
-from keepers.exceptions import DataError, ParameterError
+from keepers.exceptions import DataError
 from keepers.reports.recipe import Recipe
 
-FIXTURES = Path(__file__).parent / "fixtures"
 RECIPE = Recipe(
     features=("b", "a"),
     scores=(2.0, 1.0),
@@ -32,16 +30,6 @@ def test_what_was_saved_is_what_is_loaded(tmp_path):
 def test_a_table_that_lacks_features_is_refused_with_their_names():
     with pytest.raises(DataError, match=r"lacks 1 of the 2 features .*'a'"):
         RECIPE.refuse_absent(["b", "c"])
-
-
-def test_an_existing_file_is_replaced_only_with_force(tmp_path):
-    path = tmp_path / "r.json"
-    path.write_text("mine")
-    with pytest.raises(ParameterError, match="exists"):
-        RECIPE.save(path)
-    assert path.read_text() == "mine"
-    RECIPE.save(path, force=True)
-    assert Recipe.load(path) == RECIPE
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
@@ -15,19 +14,6 @@ from keepers.tuning.search import Judge, Trial
 def weigh(X):
     """Fidelity and clumpiness of all columns."""
     return Judge(X, np.random.default_rng(0)).weigh(np.arange(X.shape[1]))
-
-
-def test_neighbours_are_those_of_scikit_learn():
-    points = np.random.default_rng(0).standard_normal((80, 6))
-    expected = NearestNeighbors(n_neighbors=5).fit(points).kneighbors_graph().toarray() > 0
-    found = search._nearest(search.squared_distances(points))
-    assert np.array_equal(found, expected)
-
-
-def test_distances_are_those_of_scipy():
-    points = np.random.default_rng(1).standard_normal((40, 7)) + 3.0
-    found = search.squared_distances(points - points.mean(axis=0))
-    np.testing.assert_allclose(found, cdist(points, points, "sqeuclidean"), atol=1e-10)
 
 
 def test_fidelity_is_the_share_of_neighbours_in_the_standardised_table():

@@ -711,4 +711,4 @@ def is_block_source(values: Any) -> bool:
     if isinstance(values, (list, tuple)) and len(values):
         first = values[0]
         return isinstance(first, (str, os.PathLike)) or len(getattr(first, "shape", ())) == 2
-    return callable(values) and not hasattr(values, "shape")
+    return isinstance(values, Iterator) or (callable(values) and not hasattr(values, "shape"))
