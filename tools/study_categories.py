@@ -95,8 +95,6 @@ class Columns:
     X: np.ndarray
     owners: np.ndarray
     """The feature of every column."""
-    by_mean: bool = False
-    """Whether a feature is scored by the mean of its columns, not the best of them."""
 
 
 Quantify = Callable[[np.ndarray, list[np.ndarray]], list[np.ndarray]]
@@ -166,15 +164,13 @@ def one_column(table: Mixed, quantify: Quantify) -> Columns:
     return Columns(X, np.arange(table.n_features))
 
 
-def several_columns(
-    table: Mixed, encode: Callable[[np.ndarray], np.ndarray], *, by_mean: bool = False
-) -> Columns:
+def several_columns(table: Mixed, encode: Callable[[np.ndarray], np.ndarray]) -> Columns:
     """A block of columns for every category."""
     blocks = [encode(code) for code in table.codes]
     d = table.numbers.shape[1]
     widths = [1] * d + [block.shape[1] for block in blocks]
     owners = np.repeat(np.arange(table.n_features), widths)
-    return Columns(np.hstack([table.numbers, *blocks]), owners, by_mean)
+    return Columns(np.hstack([table.numbers, *blocks]), owners)
 
 
 def one_hot(codes: np.ndarray) -> np.ndarray:
@@ -196,7 +192,6 @@ WAYS: dict[str, Callable[[Mixed], Columns]] = {
     "a direction each half": partial(one_column, quantify=by_half),
     "numbers, same rows": partial(one_column, quantify=on_same_rows),
     "one-hot, best": partial(several_columns, encode=one_hot),
-    "one-hot, groups": partial(several_columns, encode=one_hot, by_mean=True),
     "contrasts, best": partial(several_columns, encode=contrasts),
     "frequency": partial(one_column, quantify=frequencies),
     "alphabetical": partial(one_column, quantify=alphabetical),
@@ -252,14 +247,10 @@ def rank(selector: str, columns: Columns, k: int) -> tuple[np.ndarray, np.ndarra
     n_features = int(columns.owners.max()) + 1
     carries = np.zeros(n_features, dtype=bool)
     if selector == "SPCAFS":
-        grouped = columns.owners if columns.by_mean else None
-        fitted = SPCAFS(min(k, X.shape[1]), groups=grouped, random_state=0).fit(X)
+        fitted = SPCAFS(min(k, X.shape[1]), random_state=0).fit(X)
     else:
         fitted = AutoSelector(k).fit(X)
         np.logical_or.at(carries, columns.owners, fitted.carries_structure_)
-        if columns.by_mean:
-            sums = np.bincount(columns.owners, fitted.scores_)
-            return np.argsort(-sums / np.bincount(columns.owners), kind="stable"), carries
     owners = columns.owners[np.argsort(fitted.ranking_)]
     first = np.unique(owners, return_index=True)[1]
     return owners[np.sort(first)], carries

@@ -209,12 +209,6 @@ def test_features_stay_and_go_as_the_user_says(X):
     assert len(told.top(1.0)) == 58
 
 
-def test_refining_exchanges_single_features_so_groups_are_refused(X):
-    groups = np.repeat(np.arange(20), 3)
-    with pytest.raises(ParameterError, match="groups must not be given together"):
-        SPCAFS(9, n_components=3, groups=groups, refine="l20").fit(X)
-
-
 @pytest.mark.filterwarnings("ignore::keepers.exceptions.DataWarning")
 def test_constant_columns_alone_cannot_be_kept(X):
     X = np.column_stack([X, np.ones(len(X))])

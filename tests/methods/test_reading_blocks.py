@@ -172,8 +172,6 @@ def test_a_parameter_is_refused_before_a_block_is_read(narrow, name, value):
 NEEDS_COLUMNS = {
     "must_keep": [99],
     "never_keep": ["g"],
-    "penalty_weights": [1.0, 2.0],
-    "groups": [1, 2, 3],
     "n_features_to_select": 32,
     "n_components": 32,
 }

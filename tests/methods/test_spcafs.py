@@ -560,9 +560,9 @@ def test_features_skipped_for_max_correlation_do_not_count_as_kept_active_rows()
 
 @pytest.mark.filterwarnings("ignore::keepers.exceptions.InactiveRowsWarning")
 def test_no_gamma_is_named_where_none_can_be_told():
-    """Below p = 1, for groups, and where a column has nothing to do with the active ones."""
+    """Below p = 1, and where a column has nothing to do with the active ones."""
     X = np.kron(np.eye(4), [[1.0], [-1.0]]) * [2.0, 5.0, 3.0, 4.0]
-    for changed in ({}, {"p": 0.5}, {"groups": [[0, 2], [1, 3]]}):
+    for changed in ({}, {"p": 0.5}):
         selector = SPCAFS(4, n_components=1, gamma=100.0, **changed).fit(X)
         found = find_inactive_rows(selector, np.arange(4))
         assert found.small_enough is None

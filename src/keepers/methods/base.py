@@ -26,9 +26,7 @@ from keepers.linalg.sums import ScatterSum
 from keepers.methods.parameters import (
     FEATURE_COUNT,
     FEATURES,
-    GROUPS,
     SEED,
-    WEIGHTS,
     FeatureCount,
     Rule,
     check_rules,
@@ -381,8 +379,6 @@ class RankingSelector(ColumnSelector):
         "max_correlation": positive(at_most=1.0) | one_of(None, hint="None skips no feature."),
         "missing": one_of("error", "mean", "median", "model"),
         "random_state": SEED,
-        "penalty_weights": WEIGHTS | one_of(None),
-        "groups": GROUPS | one_of(None),
         "must_keep": FEATURES | one_of(None),
         "never_keep": FEATURES | one_of(None),
     }

@@ -1,4 +1,4 @@
-"""Choices of the user: rules of parameters, features by name, weights and groups.
+"""Choices of the user: rules of parameters, features by name, those that stay or go.
 
 A class declares its rules as ``parameter_rules``; `check_rules` needs no data. ``count_features``
 and ``cap_...`` compare a setting with a table: what the table is too small for is lowered, with a
@@ -17,7 +17,7 @@ import numpy as np
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._wording import closest, some_of
 from keepers.exceptions import DataError, DataWarning, ParameterError, shorten, warn_caller
-from keepers.linalg.ordering import best_first, levels
+from keepers.linalg.ordering import best_first
 from keepers.linalg.sums import Budget
 from keepers.tables.table import as_n_bytes, physical_memory
 
@@ -146,13 +146,9 @@ def expected_width(n_components: Any) -> int:
 # Names and indices of features
 
 
-def _is_collection(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Iterator))
-
-
 FEATURES = Rule(
     "a sequence of names or indices, or a boolean mask",
-    _is_collection,
+    lambda v: isinstance(v, Iterable) and not isinstance(v, (str, bytes, Iterator)),
     "Write a list, such as ['a'] for one feature.",
 )
 
@@ -171,11 +167,15 @@ def feature_indices(
     feature, and none twice.
     """
     check_value(setting, features, FEATURES)
-    if is_labelled(features) and features.dtype == bool:
+    is_series = hasattr(features, "to_dict") and hasattr(features, "dtype")  # of pandas
+    if is_series and features.dtype == bool:
         features = [feature for feature, marked in features.to_dict().items() if marked]
     entries = list(features)
     if entries and all(isinstance(entry, (bool, np.bool_)) for entry in entries):
-        check_length(setting, entries, n_columns)
+        if len(entries) != n_columns:
+            raise ParameterError(
+                f"{setting} must have one entry per feature, {n_columns}; got {len(entries)}."
+            )
         entries = np.flatnonzero(entries).tolist()
     faults = _wrong_names(setting, [e for e in entries if isinstance(e, str)], n_columns, names)
     others = [entry for entry in entries if not isinstance(entry, str)]
@@ -226,19 +226,6 @@ def _listed(values: Sequence[Any]) -> str:
     return some_of([shorten(value) for value in values])
 
 
-def check_length(setting: str, values: Sequence[Any], n_columns: int) -> None:
-    """Raise unless there is a value for every column."""
-    if len(values) != n_columns:
-        raise ParameterError(
-            f"{setting} must have one entry per feature, {n_columns}; got {len(values)}."
-        )
-
-
-def is_labelled(values: Any) -> bool:
-    """True if this is a pandas Series, whose index names the feature of every entry."""
-    return all(hasattr(values, name) for name in ("to_dict", "index", "dtype"))
-
-
 # Settings and the size of the table
 
 
@@ -258,25 +245,12 @@ def count_features(value: Any, n_features: int, name: str = "n_features_to_selec
 
 @dataclass(frozen=True)
 class FeatureControl:
-    """A weight and a group for every column: features that stay, features that go, costs, groups.
+    """Features that stay and features that go; `read_control` makes it from a user's settings."""
 
-    `read_control` makes it from the settings of a user.
-    """
-
-    weights: FloatArray
-    """0: always kept; infinity: never."""
-    groups: IndexArray | None = None
-    """The group of every column, counted from 0; None: every column stands alone."""
-
-    @property
-    def must(self) -> BoolArray:
-        """Columns that are always kept."""
-        return self.weights == 0.0
-
-    @property
-    def never(self) -> BoolArray:
-        """Columns that are never kept."""
-        return np.isinf(self.weights)
+    must: BoolArray
+    """Columns that are always kept."""
+    never: BoolArray
+    """Columns that are never kept."""
 
     def restrict(self, table: Any) -> Any:
         """The table without the columns that are never kept."""
@@ -292,28 +266,19 @@ class FeatureControl:
         return table.restrict(rows)
 
     def order(self, scores: FloatArray, table: Any) -> IndexArray:
-        """Columns from best to worst.
+        """Columns from best to worst: those always kept, the rest, constant ones, those never kept.
 
-        Those always kept, the rest, constant ones, those never kept; in each tier by the root mean
-        square score of the group, which keeps its members together, then by score; ties by
-        variance, then by index.
+        Within each: by score, ties by variance, then by index.
         """
-        constant = table.unusable
-        tier = np.where(constant, 2, 1)
+        tier = np.where(table.unusable, 2, 1)
         tier[self.must] = 0
         tier[self.never] = 3
         order = best_first(scores, table.variances)
-        if self.groups is None:
-            return order[np.argsort(tier[order], kind="stable")]
-        counted = ~(constant | self.never)
-        squares = np.bincount(self.groups, np.where(counted, scores.astype(float) ** 2, 0.0))
-        typical = np.sqrt(squares / np.maximum(np.bincount(self.groups, counted), 1))
-        place = np.argsort(order)
-        return np.lexsort((place, self.groups, -levels(typical)[self.groups], tier))
+        return order[np.argsort(tier[order], kind="stable")]
 
     def count(self, value: Any, name: str) -> int:
         """How many features a (checked) number, share or None means, of those not ruled out."""
-        n_features = len(self.weights)
+        n_features = len(self.never)
         n_allowed = n_features - int(self.never.sum())
         if is_whole(value) and n_allowed < value <= n_features:
             raise ParameterError(
@@ -337,143 +302,31 @@ class FeatureControl:
         return count
 
 
-# Weights and groups
-
-SETTINGS = ("penalty_weights", "groups", "must_keep", "never_keep")
-"""Parameters of selectors that mean a weight or a group of features."""
-WEIGHTS = Rule(
-    "an array with one weight per feature, or a dict from names or indices to weights",
-    _is_collection,
-)
-WEIGHT = Rule(
-    # Past 1e6 the eigenproblems of the dense solver lose the digits that tell other rows apart.
-    "a number from 0 to 1e+06, or infinity for a feature never to be kept",
-    lambda weight: is_real(weight) and (0 <= weight <= 1e6 or weight == np.inf),
-)
-GROUPS = Rule(
-    "an array with one label per feature, a list of lists of features, or a dict of such lists",
-    _is_collection,
-)
-
-
 def control_of(selector: Any, n_features: int) -> FeatureControl:
-    """The weights and groups that the user of a selector decided."""
-    given = {name: getattr(selector, name, None) for name in SETTINGS}
+    """What the user of a selector decided about its features."""
+    given = {name: getattr(selector, name, None) for name in ("must_keep", "never_keep")}
     return read_control(n_features, getattr(selector, "feature_names_in_", None), **given)
 
 
 def read_control(
-    n_features: int,
-    names: Any = None,
-    *,
-    penalty_weights: Any = None,
-    groups: Any = None,
-    must_keep: Any = None,
-    never_keep: Any = None,
+    n_features: int, names: Any = None, *, must_keep: Any = None, never_keep: Any = None
 ) -> FeatureControl:
-    """The weights and groups that the user's settings mean; ``names`` are the columns' or None."""
-
-    def shown(columns: IndexArray) -> str:
-        return some_of([str(at) if names is None else repr(str(names[at])) for at in columns])
-
-    weights = _weights(penalty_weights, n_features, names)
+    """The columns that the user's settings mean; ``names`` are the columns' or None."""
     must, never = np.zeros((2, n_features), dtype=bool)
-    marks = (("must_keep", must_keep, must, 0.0), ("never_keep", never_keep, never, np.inf))
-    for setting, given, mark, _ in marks:
+    for setting, given, mark in (("must_keep", must_keep, must), ("never_keep", never_keep, never)):
         if given is not None:
             mark[feature_indices(given, n_features, names, setting=setting)] = True
     both = np.flatnonzero(must & never)
     if len(both):
+        shown = [str(at) if names is None else repr(str(names[at])) for at in both]
         raise ParameterError(
             "A feature cannot be in must_keep and in never_keep; these are in both: "
-            f"{shown(both)}. Take them out of one."
+            f"{some_of(shown)}. Take them out of one."
         )
-    for setting, _, mark, weight in marks:
-        clash = np.flatnonzero(mark & (weights != 1.0) & (weights != weight))[:1]
-        if len(clash):
-            raise ParameterError(
-                f"{setting} means a penalty weight of {weight:g}; penalty_weights gives "
-                f"{weights[clash[0]]:g} to {shown(clash)}. Leave it out of one."
-            )
-        weights[mark] = weight
-    if groups is None:
-        return FeatureControl(weights)
-    numbers = _number_groups(_labels(groups, n_features, names))
-    free = np.bincount(numbers, weights == 0.0) > 0
-    paid = np.bincount(numbers, (weights > 0.0) & np.isfinite(weights)) > 0
-    split = np.flatnonzero((free & paid)[numbers] & (weights == 0.0))[:1]
-    if len(split):
-        raise ParameterError(
-            "The features of a group are kept together: all of them are always kept (weight "
-            f"0) or none; only a part of its group is: {shown(split)}. Add the others to "
-            "must_keep, or take this one out of the group."
-        )
-    return FeatureControl(weights, None if len(free) == n_features else numbers)
+    return FeatureControl(must, never)
 
 
-def _weights(given: Any, n_features: int, names: Any) -> FloatArray:
-    """A weight for every column, from an array or from a dict of some of them; 1 for the others."""
-    weights = np.ones(n_features)
-    if given is None:
-        return weights
-    check_value("penalty_weights", given, WEIGHTS)
-    entries = given.to_dict() if is_labelled(given) else given
-    columns = np.arange(n_features)
-    if isinstance(entries, Mapping):
-        columns = feature_indices(list(entries), n_features, names, setting="penalty_weights")
-        entries = list(entries.values())
-    else:
-        check_length("penalty_weights", entries, n_features)
-    for value in entries:
-        check_value("An entry of penalty_weights", value, WEIGHT)
-    weights[columns] = entries
-    return weights
-
-
-def _labels(given: Any, n_features: int, names: Any) -> list[Any]:
-    """A label for every column; None for a column of no group."""
-    check_value("groups", given, GROUPS)
-    labels: list[Any] = [None] * n_features
-    if is_labelled(given):
-        given = given.to_dict()
-        columns = feature_indices(list(given), n_features, names, setting="groups")
-        found = dict(zip(columns.tolist(), given.values(), strict=True))
-        return [found.get(column) for column in range(n_features)]
-    members = list(given.values() if isinstance(given, Mapping) else given)
-    lists = [isinstance(each, Iterable) and not isinstance(each, str) for each in members]
-    if not isinstance(given, Mapping) and not any(lists):
-        check_length("groups", members, n_features)
-        return members
-    if not all(lists):
-        check_value("Each of groups", members[lists.index(False)], FEATURES)
-    # One look-up for all groups: there may be thousands of them.
-    flat = [feature for group in members for feature in group]
-    numbers = [number for number, group in enumerate(members) for _ in group]
-    columns = feature_indices(flat, n_features, names, setting="groups")
-    for column, feature, number in zip(columns, flat, numbers, strict=True):
-        if labels[column] not in (None, number):
-            raise ParameterError(
-                f"Groups must not overlap; {shorten(feature)} is in more than one of them."
-            )
-        labels[column] = number
-    return labels
-
-
-def _number_groups(labels: list[Any]) -> IndexArray:
-    """Equal labels -> equal numbers; None and NaN stand for a feature of no group."""
-    first: dict[Any, int] = {}
-    keys = [
-        ("alone", position) if _is_missing(label) else ("group", label)
-        for position, label in enumerate(labels)
-    ]
-    return np.array([first.setdefault(key, len(first)) for key in keys], dtype=np.intp)
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except TypeError:  # pandas.NA has no truth value
-        return True
+# What a table is too small for
 
 
 def cap_neighbors(n_neighbors: int, n_samples: int, *, spare: int = 1) -> int:

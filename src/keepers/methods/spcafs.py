@@ -6,7 +6,7 @@
 Algorithm 1 of the paper alternates the weights of a quadratic majorant of the penalty (26) with the
 m leading eigenvectors of S - gamma diag(g) (27); f never rises (Theorem 2).
 
-* `RowPenalty` is the penalty. Rows may be pooled into groups and have costs of their own.
+* `RowPenalty` is the penalty. Rows may have costs of their own: those always kept have none.
 * `solve_dense` is Algorithm 1 as printed: S in memory, one dense eigenproblem a step. It is the
   reference against which the other one is tested.
 * `solve_block` walks the same path with products S V only. Each eigenproblem is solved just well
@@ -52,7 +52,6 @@ from keepers.methods.fspca import refine_order
 from keepers.methods.parameters import (
     COMPONENTS,
     FUNCTION,
-    FeatureControl,
     FeatureCount,
     Seed,
     check_component_count,
@@ -65,7 +64,7 @@ from keepers.methods.parameters import (
 )
 from keepers.methods.reading import FittedTable, scatter_of, warn_of_units
 
-# A group whose squared norm has sunk to this multiple of eps is inactive. The optimality condition
+# A row whose squared norm has sunk to this multiple of eps is inactive. The optimality condition
 # for p = 1, a share r < 1 of the force that would keep it active, puts the norm at
 # sqrt(eps) r / sqrt(1 - r^2): this is r = 0.89.
 INACTIVE = 4.0
@@ -100,67 +99,53 @@ CALM_STEPS = 6
 
 @dataclass(frozen=True)
 class RowPenalty:
-    """gamma * sum_G c_G (|W_G|^2 + eps)^(p/2), seen through the squared row norms of W.
+    """gamma * sum_i c_i (|w_i|^2 + eps)^(p/2), seen through the squared row norms of W.
 
-    |W_G|^2 is the sum of |w_i|^2 over the rows i of a group G, and c_G >= 0 its cost; with groups
-    of one row and costs of 1 this is Eq. (23). The function u -> u^(p/2) is concave, so its tangent
-    at the present |W_G|^2 + eps lies above it (the paper's Lemma 1, which holds for every u):
-    the majorant gives each row of G the weight gamma c_G (p/2) (|W_G|^2 + eps)^((p-2)/2), and
-    Theorem 2 holds as before. Theorem 1 (at least m active rows) is about W'W = I alone.
+    c_i >= 0 is the cost of a row; with costs of 1 this is Eq. (23). The function u -> u^(p/2) is
+    concave, so its tangent at the present |w_i|^2 + eps lies above it (the paper's Lemma 1): the
+    majorant gives row i the weight gamma c_i (p/2) (|w_i|^2 + eps)^((p-2)/2), and Theorem 2 holds
+    as before. Theorem 1 (at least m active rows) is about W'W = I alone.
     """
 
     gamma: float
     p: float
     eps: float
     costs: FloatArray | float = 1.0
-    """c_G of every group, finite and >= 0, or one for all."""
-    groups: IndexArray | None = None
-    """The group of every row, counted from 0; None: every row is its own group."""
+    """c_i of every row, finite, or one for all; rows that cost nothing are always active."""
 
-    def pool(self, squared_norms: FloatArray) -> FloatArray:
-        """|W_G|^2 of every group."""
-        if self.groups is None:
-            return squared_norms
-        return np.asarray(np.bincount(self.groups, squared_norms), dtype=np.float64)
-
-    def to_rows(self, values: Any) -> Any:
-        """A value of every group -> a value of every row."""
-        return values if self.groups is None else values[self.groups]
+    @property
+    def free(self) -> BoolArray:
+        """Rows that cost nothing."""
+        return np.asarray(self.costs) == 0.0
 
     def value(self, squared_norms: FloatArray) -> float:
         """The penalty itself, the second term of Eq. (23)."""
-        terms = self.costs * (self.pool(squared_norms) + self.eps) ** (self.p / 2)
-        return self.gamma * float(np.sum(terms))
+        return self.gamma * float(np.sum(self.costs * (squared_norms + self.eps) ** (self.p / 2)))
 
     def weights(self, squared_norms: FloatArray) -> FloatArray:
-        """Gamma g_i of every row, with g_i = c_G (p/2) (|W_G|^2 + eps)^((p-2)/2), Eq. (26)."""
-        return self.weights_at(np.log(self.pool(squared_norms) + self.eps))
+        """Gamma g_i of every row, with g_i = c_i (p/2) (|w_i|^2 + eps)^((p-2)/2), Eq. (26)."""
+        return self.weights_at(np.log(squared_norms + self.eps))
 
     def weights_at(self, log_norms: FloatArray) -> FloatArray:
-        """The same, from log(|W_G|^2 + eps) of every group."""
-        by_group = self.gamma * self.p / 2 * self.costs * np.exp((self.p / 2 - 1.0) * log_norms)
-        return np.asarray(self.to_rows(by_group))
+        """The same, from log(|w_i|^2 + eps)."""
+        scale = self.gamma * self.p / 2 * self.costs
+        return np.asarray(scale * np.exp((self.p / 2 - 1.0) * log_norms))
 
     def inactive(self, squared_norms: FloatArray) -> BoolArray:
-        """Rows the penalty has sent to zero: the norm of their group is of the smoothing's size.
-
-        Rows that cost nothing are always active, however small.
-        """
-        small = self.pool(squared_norms) <= INACTIVE * self.eps
-        return np.asarray(self.to_rows(small & (np.asarray(self.costs) > 0.0)))
+        """Rows the penalty has sent to zero: their norm is of the smoothing's size."""
+        return (squared_norms <= INACTIVE * self.eps) & ~self.free
 
     def norms_near_zero(self, squared_pulls: FloatArray) -> FloatArray:
         """The norms that the smoothing leaves to inactive rows, given |F_i / gamma|^2, F = S W.
 
         An inactive row solves F_i = gamma g_i w_i with its own weight g_i, Eq. (26): the multiplier
-        of W'W = I is negligible against that weight. With u = |W_G| / sqrt(eps) of its group,
-        ``u = r (1 + u^2)^(1 - p/2)``, ``r = 2 eps^((1 - p)/2) |F_G| / (gamma c_G p)``; for p = 1,
-        ``u = r / sqrt(1 - r^2)``. It rises with |F_G| / c_G, and for p = 1 the group becomes active
+        of W'W = I is negligible against that weight. With u = |w_i| / sqrt(eps),
+        ``u = r (1 + u^2)^(1 - p/2)``, ``r = 2 eps^((1 - p)/2) |F_i| / (gamma c_i p)``; for p = 1,
+        ``u = r / sqrt(1 - r^2)``. It rises with |F_i| / c_i, and for p = 1 the row becomes active
         at r = 1. u is at most 2, where rows begin to count as active.
         """
-        pulls = np.sqrt(self.pool(squared_pulls))
         with np.errstate(divide="ignore", invalid="ignore"):  # rows that cost nothing are active
-            share = pulls / (self._pull_at_one * np.asarray(self.costs))
+            share = np.sqrt(squared_pulls) / (self._pull_at_one * np.asarray(self.costs))
             if self.p == 1.0:
                 share = np.minimum(share, np.sqrt(INACTIVE / (1.0 + INACTIVE)))
                 size = share / np.sqrt(1.0 - share**2)
@@ -169,29 +154,24 @@ class RowPenalty:
                 for _ in range(60):  # r is of the size eps^((1 - p)/2): few steps suffice
                     size = share * (1.0 + size**2) ** (1.0 - self.p / 2)
                     size = np.minimum(size, np.sqrt(INACTIVE))
-            norms = np.sqrt(self.eps) * size
-            if self.groups is None:
-                return np.asarray(norms)
-            per_pull = np.where(pulls > 0.0, norms / pulls, 0.0)
-        return np.asarray(per_pull[self.groups] * np.sqrt(squared_pulls))
+        return np.asarray(np.sqrt(self.eps) * size)
 
     @property
     def _pull_at_one(self) -> float:
-        """|F_G / gamma| at which r = 1 for a group of cost 1."""
+        """|F_i / gamma| at which r = 1 for a row of cost 1."""
         return self.p / 2.0 * self.eps ** ((self.p - 1.0) / 2)
 
     def pulled_out(self, images: FloatArray) -> BoolArray:
         """Rows at zero that would leave it, given F = S W: `norms_near_zero` has no solution.
 
-        With u = |W_G| / sqrt(eps) it needs ``r = u / (1 + u^2)^(1 - p/2)``, which is at most
+        With u = |w_i| / sqrt(eps) it needs ``r = u / (1 + u^2)^(1 - p/2)``, which is at most
         what it is at ``u^2 = 1 / (1 - p)``, and 1 for p = 1: there, a row leaves zero if and only
-        if 2 |F_G| > gamma c_G.
+        if 2 |F_i| > gamma c_i.
         """
         largest = 1.0
         if self.p < 1.0:
             largest = (1.0 - self.p) ** -0.5 * (1.0 + 1.0 / (1.0 - self.p)) ** (self.p / 2 - 1.0)
-        pulls = np.sqrt(self.pool(squared_row_norms(images / self.gamma)))
-        return np.asarray(self.to_rows(pulls > largest * self._pull_at_one * self.costs))
+        return row_norms(images / self.gamma) > largest * self._pull_at_one * self.costs
 
     def first_effects(
         self, squared_norms: FloatArray, images: FloatArray
@@ -203,24 +183,15 @@ class RowPenalty:
         eigenproblem of the others it adds ``S_i' S_i / D_i``, which on W is |F_i|^2 / D_i. (The
         Ritz value next to D_i is left out: it is small where rows vanish.)
         """
-        pulls = self.to_rows(self.pool(squared_row_norms(images)))
-        norms = np.sqrt(self.to_rows(self.pool(squared_norms)) + self.eps)
+        pulls = squared_row_norms(images)
         weights = self.weights(squared_norms)
         weights = np.where(weights > 0.0, weights, np.inf)  # what costs nothing stays in any case
-        return np.sqrt(pulls) / (weights * norms), pulls / weights
-
-    def whole_groups(self, rows: BoolArray) -> BoolArray:
-        """These rows and those that must stay with them: their groups' and rows without cost."""
-        by_group = rows if self.groups is None else np.bincount(self.groups, rows) > 0
-        return np.asarray(self.to_rows(by_group | (np.asarray(self.costs) == 0.0)))
+        return np.sqrt(pulls) / (weights * np.sqrt(squared_norms + self.eps)), pulls / weights
 
     def restrict(self, rows: IndexArray) -> "RowPenalty":
-        """The penalty on some of the rows, which are those of whole groups."""
-        kept, groups = rows, None
-        if self.groups is not None:
-            kept, groups = np.unique(self.groups[rows], return_inverse=True)
-        costs = self.costs[kept] if isinstance(self.costs, np.ndarray) else self.costs
-        return replace(self, costs=costs, groups=groups)
+        """The penalty on some of the rows."""
+        costs = self.costs[rows] if isinstance(self.costs, np.ndarray) else self.costs
+        return replace(self, costs=costs)
 
 
 CONVERGED, PLATEAU, MAX_ITER = "converged", "plateau", "max_iter"
@@ -356,7 +327,7 @@ def dense_is_cheaper(n_samples: int, n_features: int, width: int) -> bool:
 class Proposals:
     """Weights further ahead than those of the last solution.
 
-    The weights depend on u = log(|W_G|^2 + eps) alone. A step of Algorithm 1 maps a *point* u to
+    The weights depend on u = log(|w_i|^2 + eps) alone. A step of Algorithm 1 maps a *point* u to
     its *image*, and the next step begins at the image; here it begins further ahead. Nothing
     guarantees that this lowers f: `_step` compares, and calls `refuse` if it does not.
     """
@@ -369,14 +340,14 @@ class Proposals:
         self._stride = 1.0
 
     def propose(
-        self, point: FloatArray, image: FloatArray, penalty: RowPenalty, *, most: int, slow: bool
+        self, point: FloatArray, image: FloatArray, penalty: RowPenalty, *, slow: bool
     ) -> FloatArray | None:
         """The next point, or None for the image.
 
-        ``most``: the largest squared norm of a row or group. ``slow``: the last step gained next to
-        nothing. Below p = 1, where there are many more minima, steps stay plain unless they are
-        slow: a row then takes long to leave and nothing else moves, so each step is twice as long
-        as the one before. (Without this SRBCT, m = 10, p = 0.5, ended 4e-3 higher.)
+        ``slow``: the last step gained next to nothing. Below p = 1, where there are many more
+        minima, steps stay plain unless they are slow: a row then takes long to leave and nothing
+        else moves, so each step is twice as long as the one before. (Without this SRBCT, m = 10,
+        p = 0.5, ended 4e-3 higher.)
         """
         if penalty.p == 1.0:
             self._pairs.append((point, image))
@@ -389,7 +360,7 @@ class Proposals:
             self._stride = 1.0
             return None
         proposal = image + np.clip(step, -LONGEST_STEP, LONGEST_STEP)
-        return np.clip(proposal, np.log(penalty.eps), np.log(most))
+        return np.clip(proposal, np.log(penalty.eps), 0.0)  # no row of W is longer than 1
 
     def refuse(self) -> None:
         """The last proposal would have raised f."""
@@ -460,7 +431,7 @@ def _rows_that_stay(part: _Part, fewest: int) -> BoolArray:
     n_strong = int(np.searchsorted(np.cumsum(effects[order]), STRONG * effects.sum())) + 1
     stay = rates > SHRINKING
     stay[order[: max(n_strong, fewest)]] = True
-    return penalty.whole_groups(stay)
+    return stay | penalty.free
 
 
 @dataclass
@@ -517,8 +488,7 @@ def _leave_out_rows(run: _Run) -> None:
     run.n_products += 1
     if run.n_iter == 1:  # the first step is made with the weights of PCA
         run.move_to(smaller)
-        if part.penalty.groups is None:
-            run.proposal = np.log(part.space.squared_row_norms[kept] + part.penalty.eps)
+        run.proposal = np.log(part.space.squared_row_norms[kept] + part.penalty.eps)
         return
     rise = smaller.objective - before
     if rise <= smaller.outside - part.outside:
@@ -552,7 +522,7 @@ def _check_optimality(run: _Run, whole: _Part) -> bool:
     vectors[pulled] = images * (size / row_norms(images))[:, np.newaxis]
     wanted = pulled
     wanted[kept] = True
-    larger = run.part.restrict(np.flatnonzero(penalty.whole_groups(wanted)), vectors)
+    larger = run.part.restrict(np.flatnonzero(wanted | penalty.free), vectors)
     run.n_products += 1
     if larger.objective <= run.history[-1]:
         run.history[-1] = larger.objective
@@ -582,7 +552,7 @@ def _step(run: _Run, tol: float, *, early: bool, flat: bool) -> None:
     """New weights, then the leading subspace; a proposal that raises f is undone."""
     part, penalty, point = run.part, run.part.penalty, run.proposal
     if point is None:
-        point = np.log(penalty.pool(part.space.squared_row_norms) + penalty.eps)
+        point = np.log(part.space.squared_row_norms + penalty.eps)
     weights = penalty.weights_at(point)  # Eq. (26)
     if early and run.n_iter == 1:  # among equal columns rounding must not choose
         weights = tilt_ties(weights, weights)
@@ -602,10 +572,9 @@ def _step(run: _Run, tol: float, *, early: bool, flat: bool) -> None:
     run.history.append(moved.objective)
     run.n_calm = run.n_calm + 1 if run.gained_less(tol) else 0
     if not early:
-        image = np.log(penalty.pool(space.squared_row_norms) + penalty.eps)
-        most = 1 if penalty.groups is None else space.vectors.shape[1]
+        image = np.log(space.squared_row_norms + penalty.eps)
         slow = run.gained_less(SLOW)
-        run.proposal = run.proposals.propose(point, image, penalty, most=most, slow=slow)
+        run.proposal = run.proposals.propose(point, image, penalty, slow=slow)
 
 
 def solve_block(
@@ -654,25 +623,6 @@ def solve_block(
 GAMMA_SCALE = 0.1
 
 
-def penalty_of(
-    control: FeatureControl, columns: IndexArray, gamma: float, p: float, eps: float
-) -> RowPenalty:
-    """The penalty on the rows of W that belong to these columns.
-
-    A group of k rows costs k^(1 - p/2) times their mean cost: so k rows of equal norm and cost are
-    penalised as much together as one by one, and neither large nor small groups are favoured; for
-    p = 1 it is the sqrt(k) of the group lasso.
-    """
-    costs = control.weights[columns]
-    if control.groups is not None:
-        _, groups = np.unique(control.groups[columns], return_inverse=True)
-        sizes = np.bincount(groups)
-        if len(sizes) < len(columns):
-            together = np.bincount(groups, costs) * sizes ** (-p / 2)
-            return RowPenalty(gamma, p, eps, together, groups)
-    return RowPenalty(gamma, p, eps, 1.0 if np.all(costs == 1.0) else costs)
-
-
 @dataclass(eq=False, repr=False)
 class SPCAFS(ScatterSelector):
     r"""Unsupervised feature selection by row-sparse PCA.
@@ -684,13 +634,11 @@ class SPCAFS(ScatterSelector):
 
         \min_{W} \;
             & -\operatorname{Tr}\left(W^\top S\, W\right) + \gamma \sum_{i=1}^{d}
-            c_i \left(\lVert w_i \rVert_2^2 + \varepsilon\right)^{p/2} \\
+            \left(\lVert w_i \rVert_2^2 + \varepsilon\right)^{p/2} \\
         \text{s.t.} \; & W^\top W = I, \qquad 0 < p \le 1.
 
-    Here S is the scatter of the centred data, w_i the row of feature i, and c_i its weight, 1
-    unless you say otherwise. The score of a feature is the norm of its row. The method is that of
-    Li, Nie, Bian and Li. With ``groups`` the sum is over the groups G, of
-    :math:`c_G (\lVert W_G \rVert_F^2 + \varepsilon)^{p/2}`.
+    Here S is the scatter of the centred data, and w_i the row of feature i, whose norm is the score
+    of the feature. The method is that of Li, Nie, Bian and Li.
 
     With default settings it beats random features where groups of features move together (text,
     cells, most gene tables), not where all features are strongly correlated (images, spectra);
@@ -725,17 +673,11 @@ class SPCAFS(ScatterSelector):
     refine : {"l20"} or None, default=None
         "l20" exchanges kept features for others as long as ``n_components`` components made of the
         kept ones hold more variance (the steps of `FSPCA`). The selection then depends on
-        ``n_features_to_select``. Not with ``groups``.
-    penalty_weights : array of shape (n_features,), dict or None, default=None
-        A factor c_i on the penalty of each feature (a cost, say), or a dict from names or indices
-        to factors, 1 for the others. 0 means always kept, infinity never.
-    groups : array of shape (n_features,), list of lists, dict of lists or None, default=None
-        Features that are kept or dropped together: a label per feature (None or NaN: in no group),
-        or lists of names or indices. A group of k counts as k^(1 - p/2) times its mean weight.
+        ``n_features_to_select``.
     must_keep : sequence of names or indices, boolean mask or None, default=None
-        Features that stay: the same as weight 0. Names need a data frame.
+        Features that stay: without penalty, and first in the ranking. Names need a data frame.
     never_keep : sequence of names or indices, boolean mask or None, default=None
-        Features that go: the same as weight infinity, and as a fit without these columns.
+        Features that go: the same as a fit without these columns.
     {max_correlation}
     {missing}
     {memory_limit}
@@ -748,10 +690,10 @@ class SPCAFS(ScatterSelector):
     ----------
     scores_ : array of shape (n_features,)
         Row norms of W; higher is better. Those of inactive rows are what the smoothing leaves in
-        the limit: for p = 1, ``sqrt(eps) r / sqrt(1 - r^2)``, ``r = 2 |(S W)_i| / (gamma c_i)``,
-        at most ``2 sqrt(eps)``. So inactive features are ranked by how near they are to becoming
-        active, at r = 1. In the ranking features always kept come first, those never kept last,
-        and the members of a group stand together; with ``refine``, the kept features come first.
+        the limit: for p = 1, ``sqrt(eps) r / sqrt(1 - r^2)``, ``r = 2 |(S W)_i| / gamma``, at most
+        ``2 sqrt(eps)``. So inactive features are ranked by how near they are to becoming active, at
+        r = 1. In the ranking features always kept come first, those never kept last; with
+        ``refine``, the kept features come first.
     {fitted}
     components_ : array of shape (n_components, n_features)
         W transposed, rows ordered by the weight they carry in the penalised problem.
@@ -763,17 +705,15 @@ class SPCAFS(ScatterSelector):
     n_products_ : int
         Products of S with a block of ``n_components`` columns, or of a part of it with a part.
     n_active_ : int
-        Active rows of W: those whose norm (or that of their group) exceeds 2 sqrt(eps), and those
-        without penalty. If ``n_features_to_select`` is larger, an `InactiveRowsWarning` gives
-        the numbers and a gamma that is small enough.
+        Active rows of W: those whose norm exceeds 2 sqrt(eps), and those without penalty. If
+        ``n_features_to_select`` is larger, an `InactiveRowsWarning` gives the numbers and a gamma
+        that is small enough.
     active_ : boolean array of shape (n_features,)
         The features whose rows are active; ``n_active_`` of them.
     refined_from_ : Refinement
         With ``refine``: ``n_changed``, how many of the kept features are others than those with
         the best scores; ``variance_before`` and ``variance_after``, the variance that
         ``n_components`` components made of the kept features hold, on the scale of S.
-    penalty_weights_ : array of shape (n_features,)
-        The factors used; 0 for features always kept, infinity for those never kept.
     gamma_ : float
         The penalty weight used.
     solver_ : str
@@ -849,8 +789,6 @@ class SPCAFS(ScatterSelector):
     max_iter: int = 1000
     tol: float = 1e-8
     refine: str | None = None
-    penalty_weights: Any = None
-    groups: Any = None
     must_keep: Any = None
     never_keep: Any = None
     max_correlation: float | None = None
@@ -867,13 +805,12 @@ class SPCAFS(ScatterSelector):
     def check_parameters(self) -> None:
         """Raise for settings outside their rules, without looking at data."""
         super().check_parameters()
-        for name in ("max_correlation", "groups"):
-            if self.refine is not None and getattr(self, name) is not None:
-                raise ParameterError(
-                    f"refine='l20' and {name} must not be given together: refining exchanges "
-                    f"single features; got {name}={shorten(getattr(self, name))}. Leave one of "
-                    "them out."
-                )
+        if self.refine is not None and self.max_correlation is not None:
+            raise ParameterError(
+                "refine='l20' and max_correlation must not be given together: refining exchanges "
+                f"single features; got max_correlation={shorten(self.max_correlation)}. Leave one "
+                "of them out."
+            )
 
     def _fit_table(self, everything: FittedTable) -> None:
         control = control_of(self, everything.n_features)
@@ -894,7 +831,9 @@ class SPCAFS(ScatterSelector):
             self.gamma_ = float(
                 GAMMA_SCALE * pca.values[0] if self.gamma == "scale" else self.gamma
             )
-            penalty = penalty_of(control, table.usable, self.gamma_, float(self.p), float(self.eps))
+            must = control.must[table.usable]
+            costs = np.where(must, 0.0, 1.0) if must.any() else 1.0
+            penalty = RowPenalty(self.gamma_, float(self.p), float(self.eps), costs)
             result = self._solve(scatter, pca, penalty, table)
             norms = result.row_norms.astype(table.working_dtype, copy=False)
             scores = table.to_all_columns(norms)
@@ -906,7 +845,6 @@ class SPCAFS(ScatterSelector):
         self._store(result, table)
         self.var_ = everything.variances  # float32 may not hold it
         self.scores_ = scores.astype(table.dtype, copy=False)
-        self.penalty_weights_ = control.weights
         self._store_order(order, everything, control.must, control.never)
         if self.n_features_to_select is not None:  # None keeps half, whatever the penalty does
             inactive = find_inactive_rows(self, np.flatnonzero(self.support_))
@@ -1012,11 +950,12 @@ def find_inactive_rows(selector: Any, kept: IndexArray) -> InactiveRows | None:
     if not isinstance(fitted, SPCAFS):
         return None
     # A constant column that the user wants kept has no row, and nobody ranks it.
-    inactive = kept[~fitted.active_[kept] & (fitted.penalty_weights_[kept] != 0.0)]
+    must = control_of(fitted, len(fitted.active_)).must
+    inactive = kept[~fitted.active_[kept] & ~must[kept]]
     if len(inactive) == 0:
         return None
     small_enough = None
-    if fitted.p == 1.0 and fitted.groups is None:
+    if fitted.p == 1.0:
         size = float(np.min(fitted.scores_[inactive])) / float(np.sqrt(fitted.eps))
         pull = fitted.gamma_ * size / float(np.hypot(1.0, size))
         small_enough = 0.9 * pull if pull > 0.0 else None  # the message rounds it to two digits

@@ -133,7 +133,7 @@ def solve_exactly(
     hint = "None searches to the end."
     check_value("time_limit", time_limit, positive(zero=True, hint=hint) | one_of(None))
     k, m = int(n_features_to_select), int(n_components)
-    control = FeatureControl(np.empty(0), None)
+    control: FeatureControl
 
     def find(n_columns: int, names: Any) -> None:
         nonlocal control

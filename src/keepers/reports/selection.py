@@ -31,7 +31,7 @@ from keepers.linalg.scatter import ColumnMoments, column_moments
 from keepers.methods.auto import AutoSelector
 from keepers.methods.auto_steps import FEWEST_OBSERVED, SAME
 from keepers.methods.base import FitNotes, RankingSelector
-from keepers.methods.parameters import control_of
+from keepers.methods.parameters import FeatureControl, control_of
 from keepers.methods.reading import fill_gaps, named_table, table_of_moments, table_values
 from keepers.methods.spcafs import InactiveRows, find_inactive_rows
 from keepers.prepare.preparer import TablePreparer
@@ -143,8 +143,8 @@ class Selection(AsTable):
     """All columns, best first."""
     moments: ColumnMoments
     """Mean and centred sum of squares: of X, or as the fit measured them."""
-    weights: FloatArray
-    """0 for features that the settings keep, infinite for those that they rule out."""
+    control: FeatureControl
+    """Features that the settings keep, and those that they rule out."""
     source: str | None
     """Name of the table."""
     scaling: str
@@ -265,15 +265,13 @@ class Selection(AsTable):
             may = np.abs(np.nan_to_num(notes.nearest_better[1])) >= limit
         elif notes.max_correlation is None:
             return np.zeros(self.n_features, dtype=bool)
-        elif self.settings.get("groups") is not None:  # which are ranked as a whole
-            may = np.full(self.n_features, self.X is not None)
         else:
-            earned = self.scores[kept[self.weights[kept] != 0.0]].min(initial=np.inf)
+            earned = self.scores[kept[~self.control.must[kept]]].min(initial=np.inf)
             may = self.scores >= earned - _TIE * abs(earned)
         if notes.carries_structure is not None:
             may &= notes.carries_structure
         may[kept] = False
-        return may & np.isfinite(self.weights) & (self.variances > 0.0)
+        return may & ~self.control.never & (self.variances > 0.0)
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
@@ -338,7 +336,7 @@ class Selection(AsTable):
         if notes.alone is not None:  # NaN: the fit did not use the column
             found[np.isnan(notes.alone)] = "few values"
         found[self.variances == 0.0] = "constant"
-        found[np.isinf(self.weights)] = "never_keep"
+        found[self.control.never] = "never_keep"
         return found[self.order[self.k :]].tolist()
 
     @cached_property
@@ -454,7 +452,7 @@ def describe_fit(
         scores=np.asarray(selector.scores_, dtype=np.float64),
         order=np.argsort(selector.ranking_),  # all: `top` raises for features never to be kept
         moments=moments,
-        weights=control_of(selector, len(selector.scores_)).weights,
+        control=control_of(selector, len(selector.scores_)),
         source=source,
         scaling=scaling,
         seconds=seconds,
