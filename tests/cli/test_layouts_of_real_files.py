@@ -197,7 +197,7 @@ def test_feature_counts(quick_keepers, tmp_path, level):
     assert set(genes) == {f"ENSG{at:06}" for at in range(N_GENES)}
     assert "Features seem to be in rows" in quick_keepers("select", "counts.txt", "-k", 3).stderr
     without = quick_keepers("select", "counts.txt", "--transpose", "-k", 3, "--out", "k.csv")
-    assert "'Start', 'End', 'Length'" in without.stderr
+    assert "'Chr', 'Start', 'End', 'Strand', 'Length'" in without.stderr
     assert list(pd.read_csv("k.csv")["sample"]) == list(kept["sample"])
 
 

@@ -44,7 +44,7 @@ def test_what_an_option_says_is_not_guessed(tmp_path, options, content, read):
     ("options", "message"),
     [
         ({"encoding": "latn-1"}, r"got 'latn-1'\. Did you mean 'latin-1'"),
-        *(({"encoding": name}, "that Python knows") for name in ("base64", "a\0b", "ä")),
+        *(({"encoding": name}, "name of an encoding") for name in ("base64", "a\0b", "ä")),
         *(({"sep": mark}, "one ASCII character") for mark in ("", "::", '"', "\n", "§", "a")),
         ({"decimal": ";"}, "decimal= must be '.' or ','; got ';'"),
         ({"sep": ",", "decimal": ","}, "must differ"),
