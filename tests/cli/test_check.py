@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_diabetes
 
 
 @pytest.fixture
@@ -71,13 +70,6 @@ def test_a_column_is_what_the_user_says(quick_keepers):
     unknown = quick_keepers("check", "t.csv", "--as", "idd=number")
     assert unknown.returncode == 1
     assert "Did you mean 'id'?" in unknown.stderr
-
-
-def test_a_table_of_one_scale_with_named_rows_is_not_turned(quick_keepers):
-    frame = load_diabetes(as_frame=True).data
-    frame.insert(0, "id", [f"p{at}" for at in range(len(frame))])
-    frame.to_csv("t.csv", index=False)
-    assert "--transpose" not in quick_keepers("check", "t.csv").stdout
 
 
 @pytest.mark.parametrize("names", [list("abcdef"), ["reading", "writing", "algebra", "logic"]])

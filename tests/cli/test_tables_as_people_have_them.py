@@ -57,7 +57,6 @@ def survey_frame(n=400):
 
 
 INFORMATIVE = {"town", "income", "q1", "q2", "q3", "q4", "q5"}
-NEVER = {"respondent_id", "submitted", "country", "remark", "blank"}
 
 
 def kept(done):
@@ -250,15 +249,3 @@ def test_written_values_are_those_that_were_read(quick_keepers, suffix):
     lines = [line.split("\t") for line in done.stdout.splitlines()[1:]]
     words = {"ExterQual", "KitchenQual", "Foundation", "FireplaceQu"}
     assert all((line[5][0] in "+-") != bool({line[1], line[4]} & words) for line in lines)
-
-
-def test_filled_values_are_not_written(quick_keepers):
-    frame = houses()
-    frame.to_csv("houses.csv", index=False)
-    for options in (("--missing", "median"), ("--missing", "model", "--method", "spcafs")):
-        done = quick_keepers(
-            "select", "houses.csv", *options, "-k", 12, "--out", "k.csv", "--force"
-        )
-        assert done.returncode == 0, done.stderr
-        written, read = pd.read_csv("k.csv"), pd.read_csv("houses.csv")
-        pd.testing.assert_frame_equal(written, read[written.columns], check_dtype=False)

@@ -38,20 +38,6 @@ def test_the_walk_keeps_what_the_definition_keeps(storage, max_correlation):
     assert found.tolist() == walk_down(X, order, max_correlation)
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10**6), st.floats(0.05, 1.0))
-def test_no_kept_pair_exceeds_the_limit_and_every_other_feature_repeats_a_kept_one(seed, limit):
-    X = table_with_copies(seed, n_samples=15, n_sources=8, n_features=60)
-    ranking = np.random.default_rng(seed).permutation(60) + 1
-    kept = prune_redundant(X, ranking, limit)
-    correlation = np.abs(np.corrcoef(X, rowvar=False))
-    among = correlation[np.ix_(kept, kept)] - np.eye(len(kept))
-    assert among.max(initial=0.0) <= limit + 1e-12
-    for j in set(range(60)) - set(kept.tolist()):
-        better = kept[ranking[kept] < ranking[j]]
-        assert correlation[j, better].max() > limit - 1e-12
-
-
 # The option of every selector
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import keepers
 from keepers import AutoSelector, check_table, datasets, explain
 
 
@@ -135,8 +134,3 @@ def test_the_check_of_a_table_is_shown_as_a_table(houses):
     assert frame.set_index("column").loc["id", ["kind", "used"]].tolist() == ["identifier", "no"]
     assert check._repr_html_().count("<tr>") == 12
     assert "For other methods:" not in check._repr_html_()
-
-
-def test_it_is_a_public_name():
-    assert keepers.explain is explain
-    assert "explain" in keepers.__all__

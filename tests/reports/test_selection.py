@@ -338,20 +338,6 @@ def test_a_certificate_is_the_same_every_time():
     assert (first.value, first.upper_bound) == (second.value, second.upper_bound)
 
 
-@pytest.mark.parametrize(
-    ("selector", "seeks"),
-    [
-        (SPCAFS(2, n_components=1), True),
-        (FSPCA(2, n_components=1), True),
-        (VarianceScore(2), True),
-        (AutoSelector(2), False),
-        (StabilitySelector(VarianceScore(2), n_resamples=4, random_state=0), False),
-    ],
-)
-def test_it_is_known_which_methods_look_for_variance(grouped, selector, seeks):
-    assert selector.fit(grouped).seeks_variance is seeks
-
-
 def test_where_the_number_comes_from_is_known(table):
     assert describe_selection(VarianceScore(2).fit(table), table).how_many == "asked"
     assert describe_selection(VarianceScore().fit(table), table).how_many == "half"
