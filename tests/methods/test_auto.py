@@ -13,7 +13,6 @@ from scipy.stats import false_discovery_control, kstest, rankdata
 from keepers import AutoSelector
 from keepers.blocks.sources import as_blocks
 from keepers.exceptions import DataError, DataWarning, ParameterError
-from keepers.linalg.graph import nearest_in_cloud, union_graph
 from keepers.linalg.ordering import drawn_rows, mean_ranks
 from keepers.linalg.scatter import column_moments
 from keepers.methods import auto, auto_steps
@@ -33,6 +32,7 @@ from keepers.methods.auto_steps import (
     smoothness,
 )
 from keepers.methods.laplacian import laplacian_scores
+from keepers.methods.neighbours import binary_graph
 
 
 def columns_of(X):
@@ -115,7 +115,7 @@ def test_by_size_an_outlier_does_not_make_the_others_equal():
 
 @pytest.fixture
 def graph():
-    return union_graph(nearest_in_cloud(np.random.default_rng(1).standard_normal((50, 3)), 6))
+    return binary_graph(np.random.default_rng(1).standard_normal((50, 3)), 6)
 
 
 def test_smoothness_is_one_minus_the_laplacian_score(graph):
@@ -252,7 +252,7 @@ def test_columns_that_made_the_graph_agree_with_it_and_noise_does_not():
     X = rng.standard_normal((120, 8))
     X /= X.std(axis=0)
     columns = columns_of(X)
-    graph = union_graph(nearest_in_cloud(X[:, :3], 5))
+    graph = binary_graph(X[:, :3], 5)
     agreement = NeighbourAgreement(columns, graph.toarray(), 5)
     own, noise = agreement.of(np.arange(3), [3])[0], agreement.of(np.arange(3, 8), [5])[0]
     # Every sample has at least five neighbours of weight 1, and names five of them.
@@ -264,8 +264,8 @@ def test_columns_that_made_the_graph_agree_with_it_and_noise_does_not():
 def test_heavier_edges_count_more():
     X = np.array([[0.0], [1.0], [3.0], [7.0]])
     columns = columns_of(X)
-    graph = union_graph(nearest_in_cloud(X, 1))  # 0-1, 1-2, 2-3
-    graph = graph + 2 * union_graph(nearest_in_cloud(np.array([[0.0], [5.0], [4.0], [0.1]]), 1))
+    graph = binary_graph(X, 1)  # 0-1, 1-2, 2-3
+    graph = graph + 2 * binary_graph(np.array([[0.0], [5.0], [4.0], [0.1]]), 1)
     # Sample 0 names 1 (weight 1 of 2, its best is 3), 1 names 0 (1 of 3), 2 names 1 (3 of 3),
     # 3 names 2 (1 of 2).
     found = NeighbourAgreement(columns, graph.toarray(), 1).of(np.array([0]), [1])

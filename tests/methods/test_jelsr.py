@@ -8,11 +8,8 @@ import pytest
 import scipy.sparse as sp
 from scipy.linalg import eigh
 
-from keepers.linalg.graph import (
-    laplacian,
-    nearest_in_cloud,
-    union_graph,
-)
+from keepers.linalg.graph import laplacian
+from keepers.methods.neighbours import binary_graph
 from keepers.methods.rivals import jelsr
 from keepers.methods.rivals.jelsr import solve_jelsr
 from keepers.methods.rivals.ndfs import WeightedRidge
@@ -58,7 +55,7 @@ def groups(n_samples=60, n_features=12, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_samples, n_features))
     X[:, :4] += 4.0 * np.eye(4)[np.arange(n_samples) % 4]
-    return centred(X), laplacian(union_graph(nearest_in_cloud(X, 5)))
+    return centred(X), laplacian(binary_graph(X, 5))
 
 
 def transcription(X, L, n_columns, alpha, beta, n_steps):

@@ -68,13 +68,6 @@ def nearest_by_distance(squared: FloatArray, n_neighbors: int) -> IndexArray:
     return nearest_first(squared, n_neighbors)
 
 
-def nearest_in_cloud(points: FloatArray, n_neighbors: int) -> NeighbourList:
-    """The nearest others of every point, in no order, with all distances in memory."""
-    squared = squared_distances(points)
-    indices = nearest_by_distance(squared, n_neighbors)
-    return NeighbourList(indices, np.sqrt(np.take_along_axis(squared, indices, axis=1)))
-
-
 def heat_weights(neighbours: NeighbourList, bandwidth: float) -> FloatArray:
     """exp(-distance^2 / (2 bandwidth^2)) for every entry of the list."""
     with np.errstate(over="ignore"):  # a square beyond 1e308 has the weight exp(-inf) = 0

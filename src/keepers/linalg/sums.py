@@ -260,12 +260,13 @@ class ProductSum(BlockSum):
 
 
 class RowCollection(BlockSum):
-    """The rows themselves, to be held in memory."""
+    """The rows themselves, without gaps, to be held in memory."""
 
     def __init__(self) -> None:
         self.pieces: list[Any] = []
 
     def add(self, block: RowBlock) -> None:
+        refuse_not_finite(block)
         self.pieces.append(block.values)
 
     def merge(self, other: Self) -> None:

@@ -33,7 +33,6 @@ from keepers._protocols import (
     BoolArray,
     FloatArray,
     IndexArray,
-    RowBlock,
     SymmetricOperator,
 )
 from keepers._wording import readable_size, some_of
@@ -62,7 +61,6 @@ from keepers.linalg.sums import (
     RowCollection,
     ScatterSum,
     StreamedScatter,
-    refuse_not_finite,
 )
 from keepers.methods.parameters import expected_width, memory_budget
 from keepers.tables.objects import (
@@ -429,7 +427,7 @@ def read_blocks(selector: Any, source: BlockTable, budget: Budget, width: int) -
             summed = passes.total(partial(ScatterSum, source.n_features))
             table = table_of_scatter(selector, summed, source.dtype)
         elif route == "memory":
-            rows = passes.total(_FiniteRows)
+            rows = passes.total(RowCollection)
             table = read_table(selector, rows.stack())
             if names is not None:
                 selector.feature_names_in_ = names
@@ -478,15 +476,6 @@ def _summing_is_cheap(source: BlockTable, width: int) -> bool:
     if source.is_sparse and source.n_stored and source.n_samples:
         return 2 * source.n_stored / source.n_samples <= streaming
     return source.n_features <= streaming
-
-
-class _FiniteRows(RowCollection):
-    """Rows without gaps."""
-
-    def add(self, block: RowBlock) -> None:
-        """Take a block in; raise for values that are not finite."""
-        refuse_not_finite(block)
-        super().add(block)
 
 
 def explain_gaps_in_blocks(selector: Any, explanation: str) -> DataError:
@@ -695,11 +684,10 @@ def read_any_table(
             check(source.n_features, getattr(reader, "feature_names_in_", None))
             width, budget = expected_width(n_components), memory_budget(None)
             table = read_blocks(reader, source, budget, width).table
-            return ReadTable(table, getattr(reader, "feature_names_in_", None))
-        table = read_table(reader, X)
-    names = getattr(reader, "feature_names_in_", None)
-    check(table.n_features, names)
-    return ReadTable(table, names)
+        else:
+            table = read_table(reader, X)
+            check(table.n_features, getattr(reader, "feature_names_in_", None))
+    return ReadTable(table, getattr(reader, "feature_names_in_", None))
 
 
 def is_block_source(values: Any) -> bool:

@@ -43,8 +43,6 @@ __all__ = ["Feature", "Selection", "describe_fit", "describe_selection"]
 FEWEST_COMPARED, MOST_COMPARED = 200, 500
 """How far down the ranking features are compared with the kept ones: all kept ones and at least
 the first 200, but never more than 500."""
-NOT_OF_THE_RESULT = ("callback",)
-"""Parameters of selectors that the result does not depend on."""
 _AT_ONCE = 256
 _TIE = 1e-7
 
@@ -444,7 +442,7 @@ def describe_fit(
         settings={
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in selector.get_params(deep=False).items()
-            if name not in NOT_OF_THE_RESULT
+            if name != "callback"
         },
         k=len(selector.top(k)),
         n_samples=n_samples or int(selector.n_samples_seen_ if X is None else X.shape[0]),
