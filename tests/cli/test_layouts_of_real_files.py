@@ -238,18 +238,8 @@ def test_a_survey_with_tick_boxes_and_several_answers(quick_keepers, tmp_path):
     assert [kinds[name] for name in ticked] == ["tick"] * 4
     assert "constant columns" not in about(found)
     kept = quick_keepers(
-        *(
-            "select",
-            "coffee.csv",
-            "-k",
-            8,
-            "--missing",
-            "mean",
-            "--out",
-            "c.csv",
-            "--save",
-            "c.json",
-        )
+        *("select", "coffee.csv", "-k", 8, "--missing", "mean"),
+        *("--out", "c.csv", "--save", "c.json"),
     )
     assert kept.returncode == 0, kept.stderr
     written = pd.read_csv("c.csv", dtype=str, keep_default_na=False)

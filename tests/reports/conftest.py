@@ -4,6 +4,7 @@ import os
 import shutil
 import warnings
 from dataclasses import replace
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -37,6 +38,22 @@ HOSTILE = [
     "=HYPERLINK(1)",
     "",
 ]
+
+
+class Outline(HTMLParser):
+    """Tags and attributes as a parser sees them."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.texts = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *attribute) for attribute in attrs]
+
+    def handle_data(self, data):
+        self.texts.append(data)
 
 
 def _fitted(X):

@@ -1,12 +1,11 @@
 """`explain`: a verdict on every column."""
 
-from html.parser import HTMLParser
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from keepers import AutoSelector, check_table, datasets, explain
+from reports.conftest import Outline
 
 
 @pytest.fixture(scope="module")
@@ -80,16 +79,6 @@ def test_it_prints_as_text_and_shows_in_a_notebook(found):
     assert repr(found) == f"<Explanation: keep {len(found.kept)} of 11 columns>"
 
 
-class Tags(HTMLParser):
-    def __init__(self, html):
-        super().__init__()
-        self.tags = []
-        self.feed(html)
-
-    def handle_starttag(self, tag, _):
-        self.tags.append(tag)
-
-
 def test_names_are_escaped(hostile_names):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, len(hostile_names)))
@@ -99,7 +88,7 @@ def test_names_are_escaped(hostile_names):
     names[names.index("")] = "unnamed"
     frame = pd.DataFrame(X, columns=names)
     for shown in (explain(frame)._repr_html_(), check_table(frame)._repr_html_()):
-        assert not {"img", "script", "a", "iframe"} & set(Tags(shown).tags)
+        assert not {"img", "script", "a", "iframe"} & set(Outline(shown).tags)
 
 
 def test_no_structure_keeps_nothing():

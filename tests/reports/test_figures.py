@@ -3,7 +3,6 @@
 import io
 import json
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -11,25 +10,11 @@ import pytest
 from keepers import AutoSelector, StabilitySelector, VarianceScore
 from keepers import report as make_report
 from keepers.reports.html import COLOURS, as_png, draw_agreement, draw_heat, draw_map
-
-
-class Texts(HTMLParser):
-    """Tags, and the text between them."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.tags, self.texts = [], []
-        self.feed(html)
-
-    def handle_starttag(self, tag, _):
-        self.tags.append(tag)
-
-    def handle_data(self, data):
-        self.texts.append(data)
+from reports.conftest import Outline
 
 
 def text_of(report):
-    return " ".join("".join(Texts(report.html).texts).replace("\xa0", " ").split())
+    return " ".join("".join(Outline(report.html).texts).replace("\xa0", " ").split())
 
 
 def data_of(report):
@@ -79,7 +64,7 @@ def test_names_in_figures_are_escaped(hostile_names):
     r = np.corrcoef(np.random.default_rng(0).standard_normal((len(hostile_names), 30)))
     z = r[:3]
     for svg in (draw_map(r, hostile_names)[0], draw_heat(z, hostile_names[:3])):
-        assert not {"img", "b", "script"} & set(Texts(svg).tags)
+        assert not {"img", "b", "script"} & set(Outline(svg).tags)
 
 
 def test_classes_have_their_colours_above_the_heat_map():
@@ -115,13 +100,6 @@ def test_the_python_that_repeats_it_has_the_inner_selector(stability_report):
     text = text_of(stability_report)
     assert "from keepers import StabilitySelector from keepers import VarianceScore X" in text
     assert "n_resamples=20, random_state=0, selector=VarianceScore(n_features_to_select=20)" in text
-
-
-def test_the_page_stays_small_and_asks_nobody(srbct_report, stability_report):
-    for report in (srbct_report, stability_report):
-        assert len(report.html.encode()) < 300_000
-        assert "http://" not in report.html
-        assert "https://" not in report.html
 
 
 def test_the_answer_of_the_default_selector_comes_first(auto_report):
@@ -171,4 +149,4 @@ def test_hostile_names_stay_text_beside_the_answer(hostile_names):
     X[:, 8] = X[:, 0] + 0.01 * rng.standard_normal(60)
     report = make_report(AutoSelector(3).fit(X), X, feature_names=hostile_names)
     assert data_of(report)["near"]
-    assert not {"img", "b", "iframe", "object", "a"} & set(Texts(report.html).tags)
+    assert not {"img", "b", "iframe", "object", "a"} & set(Outline(report.html).tags)

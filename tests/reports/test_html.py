@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from html import unescape
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -18,24 +17,9 @@ from keepers import SPCAFS, LaplacianScore, VarianceScore, datasets
 from keepers import report as make_report
 from keepers.exceptions import KeepersError, MissingDependencyError, ParameterError
 from keepers.reports.html import script_safe_json
+from reports.conftest import Outline
 
 HOSTILE_TAGS = {"img", "b", "iframe", "object", "embed", "link", "a", "form"}
-
-
-class Outline(HTMLParser):
-    """Tags and attributes as a parser sees them."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.attributes, self.texts = [], [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += [(tag, *attribute) for attribute in attrs]
-
-    def handle_data(self, data):
-        self.texts.append(data)
 
 
 def names_in(html):
@@ -74,8 +58,10 @@ def test_the_policy_allows_our_script_only(srbct_report):
     assert "unsafe-eval" not in policy
 
 
-def test_the_page_refers_to_nothing_outside(srbct_report):
-    html = srbct_report.html
+@pytest.mark.parametrize("kind", ["srbct_report", "stability_report"])
+def test_the_page_is_small_and_refers_to_nothing_outside(request, kind):
+    html = request.getfixturevalue(kind).html
+    assert len(html.encode()) < 300_000
     assert "http://" not in html
     assert "https://" not in html
     references = [
