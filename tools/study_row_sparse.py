@@ -130,7 +130,6 @@ def accuracy(arguments: argparse.Namespace) -> None:
     methods: dict[str, Callable[[int], Any]] = {
         "Variance": VarianceScore,
         "SPCAFS": lambda k: SPCAFS(k, random_state=SEED),
-        "SPCAFS, refined": lambda k: SPCAFS(k, random_state=SEED, refine="l20"),
         "FSPCA": lambda k: FSPCA(k, random_state=SEED),
     }
     for name in sorted(present, key=work_of):

@@ -1,4 +1,4 @@
-"""FSPCA against the authors' program and all sets; every storage; SPCAFS refined by it."""
+"""FSPCA against the authors' program and all sets; every storage."""
 
 import itertools
 
@@ -221,29 +221,6 @@ def test_components_that_the_data_count_are_lowered_to_the_features_kept(X):
     assert FSPCA(2).fit(X).n_components_ == 2
     assert FSPCA(1, n_components=0.9).fit(X).n_components_ == 1
     assert FSPCA(20).fit(X).n_components_ == SPCAFS().fit(X).n_components_
-
-
-@pytest.mark.parametrize("streams", [False, True])
-def test_spcafs_refined_holds_more_and_says_how_much(wide, streams, monkeypatch):
-    monkeypatch.setattr(CHOOSE_ROUTE, lambda *_: "stream")
-    settings = {"n_components": 4, "random_state": 0}
-    plain = SPCAFS(12, **settings).fit(wide)
-    refined = SPCAFS(12, refine="l20", **settings)
-    if streams:
-        refined.fit_blocks(cut(wide, 64))
-    else:
-        refined.fit(wide)
-    np.testing.assert_allclose(refined.scores_, plain.scores_, rtol=1e-3, atol=1e-9)
-    was, now = np.flatnonzero(plain.support_), np.flatnonzero(refined.support_)
-    changed = refined.refined_from_
-    assert len(now) == 12
-    assert changed.n_changed == len(set(now) - set(was)) > 0
-    assert changed.variance_before == pytest.approx(held(wide, was, 4), rel=1e-7)
-    assert changed.variance_after == pytest.approx(held(wide, now, 4), rel=1e-7)
-    assert changed.variance_after > changed.variance_before
-    others = np.argsort(refined.ranking_)[12:]
-    assert np.all(np.diff(plain.ranking_[others]) > 0) or streams
-    assert not hasattr(plain, "refined_from_")
 
 
 def test_columns_of_larger_numbers_are_warned_of_unless_they_are_scaled(X):

@@ -153,7 +153,6 @@ WRONG = {
     "n_features_to_select": 0,
     "n_components": 1.5,
     "gamma": -1.0,
-    "refine": "l21",
     "missing": "drop",
     "must_keep": "p0",
     "memory_limit": "lots",

@@ -253,40 +253,6 @@ def improve_by_projection(
     return FoundSet(held, images, tuple(history), n_steps)
 
 
-@dataclass(frozen=True)
-class Refinement:
-    """The changes made by refining a selection."""
-
-    n_changed: int
-    """Kept features that were not kept before."""
-    variance_before: float
-    """Variance held by components of the features kept before, on the scale of the scatter."""
-    variance_after: float
-    """The same for the features kept now."""
-
-
-def refine_order(
-    scatter: SymmetricOperator,
-    order: IndexArray,
-    table: FittedTable,
-    control: FeatureControl,
-    count: int,
-    width: int,
-) -> tuple[IndexArray, Refinement]:
-    """Columns in order, after exchanges that raise the variance held by the first ``count``."""
-    place = np.full(table.n_features, -1)
-    place[table.usable] = np.arange(len(table.usable))
-    kept = place[order[:count]]
-    kept = np.sort(kept[kept >= 0])
-    if len(kept) == 0:  # constant columns only
-        return order, Refinement(0, 0.0, 0.0)
-    allowed = AllowedSets.of_table(table, control, count)
-    found = improve_by_projection(scatter, kept, width, allowed)
-    n_changed = len(np.setdiff1d(found.features, kept))
-    order = kept_first(order, table, control, found.features)
-    return order, Refinement(n_changed, found.history[0], found.variance)
-
-
 def kept_first(
     order: IndexArray, table: FittedTable, control: FeatureControl, features: IndexArray
 ) -> IndexArray:

@@ -31,8 +31,6 @@ from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOpera
 from keepers.exceptions import (
     ConvergenceWarning,
     InactiveRowsWarning,
-    ParameterError,
-    shorten,
     warn_caller,
 )
 from keepers.linalg.ordering import tilt_ties
@@ -48,7 +46,6 @@ from keepers.linalg.spectrum import (
     squared_row_norms,
 )
 from keepers.methods.base import FitNotes, ScatterSelector
-from keepers.methods.fspca import refine_order
 from keepers.methods.parameters import (
     COMPONENTS,
     FUNCTION,
@@ -670,10 +667,6 @@ class SPCAFS(ScatterSelector):
         Steps at most.
     tol : float, default=1e-8
         The iteration ends when a step lowers the objective by less than this, relatively.
-    refine : {"l20"} or None, default=None
-        "l20" exchanges kept features for others as long as ``n_components`` components made of the
-        kept ones hold more variance (the steps of `FSPCA`). The selection then depends on
-        ``n_features_to_select``.
     must_keep : sequence of names or indices, boolean mask or None, default=None
         Features that stay: without penalty, and first in the ranking. Names need a data frame.
     never_keep : sequence of names or indices, boolean mask or None, default=None
@@ -692,8 +685,7 @@ class SPCAFS(ScatterSelector):
         Row norms of W; higher is better. Those of inactive rows are what the smoothing leaves in
         the limit: for p = 1, ``sqrt(eps) r / sqrt(1 - r^2)``, ``r = 2 |(S W)_i| / gamma``, at most
         ``2 sqrt(eps)``. So inactive features are ranked by how near they are to becoming active, at
-        r = 1. In the ranking features always kept come first, those never kept last; with
-        ``refine``, the kept features come first.
+        r = 1. In the ranking features always kept come first, those never kept last.
     {fitted}
     components_ : array of shape (n_components, n_features)
         W transposed, rows ordered by the weight they carry in the penalised problem.
@@ -710,10 +702,6 @@ class SPCAFS(ScatterSelector):
         that is small enough.
     active_ : boolean array of shape (n_features,)
         The features whose rows are active; ``n_active_`` of them.
-    refined_from_ : Refinement
-        With ``refine``: ``n_changed``, how many of the kept features are others than those with
-        the best scores; ``variance_before`` and ``variance_after``, the variance that
-        ``n_components`` components made of the kept features hold, on the scale of S.
     gamma_ : float
         The penalty weight used.
     solver_ : str
@@ -774,7 +762,6 @@ class SPCAFS(ScatterSelector):
         "solver": one_of("auto", "block", "dense"),
         "max_iter": whole(),
         "tol": positive(zero=True),
-        "refine": one_of("l20", None),
         "callback": FUNCTION,
     }
 
@@ -788,7 +775,6 @@ class SPCAFS(ScatterSelector):
     solver: str = "auto"
     max_iter: int = 1000
     tol: float = 1e-8
-    refine: str | None = None
     must_keep: Any = None
     never_keep: Any = None
     max_correlation: float | None = None
@@ -796,21 +782,6 @@ class SPCAFS(ScatterSelector):
     memory_limit: int | float | str | None = None
     random_state: Seed = None
     callback: Callback | None = None
-
-    @property
-    def depends_on_k(self) -> bool:  # type: ignore[override]
-        """A refined selection is one for its number of features."""
-        return self.refine is not None
-
-    def check_parameters(self) -> None:
-        """Raise for settings outside their rules, without looking at data."""
-        super().check_parameters()
-        if self.refine is not None and self.max_correlation is not None:
-            raise ParameterError(
-                "refine='l20' and max_correlation must not be given together: refining exchanges "
-                f"single features; got max_correlation={shorten(self.max_correlation)}. Leave one "
-                "of them out."
-            )
 
     def _fit_table(self, everything: FittedTable) -> None:
         control = control_of(self, everything.n_features)
@@ -838,10 +809,6 @@ class SPCAFS(ScatterSelector):
             norms = result.row_norms.astype(table.working_dtype, copy=False)
             scores = table.to_all_columns(norms)
             order = control.order(scores, everything)
-            if self.refine is not None:
-                order, self.refined_from_ = refine_order(
-                    scatter, order, table, control, self.n_features_to_select_, len(pca.values)
-                )
         self._store(result, table)
         self.var_ = everything.variances  # float32 may not hold it
         self.scores_ = scores.astype(table.dtype, copy=False)
