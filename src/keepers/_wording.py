@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterable, Sequence
 from keepers.exceptions import shorten
 
 
-def some_of(items: Sequence[str], shown: int = 5) -> str:
-    """The first few items, long ones cut, and the number of others."""
-    text = ", ".join(_cut(item, 120) for item in items[:shown])
-    more = len(items) - shown
+def some_of(items: Sequence[str]) -> str:
+    """The first five items, long ones cut, and the number of others."""
+    text = ", ".join(_cut(item, 120) for item in items[:5])
+    more = len(items) - 5
     return f"{text} and {more} more" if more > 0 else text
 
 
@@ -27,10 +27,10 @@ def duplicates(names: Iterable[Hashable]) -> list[str]:
     return [repr(name) for name, count in Counter(names).items() if count > 1]
 
 
-def first_line(error: BaseException, width: int = 200) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of the message of an exception, without the full stop, or its type."""
     lines = str(error).strip().splitlines()
-    return _cut(lines[0].strip().rstrip(".") if lines else type(error).__name__, width)
+    return _cut(lines[0].strip().rstrip(".") if lines else type(error).__name__, 200)
 
 
 def _cut(text: str, width: int) -> str:

@@ -78,19 +78,19 @@ class _Points:
         return np.sqrt(squared)
 
 
-def nearest_neighbours(X: Any, n_neighbors: int, *, spare: int = 1) -> NeighbourList:
+def nearest_neighbours(X: Any, n_neighbors: int) -> NeighbourList:
     """The ``n_neighbors`` nearest other samples of every sample; X as it is, not scaled.
 
     A sample is excluded from its own list by its index, not by its position: among duplicates it
-    need not come first. At most n_samples - ``spare`` neighbours can be requested.
+    need not come first.
     """
-    return _nearest(_Points(X), n_neighbors, spare)
+    return _nearest(_Points(X), n_neighbors)
 
 
-def _nearest(points: _Points, n_neighbors: int, spare: int = 1) -> NeighbourList:
+def _nearest(points: _Points, n_neighbors: int) -> NeighbourList:
     n = points.n_samples
     hint = f"X has {n} samples, and a sample is not its own neighbour."
-    check_value("n_neighbors", n_neighbors, whole(at_most=n - spare, hint=hint))
+    check_value("n_neighbors", n_neighbors, whole(at_most=n - 1, hint=hint))
     pairs = [
         _candidates(points, rows, squared, n_neighbors)
         for rows, squared in points.squared_distances()

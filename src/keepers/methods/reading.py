@@ -67,9 +67,10 @@ from keepers.tables.objects import (
     array_or_frame,
     comes_in_blocks,
     describe_missing,
+    frame_columns,
     is_anndata,
     is_dask,
-    named_once,
+    is_frame,
     numeric_input,
     values_of,
 )
@@ -598,13 +599,20 @@ def sound_table(X: Any) -> Any:
     Indices of a sparse matrix must lie inside, because SciPy would follow them anywhere; columns of
     a frame must be named once; a lazy or foreign frame becomes one with values.
     """
-    return canonical_sparse(X) if sp.issparse(X) else named_once(array_or_frame(X))
+    if sp.issparse(X):
+        return canonical_sparse(X)
+    X = array_or_frame(X)
+    if is_frame(X):
+        frame_columns(X)
+    return X
 
 
 def _refuse_sparse(selector: Any, X: Any) -> None:
-    is_frame = hasattr(X, "sparse") and all(str(dtype).startswith("Sparse") for dtype in X.dtypes)
-    if sp.issparse(X) or is_frame:
-        dense = "sparse.to_dense" if is_frame else "toarray"
+    is_sparse_frame = hasattr(X, "sparse") and all(
+        str(dtype).startswith("Sparse") for dtype in X.dtypes
+    )
+    if sp.issparse(X) or is_sparse_frame:
+        dense = "sparse.to_dense" if is_sparse_frame else "toarray"
         raise DataError(
             f"{type(selector).__name__} does not accept sparse tables: {selector.why_not_sparse} "
             f"Pass X.{dense}() if it fits in memory, or use a method that takes them, such as "

@@ -230,14 +230,6 @@ def _array_of_rows(X: Any) -> Any:
         return X
 
 
-def named_once(X: Any) -> Any:
-    """A lazy or foreign table as a frame; raise if column names occur twice."""
-    X = as_frame(X)
-    if is_frame(X):
-        frame_columns(X)
-    return X
-
-
 def flat_name(name: Any) -> str:
     """The name of a column as text; the levels of a MultiIndex are joined by a slash."""
     return "/".join(str(level) for level in name) if isinstance(name, tuple) else str(name)
