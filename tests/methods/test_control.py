@@ -10,20 +10,6 @@ from keepers import SPCAFS
 from keepers.exceptions import ParameterError
 
 
-@pytest.fixture(scope="module")
-def planted():
-    """60 x 40, the first eight features move together in four groups of samples."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 40))
-    X[:, :8] += 3 * rng.standard_normal((4, 8))[rng.integers(0, 4, 60)]
-    return X
-
-
-@pytest.fixture(scope="module")
-def frame(planted):
-    return pd.DataFrame(planted, columns=[f"feature {j}" for j in range(40)])
-
-
 def fit(X, *args, **options):
     return SPCAFS(*args, n_components=3, **options).fit(X)
 
@@ -92,8 +78,9 @@ def test_numbers_and_shares_count_the_features_that_may_be_kept(planted):
     ]
 
 
-def test_keeping_everything_is_pca(planted):
-    selector = fit(planted, must_keep=np.ones(40, dtype=bool), tol=1e-12)
+@pytest.mark.parametrize("solver", ["dense", "block"])
+def test_keeping_everything_is_pca(planted, solver):
+    selector = fit(planted, must_keep=np.ones(40, dtype=bool), tol=1e-12, solver=solver)
     _, _, rotation = np.linalg.svd(planted - planted.mean(axis=0))
     expected = np.linalg.norm(rotation[:3], axis=0)
     np.testing.assert_allclose(selector.scores_, expected, atol=1e-4)

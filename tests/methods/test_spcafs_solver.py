@@ -283,24 +283,24 @@ def test_the_first_effects_are_those_of_an_actual_step(share, with_costs):
     n=st.integers(4, 40),
     d=st.integers(2, 30),
     share=st.floats(0.05, 1.0),
-    log_ratio=st.floats(-3, 1),
-    p=st.sampled_from([1.0, 0.5]),
+    log_ratio=st.floats(-4, 1),
+    p=st.sampled_from([1.0, 0.7, 0.5, 0.1]),
     span=st.sampled_from([0.0, 2.0, 6.0]),
 )
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 def test_f_never_rises_and_is_f_of_the_returned_w(seed, n, d, share, log_ratio, p, span):
     rng = np.random.default_rng(seed)
     S = scatter_of(rng.standard_normal((n, d)) * rng.lognormal(size=d))
     gamma = 10.0**log_ratio * np.linalg.eigvalsh(S)[-1]
     penalty = random_penalty(rng, d, gamma, p, span)
-    for solve, most in ((block, d // 2), (dense, d)):  # block works in twice as many dimensions
-        width = max(1, int(share * min(n - 1, most)))
+    width = max(1, int(share * min(n - 1, d)))
+    for solve in (block, dense):
         seen: list[SolverProgress] = []
         result = solve(S, width, penalty, callback=seen.append)
         told = np.array([step.objective for step in seen])
-        assert np.all(np.diff(told) <= 0)
-        assert np.all(np.diff(result.objective) <= 0)
         size = np.abs(result.objective).max() + np.trace(S)
+        assert np.all(np.diff(told) <= 1e-12 * size)
+        assert np.all(np.diff(result.objective) <= 1e-12 * size)
         assert told[-1] == result.objective[-1]
         assert told[-1] == pytest.approx(objective(S, result.W, penalty), abs=1e-7 * size)
         np.testing.assert_allclose(result.W.T @ result.W, np.eye(width), atol=1e-10)
@@ -389,39 +389,6 @@ def test_a_diagonal_scatter_drops_the_rows_that_cost_too_much(solve):
     result = solve(S, 2, penalty)
     np.testing.assert_allclose((result.W**2).sum(axis=1), [1, 0, 1, 0], atol=1e-6)
     assert result.objective[-1] == pytest.approx(-16.5 - 2e-4, abs=1e-4)
-
-
-@SOLVERS
-def test_no_cost_anywhere_is_pca(solve):
-    S = scatter_of(np.random.default_rng(5).standard_normal((50, 20)))
-    values, vectors = np.linalg.eigh(S)
-    W = solve(S, 3, RowPenalty(values[-1], 1.0, EPS, np.zeros(20)), tol=1e-13).W
-    leading = vectors[:, -3:]
-    np.testing.assert_allclose(W @ W.T, leading @ leading.T, atol=1e-4)
-
-
-@SOLVERS
-@pytest.mark.parametrize("p", [1.0, 0.5])
-def test_equal_costs_are_a_larger_gamma(solve, p):
-    S = scatter_of(np.random.default_rng(6).standard_normal((50, 20)))
-    gamma = 0.03 * np.linalg.eigvalsh(S)[-1]
-    expected = solve(S, 3, RowPenalty(3.0 * gamma, p, EPS))
-    result = solve(S, 3, RowPenalty(gamma, p, EPS, np.full(20, 3.0)))
-    assert result.objective[-1] == pytest.approx(expected.objective[-1], rel=1e-9)
-    np.testing.assert_allclose(np.abs(result.W), np.abs(expected.W), atol=1e-4)
-
-
-@SOLVERS
-def test_a_higher_cost_sends_a_copy_of_a_feature_to_zero(solve):
-    rng = np.random.default_rng(7)
-    X = rng.standard_normal((60, 10))
-    X[:, 9] = X[:, 0] = 3 * X[:, 0]
-    S = scatter_of(X)
-    costs = np.ones(10)
-    costs[9] = 1.5
-    result = solve(S, 1, RowPenalty(0.05 * np.linalg.eigvalsh(S)[-1], 1.0, EPS, costs))
-    norms = np.linalg.norm(result.W, axis=1)
-    assert norms[0] > norms[9]
 
 
 # Many rows
@@ -576,28 +543,6 @@ def test_a_diagonal_scatter_keeps_the_m_largest_variances(solve):
     np.testing.assert_allclose(norms, [0, 1, 0, 1, 0], atol=1e-6)
     assert result.objective[-1] == pytest.approx(-16 + 2 * 0.5, abs=1e-5)
     assert result.n_active == 2
-
-
-@given(
-    seed=st.integers(0, 10_000),
-    n=st.integers(3, 40),
-    d=st.integers(2, 30),
-    share=st.floats(0.05, 1.0),
-    log_ratio=st.floats(-4, 1),
-    p=st.sampled_from([1.0, 0.7, 0.5, 0.1]),
-)
-@settings(max_examples=60, deadline=None)
-def test_f_never_rises_w_is_orthonormal_and_m_rows_live(seed, n, d, share, log_ratio, p):
-    rng = np.random.default_rng(seed)
-    S = scatter_of(rng.standard_normal((n, d)) * rng.lognormal(size=d))
-    width = max(1, int(share * min(n - 1, d)))
-    gamma = 10.0**log_ratio * np.linalg.eigvalsh(S)[-1]
-    for solve in (block, dense):
-        result = solve(S, width, RowPenalty(gamma, p, EPS))
-        size = np.abs(result.objective).max()
-        assert np.all(np.diff(result.objective) <= 1e-12 * size)
-        np.testing.assert_allclose(result.W.T @ result.W, np.eye(width), atol=1e-10)
-        assert result.n_active >= width
 
 
 def test_block_ends_where_dense_does_but_for_one_table_in_hundreds():
