@@ -40,7 +40,7 @@ help:  ## List the targets
 
 $(DEMO_READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(INSTALL) -e ".[plot,frames]"
+	$(BIN)/python $(INSTALL) -e ".[plot,frames]" matplotlib
 	@touch $(DEMO_READY)
 
 $(READY): pyproject.toml studies/pyproject.toml
@@ -67,7 +67,7 @@ test-kernels: $(READY)  ## Repeat the numerical tests on other BLAS kernels, thr
 
 $(OLDEST_READY): pyproject.toml tools/oldest-versions.txt
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python $(INSTALL) -e ".[cli,dask,excel,h5ad,io,plot,zarr]" $(TESTED) \
+	$(OLDEST)/bin/python $(INSTALL) -e ".[cli,dask,excel,h5ad,io,plot]" $(TESTED) \
 		-r tools/oldest-versions.txt
 	@touch $(OLDEST_READY)
 

@@ -16,7 +16,6 @@ EXTRAS = {
     "xlsxwriter": "excel",
     "dask": "dask",
     "distributed": "dask",
-    "matplotlib": "plot",
     "jinja2": "plot",
     "pandas": "frames",
 }
