@@ -38,11 +38,11 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from autoselector_tables import write_tables
+from keepers_studies.catalogue import data_folder
 from keepers_studies.worker import _limit, _TimeLimitError, judge_columns
 from published_recipe import PublishedRecipe
 
 from keepers import MCFS, SPCAFS, UDFS, LaplacianScore, VarianceScore, select_settings
-from keepers.datasets import data_folder
 from keepers.tables.atomic import whole_file
 
 KEPT = Path(__file__).parents[1] / "studies" / "results" / "autoselector"

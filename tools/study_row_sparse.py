@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from keepers_studies.catalogue import data_folder
 from scipy.linalg import qr
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.decomposition import SparsePCA
@@ -27,7 +28,6 @@ from sklearn.preprocessing import scale
 from study_autoselector import HALVES, NAMES, SEED, DataSet, Store, attempt, fit, load, work_of
 
 from keepers import FSPCA, SPCAFS, VarianceScore, certify, solve_exactly
-from keepers.datasets import data_folder
 
 KEPT = Path(__file__).parents[1] / "studies" / "results" / "row-sparse"
 VALUES = ("data", "components", "k", "method", "explained", "share", "bound", "seconds")

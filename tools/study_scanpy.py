@@ -28,11 +28,11 @@ import numpy as np
 import pandas as pd
 import scanpy as sc
 import scipy.sparse as sp
+from keepers_studies.catalogue import data_folder
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 import keepers.anndata
-from keepers.datasets import data_folder
 from keepers.metrics import normalized_mutual_information
 from keepers.tables.atomic import whole_file
 

@@ -3,15 +3,10 @@
 from keepers._protocols import RowBlock as RowBlock
 from keepers.linalg.scatter import SCALINGS as SCALINGS
 from keepers.linalg.scatter import scale_samples as scale_samples
-from keepers.tables.opening import CatalogueEntry as CatalogueEntry
 from keepers.tables.opening import Dataset as Dataset
-from keepers.tables.opening import catalogue as catalogue
-from keepers.tables.opening import data_folder as data_folder
-from keepers.tables.opening import find as find
 from keepers.tables.opening import load as load
 from keepers.tables.opening import names as names
 from keepers.tables.opening import open_table as open_table
-from keepers.tables.opening import present as present
 from keepers.tables.opening import scan_table as scan_table
 from keepers.tables.scans import FileScan as FileScan
 from keepers.tables.table import ReadRequest as ReadRequest

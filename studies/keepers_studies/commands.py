@@ -86,8 +86,8 @@ def reproduce(
     study, missing = without_absent_data(as_spec(path))
     if missing and not (skip_absent and study.data):
         raise DataError(
-            f"Missing data sets: {', '.join(missing)}. keepers.datasets.catalogue() lists their "
-            "sources; set KEEPERS_DATA to the folder that holds them, or use --skip-absent."
+            f"Missing data sets: {', '.join(missing)}. studies/keepers_studies/catalogue.toml has "
+            "their sources; set KEEPERS_DATA to the folder that holds them, or use --skip-absent."
         )
     if missing:
         note(f"Skipped, because they are missing: {', '.join(missing)}", quiet=quiet)

@@ -74,7 +74,4 @@ def _slope(name: str, found: pd.DataFrame) -> dict[str, Any]:
         f"exponent_in_{name}": exponent,
         f"half_interval_{name}": half,
         f"remark_{name}": remark,
-        f"seconds_by_{name}": {
-            str(size): None if pd.isna(t) else round(t, 4) for size, t in measured.items()
-        },
     }

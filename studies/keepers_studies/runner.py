@@ -18,6 +18,7 @@ from keepers._packages import package_versions
 from keepers.exceptions import DataError
 from keepers.linalg.scatter import scale_samples
 from keepers.tables.opening import open_table
+from keepers_studies.catalogue import entry_named, find
 from keepers_studies.plan import (
     NOT_RUN,
     SYNTHETIC,
@@ -167,9 +168,9 @@ def _run_all(
 
 def _read(choice: DataChoice, spec: StudySpec) -> tuple[Any, Any]:
     """Values and classes of a table, cut to size."""
-    table = open_table(
-        choice.source, labels=choice.labels, identifier=choice.identifier, drop=choice.drop
-    )
+    entry = entry_named(choice.source)
+    source = choice.source if entry is None else find(entry)
+    table = open_table(source, labels=choice.labels, identifier=choice.identifier, drop=choice.drop)
     if table.labels is None:
         raise DataError(
             f"{choice.title} has no classes to judge a clustering against. Name the column that "

@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from keepers.catalogue import METHODS, find_method
-from keepers.datasets import catalogue, present
 from keepers.exceptions import DataError, shorten
 from keepers.linalg.scatter import SCALINGS
+from keepers_studies.catalogue import data_folder, entry_named
 
 STUDIES = ("paper", "quick", "suite", "fseval")
 """The studies that come with the package."""
@@ -348,11 +348,10 @@ def find_study(spec: str) -> Path:
 
 def without_absent_data(study: StudySpec) -> tuple[StudySpec, list[str]]:
     """The study without the data sets that are not on this machine, and the names of these."""
-    absent = {entry.name.casefold() for entry in catalogue() if not present(entry)}
-    here = [
-        choice
-        for choice in study.data
-        if choice.source.casefold() not in absent or Path(choice.source).exists()
-    ]
+    folder, here = data_folder(), []
+    for choice in study.data:
+        entry = entry_named(choice.source)
+        if entry is None or (folder / f"{entry.name}.npz").is_file():
+            here.append(choice)
     missing = [choice.title for choice in study.data if choice not in here]
     return study.model_copy(update={"data": here}), missing

@@ -53,15 +53,11 @@ def write_tables(
 def write_csv(frame: pd.DataFrame, path: Path) -> None:
     """Write a frame with six decimals; an empty frame has no file."""
     if not frame.empty:
-        write_text(path, frame.map(_as_text).to_csv(index=False, lineterminator="\n"))
+        write_text(path, frame.map(_rounded).to_csv(index=False, lineterminator="\n"))
 
 
-def _as_text(cell: Any) -> Any:
-    if isinstance(cell, float):
-        return round(cell, 6)
-    if isinstance(cell, dict):
-        return json.dumps(cell, ensure_ascii=False)
-    return cell
+def _rounded(cell: Any) -> Any:
+    return round(cell, 6) if isinstance(cell, float) else cell
 
 
 def data_sets(study: StudyResults) -> pd.DataFrame:

@@ -3,10 +3,10 @@
 import tomllib
 
 import pytest
+from keepers_studies.catalogue import catalogue
 from keepers_studies.specification import STUDIES, as_spec, find_study, without_absent_data
 
 from keepers.catalogue import METHODS
-from keepers.datasets import catalogue
 from keepers.exceptions import DataError
 
 GOOD = """\
@@ -49,7 +49,7 @@ def test_the_studies_that_come_with_keepers_are_valid(name):
     assert {"RandomScore", "VarianceScore"} <= {method.name for method in spec.methods}
     if name == "suite":
         assert {m.name for m in spec.methods} == {method.class_name for method in METHODS}
-        assert {choice.source for choice in spec.data} == {entry.name for entry in catalogue()}
+        assert {choice.source for choice in spec.data} == {*catalogue().index}
 
 
 SWEEP = """

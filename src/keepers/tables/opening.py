@@ -1,14 +1,11 @@
 """From a path or the name of a data set to a table, whole or in blocks of rows."""
 
 import glob
-import hashlib
 import os
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
@@ -96,7 +93,7 @@ def open_table(
     source : str or Path
         A file, read by its suffix, a text file without a known one by how it begins; a 10x folder
         (matrix.mtx, features.tsv or genes.tsv, barcodes.tsv); or the name of a bundled data set
-        ("srbct", "digits") or of a catalogued one.
+        ("srbct", "digits").
     request : ReadRequest or None
         Roles of columns, layout and limits; see `ReadRequest`.
     **options
@@ -127,8 +124,7 @@ def open_table(
         raise DataError(f"A table to be transposed is read from a file; there is no {path}.")
     table = _named_table(str(source), request)
     if table is None:
-        known = [*names(), *(entry.name for entry in catalogue())]
-        raise DataError(_describe_absent(source, known))
+        raise DataError(_describe_absent(source, BUNDLED))
     return table
 
 
@@ -261,12 +257,10 @@ def is_table_folder(path: str | os.PathLike[str]) -> bool:
 
 
 def source_files(source: str) -> Iterator[Path]:
-    """All files below a path or a pattern, and the file of the data set of this name."""
+    """All files below a path or a pattern."""
     found = [source] if os.path.exists(source) else glob.glob(source, recursive=True)
     for path in map(Path, found):
         yield from path.rglob("*") if path.is_dir() else [path]
-    with suppress(DataError):
-        yield find(source)
 
 
 def reads_in_blocks(source: str | os.PathLike[str]) -> bool:
@@ -474,109 +468,10 @@ def names() -> list[str]:
     return list(BUNDLED)
 
 
-FOLDER_VARIABLE = "KEEPERS_DATA"
-
-
-@dataclass(frozen=True)
-class CatalogueEntry:
-    """A benchmark set; its file is not part of keepers.
-
-    ``values`` and ``kind`` ("genes", "images", "text" ...) describe the numbers, ``source`` and
-    ``licence_remark`` the origin and the right to pass the file on, ``sha256`` is its checksum.
-    ``scaling`` ("raw" or "unit-samples") is recommended before a selection; ``transform`` ("log2",
-    "log-counts" or "") gives the stored values their usual form. ``in_paper``: one of the six sets
-    of the SPCAFS paper.
-    """
-
-    name: str
-    n_samples: int
-    n_features: int
-    n_classes: int
-    values: str
-    source: str
-    licence_remark: str
-    sha256: str
-    scaling: str
-    kind: str
-    in_paper: bool
-    transform: str = ""
-
-    @property
-    def file_name(self) -> str:
-        """NumPy archive with X (samples x features) and y (labels)."""
-        return f"{self.name}.npz"
-
-
-@lru_cache(maxsize=1)
-def catalogue() -> tuple[CatalogueEntry, ...]:
-    """Return all catalogued sets, those of the paper first."""
-    text = (files("keepers.tables") / "files" / "catalogue.toml").read_text(encoding="utf-8")
-    return tuple(CatalogueEntry(**entry) for entry in tomllib.loads(text)["set"])
-
-
-def data_folder() -> Path:
-    """Return the folder of catalogued sets.
-
-    The environment variable ``KEEPERS_DATA`` names it. Without the variable it is
-    ``../shared/data``, if that exists, else ``data`` in the working folder.
-    """
-    named = os.environ.get(FOLDER_VARIABLE)
-    if named:
-        return Path(named).expanduser()
-    beside = Path("..", "shared", "data")
-    return beside if beside.is_dir() else Path("data")
-
-
-def present(entry: CatalogueEntry) -> bool:
-    """True if the file of a set is in the data folder; its checksum is not compared."""
-    return (data_folder() / entry.file_name).is_file()
-
-
-def find(name: str) -> Path:
-    """Return the file of a catalogued set; raise if it is not in the data folder."""
-    entry, folder = _entry_named(name), data_folder()
-    path = folder / entry.file_name
-    if not path.is_file():
-        raise DataError(
-            f"{entry.name} does not come with keepers ({entry.licence_remark}). Its file "
-            f"{entry.file_name} (arrays X and y) was looked for in {folder.absolute()}. Obtain it "
-            f"from its source ({entry.source}), and set {FOLDER_VARIABLE} to the folder that "
-            "holds it."
-        )
-    return path
-
-
-def _entry_named(name: str) -> CatalogueEntry:
-    """Return the entry of that name; upper and lower case do not matter."""
-    known = {entry.name.casefold(): entry for entry in catalogue()}
-    if name.casefold() in known:
-        return known[name.casefold()]
-    listed = [entry.name for entry in catalogue()]
-    raise DataError(
-        f"The catalogue holds {', '.join(listed)}; got {shorten(name)}.{closest(name, listed)}"
-    )
-
-
-def _read_catalogued(name: str, request: ReadRequest) -> Table:
-    """A catalogued set from the data folder; raise for a file that is not the catalogued one."""
-    entry, path = _entry_named(name), find(name)
-    with path.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != entry.sha256:
-        raise DataError(
-            f"{path} is not the catalogued {entry.name}: its SHA-256 is {found}, not "
-            f"{entry.sha256}. Obtain it again from its source ({entry.source}), or read it as "
-            "it is by its path."
-        )
-    return replace(_read_file(path, replace(request, labels=None)), ids=None, name=entry.name)
-
-
 def _named_table(name: str, request: ReadRequest) -> Table | None:
-    """A bundled or catalogued data set; None if there is none of this name."""
+    """A bundled data set; None if there is none of this name."""
     folded = name.casefold()
-    if folded in names():
-        X, feature_names, y = load(folded)
-        return table_of_matrix(X, replace(request, labels=None), folded, feature_names, labels=y)
-    if folded in {entry.name.casefold() for entry in catalogue()}:
-        return _read_catalogued(name, request)
-    return None
+    if folded not in BUNDLED:
+        return None
+    X, feature_names, y = load(folded)
+    return table_of_matrix(X, replace(request, labels=None), folded, feature_names, labels=y)
