@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keepers import UDFS
+from keepers import UDFS, VarianceScore
 from keepers.exceptions import ConvergenceWarning, DataWarning, ParameterError
 from keepers.methods.base import RankingSelector
 
@@ -55,3 +55,11 @@ def test_a_warning_points_to_the_line_that_called_fit(selector, category):
     with pytest.warns(category) as caught:
         selector.fit(X)
     assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_a_data_frame_comes_back_as_a_data_frame_with_its_rows():
+    pd = pytest.importorskip("pandas")
+    values = np.random.default_rng(0).standard_normal((20, 3)) * [1.0, 3.0, 2.0]
+    frame = pd.DataFrame(values, columns=["a", "b", "c"], index=[f"s{at}" for at in range(20)])
+    kept = VarianceScore(2).fit(frame).transform(frame)
+    pd.testing.assert_frame_equal(kept, frame[["b", "c"]])

@@ -36,6 +36,8 @@ def test_the_walk_keeps_what_the_definition_keeps(storage, max_correlation):
     order = np.random.default_rng(1).permutation(X.shape[1])
     found = prune_redundant(storage(X), np.argsort(order) + 1, max_correlation)
     assert found.tolist() == walk_down(X, order, max_correlation)
+    first = prune_redundant(storage(X), np.argsort(order) + 1, max_correlation, n_features=3)
+    assert first.tolist() == found[:3].tolist()
 
 
 # The option of every selector

@@ -163,3 +163,6 @@ def test_a_share_below_the_identity_end_is_told_of():
 def test_a_run_cut_short_warns_with_the_gap_it_proved():
     with pytest.warns(ConvergenceWarning, match="proved to be within"):
         assert not RSR(3, max_iter=1).fit(table()).converged_
+    early = solve_rsr(table(), 0.3 * largest_penalty(table()), max_iter=1)
+    late = solve_rsr(table(), 0.3 * largest_penalty(table()))
+    assert early.gap >= early.value / late.value - 1 > 0

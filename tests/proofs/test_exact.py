@@ -141,6 +141,13 @@ def test_constant_columns_fill_a_set_only_if_nothing_else_is_left(X):
     assert nothing.proved
 
 
+def test_a_set_of_forced_constants_holds_nothing():
+    X = np.column_stack([np.arange(5.0), np.ones((5, 2))])
+    found = solve_exactly(X, 2, 1, must_keep=[1, 2])
+    assert found.features.tolist() == [1, 2]
+    assert (found.value, found.upper_bound, found.proved, found.n_nodes) == (0.0, 0.0, True, 0)
+
+
 def test_out_of_time_it_tells_the_gap():
     found = solve_exactly(hard_table(), 10, 3, time_limit=0.1)
     assert not found.proved
