@@ -323,6 +323,7 @@ def test_the_summary_says_what_is_kept_and_what_that_preserves(of_wide):
 
 def test_a_number_that_is_given_is_described_as_such(X):
     selector = AutoSelector(7).fit(X)
+    assert not any(doubt.startswith("Anything from") for doubt in selector.doubts_)
     assert selector.summary_.startswith("Keep 7 of 80 features. They preserve ")
     assert "(7 random features: " in selector.summary_
     assert "random" not in AutoSelector(1.0).fit(X).summary_

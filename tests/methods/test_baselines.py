@@ -19,6 +19,15 @@ def test_random_scores_depend_on_the_seed_and_the_width_only():
     assert not np.array_equal(first, RandomScore(random_state=5).fit(_table()).scores_)
 
 
+def test_random_scores_leave_constant_columns_for_last():
+    X = _table()
+    X[:, 3] = 1.0
+    with pytest.warns(DataWarning, match="do not vary"):
+        selector = RandomScore(random_state=0).fit(X)
+    assert selector.scores_[3] == 0.0
+    assert selector.ranking_[3] == 12
+
+
 def test_variances_are_numpys_and_constant_columns_have_none():
     X = _table()
     X[:, 2] = 3.0

@@ -38,6 +38,9 @@ def test_it_runs_from_pca_to_as_many_rows_as_components(srbct, path):
     assert np.all(path.n_active[:-1] > 3)
     assert np.all(np.diff(path.gammas) > 0)
     assert np.ptp(np.diff(np.log(path.gammas[:-1]))) < 1e-9
+    largest = np.linalg.norm(srbct - srbct.mean(axis=0), 2) ** 2
+    shares = [row["gamma_share"] for row in path.rows()]
+    np.testing.assert_allclose(shares, path.gammas / largest, rtol=1e-6)
 
 
 def test_points_are_the_solutions_of_single_fits(srbct, path):
