@@ -40,7 +40,7 @@ help:  ## List the targets
 
 $(DEMO_READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(INSTALL) -e ".[plot,frames]" matplotlib
+	$(BIN)/python $(INSTALL) -e ".[plot,frames]"
 	@touch $(DEMO_READY)
 
 $(READY): pyproject.toml studies/pyproject.toml
