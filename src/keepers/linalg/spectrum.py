@@ -192,15 +192,15 @@ def leading_spectrum(
 
     "auto" takes the eigenvalues above `null_edge`, at least 1 and at most 100. ``sum_of_squares``
     is that of every column about its mean. Where neither side of the data is small, eigenvectors
-    are found to the relative residual ``tol``, from a random start; ten times that is enough for a
-    given number of vectors that `is_flat` calls as good as others.
+    are found to the relative residual ``tol``, from a random start. Of a given number of vectors,
+    ten times that is enough for those that unrelated columns would have too.
     """
     side = scatter.small_side()
     if n_components != "auto" and float(n_components) >= 1.0:
         if side is not None:
             return principal_subspace(scatter, int(n_components), rng)
-        flat = partial(is_flat, sum_of_squares=sum_of_squares, n_samples=n_samples)
-        return _krylov_subspace(scatter, int(n_components), rng, tol, flat=flat)
+        edge = edge_of_scatter(sum_of_squares, n_samples)
+        return _krylov_subspace(scatter, int(n_components), rng, tol, edge=edge)
     limit = min(n_samples - 1, scatter.size)
     if n_components == "auto":
         limit = min(limit, MOST_AUTO_COMPONENTS)
@@ -461,13 +461,15 @@ def _krylov_subspace(
     rng: np.random.Generator,
     tol: float,
     count: _Count = len,
-    flat: Callable[[FloatArray], bool] = lambda _: False,
+    edge: float = -np.inf,
 ) -> Subspace:
     """Rayleigh-Ritz on [V, SV, S^2 V, ...] from a random block, to a relative residual ``tol``.
 
     After the first blocks only the residuals of vectors that are not good enough are multiplied:
     the space grows in the same directions. Where it is full it begins again with its best vectors.
     Of vectors that ``count`` does not count only the first is looked at, and that not for long.
+    Vectors with values up to ``edge`` need a tenth of the accuracy: unrelated columns have such
+    vectors, and others are as good.
     """
     size = scatter.size
     step = min(width + _OVERSAMPLING, size)
@@ -486,10 +488,11 @@ def _krylov_subspace(
         errors = relative_residuals(found)[: n_counted + 1]
         if n_products >= _KRYLOV_BLOCKS + _CHECKING_PRODUCTS or errors[-1] <= _CHECKED:
             errors = errors[:n_counted]
-        error = float(errors.max())
-        if error <= tol or (error <= 10.0 * tol and flat(found.values)):
+        wanted = np.where(found.values[: len(errors)] > edge, tol, 10.0 * tol)
+        rough = np.flatnonzero(errors > wanted)
+        if not len(rough):
             break
-        block = (found.images - found.vectors * found.values)[:, : len(errors)][:, errors > tol].T
+        block = (found.images - found.vectors * found.values)[:, rough].T
         if space.used + len(block) > space.room:
             space.restart(2 * step)
     return replace(found, n_products=n_products)
