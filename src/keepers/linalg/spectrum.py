@@ -78,7 +78,7 @@ def leading_subspace(
     """
     width = start.vectors.shape[1]
     basis, images = start.vectors.T, start.images.T  # vectors are rows here
-    projected = basis @ (images - shift * basis).T
+    projected: FloatArray = basis @ (images - shift * basis).T
     values, mixing = _ritz_vectors(basis @ basis.T, projected, width)
     basis, images = mixing.T @ basis, mixing.T @ images
     for n_products in range(max_iter + 1):
@@ -93,14 +93,20 @@ def leading_subspace(
         image = operator.matmat(direction.T).T
         kept = len(basis)
         basis, images = np.vstack([basis, direction]), np.vstack([images, image])
-        across = basis @ (image - shift * direction).T
-        projected = np.block([[np.diag(values), across[:kept]], [across[:kept].T, across[kept:]]])
+        gram = _bordered(np.ones(kept), basis @ direction.T)
+        projected = _bordered(values, basis @ (image - shift * direction).T)
         # Ten times the tolerance away more than two products are to be expected. There, as many
         # Ritz vectors as are wanted, kept beside them, save a third of the products.
         wanted = min(2 * width, len(basis)) if error > 10.0 * tol else width
-        values, mixing = _ritz_vectors(basis @ basis.T, projected, wanted)
+        values, mixing = _ritz_vectors(gram, projected, wanted)
         basis, images = mixing.T @ basis, mixing.T @ images
     return Subspace(W.T.copy("F"), SW.T.copy("F"), values[:width], n_products)
+
+
+def _bordered(diagonal: FloatArray, columns: FloatArray) -> FloatArray:
+    """The symmetric matrix with a diagonal first block and these last columns."""
+    size = len(diagonal)
+    return np.block([[np.diag(diagonal), columns[:size]], [columns[:size].T, columns[size:]]])
 
 
 def relative_residuals(block: Subspace) -> FloatArray:
@@ -371,9 +377,9 @@ def _krylov_pairs(matrix: FloatArray, width: int) -> tuple[FloatArray, FloatArra
     added at the end, in which they would show as vectors that do not solve the eigenproblem.
     """
     size = len(matrix)
-    step = max(_NARROWEST_BLOCK, width // 3)
+    step = max(_NARROWEST_BLOCK, width // 4)
     room = size // _ROOM
-    next_look = max(4 * width, 6 * step)
+    next_look = max(3 * width, 6 * step)
     if size < _WORTH_KRYLOV or next_look + 2 * step > room:
         return None
     rng = np.random.default_rng(0)  # always the same start gives the same digits

@@ -443,8 +443,9 @@ class _Run:
     n_calm: int = 0
     """Steps in a row that gained less than tol."""
     proposal: FloatArray | None = None
-    may_leave: bool = True
-    """True if rows may be left out: not once some of them had to come back."""
+    few_enough: float = np.inf
+    """Rows are left out if well below this number stay: what was tried in vain when f would have
+    risen, and 0 once rows had to come back."""
 
     def move_to(self, part: _Part) -> None:
         """Continue on other rows."""
@@ -476,10 +477,10 @@ def _leave_out_rows(run: _Run) -> None:
     part, before = run.part, run.history[-1]
     size, width = part.space.vectors.shape
     fewest = 100 + 4 * width  # with fewer rows a step takes no less time
-    if not run.may_leave or size < 2 * fewest:
+    if size < 2 * fewest:
         return
     kept = np.flatnonzero(_rows_that_stay(part, fewest))
-    if len(kept) > 0.8 * size:
+    if len(kept) > 0.8 * min(size, run.few_enough):
         return
     smaller = part.restrict(kept, part.space.vectors)
     run.n_products += 1
@@ -491,6 +492,8 @@ def _leave_out_rows(run: _Run) -> None:
     if rise <= smaller.outside - part.outside:
         run.history[-1] = min(before, smaller.objective)
         run.move_to(replace(smaller, outside=smaller.outside - max(rise, 0.0)))
+    else:
+        run.few_enough = len(kept)
 
 
 def _restore_rows(run: _Run, whole: _Part) -> None:
@@ -511,7 +514,7 @@ def _check_optimality(run: _Run, whole: _Part) -> bool:
     pulled[kept] = False
     if not pulled.any():
         return True
-    run.may_leave = False
+    run.few_enough = 0
     # A thousandth of a typical active row, in the direction of the pull.
     norms = row_norms(space.vectors)
     size = 1e-3 * float(np.median(norms[~penalty.inactive(norms**2)]))
