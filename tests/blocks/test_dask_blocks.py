@@ -57,8 +57,9 @@ class Refusing(Sums):
 @pytest.fixture(scope="module")
 def cluster():
     """Of threads of this process, which speak as over a network: sums and tables are pickled."""
+    workers = {"n_workers": 2, "threads_per_worker": 1, "processes": False}
     where = {"host": "127.0.0.1", "protocol": "tcp://", "dashboard_address": "127.0.0.1:0"}
-    with distributed.LocalCluster(2, 1, processes=False, **where) as cluster, cluster.get_client():
+    with distributed.LocalCluster(**workers, **where) as cluster, cluster.get_client():
         yield
 
 
