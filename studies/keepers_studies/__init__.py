@@ -50,17 +50,11 @@ def run(
         def show(done: int, total: int, last: str) -> None:
             on_progress(done, total, f"{name}{last}")
 
-        return run_study(
-            part, place, n_jobs=n_jobs, on_progress=show, run_missing=run_missing, **of_the_store
-        )
+        settings: Any = {"n_jobs": n_jobs, "run_missing": run_missing, **of_the_store}
+        return run_study(part, place, on_progress=show, **settings)
 
     # Equal fits of the readings are shared: all are in one store.
-    main = run_part(
-        study,
-        "",
-        retry_unsuccessful=retry_failed,
-        earlier=None if earlier is None else Path(earlier),
-    )
+    main = run_part(study, "", retry_unsuccessful=retry_failed, earlier=earlier and Path(earlier))
     readings = {
         r.name: StudyResults(run_part(study.under(r), f"{r.name}: ")) for r in study.readings
     }

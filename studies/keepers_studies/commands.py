@@ -5,7 +5,7 @@ What needs NumPy or scikit-learn is imported inside the commands: help and compl
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -131,8 +131,7 @@ def leaderboard(
 
     Example: keepers-studies leaderboard --out board
     """
-    options: Any = {"out": out, "threads": threads, "earlier": earlier, "quiet": quiet}
-    reproduce("suite", skip_absent=True, debug=debug, **options)
+    reproduce("suite", out, threads, skip_absent=True, earlier=earlier, quiet=quiet, debug=debug)
 
 
 def _print_results(study: "StudyResults") -> None:

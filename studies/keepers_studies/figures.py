@@ -7,6 +7,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib import colormaps, rc_context
 from matplotlib.figure import Figure
 
@@ -49,13 +50,10 @@ def draw_study(study: StudyResults, folder: Path) -> Pictures:
         tests = {title: test for title, test in tests.items() if not test.not_tested}
         if tests:
             figures["critical-differences"] = critical_differences(tests, looks)
-        for sweep in study.spec.sweeps:
-            shown = [
-                d for d in sweep.data if sweep.judge and len(study.sweep(sweep.name, d, "acc"))
-            ]
-            if shown:
-                name = f"sweep-{study.spec.sweeps.index(sweep) + 1}"
-                figures[name] = sweep_curves(study, sweep, shown)
+        for place, sweep in enumerate(study.spec.sweeps, start=1):
+            judged = sweep.data if sweep.judge else []
+            if shown := [name for name in judged if len(study.sweep(sweep.name, name, "acc"))]:
+                figures[f"sweep-{place}"] = sweep_curves(study, sweep, shown)
         return save(figures, folder)
 
 
@@ -134,23 +132,19 @@ def against_k(
 def sweep_curves(study: StudyResults, sweep: Sweep, data: Sequence[str]) -> Figure:
     """ACC and NMI against k for each value of a setting, a row a data set."""
     figure, panels = _panels(2 * len(data), 2)
+    colours = colormaps["viridis"](np.linspace(0, 0.9, len(sweep.values)))
     drawn: dict[str, Any] = {}
     for place, panel in enumerate(panels):
         name, measure = data[place // 2], MEASURES[place % 2]
         panel.set_title(f"{short(name)}: {measure.upper()}")
         panel.set_xlabel("features kept, k")
         for value, curve in study.sweep(sweep.name, name, measure).iterrows():
-            style = _ramp(sweep.values.index(value), len(sweep.values))
-            (line,) = panel.plot(curve.index, curve, **style)
+            at = sweep.values.index(value)
+            style: Any = {"color": colours[at], "marker": _MARKERS[at % len(_MARKERS)]}
+            (line,) = panel.plot(curve.index, curve, markersize=4, **style)
             drawn.setdefault(f"{sweep.vary} = {short(value)}", line)
     _add_legend(figure, drawn, 4)
     return figure
-
-
-def _ramp(place: int, count: int) -> dict[str, Any]:
-    """Colour and marker of a setting, from its small to its large values."""
-    colour = colormaps["viridis"](0.9 * place / max(1, count - 1))
-    return {"color": colour, "marker": _MARKERS[place % len(_MARKERS)], "markersize": 4}
 
 
 def critical_differences(

@@ -176,15 +176,11 @@ def write_leaderboard(study: StudyResults, folder: Path) -> Path:
 
 def _shown(board: Leaderboard, kind: str, rows: pd.DataFrame) -> str:
     """The columns of a board that its page shows."""
-    n_judged = len(board.judged(kind))
     shown = rows.set_index("method")
     frame = pd.DataFrame({"Place": shown["place"], "Mean scaled score": shown.scaled})
-    for measure in board.gains:
-        if measure != "nmi":  # close to ACC
-            label = f"Sets above random, {LABELS[measure]}" + f" (of {n_judged})" * (
-                measure == "acc"
-            )
-            frame[label] = shown[f"above_random_{measure}"]
+    frame[f"Sets above random, ACC (of {len(board.judged(kind))})"] = shown.above_random_acc
+    if "forest" in board.gains:  # NMI is close to ACC
+        frame["Sets above random, forest accuracy"] = shown.above_random_forest
     for measure in board.measures:
         frame[f"Mean {LABELS[measure]}"] = shown[measure]
     frame["Average rank"] = shown.average_rank
@@ -197,8 +193,8 @@ def _shown(board: Leaderboard, kind: str, rows: pd.DataFrame) -> str:
         "Points to random": points,
         "Time of a fit": seconds,
         "Average rank": "{:.1f}".format,
+        "Mean scaled score": "{:.2f}".format,
     }
-    formats["Mean scaled score"] = "{:.2f}".format
     frame = frame.rename_axis("Method").reset_index()
     return table_html(frame, formats, marked_rows(board.study), sortable=True)
 

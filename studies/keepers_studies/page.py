@@ -83,10 +83,8 @@ def render(template: str, study: StudyResults, pictures: Pictures, **content: An
 def marked_rows(study: StudyResults) -> dict[str, str]:
     """Classes of the style sheet for the rows of baselines and of the highlighted method."""
     leading = study.title_of(study.spec.highlight)
-    return {
-        **dict.fromkeys(study.baselines, "baseline"),
-        **({leading: "leading"} if leading else {}),
-    }
+    marked = dict.fromkeys(study.baselines, "baseline")
+    return marked | ({leading: "leading"} if leading else {})
 
 
 def _readings_table(readings: pd.DataFrame, claims: dict[str, str]) -> Markup | str:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -170,7 +171,7 @@ def _read(choice: DataChoice, spec: StudySpec) -> tuple[Any, Any]:
     """Values and classes of a table, cut to size."""
     entry = entry_named(choice.source)
     source = choice.source if entry is None else find(entry)
-    table = open_table(source, labels=choice.labels, identifier=choice.identifier, drop=choice.drop)
+    table = open_table(source, labels=choice.labels)
     if table.labels is None:
         raise DataError(
             f"{choice.title} has no classes to judge a clustering against. Name the column that "
@@ -210,12 +211,10 @@ def environment_facts() -> dict[str, Any]:
 
 
 def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or "unknown"
-    names = (line.split(":", 1)[1].strip() for line in lines if "model name" in line)
-    return next(names, "unknown")
+    facts = Path("/proc/cpuinfo")
+    text = facts.read_text(encoding="utf-8") if facts.is_file() else ""
+    named = re.search(r"model name\s*: *(.*)", text)
+    return named[1] if named else platform.processor() or "unknown"
 
 
 def _commit() -> str | None:

@@ -67,8 +67,6 @@ class DataChoice(_Strict):
     transform: Literal["", "log2", "log-counts"] = ""
     kind: str = ""
     labels: str | None = None
-    identifier: str | None = None
-    drop: list[str] = []
 
     @property
     def title(self) -> str:
@@ -311,10 +309,8 @@ def as_spec(spec: "StudySpec | Mapping[str, Any] | str | PathLike[str]") -> Stud
         where = f"{path}: "
         try:
             spec = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"{path} cannot be read as text: {error}.") from None
-        except tomllib.TOMLDecodeError as error:
-            raise DataError(f"{path} is not valid TOML: {error}.") from None
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise DataError(f"{path} cannot be read as TOML: {error}.") from None
     try:
         return StudySpec.model_validate(dict(spec))
     except ValidationError as error:

@@ -1,7 +1,7 @@
 """The store of results: a folder of its own with one SQLite file, one transaction a result.
 
 A run that is killed at any moment leaves a file with every finished result in it and nothing else.
-A folder is accepted if it is new, empty, or was made by keepers; nothing else is ever touched.
+A folder is accepted if it is new, empty, or has results in it; nothing else is ever touched.
 ``results.jsonl.xz`` holds the same results in a tenth of the space, to keep and to give to others.
 """
 
@@ -17,20 +17,13 @@ from typing import Any, NamedTuple
 
 from keepers._wording import first_line, some_of
 from keepers.exceptions import DataError, KeepersError, ParameterError
-from keepers.tables.atomic import describe_os_error, is_temporary, whole_file
+from keepers.tables.atomic import describe_os_error, whole_file
 from keepers_studies.plan import FitTask, Outcome, timed_task
 
-MARKER = "keepers-results.txt"
 STORE = "results.sqlite"
 PACKED = "results.jsonl.xz"
-MOST_BYTES = 1 << 30  # of an unpacked file; that of the suite has 16 MB
 LAYOUT = 1
 
-_SIGNATURE = "keepers results folder"
-_TEXT = f"""{_SIGNATURE}
-Written by `keepers-studies reproduce`. The next run replaces the tables, the figures and the report
-in this folder; without this file it refuses the folder.
-"""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS layout (version INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS results (
@@ -121,10 +114,9 @@ class Store(AbstractContextManager["Store"]):
             insert = "INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?)"
             added = self._database.executemany(insert, results).rowcount
             if added:  # parts that start from the same earlier run both list it
-                known = set(self._database.execute("SELECT started, facts FROM runs"))
-                insert = "INSERT INTO runs (started, facts) VALUES (?, ?)"
-                new = [run for run in rows.runs if tuple(run) not in known]
-                self._database.executemany(insert, new)
+                insert = "INSERT INTO runs (started, facts) SELECT ?, ? EXCEPT "
+                insert += "SELECT started, facts FROM runs"
+                self._database.executemany(insert, rows.runs)
             self._database.execute("COMMIT")
         return added
 
@@ -150,16 +142,13 @@ class Store(AbstractContextManager["Store"]):
         """
         path = self.path.with_suffix(".lock")
         with closing(sqlite3.connect(path, timeout=0.5, isolation_level=None)) as lock:
-            with _explain_errors(path):
-                try:
-                    lock.execute("BEGIN EXCLUSIVE")
-                except sqlite3.OperationalError as error:
-                    if "locked" not in str(error):
-                        raise
-                    raise KeepersError(
-                        f"Another run is using {self.path.parent}. Wait for it, or choose another "
-                        "folder."
-                    ) from error
+            try:
+                lock.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError as error:
+                raise KeepersError(
+                    f"Another run is using {self.path.parent} ({error}). Wait for it, or choose "
+                    "another folder."
+                ) from error
             yield
 
     def __exit__(self, *_: object) -> None:
@@ -192,10 +181,7 @@ def _rows_of(database: sqlite3.Connection) -> StoredRows:
 def _read_packed(path: Path) -> StoredRows:
     try:
         with lzma.open(path) as stream:
-            content = stream.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise ValueError(f"it holds more than {MOST_BYTES >> 20} MiB")
-        head, *lines = [json.loads(line) for line in content.splitlines()]
+            head, *lines = [json.loads(line) for line in stream]
         if head["format"] != "keepers results":
             raise ValueError("its first line is not that of a file of results")
         return StoredRows(
@@ -241,7 +227,6 @@ def _rounded(number: str) -> float:
 @contextmanager
 def _explain_errors(path: Path) -> Iterator[None]:
     """Turn errors of SQLite, or of foreign content, into errors with a remedy."""
-    outside = ("is full", "I/O error", "readonly", "read-only", "unable to open", "locked")
     try:
         yield
     except sqlite3.IntegrityError:
@@ -249,15 +234,10 @@ def _explain_errors(path: Path) -> Iterator[None]:
     except (sqlite3.DatabaseError, ValueError, TypeError, AttributeError, KeyError) as error:
         if isinstance(error, KeepersError):
             raise
-        reason = first_line(error)
-        if any(words in reason for words in outside):
-            raise KeepersError(
-                f"{path} cannot be written: {reason}. Free some space, make the file writable or "
-                "close the program that uses it, and run the same command again; it resumes."
-            ) from error
         raise DataError(
-            f"{path} is damaged, or not a results file of keepers ({reason}). Move it away and run "
-            "the same command again to start over, or restore a copy."
+            f"{path} cannot be read or written: {first_line(error)}. If the disk is full or the "
+            "file is in use, change that and run the same command again; it resumes. If the file "
+            "is damaged or not a results file of keepers, move it away or restore a copy."
         ) from error
 
 
@@ -270,21 +250,14 @@ def _check_layout(path: Path, version: object) -> None:
 
 
 def claim_folder(folder: Path) -> None:
-    """Make ``folder`` a results folder: it must be new, empty, or claimed before."""
+    """Make a folder for results; raise if it holds other files, and no results."""
     make_folder(folder)
-    # A run killed while it wrote the marker leaves nothing but a temporary file.
-    found = sorted(name for name in os.listdir(folder) if not is_temporary(name))
-    if found and not _has_marker(folder):
+    found = sorted(os.listdir(folder))
+    if found and STORE not in found:
         raise ParameterError(
             f"Results go to a new or empty folder, or to one that keepers made; {folder} holds "
             f"other files ({some_of(found)}). Choose another with --out."
         )
-    write_text(folder / MARKER, _TEXT)  # each time: a folder that is read-only is noticed here
-
-
-def _has_marker(folder: Path) -> bool:
-    marker = folder / MARKER
-    return marker.is_file() and marker.read_bytes().split(b"\n")[0] == _SIGNATURE.encode()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -10,7 +10,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -53,11 +52,8 @@ def write_tables(
 def write_csv(frame: pd.DataFrame, path: Path) -> None:
     """Write a frame with six decimals; an empty frame has no file."""
     if not frame.empty:
-        write_text(path, frame.map(_rounded).to_csv(index=False, lineterminator="\n"))
-
-
-def _rounded(cell: Any) -> Any:
-    return round(cell, 6) if isinstance(cell, float) else cell
+        rounded = frame.map(lambda cell: round(cell, 6) if isinstance(cell, float) else cell)
+        write_text(path, rounded.to_csv(index=False, lineterminator="\n"))
 
 
 def data_sets(study: StudyResults) -> pd.DataFrame:

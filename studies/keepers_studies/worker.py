@@ -14,9 +14,9 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -68,8 +68,6 @@ def run_task(
                 outcome = _fit_and_score(task, X, classes)
         except _TimeLimitError:
             outcome = Outcome("timeout", f"ran past the limit of {time_limit:g} s")
-        except MemoryError:
-            outcome = Outcome("failed", "not enough memory")
         except Exception as error:
             outcome = Outcome("failed", f"{type(error).__name__}: {error}")
     if outcome.status != "ok":
@@ -156,8 +154,7 @@ def _kept(X: Any, columns: NDArray[Any]) -> Any:
     return kept.toarray() if sp.issparse(kept) and len(columns) < X.shape[1] else kept
 
 
-@dataclass(frozen=True)
-class Judgement:
+class Judgement(NamedTuple):
     """ACC and NMI of each repeat of k-means on one set of columns."""
 
     acc: tuple[float, ...]

@@ -68,7 +68,7 @@ REDUCED = '[[methods.reduced]]\ndata = ["AR"]\nreason = "slow"\nskip = true\n'
     [
         ("ks = [10, 20]", "ks = [10, 0]", r"ks\.1: .*greater than or equal to 1; got 0"),
         ("ks = [10, 20]", "ks = []", r"needs numbers of features: ks, shares, or both"),
-        ("ks = [10, 20]", "ks = [10, 20", r"not valid TOML"),
+        ("ks = [10, 20]", "ks = [10, 20", r"cannot be read as TOML"),
         ("unit-samples", "unit", r"data\.0\.scaling: .*got 'unit'"),
         ('"spcafs"', '"SPCA"', r"methods\.0\.name: There is no method 'SPCA'"),
         ("gamma = [1e-2, 1]", "gama = [1]", r"SPCAFS has no setting 'gama'; its settings"),
@@ -98,7 +98,7 @@ def test_every_fault_is_named_at_once():
 
 def test_a_missing_or_binary_file_is_an_error_of_one_sentence(tmp_path):
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="cannot be read as text"):
+    with pytest.raises(DataError, match="cannot be read as TOML"):
         as_spec(tmp_path / "binary.toml")
     with pytest.raises(DataError, match=r"study 'papr'\. Give one of paper, quick, suite"):
         find_study("papr")

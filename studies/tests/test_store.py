@@ -118,15 +118,18 @@ def test_damage_to_a_store_is_noticed_when_it_is_opened(tmp_path, harm):
         for number in range(60):
             store.add(timed_task("MCFS", {}, number, 10, 0), OUTCOME)
     path.write_bytes(harm(path.read_bytes()))
-    with pytest.raises(DataError, match=r"is (damaged|not a results file).*Move it away"):
+    with pytest.raises(DataError, match=r"cannot be read or written.*move it away"):
         Store(path)
 
 
-def test_new_and_empty_folders_can_be_used_and_used_again(tmp_path):
+def test_new_and_empty_folders_can_be_used_and_those_with_results_used_again(tmp_path):
     (tmp_path / "empty").mkdir()
     for name in ("empty", "new/below"):
         claim_folder(tmp_path / name)
         (tmp_path / name / "index.html").touch()
+        with pytest.raises(KeepersError, match=r"other files \('?index\.html'?\)"):
+            claim_folder(tmp_path / name)
+        (tmp_path / name / "results.sqlite").touch()
         claim_folder(tmp_path / name)
     with pytest.raises(KeepersError, match=r"html cannot be written: .* Choose another folder"):
         claim_folder(tmp_path / "empty" / "index.html")

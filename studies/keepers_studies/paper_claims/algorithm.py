@@ -115,10 +115,6 @@ def _never_rises(study: StudyResults) -> Finding:
     numbers = [f"It fell or stayed in each of {n_steps} steps of {len(runs)} runs"]
     if largest > 0:
         numbers = [f"Largest rise {largest:.1e} of its size in {n_steps} steps ({worst.title})"]
-    faster = _other_histories(study)
-    if faster:
-        rise = max(max(_largest_rise(history) for history in faster), 0.0)
-        numbers.append(f"The default solver in {len(faster)} further fits: at most {rise:.1e}")
     return largest <= ROUNDING, numbers
 
 
@@ -126,16 +122,6 @@ def _largest_rise(objective: tuple[float, ...]) -> float:
     values = np.asarray(objective)
     scale = np.maximum(np.abs(values[:-1]), np.finfo(float).tiny)
     return float(np.max(np.diff(values) / scale))
-
-
-def _other_histories(study: StudyResults) -> list[tuple[float, ...]]:
-    """Objectives of all other fits of the subject, each fit once."""
-    found = {
-        entry.task.key: study.run.outcome(entry).objective
-        for entry in study.run.entries
-        if entry.task.method == study.subject and entry.section != CONVERGENCE
-    }
-    return [history for history in found.values() if len(history) >= 2]
 
 
 @decides("linear-in-n")

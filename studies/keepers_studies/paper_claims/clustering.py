@@ -84,9 +84,8 @@ def _above_rivals(study: StudyResults, names: tuple[str, ...]) -> Finding:
 def _palm_approaches(study: StudyResults) -> Finding:
 
     def judge(measure: str) -> tuple[bool, str]:
-        levels = study.tuned.curve(
-            PALM, study.title_of(ALL_FEATURES), measure
-        )  # the same at every k
+        everything = study.title_of(ALL_FEATURES)
+        levels = study.tuned.curve(PALM, everything, measure)  # the same at every k
         curve = study.tuned.curve(PALM, study.own, measure)
         if levels.empty or len(curve) < 2:
             raise UntestableError(f"No scores of SPCAFS and all features on {PALM}.")
@@ -169,10 +168,8 @@ def _imm_margin(study: StudyResults, measure: str, claimed: int) -> Finding:
         raise UntestableError(f"No scores of SPCAFS and MCFS on {IMM}.")
     means = study.tuned.means(measure)[IMM]
     own, other = means[study.own], means[study.title_of("MCFS")]
-    text = (
-        f"{points(gain)} points ({own:.3f} against {other:.3f}, "
-        f"{points(gain / other)} % of the latter)"
-    )
+    share = points(gain / other)
+    text = f"{points(gain)} points ({own:.3f} against {other:.3f}, {share} % of the latter)"
     return 100 * gain >= claimed - 0.5, (text,)
 
 
