@@ -212,6 +212,34 @@ def test_ties_go_to_the_lowest_index():
     assert tied.ranking_.tolist() == [3, 1, 4, 2]
 
 
+# Rows that are left out
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_were_left_out_come_back_where_the_others_pull_them(seed):
+    """PCA follows 300 features; the penalty leaves one of them, whose second factor pulls six."""
+    rng = np.random.default_rng(seed)
+    factors = rng.standard_normal((200, 3))
+    factors[:, 0] = 1.0  # the means
+    common, own = np.sqrt(200) * np.linalg.qr(factors)[0][:, 1:].T
+    X = 0.3 * rng.standard_normal((200, 307))
+    X[:, :301] += np.outer(common, np.append(rng.uniform(0.8, 1.2, 300), 1.0))
+    X[:, 300:] += np.outer(own, [6.0] + [3.0] * 6)
+    gamma = 0.1 * np.linalg.eigvalsh(np.cov(X.T) * 199)[-1]
+    steps = []
+    fits = [
+        SPCAFS(n_components=1, gamma=gamma, solver=solver, callback=steps.append).fit(X)
+        for solver in ("block", "dense")
+    ]
+    rows = [step.n_rows for step in steps[: fits[0].n_iter_]]
+    assert min(rows[1:]) < 300
+    assert np.any(np.diff(rows[rows.index(min(rows)) :]) > 0)
+    for fit in fits:
+        np.testing.assert_array_equal(np.flatnonzero(fit.active_), np.arange(300, 307))
+    assert fits[0].objective_[-1] == pytest.approx(fits[1].objective_[-1], rel=1e-6)
+    np.testing.assert_allclose(fits[0].scores_, fits[1].scores_, atol=1e-4)
+
+
 # Living in scikit-learn
 
 
