@@ -1,9 +1,4 @@
-"""What was once wrong about reading: long lines, codes, durations, repeated parsing, hidden bugs.
-
-Beside these: truth values, headers of numbers and decimal commas in `messy_files.json`, layers and
-LZF in `test_biology.py`, written names in `test_writing.py`, and `--memory` in
-`tests/cli/test_fit_blocks.py`.
-"""
+"""Values as files hold them: long lines, codes, durations; text is parsed once."""
 
 import datetime
 
@@ -65,7 +60,7 @@ def test_text_in_blocks_is_parsed_once_and_every_pass_reads_what_was_made_of_it(
 
 
 @pytest.mark.parametrize("read", [open_table, scan_table])
-def test_a_bug_of_ours_is_not_called_an_unreadable_file(tmp_path, monkeypatch, read):
+def test_an_error_of_our_own_code_is_not_called_an_unreadable_file(tmp_path, monkeypatch, read):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
     monkeypatch.setattr(sniffing, "_kinds", None)  # calling it is a TypeError in our own code
     with pytest.raises(TypeError, match="not callable"):
