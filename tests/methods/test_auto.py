@@ -629,6 +629,19 @@ def test_the_same_features_come_back_where_others_are_noise():
     assert "the same 6 features would be kept" in AutoSelector(6).fit(X).summary_
 
 
+def test_halves_keep_the_number_that_was_asked_for_or_choose_their_own():
+    # Two sets of k of d columns share at least 2k - d.
+    X = grouped(0, 100, 10, 4, n_groups=4, spread=5.0)
+    assert AutoSelector(8).fit(X).stability_.n_same >= 6
+    # Half of the samples show fewer of the weak columns.
+    rng = np.random.default_rng(2)
+    groups, X = rng.integers(4, size=100), rng.standard_normal((100, 24))
+    X[:, :22] += (rng.standard_normal((4, 22)) * np.repeat([4.0, 0.8], [4, 18]))[groups]
+    found = AutoSelector().fit(X)
+    assert found.n_features_to_select_ > 12
+    assert found.stability_.n_same < 2 * found.n_features_to_select_ - 24
+
+
 def test_copies_are_stand_ins_for_each_other():
     rng = np.random.default_rng(0)
     X = grouped(4, 100, 12, 12, n_groups=6, spread=3.0)
