@@ -64,11 +64,14 @@ class TestTheSolver:
         value = held_variance(S, start, m)
         assert value == pytest.approx(float(stored[f"go_value_{case}"]), rel=1e-10)
         path, values = stored[f"ipu_support_path_{case}"], stored[f"ipu_value_path_{case}"]
+        n_changes = sum(map(np.any, np.diff([start, *path], axis=0)))
         for n_steps, support in enumerate(path, 1):
             found = improve_by_projection(DenseScatter(S), start, m, max_iter=n_steps)
             np.testing.assert_array_equal(found.features, support)
             assert found.variance == pytest.approx(values[n_steps - 1], rel=1e-10)
+            assert found.n_steps == min(n_steps, n_changes + 1)
         end = improve_by_projection(DenseScatter(S), start, m)
+        assert (len(end.history), end.n_steps) == (n_changes + 1, n_changes + 1)
         squared = np.zeros(len(S))
         squared[end.features] = np.sum(end.held.vectors**2, axis=1)
         np.testing.assert_allclose(squared, stored[f"ipu_squared_norms_{case}"], atol=1e-8)
@@ -98,6 +101,8 @@ class TestTheSolver:
             assert held.variance <= case.best * (1 + 1e-9)
             assert np.all(np.diff(found.history) >= -1e-12 * case.best)
             assert found.history[-1] == pytest.approx(held.variance, rel=1e-9)
+            # Each run of projections ends with one that changes nothing; exchanges lie between.
+            assert len(found.history) <= found.n_steps < 2 * len(found.history)
             n_best += held.variance >= case.best * (1 - 1e-9)
         assert n_best >= 98
 
