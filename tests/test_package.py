@@ -26,7 +26,7 @@ OF_THE_COMMAND = {"app.py", "cli", "studies"}
 def required(*lists: list[str]) -> set[str]:
     """Names of the packages in lists of requirements."""
     found = {re.split(r"[<>=!\[. ]", requirement)[0] for names in lists for requirement in names}
-    return found - {"keepers", "backports"}  # another extra; a part of Python from 3.14 on
+    return found - {"keepers"}  # another extra
 
 
 def imported(path: Path) -> tuple[set[str], set[str]]:

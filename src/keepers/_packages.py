@@ -10,7 +10,6 @@ from keepers.exceptions import MissingDependencyError
 EXTRAS = {
     "polars": "io",
     "h5py": "io",
-    "backports": "io",
     "anndata": "h5ad",
     "python_calamine": "excel",
     "xlsxwriter": "excel",

@@ -1,4 +1,4 @@
-"""AnnData, 10x, GCT and GEO files, against what was written by anndata, h5py, SciPy or by hand."""
+"""AnnData, 10x and GEO files, against what was written by anndata, h5py, SciPy or by hand."""
 
 import gzip
 import warnings
@@ -12,7 +12,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from keepers.datasets import open_table, scan_table
-from keepers.exceptions import DataError
+from keepers.exceptions import DataError, KeepersError
 from tables.both_ways import dense
 
 N, P = 7, 5
@@ -151,41 +151,6 @@ VALUES = np.random.default_rng(0).gamma(1, 50, size=(4, P)).round(5)
 SAMPLES = [f"GSM{at}" for at in range(4)]
 
 
-def gct(version):
-    before = ["Name", "Description"] if version == "1.2" else ["id", "symbol"]
-    lines = [f"#{version}", f"{P}\t4" + "\t1\t3" * (version == "1.3")]
-    lines += ["\t".join([*before, *SAMPLES])]
-    if version == "1.3":
-        for told in ("tissue lung lung skin skin", "dose 1 10 2 na", "donor d1 d2 d3 d4"):
-            name, *cells = told.split()
-            lines.append("\t".join([name, "na", *cells]))
-    for gene, column in zip(GENES, VALUES.T, strict=True):
-        lines.append("\t".join([gene, "a 5' \"gene", *map(repr, column.tolist())]))
-    return "\n".join([*lines, ""])
-
-
-@pytest.mark.parametrize(
-    ("name", "version"), [("a.gct", "1.2"), ("a.GCT.gz", "1.3"), ("a.txt", "1.3"), ("a", "1.2")]
-)
-def test_gct_is_read_as_samples_by_genes(tmp_path, name, version):
-    text = gct(version).replace("\n", "\r\n" if name == "a" else "\n").encode()
-    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
-    table = open_table(tmp_path / name)
-    np.testing.assert_array_equal(table.values, VALUES)
-    assert (table.names.tolist(), table.ids.tolist()) == (GENES, SAMPLES)
-    assert table.labels is None
-    if version == "1.2":
-        return
-    (tmp_path / name).write_text(gct("1.3").replace(repr(VALUES[1, 2].item()), "NA"))
-    table = open_table(tmp_path / name, labels="tissue", identifier="donor", drop=[GENES[0]])
-    np.testing.assert_array_equal(np.argwhere(np.isnan(table.values)), [[1, 1]])
-    assert table.labels.tolist() == ["lung", "lung", "skin", "skin"]
-    assert table.ids.tolist() == ["d1", "d2", "d3", "d4"]
-    for labels, told in (("dose", "1 of 'dose' are missing"), ("tissu", "Did you mean 'tissue'")):
-        with pytest.raises(DataError, match=told):
-            open_table(tmp_path / name, labels=labels)
-
-
 def geo():
     lines = [
         '!Series_title\t"A title with "inner" marks and a ; semicolon, and "one open"',
@@ -201,32 +166,29 @@ def geo():
     return "\n".join([*lines, "!series_matrix_table_end", ""])
 
 
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        ("tissue", ["lung", "lung", "skin", "skin"]),
-        ("age", ["5", "6", "7", "8"]),
-        ("characteristics_ch1.1", ["age: 5", "age: 6", "tissue: skin", "age: 8"]),
-    ],
-)
-def test_a_series_matrix_is_read_as_samples_by_genes_with_what_is_told(tmp_path, labels, expected):
-    (tmp_path / "G").write_bytes(
-        gzip.compress(geo().encode()) if labels == "age" else geo().encode()
-    )
-    table = open_table(tmp_path / "G")
-    np.testing.assert_array_equal(table.values, VALUES)
-    assert (table.names.tolist(), table.ids.tolist()) == (GENES, SAMPLES)
-    path = tmp_path / "G_series_matrix.txt"
-    path.write_text(geo().replace(repr(VALUES[1, 2].item()), "null"))
-    table = open_table(path, labels=labels, identifier="!Sample_title")
-    assert table.labels.tolist() == expected
-    assert table.ids.tolist() == ["a, 1", "a, 2", "b, 1", "b, 2"]
-    np.testing.assert_array_equal(np.argwhere(np.isnan(table.values)), [[1, 2]])
-    with pytest.raises(DataError, match="1 of 'sex' are missing"):
-        open_table(path, labels="sex", encoding="latin-1")
-    head = geo()[: geo().index('"ID_REF"')]
-    path.write_text(head + '"ID_REF"\t"GSM0"\n!series_matrix_table_end\n')
-    with pytest.raises(DataError, match="supplementary files"):
-        open_table(path)
+@pytest.mark.parametrize("name", ["G", "G_series_matrix.txt", "G.txt.gz"])
+def test_a_series_matrix_is_read_as_samples_by_genes(tmp_path, name):
+    path, text = tmp_path / name, geo().replace(repr(VALUES[1, 2].item()), "null")
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    table = open_table(path, drop=[GENES[0]])
+    expected = VALUES.copy()
+    expected[1, 2] = np.nan
+    np.testing.assert_array_equal(table.values, expected[:, 1:])
+    assert (table.names.tolist(), table.ids.tolist()) == (GENES[1:], SAMPLES)
+    for options, told in (({"labels": "tissue"}, "are samples"), ({"identifier": "x"}, "'x'")):
+        with pytest.raises(KeepersError, match=told):
+            open_table(path, **options)
     with pytest.raises(DataError, match="read whole only"):
         scan_table(path)
+
+
+def test_probes_may_be_numbers_and_a_series_may_have_much_to_tell(tmp_path):
+    path, text = tmp_path / "G_series_matrix.txt", geo().replace('"GENE', '"10')
+    begin, told = "!series_matrix_table_begin", '!Sample_description\t"made, up"\n' * 60_000
+    path.write_text(text.replace(begin, f"{told}\n{begin}"))
+    table = open_table(path)
+    np.testing.assert_array_equal(table.values, VALUES)
+    assert table.names.tolist() == [name.replace("GENE", "10") for name in GENES]
+    path.write_text(text[: text.index('"100"')] + "!series_matrix_table_end\n")
+    with pytest.raises(DataError, match="no rows"):
+        open_table(path)

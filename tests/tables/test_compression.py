@@ -3,7 +3,6 @@
 import bz2
 import gzip
 import lzma
-from contextlib import suppress
 
 import pytest
 
@@ -15,9 +14,6 @@ TEXT = b"a,b\n" + b"".join(b"%d,%d\n" % (at, at * at) for at in range(2000))
 
 
 def pack(kind, content=TEXT):
-    if kind == ".zst":
-        zstd = pytest.importorskip("backports.zstd")
-        return zstd.compress(content)
     return {".gz": gzip, ".bz2": bz2, ".xz": lzma}[kind].compress(content)
 
 
@@ -46,5 +42,5 @@ def test_a_whole_file_is_expanded_and_one_that_is_cut_off_or_damaged_refused(tmp
             open_table(path)
         assert "\n" not in str(refusal.value)
     path.write_bytes(content[:20] + bytes(20) + content[40:])
-    with suppress(DataError):  # .zst has no check sum
+    with pytest.raises(DataError, match=r"a\.csv"):
         open_table(path)

@@ -32,7 +32,6 @@ def without(monkeypatch):
         ("a.parquet", b"PAR1", "io"),
         ("a.feather", b"ARROW1", "io"),
         ("a.h5", b"\x89HDF\r\n\x1a\n", "io"),
-        ("a.mat", b"\x89HDF\r\n\x1a\n", "io"),
         ("a.h5ad", b"\x89HDF\r\n\x1a\n", "(io|h5ad)"),
         ("a.xlsx", b"PK\3\4", "excel"),
     ],
@@ -40,7 +39,7 @@ def without(monkeypatch):
 def test_reading_names_the_command(tmp_path, without, name, content, extra):
     without("polars", "polars.selectors", "h5py", "anndata", "anndata.io", "python_calamine")
     (tmp_path / name).write_bytes(content)
-    for read in [open_table] if name in ("a.mat", "a.xlsx") else [open_table, scan_table]:
+    for read in [open_table] if name == "a.xlsx" else [open_table, scan_table]:
         with pytest.raises(MissingDependencyError, match=rf'pip install "keepers\[{extra}\]"'):
             read(tmp_path / name)
 

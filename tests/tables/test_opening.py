@@ -66,7 +66,7 @@ def test_options_that_cannot_be_are_refused(people, options, message, read):
 
 SUFFIXES = [(known, suffix) for known in FORMATS for suffix in known.suffixes]
 SUFFIXES += [(known, f"{known.suffixes[0]}.gz") for known in FORMATS[:2]]
-TEXTS = (".csv", ".tsv", ".gz", ".mtx", ".svmlight", ".gct", ".txt", ".dat", "unnamed")
+TEXTS = (".csv", ".tsv", ".gz", ".mtx", ".txt", ".dat", "unnamed")
 
 
 @pytest.mark.parametrize(("known", "suffix"), SUFFIXES, ids=[suffix for _, suffix in SUFFIXES])

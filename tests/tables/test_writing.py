@@ -60,13 +60,7 @@ MIXED = replace(
 )
 
 
-def read_zst(path, **_):
-    rows = pl.read_csv(path, has_header=False, infer_schema=False).rows()
-    return pd.DataFrame(rows[1:], columns=rows[0])
-
-
 READERS = {
-    "csv.zst": read_zst,
     **dict.fromkeys(["csv", "csv.gz", "csv.bz2", "csv.xz"], pd.read_csv),
     "tsv": lambda path, **options: pd.read_csv(path, sep="\t", **options),
     "parquet": lambda path, **_: pd.read_parquet(path),
@@ -108,8 +102,6 @@ def test_we_read_what_we_write(tmp_path, suffix, dtype):
     values = RNG.normal(scale=50, size=(9, 4)).astype(dtype)
     values[2], values[:, 1] = 0, np.arange(9)
     values[4, :2] = np.nan
-    if suffix == "csv.zst":
-        pytest.importorskip("backports.zstd")
     path = tmp_path / f"a.{suffix}"
     write_table(path, table_of(values, NAMES, IDS[:9], LABELS[:9]))
     options = {"npz": {}, "npy": {}, "h5ad": {"labels": "label"}}.get(suffix, ROLES)

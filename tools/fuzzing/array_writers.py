@@ -118,31 +118,6 @@ def _stored(rng: Generator, group: Any, name: str, values: Any) -> Any:
     return group.create_dataset(name, data=values, **options)
 
 
-def matlab_73(rng: Generator, path: Path) -> Case:
-    """HDF5 as MATLAB 7.3 writes it: columns as rows, a block of 512 bytes before it."""
-    table = odd_table(rng, kinds=("f8", "f4", "i4", "u1"))
-    where = path.with_suffix(".mat")
-    labels = table.labels if table.labels.dtype != object and table.shape != (1, 1) else None
-    X: Any = table.X
-    with h5py.File(where, "w", userblock_size=512) as file:
-        if chance(rng, 0.3):
-            X = sp.csc_matrix(
-                np.where(rng.random(X.shape) < 0.3, np.nan_to_num(X), 0).astype(float)
-            )
-            group = file.create_group("X")
-            group.attrs["MATLAB_sparse"] = np.uint64(X.shape[0])
-            group["jc"] = X.indptr.astype(np.uint64)
-            if X.nnz:
-                group["ir"], group["data"] = X.indices.astype(np.uint64), X.data
-        else:
-            _stored(rng, file, "X", X.T).attrs["MATLAB_class"] = np.bytes_("double")
-        if labels is not None:
-            _stored(rng, file, "y", labels[None].astype(float))
-    with where.open("r+b") as stream:
-        stream.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
-    return Case("h5py, as MATLAB 7.3", where, X, labels=labels)
-
-
 def plain_hdf5(rng: Generator, path: Path) -> Case:
     """Plain HDF5: groups, chunks, filters, byte orders, library versions."""
     table = odd_table(rng, kinds=KINDS)
@@ -213,7 +188,6 @@ ARRAY_WRITERS = (
     scipy_save_npz,
     scipy_savemat,
     scipy_savemat,
-    matlab_73,
     plain_hdf5,
     matlab_4,
     *((anndata_h5ad,) if HAS_ANNDATA else ()),

@@ -26,7 +26,7 @@ TEXTS = (
     *(b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"nan", b"inf", b"-", b"1e999", b"1_0", b"0x10"),
     *(b":", b"#", b"%", b"true", b"99999999999999999999", b"-1", b"sep=;\n", b"# ", b"1,5"),
 )
-PACKED = (".gz", ".bz2", ".xz", ".zst")
+PACKED = (".gz", ".bz2", ".xz")
 HDF5 = b"\x89HDF\r\n\x1a\n"
 
 

@@ -1,4 +1,4 @@
-"""Writers of text: delimited tables, Matrix Market, svmlight."""
+"""Writers of text: delimited tables, Matrix Market."""
 
 import bz2
 import csv
@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import scipy.io
 import scipy.sparse as sp
 from numpy.random import Generator
-from sklearn.datasets import dump_svmlight_file
 
 from fuzzing.tables import Case, Odd, chance, choose, odd_table, sparse_values
 
@@ -26,7 +24,7 @@ Parts = tuple[Odd, list[str], list[Any], dict[str, Any]]
 
 def packed(rng: Generator, path: Path, data: bytes) -> Path:
     """Write a text file, often compressed; the file's name says how."""
-    kind = choose(rng, "", "", "", ".gz", ".bz2", ".xz", ".zst")
+    kind = choose(rng, "", "", "", ".gz", ".bz2", ".xz")
     path = path.with_name(path.name + kind)
     path.write_bytes(pack(kind, data))
     return path
@@ -38,9 +36,7 @@ def pack(kind: str, data: bytes) -> bytes:
         return gzip.compress(data, mtime=0)
     if kind == ".bz2":
         return bz2.compress(data)
-    if kind == ".xz":
-        return lzma.compress(data)
-    return pa.compress(data, codec="zstd", asbytes=True) if kind == ".zst" else data
+    return lzma.compress(data) if kind == ".xz" else data
 
 
 def columns_of(rng: Generator, table: Odd) -> Parts:
@@ -283,29 +279,6 @@ def dense_mtx(rng: Generator, path: Path) -> Case:
     return Case("scipy mmwrite, dense", packed(rng, path.with_suffix(".mtx"), stream.getvalue()), X)
 
 
-def svmlight(rng: Generator, path: Path) -> Case:
-    """`sklearn.datasets.dump_svmlight_file`: indices from 0 or 1, comments, query identifiers."""
-    X = sparse_values(rng)
-    X.data = np.round(X.data, 6)  # it writes 16 digits
-    X.eliminate_zeros()
-    X = X.tolil()
-    X[0, 0] = X[-1, -1] = 2.5
-    X = X.tocsr()
-    y = rng.integers(0, 3, size=X.shape[0])
-    stream = io.BytesIO()
-    dump_svmlight_file(
-        X,
-        y,
-        stream,
-        zero_based=chance(rng, 0.5),
-        comment=choose(rng, None, "made up"),
-        query_id=choose(rng, None, np.sort(y)),
-    )
-    suffix = choose(rng, ".svm", ".libsvm", ".svmlight")
-    where = packed(rng, path.with_suffix(suffix), stream.getvalue())
-    return Case("sklearn dump_svmlight_file", where, X, labels=y)
-
-
 TEXT_WRITERS = (
     pandas_csv,
     pandas_csv,
@@ -318,5 +291,4 @@ TEXT_WRITERS = (
     latin_1_csv,
     sparse_mtx,
     dense_mtx,
-    svmlight,
 )

@@ -1,4 +1,4 @@
-"""Files that hold bare matrices: NumPy, MATLAB, Matrix Market, svmlight, HDF5.
+"""Files that hold bare matrices: NumPy, MATLAB, Matrix Market, HDF5.
 
 Nothing is unpickled, no link leads into another file, and sizes are checked before memory is taken.
 """
@@ -84,7 +84,7 @@ def read_npz(path: Path, request: ReadRequest) -> Table:
     if "X" not in found and {"shape", "data"} <= set(found):
         with parsing("The sparse matrix"):
             shape = tuple(map(int, found["shape"]))
-            refuse_shape((shape[0] + 1,), WIDTH, "The sparse matrix", request.max_bytes)
+            refuse_shape((max(shape) + 1,), WIDTH, "The sparse matrix", request.max_bytes)
             if "format" in found:
                 found["X"] = sp.load_npz(path)
             else:  # the parts of a CSR matrix, next to labels and names
@@ -127,8 +127,7 @@ def _choose(found: Mapping[str, Any], request: ReadRequest) -> tuple[str, *tuple
             f"or be named (dataset=); there is no array {shorten(values or 'X')}."
             f"{closest(values or '', shapes)} The file holds {some_of(told) or 'none'}."
         )
-    items = values.removesuffix("_values") + "_items"  # as pandas names columns
-    return values, find(None, "feature_names", items), ids, labels
+    return values, find(None, "feature_names"), ids, labels
 
 
 def _as_vector(value: Any, name: str) -> Any:
@@ -141,54 +140,24 @@ def _as_vector(value: Any, name: str) -> Any:
         return np.array([text or None for text in texts], dtype=object)
 
 
-_HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
-
-
 def read_mat(path: Path, request: ReadRequest) -> Table:
     """X (or fea, data, or the only matrix) and y (or gnd, labels, ...) of a MATLAB file.
 
     SciPy reads versions 4 to 7; a damaged file can end the process.
     """
-    with path.open("rb") as stream:
-        head = stream.read(512 + len(_HDF5_MAGIC))
-    if _HDF5_MAGIC in (head[:8], head[512:]):  # version 7.3 is HDF5
-        with open_hdf5(path) as file, parsing("A variable"):
-            # MATLAB keeps what cells refer to under names that begin with "#".
-            names = [name for name in file if not name.startswith("#")]
-            read = {name: _read_matlab(file, file[name], request) for name in names}
-            found = {name: value for name, value in read.items() if value is not None}
-        return _table_of_variables(found, request, path.stem)
-    for name, shape, kind in scipy.io.whosmat(path, appendmat=False):
+    try:
+        variables = scipy.io.whosmat(path, appendmat=False)
+    except NotImplementedError as error:
+        raise DataError(
+            "It must be of version 7 or earlier; this one is of version 7.3. Save it in MATLAB "
+            "with save(..., '-v7')."
+        ) from error
+    for name, shape, kind in variables:
         if kind != "sparse":
             refuse_shape(shape, WIDTH, f"variable {shorten(name)}", request.max_bytes)
     loaded = scipy.io.loadmat(path, appendmat=False, mat_dtype=True)
     found = {name: value for name, value in loaded.items() if not name.startswith("__")}
     return _table_of_variables(found, request, path.stem)
-
-
-def _read_matlab(file: Any, node: Any, request: ReadRequest) -> Any:
-    """A variable of version 7.3, which holds the columns of MATLAB as rows; None for a struct."""
-    if "MATLAB_sparse" in node.attrs:
-        starts, data, rows = read_array(node["jc"], request), np.empty(0), np.empty(0, int)
-        if "data" in node:  # MATLAB stores no values where all are 0, and may reserve more space
-            used = int(starts[-1])
-            data, rows = (read_array(node[part], request)[:used] for part in ("data", "ir"))
-        shape = (int(node.attrs["MATLAB_sparse"]), len(starts) - 1)
-        return sp.csc_matrix((data, rows, starts), shape=shape)
-    if "MATLAB_empty" in node.attrs or not hasattr(node, "shape"):
-        return None
-    values = read_array(node, request)
-    if values.dtype == object:  # references to cells
-        cells = [file[reference] for reference in values.ravel()]
-        texts = []
-        for cell in cells:
-            is_text = cell.dtype == np.uint16 and "MATLAB_empty" not in cell.attrs
-            codes = read_array(cell, request).ravel() if is_text else ()
-            texts.append("".join(map(chr, codes)))
-        return np.array(texts, dtype=object)
-    if node.attrs.get("MATLAB_class") == b"char":
-        return np.array(["".join(map(chr, row)) for row in values.T])
-    return values.T
 
 
 def read_mtx(path: Path, request: ReadRequest) -> Table:
@@ -224,22 +193,10 @@ class _MarketStream:
         return found
 
 
-def read_svmlight(path: Path, request: ReadRequest) -> Table:
-    """Sparse rows with a label each; indices count from 1 unless one of them is 0."""
-    from sklearn.datasets import load_svmlight_file  # slow to import, and only needed here
-
-    with open_plain(path, request.max_bytes) as stream:
-        n_entries = sum(block.count(b":") for block in iter(partial(stream.read, 2**20), b""))
-    refuse_shape((2 * n_entries,), WIDTH, "The sparse matrix", request.max_bytes)
-    with open_plain(path, request.max_bytes) as stream:
-        X, y = load_svmlight_file(stream)
-    return table_of_matrix(X, request, path.stem, labels=y)
-
-
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[Any]:
     """An HDF5 file to read; raise if it leads into other files, before anything is read."""
-    h5py = optional("h5py", "HDF5 files (.h5, .h5ad, MATLAB 7.3)")
+    h5py = optional("h5py", "HDF5 files (.h5, .h5ad)")
     elsewhere: list[str] = []
 
     def look(name: str, node: Any) -> None:

@@ -11,25 +11,20 @@ import lzma
 import os
 import secrets
 import stat
-import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from keepers._packages import optional
 from keepers._wording import first_line
 from keepers.exceptions import DataError, KeepersError, ParameterError
 from keepers.tables.table import refuse_size
 
-COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
-_MAGIC = {
-    b"\x1f\x8b": ".gz",
-    b"\xfd7zXZ\0": ".xz",
-    b"\x28\xb5\x2f\xfd": ".zst",
-    **{b"BZh%d1AY&SY" % level: ".bz2" for level in range(1, 10)},
-}
+COMPRESSIONS = {".gz": gzip, ".bz2": bz2, ".xz": lzma}
+"""Modules that expand and compress, by suffix."""
+_MAGIC = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ\0": lzma}
+"""The same by the first bytes of a file."""
 _BUFFER = 2**20
 _WAY_OUT = "Choose another place, or make room."
 _FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
@@ -135,42 +130,34 @@ def _take_permissions(path: Path, before: os.stat_result) -> None:
 
 def is_compressed(path: Path) -> bool:
     """True if the first bytes of a file are those of a compressed one."""
-    return _kind_of(path) is not None
+    return _module_of(path) is not None
 
 
-def _kind_of(path: Path) -> str | None:
+def _module_of(path: Path) -> Any:
     with path.open("rb") as stream:
         start = stream.read(max(map(len, _MAGIC)))
-    return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
+    return next((module for magic, module in _MAGIC.items() if start.startswith(magic)), None)
 
 
 def open_plain(path: Path, max_bytes: int | None = None) -> IO[bytes]:
     """The bytes of a file, expanded; reading more than ``max_bytes`` of them raises DataError."""
-    kind = _kind_of(path)
-    if kind is None:
+    module = _module_of(path)
+    if module is None:
         return io.BufferedReader(io.FileIO(path), _BUFFER)
-    return io.BufferedReader(_Watched(_module(kind).open(path), path.name, max_bytes), _BUFFER)
+    return io.BufferedReader(_Watched(module.open(path), path.name, max_bytes), _BUFFER)
 
 
 @contextmanager
 def open_compressing(path: Path, name: str) -> Iterator[Any]:
     """A stream of bytes into ``path``, compressed by the suffix of ``name``."""
-    kind = Path(name).suffix.casefold()
+    module = COMPRESSIONS.get(Path(name).suffix.casefold())
     with path.open("wb") as plain:
-        if kind == ".gz":  # without name and time: the same table gives the same bytes
+        if module is gzip:  # without name and time: the same table gives the same bytes
             opened: Any = gzip.GzipFile("", "wb", fileobj=plain, mtime=0)
         else:
-            opened = _module(kind).open(plain, "wb") if kind in COMPRESSIONS else plain
+            opened = plain if module is None else module.open(plain, "wb")
         with opened as stream:
             yield stream
-
-
-def _module(kind: str) -> Any:
-    if kind == ".zst":
-        # Not the package zstandard: it takes a file that is cut off for a complete one.
-        is_built_in = sys.version_info >= (3, 14)
-        return optional("compression.zstd" if is_built_in else "backports.zstd", ".zst files")
-    return {".gz": gzip, ".bz2": bz2, ".xz": lzma}[kind]
 
 
 class _Watched(io.RawIOBase):

@@ -1,18 +1,15 @@
-"""Cells and genes: AnnData, 10x folders and files, GCT, GEO series matrices.
+"""Cells and genes: AnnData, and folders and files of 10x.
 
 Genes in rows are read as columns. Of an AnnData file only X or a layer, obs and var are read.
 """
 
-import codecs
-import io
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,9 +28,7 @@ from keepers.tables.arrays import (
 )
 from keepers.tables.atomic import open_plain
 from keepers.tables.scans import ArrayFile
-from keepers.tables.sniffing import is_gap
 from keepers.tables.table import (
-    GAP_WORDS,
     ReadRequest,
     Table,
     as_texts,
@@ -42,8 +37,6 @@ from keepers.tables.table import (
     refuse_shape,
     table_of_matrix,
 )
-
-_GEO_BEGIN = "!series_matrix_table_begin"
 
 
 def read_anndata(path: Path, request: ReadRequest) -> Table:
@@ -129,7 +122,7 @@ def read_10x(folder: Path, request: ReadRequest) -> Table:
     for path in others:
         with open_plain(path, request.max_bytes) as stream:
             lines = stream.read().decode(errors="replace").rstrip().splitlines()
-        tables.append([_cells(line) for line in lines])
+        tables.append([line.split("\t") for line in lines])
     genes, cells = tables
     X = read_matrix_market(matrix, request)
     columns = [[[*row, "", ""][at] for row in genes] for at in range(3)]
@@ -173,107 +166,3 @@ def scan_hdf5_table(path: Path, request: ReadRequest) -> ArrayFile:
             names = _gene_names(columns, path.name)
             ids = None if request.identifier else read_array(group["barcodes"], request)
             return ArrayFile(path, partial(open_rows, path, places[0]), request, names, ids)
-
-
-def read_gct(path: Path, request: ReadRequest) -> Table:
-    """Versions 1.2 and 1.3; labels and sample names may be column metadata."""
-    with _open_text(path, request) as stream:
-        version, sizes = stream.readline().strip(), stream.readline().split()
-        wanted = {"#1.2": 2, "#1.3": 4}.get(version)  # 1.3 adds numbers of metadata
-        if len(sizes) != wanted or not all(size.isdecimal() for size in sizes):
-            raise DataError(
-                "A GCT file begins with #1.2 and two numbers, of rows and columns, or with #1.3 "
-                f"and four; this one begins with {shorten(version)} and {shorten(sizes)}."
-            )
-        n_rows, n_columns, n_beside, n_metadata = [*map(int, sizes), 1, 0][:4]
-        refuse_shape((n_columns, n_rows), WIDTH, "The table", request.max_bytes)
-        header = _cells(stream.readline())
-        told = [_cells(line) for line in islice(stream, n_metadata)]
-        lines = [line for line in stream if line.strip()]
-    if len(lines) != n_rows:
-        raise DataError(
-            f"It declares {n_rows} rows and holds {len(lines)}: it is cut off or damaged. Obtain "
-            "or write it again."
-        )
-    metadata = {cells[0]: cells[1 + n_beside :] for cells in told}
-    return _table_of_genes(lines, header, metadata, request, 1 + n_beside)
-
-
-def read_geo(path: Path, request: ReadRequest) -> Table:
-    """A series matrix; labels and sample names may be what lines "!Sample_..." hold."""
-    with _open_text(path, request) as stream:
-        above = list(iter(lambda: _cells(next(stream, _GEO_BEGIN)), [_GEO_BEGIN]))
-        header = _cells(next(stream, ""))
-        lines = [text.replace('"', "") for text in stream if text.strip()]
-    if not lines or not lines.pop().startswith("!series_matrix_table_end"):
-        raise DataError("It does not end in !series_matrix_table_end: it is cut off.")
-    if not lines:
-        raise DataError(
-            "Its table holds no values: those of sequencing studies are in supplementary files, "
-            "which the lines !Series_supplementary_file name."
-        )
-    told = [cells for cells in above if cells[0].startswith("!Sample_")]
-    labels, identifier = (
-        name and name.removeprefix("!Sample_") for name in (request.labels, request.identifier)
-    )
-    request = replace(request, labels=labels, identifier=identifier)
-    return _table_of_genes(lines, header, _of_samples(told, len(header) - 1), request)
-
-
-def _of_samples(told: list[list[str]], n_samples: int) -> dict[str, list[str]]:
-    """Metadata by name; characteristics ("tissue: lung") also by theirs."""
-    lines = [cells for cells in told if len(cells) == n_samples + 1]
-    kinds = [cells[0].removeprefix("!Sample_") for cells in lines]
-    metadata = {name: cells[1:] for name, cells in zip(number_repeated(kinds), lines, strict=True)}
-    for kind, cells in zip(kinds, lines, strict=True):
-        # A line of characteristics may hold another one for every sample.
-        for at, cell in enumerate(cells[1:] if kind.startswith("characteristics_ch") else []):
-            name, colon, value = (part.strip() for part in cell.partition(":"))
-            if colon and name and name not in kinds:
-                metadata.setdefault(name, [""] * n_samples)[at] = value
-    return metadata
-
-
-def _open_text(path: Path, request: ReadRequest) -> IO[str]:
-    encoding = request.encoding or "utf-8-sig"
-    codecs.getdecoder(encoding)  # raises for an unknown one before the file is opened
-    return io.TextIOWrapper(open_plain(path, request.max_bytes), encoding, errors="replace")
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip().removeprefix('"').removesuffix('"') for cell in line.split("\t")]
-
-
-def _table_of_genes(
-    lines: list[str],
-    header: list[str],
-    metadata: Mapping[str, list[str]],
-    request: ReadRequest,
-    n_before: int = 1,
-) -> Table:
-    """Samples x genes; ``n_before`` cells stand before the values; the first names the gene."""
-    pl = optional("polars", "GCT and GEO files")
-    strange = {line.count("\t") + 1 for line in lines} - {len(header)}
-    if strange:
-        raise DataError(
-            f"Every row must hold {len(header)} cells; there are rows of {min(strange)}: the file "
-            "is cut off or damaged. Obtain or write it again."
-        )
-    columns = [str(at) for at in range(len(header))]
-    frame = pl.read_csv(
-        "".join(lines).encode(),
-        separator="\t",
-        has_header=False,
-        schema={name: pl.String if int(name) < n_before else pl.Float64 for name in columns},
-        null_values=[*GAP_WORDS, "na"],
-        quote_char=None,
-    )
-    genes = [_cells(name)[0] for name in frame["0"].fill_null("NA")]
-    asked = [name for name in (request.labels, request.identifier) if name is not None]
-    refuse_absent(asked, [*metadata, *genes])
-    ids = metadata.get(request.identifier) if request.identifier else header[n_before:]
-    labels: Any = None if request.labels is None else metadata.get(request.labels)
-    if labels is not None:
-        labels = np.array([None if is_gap(w) or w == "na" else w for w in labels], dtype=object)
-    X = frame.select(columns[n_before:]).to_numpy().T
-    return table_of_matrix(X, request, "the table", genes, ids, labels)

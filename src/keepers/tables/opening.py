@@ -3,9 +3,9 @@
 import glob
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
@@ -34,6 +34,7 @@ _TEXT = ("sep", "decimal", "comment", "encoding", *_LAYOUT)
 _SHEETS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods")
 _OPTIONS = ("dataset", "layer", "sheet", *_TEXT)
 """Options of a request that only some formats have."""
+_GEO = {"comment": "!", "sep": "tab", "identifier": "ID_REF", "transpose": True}
 _PLACE = re.compile(r"start|end|length|chr(?:om|omosome)?|strand|width", re.IGNORECASE)
 """Columns of featureCounts and of BED files that say where a gene is."""
 
@@ -52,6 +53,8 @@ class Format:
     in_blocks: bool = False
     options: tuple[str, ...] = ()
     """Those of `_OPTIONS` that it understands."""
+    layout: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the request that every file of this kind needs."""
 
     def function(self, verb: str) -> Callable[..., Any]:
         """The function to "read" or to "scan" a file; its module is imported now."""
@@ -69,12 +72,10 @@ FORMATS = (
     Format("npz", "NumPy archive", (".npz",), "arrays", "npz"),
     Format("mat", "MATLAB", (".mat",), "arrays", "mat"),
     Format("mtx", "Matrix Market", (".mtx",), "arrays", "mtx"),
-    Format("svmlight", "svmlight", (".svm", ".libsvm", ".svmlight"), "arrays", "svmlight"),
     Format("h5ad", "AnnData", (".h5ad",), "biology", "anndata", True, ("layer",)),
     Format("h5", "HDF5", (".h5", ".hdf5"), "biology", "hdf5_table", True, ("dataset",)),
     Format("xlsx", "Excel", _SHEETS, "excel", "excel", False, ("sheet", *_LAYOUT)),
-    Format("gct", "GCT", (".gct",), "biology", "gct", False, ("encoding",)),
-    Format("geo", "GEO", ("_series_matrix.txt",), "biology", "geo", False, ("encoding",)),
+    Format("geo", "GEO", ("_series_matrix.txt",), "columnar", "text", False, ("encoding",), _GEO),
     Format("10x", "10x", (), "biology", "10x"),
     # Last: another format may have a longer suffix that ends in one of these.
     Format("txt", "text", (".txt", ".dat", ".data"), "columnar", "text", True, _TEXT),
@@ -130,7 +131,8 @@ def open_table(
 
 def _read_file(path: Path, request: ReadRequest) -> Table:
     known = format_to_read(path, request)
-    asked = replace(request, format=known.name)
+    layout = {each: value for each, value in known.layout.items() if not getattr(request, each)}
+    request = asked = replace(request, format=known.name, **layout)
     if request.transpose:
         if request.labels is not None:
             raise ParameterError(
@@ -138,7 +140,7 @@ def _read_file(path: Path, request: ReadRequest) -> Table:
                 "are samples. Leave it out."
             )
         # Columns to leave out may be samples, or rows, whose names are known only after reading.
-        asked = replace(asked, transpose=False, drop=(), annotation=())
+        asked = replace(request, transpose=False, drop=(), annotation=())
     with reading(path, known.title):
         title = Path(_unpacked(path.name)).stem
         table: Table = replace(known.function("read")(path, asked), name=title)
@@ -395,9 +397,7 @@ def _format_named(name: str) -> Format:
 
 _TEXT_STARTS = {
     re.compile(rb"%%MatrixMarket\s", re.IGNORECASE): "mtx",
-    re.compile(rb"#1\.[23]\s*\n"): "gct",
     re.compile(rb'"?!(Series|Sample)_'): "geo",
-    re.compile(rb"[+-]?[0-9.]+([eE][+-]?[0-9]+)?([ \t]+[0-9]+:[^\s:]+)+\s*(\n|\Z)"): "svmlight",
 }
 
 

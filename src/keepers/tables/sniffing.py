@@ -124,7 +124,7 @@ def sniff(path: Path, request: ReadRequest) -> Dialect:
     _check_options(request)
     with open_plain(path, request.max_bytes) as stream:
         start = stream.read(LOOKED_AT)
-        while start.count(b"\n") < 3 and (more := stream.read(4 * LOOKED_AT)):
+        while _n_plain_lines(start, request) < 3 and (more := stream.read(4 * LOOKED_AT)):
             start += more
             refuse_size(len(start), "Its first lines", request.max_bytes)
         ended = not stream.read(1)
@@ -139,7 +139,9 @@ def sniff(path: Path, request: ReadRequest) -> Dialect:
         sep, above = declared[1], above + 1
     above += next(at for at, line in enumerate(lines[above:]) if line.strip())
     top, mark = lines[above:], request.comment or "#"
-    n_comments = sum(1 for _ in takewhile(lambda line: line.startswith(mark), top[:-1]))
+    blank = [""] * (request.comment is not None)
+    skipped = takewhile(lambda line: line.startswith(mark) or line in blank, top[:-1])
+    n_comments = sum(1 for _ in skipped)
     known = _SEPARATORS.get(request.format or "csv", _SEPARATORS["csv"])
     separators = [mark for mark in known if mark != request.decimal]
     sep = sep or _separator(top[n_comments:], separators)
@@ -175,6 +177,12 @@ def sniff(path: Path, request: ReadRequest) -> Dialect:
         gaps=set(GAP_WORDS[1:]).intersection(chain.from_iterable(rows)),
         notes=notes,
     )
+
+
+def _n_plain_lines(start: bytes, request: ReadRequest) -> int:
+    """Count the line ends, without those of comments."""
+    comment = (request.comment or "\n").encode()
+    return sum(not line.startswith(comment) for line in start.split(b"\n")[1:])
 
 
 def _check_options(request: ReadRequest) -> None:

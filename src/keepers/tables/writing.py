@@ -68,7 +68,7 @@ def write_table(
     Parameters
     ----------
     path : str or Path
-        .csv or .tsv, also with .gz, .bz2, .xz or .zst after it, .parquet, .feather or .xlsx; for
+        .csv or .tsv, also with .gz, .bz2 or .xz after it, .parquet, .feather or .xlsx; for
         numbers only also .h5ad, .npz or .npy (values without names).
     table : Table or FileScan
         A scan is written to .csv, .tsv, .parquet or .feather, with few rows in memory at a time.
