@@ -24,10 +24,10 @@ def test_force_does_not_replace_a_device_or_a_pipe(tmp_path, force):
     os.mkfifo(tmp_path / "pipe")
     # A terminal: nothing can be replaced in its folder, should the refusal ever fail.
     (tmp_path / "device").symlink_to(os.ttyname(os.openpty()[1]))
-    for name, kind in (("pipe", "named pipe"), ("device", "device")):
+    for name in ("pipe", "device"):
         before = (tmp_path / name).stat()
         for refuse in (check_target, write):
-            with pytest.raises(ParameterError, match=kind):
+            with pytest.raises(ParameterError, match="only a regular file"):
                 refuse(tmp_path / name, force=force)
         after = (tmp_path / name).stat()
         assert (before.st_mode, before.st_ino) == (after.st_mode, after.st_ino)

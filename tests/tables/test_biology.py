@@ -112,6 +112,8 @@ def test_a_10x_folder_is_read_as_cells_by_genes(tenx, layout):
     assert table.names.tolist() == GENES[1:]
     assert table.ids.tolist() == CELLS
     assert table.name == "out"
+    with pytest.raises(DataError, match=r"one matrix .* 'a_matrix\.mtx"):
+        open_table(tenx(**(layout | {"prefix": "a_"})))
 
 
 @pytest.fixture

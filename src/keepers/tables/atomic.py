@@ -90,8 +90,7 @@ def _target_of(path: str | Path, force: bool) -> Path:
     if stat.S_ISDIR(mode):
         reason = "is a folder; a file cannot replace it. Name a file."
     elif not stat.S_ISREG(mode):
-        kind = {"p": "named pipe", "s": "socket"}.get(stat.filemode(mode)[0], "device")
-        reason = f"is a {kind}; only a regular file is replaced. Name a file."
+        reason = "is a pipe or a device; only a regular file is replaced. Name a file."
     elif not force:
         reason = "exists and is not overwritten. Choose another name, or force=True (--force)."
     elif not os.access(target, os.W_OK):
@@ -108,7 +107,7 @@ def _temporary_for(path: str | Path, target: Path) -> Iterator[Path]:
     # Never more readable than the final file: private until it gets the permissions of the old one.
     mode = 0o600 if target.exists() else 0o666
     try:
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+        temporary.touch(mode, exist_ok=False)
         yield temporary
     except OSError as error:
         raise KeepersError(describe_os_error(path, error)) from error
@@ -119,13 +118,9 @@ def _temporary_for(path: str | Path, target: Path) -> Iterator[Path]:
 
 def _take_permissions(path: Path, before: os.stat_result) -> None:
     mode = stat.S_IMODE(before.st_mode) & 0o777
-    try:
-        os.chown(path, -1, before.st_gid)
-    except (OSError, AttributeError):  # Windows has no chown
+    if path.stat().st_gid != before.st_gid:
         mode &= ~0o070  # what one group may read is not for another
-    with suppress(OSError, AttributeError):
-        os.chown(path, before.st_uid, -1)
-    os.chmod(path, mode)
+    path.chmod(mode)
 
 
 def is_compressed(path: Path) -> bool:

@@ -3,6 +3,7 @@
 Genes in rows are read as columns. Of an AnnData file only X or a layer, obs and var are read.
 """
 
+import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -94,32 +95,31 @@ def _read_element(node: Any) -> Any:
         return optional("anndata.io", "AnnData files").read_elem(node)
 
 
-def tenx_files(folder: Path) -> dict[str, tuple[Path, Path, Path]]:
-    """Matrix, genes and barcodes of Cell Ranger by the start of their names, such as "GSM123_"."""
-    files = sorted(folder.glob("[!.]*"))
-    plain = {path.name.removesuffix(".gz"): path for path in files}
-    found = {}
-    for name, matrix in plain.items():
-        prefix = name.removesuffix("matrix.mtx")
-        genes = plain.get(f"{prefix}features.tsv") or plain.get(f"{prefix}genes.tsv")
-        cells = plain.get(f"{prefix}barcodes.tsv")
-        if name.endswith("matrix.mtx") and genes and cells:
-            found[prefix] = (matrix, genes, cells)
-    return found
+def tenx_files(folder: Path) -> list[list[Path]]:
+    """Matrices, genes and barcodes of Cell Ranger, as their names end; empty if one is not there.
+
+    Names may begin with that of a sample, such as "GSM123_".
+    """
+    shown = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    found = [
+        [path for path in shown if re.search(rf"{end}(\.gz)?$", path.name)]
+        for end in (r"matrix\.mtx", r"(features|genes)\.tsv", r"barcodes\.tsv")
+    ]
+    return found if all(found) else []
 
 
 def read_10x(folder: Path, request: ReadRequest) -> Table:
     """A folder of Cell Ranger as cells x genes; barcodes are the sample names."""
     samples = tenx_files(folder)
-    if len(samples) != 1:
+    if any(len(paths) > 1 for paths in samples):
         raise DataError(
             "A 10x folder holds one matrix with its genes and barcodes; this one holds "
-            f"{some_of([repr(prefix) for prefix in samples]) or 'none'}. Move each into a folder "
-            "of its own."
+            f"{some_of([repr(path.name) for path in max(samples, key=len)])}. Move each into a "
+            "folder of its own."
         )
-    matrix, *others = next(iter(samples.values()))
+    [matrix], *others = samples
     tables = []
-    for path in others:
+    for [path] in others:
         with open_plain(path, request.max_bytes) as stream:
             lines = stream.read().decode(errors="replace").rstrip().splitlines()
         tables.append([line.split("\t") for line in lines])
