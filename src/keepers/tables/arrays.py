@@ -3,7 +3,6 @@
 Nothing is unpickled, no link leads into another file, and sizes are checked before memory is taken.
 """
 
-import math
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,13 +19,11 @@ from keepers._wording import closest, first_line, some_of
 from keepers.exceptions import DataError, KeepersError, shorten
 from keepers.tables.atomic import open_plain
 from keepers.tables.scans import ArrayFile, StoredRows, dense_rows, sparse_rows
-from keepers.tables.table import ReadRequest, Table, refuse_shape, refuse_size, table_of_matrix
+from keepers.tables.table import ReadRequest, Table, refuse_shape, table_of_matrix
 
 VALUES = ("X", "fea", "data")
 LABELS = ("y", "Y", "gnd", "labels", "label", "target")
 """Usual names of the values and of the classes."""
-WIDTH = 8
-"""Bytes of a value once it is float64."""
 
 
 @contextmanager
@@ -55,8 +52,8 @@ def _map_npy(path: Path) -> Iterator[StoredRows]:
     yield dense_rows(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def _check_header(stream: IO[bytes], name: str) -> int:
-    """Bytes that the array takes as float64; raise for pickled objects."""
+def _check_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], int]:
+    """The shape of the array and the bytes of a value; raise for pickled objects."""
     version = np.lib.format.read_magic(stream)
     # 3.0 differs from 2.0 in the names of fields only.
     reader = "read_array_header_1_0" if version == (1, 0) else "read_array_header_2_0"
@@ -66,7 +63,7 @@ def _check_header(stream: IO[bytes], name: str) -> int:
             f"{shorten(name)} holds pickled Python objects, which are never loaded: a pickle can "
             "run any code. Store it as numbers or fixed-width text, such as names.astype(str)."
         )
-    return max(dtype.itemsize, WIDTH) * math.prod(map(int, shape))
+    return shape, dtype.itemsize
 
 
 def read_npz(path: Path, request: ReadRequest) -> Table:
@@ -77,14 +74,14 @@ def read_npz(path: Path, request: ReadRequest) -> Table:
             if file.endswith(".npy"):
                 name = file.removesuffix(".npy")
                 with archive.open(file) as stream:
-                    n_bytes = _check_header(stream, name)
-                    refuse_size(n_bytes, f"Array {shorten(name)}", request.max_bytes)
+                    shape, itemsize = _check_header(stream, name)
+                refuse_shape(shape, f"Array {shorten(name)}", request.max_bytes, itemsize)
                 with archive.open(file) as stream:
                     found[name] = np.lib.format.read_array(stream, allow_pickle=False)
     if "X" not in found and {"shape", "data"} <= set(found):
         with parsing("The sparse matrix"):
             shape = tuple(map(int, found["shape"]))
-            refuse_shape((max(shape) + 1,), WIDTH, "The sparse matrix", request.max_bytes)
+            refuse_shape((max(shape) + 1,), "The sparse matrix", request.max_bytes)
             if "format" in found:
                 found["X"] = sp.load_npz(path)
             else:  # the parts of a CSR matrix, next to labels and names
@@ -154,7 +151,7 @@ def read_mat(path: Path, request: ReadRequest) -> Table:
         ) from error
     for name, shape, kind in variables:
         if kind != "sparse":
-            refuse_shape(shape, WIDTH, f"variable {shorten(name)}", request.max_bytes)
+            refuse_shape(shape, f"variable {shorten(name)}", request.max_bytes)
     loaded = scipy.io.loadmat(path, appendmat=False, mat_dtype=True)
     found = {name: value for name, value in loaded.items() if not name.startswith("__")}
     return _table_of_variables(found, request, path.stem)
@@ -171,7 +168,7 @@ def read_matrix_market(path: Path, request: ReadRequest) -> Any:
         n_rows, n_columns, n_entries, layout, *_ = scipy.io.mminfo(_MarketStream(stream))
     # Each entry has a value, a row and a column; SciPy's CSR has a pointer for each row.
     size = (n_rows, n_columns) if layout == "array" else (n_rows + 3 * n_entries,)
-    refuse_shape(size, WIDTH, "The matrix", request.max_bytes)
+    refuse_shape(size, "The matrix", request.max_bytes)
     with open_plain(path, request.max_bytes) as stream:
         return scipy.io.mmread(_MarketStream(stream))
 
@@ -239,7 +236,7 @@ def open_rows(path: Path, place: str) -> Iterator[StoredRows]:
 def read_array(node: Any, request: ReadRequest) -> Any:
     """All values of an array of an HDF5 file."""
     what = f"array {shorten(node.name)}"
-    refuse_shape(node.shape, max(node.dtype.itemsize, WIDTH), what, request.max_bytes)
+    refuse_shape(node.shape, what, request.max_bytes, node.dtype.itemsize)
     return node[()]
 
 

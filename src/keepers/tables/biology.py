@@ -19,7 +19,6 @@ from keepers._packages import optional
 from keepers._wording import closest, some_of
 from keepers.exceptions import DataError, DataWarning, shorten, warn_caller
 from keepers.tables.arrays import (
-    WIDTH,
     open_hdf5,
     open_rows,
     parsing,
@@ -84,8 +83,8 @@ def _checked(node: Any, request: ReadRequest) -> Any:
         for name in node:
             _checked(node[name], request)
         return node
-    itemsize, what = max(int(node.dtype.itemsize), WIDTH), f"array {shorten(node.name)}"
-    refuse_shape(node.shape or (), itemsize, what, request.max_bytes)
+    what, max_bytes = f"array {shorten(node.name)}", request.max_bytes
+    refuse_shape(node.shape or (), what, max_bytes, node.dtype.itemsize)
     return node
 
 

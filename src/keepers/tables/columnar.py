@@ -341,7 +341,7 @@ def _read_wide(file: TextFile) -> Table | None:
                 held.append(None if word in GAP_WORDS else word)
         found.append(X)
         shape = (sum(map(len, found)), len(names))
-        refuse_shape(shape, 8, "The table", request.max_bytes)
+        refuse_shape(shape, "The table", request.max_bytes)
     return _table_of_parts(np.concatenate(found), numbers, words, file)
 
 
@@ -404,7 +404,7 @@ def read_columns(path: Path, request: ReadRequest) -> Table:
     lazy, index = _open_columns(path)
     names = lazy.collect_schema().names()
     n_rows = lazy.select(_polars().len()).collect().item()
-    refuse_shape((n_rows, len(names)), 8, "The table", request.max_bytes)
+    refuse_shape((n_rows, len(names)), "The table", request.max_bytes)
     unique_names(names, make_unique=request.make_unique)
     roles = split_roles(names, request, index)
     wanted = dict.fromkeys([*roles.features, *(name for name in roles[1:] if name is not None)])
@@ -451,7 +451,7 @@ def table_of_frame(frame: Any, request: ReadRequest, name: str, index: str | Non
     known = _that(schema, is_number) - codes
     numbers = [name for name in features if name in known]
     beside = [name for name in features if name not in known]
-    refuse_shape((frame.height, len(numbers)), 8, "The table", request.max_bytes)
+    refuse_shape((frame.height, len(numbers)), "The table", request.max_bytes)
     ids, labels = (None if role is None else _vector(frame[role]) for role in roles[1:])
     return Table(
         _matrix_of(frame, numbers, schema),

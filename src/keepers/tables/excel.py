@@ -65,7 +65,7 @@ def _refuse_too_large(path: Path, request: ReadRequest) -> None:
                 for letter in found[1]:
                     n_columns = 26 * n_columns + letter - ord("A") + 1
                 shape = (int(found[2][:9]), n_columns)
-                refuse_shape(shape, _CELL_BYTES, shorten(name), request.max_bytes)
+                refuse_shape(shape, shorten(name), request.max_bytes, _CELL_BYTES)
 
 
 def _choose_sheet(book: Any, asked: str | int | None, file_name: str) -> str:

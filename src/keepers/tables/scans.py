@@ -296,7 +296,7 @@ class ArrayFile:
         with self.open() as stored:
             shape = (stored.shape[0] + 2 * stored.n_stored,) if stored.is_sparse else stored.shape
             what = f"The matrix in {shorten(self.path.name)}"
-            refuse_shape(shape, 8, what, self.request.max_bytes)
+            refuse_shape(shape, what, self.request.max_bytes)
             return self.table(stored.read(0, stored.shape[0]))
 
 

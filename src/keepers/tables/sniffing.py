@@ -6,10 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice, pairwise, takewhile
+from itertools import chain, dropwhile, islice, pairwise, takewhile
 from pathlib import Path
 
-from keepers._wording import closest
 from keepers.exceptions import DataError, ParameterError, shorten
 from keepers.tables.atomic import open_plain
 from keepers.tables.table import (
@@ -44,7 +43,6 @@ _BLANK_BEFORE_QUOTE = re.compile(r'[,;\t|] +"')
 _UNKNOWN = ("missing", "unknown", "n.a.", "n.d.")
 _LETTER = re.compile(r"[^\W\d_]")
 _CELL = re.compile(r'"[^"]*"|\S+')
-_USUAL_ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252", "cp1250", "cp1251", "shift_jis", "gbk")
 # Between letters: in Mac-Roman accented letters and an apostrophe, in Windows-1252 signs that
 # do not stand there; the reverse. Bytes of Windows's own quotation marks and dashes do not count.
 _MAC_LETTER = re.compile(rb"(?<=[A-Za-z])[\x80-\x84\x86-\x90\x98-\x9f\xd5](?=[a-z])")
@@ -124,21 +122,23 @@ def sniff(path: Path, request: ReadRequest) -> Dialect:
     _check_options(request)
     with open_plain(path, request.max_bytes) as stream:
         start = stream.read(LOOKED_AT)
-        while _n_plain_lines(start, request) < 3 and (more := stream.read(4 * LOOKED_AT)):
+        comment = (request.comment or "\n").encode()
+        while sum(not line.startswith(comment) for line in start.split(b"\n")) <= 3 and (
+            more := stream.read(4 * LOOKED_AT)
+        ):
             start += more
             refuse_size(len(start), "Its first lines", request.max_bytes)
         ended = not stream.read(1)
     notes: list[str] = []
     encoding = request.encoding or _encoding(start, ended, notes)
     lines, bare_returns = _lines(start, encoding, ended)
-    above = request.skip_rows or 0
-    if above >= len(lines):
-        raise DataError(f"skip_rows= (--skip-rows) leaves no line of it; got {above}.")
     sep = _SEP_WORDS.get((request.sep or "").casefold(), request.sep)
-    if declared := _DECLARED_SEP.fullmatch(lines[above]):
-        sep, above = declared[1], above + 1
-    above += next(at for at, line in enumerate(lines[above:]) if line.strip())
-    top, mark = lines[above:], request.comment or "#"
+    top, mark = lines[request.skip_rows or 0 :], request.comment or "#"
+    if top and (declared := _DECLARED_SEP.fullmatch(top[0])):
+        sep, top = declared[1], top[1:]
+    top = list(dropwhile(lambda line: not line.strip(), top))
+    if not top:
+        raise DataError("It holds no line with column names. Check skip_rows= (--skip-rows).")
     blank = [""] * (request.comment is not None)
     skipped = takewhile(lambda line: line.startswith(mark) or line in blank, top[:-1])
     n_comments = sum(1 for _ in skipped)
@@ -165,7 +165,7 @@ def sniff(path: Path, request: ReadRequest) -> Dialect:
         kinds=kinds,
         sep=sep,
         decimal=decimal,
-        skip_lines=above + n_used,
+        skip_lines=len(lines) - len(top) + n_used,
         comment=request.comment,
         index=index,
         encoding=encoding,
@@ -179,50 +179,38 @@ def sniff(path: Path, request: ReadRequest) -> Dialect:
     )
 
 
-def _n_plain_lines(start: bytes, request: ReadRequest) -> int:
-    """Count the line ends, without those of comments."""
-    comment = (request.comment or "\n").encode()
-    return sum(not line.startswith(comment) for line in start.split(b"\n")[1:])
-
-
 def _check_options(request: ReadRequest) -> None:
     """Raise for options that no text table can have."""
-    comment, sep = request.comment, request.sep
-    mark = _SEP_WORDS.get((sep or ",").casefold(), sep or ",")
+    mark = _SEP_WORDS.get((request.sep or "").casefold(), request.sep or ",")
     is_mark = len(mark) == 1 and mark.isascii() and not mark.isalnum() and mark not in '"\r\n'
+    comment = "#" if request.comment is None else request.comment
+    encoding = request.encoding or "utf-8"
+    try:
+        is_encoding = isinstance(codecs.decode(b"", encoding), str) and encoding.isascii()
+    except (LookupError, ValueError):  # a name with a zero byte is a ValueError
+        is_encoding = False
     rules = {
         "decimal": (request.decimal in (None, ".", ","), "'.' or ','"),
         "comment": (
-            comment is None or (comment.strip() and not set(comment).intersection('\n"')),
+            comment.strip() and not set(comment).intersection('\n"'),
             "how lines begin that are left out, such as '#', without line breaks or quotes",
         ),
         "skip_rows": (_is_count(request.skip_rows, 0), "an integer >= 0"),
         "header_rows": (_is_count(request.header_rows, 1), "an integer >= 1"),
         "sep": (
-            sep is None or (sep and (is_mark or mark.casefold() == BLANKS)),
+            request.sep != "" and (is_mark or mark.casefold() == BLANKS),
             "one ASCII character that is not a letter, digit, quotation mark or line end, or "
             f"'tab', 'space' or '{BLANKS}' (runs of blanks)",
         ),
+        "encoding": (is_encoding, "an encoding of Python, such as 'utf-8', 'latin-1' or 'cp1250'"),
     }
     for name, (holds, rule) in rules.items():
         if not holds:
             raise ParameterError(f"{name}= must be {rule}; got {shorten(getattr(request, name))}.")
     if request.header is False and request.header_rows is not None:
         raise ParameterError("header=False and header_rows= exclude each other. Leave one out.")
-    if sep is not None and mark == request.decimal:
+    if request.sep is not None and mark == request.decimal:
         raise ParameterError(f"sep= and decimal= must differ; both are {shorten(mark)}.")
-    encoding = request.encoding or "utf-8"
-    try:
-        codecs.lookup(encoding)
-        is_text = isinstance(codecs.decode(b"", encoding), str) and encoding.isascii()
-    except (LookupError, ValueError):  # a name with a zero byte is a ValueError
-        is_text = False
-    if not is_text:
-        raise ParameterError(
-            "encoding= must be the name of an encoding of Python, such as "
-            f"{', '.join(_USUAL_ENCODINGS[:4])}; got {shorten(encoding)}."
-            f"{closest(encoding, _USUAL_ENCODINGS)}"
-        )
 
 
 def _is_count(given: int | None, least: int) -> bool:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 DEFAULT_MAX_BYTES = 8 * 2**30
-BYTES_OF_A_NAME = 100
 
 LARGEST_EXACT_INTEGER = 2**53
 """float64 holds every integer up to this one; larger ones are identifiers or an error."""
@@ -30,25 +29,22 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 def refuse_size(n_bytes: int, what: str, max_bytes: int | None = None) -> None:
     """Raise if ``what`` takes more memory than ``max_bytes`` or than the machine has."""
-    memory = physical_memory()
-    limit = DEFAULT_MAX_BYTES if max_bytes is None else max_bytes
-    if n_bytes <= min(limit, memory or limit):
-        return
-    bound = f"the limit of {readable_size(limit)}"
-    way_out = "If the size is right, raise the limit: max_bytes= (--max-size)."
-    if memory is not None and memory < limit:
-        bound = f"the {readable_size(memory)} of memory of this machine"
-        way_out = "Read a part of the table, or use a larger machine."
-    raise DataError(f"{what} needs {readable_size(n_bytes)}, more than {bound}. {way_out}")
+    limit = min(DEFAULT_MAX_BYTES if max_bytes is None else max_bytes, physical_memory() or 2**63)
+    if n_bytes > limit:
+        raise DataError(
+            f"{what} needs {readable_size(n_bytes)}, more than the limit of "
+            f"{readable_size(limit)}. Read a part of the table, or raise the limit (max_bytes=, "
+            "--max-size), which is never more than the memory of this machine."
+        )
 
 
 def refuse_shape(
-    shape: tuple[int, ...], itemsize: int, what: str, max_bytes: int | None = None
+    shape: Sequence[int], what: str, max_bytes: int | None = None, itemsize: int = 8
 ) -> None:
     """Raise if an array of this shape does not fit in memory."""
     if any(length < 0 for length in shape):
         raise DataError(f"{what} declares a negative length ({shape}). It is damaged.")
-    n_bytes = itemsize * math.prod(map(int, shape))
+    n_bytes = max(itemsize, 8) * math.prod(map(int, shape))
     refuse_size(n_bytes, f"{what} ({' x '.join(map(str, shape))})", max_bytes)
 
 
@@ -248,8 +244,7 @@ class ReadRequest:
     Parameters
     ----------
     labels : str or None
-        Column with the classes; also an array of a .npz or .h5 file, a variable of a .mat file, or
-        sample metadata of a GCT or GEO file.
+        Column with the classes; also an array of a .npz or .h5 file, or a variable of a .mat file.
     identifier : str or None
         Column with the sample names.
     drop : sequence of str
@@ -327,22 +322,21 @@ def split_roles(columns: Sequence[str], request: ReadRequest, index: str | None 
     ``index`` is a column that the file itself marks as row names: it names the samples unless the
     request names another column.
     """
+    taken = [name for name in (request.labels, request.identifier) if name is not None]
+    described = matching_names(request.annotation, columns)
     dropped = matching_names(request.drop, columns)
-    roles = (request.labels, request.identifier)
-    dropped += [n for n in matching_names(request.annotation, columns) if n not in roles]
-    given = [name for name in (request.labels, request.identifier) if name is not None]
-    refuse_absent([*given, *dropped], columns)
+    dropped += [name for name in described if name not in taken]
+    refuse_absent([*taken, *dropped], columns)
     identifier = request.identifier
     if identifier is None and index not in (request.labels, *dropped):
         identifier = index
-    taken = [name for name in (request.labels, identifier) if name is not None]
     if len(set(taken)) < len(taken) or set(taken) & set(dropped):
         raise DataError(
             f"A column has one role; labels={shorten(request.labels)}, identifier="
             f"{shorten(request.identifier)} and drop={shorten(list(request.drop))} name one "
             "twice."
         )
-    apart = {*taken, *dropped, index}
+    apart = {*taken, *dropped, identifier, index}
     features = [name for name in columns if name not in apart]
     if not features:
         raise DataError(
@@ -483,7 +477,7 @@ def checked_matrix(X: Any, what: str) -> Any:
             f"Values must be numbers; {shorten(what)} holds {X.dtype}. Store a plain numeric array."
         )
     refuse_dimensions(X)
-    refuse_size(BYTES_OF_A_NAME * X.shape[1], f"The names of {X.shape[1]:,} columns")
+    refuse_shape(X.shape[1:], "The names of the columns", itemsize=100)
     return sp.csr_matrix(canonical_sparse(X)) if sp.issparse(X) else X
 
 

@@ -175,7 +175,7 @@ def _polars() -> tuple[Any, Any]:
 def _dense(table: Table) -> Any:
     if not table.is_sparse:
         return table.values
-    refuse_shape(table.values.shape, table.values.dtype.itemsize, "The table as a dense array")
+    refuse_shape(table.values.shape, "The table as a dense array")
     return table.values.toarray()
 
 
