@@ -81,7 +81,6 @@ FORMATS = (
     Format("txt", "text", (".txt", ".dat", ".data"), "columnar", "text", True, _TEXT),
 )
 _BY_NAME = {known.name: known for known in FORMATS}
-_SUFFIXES = ", ".join(end for known in FORMATS for end in known.suffixes)
 
 
 def open_table(
@@ -123,10 +122,12 @@ def open_table(
         return _read_file(path, request)
     if request.transpose:
         raise DataError(f"A table to be transposed is read from a file; there is no {path}.")
-    table = _named_table(str(source), request)
-    if table is None:
+    name = str(source).casefold()
+    if name not in BUNDLED:
         raise DataError(_describe_absent(source, BUNDLED))
-    return table
+    data = load(name)
+    request = replace(request, labels=None)
+    return table_of_matrix(data.X, request, name, data.feature_names, labels=data.y)
 
 
 def _read_file(path: Path, request: ReadRequest) -> Table:
@@ -285,41 +286,39 @@ def _find_files(source: Any, request: ReadRequest) -> tuple[list[Path], str]:
     path, name = Path(os.path.abspath(source)), str(source)
     if os.path.isfile(path) or is_table_folder(path):
         return [path], path.name
-    found: list[Path] = []
-    if os.path.isdir(path):
-        found, name = _files_below(path), path.name
-    elif glob.has_magic(name):
-        for match in map(Path, map(os.path.abspath, glob.glob(name, recursive=True))):
-            if not match.name.startswith("_"):
-                found += _files_below(match) if match.is_dir() else [match]
-    else:
+    matches = [path] if os.path.isdir(path) else []
+    if not matches and glob.has_magic(name):
+        matches = [Path(os.path.abspath(match)) for match in glob.glob(name, recursive=True)]
+    elif not matches:
         raise DataError(_describe_absent(source))
+    name = path.name if matches == [path] else name
+    found = [file for match in matches for file in _files_below(match)]
     return _readable(_in_natural_order(found), name, request), name
 
 
 def _readable(paths: list[Path], where: str, request: ReadRequest) -> list[Path]:
     """Files of a format that is read in blocks; plain text only if there is nothing else."""
-    told = [(path, format_of(path)) for path in paths]
-    known = [(path, kind) for path, kind in told if kind is not None and kind.in_blocks]
-    found = [path for path, kind in known if kind.name != "txt"] or [path for path, _ in known]
-    found = found if request.format is None else paths
-    if not found:
-        ends = [end for known in FORMATS if known.in_blocks for end in known.suffixes]
+    formats = {path: format_of(path) for path in paths}
+    known = {path: kind.name for path, kind in formats.items() if kind and kind.in_blocks}
+    if request.format is not None:
+        known = dict.fromkeys(paths, request.format)
+    if not known:
         raise DataError(
-            f"A table in blocks needs files whose names end in one of {', '.join(ends)}; "
-            f"{where} holds {some_of([path.name for path in paths]) or 'nothing'}, seen from "
-            f"{Path.cwd()}. Check the folder or the pattern, or convert the files."
+            "A table in blocks needs files of a format that is read in blocks, such as .csv or "
+            f".parquet; {where} holds {some_of([path.name for path in paths]) or 'nothing'}, seen "
+            f"from {Path.cwd()}. Check the folder or the pattern, or convert the files."
         )
-    return found
+    return [path for path, kind in known.items() if kind != "txt"] or list(known)
 
 
-def _files_below(folder: Path) -> list[Path]:
-    """All files in a folder and below it, but hidden ones and those whose names begin with "_"."""
+def _files_below(place: Path) -> list[Path]:
+    """A file, or all in a folder and below it, but those whose names begin with "." or "_"."""
+    paths, top = (place.rglob("*"), place) if place.is_dir() else ([place], place.parent)
     return [
         path
-        for path in folder.rglob("*")
+        for path in paths
         if path.is_file()
-        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+        and not any(part.startswith((".", "_")) for part in path.relative_to(top).parts)
     ]
 
 
@@ -336,20 +335,20 @@ def _in_natural_order(paths: Iterable[Path]) -> list[Path]:
 def _describe_absent(source: Any, known: Sequence[str] = ()) -> str:
     """A sentence about a source that is not a table; ``known`` are names of data sets."""
     path, shown = Path(source), shorten(str(source))
-    if str(path) == "-" or (os.path.exists(path) and not path.is_dir()):
+    if os.path.isdir(path):
+        return f"{shown} is a folder that is not one table. Name a file in it."
+    if str(path) == "-" or os.path.exists(path):
         return (
             f"A table is read more than once, so it must be a regular file; {shown} is a pipe, a "
             "device or the standard input. Write the table to a file first."
         )
-    if os.path.isdir(path):
-        return f"{shown} is a folder that is not one table. Name a file in it."
     if known and not path.suffix and len(path.parts) == 1:
-        sets = f" Known: {', '.join(known)}."
-        return f"{shown} is neither a file nor a known data set.{closest(str(source), known)}{sets}"
+        sets = f"{closest(str(source), known)} Known: {', '.join(known)}."
+        return f"{shown} is neither a file nor a known data set.{sets}"
+    others: list[str] = []
     with suppress(OSError):
-        others = [name for name in os.listdir(path.parent) if name != path.name]
-        return f"There is no file {shown}.{closest(path.name, others)}"
-    return f"There is no file {shown}."
+        others = os.listdir(path.parent)
+    return f"There is no file {shown}.{closest(path.name, others)}"
 
 
 def _unpacked(name: str) -> str:
@@ -386,36 +385,29 @@ def format_to_read(path: Path, request: ReadRequest) -> Format:
 def _format_named(name: str) -> Format:
     asked = name.strip().casefold().removeprefix(".")
     for known in FORMATS:
-        ends = [end.removeprefix(".") for end in known.suffixes]
-        if asked in (known.name, known.title.casefold(), *ends):
+        if asked == known.name or f".{asked}" in known.suffixes:
             return known
     raise ParameterError(
-        f"format= must be one of {', '.join(_BY_NAME)}, or a suffix of theirs; got "
-        f"{shorten(name)}.{closest(name, _BY_NAME)}"
+        f"format= must be one of {', '.join(_BY_NAME)}; got {shorten(name)}."
+        f"{closest(name, _BY_NAME)}"
     )
 
 
-_TEXT_STARTS = {
-    re.compile(rb"%%MatrixMarket\s", re.IGNORECASE): "mtx",
-    re.compile(rb'"?!(Series|Sample)_'): "geo",
-}
+_TEXT_STARTS = {re.compile(rb"%%MatrixMarket\s"): "mtx", re.compile(rb'"?!(Series|Sample)_'): "geo"}
 
 
 def _format_found(path: Path, told: Format | None) -> Format:
     """The format of a text file by how it begins; plain text if nothing else fits."""
     with reading(path, "text"), open_plain(path) as expanded:
         start = expanded.read(2**12).removeprefix(b"\xef\xbb\xbf")
-    for pattern, name in _TEXT_STARTS.items():
-        if pattern.match(start):
-            return _BY_NAME[name]
     is_text = b"\0" not in start or start.startswith((b"\xff\xfe", b"\xfe\xff"))
     if told is None and not (start.strip() and is_text):
         raise DataError(
-            f"{path}: The suffix of a file must show its format, one of {_SUFFIXES}; got "
-            f"{shorten(path.name)}, which does not hold text. Rename or convert it, or name its "
-            "format (format=, --format)."
+            f"{path} does not hold text, and its suffix shows no other format. Rename or convert "
+            f"it, or name its format (format=, --format), one of {', '.join(_BY_NAME)}."
         )
-    return _BY_NAME["txt"]
+    found = (name for pattern, name in _TEXT_STARTS.items() if pattern.match(start))
+    return _BY_NAME[next(found, "txt")]
 
 
 BUNDLED = ("srbct", "digits")
@@ -466,12 +458,3 @@ def load(name: str) -> Dataset:
 def names() -> list[str]:
     """Names of the bundled data sets."""
     return list(BUNDLED)
-
-
-def _named_table(name: str, request: ReadRequest) -> Table | None:
-    """A bundled data set; None if there is none of this name."""
-    folded = name.casefold()
-    if folded not in BUNDLED:
-        return None
-    X, feature_names, y = load(folded)
-    return table_of_matrix(X, replace(request, labels=None), folded, feature_names, labels=y)
