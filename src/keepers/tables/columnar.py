@@ -7,11 +7,11 @@ starting columns, and 450,000 of them take it longer than their cells.
 import csv
 import io
 import json
-import os
 import re
 import shutil
 import tempfile
 import weakref
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -89,8 +89,7 @@ class TextFile:
     def __init__(self, path: Path, request: ReadRequest, folder: Path) -> None:
         self.path, self.request = path, request
         self.dialect: Dialect = sniff(path, request)
-        unique = request.make_unique and not request.transpose
-        self.names = unique_names(self.dialect.names, make_unique=unique)
+        self.names = unique_names(self.dialect.names, make_unique=request.make_unique)
         self.index = self.names[0] if self.dialect.index else None
         self.kinds = dict(zip(self.names, self.dialect.kinds, strict=True))
         if request.identifier in self.names:  # "007" and "1.50" stay as they are
@@ -139,16 +138,9 @@ class TextFile:
         return lazy.with_columns(commas.cast(pl.Float64)).select(named(self.columns))
 
     def collect(self, lazy: Any) -> Any:
-        """The columns in memory, text without blanks around it and words for gaps.
-
-        To see that a column has none takes a third of the time of removing them.
-        """
-        frame, words = lazy.collect(engine="streaming"), named(self.of_kind("text"))
-        found = words.is_in(list(GAP_WORDS)) | (words < "!") | (words > "~")
-        for blank in " \t\xa0":
-            found |= words.str.ends_with(blank)
-        columns = [column.name for column in frame.select(found.any()) if column[0]]
-        return frame.with_columns(_known(named(columns)))
+        """The columns in memory, text without blanks around it and words for gaps."""
+        words = named(self.of_kind("text"))
+        return lazy.with_columns(_known(words)).collect(engine="streaming")
 
     def of_kind(self, kind: str) -> list[str]:
         return [name for name, found in self.kinds.items() if found == kind]
@@ -173,7 +165,7 @@ class TextFile:
                 prepare()
                 found = read(self.lazy())
                 if self._is_rewritten or not self._is_doubtful(found):
-                    return self._with_codes(found, read)
+                    return read(self.lazy()) if self._find_codes(found) else found
             except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
                 failure = error
         raise failure
@@ -221,23 +213,17 @@ class TextFile:
             fitting = [kind for kind, failed in found.items() if not failed[at]]
             self.kinds[name] = fitting[0] if fitting else "text"
 
-    def _with_codes(self, found: Any, read: Callable[[Any], Any]) -> Any:
-        """The columns again, with those as text that hold integers which float64 rounds."""
-        pl, limit = _polars(), LARGEST_EXACT_INTEGER
-        names = self.of_kind("number")
+    def _find_codes(self, found: Any) -> bool:
+        """True if columns are now text because float64 would round their integers."""
+        pl, limit, names = _polars(), LARGEST_EXACT_INTEGER, self.of_kind("number")
         largest = found.lazy().select(named(names).abs().max()).collect(engine="streaming")
-        large = [name for name in names if (largest[name].item() or 0) >= limit] if names else []
-        if not large:
-            return found
-        cells = named(large)
-        exact = cells.str.strip_chars().cast(pl.Int64, strict=False).abs()
-        digits = (cells.str.contains(r"^\s*[+-]?\d{19,}\s*$") | (exact > limit)).any()
-        is_code = self.lazy(as_text=True).select(digits).collect(engine="streaming").row(0)
-        if not any(is_code):
-            return found
-        codes = [name for name, is_one in zip(large, is_code, strict=True) if is_one]
+        large = named([name for name in names if (largest[name].item() or 0) >= limit])
+        exact = large.str.strip_chars().cast(pl.Int64, strict=False).abs()
+        digits = (large.str.contains(r"^\s*[+-]?\d{19,}\s*$") | (exact > limit)).any()
+        is_code = self.lazy(as_text=True).select(digits).collect(engine="streaming")
+        codes = [column.name for column in is_code if column.item()]
         self.kinds |= dict.fromkeys(codes, "text")
-        return read(self.lazy())
+        return bool(codes)
 
     def rewrite(self) -> None:
         """Write the text as UTF-8 with clean cells; raise for lines of another width.
@@ -323,7 +309,7 @@ def _read_wide(file: TextFile) -> Table | None:
     is_usual = numbers and names[n_before : len(names) - n_after] == numbers
     if not is_usual or file.dialect.rewrite or file.dialect.comment:
         return None
-    found: list[FloatArray] = []
+    values = array("d")  # grows in place: a list of parts would take their size twice
     for piece in file.pieces(_WIDE_BYTES):
         lines = piece.decode(errors="replace").replace("\r\n", "\n").split("\n")
         lines = [line for line in lines if line]
@@ -339,10 +325,10 @@ def _read_wide(file: TextFile) -> Table | None:
                 if "\ufffd" in word:  # not UTF-8
                     return None
                 held.append(None if word in GAP_WORDS else word)
-        found.append(X)
-        shape = (sum(map(len, found)), len(names))
+        values.frombytes(X.tobytes())
+        shape = (len(values) // len(numbers), len(numbers))
         refuse_shape(shape, "The table", request.max_bytes)
-    return _table_of_parts(np.concatenate(found), numbers, words, file)
+    return _table_of_parts(np.frombuffer(values).reshape(shape), numbers, words, file)
 
 
 def _parse_numbers(lines: Sequence[str], file: TextFile) -> FloatArray | None:
@@ -520,8 +506,7 @@ class ColumnScan(FileScan):
         folder: Any = None,
     ) -> None:
         self.name, self._folder = name, folder
-        shared = os.path.commonpath([path.parent for path in paths])
-        labels = [os.path.relpath(path, shared) for path in paths]
+        labels = [path.name for path in paths]
         schema = _common_schema(labels, frames)
         roles = split_roles(list(schema), request, index)
         self.features = _usable(schema, roles.features, name)
