@@ -100,10 +100,8 @@ def test_an_iterator_is_refused_since_it_gives_its_rows_once():
     with pytest.raises(ParameterError, match=r"new iterator for every pass.*generator"):
         as_blocks(part for part in parts(X))
     iterator = iter(parts(X))
-    table = as_blocks(lambda: iterator)
-    np.testing.assert_array_equal(stacked(table), X)
     with pytest.raises(DataError, match="returned the same iterator twice"):
-        stacked(table)
+        stacked(lambda: iterator)
 
 
 FRAMES = {

@@ -199,8 +199,8 @@ def streaming(monkeypatch):
 
 
 def changing(*passes):
-    """A function that gives other blocks from the second pass on; the first stands twice."""
-    left = list(passes)
+    """A function that gives other blocks from the second pass on; a look at the first is none."""
+    left = [passes[0], *passes]
     return lambda: iter(cut(left.pop(0) if len(left) > 1 else left[0], 100))
 
 

@@ -10,7 +10,7 @@ import asyncio
 import concurrent.futures
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -335,22 +335,30 @@ def dask_client(scheduler: str, *, show_log: bool = False) -> Iterator[Any]:
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     # A client that loses its scheduler takes itself away. What is set before it stays, and keeps
     # Dask from computing in this process instead.
-    with _dask().config.set(scheduler="dask.distributed"), ExitStack() as stack:
+    with _dask().config.set(scheduler="dask.distributed"):
+        client = _connect(distributed, scheduler)
         try:
-            asyncio.run(asyncio.wait_for(_shake_hands(scheduler), SECONDS_TO_ANSWER))
-            client = distributed.Client(scheduler, timeout=SECONDS_TO_ANSWER)
-            stack.enter_context(_closing(client))
-            client.wait_for_workers(1, timeout=SECONDS_TO_ANSWER)
-            # Graphs are unpickled by the scheduler as well.
-            client.run_on_scheduler(exec, "import keepers")
-            client.run(exec, "import keepers")
-        except (OSError, ValueError, ImportError) as error:
-            raise ParameterError(
-                "scheduler must be the address of a running Dask scheduler whose workers have "
-                f"keepers; {shorten(scheduler)} did not answer within {SECONDS_TO_ANSWER} s "
-                f"({first_line(error)}). Start one with 'dask scheduler' and 'dask worker'."
-            ) from error
-        yield client
+            yield client
+        finally:
+            with suppress(Exception):  # it would hide why the block was left
+                client.close()
+
+
+def _connect(distributed: Any, scheduler: str) -> Any:
+    try:
+        asyncio.run(asyncio.wait_for(_shake_hands(scheduler), SECONDS_TO_ANSWER))
+        client = distributed.Client(scheduler, timeout=SECONDS_TO_ANSWER)
+        client.wait_for_workers(1, timeout=SECONDS_TO_ANSWER)
+        # Graphs are unpickled by the scheduler as well.
+        client.run_on_scheduler(exec, "import keepers")
+        client.run(exec, "import keepers")
+    except (OSError, ValueError, ImportError) as error:
+        raise ParameterError(
+            "scheduler must be the address of a running Dask scheduler whose workers have "
+            f"keepers; {shorten(scheduler)} did not answer within {SECONDS_TO_ANSWER} s "
+            f"({first_line(error)}). Start one with 'dask scheduler' and 'dask worker'."
+        ) from error
+    return client
 
 
 async def _shake_hands(address: str) -> None:
@@ -358,17 +366,6 @@ async def _shake_hands(address: str) -> None:
     settings = _distributed().Security().get_connection_args("client")
     comm = await _distributed().comm.connect(address, timeout=SECONDS_TO_ANSWER, **settings)
     await comm.close()
-
-
-@contextmanager
-def _closing(opened: Any) -> Iterator[Any]:
-    """Close something in the end; an error from closing would hide why the block was left."""
-    opened.__enter__()
-    try:
-        yield opened
-    finally:
-        with suppress(Exception):
-            opened.__exit__(None, None, None)
 
 
 def _dask() -> Any:

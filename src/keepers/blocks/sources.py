@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -96,19 +95,14 @@ class ArrayBlocks(LocalBlocks):
 
 
 class GivenBlocks(LocalBlocks):
-    """Blocks that ``ask()`` gives, again for every pass.
-
-    The first block is read when the table is made, and kept for the first pass.
-    """
+    """Blocks that ``ask()`` gives, again for every pass; the first shows the columns."""
 
     def __init__(self, ask: Callable[[], Iterable[Any]], name: str) -> None:
         self._ask, self.name = ask, name
         self._asked = ask()
-        blocks = iter(self._asked)
-        first = next(blocks, None)
+        first = next(iter(self._asked), None)
         if first is None:
             raise DataError(f"There must be at least one block; {name} gives none.")
-        self._begun: Iterator[Any] | None = chain([first], blocks)
         self._labels = column_labels(first)
         if self._labels is not None and all(isinstance(label, str) for label in self._labels):
             self.feature_names = np.array(self._labels, dtype=object)
@@ -116,10 +110,7 @@ class GivenBlocks(LocalBlocks):
         self.n_features, self.dtype = int(values.shape[1]), values.dtype
         self.is_sparse = bool(sp.issparse(values))
 
-    def _begin(self) -> Iterator[Any]:
-        begun, self._begun = self._begun, None
-        if begun is not None:
-            return begun
+    def _begin(self) -> Iterable[Any]:
         asked, before = self._ask(), self._asked
         if asked is before and isinstance(asked, Iterator):
             raise DataError(
@@ -127,7 +118,7 @@ class GivenBlocks(LocalBlocks):
                 "Return a new one for every pass."
             )
         self._asked = asked
-        return iter(asked)
+        return asked
 
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
         for number, given in enumerate(self._begin(), 1):
