@@ -392,8 +392,8 @@ def read_columns(path: Path, request: ReadRequest) -> Table:
     n_rows = lazy.select(_polars().len()).collect().item()
     refuse_shape((n_rows, len(names)), "The table", request.max_bytes)
     unique_names(names, make_unique=request.make_unique)
-    roles = split_roles(names, request, index)
-    wanted = dict.fromkeys([*roles.features, *(name for name in roles[1:] if name is not None)])
+    features, *roles = split_roles(names, request, index)
+    wanted = dict.fromkeys([*features, *(name for name in roles if name is not None)])
     lazy = lazy if list(wanted) == names else lazy.select(named(wanted))
     frame = lazy.collect(engine="streaming")
     return table_of_frame(frame, replace(request, drop=(), annotation=()), path.name, index)
@@ -430,20 +430,20 @@ def table_of_frame(frame: Any, request: ReadRequest, name: str, index: str | Non
     """A table of a polars frame; numbers go into one matrix, the rest stays in columns."""
     if not frame.height:
         raise DataError("It holds no rows. Leave it out, or write it again with rows.")
-    roles = split_roles(frame.columns, request, index)
+    features, *roles = split_roles(frame.columns, request, index)
     schema = dict(frame.schema)
-    features = _usable(schema, roles.features, name)
+    features = _usable(schema, features, name)
     codes = _large_integers([frame.lazy()], features, schema)
     known = _that(schema, is_number) - codes
     numbers = [name for name in features if name in known]
     beside = [name for name in features if name not in known]
     refuse_shape((frame.height, len(numbers)), "The table", request.max_bytes)
-    ids, labels = (None if role is None else _vector(frame[role]) for role in roles[1:])
+    ids, labels = (None if role is None else _vector(frame[role]) for role in roles)
     return Table(
         _matrix_of(frame, numbers, schema),
         np.array(numbers, dtype=object),
         None if ids is None else as_texts(ids, "sample names"),
-        None if labels is None else as_labels(labels, str(roles.labels)),
+        None if labels is None else as_labels(labels, str(request.labels)),
         name,
         frame[beside].with_columns(named(codes).cast(_polars().String)) if beside else None,
         features,
@@ -508,9 +508,8 @@ class ColumnScan(FileScan):
         self.name, self._folder = name, folder
         labels = [path.name for path in paths]
         schema = _common_schema(labels, frames)
-        roles = split_roles(list(schema), request, index)
-        self.features = _usable(schema, roles.features, name)
-        self.identifier, self.labels = roles.identifier, roles.labels
+        features, self.identifier, self.labels = split_roles(list(schema), request, index)
+        self.features = _usable(schema, features, name)
         codes = _large_integers(frames, self.features, schema)
         schema |= dict.fromkeys(codes, _polars().String)
         self._schema = schema

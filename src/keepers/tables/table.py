@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -308,19 +308,13 @@ class ReadRequest:
 REQUEST_FIELDS = tuple(each.name for each in fields(ReadRequest))
 
 
-class Roles(NamedTuple):
-    """Names of the features, and of the columns with sample names and classes."""
+def split_roles(
+    columns: Sequence[str], request: ReadRequest, index: str | None = None
+) -> tuple[list[str], str | None, str | None]:
+    """The features, and the columns with sample names and classes.
 
-    features: list[str]
-    identifier: str | None
-    labels: str | None
-
-
-def split_roles(columns: Sequence[str], request: ReadRequest, index: str | None = None) -> Roles:
-    """Give every column its role; raise for names that are absent or have two roles.
-
-    ``index`` is a column that the file itself marks as row names: it names the samples unless the
-    request names another column.
+    Raises for names that are absent or have two roles. ``index`` is a column that the file itself
+    marks as row names: it names the samples unless the request names another column.
     """
     taken = [name for name in (request.labels, request.identifier) if name is not None]
     described = matching_names(request.annotation, columns)
@@ -343,7 +337,7 @@ def split_roles(columns: Sequence[str], request: ReadRequest, index: str | None 
             f"At least one feature column must remain; all {len(columns)} columns are labels, "
             "identifier or dropped. Name fewer of them."
         )
-    return Roles(features, identifier, request.labels)
+    return features, identifier, request.labels
 
 
 def refuse_absent(asked: Iterable[str], known: Collection[str]) -> None:
@@ -444,15 +438,15 @@ def table_of_matrix(
         )
     open_roles = replace(
         request,
-        labels=request.labels if labels is None else None,
         identifier=request.identifier if ids is None else None,
+        labels=request.labels if labels is None else None,
     )
-    features, identifier, label = split_roles(columns, open_roles)
+    features, *roles = split_roles(columns, open_roles)
     at = {column: place for place, column in enumerate(columns)}
-    if identifier is not None:
-        ids = as_labels(_column(X, at[identifier]), identifier)
-    if label is not None:
-        labels = _column(X, at[label])
+    ids, labels = (
+        vector if role is None else _column(X, at[role])
+        for role, vector in zip(roles, (ids, labels), strict=True)
+    )
     if len(features) < len(columns):
         X = X[:, [at[column] for column in features]]
     return Table(
@@ -553,11 +547,9 @@ def as_floats(X: Any, what: str, names: Sequence[str] | None = None) -> Any:
 
 def as_texts(values: Any, what: str) -> Names:
     """One str for each entry of a vector, or of a matrix with a single row or column."""
-    texts = []
-    for value in _whole(_as_vector(values, what)).tolist():
-        text = value.decode(errors="replace") if isinstance(value, bytes) else value
-        texts.append("" if text is None else str(text))
-    return np.array(texts, dtype=object)
+    entries = _whole(_as_vector(values, what)).tolist()
+    texts = [each.decode(errors="replace") if isinstance(each, bytes) else each for each in entries]
+    return np.array(["" if text is None else str(text) for text in texts], dtype=object)
 
 
 def as_labels(values: Any, what: str) -> NDArray[Any]:
