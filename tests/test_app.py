@@ -100,11 +100,11 @@ def test_ctrl_c_before_a_command_begins_ends_without_a_traceback(monkeypatch, ca
     def interrupted():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("keepers.app.app", interrupted)
+    monkeypatch.setattr("keepers.cli.console.make_streams_safe", interrupted)
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 130
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "keepers: Interrupted.\n"
 
 
 def test_ctrl_c_within_a_command_ends_in_a_line(monkeypatch):

@@ -1,4 +1,4 @@
-"""Which files a command runs through, and how often it repeats the costly computations.
+"""Which files a command runs through, how many calls lead to the mathematics, and what it repeats.
 
 python tools/walk.py                               the standard command, on a table made for it
 python tools/walk.py --markdown                    the table of docs/architecture.md
@@ -35,6 +35,8 @@ PACKAGE = Path(keepers.__file__).parent
 N_SAMPLES, N_FEATURES, K = 100, 2000, 50
 METHOD = ("--method", "spcafs")
 COMMAND = ("select", "genes.csv", "-k", str(K), *METHOD, "--out", "kept.csv", "--report", "r.html")
+SOLVERS = ("keepers.methods.spcafs:solve_block", "keepers.methods.spcafs:solve_dense")
+"""The mathematics: the functions that solve, of which the standard command calls one."""
 
 
 @dataclass(frozen=True)
@@ -106,11 +108,14 @@ QUESTIONS = (
 
 @dataclass
 class Walk:
-    """What was called: files in the order of their first call, and the questions."""
+    """What was called: files in the order of their first call, calls to a solver, questions."""
 
     package: Path
     questions: Sequence[Question] = ()
     files: list[str] = field(default_factory=list)
+    frames: list[str] = field(default_factory=list)
+    """Functions of the package that led to the first call of a solver, outermost first."""
+    _solvers: set[CodeType] = field(default_factory=lambda: {code_of(name) for name in SOLVERS})
     _seen: set[str] = field(default_factory=set)
     _asked: dict[CodeType, list[Question]] = field(default_factory=dict)
     _counters: dict[str, Counter[Any]] = field(default_factory=dict)
@@ -144,6 +149,8 @@ class Walk:
         if event != "call":
             return
         code = frame.f_code
+        if code in self._solvers and not self.frames:
+            self.frames = [*self._callers(frame)][::-1]
         for question in self._asked.get(code, ()):
             about = question.counts(frame.f_locals)
             if about is not None:
@@ -155,6 +162,13 @@ class Walk:
         elif not self._is_importing(frame.f_back):
             self._seen.add(code.co_filename)
             self.files.append(Path(code.co_filename).relative_to(self.package).as_posix())
+
+    def _callers(self, frame: FrameType) -> Iterator[str]:
+        """The functions of the package above a frame, the nearest first."""
+        while (frame := frame.f_back) is not None:
+            code = frame.f_code
+            if code.co_filename.startswith(f"{self.package}{os.sep}") and _is_function(code):
+                yield f"{Path(code.co_filename).stem}.{code.co_name}"
 
     def _is_importing(self, frame: FrameType | None) -> bool:
         """Whether a module of the package is being executed for the first time."""
@@ -254,17 +268,20 @@ def as_text(walk: Walk) -> str:
     """For a terminal."""
     lines = [f"{len(walk.files)} files"]
     lines += [f"{number:4d}  {file}" for number, file in enumerate(walk.files, 1)]
+    lines += ["", f"{len(walk.frames)} frames above the solver: {', '.join(walk.frames)}"]
     lines += ["", *(f"{times:4d} x  {label}" for label, times in walk.times.items())]
     return "\n".join(lines)
 
 
 def as_markdown(walk: Walk) -> str:
-    """Two tables for docs/architecture.md."""
+    """Two tables for docs/architecture.md, and between them the calls."""
     lines = ["| step | package | files |", "|---|---|---|"]
     for number, (folder, names) in enumerate(steps_of(walk.files), 1):
         package = f"`{folder}`" if folder else "`keepers`"
         lines.append(f"| {number} | {package} | {', '.join(f'`{name}`' for name in names)} |")
-    lines += ["", f"{len(walk.files)} files.", "", "| computed | times |", "|---|---|"]
+    calls = ", ".join(f"`{name}`" for name in walk.frames)
+    lines += ["", f"{len(walk.files)} files. {len(walk.frames)} calls lead to the solver: {calls}."]
+    lines += ["", "| computed | times |", "|---|---|"]
     lines += [f"| {label} | {times} |" for label, times in walk.times.items()]
     return "\n".join(lines)
 

@@ -17,7 +17,6 @@ try:
         RecipeArgument,
         SafeCommands,
         SelectOptions,
-        make_streams_safe,
         takes_options,
     )
 except KeyboardInterrupt:
@@ -106,10 +105,5 @@ def _global_options(
     """Options before the name of a command."""
 
 
-def main() -> None:
-    """Entry point of the command."""
-    try:
-        make_streams_safe()
-        app()
-    except KeyboardInterrupt:  # before a command begins, or after its end
-        sys.exit(130)
+main = typer.main.get_command(app)
+"""Entry point of the command."""

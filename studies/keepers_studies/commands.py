@@ -12,7 +12,7 @@ import typer
 from keepers.cli.console import (
     PlainConsole,
     SafeCommands,
-    make_streams_safe,
+    errors_in_words,
     note,
     printable,
     progress_line,
@@ -55,6 +55,7 @@ app = typer.Typer(
 
 
 @app.command()
+@errors_in_words()
 def reproduce(
     spec: Annotated[str, typer.Argument(metavar="[SPEC]", help=_SPEC)] = "paper",
     out: OutOption = None,
@@ -168,7 +169,5 @@ def _print_table(title: str, frame: "pd.DataFrame") -> None:
         say(str(method), *row)
 
 
-def main() -> None:
-    """Entry point of the command."""
-    make_streams_safe()
-    app()
+main = typer.main.get_command(app)
+"""Entry point of the command."""

@@ -13,6 +13,7 @@ Names of files, columns and cells come from others. Everything that is printed p
 
 import functools
 import inspect
+import io
 import json
 import os
 import shlex
@@ -25,7 +26,7 @@ from dataclasses import MISSING as REQUIRED
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -63,65 +64,64 @@ class SafeCommands(TyperGroup):
     def main(self, args: Sequence[str] | None = None, *more: Any, **settings: Any) -> Any:
         typed_words[:] = sys.argv[1:] if args is None else args
         settings["standalone_mode"] = False
-        try:
+        with errors_in_words():
+            make_streams_safe()
             code = super().main([*typed_words], *more, **settings)
-        except typer.Abort:
-            code = INTERRUPTED
-        except Exception as raised:
-            if not hasattr(raised, "format_message"):  # the parser's own errors have it
-                end_with(raised)
-            problem: Any = raised
-            lines = str(problem.message).splitlines()
-            problem.message = "\n".join(printable(line, LONGEST_LINE) for line in lines)
-            problem.show()
-            code = problem.exit_code
         sys.exit(code)
 
-    def invoke(self, context: Any) -> None:
-        """Run a command; turn its error into a sentence."""
-        try:
-            super().invoke(context)
-            sys.stdout.flush()
-        except BaseException as error:  # a panic of polars is not an Exception
-            ends = isinstance(error, (SystemExit, typer.Exit, typer.Abort))
-            if ends or hasattr(error, "format_message"):
-                raise
-            if "--debug" in typed_words:
-                for line in traceback.format_exc().splitlines():
-                    note(line)
-            end_with(error)
+
+@contextmanager
+def errors_in_words() -> Iterator[None]:
+    """End the process with a sentence about an error in the block, and its exit code.
+
+    Around a command, and once more around the parser, which would end some of them its own way.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except (SystemExit, typer.Exit):
+        raise
+    except BaseException as error:  # a panic of polars is not an Exception
+        code, lines = _describe(error)
+        if "--debug" in typed_words:
+            lines = [*traceback.format_exc().splitlines(), *lines]
+        with suppress(OSError):  # nobody reads the error stream either
+            for line in lines:
+                note(line)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:  # the interpreter would try once more, and show a traceback
+                with suppress(OSError, ValueError):  # a stream without a file, as in tests
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise SystemExit(code) from None
 
 
-def end_with(error: BaseException) -> NoReturn:
-    """End the process with a sentence about the error, and its exit code."""
+def _describe(error: Any) -> tuple[int, list[str]]:
+    """The exit code of an error, and what to print about it."""
     code, lines = FAILURE, [str(error)]
     match error:
         case KeepersError():
             code = MISUSE if isinstance(error, ParameterError) else FAILURE
             lines = [str(line) for line in error.args]
-        case KeyboardInterrupt():
+        case KeyboardInterrupt() | typer.Abort():
             code, lines = INTERRUPTED, [str(error) or "Interrupted."]
         case MemoryError():
             lines = ["Not enough memory for this table."]
         case BrokenPipeError():
-            code, lines = READER_LEFT, []
+            return READER_LEFT, []
         case OSError():
             lines = [f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")]
+        case _ if hasattr(error, "format_message"):  # of the parser
+            shown = io.StringIO()
+            error.show(shown)
+            return error.exit_code, shown.getvalue().splitlines()
         case _:
             lines = [
                 f"Unexpected error ({type(error).__name__}: {error}). Run the command again with "
                 "--debug and report the traceback."
             ]
-    with suppress(OSError):  # nobody reads the error stream either
-        for at, line in enumerate(lines):
-            note(line if at else f"keepers: {line}")
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:  # the interpreter would try once more, and show a traceback
-            with suppress(OSError, ValueError):  # ValueError: a stream without a file, as in tests
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    raise SystemExit(code) from None
+    return code, [f"keepers: {lines[0]}", *lines[1:]]
 
 
 def make_streams_safe() -> None:
@@ -385,9 +385,10 @@ def takes_options(app: typer.Typer, module: str) -> Callable[[Callable[..., None
         listed = [kind.__dataclass_fields__[field] for field in order]
 
         def run(**given: Any) -> None:
-            options = kind(**{each.name: given.pop(each.name) for each in listed})
-            work = getattr(import_module(f"keepers.cli.{module}"), name)
-            work(*(given[each] for each in own if each != "options"), options)
+            with errors_in_words():
+                options = kind(**{each.name: given.pop(each.name) for each in listed})
+                work = getattr(import_module(f"keepers.cli.{module}"), name)
+                work(*(given[each] for each in own if each != "options"), options)
 
         parameters = [each for each in own.values() if each.name != "options"]
         for each in listed:
