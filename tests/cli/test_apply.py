@@ -54,9 +54,7 @@ def test_what_the_selection_would_not_have_read_is_said(quick_keepers, measured)
     new.to_csv("new.csv", index=False)
     done = quick_keepers("apply", "r.json", "new.csv", "--out", "new-kept.csv")
     assert done.returncode == 0, done.stderr
-    assert "without a single value: 'x'" in done.stderr
-    assert "did not know" in done.stderr
-    assert "'y' (2)" in done.stderr
+    assert "(of 60 rows): 'x' (60), 'y' (" in done.stderr
     assert "stored as text in this table: 'y'" in done.stderr
     assert pd.read_csv("new-kept.csv")["y"].tolist()[:3] == ["0,5", "much", "1,234"]
     infinite = measured.assign(y=np.inf)

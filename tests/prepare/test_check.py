@@ -54,7 +54,7 @@ R = np.corrcoef(COPIES["c"], COPIES["near"])[0, 1]
 INFINITE = numbers()
 INFINITE.loc[3, ["b", "d"]] = np.inf
 FLAGS = pd.DataFrame({"flag": np.arange(99) % 2, "town": np.array([*"abc"])[np.arange(99) % 3]})
-ROWS = "in 110 of 400 rows (how many): 'a' (100), 'score' (20), 'c' (1)."
+ROWS = "(how many): 'a' (100), 'score' (20), 'c' (1)."
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ ROWS = "in 110 of 400 rows (how many): 'a' (100), 'score' (20), 'c' (1)."
             "constant columns",
             "Constant columns, ranked last: 'one', 'word'. [--drop one,word]",
         ),
-        (holed(), "gaps", f"Missing values in 3 columns, {ROWS} The default method scores"),
+        (holed(), "gaps", f"Missing values in 3 columns {ROWS} The default method scores"),
         (INFINITE, "infinite values", "Infinite values in 'b', 'd'. [--drop b,d]"),
         (
             pd.concat([numbers(), numbers(30)]),

@@ -31,32 +31,19 @@ def facts_of(X, *cuts, words=None):
     return facts
 
 
-def sizes_of(facts):
-    """The largest size of a finite value in every column, at least 1."""
-    ends = np.abs([facts.minimum, facts.maximum])
-    return np.max(ends, axis=0, where=np.isfinite(ends), initial=1.0)
-
-
 def assert_alike(found, expected):
     for name in ("n_missing", "n_infinite", "minimum", "maximum", "whole", "sample_rows"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
     assert found.n_rows == expected.n_rows
-    size = sizes_of(expected)
-    np.testing.assert_allclose(found.means / size, expected.means / size, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(found.variances, expected.variances, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e8, -1e12])
-def test_moments_are_those_of_pandas(offset):
+def test_extremes_and_gaps_are_those_of_pandas():
     rng = np.random.default_rng(0)
-    X = offset + rng.standard_normal((700, 6)) * [1, 1e-3, 1e3, 5, 1, 1]
+    X = rng.standard_normal((700, 6)) * [1, 1e-3, 1e3, 5, 1, 1]
     X[rng.random(X.shape) < 0.2] = np.nan
     X[:600, 3] = np.nan  # no value in the first blocks
     frame = pd.DataFrame(X)
-    centred = frame - frame.iloc[-1].where(frame.iloc[-1].notna(), frame.mean())
     facts = facts_of(X, 100, 350)
-    np.testing.assert_allclose(facts.means, frame.mean(), rtol=1e-10)
-    np.testing.assert_allclose(facts.variances, centred.var(ddof=0), rtol=1e-9)
     np.testing.assert_array_equal([facts.minimum, facts.maximum], [frame.min(), frame.max()])
     np.testing.assert_array_equal(facts.n_missing, frame.isna().sum())
 
@@ -82,10 +69,7 @@ def test_blocks_of_any_size_and_sparse_rows_give_the_same(rows, cuts):
     whole, divided = facts_of(X), facts_of(X, *cuts)
     assert_alike(divided, whole)
     assert_alike(facts_of(sp.csr_matrix(X), *cuts), whole)
-    finite = np.where(np.isinf(X), np.nan, X)
     np.testing.assert_array_equal(whole.n_infinite, np.isinf(X).sum(axis=0))
-    means, size = pd.DataFrame(finite).mean().fillna(0), sizes_of(whole)
-    np.testing.assert_allclose(whole.means / size, means / size, rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(whole.n_missing, np.isnan(X).sum(axis=0))
 
 

@@ -92,8 +92,8 @@ def test_values_are_shown_as_people_wrote_them():
     frame = pd.DataFrame({"level": words, "day": dates, "size": np.arange(40.0) % 7})
     frame.loc[3, "level"] = None
     table = table_of_object(frame)
-    preparer = TablePreparer(kinds={"day": "number"}, missing="mean").fit(table)
-    X = preparer.encode(table)
+    preparer = TablePreparer(kinds={"day": "number"}, missing="keep").fit(table)
+    X = preparer.prepare(table).values
     columns = {column: table.frame[name] for column, name in enumerate(("level", "day"))}
     level, day, size = histograms_of(X, np.arange(3), columns)
     numbers = pd.Series(X[:, 0]).groupby(frame["level"]).mean().sort_values()

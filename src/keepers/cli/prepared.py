@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 PUTS_FEATURES_ON_ONE_SCALE = ("unit-features", "standardize-features", "min-max-features")
 ROWS_DRAWN = 5000
 """Rows of a folder that are taken into memory where not all of them are needed."""
+NEED_MEMORY = ("--transpose", "--drop-samples")
 IN_MEMORY = "Use rows of it (--sample 5000), or a single file without --memory or --scheduler."
 
 
@@ -53,9 +54,8 @@ def check(data: str, options: CheckOptions) -> None:
     """Print what to know about a table before a selection, and a command that runs."""
     found = look_at(data, options, in_blocks=wants_blocks(data, options))[2]
     own = ("--json", "--debug", "--quiet", "-q")
-    command = ready_command(
-        found, ["select", *(w for w in console.typed_words[1:] if w not in own)]
-    )
+    words = ["select", *(w for w in console.typed_words[1:] if w not in own)]
+    command = ready_command(found, words)
     if not options.json:
         for line in [*found.lines(), *filter(None, [command])]:
             say(line)
@@ -89,7 +89,12 @@ def look_at(
         rows_read = f"looking at {data}: {{:,}} rows".format
         facts = TableFacts.of(source, options.asked_kinds, lambda n_rows: show(rows_read(n_rows)))
         found = check_facts(facts, options.asked_kinds)
-        return source, facts, found.in_blocks() if in_blocks else found
+    findings = [*found.findings]
+    for at, each in enumerate(findings):
+        if in_blocks and (option := each.option.partition(" ")[0]) in NEED_MEMORY:
+            sentence = f"{each.sentence} {option} needs the table in memory. {IN_MEMORY}"
+            findings[at] = replace(each, sentence=sentence, option="")
+    return source, facts, replace(found, findings=tuple(findings))
 
 
 def prepare(
@@ -125,11 +130,8 @@ def read_source(
 ) -> Table | FileScan:
     """A table as it is stored: in blocks, or in memory, where rows of a folder are drawn."""
     several = reads_in_blocks(data)
-    needs_memory = {
-        "--transpose": request.transpose and (in_blocks or several),
-        "--drop-samples": options.drop_samples and in_blocks,
-    }
-    for option, is_refused in needs_memory.items():
+    given = (request.transpose and (in_blocks or several), options.drop_samples and in_blocks)
+    for option, is_refused in zip(NEED_MEMORY, given, strict=True):
         if is_refused:
             raise ParameterError(f"{option} needs the table in memory. {IN_MEMORY}")
     in_files = os.path.exists(data) or glob.has_magic(data) or bool(Path(data).suffix)

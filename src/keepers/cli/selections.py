@@ -6,14 +6,12 @@ import math
 import sys
 import time
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.table import Table as Cells
 from threadpoolctl import threadpool_limits
 
@@ -34,9 +32,9 @@ from keepers.linalg.scatter import SCALINGS
 from keepers.methods.auto import AutoSelector
 from keepers.methods.base import ScatterSelector
 from keepers.methods.reading import fills_gaps
-from keepers.prepare import preparer
 from keepers.prepare.check import listed
-from keepers.prepare.preparer import PreparedColumn
+from keepers.prepare.kinds import TableFacts
+from keepers.prepare.preparer import PreparedBlocks
 from keepers.proofs.certify import Certificate
 from keepers.proofs.certify import certify as certify_features
 from keepers.reports.html import SelectionReport
@@ -203,9 +201,7 @@ def _fitting(selector: Any, made: PreparedData, options: console.SelectOptions) 
         yield
 
 
-def _fit_blocks(
-    selector: Any, local: preparer.PreparedBlocks, options: console.SelectOptions
-) -> None:
+def _fit_blocks(selector: Any, local: PreparedBlocks, options: console.SelectOptions) -> None:
     """Fit a selector to a table in blocks, read here or by workers."""
     if options.memory is not None and "memory_limit" in selector.get_params():
         selector.set_params(memory_limit=options.memory)
@@ -302,9 +298,8 @@ def write_recipe(
     path: Path, selection: Selection, made: PreparedData, options: console.SelectOptions
 ) -> None:
     kept = {feature.name for feature in selection.kept}
-    stored = ("name", "kind", "levels", "decimal", "mark")
     columns = [
-        {part: getattr(column, part) for part in stored}
+        {"name": column.name, "kind": column.kind}
         for column in made.preparer.columns_
         if column.name in kept
     ]
@@ -372,8 +367,8 @@ def apply(path: Path, data: str, options: console.ApplyOptions) -> None:
     source, request = _read_as_before(data, stored, options, in_blocks=in_blocks)
     recipe.refuse_absent(source.columns)
     as_before = stored.get("preparer") or {"columns": []}
-    columns = [PreparedColumn.from_dict(each) for each in as_before["columns"]]
-    notes = differences(source, columns) if columns else []
+    kinds = {each["name"]: each["kind"] for each in as_before["columns"]}
+    notes = differences(source, kinds) if kinds else []
     write_columns(data, source, recipe.features, request, options)
     if stored.get("drop_samples") and not options.drop_samples:
         notes.append("The selection left out rows by --drop-samples; give it again to do so here.")
@@ -403,32 +398,26 @@ def _read_as_before(
     return source, roles
 
 
-def differences(source: Table | FileScan, columns: Sequence[PreparedColumn]) -> list[str]:
-    """Sentences on values that the selection of a recipe would have read otherwise."""
-    gaps, infinite, unread, texts = (Counter[str]() for _ in range(4))
-    n_rows, names = 0, [column.name for column in columns]
-    for table in source.tables(names):
-        n_rows += table.n_samples
-        for column in columns:
-            values = preparer.column_of(table, column.name)
-            numbers, n_gaps = column.encode(values), int(preparer.is_gap(values).sum())
-            gaps[column.name] += n_gaps
-            unread[column.name] += int(np.isnan(numbers).sum()) - n_gaps
-            infinite[column.name] += int(np.isinf(numbers).sum())
-            texts[column.name] += column.kind == "number" and column.name in table.others
-    empty = [repr(name) for name in names if gaps[name] == n_rows]
-    some_gaps = {name: n for name, n in gaps.items() if n < n_rows}
-    found: dict[str, Mapping[str, int]] = {
-        "Missing values, written as they are": some_gaps,
-        "Infinite values, which a selection refuses, were written": infinite,
-        "Values that the selection did not know, such as text among numbers or new categories, "
-        "were written as they are": unread,
+def differences(source: Table | FileScan, kinds: Mapping[str, str]) -> list[str]:
+    """Sentences on gaps, infinite values, and text where the selection of a recipe had numbers."""
+    facts = TableFacts()
+    for table in source.tables([*kinds]):
+        facts.add(table)
+    missing, infinite = (
+        dict(zip(facts.names, counts.tolist(), strict=True))
+        for counts in (facts.n_missing, facts.n_infinite)
+    )
+    missing |= {name: text.n_missing for name, text in facts.texts.items()}
+    gaps = {name: n for name, n in missing.items() if kinds[name] != "tick"}
+    found = {
+        f"Missing values, written as they are (of {facts.n_rows:,} rows)": gaps,
+        "Infinite values, which a selection refuses, written as they are": infinite,
     }
-    notes = [f"Kept columns without a single value: {some_of(empty)}."] if empty else []
+    notes = []
     for text, counts in found.items():
         if some := {name: f"{n:,}" for name, n in counts.items() if n}:
-            notes.append(f"{text} (how many): {listed(some)}.")
-    if as_text := [repr(name) for name in names if texts[name]]:
+            notes.append(f"{text}: {listed(some)}.")
+    if as_text := [repr(name) for name in facts.texts if kinds[name] == "number"]:
         notes.append(
             f"Columns of numbers that are stored as text in this table: {some_of(as_text)}."
         )

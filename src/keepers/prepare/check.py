@@ -8,7 +8,6 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._tables import AsTable, as_html
@@ -26,12 +25,9 @@ from keepers.prepare.kinds import (
     count_gaps,
     find_kinds,
 )
-from keepers.tables.objects import table_of_object
 
 Kinds = Mapping[str, ColumnKind]
 
-NEED_MEMORY = ("--transpose", "--drop-samples")
-"""Options that a table in blocks does not take."""
 _NOTED = (
     *("orientation", "outliers", "counts", "infinite values"),
     *("duplicates", "near duplicates"),
@@ -140,16 +136,6 @@ class TableCheck(AsTable):
         options = [f.option for f in self.findings if f.option and f.matters]
         return [option for option in options if option.split()[0] not in given]
 
-    def in_blocks(self) -> "TableCheck":
-        """The same, without the options that need the table in memory."""
-        found = []
-        for each in self.findings:
-            if each.option.startswith(NEED_MEMORY):
-                reason = f"({each.option.split()[0]} needs a single file in memory.)"
-                each = replace(each, option="", sentence=f"{each.sentence} {reason}")
-            found.append(each)
-        return replace(self, findings=tuple(found))
-
     def rows(self) -> list[dict[str, Any]]:
         """The columns, a dict each.
 
@@ -217,6 +203,8 @@ def check_table(X: Any, *, name: str = "table") -> TableCheck:
     - Variances differ by a factor of 5e+09 ('temp' to 'count'), so the columns have different \
 units. This does not affect the default method. For other methods: [--scale standardize-features]
     """
+    from keepers.tables.objects import table_of_object  # narwhals, which files do not need
+
     return check_facts(TableFacts.of(table_of_object(X, name=name)))
 
 
@@ -231,12 +219,15 @@ def check_facts(facts: TableFacts, asked: Mapping[str, Kind] | None = None) -> T
     ticks = [kinds[facts.names[at]].kind == "tick" for at in features]
     X[:, ticks] = np.nan_to_num(X[:, ticks])
     finite = np.isfinite(X)
+    n_finite = np.maximum(finite.sum(axis=0), 1)
     if not finite.all():  # gaps count as the mean
         X = np.where(finite, X, 0.0)
-        X = np.where(finite, X, X.sum(axis=0) / np.maximum(finite.sum(axis=0), 1))
+        X = np.where(finite, X, X.sum(axis=0) / n_finite)
+    with np.errstate(over="ignore", invalid="ignore"):
+        variances = np.nan_to_num(X.var(axis=0) * len(X) / n_finite)
     findings = [
         *describe_kinds(kinds),
-        *_values(facts, kinds, features),
+        *_values(facts, kinds, features, variances),
         *_similar(X, facts, features),
         *_outliers(X, facts, rows),
         *_repeated_rows(X, facts, kinds, rows),
@@ -402,15 +393,16 @@ def describe_kinds(kinds: Kinds) -> Iterator[Finding]:
             yield Finding(about, sentence, option, names, matters)
 
 
-def _values(facts: TableFacts, kinds: Kinds, features: list[int]) -> Iterator[Finding]:
+def _values(
+    facts: TableFacts, kinds: Kinds, features: list[int], variances: FloatArray
+) -> Iterator[Finding]:
     """Gaps, infinite values, constant columns, and units."""
-    gaps, rows = count_gaps(facts, kinds)
-    if gaps:
+    if gaps := count_gaps(facts, kinds):
         worst = sorted(gaps, key=lambda name: -gaps[name])
         counts = listed({name: f"{gaps[name]:,}" for name in worst})
         sentence = (
-            f"Missing values in {n_columns(len(gaps))}, in {rows} (how many): {counts}. The "
-            "default method scores observed values only. For other methods:"
+            f"Missing values in {n_columns(len(gaps))} (how many): {counts}. The default method "
+            "scores observed values only. For other methods:"
         )
         option = "--missing model"
         if facts.sample.is_sparse:  # filling would make it dense
@@ -425,7 +417,7 @@ def _values(facts: TableFacts, kinds: Kinds, features: list[int]) -> Iterator[Fi
     if names:
         sentence = f"Constant columns, ranked last: {_quoted(names)}."
         yield Finding("constant columns", sentence, _name("--drop", names), tuple(names), False)
-    span = mixed_units(facts.variances[features])
+    span = mixed_units(variances)
     if span is not None:
         low, high = (facts.names[features[at]] for at in (span.low, span.high))
         sentence = (
@@ -537,7 +529,8 @@ def standardise(X: FloatArray, most: int = 2000) -> FloatArray:
 def leading_components(centred: FloatArray, most: int) -> FloatArray:
     n, d = centred.shape
     gram = centred @ centred.T if n <= d else centred.T @ centred
-    values, vectors = eigh(gram, subset_by_index=[max(len(gram) - most, 0), len(gram) - 1])
+    values, vectors = np.linalg.eigh(gram)  # importing scipy.linalg would take longer
+    values, vectors = values[-most:], vectors[:, -most:]
     if n > d:
         return np.asarray(centred @ vectors)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -1,8 +1,8 @@
 """Types of columns: number, category, date, identifier, free text.
 
 One pass over a table, or over its blocks, finds facts about its columns; rules turn them into
-kinds. Counts, sums and extremes cover all rows. What needs the values themselves, such as the
-number of different ones, comes from at most 2,000 rows, drawn as in `linalg.ordering`: the same
+kinds. Counts and extremes cover all rows. What needs the values themselves, such as the number of
+different ones, comes from at most 2,000 rows, drawn as in `linalg.ordering`: the same
 rows from a table in memory and from blocks of any size.
 
 The rules decide which columns are not used, unless the user overrides them. Each rule is narrow: a
@@ -11,7 +11,6 @@ counts in few samples are distinct, and totals rise from day to day): they must 
 the name of the column must call them an id.
 """
 
-import math
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -21,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from keepers._protocols import BoolArray, FloatArray, IndexArray
+from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import DataError, ParameterError, shorten
-from keepers.linalg.ordering import row_keys
+from keepers.linalg.ordering import row_keys, smallest_keys
 from keepers.linalg.scatter import as_array
 from keepers.tables.scans import FileScan
 from keepers.tables.table import (
@@ -105,31 +104,25 @@ class RowSample:
     """At most ``n_rows`` rows with their text, names and labels: those with the smallest keys."""
 
     def __init__(self, n_rows: int) -> None:
-        self.n_rows = n_rows
-        self._n_seen, self._largest = 0, np.uint64(2**64 - 1)
+        self.n_rows, self._n_seen = n_rows, 0
         self._pieces: list[Table] = []
         self._numbers: IndexArray = np.empty(0, dtype=np.intp)
 
     def add(self, table: Table) -> None:
-        start, count = self._n_seen, table.n_samples
-        self._n_seen += count
-        keys = row_keys(np.arange(start, start + count, dtype=np.intp), SEED)
-        new = np.flatnonzero(keys <= self._largest)
-        new = np.sort(new[np.argsort(keys[new])[: self.n_rows]])
-        if len(new):
-            self._pieces.append(table if len(new) == count else table.take(new))
-            self._numbers = np.concatenate([self._numbers, new + start])
+        numbers = np.arange(self._n_seen, self._n_seen + table.n_samples)
+        self._n_seen += len(numbers)
+        new = smallest_keys(row_keys(numbers, SEED), self.n_rows)
+        self._pieces.append(table if len(new) == len(numbers) else table.take(new))
+        self._numbers = np.concatenate([self._numbers, numbers[new]])
         if len(self._numbers) > 2 * self.n_rows:
             self.drawn()
 
     def drawn(self) -> tuple[Table, IndexArray]:
         """The drawn rows in their order, and their numbers in the table, from 0."""
-        keys = row_keys(self._numbers, SEED)
-        kept = np.sort(np.argsort(keys)[: self.n_rows])
-        if len(self._pieces) > 1 or len(kept) < len(keys):
+        kept = smallest_keys(row_keys(self._numbers, SEED), self.n_rows)
+        if len(self._pieces) > 1:
             self._pieces = [stack_tables(self._pieces).take(kept)]
             self._numbers = self._numbers[kept]
-            self._largest = keys[kept].max() if len(kept) == self.n_rows else self._largest
         return self._pieces[0], self._numbers
 
 
@@ -188,9 +181,6 @@ class TableFacts:
         self.n_missing, self.n_infinite = np.zeros(d, dtype=np.intp), np.zeros(d, dtype=np.intp)
         self.minimum, self.maximum = np.full(d, np.inf), np.full(d, -np.inf)
         self.whole = np.ones(d, dtype=bool)
-        # Sums of differences from the first value of a column: their squares lose no digits.
-        self._pivot: FloatArray = np.full(d, np.nan)
-        self._sum, self._squares = np.zeros(d), np.zeros(d)
 
     @classmethod
     def of(
@@ -246,34 +236,17 @@ class TableFacts:
         self.maximum = np.fmax(self.maximum, np.fmax.reduce(X, axis=0))
         if self.whole.any():
             self.whole &= np.all((np.rint(X) == X) | absent, axis=0)
-        if len(new := np.flatnonzero(np.isnan(self._pivot))):
-            self._pivot[new] = X[np.argmin(absent[:, new], axis=0), new]  # NaN if all are absent
-        with np.errstate(over="ignore", invalid="ignore"):
-            shifted = X - self._pivot
-            shifted[absent] = 0.0
-            self._sum += shifted.sum(axis=0)
-            self._squares += np.einsum("ij,ij->j", shifted, shifted)
 
     def _add_sparse(self, X: Any) -> None:
         """The same for a CSR matrix, which is not made dense."""
-        n_rows, d = X.shape
+        d = X.shape[1]
         X = X.astype(np.float64)  # a copy
         self.n_missing += np.bincount(X.indices[np.isnan(X.data)], minlength=d)
         self.n_infinite += np.bincount(X.indices[np.isinf(X.data)], minlength=d)
         X.data[~np.isfinite(X.data)] = np.nan
         self.minimum = np.fmin(self.minimum, X.nanmin(axis=0).toarray().ravel())
         self.maximum = np.fmax(self.maximum, X.nanmax(axis=0).toarray().ravel())
-        stored = ~np.isnan(X.data)
-        columns, values = X.indices[stored], X.data[stored]
-        self.whole[columns[np.rint(values) != values]] = False
-        if np.isnan(self._pivot).any():
-            self._pivot = np.nan_to_num(X[[0]].toarray().ravel())
-        n_absent = n_rows - np.bincount(X.indices, minlength=d)  # these are 0
-        with np.errstate(over="ignore", invalid="ignore"):
-            shifted = values - self._pivot[columns]
-            self._sum += np.bincount(columns, shifted, minlength=d) - n_absent * self._pivot
-            self._squares += np.bincount(columns, shifted**2, minlength=d)
-            self._squares += n_absent * self._pivot**2
+        self.whole[X.indices[np.abs(np.rint(X.data) - X.data) > 0.0]] = False
 
     @property
     def sample(self) -> Table:
@@ -284,22 +257,6 @@ class TableFacts:
     def sample_rows(self) -> IndexArray:
         """Numbers of the drawn rows in the table, from 0."""
         return self._sample.drawn()[1]
-
-    @property
-    def _n_finite(self) -> IndexArray:
-        return np.maximum(self.n_rows - self.n_missing - self.n_infinite, 1)
-
-    @property
-    def means(self) -> FloatArray:
-        """Means of the finite values; 0 for empty columns."""
-        return np.where(np.isnan(self._pivot), 0.0, self._pivot) + self._sum / self._n_finite
-
-    @property
-    def variances(self) -> FloatArray:
-        """Variances of the finite values (divided by their number)."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = self._squares / self._n_finite
-            return np.maximum(squares - (self._sum / self._n_finite) ** 2, 0.0)
 
 
 def draw_table(source: Source, n_rows: int) -> Table:
@@ -326,10 +283,6 @@ def number_word(value: float) -> str:
     with np.errstate(over="ignore"):
         short = np.float32(value)
     return str(short) if float(short) == value else repr(value)
-
-
-def have_gaps(X: Any) -> BoolArray:
-    return np.asarray((X != X).sum(axis=1)).ravel() > 0  # only NaN differs from itself
 
 
 @dataclass(frozen=True)
@@ -436,10 +389,8 @@ def _kind_of_numbers(
     dense = high - low < 2 * n_rows and n_rows >= _MANY_ROWS
     if all_differ and in_order and (is_named or dense or len(np.unique(np.diff(values))) == 1):
         return "identifier", f"distinct integers in order, {low:.0f} to {high:.0f}"
-    # A few drawn rows of many differ by chance. The numbers 1 to n have a known variance.
-    known = len(values) == n_rows or math.isclose(
-        facts.variances[at], (n_rows**2 - 1) / 12, rel_tol=1e-9
-    )
+    # A few drawn rows of many differ by chance.
+    known = len(values) == n_rows or high - low == n_rows - 1
     if all_differ and numbers_rows and known:
         return "identifier", f"distinct integers, {low:.0f} to {high:.0f}, for {n_rows} rows"
     if is_named and n_distinct >= max(FEWEST_ROWS, 0.5 * len(present)):
@@ -608,21 +559,11 @@ def as_seconds(word: str) -> float | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def count_gaps(facts: TableFacts, kinds: Mapping[str, ColumnKind]) -> tuple[dict[str, int], str]:
-    """Missing values of the features that have any, and in how many rows: "12 of 90 rows"."""
+def count_gaps(facts: TableFacts, kinds: Mapping[str, ColumnKind]) -> dict[str, int]:
+    """Missing values of the features that have any."""
     missing = dict(zip(facts.names, facts.n_missing.tolist(), strict=True))
     missing |= {name: text.n_missing for name, text in facts.texts.items()}
     for name, kind in kinds.items():
         missing[name] += sum(facts.texts[name].counts[word] for word in kind.words_as_gaps)
     can_miss = [n for n, kind in kinds.items() if kind.is_feature and kind.kind != "tick"]
-    by_column = {name: missing[name] for name in can_miss if missing[name]}
-    sample = facts.sample
-    rows = have_gaps(sample.values[:, [name in by_column for name in facts.names]])
-    if sample.frame is not None:
-        for column in as_words(sample.frame):
-            if column.name in by_column:
-                is_gap = column.is_in(kinds[column.name].words_as_gaps).fill_null(True)
-                rows |= is_gap.to_numpy()
-    if len(rows) < facts.n_rows:
-        return by_column, f"about {rows.mean():.0%} of {facts.n_rows:,} rows"
-    return by_column, f"{rows.sum():,} of {facts.n_rows:,} rows"
+    return {name: missing[name] for name in can_miss if missing[name]}

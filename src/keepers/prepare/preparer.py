@@ -53,17 +53,11 @@ _NEW_GAPS = (
 
 
 @dataclass(frozen=True)
-class PreparedColumn:
+class PreparedColumn(ColumnKind):
     """One feature, made from one column of the source."""
 
-    name: str
-    kind: Kind
     levels: tuple[str, ...] = ()
     """Values of a category, or answers; those of an ordered category lowest first."""
-    decimal: str = "."
-    """Decimal mark of numbers that are stored as text."""
-    mark: str = ""
-    """Mark between several answers in a cell."""
     numbers: LevelNumbers | None = field(default=None, repr=False)
     """Numbers of a category with more than two values; None: 0, 1, ..."""
 
@@ -113,12 +107,6 @@ class PreparedColumn:
                 row[known] = 1.0
         return chosen, places
 
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> "PreparedColumn":
-        """The column of a recipe; a category is read as 0, 1, ..."""
-        levels, decimal = tuple(stored.get("levels", ())), stored.get("decimal", ".")
-        return cls(stored["name"], stored["kind"], levels, decimal, stored.get("mark", ""))
-
 
 class TablePreparer(TransformerMixin, BaseEstimator):
     """Turn a table of numbers, text and dates into numbers for a selector.
@@ -155,8 +143,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     notes_ : list of str
         What was done, a sentence each.
     fill_values_, n_filled_ : arrays of shape (n_features_out,)
-        Replacements of missing values (None if they are not replaced), and numbers of missing
-        values. Means of columns stored as numbers are over all rows, others over at most 2,000.
+        Replacements of missing values (None if they are not replaced), over at most 2,000 rows,
+        and numbers of missing values.
 
     Examples
     --------
@@ -232,11 +220,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         used = {kind.name for kind in features}
         _refuse({name: n for name, n in infinite.items() if n and name in used}, *_INFINITE)
         columns = self._with_numbers([_column_of_kind(kind, facts) for kind in features], facts)
-        gaps, rows = count_gaps(facts, kinds)
+        gaps = count_gaps(facts, kinds)
         if self.missing == "error":
             _refuse(
                 gaps,
-                f"Missing values (NaN) are in {rows}, in these columns (how many):",
+                "Missing values (NaN) are in these columns (how many):",
                 "Keep them for AutoSelector (missing='keep'), or fill them (missing='model', "
                 "'mean' or 'median'; --missing model).",
             )
@@ -289,7 +277,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     def _learn_filling(
         self, facts: TableFacts, columns: list[PreparedColumn], gaps: Mapping[str, int]
     ) -> tuple[FloatArray | None, GapModel | None]:
-        """Values that replace gaps: exact means; medians and the model from the drawn rows."""
+        """Means, medians or a model that replace gaps, of the drawn rows."""
         X = self._encode(facts.sample, columns)
         if self.missing == "error":
             return None, None
@@ -300,11 +288,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         X = np.asarray(X, dtype=np.float64)
         strategy = "median" if self.missing == "median" else "mean"
         values = SimpleImputer(strategy=strategy, keep_empty_features=True).fit(X).statistics_
-        if strategy == "mean" and not self.log:
-            exact = dict(zip(facts.names, facts.means, strict=True))
-            for at, column in enumerate(columns):
-                if column.kind != "category":
-                    values[at] = exact.get(column.name, values[at])
         if self.missing != "model":
             return values, None
         return values, fit_gap_model(np.where(np.isnan(X).all(axis=0), values, X))
@@ -316,22 +299,18 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         get the numbers that were found on the other half of its rows.
         """
         check_is_fitted(self)
-        X = self.fill(self.encode(table, first_row=first_row))
-        return Table(X, self.get_feature_names_out(), table.ids, table.labels, table.name)
-
-    def encode(self, table: Table, *, first_row: int | None = None) -> Any:
-        """The features of a table as numbers; gaps are NaN. ``first_row`` is as in `prepare`."""
         X = self._encode(table, self.columns_, first_row)
         largest = np.finfo(np.float64).max
         _refuse(self._count((largest < X) + (-largest > X)), *_INFINITE)
-        return X
+        names = self.get_feature_names_out()
+        return Table(self._fill(X), names, table.ids, table.labels, table.name)
 
     def _count(self, found: Any) -> dict[str, int]:
         """Count what was found, a mask of the values, by the features that have any."""
         counts = np.asarray(found.sum(axis=0)).ravel().tolist()
         return {c.name: count for c, count in zip(self.columns_, counts, strict=True) if count}
 
-    def fill(self, X: Any) -> Any:
+    def _fill(self, X: Any) -> Any:
         """Fill the gaps of the encoded features, keep them or raise, as ``missing`` sets."""
         if self.fill_values_ is None or sp.issparse(X):
             if self.missing != "keep" or sp.issparse(X):
@@ -369,7 +348,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 f"X has {width} features, but {type(self).__name__} is expecting {expected} "
                 "features as input. Pass the columns of the fit, or a frame with their names."
             )
-        values = self.fill(self.encode(table, first_row=first_row))
+        values = self.prepare(table, first_row=first_row).values
         names = self.get_feature_names_out()
         if is_pandas_dataframe(X):
             return type(X)(values, columns=names, index=X.index)
@@ -456,22 +435,22 @@ def _seconds(column: "pl.Series") -> FloatArray:
 
 def _column_of_kind(kind: ColumnKind, facts: TableFacts) -> PreparedColumn:
     """How a column is read; raise for a category with too many values."""
-    name, text = kind.name, facts.texts.get(kind.name)
+    text = facts.texts.get(kind.name)
     levels: tuple[str, ...] = ()
-    if kind.mark and text is not None:
+    if text is None:
+        values = facts.codes[kind.name] if kind.kind == "category" else ()
+        levels = tuple(sorted(map(number_word, values)))
+    elif kind.mark:
         levels = tuple(sorted({a for cell in text.counts for a in split_answers(cell, kind.mark)}))
-    elif kind.kind == "category" and text is None:
-        levels = tuple(sorted(number_word(value) for value in facts.codes[name]))
-    elif kind.kind in ("category", "choices", "ordered") and text is not None:
-        levels = tuple(text.counts)
-        levels = text.levels if text.levels and kind.kind == "ordered" else levels
+    elif kind.kind in ("category", "ordered"):
+        levels = (text.levels if kind.kind == "ordered" else ()) or tuple(text.counts)
     if kind.kind == "category" and len(levels) > MOST_LEVELS:
         _refuse(
-            {name: f"over {MOST_LEVELS:,}"},
+            {kind.name: f"over {MOST_LEVELS:,}"},
             f"A category has at most {MOST_LEVELS:,} different values; this one has more:",
             "Group the values, or leave the column out (kinds={name: 'drop'}, --drop).",
         )
-    return PreparedColumn(name, kind.kind, levels, kind.decimal, kind.mark)
+    return PreparedColumn(**vars(kind), levels=levels)
 
 
 def _refuse(found: Mapping[str, object], before: str, after: str) -> None:
@@ -510,7 +489,7 @@ class PreparedBlocks(LocalBlocks):
         preparer, row = self._preparer, 0
         for table in self._source.tables(self._names):
             first_row = None if self._first_row is None else self._first_row + row
-            X = preparer.fill(preparer.encode(table, first_row=first_row))
+            X = preparer.prepare(table, first_row=first_row).values
             origin = f"{table.name}, rows {row + 1} to {row + table.n_samples} of {self.name}"
             row += table.n_samples
             if self.watch is not None:

@@ -218,8 +218,8 @@ def explain(
     """
     source = table_of_object(X, name=name)
     facts = TableFacts.of(source)
-    preparer = TablePreparer(missing="mean", kinds=kinds).fit_facts(facts)
-    values, names = preparer.encode(source, first_row=0), preparer.get_feature_names_out()
+    preparer = TablePreparer(missing="keep", kinds=kinds).fit_facts(facts)
+    values, names = preparer.prepare(source, first_row=0).values, preparer.get_feature_names_out()
     selector = AutoSelector(random_state=random_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KeepersWarning)  # the verdicts say it

@@ -100,7 +100,7 @@ class Recipe:
         return cls(**values)
 
 
-_COLUMN = {"name": str, "kind": KINDS, "levels": [str], "decimal": (".", ","), "mark": str}
+_COLUMN = {"name": str, "kind": KINDS}
 _PREPARATION = {
     **dict.fromkeys(("id", "labels"), (None, str)),
     **dict.fromkeys(("transpose", "make_unique"), bool),
