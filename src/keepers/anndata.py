@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from keepers._packages import package_versions
 from keepers._protocols import BoolArray
-from keepers._wording import closest, some_of
+from keepers._wording import some_of
 from keepers.blocks.dask import selected_rows
 from keepers.catalogue import find_method
 from keepers.exceptions import (
@@ -31,7 +31,7 @@ from keepers.methods.base import RankingSelector
 from keepers.methods.parameters import FeatureCount, read_control
 from keepers.prepare.check import describe_counts
 from keepers.tables.objects import from_store, is_anndata, is_dask, values_of
-from keepers.tables.table import NamedValues
+from keepers.tables.table import NamedValues, refuse_absent
 
 __all__ = ["select"]
 
@@ -54,7 +54,6 @@ def select(
     layer: str | None = None,
     batch_key: str | None = None,
     exclude: str | None = None,
-    subset: bool = False,
     method: str | RankingSelector = "auto",
     inplace: bool = True,
 ) -> Any:
@@ -79,8 +78,6 @@ def select(
     exclude : str or None, default=None
         Regular expression. Variables whose names match (``re.search``) are never kept and have no
         influence: ``r"^(MT-|RP[SL])"`` for mitochondrial and ribosomal genes of humans.
-    subset : bool, default=False
-        Keep the selected variables only, in place; the rest of ``adata`` follows.
     method : str or selector, default="auto"
         Name of a method, as on the command line, or a selector with settings of its own, which is
         copied. "auto" is `AutoSelector` with ``n_halves=2``.
@@ -90,8 +87,7 @@ def select(
     Returns
     -------
     DataFrame or None
-        The columns below with ``inplace=False``, of the selected variables only with ``subset``;
-        otherwise None, and these are set:
+        The columns below with ``inplace=False``; otherwise None, and these are set:
 
         ``adata.var["keepers_score"]`` : float
             Higher is better; the mean over the batches that count.
@@ -125,7 +121,11 @@ def select(
     >>> keepers.anndata.select(adata, 200, batch_key="donor")  # doctest: +SKIP
     >>> adata[:, adata.var["keepers_selected"]]  # doctest: +SKIP
     """
-    _check(adata, subset=subset, inplace=inplace)
+    if not is_anndata(adata):
+        raise ParameterError(
+            f"keepers.anndata.select takes an AnnData object; got {shorten(type(adata).__name__)}. "
+            "For other tables use keepers.AutoSelector().fit(X)."
+        )
     asked = _selector(method, n_features)
     table = values_of(adata, layer)
     selector = asked if exclude is None else _without(asked, exclude, table.names)
@@ -140,17 +140,12 @@ def select(
     counted = [found for name, found in fitted.items() if name not in left_out]
     columns = _columns_of(counted, in_batches=batch_key is not None)
     _warn_of_raw_counts(table.values, layer)
-    selected = columns["keepers_selected"]
-    frame = adata.var[[]].assign(**columns)
     if not inplace:
-        return frame[selected] if subset else frame
-    if subset:  # first: then only the kept columns of a view are copied
-        adata._inplace_subset_var(selected)
-        frame = frame[selected]
-    if _N_BATCHES in adata.var and _N_BATCHES not in frame:
+        return adata.var[[]].assign(**columns)
+    if _N_BATCHES in adata.var:
         del adata.var[_N_BATCHES]  # of an earlier call
-    for column in frame:
-        adata.var[column] = frame[column].to_numpy()
+    for name, values in columns.items():
+        adata.var[name] = values
     named = [(f"{name}: " if name else "", found) for name, found in fitted.items()]
     texts = [(start, getattr(found, "summary_", "")) for start, found in named]
     doubts = [start + doubt for start, found in named for doubt in getattr(found, "doubts_", [])]
@@ -158,7 +153,7 @@ def select(
     record: dict[str, Any] = {
         "method": type(asked).__name__,
         "params": _plain(asked.get_params(deep=False)),
-        "n_features": int(selected.sum()),
+        "n_features": int(columns["keepers_selected"].sum()),
         "n_obs": int(adata.n_obs),
         "n_obs_used": int(sum(used)),
         "layer": layer,
@@ -174,19 +169,6 @@ def select(
         name: v for name, v in record.items() if v is not None and np.size(np.asarray(v))
     }
     return None
-
-
-def _check(adata: Any, *, subset: bool, inplace: bool) -> None:
-    if not is_anndata(adata):
-        raise ParameterError(
-            f"keepers.anndata.select takes an AnnData object; got {shorten(type(adata).__name__)}. "
-            "For other tables use keepers.AutoSelector().fit(X)."
-        )
-    if subset and inplace and getattr(adata, "isbacked", False):
-        raise ParameterError(
-            "subset=True changes adata, which cannot be done to one that is backed by a file. "
-            "Leave it out, and take adata[:, adata.var['keepers_selected']].to_memory()."
-        )
 
 
 def _selector(method: Any, n_features: FeatureCount) -> Any:
@@ -246,12 +228,7 @@ def _warn_of_raw_counts(values: Any, layer: str | None) -> None:
 
 def _batches(adata: Any, key: str) -> dict[str, BoolArray]:
     """The observations of each batch, in the order of their names."""
-    columns = [str(name) for name in adata.obs]
-    if key not in columns:
-        raise DataError(
-            f"There is no column {shorten(key)} in adata.obs.{closest(str(key), columns)} It has "
-            f"{some_of([repr(name) for name in columns]) or 'none'}."
-        )
+    refuse_absent([key], [str(name) for name in adata.obs])
     batch_of = adata.obs[key]
     n_missing = int(batch_of.isna().sum())
     if n_missing:
@@ -261,8 +238,8 @@ def _batches(adata: Any, key: str) -> dict[str, BoolArray]:
         )
     names = batch_of.astype(str).to_numpy()
     batches = {name: names == name for name in sorted(set(names))}
-    sizes = {name: int(rows.sum()) for name, rows in batches.items()}
-    small = [f"{shorten(name)} ({size})" for name, size in sizes.items() if size < FEWEST_CELLS]
+    sizes = {name: int(rows.sum()) for name, rows in batches.items() if rows.sum() < FEWEST_CELLS}
+    small = [f"{shorten(name)} ({size})" for name, size in sizes.items()]
     if small:
         raise DataError(
             f"Every batch needs at least {FEWEST_CELLS} observations; these have fewer (how many): "

@@ -17,6 +17,7 @@ from keepers.cli.console import (
     printable,
     progress_line,
     say,
+    stderr,
 )
 from keepers.exceptions import DataError
 
@@ -83,6 +84,7 @@ def reproduce(
     from keepers_studies import run
     from keepers_studies.specification import as_spec, find_study, without_absent_data
 
+    stderr.quiet = quiet
     path = find_study(spec)
     study, missing = without_absent_data(as_spec(path))
     if missing and not (skip_absent and study.data):
@@ -91,10 +93,10 @@ def reproduce(
             "their sources; set KEEPERS_DATA to the folder that holds them, or use --skip-absent."
         )
     if missing:
-        note(f"Skipped, because they are missing: {', '.join(missing)}", quiet=quiet)
+        note(f"Skipped, because they are missing: {', '.join(missing)}")
     folder = out or Path(f"keepers-{path.stem}")
     try:
-        with progress_line("reading data", quiet=quiet) as show:
+        with progress_line("reading data") as show:
             results = run(
                 study,
                 folder,
@@ -114,10 +116,9 @@ def reproduce(
         note(
             f"{results.failures.settings.sum()} settings have no result; the first: "
             f"{first.method} on {first.data}, {first.reason}. The report lists them.",
-            quiet=quiet,
         )
     report = folder / "index.html"
-    note(f"Tables, figures and the report are in {folder}; open {report}", quiet=quiet)
+    note(f"Tables, figures and the report are in {folder}; open {report}")
 
 
 @app.command()

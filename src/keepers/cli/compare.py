@@ -51,7 +51,7 @@ def compare(data: str, options: console.CompareOptions) -> None:
         text = f"There are {d} features, so --ks {too_many[0]} and more would keep all of them: see"
         notes.append(f"{text} the row All features.")
         counts = [k for k in counts if k < d] or [d]
-    say_notes(notes, quiet=options.quiet)
+    say_notes(notes)
     table = scale_table(prepared.rows, scale)
     results = run(table, methods, counts, options)
     if options.out is not None:
@@ -63,9 +63,9 @@ def compare(data: str, options: console.CompareOptions) -> None:
         return
     print_results(results, table.name)
     for name, why in {each["method"]: each["error"] for each in results if each["error"]}.items():
-        note(f"keepers: note: {name} has no result. {why}", quiet=options.quiet)
+        note(f"keepers: note: {name} has no result. {why}")
     if options.out is not None:
-        note(f"Wrote {options.out}", quiet=options.quiet)
+        note(f"Wrote {options.out}")
 
 
 def _numbers(text: str) -> list[int]:
@@ -95,7 +95,7 @@ def run(
     parallel = joblib.Parallel(options.threads or joblib.cpu_count(), return_as="generator")
     given = (table.values, y, counts, options.repeats, options.seed)
     jobs = (joblib.delayed(judge)(each, *given) for each in methods)
-    with progress_line(what, quiet=options.quiet) as show:
+    with progress_line(what) as show:
         for done, results in enumerate(parallel(jobs), 1):
             found += results
             show(f"{what}: {done} done")

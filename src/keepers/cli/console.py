@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from typer.core import TyperGroup
 
 from keepers.catalogue import METHODS
@@ -83,6 +82,7 @@ def errors_in_words() -> Iterator[None]:
         raise
     except BaseException as error:  # a panic of polars is not an Exception
         code, lines = _describe(error)
+        stderr.quiet = False
         if "--debug" in typed_words:
             lines = [*traceback.format_exc().splitlines(), *lines]
         with suppress(OSError):  # nobody reads the error stream either
@@ -157,14 +157,14 @@ def say(*cells: str) -> None:
     print(*map(printable, cells), sep="\t")
 
 
-def note(text: str, *, quiet: bool = False) -> None:
-    if not quiet:
-        stderr.print(printable(text, LONGEST_LINE))
+def note(text: str) -> None:
+    """Print a line beside the result, unless --quiet silences ``stderr``."""
+    stderr.print(printable(text, LONGEST_LINE))
 
 
-def say_notes(notes: Iterable[str], *, quiet: bool) -> None:
+def say_notes(notes: Iterable[str]) -> None:
     for each in notes:
-        note(f"keepers: note: {each}", quiet=quiet)
+        note(f"keepers: note: {each}")
 
 
 def print_json(content: dict[str, Any]) -> None:
@@ -175,27 +175,34 @@ def print_json(content: dict[str, Any]) -> None:
 
 
 @contextmanager
-def progress_line(text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+def progress_line(text: str) -> Iterator[Callable[[str], None]]:
     """Show a line with the time it takes inside the block, and afterwards its warnings.
 
     Yields a function that shows another text.
     """
+    shown = stderr.is_terminal and not stderr.quiet
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        _spinner(text) if shown else nullcontext(lambda text: None) as show,
+    ):
+        warnings.simplefilter("always", KeepersWarning)
+        yield show
+    messages = [str(w.message) for w in caught if issubclass(w.category, KeepersWarning)]
+    say_notes(dict.fromkeys(messages))
+
+
+@contextmanager
+def _spinner(text: str) -> Iterator[Callable[[str], None]]:
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (
         SpinnerColumn("dots" if stderr.encoding.startswith("utf") else "line"),
         TextColumn("{task.description}", markup=False),
         TimeElapsedColumn(),
     )
-    silent = quiet or not stderr.is_terminal
-    bar = Progress(*columns, console=stderr, disable=silent, transient=True)
-    with (
-        warnings.catch_warnings(record=True) as caught,
-        nullcontext() if silent else bar,  # before rich 14.3 a disabled one ended with a newline
-    ):
-        warnings.simplefilter("always", KeepersWarning)
+    with Progress(*columns, console=stderr, transient=True) as bar:
         task = bar.add_task(printable(text), total=None)
         yield lambda text: bar.update(task, description=printable(text))
-    messages = [str(w.message) for w in caught if issubclass(w.category, KeepersWarning)]
-    say_notes(dict.fromkeys(messages), quiet=quiet)
 
 
 METHOD_NAMES = tuple(method.name for method in METHODS if method.selects)
@@ -387,6 +394,7 @@ def takes_options(app: typer.Typer, module: str) -> Callable[[Callable[..., None
         def run(**given: Any) -> None:
             with errors_in_words():
                 options = kind(**{each.name: given.pop(each.name) for each in listed})
+                stderr.quiet = options.quiet
                 work = getattr(import_module(f"keepers.cli.{module}"), name)
                 work(*(given[each] for each in own if each != "options"), options)
 

@@ -85,7 +85,7 @@ def look_at(
 ) -> tuple[Table | FileScan, TableFacts, TableCheck]:
     """Read a table and find from all its rows what its columns are."""
     source = read_source(data, options, options.request(), in_blocks=in_blocks)
-    with progress_line(f"looking at {data}", quiet=options.quiet) as show:
+    with progress_line(f"looking at {data}") as show:
         rows_read = f"looking at {data}: {{:,}} rows".format
         facts = TableFacts.of(source, options.asked_kinds, lambda n_rows: show(rows_read(n_rows)))
         found = check_facts(facts, options.asked_kinds)
@@ -135,7 +135,7 @@ def read_source(
         if is_refused:
             raise ParameterError(f"{option} needs the table in memory. {IN_MEMORY}")
     in_files = os.path.exists(data) or glob.has_magic(data) or bool(Path(data).suffix)
-    with progress_line(f"reading {data}", quiet=options.quiet):
+    with progress_line(f"reading {data}"):
         if in_blocks and in_files:  # not the name of a data set
             return scan_table(data, request)
         drawn = options.sample or (ROWS_DRAWN if several else None)
@@ -146,7 +146,7 @@ def read_source(
             if drawn is not None and drawn < table.n_samples:
                 table = table.take(drawn_rows(table.n_samples, drawn, SEED))
     if drawn is not None and table.n_samples == drawn:
-        say_notes([f"{drawn:,} rows of {data} are used, drawn at random."], quiet=options.quiet)
+        say_notes([f"{drawn:,} rows of {data} are used, drawn at random."])
     return _without_samples(table, options.drop_samples) if options.drop_samples else table
 
 

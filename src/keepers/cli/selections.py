@@ -79,7 +79,7 @@ def select(data: str, options: console.SelectOptions) -> None:
     keep = fills_gaps(selector)
     made = prepared.prepare(data, options, options.scale, in_blocks=in_blocks, keep=keep)
     notes = made.notes(type(selector).__name__, options.scale)
-    say_notes(notes, quiet=options.quiet)
+    say_notes(notes)
     rows, began = prepared.scale_table(made.rows, options.scale), time.perf_counter()
     with _fitting(selector, made, options):
         if made.blocks is None:
@@ -100,7 +100,7 @@ def select(data: str, options: console.SelectOptions) -> None:
     wanted = selection.selector.seeks_variance if options.certify is None else options.certify
     if wanted and not in_blocks:
         what = f"certifying {selection.k} of {selection.n_features} features"
-        with progress_line(what, quiet=options.quiet), threadpool_limits(options.threads):
+        with progress_line(what), threadpool_limits(options.threads):
             certificate = selection.certificate
     if options.out is not None:
         names = [str(selection.feature_names[column]) for column in selection.columns]
@@ -121,7 +121,7 @@ def select(data: str, options: console.SelectOptions) -> None:
         write_scores(options.scores, selection, aside, force=options.force)
     files["recipe"] = files.pop("--save")
     written = {name.strip("-"): str(path) for name, path in files.items() if path is not None}
-    print_selection(selection, written, aside, certificate, json=options.json, quiet=options.quiet)
+    print_selection(selection, written, aside, certificate, json=options.json)
 
 
 def make_selector(options: console.SelectOptions, *, in_blocks: bool) -> Any:
@@ -189,7 +189,7 @@ def _methods_with(name: str) -> str:
 def _fitting(selector: Any, made: PreparedData, options: console.SelectOptions) -> Iterator[None]:
     """Show the progress of a fit, without warnings that are printed before or after it."""
     what = f"{type(selector).__name__} on {made.source.name}"
-    with progress_line(what, quiet=options.quiet) as show, threadpool_limits(options.threads):
+    with progress_line(what) as show, threadpool_limits(options.threads):
         warnings.simplefilter("ignore", UnitsWarning)
         warnings.simplefilter("ignore", InactiveRowsWarning)
         if isinstance(selector, AutoSelector):
@@ -221,23 +221,22 @@ def print_selection(
     certificate: Certificate | None = None,
     *,
     json: bool = False,
-    quiet: bool = False,
 ) -> None:
     """Print the answer, why, how sure, the kept features, what was not used, and what was written.
 
     With ``json``, all of it for machines.
     """
     if (inactive := selection.inactive) is not None:
-        say_notes([f"{inactive} {inactive.way_out('--set gamma=', '-k ')}"], quiet=quiet)
+        say_notes([f"{inactive} {inactive.way_out('--set gamma=', '-k ')}"])
     words = put_into_words(selection, certificate)
     drawn = ""
     if selection.n_rows_used < selection.n_samples:
         drawn = f", {selection.n_rows_used:,} of them drawn at random"
     table = f"{selection.source} ({selection.n_samples:,} samples{drawn})"
-    note(f"{words.answer} Found in {selection.seconds:.1f} s from {table}.", quiet=quiet)
+    note(f"{words.answer} Found in {selection.seconds:.1f} s from {table}.")
     for line in (*words.why, *words.how_sure):
-        note(f"  {line}", quiet=quiet)
-    say_notes(selection.notes.doubts, quiet=quiet)
+        note(f"  {line}")
+    say_notes(selection.notes.doubts)
     dropped = selection.count_dropped()
     if json:
         others = [vars(other) for other in selection.dropped if other.reason != "ranked below k"]
@@ -267,11 +266,11 @@ def print_selection(
     _print_kept(selection)
     if dropped:
         reasons = ", ".join(f"{n:,} {IN_WORDS[reason]}" for reason, n in dropped.items())
-        note(f"Not kept: {reasons}.", quiet=quiet)
+        note(f"Not kept: {reasons}.")
     if set_aside:
-        note(f"Not used: {listed(set_aside)}.", quiet=quiet)
+        note(f"Not used: {listed(set_aside)}.")
     for what, path in written.items():
-        note(f"{what}: {path}", quiet=quiet)
+        note(f"{what}: {path}")
 
 
 def _print_kept(selection: Selection) -> None:
@@ -339,7 +338,7 @@ def write_columns(
 ) -> None:
     assert options.out is not None
     other_rows = (options.sample, options.drop_samples, request.transpose)
-    with progress_line(f"writing {options.out}", quiet=options.quiet):
+    with progress_line(f"writing {options.out}"):
         write_table(
             options.out,
             source,
@@ -372,9 +371,8 @@ def apply(path: Path, data: str, options: console.ApplyOptions) -> None:
     write_columns(data, source, recipe.features, request, options)
     if stored.get("drop_samples") and not options.drop_samples:
         notes.append("The selection left out rows by --drop-samples; give it again to do so here.")
-    say_notes(notes, quiet=options.quiet)
-    done = f"Kept {len(recipe.features)} features of {source.name}; wrote {options.out}"
-    note(done, quiet=options.quiet)
+    say_notes(notes)
+    note(f"Kept {len(recipe.features)} features of {source.name}; wrote {options.out}")
 
 
 def _read_as_before(
@@ -432,15 +430,15 @@ def certify(data: str, options: console.CertifyOptions) -> None:
     names = console.read_feature_list(options.features)
     in_blocks = prepared.wants_blocks(data, options)
     made = prepared.prepare(data, options, options.scale, in_blocks=in_blocks)
-    say_notes(made.notes(), quiet=options.quiet)
+    say_notes(made.notes())
     table = made.blocks or prepared.scale_table(made.rows, options.scale)
     tight: Any = "auto" if options.tight is None else options.tight
     what = f"certifying {len(names)} of the features of {table.name}"
-    with progress_line(what, quiet=options.quiet), threadpool_limits(options.threads):
+    with progress_line(what), threadpool_limits(options.threads):
         certificate = certify_features(table, names, m, tight=tight, random_state=options.seed)
     if options.json:
         console.print_json({"data": table.name, **certificate.as_dict()})
         return
     say(str(certificate))
     for line in certificate.details():
-        note(line, quiet=options.quiet)
+        note(line)
