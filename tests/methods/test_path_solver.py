@@ -1,13 +1,14 @@
 """The walk along gamma: where it begins and ends, and that nothing is lost on the way."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from keepers.linalg.scatter import DenseScatter, as_scatter, column_moments
 from keepers.linalg.spectrum import orthonormal_subspace, principal_subspace
-from keepers.methods.path import PathSolver, find_path, follow_path
+from keepers.methods.path import find_path, follow_path, solve_point
 from keepers.methods.spcafs import RowPenalty, solve_block
 
 EPS = 1e-12
@@ -32,10 +33,11 @@ def test_at_the_last_point_no_row_outside_gains_from_leaving_zero():
     """The optimality condition for p = 1: 2 |S_jA| <= gamma for every row j that is zero."""
     X = planted(1)
     scatter, pca, penalty = start(X, 2)
-    last = find_path(PathSolver(scatter, penalty, 200, 1e-7), pca, 10)[-1]
+    solve = partial(solve_point, scatter, penalty, 200, 1e-7)
+    last = find_path(solve, scatter, pca, 10)[-1]
     centred = X - X.mean(axis=0)
     S = centred.T @ centred
-    live = last.row_norms > 1e-3
+    live = last.space.squared_row_norms > 1e-6
     assert live.sum() == 2
     assert 2 * np.linalg.norm(S[~live][:, live], axis=1).max() <= last.gamma
     smoothing = last.gamma * np.sqrt(EPS) * (~live).sum()
@@ -64,23 +66,27 @@ def test_a_point_out_of_steps_says_so_and_has_all_its_rows():
     X = planted(4, d=300)
     scatter, pca, penalty = start(X, 2)
     gammas = pca.values[0] * np.array([1e-2, 0.1])
-    short = follow_path(PathSolver(scatter, penalty, 3, 1e-12), pca, gammas)
+    short = follow_path(partial(solve_point, scatter, penalty, 3, 1e-12), pca, gammas)
     assert not any(point.converged for point in short)
-    assert all(point.row_norms.shape == (300,) for point in short)
+    assert all(point.space.vectors.shape == (300, 2) for point in short)
     assert all(point.n_iter == 3 for point in short)
 
 
 def test_with_as_many_components_as_features_every_row_lives_everywhere():
     scatter = DenseScatter(np.diag([4.0, 3.0, 2.0]) + 0.5)
     pca = principal_subspace(scatter, 3, np.random.default_rng(0))
-    points = find_path(PathSolver(scatter, RowPenalty(1.0, 1.0, EPS), 50, 1e-8), pca, 6)
+    solve = partial(solve_point, scatter, RowPenalty(1.0, 1.0, EPS), 50, 1e-8)
+    points = find_path(solve, scatter, pca, 6)
     assert [point.n_active for point in points] == [3] * 6
-    assert np.allclose([point.trace for point in points], 10.5)  # the trace: nothing can be lost
+    assert np.allclose(
+        [point.space.trace for point in points], 10.5
+    )  # nothing is lost
 
 
 def test_uncorrelated_features_are_alone_from_the_first_point():
     scatter = DenseScatter(np.diag([5.0, 4.0, 3.0, 2.0, 1.0]))
     pca = principal_subspace(scatter, 2, np.random.default_rng(0))
-    points = find_path(PathSolver(scatter, RowPenalty(1.0, 1.0, EPS), 50, 1e-8), pca, 5)
+    solve = partial(solve_point, scatter, RowPenalty(1.0, 1.0, EPS), 50, 1e-8)
+    points = find_path(solve, scatter, pca, 5)
     assert [point.n_active for point in points] == [2] * 5
-    assert np.allclose([point.trace for point in points], 9.0)
+    assert np.allclose([point.space.trace for point in points], 9.0)

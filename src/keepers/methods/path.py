@@ -4,15 +4,17 @@ The path runs from where PCA is recovered, the weakest penalty, to where exactly
 Each point starts from the solution before it, so rows that were inactive there are left out from
 the first step. Both ends are found from the data:
 
-* The share of the variance that a weak penalty takes grows like gamma^2, so two or three short runs
-  find where it is a thousandth.
 * At the strong end W is a rotation of m unit vectors, on a set A of m features. For p = 1 it stays
   stationary if no other row gains from leaving zero: gamma >= 2 max |S_jA| over the rows j outside
   A. With the m largest variances for A this predicts the end. The points are spaced for it, and the
   path stops where m rows are left.
+* The share of the variance that a weak penalty takes grows like gamma^2: going down from a tenth of
+  the strong end, a few short runs find where it is a thousandth.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,8 @@ from keepers.methods.spcafs import SPCAFS, RowPenalty, SPCAFSResult, solve_block
 RECOVERED = 0.999
 # The strong end was found at 1.4 to 2.6 times 2 max |S_jA| on most tables.
 EXPECTED_END = 2.0
+# The factor between the gammas that are tried for the weak end.
+WEAKER = 2.0
 # A row is small if its squared norm is below this share of the mean.
 SMALL = 1e-3
 
@@ -40,45 +44,42 @@ class PathPoint:
     """The end of the iteration for one gamma."""
 
     gamma: float
-    row_norms: FloatArray
+    space: Subspace
+    """W, with zeros in inactive rows, and its image."""
     n_active: int
     objective: float
-    trace: float
-    """Tr(W'SW)."""
     n_iter: int
     converged: bool
 
 
-@dataclass(frozen=True)
-class PathSolver:
-    """The problem, for any gamma."""
+Solver = Callable[[float, Subspace], PathPoint]
+"""The solution for a gamma, from that for another one."""
 
-    operator: SymmetricOperator
-    penalty: RowPenalty
-    max_iter: int
-    tol: float
 
-    def solve(self, gamma: float, start: Subspace) -> tuple[PathPoint, Subspace]:
-        """The solution for gamma, from the solution for another one."""
-        penalty = replace(self.penalty, gamma=gamma)
-        start = replace(start, n_products=0)
-        # The start counts as the first step.
-        found = solve_block(
-            self.operator, start, penalty, max_iter=self.max_iter + 1, tol=self.tol, warm=True
-        )
-        vanishing = _vanishing(found, penalty)
-        space = orthonormal_subspace(self.operator, np.where(vanishing[:, None], 0.0, found.W))
-        squared_norms = space.squared_row_norms
-        point = PathPoint(
-            gamma=gamma,
-            row_norms=np.sqrt(squared_norms),
-            n_active=int(np.count_nonzero(~penalty.inactive(squared_norms))),
-            objective=penalty.value(squared_norms) - space.trace,
-            trace=space.trace,
-            n_iter=found.n_iter - 1,
-            converged=found.converged,
-        )
-        return point, space
+def solve_point(
+    operator: SymmetricOperator,
+    penalty: RowPenalty,
+    max_iter: int,
+    tol: float,
+    gamma: float,
+    start: Subspace,
+) -> PathPoint:
+    """The solution for gamma, from the solution for another one."""
+    penalty = replace(penalty, gamma=gamma)
+    start = replace(start, n_products=0)
+    # The start counts as the first step.
+    found = solve_block(operator, start, penalty, max_iter=max_iter + 1, tol=tol, warm=True)
+    vanishing = _vanishing(found, penalty)
+    space = orthonormal_subspace(operator, np.where(vanishing[:, None], 0.0, found.W))
+    squared_norms = space.squared_row_norms
+    return PathPoint(
+        gamma=gamma,
+        space=space,
+        n_active=int(np.count_nonzero(~penalty.inactive(squared_norms))),
+        objective=penalty.value(squared_norms) - space.trace,
+        n_iter=found.n_iter - 1,
+        converged=found.converged,
+    )
 
 
 def _vanishing(found: SPCAFSResult, penalty: RowPenalty) -> BoolArray:
@@ -94,48 +95,35 @@ def _vanishing(found: SPCAFSResult, penalty: RowPenalty) -> BoolArray:
     return ~found.active | (small & ~penalty.pulled_out(found.images / 0.9))
 
 
-def follow_path(solver: PathSolver, pca: Subspace, gammas: FloatArray) -> list[PathPoint]:
+def follow_path(solve: Solver, pca: Subspace, gammas: Iterable[float]) -> list[PathPoint]:
     """Solve for each gamma in turn, in rising order, from the solution before it."""
-    points, space = [], pca
+    points: list[PathPoint] = []
     for gamma in gammas:
-        point, space = solver.solve(float(gamma), space)
-        points.append(point)
+        points.append(solve(float(gamma), points[-1].space if points else pca))
     return points
 
 
-def find_path(solver: PathSolver, pca: Subspace, n_points: int) -> list[PathPoint]:
+def find_path(
+    solve: Solver, operator: SymmetricOperator, pca: Subspace, n_points: int
+) -> list[PathPoint]:
     """At most ``n_points``, evenly spaced in log(gamma), from where PCA is recovered to m rows."""
     width, largest = pca.vectors.shape[1], float(pca.values[0])
-    end = max(EXPECTED_END * _smallest_gamma_at_m_rows(solver.operator, width), 1e-3 * largest)
-    point, space = _where_pca_is_recovered(solver, pca, end)
+    end = max(EXPECTED_END * _smallest_gamma_at_m_rows(operator, width), 1e-3 * largest)
+    point = solve(end / 10.0, pca)
+    while point.space.trace < RECOVERED * pca.trace:
+        point = solve(point.gamma / WEAKER, pca)
     points = [point]
     along = np.geomspace(point.gamma, max(end, 10.0 * point.gamma), n_points)
     for gamma in along[1:]:
-        point, space = solver.solve(float(gamma), space)
+        point = solve(float(gamma), point.space)
         # Beyond 4 lambda_1 only exact copies of a column share a row's place: two equal rows cost
         # 0.41 gamma more than one, and save its variance.
         while gamma == along[-1] and point.n_active > width and point.gamma < 4.0 * largest:
-            point, space = solver.solve(1.25 * point.gamma, space)
+            point = solve(1.25 * point.gamma, point.space)
         points.append(point)
         if point.n_active <= width < points[0].n_active:
             break
     return points
-
-
-def _where_pca_is_recovered(
-    solver: PathSolver, pca: Subspace, end: float
-) -> tuple[PathPoint, Subspace]:
-    """The weak end of the path: the variance given up grows like gamma^2."""
-    allowed, highest = 1.0 - RECOVERED, end / 10.0
-    gamma = end / 30.0
-    for _ in range(8):
-        point, space = solver.solve(gamma, pca)
-        lost = 1.0 - point.trace / pca.trace
-        if lost <= allowed and (lost >= 0.25 * allowed or gamma == highest):
-            break
-        change = float(np.clip(np.sqrt(0.64 * allowed / max(lost, 1e-300)), 1e-2, 10.0))
-        gamma = min(change * gamma, highest)
-    return point, space
 
 
 def _smallest_gamma_at_m_rows(operator: SymmetricOperator, width: int) -> float:
@@ -166,8 +154,6 @@ class SPCAFSPath(AsTable):
     """Features in the order in which they enter if gamma falls; ties go to the larger score."""
     n_components: int
     """Columns of W."""
-    p: float
-    """Exponent of the penalty."""
     largest_eigenvalue: float
     """Largest eigenvalue of the scatter; gamma="scale" is relative to it."""
     n_iter: IndexArray
@@ -274,25 +260,25 @@ def spcafs_path(
         sum_of_squares=sum_of_squares,
         rng=selector.random_generator(),
     )
-    solver = PathSolver(scatter, RowPenalty(1.0, float(p), selector.eps), max_iter, tol)
+    solve = partial(solve_point, scatter, RowPenalty(1.0, float(p), selector.eps), max_iter, tol)
     if gammas is None:
-        points = find_path(solver, pca, int(n_gammas))
+        points = find_path(solve, scatter, pca, int(n_gammas))
     else:
-        points = follow_path(solver, pca, gammas)
-    scores = table.to_all_columns(np.array([point.row_norms for point in points]))
+        points = follow_path(solve, pca, gammas)
+    norms = np.sqrt([point.space.squared_row_norms for point in points])
+    held = np.array([point.space.trace for point in points])
+    scores = table.to_all_columns(norms)
+    columns = ("gamma", "n_active", "objective", "n_iter", "converged")
+    along = {name: np.array([getattr(point, name) for point in points]) for name in columns}
     return SPCAFSPath(
-        gammas=np.array([point.gamma for point in points]),
+        gammas=along.pop("gamma"),
         scores=scores,
-        n_active=np.array([point.n_active for point in points]),
-        objective=np.array([point.objective for point in points]),
-        explained_variance=np.array([point.trace for point in points]) / sum_of_squares.sum(),
+        explained_variance=held / sum_of_squares.sum(),
         entry=_entry_order(scores, selector.eps),
         n_components=len(pca.values),
-        p=float(p),
         largest_eigenvalue=float(pca.values[0]),
-        n_iter=np.array([point.n_iter for point in points]),
-        converged=np.array([point.converged for point in points]),
         feature_names=selector._names_of_columns(),
+        **along,
     )
 
 
