@@ -205,17 +205,12 @@ def test_any_matrix_is_bounded(seed, d, m, exponent):
 def test_the_tight_bound_is_never_below_the_optimum_and_proofs_are_right():
     n_proved, gaps = 0, []
     for case in small_cases(120, seed=21, largest=10):
-        found = tight_bound(DenseScatter(case.S), case.k, case.m, enough=case.best, one_by_one=True)
+        found = tight_bound(DenseScatter(case.S), case.k, case.m, enough=case.best)
         assert found.value >= case.best * (1 - BELOW), case
-        proofs, share = found.proofs(case.best), case.share_of_best_sets()
+        proofs, share = found.proofs, case.share_of_best_sets()
         assert np.all(share[proofs.outside] == 0.0), case
         assert np.all(share[proofs.inside] == 1.0), case
         n_proved += int(proofs.outside.sum() + proofs.inside.sum())
-        for j in range(len(case.S)):
-            has = (case.sets == j).any(axis=1)
-            assert found.with_it[j] >= case.values[has].max() * (1 - BELOW)
-            if not has.all():
-                assert found.without[j] >= case.values[~has].max() * (1 - BELOW)
         gaps.append(found.value / case.best - 1.0)
     assert n_proved > 120
     assert np.median(gaps) < 0.03

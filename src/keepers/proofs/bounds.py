@@ -263,22 +263,10 @@ def row_sum_bound(matrix: FloatArray, n_features: int, forced: BoolArray | None 
 
 @dataclass(frozen=True)
 class TightBound:
-    """The tight bound, and its proofs about single features."""
+    """The tight bound, with its allowance for rounding, and what it proves about features."""
 
     value: float
-    """With the allowance for ``rounding``, ``precision * m * lambda_1``."""
-    rounding: float
-    with_it: FloatArray
-    """For every feature, a bound on the sets that have it."""
-    without: FloatArray
-    """The same for the sets that do not have it."""
-    of_constant: float
-    """A bound on the sets that have a feature without variance."""
-
-    def proofs(self, reached: float) -> Proofs:
-        """Proofs that follow from a value that some set reaches, with a margin for rounding."""
-        below = reached - 2.0 * self.rounding
-        return Proofs(self.without < below, self.with_it < below)
+    proofs: Proofs
 
 
 def tight_bound(
@@ -290,29 +278,24 @@ def tight_bound(
     max_steps: int = 30,
     enough: float = -np.inf,
     precision: float = DOUBLE_ROUNDING,
-    one_by_one: bool = False,
 ) -> TightBound:
     """The bound for an operator that has a small side, after at most ``max_steps`` steps.
 
-    ``forced``: features that the sets contain. ``enough``: a bound at or below it ends the search.
-    ``one_by_one``: bound the sets with and without single features too, where that is cheap.
+    ``forced``: features that the sets contain. ``enough``: a value that some set reaches; a bound
+    at or below it ends the search. The allowance for rounding is ``precision * m * lambda_1``.
     """
     columns, left_out = factor_columns(operator)
     if forced is None:
         forced = np.zeros(columns.shape[1], dtype=bool)
     problem = _TightProblem.of(columns, n_features, n_components, forced)
-    best = problem.solve(max_steps, enough)
     # The part of S that was left out adds at most m times its largest eigenvalue.
     largest = float(np.linalg.eigvalsh(columns @ columns.T)[-1])
     rounding = n_components * (precision * largest + left_out)
-    reached = enough - 3.0 * rounding if one_by_one else -np.inf
-    with_it, without = np.full((2, len(forced)), best.value + rounding)
-    if problem.k > 0 and len(problem.s):
-        found = problem.single_features(best, reached)
-        places = np.flatnonzero(~forced)[problem.order]
-        with_it[places], without[places] = found[0] + rounding, found[1] + rounding
-    of_constant = best.value - best.t + rounding
-    return TightBound(best.value + rounding, rounding, with_it, without, of_constant)
+    best = problem.solve(max_steps, enough)
+    proofs = Proofs(forced.copy(), np.zeros(len(forced), dtype=bool))
+    places = np.flatnonzero(~forced)[problem.order]
+    proofs.inside[places], proofs.outside[places] = problem.proofs(best, enough - 3.0 * rounding)
+    return TightBound(best.value + rounding, proofs)
 
 
 def factor_columns(operator: SymmetricOperator) -> tuple[FloatArray, float]:
@@ -448,34 +431,22 @@ class _TightProblem:
         n_above = int(np.searchsorted(-self.s, -t, side="left"))
         return admissible_vectors(t, weights, axes.T @ self.X[:, :n_above], self.s[:n_above])
 
-    def single_features(self, best: _Point, reached: float) -> tuple[FloatArray, FloatArray]:
-        """Bounds on the sets with, and on those without, each of the columns.
+    def proofs(self, best: _Point, reached: float) -> tuple[BoolArray, BoolArray]:
+        """The columns in every best set, and those in none, by a value that some set reaches.
 
-        Without i, M loses Y_i; with j, Y_j becomes x_j x_j' and k is less by one.
+        A column with s_j < t takes the place of a term t. Without i, M loses Y_i, and the bound
+        falls by no more than the eigenvalue of Y_i.
         """
-        t, s = best.t, self.s
-        with_it, without = best.value - np.maximum(t - s, 0.0), np.full(len(s), best.value)
-        slack = best.value - reached
-        room = int(MOST_SINGLE // len(self.X) ** 3)
-        if not np.isfinite(slack) or room == 0:
-            return with_it, without
-        Y = best.axes @ self.summands(t, best.weights, best.axes)
+        inside, outside = np.zeros(len(self.s), dtype=bool), best.value - best.t + self.s < reached
+        if self.k <= 0 or not len(self.s) or not np.isfinite(reached):
+            return inside, outside
+        Y = best.axes @ self.summands(best.t, best.weights, best.axes)
         M = self.constant + Y @ Y.T
-        # Leaving Y out lowers the bound by no more than its eigenvalue.
-        worth = np.flatnonzero(np.einsum("ij,ij->j", Y, Y) > slack)[: min(room, 2 * self.k)]
-        for i in worth:
-            without[i] = self.k * t + self._leading_sum(M - np.outer(Y[:, i], Y[:, i]))
-        # With j the bound falls by no more than t; those with little variance are the likely ones.
-        if slack < t and len(s) <= room:
-            for j in np.flatnonzero(with_it >= reached):
-                changed = M + np.outer(self.X[:, j], self.X[:, j])
-                if j < Y.shape[1]:
-                    changed -= np.outer(Y[:, j], Y[:, j])
-                with_it[j] = min(with_it[j], (self.k - 1) * t + self._leading_sum(changed))
-        return with_it, without
-
-    def _leading_sum(self, matrix: FloatArray) -> float:
-        return float(np.linalg.eigvalsh(matrix)[-self.m :].sum())
+        worth = np.flatnonzero(np.einsum("ij,ij->j", Y, Y) > best.value - reached)
+        for i in worth[: min(int(MOST_SINGLE // len(self.X) ** 3), 2 * self.k)]:
+            values = np.linalg.eigvalsh(M - np.outer(Y[:, i], Y[:, i]))
+            inside[i] = self.k * best.t + float(values[-self.m :].sum()) < reached
+        return inside, outside
 
 
 def admissible_vectors(t: float, q: FloatArray, z: FloatArray, s: FloatArray) -> FloatArray:

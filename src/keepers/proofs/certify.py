@@ -289,13 +289,9 @@ def _compare_with_bounds(
     cheap = 0 < rank <= 500 and float(rank) ** 2 * len(left) <= 6e7
     if cheap if tight == "auto" else tight:
         part = operator if len(left) == size else operator.restrict(left)
-        least = bounds.tight_bound(part, k, m, enough=best, precision=precision, one_by_one=True)
-        more, columns = least.proofs(best), table.usable[left]
-        proofs.inside[columns] |= more.inside
-        proofs.outside[columns] |= more.outside
-        # Sets larger than the number of columns that vary need constant ones.
-        if len(chosen) <= size and least.of_constant < best - 2.0 * least.rounding:
-            proofs.outside[table.unusable] = True
+        least = bounds.tight_bound(part, k, m, enough=best, precision=precision)
+        proofs.inside[table.usable[left]] |= least.proofs.inside
+        proofs.outside[table.usable[left]] |= least.proofs.outside
         if least.value < upper:
             upper, name = least.value, "tight"
     return Certificate(
