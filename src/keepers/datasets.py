@@ -1,8 +1,8 @@
 """Data sets and files in, tables out."""
 
 from keepers._protocols import RowBlock as RowBlock
-from keepers.linalg.scatter import SCALINGS as SCALINGS
-from keepers.linalg.scatter import scale_samples as scale_samples
+from keepers.prepare.scaling import SCALINGS as SCALINGS
+from keepers.prepare.scaling import scale_samples as scale_samples
 from keepers.tables.opening import Dataset as Dataset
 from keepers.tables.opening import load as load
 from keepers.tables.opening import names as names

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from keepers._packages import package_versions
 from keepers.exceptions import DataError
-from keepers.linalg.scatter import scale_samples
+from keepers.prepare.scaling import scale_samples
 from keepers.tables.opening import open_table
 from keepers_studies.catalogue import entry_named, find
 from keepers_studies.plan import (

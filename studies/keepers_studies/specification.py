@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from keepers.catalogue import METHODS, find_method
 from keepers.exceptions import DataError, shorten
-from keepers.linalg.scatter import SCALINGS
+from keepers.prepare.scaling import SCALINGS
 from keepers_studies.catalogue import data_folder, entry_named
 
 STUDIES = ("paper", "quick", "suite", "fseval")

@@ -107,7 +107,6 @@ def test_spcafs_refuses_gaps_in_what_it_reads_in_blocks(table, complete):
     for read, given in (
         (SPCAFS(missing="mean").fit_blocks, blocks),
         (SPCAFS(missing="mean").fit_blocks, lambda: iter(blocks)),
-        (SPCAFS(missing="mean").partial_fit, table),
     ):
         with pytest.raises(DataError, match=r"columns \(how many\).*of a table in memory only"):
             read(given)

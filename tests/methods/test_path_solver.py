@@ -78,9 +78,7 @@ def test_with_as_many_components_as_features_every_row_lives_everywhere():
     solve = partial(solve_point, scatter, RowPenalty(1.0, 1.0, EPS), 50, 1e-8)
     points = find_path(solve, scatter, pca, 6)
     assert [point.n_active for point in points] == [3] * 6
-    assert np.allclose(
-        [point.space.trace for point in points], 10.5
-    )  # nothing is lost
+    assert np.allclose([point.space.trace for point in points], 10.5)  # nothing is lost
 
 
 def test_uncorrelated_features_are_alone_from_the_first_point():

@@ -53,7 +53,6 @@ ENTRY_POINTS = {
     ),
     "fit_blocks": lambda X: SPCAFS(3, random_state=0).fit_blocks(X).scores_,
     "fit_blocks of a list": lambda X: SPCAFS(3, random_state=0).fit_blocks([X]).scores_,
-    "partial_fit": lambda X: SPCAFS(3, random_state=0).partial_fit(X).scores_,
 }
 
 

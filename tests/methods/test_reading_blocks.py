@@ -134,18 +134,6 @@ def test_a_block_with_gaps_is_named_with_its_columns(planted, limit):
         SPCAFS(n_components=4, memory_limit=limit).fit_blocks(lambda: blocks)
 
 
-# Row by row
-
-
-def test_partial_fit_is_fitted_after_every_call_that_has_rows_enough(narrow):
-    selector = SPCAFS(5, n_components=4)
-    for row in narrow[:4]:
-        selector.partial_fit(row[np.newaxis])
-        assert not hasattr(selector, "ranking_")
-    selector.partial_fit(narrow[4:200])
-    same_scores(selector, SPCAFS(5, n_components=4).fit(narrow[:200]))
-
-
 # Parameters are checked before data are touched
 
 
@@ -182,11 +170,6 @@ def test_what_needs_the_columns_is_refused_after_the_first_block(narrow, name, v
     with pytest.raises(ParameterError):
         SPCAFS(**{name: value}).fit_blocks(lambda: blocks)
     assert len(list(blocks)) == 5
-    selector = SPCAFS(**{name: value})
-    with pytest.raises(ParameterError):
-        selector.partial_fit(narrow)
-    selector.set_params(**{name: SPCAFS().get_params()[name]})
-    assert selector.partial_fit(narrow).n_samples_seen_ == len(narrow)
 
 
 # Rows that change between passes
@@ -231,18 +214,3 @@ def test_the_same_rows_in_another_order_and_other_blocks_are_no_change(planted, 
     )
     expected = SPCAFS(5, n_components=4).fit(planted)
     assert set(found.top(5).indices) == set(expected.top(5).indices)
-
-
-# Columns by name
-
-
-def test_partial_fit_refuses_columns_that_cannot_be_matched(narrow):
-    frame = pd.DataFrame(narrow).add_prefix("p")
-    selector = SPCAFS(5).partial_fit(frame[:700])
-    for other in (frame[700:].rename(columns={"p3": "q"}), narrow[700:]):
-        with pytest.raises(DataError, match=r"has 'q'|in all blocks or in none"):
-            selector.partial_fit(other)
-    twice = frame.rename(columns={"p3": "p4"})
-    with pytest.raises(DataError, match="duplicates: 'p4'"):
-        SPCAFS(5).partial_fit(twice)
-    assert selector.partial_fit(frame[700:]).n_samples_seen_ == len(narrow)

@@ -16,8 +16,8 @@ from keepers.cli import console
 from keepers.cli.console import note, printable, progress_line, say_notes
 from keepers.cli.prepared import prepare, scale_table
 from keepers.exceptions import KeepersError, ParameterError, shorten
-from keepers.linalg.scatter import SCALINGS
 from keepers.metrics import clustering_accuracy, normalized_mutual_information
+from keepers.prepare.scaling import SCALINGS
 from keepers.tables.atomic import whole_file
 from keepers.tables.table import Table
 from keepers.tables.writing import csv_text

@@ -164,7 +164,7 @@ def _without_samples(table: Table, named: Sequence[str]) -> Table:
 
 def scale_table(table: Table, scaling: str) -> Table:
     """The table as a selector takes it: at least two samples, scaled."""
-    from keepers.linalg.scatter import scale_samples
+    from keepers.prepare.scaling import scale_samples
 
     if table.n_samples < 2:
         raise DataError(

@@ -28,13 +28,13 @@ from keepers.exceptions import (
     UnitsWarning,
     shorten,
 )
-from keepers.linalg.scatter import SCALINGS
 from keepers.methods.auto import AutoSelector
 from keepers.methods.base import ScatterSelector
 from keepers.methods.reading import fills_gaps
 from keepers.prepare.check import listed
 from keepers.prepare.kinds import TableFacts
 from keepers.prepare.preparer import PreparedBlocks
+from keepers.prepare.scaling import SCALINGS
 from keepers.proofs.certify import Certificate
 from keepers.proofs.certify import certify as certify_features
 from keepers.reports.html import SelectionReport

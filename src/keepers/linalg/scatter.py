@@ -17,18 +17,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SmallSide, SymmetricOperator
-from keepers._wording import closest
-from keepers.exceptions import DataError, ParameterError, shorten
-
-SCALINGS = (
-    "raw",
-    "unit-samples",
-    "standardize-samples",
-    "unit-features",
-    "standardize-features",
-    "min-max-features",
-    "0-255",
-)
 
 CONSTANT_RATIO = 1e-12
 # Sums of squares that float32 holds, with room for what is made of them.
@@ -405,76 +393,3 @@ def centre_full_columns(X: Any, mean: FloatArray) -> tuple[Any, FloatArray]:
         data = (X.data - shift[columns]).astype(X.dtype, copy=False)
         X = type(X)((data, X.indices, X.indptr), shape=X.shape)
     return X, shift
-
-
-def scale_samples(X: Any, scaling: str) -> Any:
-    """Return X on the scale that ``scaling`` names; X itself is never changed.
-
-    Parameters
-    ----------
-    X : ndarray or CSR/CSC matrix of shape (n_samples, n_features)
-        The table.
-    scaling : str
-        "raw": as it is. "unit-samples", "unit-features": every row or column divided by its
-        Euclidean norm. "standardize-samples", "standardize-features": to mean 0 and standard
-        deviation 1 (divisor n). "min-max-features": every column to 0 (its smallest value) to 1
-        (its largest). "0-255": the whole table by one shift and one factor, as grey levels are
-        stored. Rows and columns of zeros stay; constant ones become 0 when standardised or put
-        between 0 and 1. Standardising features makes all variances equal, which leaves nothing to
-        methods that look for variance (SPCAFS, VarianceScore).
-
-    Returns
-    -------
-    ndarray or sparse matrix
-        Same kind and precision; X itself for "raw".
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> scale_samples(np.array([[3.0, 4.0], [0.0, 0.0]]), "unit-samples")
-    array([[0.6, 0.8],
-           [0. , 0. ]])
-    """
-    if scaling not in SCALINGS:
-        known = ", ".join(repr(name) for name in SCALINGS)
-        meant = closest(str(scaling), SCALINGS)
-        raise ParameterError(f"scaling must be one of {known}; got {shorten(scaling)}.{meant}")
-    if scaling == "raw":
-        return X
-    axis = 1 if scaling.endswith("samples") else 0
-    if scaling.startswith("unit"):
-        return _divide(X, _norms(X, axis), axis)
-    if sp.issparse(X) and (scaling != "0-255" or X.min() != 0):
-        raise DataError(
-            f"Subtracting fills a sparse matrix; {scaling!r} needs a dense table. Use 'raw', "
-            "'unit-samples' or 'unit-features', or pass X.toarray() if it fits in memory."
-        )
-    if scaling == "0-255":
-        lowest, highest = float(X.min()), float(X.max())
-        shifted = X - X.dtype.type(lowest) if lowest != 0 else X
-        factor = 255.0 / (highest - lowest) if highest > lowest else 1.0
-        return shifted * (X.dtype.type(factor) if X.dtype.kind == "f" else factor)
-    lowest, highest = X.min(axis=axis, keepdims=True), X.max(axis=axis, keepdims=True)
-    if scaling == "min-max-features":
-        return _divide(X - lowest, np.ravel(highest - lowest), axis)
-    # A constant column whose mean is not exact would otherwise be blown up to +-1.
-    centred = np.where(lowest == highest, X.dtype.type(0), X - X.mean(axis=axis, keepdims=True))
-    return _divide(centred, centred.std(axis=axis), axis)
-
-
-def _norms(X: Any, axis: int) -> FloatArray:
-    """Euclidean norms. Divides by the largest entry first: squares cannot overflow."""
-    largest = np.ravel(as_array(abs(X).max(axis=axis)))
-    relative = _divide(X, largest, axis)
-    squares = relative.multiply(relative) if sp.issparse(X) else relative * relative
-    return np.sqrt(np.asarray(squares.sum(axis=axis)).ravel()) * largest
-
-
-def _divide(X: Any, by: Any, axis: int) -> Any:
-    """Divide each row (axis 1) or column (axis 0) by its number; zeros divide nothing."""
-    by = np.where(by == 0, 1.0, by).astype(X.dtype)
-    if not sp.issparse(X):
-        return X / (by[:, np.newaxis] if axis == 1 else by)
-    rescaled = sp.csr_matrix(X, copy=True)
-    rescaled.data /= np.repeat(by, np.diff(rescaled.indptr)) if axis == 1 else by[rescaled.indices]
-    return rescaled.asformat(X.format)

@@ -14,15 +14,13 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from keepers._protocols import BoolArray, FloatArray, IndexArray, RowBlock
+from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers._tables import AsTable
-from keepers._wording import readable_size
 from keepers.blocks.dask import selected_columns
 from keepers.exceptions import DataError, shorten
 from keepers.linalg.correlation import walk_ranking
 from keepers.linalg.ordering import best_first
-from keepers.linalg.scatter import ColumnMoments, by_rows
-from keepers.linalg.sums import ScatterSum
+from keepers.linalg.scatter import ColumnMoments
 from keepers.methods.parameters import (
     FEATURE_COUNT,
     FEATURES,
@@ -44,7 +42,6 @@ from keepers.methods.parameters import (
 from keepers.methods.reading import (
     FittedTable,
     MemoryTable,
-    explain_gaps_in_blocks,
     fills_gaps,
     is_plain,
     named_table,
@@ -54,21 +51,17 @@ from keepers.methods.reading import (
     read_table,
     refuse_other_columns,
     sound_table,
-    table_of_scatter,
     table_values,
     validate,
 )
 from keepers.tables.objects import (
     as_frame,
-    column_labels,
     comes_in_blocks,
-    describe_missing,
-    in_order,
     is_anndata,
     is_dask,
     is_frame,
 )
-from keepers.tables.table import Table, as_n_bytes, refuse_repeated
+from keepers.tables.table import Table, as_n_bytes
 
 if TYPE_CHECKING:
     from keepers.proofs.certify import Certificate
@@ -105,8 +98,8 @@ SHARED_DOCS = {
     without any value are ranked last, like constant ones. ``transform`` leaves gaps as they are.
     Tables that are read in blocks must have none.""",
     "memory_limit": """memory_limit : int, str or None, default=None
-    Memory that ``fit_blocks``, ``partial_fit`` and Dask collections may take, in bytes or as
-    "500MB", "4GB"; None is a quarter of the machine's. The route follows from it.""",
+    Memory that ``fit_blocks`` and Dask collections may take, in bytes or as "500MB", "4GB"; None is
+    a quarter of the machine's. The route follows from it.""",
     "fitted": """ranking_ : array of shape (n_features,)
     1 is the best feature. Ties go by variance, then by index; constant columns come last.
 support_ : boolean array of shape (n_features,)
@@ -141,9 +134,7 @@ n_passes_ : int
     How many times the table was read, after ``fit_blocks`` and for Dask collections.
 route_ : str
     What was held in memory for it: "scatter" (the d x d scatter), "memory" (the rows) or
-    "stream" (a few d x m blocks, and the scatter of some columns).
-scatter_sum_ : object
-    What ``partial_fit`` has summed so far; only after it.""",
+    "stream" (a few d x m blocks, and the scatter of some columns).""",
 }
 """Parts of docstrings: a line "{fitted}" of a class stands for the part of this name."""
 
@@ -717,80 +708,15 @@ class ScatterSelector(RankingSelector):
             self._fit_blocks(source)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Add rows, and rank the features by all rows so far.
-
-        The scatter of the columns is kept, d x d, and solved anew at each call: the result is that
-        of ``fit`` on all rows at once. For a long stream ``fit_blocks``, which solves once, is
-        cheaper. Before the rows suffice (two, and more than ``n_components``) they are only added.
-        Rows given to ``fit`` or ``fit_blocks`` before are not remembered. If X or a parameter is
-        refused, nothing was added.
-
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix of shape (n_samples, n_features)
-            Rows to add. The columns of data frames are matched by name.
-        y : ignored
-            Present for API consistency.
-
-        Returns
-        -------
-        self : object
-            The selector, fitted once there are rows enough.
-        """
-        self.check_parameters()
-        so_far = self._add_rows(X)
-        fewest = self.n_components if is_whole(self.n_components) else 1
-        n_varying = int((~so_far.moments.constant).sum())
-        if so_far.n_samples > fewest and n_varying >= fewest:
-            # Columns that do not vary so far may yet do so: no warning.
-            self._fit_table(table_of_scatter(self, so_far, np.dtype(np.float64), quiet=True))
-        return self
-
     def _fit_blocks(self, X: Any) -> None:
         source = open_blocks(self, X)
-        self._check_columns(source.n_features)
+        # Settings that do not go with the columns raise before the rows are read.
+        control_of(self, source.n_features).count_to_select(self.n_features_to_select)
+        if is_whole(self.n_components):
+            rule = whole(at_most=source.n_features, hint=f"X has {source.n_features} columns.")
+            check_value("n_components", self.n_components, rule)
         budget = memory_budget(self.memory_limit)
         read = read_blocks(self, source, budget, expected_width(self.n_components))
         self._fit_table(read.table)
         self.n_passes_ = read.passes.n_passes
         self.route_ = read.route
-
-    def _add_rows(self, X: Any) -> ScatterSum:
-        """Add rows to the sums of ``partial_fit``; nothing is added if X is not valid."""
-        summed: ScatterSum | None = getattr(self, "scatter_sum_", None)
-        is_first = summed is None
-        if is_first:
-            self._forget()  # fit and fit_blocks keep no sums to add to
-            refuse_repeated(column_labels(X) or [])
-        else:
-            X = in_order(X, self._column_labels_, "X", first="the first X")
-        values = validate(self, named_table(X), reset=is_first, fewest=1)
-        if fills_gaps(self):
-            explanation = describe_missing(values, getattr(self, "feature_names_in_", None))
-            if explanation is not None:
-                raise explain_gaps_in_blocks(self, explanation)
-        n_features = values.shape[1]
-        self._check_columns(n_features)
-        budget = memory_budget(self.memory_limit)
-        needed = budget.of_scatter(n_features)
-        if not budget.holds(needed):
-            raise DataError(
-                f"partial_fit keeps a {n_features} x {n_features} scatter, {readable_size(needed)} "
-                f"with the work on it, which must fit into memory_limit, "
-                f"{readable_size(budget.n_bytes)} here. Raise memory_limit, or give fit_blocks "
-                "something that can be read again."
-            )
-        if summed is None:
-            summed = ScatterSum(n_features)
-            self._column_labels_: Any = column_labels(X)
-        summed.add(RowBlock(by_rows(values), "X"))
-        self.scatter_sum_ = summed
-        return summed
-
-    def _check_columns(self, n_features: int) -> None:
-        """Raise for settings that do not go with the columns, before the rows are read."""
-        control_of(self, n_features).count_to_select(self.n_features_to_select)
-        if is_whole(self.n_components):
-            rule = whole(at_most=n_features, hint=f"X has {n_features} columns.")
-            check_value("n_components", self.n_components, rule)

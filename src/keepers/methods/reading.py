@@ -336,24 +336,21 @@ def table_of_moments(values: Any, moments: ColumnMoments) -> MemoryTable:
     return MemoryTable(kept, usable, moments.mean, given, values)
 
 
-def table_of_scatter(
-    selector: Any, summed: ScatterSum, dtype: np.dtype[Any], *, quiet: bool = False
-) -> ScatterTable:
-    """The table whose scatter was summed; ``quiet`` about columns that do not vary (yet)."""
+def table_of_scatter(selector: Any, summed: ScatterSum, dtype: np.dtype[Any]) -> ScatterTable:
+    """The table whose scatter was summed."""
     moments = summed.moments
     refuse_unrepresentable(None, moments)
-    usable = usable_columns(selector, moments, quiet=quiet)
+    usable = usable_columns(selector, moments)
     S = summed.scatter
     if len(usable) < len(moments.mean):
         S = S[np.ix_(usable, usable)]
     return ScatterTable(moments.subset(usable), usable, moments.mean, dtype, S)
 
 
-def usable_columns(
-    selector: Any, moments: ColumnMoments, *, quiet: bool = False, rows: str = ""
-) -> IndexArray:
-    """Columns that vary; it is an error if none does. Others are named in a warning, or quietly
-    left out. ``rows``: which rows were looked at, if not all.
+def usable_columns(selector: Any, moments: ColumnMoments, rows: str = "") -> IndexArray:
+    """Columns that vary; it is an error if none does, and others are named in a warning.
+
+    ``rows``: which rows were looked at, if not all.
     """
     usable = np.flatnonzero(~moments.constant)
     n_features = len(moments.mean)
@@ -363,7 +360,7 @@ def usable_columns(
             f"{rows or f'its {moments.n_samples} samples'}. Check that samples are rows and "
             "features are columns."
         )
-    if len(usable) < n_features and not quiet:
+    if len(usable) < n_features:
         names = getattr(selector, "feature_names_in_", None)
         constant = np.flatnonzero(moments.constant)
         shown = some_of([str(j) if names is None else repr(str(names[j])) for j in constant])
