@@ -1,14 +1,11 @@
 """How much memory there is, and work that does not fit into it."""
 
+import numpy as np
 import pytest
 
+from keepers import DGUFS, RNE, RSR, UDFS
 from keepers.exceptions import DataError, ParameterError
-from keepers.methods.parameters import (
-    memory_budget,
-    refuse_past_memory,
-    refuse_quadratic_form,
-    refuse_weighted_ridge,
-)
+from keepers.methods.parameters import memory_budget, refuse_past_memory
 
 
 @pytest.fixture(autouse=True)
@@ -40,15 +37,18 @@ def test_work_past_the_memory_is_refused_with_both_numbers_and_a_way_out():
         refuse_past_memory("MCFS", "rows of X'X", 9e9)
 
 
-def test_a_quadratic_form_is_measured_by_its_cheaper_storage():
-    with pytest.raises(DataError, match="two 30000 x 30000 matrices"):
-        refuse_quadratic_form("UDFS", 40_000, 30_000)
-    with pytest.raises(DataError, match="four 10000 x 30000 tables"):
-        refuse_quadratic_form("UDFS", 10_000, 30_000)
-    refuse_quadratic_form("UDFS", 1000, 30_000)
-
-
-def test_ridges_are_measured_by_their_smaller_matrix_and_two_tables():
-    with pytest.raises(DataError, match=r"needs about 33\.6 GB for two 30000 x 30000 matrices"):
-        refuse_weighted_ridge("NDFS", 40_000, 30_000)
-    refuse_weighted_ridge("NDFS", 1000, 300_000)
+@pytest.mark.parametrize(
+    ("selector", "what"),
+    [
+        (UDFS(), "4 arrays of 30 x 40 and 2 arrays of 30 x 30"),
+        (RSR(), "6 arrays of 30 x 40 and 4 arrays of 30 x 30"),
+        (RNE(20), "3 arrays of 30 x 40 and 8 arrays of 40 x 40"),
+        (DGUFS(), "4 arrays of 30 x 30"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_rival_is_refused_before_it_takes_the_memory(selector, what, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((30, 40))
+    monkeypatch.setattr("keepers.methods.parameters.physical_memory", lambda: 1e4)
+    with pytest.raises(DataError, match=f"{type(selector).__name__} needs about .* GB for {what}"):
+        selector.fit(X)

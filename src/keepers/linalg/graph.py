@@ -283,11 +283,6 @@ def reconstruction_laplacian(weights: sp.csr_array) -> sp.csr_array:
     return sp.csr_array(rest.T @ rest)
 
 
-def reconstruction_residual(X: FloatArray, weights: sp.csr_array) -> FloatArray:
-    """(I - W) X: the part that the neighbours cannot rebuild."""
-    return np.asarray(X - weights @ X)
-
-
 def _solve_for_weights(grams: FloatArray) -> FloatArray:
     """Solutions of G w = 1 with unit sum, one a row; singular G get a ridge first."""
     n_neighbors = grams.shape[1]

@@ -377,23 +377,6 @@ def refuse_past_memory(method: str, what: str, n_bytes: float, way_out: str = OT
         )
 
 
-def refuse_quadratic_form(method: str, n_samples: int, n_features: int) -> None:
-    """Raise if M does not fit in memory: with a factor, or as four thin factors for d > n."""
-    if n_features <= n_samples:
-        what = f"two {n_features} x {n_features} matrices"
-        refuse_past_memory(method, what, 16.0 * n_features**2)
-    else:
-        what = f"four {n_samples} x {n_features} tables"
-        refuse_past_memory(method, what, 32.0 * n_samples * n_features)
-
-
-def refuse_weighted_ridge(method: str, n_samples: int, n_features: int) -> None:
-    """Raise if regressions on X do not fit: the smaller Gram matrix, its factor, and X twice."""
-    size = min(n_samples, n_features)
-    what = f"two {size} x {size} matrices and two copies of the table"
-    refuse_past_memory(method, what, 16.0 * size**2 + 16.0 * n_samples * n_features)
-
-
 def memory_budget(limit: Any) -> Budget:
     """The user's limit; None is a quarter of the machine's memory, or 4 GB if that is unknown."""
     if limit is not None:

@@ -60,8 +60,25 @@ class Rival(RankingSelector):
         bandwidth = None if self.bandwidth is None else float(self.bandwidth) / unit
         return heat_graph(X, n_neighbors, bandwidth, rng)
 
-    def refuse_past_memory(self, what: str, n_bytes: float) -> None:
-        """Raise if the fit needs more memory than there is."""
+    def refuse_past_memory(
+        self,
+        table: MemoryTable,
+        *,
+        tables: int = 0,
+        of_side: int = 0,
+        of_samples: int = 0,
+        of_features: int = 0,
+    ) -> None:
+        """Raise if that many copies of the table, and matrices of its sides, exceed the memory.
+
+        ``of_side``: matrices of the smaller side.
+        """
+        n, d = table.X.shape
+        square = ((of_side, min(n, d)), (of_samples, n), (of_features, d))
+        arrays = [(tables, n, d), *((count, side, side) for count, side in square)]
+        needed = [each for each in arrays if each[0]]
+        what = " and ".join(f"{count} arrays of {rows} x {width}" for count, rows, width in needed)
+        n_bytes = 8.0 * sum(count * rows * width for count, rows, width in needed)
         refuse_past_memory(type(self).__name__, what, n_bytes)
 
     def warn_of_noise(self, n_active: int) -> None:

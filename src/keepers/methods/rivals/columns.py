@@ -199,11 +199,7 @@ class _ColumnPicker(Rival):
     why_not_dask = "it reads the whole table again for every pick."
 
     def _read(self, table: MemoryTable) -> Residual:
-        n_samples, n_features = table.X.shape
-        n_rows = min(n_samples, n_features)
-        what = f"three copies of the table and four {n_rows} x {n_rows} matrices"
-        n_values = 3.0 * n_samples * n_features + 4.0 * n_rows**2
-        self.refuse_past_memory(what, 8.0 * n_values)
+        self.refuse_past_memory(table, tables=3, of_side=4)
         residual = Residual(self.centred_values(table))
         self.best_share_ = best_shares(residual, self.n_features_to_select_)
         return residual

@@ -153,8 +153,7 @@ class DGUFS(Rival):
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape
         n_clusters = cap_clusters(self.n_clusters, n_samples)
-        what = f"four {n_samples} x {n_samples} kernels"
-        self.refuse_past_memory(what, 32.0 * n_samples**2)
+        self.refuse_past_memory(table, of_samples=4)
         graph = binary_graph(table.X, cap_neighbors(self.n_neighbors, n_samples))
         result = solve_dgufs(
             self.centred_values(table),

@@ -133,8 +133,7 @@ class InfFS(Rival):
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape
-        what = f"two {n_usable} x {n_usable} matrices and six {n_samples} x {n_usable} tables"
-        self.refuse_past_memory(what, 16.0 * n_usable**2 + 48.0 * n_samples * n_usable)
+        self.refuse_past_memory(table, tables=6, of_features=2)
         coupling = None if self.coupling == "release" else float(self.coupling)
         with one_blas_thread_for(2.0 * n_samples * n_usable**2):
             deviations = np.sqrt(table.moments.variance)

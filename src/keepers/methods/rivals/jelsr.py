@@ -24,7 +24,7 @@ from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray
 from keepers.linalg.graph import laplacian, reconstruction_laplacian, reconstruction_weights
 from keepers.linalg.spectrum import row_norms
-from keepers.methods.parameters import Seed, cap_clusters, one_of, positive, refuse_weighted_ridge
+from keepers.methods.parameters import Seed, cap_clusters, one_of, positive
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import EPS, Rival
 from keepers.methods.rivals.ndfs import RidgeFactor, RowSparseRegression, WeightedRidge
@@ -167,7 +167,7 @@ class JELSR(Rival):
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
-        refuse_weighted_ridge("JELSR", *table.X.shape)
+        self.refuse_past_memory(table, tables=2, of_side=2)
         n_clusters = cap_clusters(self.n_clusters, table.n_samples)
         rng = self.random_generator()
         # The fit works in this unit, so it does not depend on the unit of X.

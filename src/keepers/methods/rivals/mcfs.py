@@ -44,6 +44,7 @@ from keepers.methods.parameters import (
     count_features,
     one_of,
     positive,
+    refuse_past_memory,
     whole,
 )
 from keepers.methods.reading import MemoryTable, named_table, read_table
@@ -343,7 +344,7 @@ class MCFS(Rival):
         cardinalities = [selector._count_nonzeros(table) for selector in selectors]
         n_vectors = cap_eigenvectors(self.n_clusters, table.n_samples)
         n_rows = min(values.shape[1], (n_vectors + 1) * max(cardinalities))
-        self.refuse_past_memory("rows of X'X", 8.0 * n_rows * values.shape[1])
+        refuse_past_memory("MCFS", "rows of X'X", 8.0 * n_rows * values.shape[1])
         rng = self.random_generator()
         Y, _, converged = embed(self.join_neighbours(values, rng), n_vectors, rng)
         self.warn_of_eigenvectors(converged)

@@ -40,7 +40,7 @@ from keepers.exceptions import DataWarning, warn_caller
 from keepers.linalg.graph import degrees
 from keepers.linalg.scatter import as_array
 from keepers.linalg.spectrum import row_norms
-from keepers.methods.parameters import Seed, positive, refuse_weighted_ridge
+from keepers.methods.parameters import Seed, positive
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import EPS, Rival
 
@@ -262,7 +262,7 @@ class NDFS(Rival):
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
-        refuse_weighted_ridge("NDFS", *table.X.shape)
+        self.refuse_past_memory(table, tables=2, of_side=2)
         # The root mean square of X is the unit of the fit, which then does not depend on X's own.
         unit = float(np.sqrt(np.mean(table.moments.variance + table.moments.mean**2)))
         values = as_array(table.in_double()) / unit

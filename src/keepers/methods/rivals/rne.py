@@ -18,7 +18,7 @@ from sklearn.preprocessing import normalize
 
 from keepers._protocols import FloatArray
 from keepers.exceptions import DataWarning, warn_caller
-from keepers.linalg.graph import reconstruction_residual, reconstruction_weights
+from keepers.linalg.graph import reconstruction_weights
 from keepers.linalg.scatter import as_array
 from keepers.linalg.spectrum import squared_row_norms
 from keepers.methods.neighbours import nearest_neighbours
@@ -153,12 +153,10 @@ class RNE(Rival):
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape
         width = min(self.n_features_to_select_, n_usable)
-        needed = 2.0 * n_usable**2 + 12.0 * n_usable * width + 3.0 * n_samples * n_usable
-        what = f"two {n_usable} x {n_usable} products of the features, and H"
-        self.refuse_past_memory(what, 8.0 * needed)
+        self.refuse_past_memory(table, tables=3, of_features=2 + 12 * width // n_usable)
         X = normalize(as_array(table.in_double()))  # a sample of zeros stays one
         neighbours = nearest_neighbours(X, cap_neighbors(self.n_neighbors, n_samples))
-        A = reconstruction_residual(X, reconstruction_weights(X, neighbours))
+        A = X - reconstruction_weights(X, neighbours) @ X  # what the neighbours cannot rebuild
         if np.abs(A).max() <= 1e-12:  # rounding: samples have unit length
             warn_caller(
                 "Scaled to unit length, every sample is rebuilt by its neighbours without rest: "

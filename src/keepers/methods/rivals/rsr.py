@@ -266,9 +266,7 @@ class RSR(Rival):
     max_iter: int = 1000
 
     def score_features(self, table: MemoryTable) -> FloatArray:
-        n, d = table.X.shape
-        entries = 6.0 * n * d + 4.0 * min(n, d) ** 2
-        self.refuse_past_memory(f"six {n} x {d} tables", 8.0 * entries)
+        self.refuse_past_memory(table, tables=6, of_side=4)
         values = np.ascontiguousarray(table.in_double() - table.moments.mean)
         with one_blas_thread_if_small(min(values.shape)):
             self.lambda_max_ = float(pulls_of_zero(values).max())

@@ -25,7 +25,6 @@ from keepers.methods.parameters import (
     cap_columns,
     one_of,
     positive,
-    refuse_quadratic_form,
     whole,
 )
 from keepers.methods.reading import MemoryTable
@@ -255,8 +254,7 @@ class SOGFS(Rival):
             )
         n_clusters = cap_clusters(self.n_clusters, n_samples)
         self.n_components_ = self._count_components(n_clusters, n_usable)
-        refuse_quadratic_form("SOGFS", n_samples, n_usable)
-        self.refuse_past_memory(f"two {n_samples} x {n_samples} graphs", 16.0 * n_samples**2)
+        self.refuse_past_memory(table, tables=4, of_side=2, of_samples=2)
         values = unit_columns(self.centred_values(table))
         neighbours = self.list_neighbours(values, spare=2)
         with one_blas_thread_if_small(min(values.shape)):

@@ -201,10 +201,7 @@ class U2FS(Rival):
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape
         n_vectors = cap_eigenvectors(self.n_clusters, n_samples)
-        side = min(n_samples, n_usable)
-        numbers = 3.0 * n_samples**2 + 5.0 * side**2 + 4.0 * n_samples * n_usable
-        what = f"matrices of {n_samples} x {n_samples} and {side} x {side}, and four tables"
-        self.refuse_past_memory(what, 8.0 * numbers)
+        self.refuse_past_memory(table, tables=4, of_side=5, of_samples=3)
         graph = full_heat_graph(table.X, self.bandwidth)
         spectrum = leading_eigenvectors(graph, n_vectors, self.random_generator())
         self.warn_of_eigenvectors(spectrum.converged)

@@ -34,7 +34,7 @@ from keepers._protocols import FloatArray, IndexArray
 from keepers.linalg.ordering import tilt_ties
 from keepers.linalg.scatter import BLOCK_BYTES, row_blocks
 from keepers.linalg.spectrum import squared_row_norms
-from keepers.methods.parameters import Seed, cap_columns, one_of, positive, refuse_quadratic_form
+from keepers.methods.parameters import Seed, cap_columns, one_of, positive
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import EPS, Rival
 
@@ -297,9 +297,8 @@ class UDFS(Rival):
     random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
-        n_samples, n_usable = table.X.shape
-        n_clusters = cap_columns("n_clusters", self.n_clusters, n_usable)
-        refuse_quadratic_form("UDFS", n_samples, n_usable)
+        n_clusters = cap_columns("n_clusters", self.n_clusters, table.X.shape[1])
+        self.refuse_past_memory(table, tables=4, of_side=2)
         values = self.centred_values(table)
         neighbours = self.list_neighbours(values)
         coordinates, basis = row_coordinates(values)
