@@ -16,7 +16,6 @@ from keepers.proofs.bounds import (
     SpectralBound,
     admissible_vectors,
     factor_columns,
-    row_sum_bound,
     spectral_bound,
     tight_bound,
 )
@@ -87,16 +86,6 @@ def test_problems_with_forced_features_are_bounded():
         share = np.bincount(sets.ravel(), minlength=len(case.S)) / len(sets)
         assert np.all(share[proofs.inside] == 1.0)
         assert np.all(share[proofs.outside] == 0.0)
-
-
-def test_row_sums_bound_one_component():
-    generator = np.random.default_rng(8)
-    for case in small_cases(100, seed=9):
-        one = case_of(case.S, case.k, 1)
-        assert row_sum_bound(case.S, case.k) >= one.best * (1 - BELOW)
-        _, forced = random_restriction(case, generator)
-        found = row_sum_bound(case.S, case.k, forced)
-        assert found >= one.best_among(forced=forced) * (1 - BELOW)
 
 
 def test_the_search_finds_the_least_bound():

@@ -245,22 +245,6 @@ def spectral_bound(
     return SpectralBound(values[:kept], squares, rest, max(edge, 0.0), variances, precision, size)
 
 
-def row_sum_bound(matrix: FloatArray, n_features: int, forced: BoolArray | None = None) -> float:
-    """For one component: the largest sum of k sizes in a row of S.
-
-    The largest eigenvalue of S_II is at most the largest row sum of |S_II|.
-    """
-    sizes = np.abs(matrix)
-    # In every row, what a set must have comes first: the forced features and the diagonal.
-    must = np.eye(len(matrix), dtype=bool)
-    if forced is not None:
-        must |= forced
-    at = len(matrix) - n_features
-    chosen = np.argpartition(np.where(must, np.inf, sizes), at, axis=1)[:, at:]
-    largest = np.take_along_axis(sizes, chosen, axis=1).sum(axis=1)
-    return float(largest[must.sum(axis=1) <= n_features].max()) * (1.0 + DOUBLE_ROUNDING)
-
-
 @dataclass(frozen=True)
 class TightBound:
     """The tight bound, with its allowance for rounding, and what it proves about features."""

@@ -38,7 +38,6 @@ from keepers.proofs import bounds
 _BOUNDS = {
     "spectrum": "the bound from the spectrum",
     "variances": "the sum of the largest variances",
-    "row sums": "the bound from row sums",
     "tight": "the tight bound",
 }
 
@@ -55,7 +54,7 @@ class Certificate:
     upper_bound: float
     """No set of as many features holds more, in the same components and units."""
     bound: str
-    """Name of the bound: "spectrum", "variances" (the k largest), "row sums" or "tight"."""
+    """Name of the bound: "spectrum", "variances" (the k largest) or "tight"."""
     n_features: int
     """Number of features in the set, k."""
     n_components: int
@@ -267,10 +266,6 @@ def _compare_with_bounds(
     of_terms = spectrum.bound(k, m)
     upper = of_terms.value
     name = "variances" if of_terms.terms is spectrum.variances else "spectrum"
-    if m == 1 and size <= 3000:  # S is a matrix of 72 MB
-        by_rows = bounds.row_sum_bound(operator.dense(), k) + of_terms.rounding
-        if by_rows < upper:
-            upper, name = by_rows, "row sums"
     features = np.flatnonzero(np.isin(table.usable, chosen))
     best = value = variance_held(operator, features, m)
     best_set, found = features, find_good_set(operator, spectrum, of_terms, m, features)

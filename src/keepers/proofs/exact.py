@@ -37,8 +37,8 @@ from keepers.proofs.certify import find_good_set
 MOST_SEARCHED = 20_000
 # A bound that exceeds the best value by no more than this share of it proves that value.
 PROVED = 1e-10
-# Features up to which nodes compute the tight bound and, for one component, row sums.
-MOST_TIGHT, MOST_ROW_SUMS = 3000, 500
+# Features up to which nodes compute the tight bound.
+MOST_TIGHT = 3000
 INSIDE, OUTSIDE = 1, -1
 Marks = NDArray[np.int8]
 
@@ -315,8 +315,6 @@ class FeatureSearch:
         spectrum = bounds.spectral_bound(part, self._m, np.random.default_rng(0))
         terms = spectrum.bound(self._k, self._m, forced)
         value = terms.value
-        if self._m == 1 and len(left) <= MOST_ROW_SUMS:
-            value = min(value, bounds.row_sum_bound(part.dense(), self._k, forced) + terms.rounding)
         if self._tight_pays and part.size <= MOST_TIGHT and value > self._enough:
             # It takes the time of a hundred spectra: at all nodes only if it closes much of the
             # gap at the first.
