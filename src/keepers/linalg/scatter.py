@@ -61,23 +61,13 @@ def scale_columns(X: Any, factors: FloatArray) -> Any:
 
 
 def stack_rows(pieces: list[Any]) -> Any:
-    """One matrix of all pieces, which are given up on the way: memory holds one copy.
+    """One matrix of all pieces, which are given up.
 
-    Sparse if one piece is, in double precision if one piece is.
+    Sparse (CSR) if one piece is, in double precision if one piece is.
     """
-    if any(sp.issparse(piece) for piece in pieces):
-        whole = sp.vstack(pieces, format="csr")
-        pieces.clear()
-        return whole
-    n_rows = sum(len(piece) for piece in pieces)
-    dtype = np.result_type(*{piece.dtype for piece in pieces})
-    whole = np.empty((n_rows, pieces[0].shape[1]), dtype=dtype)
-    pieces.reverse()
-    end = 0
-    while pieces:
-        piece = pieces.pop()
-        whole[end : end + len(piece)] = piece
-        end += len(piece)
+    is_sparse = any(sp.issparse(piece) for piece in pieces)
+    whole = sp.vstack(pieces, format="csr") if is_sparse else np.concatenate(pieces)
+    pieces.clear()
     return whole
 
 

@@ -716,7 +716,8 @@ class ScatterSelector(RankingSelector):
             rule = whole(at_most=source.n_features, hint=f"X has {source.n_features} columns.")
             check_value("n_components", self.n_components, rule)
         budget = memory_budget(self.memory_limit)
-        read = read_blocks(self, source, budget, expected_width(self.n_components))
-        self._fit_table(read.table)
-        self.n_passes_ = read.passes.n_passes
-        self.route_ = read.route
+        table, self.route_, passes = read_blocks(
+            self, source, budget, expected_width(self.n_components)
+        )
+        self._fit_table(table)
+        self.n_passes_ = passes.n_passes

@@ -104,27 +104,10 @@ def _candidates(
 ) -> tuple[IndexArray, IndexArray]:
     """Pairs that are among the nearest, or could be but for the rounding of the expansion."""
     squared[np.arange(len(squared)), np.arange(rows.start, rows.stop)] = np.inf
-    reach = _add_rounding(points, rows, _bound_of_nearest(squared, n_neighbors))
+    furthest = np.partition(squared, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
+    reach = _add_rounding(points, rows, furthest)
     which, second = np.nonzero(squared <= reach[:, np.newaxis])
-    few = squared[which, second]
-    order = np.lexsort((few, which))
-    starts = np.searchsorted(which, np.arange(len(squared)))
-    reach = _add_rounding(points, rows, few[order[starts + n_neighbors - 1]])
-    kept = few <= reach[which]
-    return rows.start + which[kept], second[kept]
-
-
-def _bound_of_nearest(squared: FloatArray, n_neighbors: int) -> FloatArray:
-    """A distance within which every row has ``n_neighbors`` entries, and not many more.
-
-    Exact if the row is short; else from the minima of groups of columns, which is much quicker.
-    """
-    n_rows, n_columns = squared.shape
-    n_groups = max(128, 8 * n_neighbors)
-    depth = n_columns // n_groups
-    if depth > 1:
-        squared = squared[:, : depth * n_groups].reshape(n_rows, depth, n_groups).min(axis=1)
-    return np.asarray(np.partition(squared, n_neighbors - 1, axis=1)[:, n_neighbors - 1])
+    return rows.start + which, second
 
 
 def _add_rounding(points: _Points, rows: slice, squared: FloatArray) -> FloatArray:

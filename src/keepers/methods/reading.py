@@ -405,17 +405,13 @@ def refuse_unrepresentable(values: Any, moments: ColumnMoments) -> None:
 # Tables in blocks
 
 
-@dataclass(frozen=True)
-class ReadBlocks:
-    """A table as read, the way it was read, and the count of passes."""
+def read_blocks(
+    selector: Any, source: BlockTable, budget: Budget, width: int
+) -> tuple[FittedTable, str, CountedPasses]:
+    """Read a table in blocks for ``selector``, by the cheapest route that fits into ``budget``.
 
-    table: FittedTable
-    route: str
-    passes: CountedPasses
-
-
-def read_blocks(selector: Any, source: BlockTable, budget: Budget, width: int) -> ReadBlocks:
-    """Read a table in blocks for ``selector``, by the cheapest route that fits into ``budget``."""
+    Returns the table, the route, and the count of passes, which goes on.
+    """
     names = getattr(selector, "feature_names_in_", None)
     passes = CountedPasses(source)
     table: FittedTable
@@ -438,7 +434,7 @@ def read_blocks(selector: Any, source: BlockTable, budget: Budget, width: int) -
     except NotFiniteError as error:
         raise explain_gaps_in_blocks(selector, error.with_names(names)) from error
     refuse_undeclared(source, table.n_samples)
-    return ReadBlocks(table, route, passes)
+    return table, route, passes
 
 
 def choose_route(source: BlockTable, budget: Budget, width: int) -> str:
@@ -688,7 +684,7 @@ def read_any_table(
             source = open_blocks(reader, X)
             check(source.n_features, getattr(reader, "feature_names_in_", None))
             width, budget = expected_width(n_components), memory_budget(None)
-            table = read_blocks(reader, source, budget, width).table
+            table = read_blocks(reader, source, budget, width)[0]
         else:
             table = read_table(reader, X)
             check(table.n_features, getattr(reader, "feature_names_in_", None))

@@ -17,19 +17,15 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh
-from scipy.sparse.linalg import eigsh
 
 from keepers._protocols import FloatArray
 from keepers.linalg.ordering import best_first
 from keepers.linalg.scatter import as_array
+from keepers.linalg.spectrum import leading_pairs
 from keepers.methods.neighbours import binary_graph
-from keepers.methods.parameters import Seed, cap_clusters, cap_neighbors, positive
+from keepers.methods.parameters import cap_clusters, cap_neighbors, positive
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
-
-# Up to this many samples one dense eigenproblem is faster than Lanczos steps.
-DENSE_SAMPLES = 200
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,6 @@ def solve_dgufs(
     *,
     beta: float,
     max_iter: int,
-    rng: np.random.Generator,
 ) -> DGUFSResult:
     """Alternate kernel and selection on centred data until the selection stays."""
     sums_of_squares = np.einsum("ij,ij->j", X, X)
@@ -60,7 +55,7 @@ def solve_dgufs(
     history: list[float] = []
     converged = False
     while len(history) < max_iter and not converged:
-        values, V = leading_part(G, n_clusters, rng)
+        values, V = leading_part(G, n_clusters)
         HV = (V - V.mean(axis=0)) / max(len(V) - 1, 1)
         scores = (X.T @ HV) ** 2 @ values
         previous, selected = selected, np.sort(best_first(scores, sums_of_squares)[:n_selected])
@@ -83,19 +78,10 @@ def blended_kernel(graph: sp.csr_array, X: FloatArray, beta: float) -> FloatArra
     return np.asarray(blended + beta * graph)
 
 
-def leading_part(
-    G: sp.csr_array | FloatArray, n_clusters: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
+def leading_part(G: sp.csr_array | FloatArray, n_clusters: int) -> tuple[FloatArray, FloatArray]:
     """Eigenpairs of the positive semi-definite matrix of rank ``n_clusters`` nearest to G."""
-    size = G.shape[0]
-    if size <= DENSE_SAMPLES or 10 * n_clusters >= size:  # few samples, or too many pairs
-        first = max(0, size - n_clusters)
-        values, vectors = eigh(as_array(G), subset_by_index=[first, size - 1])
-    else:
-        values, vectors = eigsh(G, k=n_clusters, which="LA", v0=rng.standard_normal(size))
-    order = np.argsort(-values, kind="stable")
-    order = order[values[order] > 0]
-    return values[order], vectors[:, order]
+    values, vectors = leading_pairs(as_array(G), min(n_clusters, G.shape[0]))
+    return values[values > 0], vectors[:, values > 0]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -121,7 +107,6 @@ class DGUFS(Rival):
     max_iter : int, default=100
         Passes at most; two to four are usual.
     {max_correlation}
-    {random_state}
 
     Attributes
     ----------
@@ -148,7 +133,6 @@ class DGUFS(Rival):
     n_neighbors: int = 5
     beta: float = 0.5
     max_iter: int = 100
-    random_state: Seed = None
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape
@@ -162,7 +146,6 @@ class DGUFS(Rival):
             n_clusters,
             beta=self.beta,
             max_iter=self.max_iter,
-            rng=self.random_generator(),
         )
         self.store_run(
             result,
