@@ -12,6 +12,8 @@ import shlex
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.io import mmwrite
+from scipy.sparse import coo_array
 from sklearn.datasets import load_diabetes
 
 RNG = np.random.default_rng(0)
@@ -54,15 +56,26 @@ def protein_groups():
     intensity = 1e6 * genes_in_rows().to_numpy()
     peptides = RNG.integers(1, 30, (N_GENES, 8))
     names = ["Protein IDs", "Fasta headers", "Mol. weight [kDa]"]
-    for kind in ("Peptides", "Intensity", "LFQ intensity"):
+    for kind in ("Peptides", "Razor + unique peptides", "Unique peptides"):
         names += [f"{kind} {sample}" for sample in SAMPLES]
+    names += ["Intensity", *(f"Intensity {sample}" for sample in SAMPLES)]
+    names += [f"LFQ intensity {sample}" for sample in SAMPLES]
     lines = ["\t".join([*names, "Reverse", "id", "Taxonomy IDs"])]
     for at in range(N_GENES):
         weight = f"{RNG.uniform(8, 300):.2f}"
-        cells = [f"P{at:05};Q{at:05}", f"sp|P{at:05}|protein {at}", weight, *peptides[at]]
+        cells = [f"P{at:05};Q{at:05}", f"sp|P{at:05}|protein {at}", weight]
+        cells += [*peptides[at], *peptides[at], *peptides[at], 2 * intensity[at].sum()]
         cells += [*(2 * intensity[at]), *intensity[at], "+" if at % 9 == 0 else "", at]
         lines.append("\t".join(map(str, cells)) + ("\t9606" if at % 3 == 0 else ""))
     return "\n".join(lines) + "\n"
+
+
+def cells(n_genes=1500, n_cells=60):
+    """Counts of single cells, genes in rows: nine in ten are 0, and most levels differ little."""
+    rng = np.random.default_rng(2)
+    rates = np.exp(rng.normal(-3.4, 1.4, n_genes))[:, None] * rng.gamma(5.0, 0.2, n_cells)
+    rates[:N_PLANTED] += np.repeat([0.0, 8.0], n_cells // 2)
+    return rng.poisson(rates)
 
 
 def coffee_survey(n=150):
@@ -221,11 +234,40 @@ def test_max_quant(quick_keepers, tmp_path):
     assert list(kept["sample"]) == [f"LFQ intensity {sample}" for sample in SAMPLES]
     assert found["kinds"]["Reverse"] == "tick"
     by_pattern = quick_keepers(
-        *("select", "proteinGroups.txt", "--transpose", "--annotation", "Peptides*,Intensity*"),
+        *("select", "proteinGroups.txt", "--transpose", "--annotation", "*eptides*,Intensity*"),
         *("--annotation", "Fasta headers,Mol*,Reverse,id,Tax*", "-k", 3, "--out", "p.csv"),
     )
     assert by_pattern.returncode == 0, by_pattern.stderr
     pd.testing.assert_frame_equal(pd.read_csv("p.csv"), kept)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "mtx"])
+def test_genes_of_single_cells_in_rows(quick_keepers, tmp_path, suffix):
+    counts = cells()
+    assert (counts == 0).mean() > 0.85
+    names = [f"CELL{at}" for at in range(counts.shape[1])]
+    if suffix == "mtx":
+        mmwrite(tmp_path / "cells.mtx", coo_array(counts))
+        names = [str(at) for at in range(1, len(names) + 1)]
+    else:
+        frame = pd.DataFrame(counts, columns=names)
+        frame.insert(0, "gene", [f"GENE{at}" for at in range(len(counts))])
+        frame.to_csv("cells.csv", index=False)
+    found, kept, _ = run(quick_keepers, f"cells.{suffix}")
+    assert found["command"].endswith("--transpose")
+    assert ("without names" in about(found)["orientation"]["sentence"]) == (suffix == "mtx")
+    assert len(kept) == len(names)
+
+
+def test_documents_in_rows_are_not_taken_for_genes(quick_keepers, tmp_path):
+    """Lengths of documents differ, so terms agree a little, and words differ more."""
+    rng = np.random.default_rng(3)
+    rates = np.exp(rng.normal(-3.5, 1.5, 60)) * rng.gamma(4.0, 0.25, (1500, 1))
+    frame = pd.DataFrame(rng.poisson(rates), columns=[f"word{at}" for at in range(60)])
+    frame.insert(0, "document", [f"d{at}" for at in range(1500)])
+    frame.to_csv("words.csv", index=False)
+    found = json.loads(quick_keepers("check", "words.csv", "--json").stdout)
+    assert "orientation" not in about(found)
 
 
 def test_a_survey_with_tick_boxes_and_several_answers(quick_keepers, tmp_path):

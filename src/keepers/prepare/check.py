@@ -35,9 +35,11 @@ _NOTED = (
 """Subjects of findings that `keepers select` prints."""
 _FEWEST_ROWS = 20
 """With fewer rows, columns agree by chance."""
-_AGREE = 0.5
+_AGREE, _AGREE_IN_ZEROS = 0.5, 0.3
 """In ten gene tables with their levels, samples agree by 0.52 (single cells) to 0.97; columns of
-diabetes by 0.40, of wine 0.17, of colleges 0.01, all counted by `_agreement`."""
+diabetes by 0.40, of wine 0.17, of colleges 0.01, all counted by `_agreement`. Where 80 % of the
+values are 0, mouse bladder cells agree by 0.42 to 0.50, at a quarter of their depth too, and terms
+by at most 0.19 over the documents of five collections."""
 _MOST_COMPARED = 50
 _SERIES = re.compile(r"[0-9.,]+")
 """Years and wavelengths name features, not samples."""
@@ -137,13 +139,7 @@ class TableCheck(AsTable):
         return [option for option in options if option.split()[0] not in given]
 
     def rows(self) -> list[dict[str, Any]]:
-        """The columns, a dict each.
-
-        Returns
-        -------
-        list of dict
-            ``column``, ``kind``, ``used`` and ``why``.
-        """
+        """The columns, a dict each, with ``column``, ``kind``, ``used`` and ``why``."""
         return [
             {
                 "column": name,
@@ -289,14 +285,14 @@ def _orientation(facts: TableFacts, kinds: Kinds, X: FloatArray) -> Iterator[Fin
     texts = [name for name in facts.columns if name in facts.texts]
     distinct = [name for name in texts if kinds[name].why.endswith("distinct text")]
     numbers = [name for name in facts.names if kinds[name].is_feature]
-    if not (by_ids or distinct) or facts.n_rows < max(50, len(numbers)):
+    # The rows of a sparse file have no names.
+    if not (by_ids or distinct or facts.sample.is_sparse) or facts.n_rows < max(50, len(numbers)):
         return
     X = X[:: 1 + X.size // _MOST_VALUES]
     samples = [] if all(map(_SERIES.fullmatch, numbers)) else _alike(X, numbers)
     held = X[:, [numbers.index(name) for name in samples]]
-    if not 3 <= len(samples) <= facts.n_rows / 5:
-        return
-    if len(np.unique(held)) <= 11:  # answers from 0 to 10: questions agree as samples do
+    # Answers from 0 to 10: questions agree as samples do.
+    if not 3 <= len(samples) <= facts.n_rows / 5 or len(np.unique(held)) <= 11:
         return
     # Below a thousand rows, samples are numbered: people have several measurements on one scale.
     stems = {re.sub("[0-9]+", "", name) for name in samples}
@@ -305,7 +301,7 @@ def _orientation(facts: TableFacts, kinds: Kinds, X: FloatArray) -> Iterator[Fin
     others = len(numbers) - len(samples)
     # Samples of the same genes agree in their levels. Where levels were removed, values lie on both
     # sides of 0, and only many rows and no other columns show it.
-    if _agreement(held) >= _AGREE:
+    if _agreement(held) >= (_AGREE_IN_ZEROS if np.mean(held == 0.0) >= 0.8 else _AGREE):
         named_alike = all(name.startswith(samples[0][:4]) for name in samples)
         is_turned = len(samples) >= others or named_alike
     else:
@@ -313,9 +309,10 @@ def _orientation(facts: TableFacts, kinds: Kinds, X: FloatArray) -> Iterator[Fin
         is_turned = not others and facts.n_rows >= 1000 and bool(np.all(below > 0.2))
     if not is_turned:
         return
-    named = None if by_ids else distinct[0]
+    named = distinct[0] if distinct and not by_ids else None
     annotation = [name for name in facts.columns if name not in (*samples, named)]
-    source = "named in the first column" if named is None else f"named by {named!r}"
+    unnamed = "named in the first column" if by_ids else "without names"
+    source = unnamed if named is None else f"named by {named!r}"
     describing = f", and {n_columns(len(annotation))} with other values" if annotation else ""
     sentence = (
         f"Features seem to be in rows: {facts.n_rows:,} rows, {source}, {len(samples)} columns "
@@ -334,10 +331,12 @@ def _alike(X: FloatArray, names: list[str]) -> list[str]:
 
     Alike: spreads within a factor of 5, and medians within 3 spreads. A few columns between the
     others belong to them, such as a sample that failed. If the last words of names repeat, as in
-    "Intensity A" and "LFQ intensity A", the last kind of measurement counts.
+    "Peptides A", "Intensity A" and "LFQ intensity A", the last kind of the largest values counts.
     """
     values = np.where(X == 0.0, np.nan, X)
-    some = np.flatnonzero(~np.isnan(values).all(axis=0))
+    starts, lasts = np.array([name.rpartition(" ")[::2] for name in names], dtype=object).T
+    is_total = np.isin(names, [*{*starts}])  # "Intensity" beside "Intensity A"
+    some = np.flatnonzero(~np.isnan(values).all(axis=0) & ~is_total)
     if len(some) < 3:
         return []
     low, middle, high = np.nanquantile(values[:, some], [0.1, 0.5, 0.9], axis=0)
@@ -346,16 +345,15 @@ def _alike(X: FloatArray, names: list[str]) -> list[str]:
     larger = np.maximum(spread, spread[at])
     near = np.abs(middle - middle[at]) <= 3.0 * larger
     alike = near & (larger <= 5.0 * np.minimum(spread, spread[at])) & (larger > 0.0)
-    members = some[alike[np.argmax(alike.sum(axis=1))]]
+    sizes = [len({*lasts[some[group]]}) for group in alike]
+    members = some[alike[np.lexsort((middle[at[:, 0]], sizes))[-1]]]
     if not len(members):
         return []
-    words = [names[at].rpartition(" ") for at in members]
-    if len({last for _, _, last in words}) < len(words):
-        members = members[[start == words[-1][0] for start, _, _ in words]]
+    if len({*lasts[members]}) < len(members):
+        members = members[starts[members] == starts[members[-1]]]
     first, last = int(members[0]), int(members[-1])
-    if 2 * len(members) > last + 1 - first:
-        return names[first : last + 1]
-    return [names[at] for at in members]
+    most = 2 * len(members) > last + 1 - first
+    return names[first : last + 1] if most else [names[at] for at in members]
 
 
 def _agreement(X: FloatArray) -> float:
