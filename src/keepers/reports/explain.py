@@ -12,6 +12,7 @@ import numpy as np
 from keepers._tables import AsTable
 from keepers.exceptions import KeepersWarning
 from keepers.methods.auto import AutoSelector
+from keepers.methods.auto_steps import FEWEST_SAMPLES
 from keepers.prepare.check import TableCheck, check_facts
 from keepers.prepare.kinds import Kind, TableFacts
 from keepers.prepare.preparer import TablePreparer
@@ -102,15 +103,16 @@ class Explanation(AsTable):
         """The verdicts counted."""
         counts = Counter(each.verdict.split(" as ")[0] for each in self.verdicts)
         words = {"same": "the same as a kept one"}
-        others = [f"{n} {words.get(what, what)}" for what, n in counts.items() if what != "keep"]
-        answer = f"Keep {len(self.kept)} of {len(self.verdicts)} columns"
+        others = [f"{n:,} {words.get(what, what)}" for what, n in counts.items() if what != "keep"]
+        answer = f"Keep {len(self.kept):,} of {len(self.verdicts):,} columns"
         return f"{answer}. The others: {', '.join(others)}." if others else f"{answer}."
 
     @property
     def findings(self) -> list[str]:
         """How sure the answer is, and what the check found beyond the verdicts."""
         notes = self.selection.notes
-        none = [] if notes.structure_found else [str(notes.summary)]
+        # Verdicts keep nothing then, while the selector keeps all columns, and says so.
+        none = [] if notes.structure_found else [f"{str(notes.summary).partition('; all')[0]}."]
         checked = [each for each in self.check.findings if each.about not in _IN_THE_TABLE]
         return [*none, *notes.how_sure, *notes.doubts, *(each.without_option for each in checked)]
 
@@ -241,6 +243,8 @@ def _judge(feature: Feature, selection: Selection) -> ColumnVerdict:
         return ColumnVerdict(name, UNUSABLE, "constant")
     if np.isnan(selector.smoothness_[column]):
         return ColumnVerdict(name, UNUSABLE, f"too few values: {feature.n_observed} observed")
+    if selector.n_rows_used_ < FEWEST_SAMPLES:
+        return ColumnVerdict(name, UNUSABLE, "too few samples to tell", r, near)
     if not selector.carries_structure_[column]:
         closest = "" if near is None else f" (closest: {near}, r = {r_text(r, feature.signed)})"
         why = f"similar samples agree on it no more than by chance{closest}"
