@@ -353,7 +353,8 @@ def test_the_search_goes_on_while_more_than_half_is_needed(many_directions, monk
     monkeypatch.setattr(auto, "MOST_TRIED", 40)
     short = AutoSelector().fit(many_directions)
     assert short.counts_[-1] == 40
-    assert " More features preserve more; the search stopped at 40." in short.summary_
+    share = f"{100 * short.agreement_[-1]:.0f} %"
+    assert f" More features preserve more; the search stopped at 40 ({share})." in short.summary_
     # Exactly: the same computation twice.
     assert short.top(40).indices.tolist() == selector.top(40).indices.tolist()
 
@@ -779,6 +780,24 @@ def test_gaps_are_counted_in_the_summary_and_stay_gaps(X):
     kept = selector.transform(pd.DataFrame(gaps))
     np.testing.assert_array_equal(kept, gaps[:, selector.support_])
     assert "missing" not in AutoSelector(8).fit(X).summary_
+    assert "1 value is missing" in AutoSelector(8).fit(with_one_gap(X)).summary_
+
+
+def with_one_gap(X):
+    gaps = X.copy()
+    gaps[0, 0] = np.nan
+    return gaps
+
+
+def test_gaps_of_large_tables_are_those_of_the_rows_drawn():
+    X = np.random.default_rng(0).standard_normal((1500, 6)) + np.arange(1500)[:, None] / 100
+    X[9:, 1] = np.nan
+    selector = AutoSelector(3).fit(X)
+    n_missing = selector.n_missing_.sum()
+    assert n_missing < 1000
+    assert f" In the 1,000 rows drawn, {n_missing} values are missing" in selector.summary_
+    few = f"fewer than 10 values were observed in the rows drawn: 'x1' ({1000 - n_missing})."
+    assert selector.doubts_[0].endswith(few)
 
 
 def test_columns_with_too_few_values_come_last_and_are_named(X):

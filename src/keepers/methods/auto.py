@@ -370,9 +370,11 @@ class AutoSelector(RankingSelector):
                 f"fewer: {some_of(few)}. Fill the gaps first, or use missing='model'."
             )
         if few:
+            were = "feature was" if len(few) == 1 else "features were"
+            where = " in the rows drawn" if len(values) < self.n_samples_seen_ else ""
             self.doubts_.append(
-                f"{len(few)} {'feature was' if len(few) == 1 else 'features were'} not used "
-                f"because fewer than {fewest} values were observed: {some_of(few)}."
+                f"{len(few)} {were} not used because fewer than {fewest} values were "
+                f"observed{where}: {some_of(few)}."
             )
         return filled.restrict(np.flatnonzero(enough))
 
@@ -482,15 +484,15 @@ class AutoSelector(RankingSelector):
         """A sentence about the missing values; empty if there are none."""
         if not self.n_missing_.any():
             return ""
-        n_columns = int(np.sum(self.n_missing_ > 0))
+        n_columns, n_rows = int(np.sum(self.n_missing_ > 0)), self.n_rows_used_
+        values = "1 value is" if (n := self.n_missing_.sum()) == 1 else f"{n:,} values are"
+        drawn = f"In the {n_rows:,} rows drawn, " if n_rows < self.n_samples_seen_ else ""
         how = "only observed values were scored"
         if self.missing != "observed":
             how = f"they were filled (missing={self.missing!r})"
-        return (
-            f" {self.n_missing_.sum():,} values are missing "
-            f"({self.n_missing_.mean() / self.n_rows_used_:.1%}), in {n_columns:,} "
-            f"{'column' if n_columns == 1 else 'columns'}; {how}."
-        )
+        columns = "1 column" if n_columns == 1 else f"{n_columns:,} columns"
+        share = f"{self.n_missing_.mean() / n_rows:.1%}"
+        return f" {drawn}{values} missing ({share}), in {columns}; {how}."
 
     def _close_counts(self) -> IndexArray:
         """Numbers of features whose neighbours agree almost as well as those of the best."""
@@ -502,10 +504,8 @@ class AutoSelector(RankingSelector):
         kept, n_carrying = self.n_features_to_select_, int(self.carries_structure_.sum())
         by_chance = ""
         if len(drawn):
-            low, high = (f"{100 * share:.0f}" for share in (drawn.min(), drawn.max()))
-            by_chance = (
-                f" ({in_words(kept, 'random ')}: {low if low == high else f'{low} to {high}'} %)"
-            )
+            shares = dict.fromkeys(f"{100 * share:.0f}" for share in (drawn.min(), drawn.max()))
+            by_chance = f" ({in_words(kept, 'random ')}: {' to '.join(shares)} %)"
         self.summary_ = f"Keep {kept:,} of {in_words(len(self.scores_))}."
         by_verdict = self.n_features_to_select is None and n_features <= WIDEST
         last = int(self.counts_[-1])
@@ -517,7 +517,8 @@ class AutoSelector(RankingSelector):
             )
             rises = self.agreement_[-1] == self.agreement_.max() or 2 * self.n_enough_ > last
             if rises and kept < last < n_carrying:
-                self.summary_ += f" More features preserve more; the search stopped at {last:,}."
+                at = f"{last:,} ({100 * self.agreement_[-1]:.0f} %)"
+                self.summary_ += f" More features preserve more; the search stopped at {at}."
         shows = "shows" if n_carrying == 1 else "show"
         self.summary_ += f" {in_words(n_carrying)} {shows} structure beyond chance"
         if by_verdict and kept < n_carrying:
