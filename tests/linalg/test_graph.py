@@ -9,6 +9,7 @@ from keepers.linalg.graph import (
     graph_defect,
     heat_weights,
     laplacian,
+    nearest_by_distance,
     reconstruction_laplacian,
     reconstruction_weights,
     union_graph,
@@ -47,6 +48,14 @@ def test_the_laplacian_measures_differences_along_edges():
 def test_weights_that_underflow_are_told_as_such():
     graph = union_graph(LINE, heat_weights(LINE, 1e-200))  # and no overflow warning on the way
     assert "underflow" in graph_defect(graph, LINE)
+
+
+def test_points_that_coincide_up_to_rounding_are_the_nearest_and_ties_go_to_the_first():
+    squared = 0.5 * np.ones((4, 4))
+    squared[:3, :3] = 0.0
+    squared[0, 1] = squared[1, 0] = 1e-18
+    assert nearest_by_distance(squared.copy(), 1)[:, 0].tolist() == [1, 0, 0, 0]
+    assert np.sort(nearest_by_distance(squared, 2)[:3]).tolist() == [[1, 2], [0, 2], [0, 1]]
 
 
 def test_isolated_samples_are_counted():

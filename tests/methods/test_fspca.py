@@ -12,7 +12,14 @@ from keepers import FSPCA, SPCAFS
 from keepers.exceptions import ParameterError, UnitsWarning
 from keepers.linalg.scatter import DenseScatter, FactoredScatter, column_moments
 from keepers.linalg.spectrum import principal_subspace
-from keepers.methods.fspca import AllowedSets, go_scores, improve_by_projection, solve_fspca
+from keepers.methods.fspca import (
+    AllowedSets,
+    gains_of_adding,
+    go_scores,
+    hold,
+    improve_by_projection,
+    solve_fspca,
+)
 from shared_material import fixture
 
 CHOOSE_ROUTE = "keepers.methods.reading.choose_route"
@@ -105,6 +112,21 @@ class TestTheSolver:
             assert len(found.history) <= found.n_steps < 2 * len(found.history)
             n_best += held.variance >= case.best * (1 - 1e-9)
         assert n_best >= 98
+
+    @pytest.mark.parametrize("width", [1, 2, 3])
+    def test_the_gain_of_a_feature_is_what_the_components_hold_more_with_it(self, width):
+        for seed in range(20):
+            X = table(seed, seed % 4, 15, 12)
+            S = X.T @ X
+            held = hold(DenseScatter(S), np.arange(5), width)
+            images = S[:, :5] @ held.vectors
+            gains = gains_of_adding(held, images, np.diag(S))
+            for j in range(5, 12):
+                bordered = np.diag([*held.values, S[j, j]])
+                bordered[-1, :-1] = bordered[:-1, -1] = images[j]
+                expected = np.linalg.eigvalsh(bordered)[1:].sum() - held.variance
+                assert gains[j] == pytest.approx(expected, rel=1e-3, abs=1e-9 * held.variance)
+                assert gains[j] <= expected + 1e-9 * held.variance
 
     def test_all_features_are_pca_and_a_diagonal_gives_its_largest_entries(self):
         X = table(0, 2, 20, 9)

@@ -26,6 +26,12 @@ def test_what_is_no_usable_count_is_refused_with_the_rule(value):
         check_value("max_iter", value, whole())
 
 
+@pytest.mark.parametrize(("asked", "width"), [(None, 1), (0.01, 10), (0.1, 9)])
+def test_at_least_one_feature_is_kept(asked, width):
+    X = np.random.default_rng(0).normal(size=(20, width))
+    assert RandomScore(asked, random_state=0).fit(X).support_.sum() == 1
+
+
 @pytest.mark.parametrize("value", [-1, 2**32, 0.5, "abc", np.nan, True])
 def test_a_seed_that_numpy_cannot_start_from_is_refused_with_its_range(value):
     with pytest.raises(

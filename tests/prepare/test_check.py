@@ -144,3 +144,17 @@ def test_logarithms_are_proposed_for_counts_only(X, is_counts):
 )
 def test_any_table_is_described(X):
     assert str(check_table(X)).startswith("table: ")
+
+
+def test_gaps_count_as_the_mean_of_their_column():
+    frame = numbers(400) + 1e4
+    frame.iloc[::9, 2], frame.iloc[::7, 4] = np.nan, np.nan
+    assert [each.about for each in check_table(frame).findings] == ["gaps"]
+
+
+def test_counts_have_a_long_tail_only_where_more_than_a_few_columns_do():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(3.0, (200, 60))
+    for n_large, expected in ((1, ""), (4, ""), (6, "Counts with a long tail")):
+        X[:, :n_large] = rng.integers(20_000, 90_000, (200, n_large))  # such as incomes
+        assert said(pd.DataFrame(X).add_prefix("answer "), "counts")[:23] == expected

@@ -76,6 +76,7 @@ COLUMNS = {
     "order id": (RNG.integers(0, 5 * N, N), "identifier", "different integers, and an identifier"),
     "number": (RNG.permutation(N) + 1, "identifier", "distinct integers, 1 to 600, for 600 rows"),
     "steps": (np.arange(N) * 0.01, "identifier", "it counts the rows in even steps"),
+    "falling": (np.arange(N) * -0.01, "identifier", "it counts the rows in even steps"),
     "millis": (moments("ms"), "date", "Unix time in ms, 2019-05-"),
     "nanos": (moments("ns"), "identifier", "beyond those that float64 holds"),
     "timestamp": (moments("s") + RNG.random(N), "date", "Unix time in s"),
