@@ -148,7 +148,7 @@ def test_any_table_is_described(X):
 
 def test_gaps_count_as_the_mean_of_their_column():
     frame = numbers(400) + 1e4
-    frame.iloc[::9, 2], frame.iloc[::7, 4] = np.nan, np.nan
+    frame.iloc[17, :3] = np.nan
     assert [each.about for each in check_table(frame).findings] == ["gaps"]
 
 
