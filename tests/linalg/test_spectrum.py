@@ -56,6 +56,15 @@ def test_principal_subspace_agrees_with_lapack(exact, monkeypatch):
     )
 
 
+def test_the_first_of_the_vectors_are_a_subspace_too():
+    S = scatter(0)
+    values, vectors = (each[..., ::-1][..., :3] for each in np.linalg.eigh(S))
+    found = principal_subspace(DenseScatter(S), 5, np.random.default_rng(0)).first(3)
+    np.testing.assert_allclose(found.values, values, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(vectors.T @ found.vectors), np.eye(3), atol=1e-6)
+    np.testing.assert_allclose(found.images, S @ found.vectors, atol=1e-6 * values[0])
+
+
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("d", "rank"), [(12, 12), (31, 14), (54, 54)])
 def test_a_krylov_space_that_fills_the_whole_space_is_exact_whatever_the_start(

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.impute import SimpleImputer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from keepers import SPCAFS, AutoSelector
+from keepers import SPCAFS, AutoSelector, certify
 from keepers.exceptions import DataError, DataWarning, KeepersWarning
 from keepers.linalg.gaps import fill_by_model
 
@@ -131,3 +131,15 @@ def test_rows_drawn_from_blocks_are_filled_like_those_in_memory(way, complete):
         stored[1][2, 3] = np.inf
         with pytest.raises(DataError, match=r"infinity in these columns .*3 \(1\)"):
             AutoSelector(missing=way).fit_blocks(stored)
+
+
+@pytest.mark.parametrize(
+    ("selector", "way"),
+    [(SPCAFS(4, missing="mean"), "mean"), (AutoSelector(4), "model")],
+    ids=["SPCAFS", "AutoSelector"],
+)
+def test_a_certificate_is_about_the_table_with_its_gaps_filled(table, selector, way):
+    quietly(selector, table)
+    found = selector.certificate(table, n_components=2)
+    expected = certify(fill(table, way), selector.top().indices, n_components=2)
+    assert found.share == pytest.approx(expected.share, rel=1e-6)
