@@ -127,7 +127,7 @@ def test_ordered_categories_keep_their_order_and_other_objects_are_text():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (np.ones(3), "two dimensions .* has 1"),
+        (np.ones(3), "two dimensions.* has 1"),
         (np.ones((3, 0)), "minimum of 1 is required"),
         (np.ones((0, 3)), "at least one row"),
         (pd.DataFrame({"a": []}), "at least one row"),

@@ -255,16 +255,10 @@ def test_an_anndata_file_keeps_all_but_the_other_variables(tmp_path, layout):
     assert not (tmp_path / "c.h5ad").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        *((name, "suffix") for name in ("a.docx", "a", "a.parquet.gz")),
-        *((f"a.{end}", "read but not written") for end in ("mtx", "gct", "svmlight", "mtx.gz")),
-    ],
-)
-def test_a_format_that_is_not_written_is_noticed_early(tmp_path, name, message):
+@pytest.mark.parametrize("name", ["a.docx", "a", "a.parquet.gz", "a.mtx", "a.mtx.gz"])
+def test_a_format_that_is_not_written_is_noticed_early(tmp_path, name):
     for write in (check_suffix, lambda path: write_table(path, MIXED, force=True)):
-        with pytest.raises(ParameterError, match=message):
+        with pytest.raises(ParameterError, match="suffix"):
             write(tmp_path / name)
 
 

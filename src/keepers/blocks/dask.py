@@ -68,10 +68,7 @@ class DaskBlocks:
             return _of_array(X)
         if hasattr(type(X), "columns") and X.ndim == 2:
             return _of_dataframe(X)
-        raise DataError(
-            f"A table is a Dask array or a Dask dataframe; got {type(X).__name__}. Convert it, for "
-            "example with dask.array.from_delayed."
-        )
+        raise DataError(f"A table is a Dask array or dataframe; got {type(X).__name__}.")
 
     @classmethod
     def of_parts(cls, parts: Sequence[LocalBlocks], name: str) -> "DaskBlocks":
@@ -125,13 +122,13 @@ class DaskBlocks:
 def _of_array(X: Any) -> DaskBlocks:
     if X.ndim != 2 or X.dtype.kind not in REAL:
         raise DataError(
-            "A table has two dimensions (samples, features) and holds real numbers; the Dask array "
-            f"has {X.ndim} and holds {X.dtype}. Reshape it, or convert it with X.astype(float)."
+            "A table has two dimensions and holds real numbers; the Dask array has "
+            f"{X.ndim} and holds {X.dtype}. Reshape it, or convert it with X.astype(float)."
         )
     n_samples, n_features = (known_sum(sizes) for sizes in X.chunks)
     if not n_features:
         raise DataError(
-            "A table needs at least one column, and the number of columns must be known; the Dask "
+            "The number of columns must be known, and at least one column is needed; the Dask "
             f"array has shape {X.shape}. X.compute_chunk_sizes() finds it out."
         )
     chunks, dtype = X.to_delayed(), _float_type([X.dtype])
@@ -219,7 +216,7 @@ def _read_chunks(
             held = f" of shape {chunk.shape} that holds {chunk.dtype}" if is_array else ""
             raise DataError(
                 f"Every chunk must be an array or a sparse matrix of numbers; {origin} is a "
-                f"{type(chunk).__name__}{held}. Convert the chunks with X.map_blocks."
+                f"{type(chunk).__name__}{held}."
             )
     if any(map(sp.issparse, chunks)):
         values = sp.hstack(chunks, format="csr")
@@ -251,7 +248,7 @@ def _exact(values: Any, dtype: np.dtype[Any], origin: str) -> Any:
     if not (dtype == np.float64 or np.can_cast(values.dtype, dtype)):
         raise DataError(
             f"Values must be of the declared type, {dtype}; {origin} holds {values.dtype}. Convert "
-            "them with X.astype, or declare their type (dtype=, meta=)."
+            "them with X.astype."
         )
     return as_floats(values, origin).astype(dtype, copy=False)
 
@@ -307,17 +304,15 @@ def compute(node: Any) -> Any:
             return _dask().compute(node, traverse=False)[0]
     except (asyncio.CancelledError, concurrent.futures.CancelledError) as error:
         raise ClusterError(
-            "The Dask scheduler must answer, and keep the work, until the fit is done; it was lost "
-            f"or cancelled it ({first_line(error)}). Check its log, start it again, and repeat the "
-            "fit."
+            f"The Dask scheduler was lost or cancelled the work ({first_line(error)}). Check its "
+            "log, start it again, and repeat the fit."
         ) from error
     except Exception as error:
         if type(error).__name__ != "KilledWorker":
             raise
         raise DataError(
-            "A chunk, and what is made of it, must fit into the memory of a worker; workers died "
-            f"one after the other over the same task ({first_line(error)}). Use smaller chunks "
-            "(X.rechunk), or workers with more memory."
+            "A chunk must fit into the memory of a worker; workers died one after the other "
+            f"({first_line(error)}). Use smaller chunks (X.rechunk), or more memory."
         ) from error
 
 

@@ -51,8 +51,8 @@ def as_blocks(source: Any) -> BlockTable:
     if isinstance(source, Iterable) and not isinstance(source, Iterator):
         return GivenBlocks(lambda: source, f"the {type(source).__name__}")
     raise ParameterError(
-        "Blocks come from a file, a folder, an array, a list of blocks, a function that returns "
-        f"a new iterator for every pass, or a Dask collection; got a {type(source).__name__}."
+        "Blocks come from files, an array, a list of blocks, a Dask collection, or a function that "
+        f"returns a new iterator for every pass; got a {type(source).__name__}."
     )
 
 
@@ -66,10 +66,7 @@ class ArrayBlocks(LocalBlocks):
 
     def __init__(self, X: Any, name: str, feature_names: Any = None) -> None:
         if len(X.shape) != 2 or 0 in X.shape:
-            raise DataError(
-                "A table has two dimensions, at least one row and one column; "
-                f"{name} is {' x '.join(map(str, X.shape))}. Reshape it."
-            )
+            raise DataError(f"A table has two dimensions; {name} is {X.shape}. Reshape it.")
         self._X = canonical_sparse(X).tocsr() if sp.issparse(X) else X
         self.name, self.feature_names = name, feature_names
         self.n_samples, self.n_features = n_rows, width = tuple(map(int, X.shape))

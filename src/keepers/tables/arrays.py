@@ -35,8 +35,8 @@ def parsing(what: str) -> Iterator[None]:
         raise
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise DataError(
-            f"{what} cannot be understood ({first_line(error)}): the file is damaged, or was not "
-            "written as its format demands. Obtain or write it again."
+            f"{what} cannot be understood ({first_line(error)}): the file is damaged, or not "
+            "written as its format demands. Write it again."
         ) from error
 
 
@@ -60,8 +60,8 @@ def _check_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], int]:
     shape, _, dtype = getattr(np.lib.format, reader)(stream)
     if dtype.hasobject:
         raise DataError(
-            f"{shorten(name)} holds pickled Python objects, which are never loaded: a pickle can "
-            "run any code. Store it as numbers or fixed-width text, such as names.astype(str)."
+            f"{shorten(name)} holds pickled objects, which are never loaded: a pickle can run any "
+            "code. Store numbers or fixed-width text, such as names.astype(str)."
         )
     return shape, dtype.itemsize
 
@@ -120,8 +120,8 @@ def _choose(found: Mapping[str, Any], request: ReadRequest) -> tuple[str, *tuple
     if values is None or values not in found:
         told = [f"{each!r} ({' x '.join(map(str, shape))})" for each, shape in shapes.items()]
         raise DataError(
-            f"The values must be a matrix named {', '.join(VALUES)}, the only matrix of the file, "
-            f"or be named (dataset=); there is no array {shorten(values or 'X')}."
+            f"The values must be the only matrix of the file, one of {', '.join(VALUES)}, or be "
+            f"named (dataset=); there is no array {shorten(values or 'X')}."
             f"{closest(values or '', shapes)} The file holds {some_of(told) or 'none'}."
         )
     return values, find(None, "feature_names"), ids, labels
@@ -145,10 +145,7 @@ def read_mat(path: Path, request: ReadRequest) -> Table:
     try:
         variables = scipy.io.whosmat(path, appendmat=False)
     except NotImplementedError as error:
-        raise DataError(
-            "It must be of version 7 or earlier; this one is of version 7.3. Save it in MATLAB "
-            "with save(..., '-v7')."
-        ) from error
+        raise DataError("It is of version 7.3. Save it in MATLAB with save(..., '-v7').") from error
     for name, shape, kind in variables:
         if kind != "sparse":
             refuse_shape(shape, f"variable {shorten(name)}", request.max_bytes)
@@ -207,8 +204,8 @@ def open_hdf5(path: Path) -> Iterator[Any]:
         file.visititems(look)
         if elsewhere:
             raise DataError(
-                f"All values must lie in the file itself; {some_of([*map(shorten, elsewhere)])} "
-                "points to another file, which is not read. Store the values in the file."
+                f"{some_of([*map(shorten, elsewhere)])} points to another file, which is not read. "
+                "Store the values in the file."
             )
         yield file
 
@@ -226,9 +223,8 @@ def open_rows(path: Path, place: str) -> Iterator[StoredRows]:
             stored = optional("anndata.io", "AnnData files").sparse_dataset(node)
             if stored.format != "csr":
                 raise DataError(
-                    f"{place} must be stored by rows (CSR) to be read in blocks of rows; here it "
-                    "is stored by columns. Convert it once where it fits in memory: adata.X = "
-                    "adata.X.tocsr(), then adata.write_h5ad(...)."
+                    f"{place} must be stored by rows (CSR) to be read in blocks. Convert it where "
+                    "it fits in memory: adata.X = adata.X.tocsr(), then adata.write_h5ad(...)."
                 )
             yield sparse_rows(node, stored.shape)
 

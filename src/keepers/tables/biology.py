@@ -64,8 +64,7 @@ def _annotations(store: Any, request: ReadRequest) -> tuple[str, Any, Any, Any]:
         known = some_of([repr(name) for name in layers]) or "not there"
         raise DataError(
             f"An AnnData file holds X, obs and var; this one has no {shorten(absent[0])}."
-            f"{closest(request.layer or '', layers)} Its layers are {known}. Name one (layer=, "
-            "--layer), or write the file again with anndata."
+            f"{closest(request.layer or '', layers)} Its layers are {known} (layer=, --layer)."
         )
     obs, var = (_read_element(_checked(store[part], request)) for part in ("obs", "var"))
     asked = [name for name in (request.labels, request.identifier) if name is not None]
@@ -140,8 +139,8 @@ def _gene_names(columns: Sequence[Any], source: str) -> list[str]:
     if len(counts) > 1:
         told = ", ".join(f"{number} of {kind!r}" for kind, number in counts)
         warn_caller(
-            f"{source}: it holds features of several kinds ({told}); all are read. Leave some out "
-            "by name (drop=, --drop) if they were measured on another scale.",
+            f"{source}: features of several kinds ({told}) are read. Leave out those that were "
+            "measured on another scale (drop=, --drop).",
             DataWarning,
         )
     names = [symbol or name for name, symbol in zip(ids, symbols, strict=True)]

@@ -234,10 +234,8 @@ class TextFile:
             self._write_rows()
         except UnicodeDecodeError:
             if self.request.encoding is not None or not self.dialect.encoding.startswith("utf-8"):
-                raise DataError(
-                    f"The text is not in the encoding {self.dialect.encoding}. Name the one that "
-                    "it was saved in (encoding=, --encoding)."
-                ) from None
+                told = f"The text is not {self.dialect.encoding}. Name its encoding (--encoding)."
+                raise DataError(told) from None
             with open_plain(self.path, self.request.max_bytes) as stream:
                 self.dialect.encoding, note = not_utf_8(stream.read())
             warn_caller(f"{self.path.name}: {note}", DataWarning)
@@ -282,9 +280,8 @@ class TextFile:
                         yield line, row
             except csv.Error as error:
                 raise DataError(
-                    "A quotation mark that opens a cell must be closed before the next "
-                    f"separator, and doubled if it belongs to the text; line {line + 1}, or one "
-                    f"below, breaks this ({error}). Correct it."
+                    "A quotation mark that opens a cell must be closed, and doubled if it belongs "
+                    f"to the text; line {line + 1}, or one below, breaks this ({error})."
                 ) from error
 
 

@@ -30,17 +30,14 @@ def read_excel(path: Path, request: ReadRequest) -> Table:
             rows = book.get_sheet_by_name(title).to_python()
     except calamine.CalamineError as error:
         raise DataError(
-            f"It is not a workbook that can be read ({first_line(error)}): it is damaged, has a "
-            "password, or is of another kind. Save it as .xlsx in a spreadsheet program."
+            f"It cannot be read ({first_line(error)}): it is damaged, has a password, or is no "
+            "workbook. Save it as .xlsx in a spreadsheet program."
         ) from error
     words = [[_word(cell) for cell in row] for row in rows[request.skip_rows or 0 :]]
     # Rows and columns without a value are parts of the rectangle, not of the table.
     used = [at for at, column in enumerate(zip(*words, strict=True)) if any(column)]
     if not used:
-        raise DataError(
-            f"A table needs names and at least one row; sheet {shorten(title)} is empty. Name "
-            "another sheet (sheet=, --sheet)."
-        )
+        raise DataError(f"Sheet {shorten(title)} is empty. Name another (sheet=, --sheet).")
     with tempfile.TemporaryDirectory(prefix="keepers-") as folder:
         text = Path(folder) / f"{path.stem}.csv"
         with text.open("w", newline="", encoding="utf-8") as stream:
@@ -83,10 +80,8 @@ def _choose_sheet(book: Any, asked: str | int | None, file_name: str) -> str:
         return asked
     if wanted.isdecimal() and 1 <= int(wanted) <= len(titles):
         return str(titles[int(wanted) - 1])
-    raise DataError(
-        f"A sheet is named by its name or its number from 1; there is no sheet {shorten(wanted)}."
-        f"{closest(wanted, titles)} The sheets are {shown}."
-    )
+    near = closest(wanted, titles)
+    raise DataError(f"There is no sheet {shorten(wanted)}.{near} The sheets are {shown}.")
 
 
 def _word(cell: Any) -> str:

@@ -20,11 +20,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import scipy.sparse as sp
-from narwhals.dependencies import (
-    is_into_dataframe,
-    is_into_series,
-    is_pyarrow_table,
-)
+from narwhals.dependencies import is_into_dataframe, is_into_series, is_pyarrow_table
 from numpy.typing import NDArray
 
 from keepers._packages import optional
@@ -68,8 +64,7 @@ def is_stored(X: Any) -> bool:
     """True if X lies in an HDF5 file: the values of an AnnData object in backed mode."""
     if is_anndata(X):
         return False
-    from_h5py = any(kind.__module__.startswith("h5py") for kind in type(X).__mro__)
-    return hasattr(type(X), "to_memory") or (from_h5py and hasattr(type(X), "chunks"))
+    return hasattr(type(X), "to_memory") or type(X).__module__.startswith("h5py")
 
 
 def from_store(X: Any) -> Any:
@@ -116,10 +111,7 @@ def numeric_input(X: Any) -> Any:
     elif is_frame(X):
         held = [(label, read_column(column)) for label, column in frame_columns(X)]
         if not held:  # scikit-learn fails on such a frame of pandas
-            raise DataError(
-                f"X has 0 feature(s) (shape=({len(X)}, 0)) while a minimum of 1 is required. Pass "
-                "a frame with at least one column."
-            )
+            raise DataError("X has 0 feature(s) and must have at least one column.")
     elif isinstance(X, np.ndarray) and X.ndim == 2:
         refuse_complex(X.dtype)
         if X.dtype.kind == "O":
@@ -131,8 +123,7 @@ def numeric_input(X: Any) -> Any:
     if others:
         raise DataError(
             f"Every column must be numeric; these are not: {some_of(others)}. Drop them, or turn "
-            "them into numbers with keepers.TablePreparer. AutoSelector takes data frames with "
-            "text as they are."
+            "them into numbers with keepers.TablePreparer (AutoSelector does so itself)."
         )
     return X
 
@@ -179,8 +170,7 @@ def _too_large(values: Any) -> str | None:
     largest = largest_inexact(values)
     if largest is None:
         return None
-    limit = f"2**53 = {LARGEST_EXACT_INTEGER}"
-    return f"integers must be at most {limit} to be exact in float64; the largest here is {largest}"
+    return f"integers must be at most 2**53 to be exact in float64; the largest here is {largest}"
 
 
 def _strange(values: Iterable[Any], *, is_frame: bool = False) -> Iterator[str]:
@@ -212,10 +202,7 @@ def array_or_frame(X: Any) -> Any:
             raise DataError(_missing_sentence(X, counts, "masked entries"))
         X = np.asarray(X)
     if is_anndata(X):
-        raise DataError(
-            "A table is an array, a data frame or a sparse matrix here; got an AnnData object. "
-            "Pass adata.X, or use keepers.anndata.select."
-        )
+        raise DataError("Got an AnnData object. Pass adata.X, or use keepers.anndata.select.")
     return X
 
 
@@ -270,10 +257,10 @@ def in_order(block: Any, expected: Labels, origin: str, first: str = "the first 
     if found in by_place and expected in by_place:
         return block
     if found is None or expected is None:
-        with_labels, without = (first, origin) if found is None else (origin, first)
+        named = first if found is None else origin
         raise DataError(
-            f"Columns are matched by name, in all blocks or in none; {with_labels} names them and "
-            f"{without} does not. Give data frames throughout, or arrays throughout."
+            f"Columns are matched by name, in all blocks or in none; only {named} names them. Give "
+            "data frames throughout, or arrays throughout."
         )
     refuse_repeated(found)
     if found == expected or len(found) != len(expected):  # later refused for its number of columns
@@ -283,7 +270,7 @@ def in_order(block: Any, expected: Labels, origin: str, first: str = "the first 
     if strange:
         raise DataError(
             f"All blocks must have the same columns; {origin} has {shorten(strange[0])}, which "
-            f"{first} has not. Leave it out, or name its columns like the others'."
+            f"{first} has not. Rename it, or leave it out."
         )
     if hasattr(block, "column_names"):
         return block.select(expected)
@@ -301,8 +288,8 @@ def block_values(block: Any, origin: str) -> Any:
             block = block.astype(np.float64) if block.dtype.kind == "O" else block
         except (TypeError, ValueError) as error:
             raise DataError(
-                f"A block is a numeric array, sparse matrix or data frame; {origin} is a "
-                f"{type(block).__name__} that holds something else. Drop or encode it."
+                f"A block is a numeric array, sparse matrix or data frame; {origin} is not: "
+                f"{type(block).__name__}. Convert it."
             ) from error
     return as_floats(checked_matrix(block, origin), origin)
 
@@ -336,8 +323,7 @@ def _missing_sentence(X: Any, counts: NDArray[Any], what: str, names: Any = None
     at_fault = [f"{_quote(names[at])} ({counts[at]})" for at in np.flatnonzero(counts)]
     return (
         f"Values must be finite numbers; {what} found in these columns (how many): "
-        f"{some_of(at_fault)}. Drop the columns or the rows, or fill the gaps (for example with "
-        "sklearn.impute.SimpleImputer)."
+        f"{some_of(at_fault)}. Drop the columns or the rows, or fill the gaps (SimpleImputer)."
     )
 
 
@@ -455,10 +441,7 @@ def values_of(adata: Any, layer: str | None = None) -> NamedValues:
         raise DataError(f"There is no layer {shorten(layer)}.{near} The layers are {shown}.")
     X = adata.X if layer is None else adata.layers[layer]
     if X is None:
-        raise DataError(
-            "An AnnData object must hold values in X; this one has none. Set adata.X, or name a "
-            f"layer (layer=); it has {shown}."
-        )
+        raise DataError(f"adata.X holds no values. Name a layer (layer=); it has {shown}.")
     if is_stored(X) and getattr(X, "format", None) == "csc":
         X = X.to_memory()  # columns stored one after the other have no rows to seek
     # Without the classes by which anndata notices that a view is written to.

@@ -137,8 +137,7 @@ def _read_file(path: Path, request: ReadRequest) -> Table:
     if request.transpose:
         if request.labels is not None:
             raise ParameterError(
-                "labels= (--labels) names a column, and the columns of a table to be transposed "
-                "are samples. Leave it out."
+                "labels= (--labels) names a column; those of a table to be transposed are samples."
             )
         # Columns to leave out may be samples, or rows, whose names are known only after reading.
         asked = replace(request, transpose=False, drop=(), annotation=())
@@ -153,17 +152,15 @@ def _transpose(table: Table, request: ReadRequest) -> Table:
     columns = table.columns
     annotation = set(matching_names(request.annotation, columns))
     refuse_absent(annotation - {request.identifier}, columns)
-    guessed = set() if annotation else {name for name in columns if _PLACE.fullmatch(name)}
-    guessed -= set(table.others)
-    annotation |= guessed
     asked = matching_names(request.drop, columns)
-    dropped = annotation.union(set(asked).intersection(columns))
+    places = [] if annotation else [name for name in table.names if _PLACE.fullmatch(name)]
+    dropped = annotation.union(places, set(asked).intersection(columns))
     others = [name for name in table.others if name not in asked]
     others.sort(key=annotation.__contains__)  # those that only describe the rows come last
     ids = None if table.ids is None else list(table.ids)
     if ids is None and others and table.frame is not None:
         ids = ["" if word is None else str(word) for word in table.frame[others.pop(0)]]
-    left = [n for n in columns if n in guessed or (n in others and n not in annotation)]
+    left = [n for n in columns if n in places or (n in others and n not in annotation)]
     if left:
         warn_caller(
             f"{table.name}: columns that describe the rows, or hold text, are not samples and are "
@@ -229,14 +226,13 @@ def scan_table(
     if len(examples) > 1:
         told = " and ".join(f"{title} ({path.name})" for title, path in examples.items())
         raise DataError(
-            f"All files of a table must have one format; {name} holds {told}. Name the files by a "
-            "pattern, such as '*.parquet'."
+            f"All files of a table must have one format; {name} holds {told}. Name a pattern."
         )
     known = kinds[0]
     if not known.in_blocks:
         raise DataError(
-            f"{paths[0]} cannot be read in blocks: {known.title} files are read whole only "
-            "(open_table). Convert it to Parquet, .npy or .h5ad."
+            f"{paths[0]} cannot be read in blocks: {known.title} files are read whole only. "
+            "Convert it to Parquet, .npy or .h5ad."
         )
     request, scan = replace(request, format=known.name), known.function("scan")
     with reading(paths[0] if len(paths) == 1 else Path(name), known.title):
@@ -304,9 +300,9 @@ def _readable(paths: list[Path], where: str, request: ReadRequest) -> list[Path]
         known = dict.fromkeys(paths, request.format)
     if not known:
         raise DataError(
-            "A table in blocks needs files of a format that is read in blocks, such as .csv or "
-            f".parquet; {where} holds {some_of([path.name for path in paths]) or 'nothing'}, seen "
-            f"from {Path.cwd()}. Check the folder or the pattern, or convert the files."
+            "Only formats such as .csv, .parquet and .h5ad are read in blocks; "
+            f"{where} holds {some_of([path.name for path in paths]) or 'nothing'}, seen from "
+            f"{Path.cwd()}. Check the pattern, or convert the files."
         )
     return [path for path, kind in known.items() if kind != "txt"] or list(known)
 
@@ -338,10 +334,7 @@ def _describe_absent(source: Any, known: Sequence[str] = ()) -> str:
     if os.path.isdir(path):
         return f"{shown} is a folder that is not one table. Name a file in it."
     if str(path) == "-" or os.path.exists(path):
-        return (
-            f"A table is read more than once, so it must be a regular file; {shown} is a pipe, a "
-            "device or the standard input. Write the table to a file first."
-        )
+        return f"A table must be a regular file; {shown} is not. Write it to a file first."
     if known and not path.suffix and len(path.parts) == 1:
         sets = f"{closest(str(source), known)} Known: {', '.join(known)}."
         return f"{shown} is neither a file nor a known data set.{sets}"
@@ -376,8 +369,7 @@ def format_to_read(path: Path, request: ReadRequest) -> Format:
         if getattr(request, option) is not None and option not in known.options:
             titles = [each.title for each in FORMATS if option in each.options]
             raise ParameterError(
-                f"{option}= is for files of {' or '.join(titles)}; {path} is {known.title}. Leave "
-                "it out."
+                f"{option}= is for files of {' or '.join(titles)}; {path} is {known.title}."
             )
     return known
 
@@ -444,9 +436,7 @@ def load(name: str) -> Dataset:
         bunch = load_digits()
         return Dataset(bunch.data, np.array(bunch.feature_names, dtype=object), bunch.target)
     if name != "srbct":
-        raise ParameterError(
-            f"The bundled data sets are {str(BUNDLED)[1:-1]}; got {shorten(name)}."
-        )
+        raise ParameterError(f"The bundled data sets are {str(BUNDLED)[1:-1]}; got {name!r}.")
     with (files("keepers.tables") / "files" / "srbct.npz").open("rb") as stream:
         stored = np.load(stream, allow_pickle=False)
         ratios, labels = np.exp(stored["log_ratio"]), stored["y"]

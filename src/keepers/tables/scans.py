@@ -72,13 +72,10 @@ def refuse_misshapen(block: RowBlock, width: int) -> None:
     n_rows, n_columns = block.values.shape
     if n_columns != width:
         raise DataError(
-            f"Every block must have the same {width} columns; {block.origin} has {n_columns}. "
-            "Leave it out, or write it again with the columns of the others."
+            f"Every block must have the same {width} columns; {block.origin} has {n_columns}."
         )
     if n_rows == 0:
-        raise DataError(
-            f"Every block must hold at least one row; {block.origin} holds none. Leave it out."
-        )
+        raise DataError(f"Every block must hold rows; {block.origin} holds none. Leave it out.")
 
 
 class Source(NamedTuple):
@@ -280,8 +277,7 @@ class ArrayFile:
             for what, vector in (("labels", self.labels), ("sample names", self.ids)):
                 if vector is not None and len(vector) != stored.shape[0]:
                     raise DataError(
-                        f"{what} must have {stored.shape[0]} entries, one for each row; there are "
-                        f"{len(vector)}. Check that samples are rows."
+                        f"{what} must have {stored.shape[0]} entries; there are {len(vector)}."
                     )
             yield stored
 
@@ -344,8 +340,7 @@ def refuse_other_columns(
     if told:
         raise DataError(
             f"All files of a table must have the same columns; {first} has {len(expected)}, and "
-            f"{other} {' and '.join(told)}. Leave it out, or write it again with the columns of "
-            "the others."
+            f"{other} {' and '.join(told)}. Leave it out."
         )
 
 

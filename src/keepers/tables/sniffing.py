@@ -309,9 +309,8 @@ def _separator(lines: Sequence[str], candidates: Sequence[str]) -> str:
         return found
     if BLANKS in candidates and not all(is_value(line) for line in sample[1:]):
         raise DataError(
-            "It holds no table: neither tabs, semicolons, '|', commas nor blanks give its first "
-            f"{len(sample)} lines the same number of cells. Name the separator (sep=, --sep), or "
-            "the format (format=, --format)."
+            "It holds no table: no separator gives its first lines the same number of cells. Name "
+            "the separator (sep=, --sep) or the format (format=, --format)."
         )
     return candidates[0]  # a single column
 
@@ -426,9 +425,8 @@ def _header(
     second = below[0] if below else []
     if sep == "," and len(first) == 1 and len(second) == 2 and all(map(is_number, second)):
         raise DataError(
-            f"The first line names one column and the next line reads {shorten(','.join(second))}: "
-            "a decimal comma, or a row name and a value. Pass sep=';' (--sep ';') for decimal "
-            "commas, or name both columns."
+            f"The first line names one column; the next reads {shorten(','.join(second))}. Pass "
+            "sep=';' (--sep ';') if that is a decimal comma, or name both columns."
         )
     if not below:
         raise DataError("It holds column names and no rows. Add rows, or check the file.")

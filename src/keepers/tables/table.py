@@ -133,7 +133,7 @@ class Table(NamedValues):
             shape = " x ".join(map(str, self.values.shape))
             raise DataError(
                 f"A table needs at least one row and one feature column; {shorten(self.name)} "
-                f"has shape {shape}. Check that the right file, variable or columns were named."
+                f"has shape {shape}. Check the file or the columns that were named."
             )
         if self.values.dtype not in (np.float64, np.float32):
             raise DataError(f"Values must be float64 or float32; got {self.values.dtype}.")
@@ -143,7 +143,7 @@ class Table(NamedValues):
             if entries is not None and entries.shape != (length,):
                 raise DataError(
                     f"{what} must have {length} entries; {shorten(self.name)} has an array of "
-                    f"shape {entries.shape}. Check that samples are rows and features are columns."
+                    f"shape {entries.shape}. Check that samples are rows."
                 )
         refuse_repeated(self.names)
 
@@ -326,17 +326,13 @@ def split_roles(
         identifier = index
     if len(set(taken)) < len(taken) or set(taken) & set(dropped):
         raise DataError(
-            f"A column has one role; labels={shorten(request.labels)}, identifier="
-            f"{shorten(request.identifier)} and drop={shorten(list(request.drop))} name one "
-            "twice."
+            f"A column has one role; got labels={shorten(request.labels)}, "
+            f"identifier={shorten(request.identifier)}, drop={shorten(list(request.drop))}."
         )
     apart = {*taken, *dropped, identifier, index}
     features = [name for name in columns if name not in apart]
     if not features:
-        raise DataError(
-            f"At least one feature column must remain; all {len(columns)} columns are labels, "
-            "identifier or dropped. Name fewer of them."
-        )
+        raise DataError("At least one feature column must remain. Drop fewer.")
     return features, identifier, request.labels
 
 
@@ -389,11 +385,7 @@ def unique_names(names: Iterable[Any], *, make_unique: bool = False) -> list[str
     if len(set(used)) == len(used):
         return used
     if not make_unique:
-        refuse_repeated(
-            used,
-            "Rename all but one of each in the file, or have them numbered (make_unique=True, "
-            "--make-unique).",
-        )
+        refuse_repeated(used, "Rename them, or number them (make_unique=True, --make-unique).")
     return number_repeated(used)
 
 
@@ -402,10 +394,8 @@ def refuse_repeated(
 ) -> None:
     """Raise for names of columns that occur more than once."""
     if len(set(names)) < len(names):
-        raise DataError(
-            "Column names must differ; there are duplicates: "
-            f"{some_of(duplicates(names))}. {way_out}"
-        )
+        found = some_of(duplicates(names))
+        raise DataError(f"Column names must differ; there are duplicates: {found}. {way_out}")
 
 
 def number_repeated(names: Sequence[str], mark: str = ".") -> list[str]:
@@ -434,7 +424,7 @@ def table_of_matrix(
     if len(columns) != X.shape[1]:
         raise DataError(
             f"Every column needs a name; {shorten(name)} has {len(columns)} names for "
-            f"{X.shape[1]} columns. Check that samples are rows and features are columns."
+            f"{X.shape[1]} columns. Check that samples are rows."
         )
     open_roles = replace(
         request,
@@ -478,19 +468,13 @@ def checked_matrix(X: Any, what: str) -> Any:
 def refuse_dimensions(X: Any) -> None:
     """Raise unless X has rows and columns."""
     if X.ndim != 2:
-        raise DataError(
-            f"A table has two dimensions (samples, features); this one has {X.ndim}. Reshape your "
-            "data."
-        )
+        raise DataError(f"A table has two dimensions; this one has {X.ndim}. Reshape your data.")
 
 
 def refuse_complex(dtype: Any) -> None:
     """Raise if values of this kind are complex."""
     if str(dtype).startswith("complex"):
-        raise DataError(
-            f"Complex data not supported: values must be real, and these are {dtype}. Pass X.real, "
-            "or real and imaginary parts as separate columns."
-        )
+        raise DataError(f"Complex data not supported: values are {dtype}. Pass X.real or abs(X).")
 
 
 def canonical_sparse(X: Any) -> Any:
@@ -511,9 +495,8 @@ def canonical_sparse(X: Any) -> Any:
             raise ValueError("indptr decreases")
     except (ValueError, IndexError, OverflowError) as error:
         raise DataError(
-            "The row and column indices of a sparse matrix must lie inside its shape, "
-            f"{X.shape[0]} x {X.shape[1]} here; these do not ({error}). Build it again from values "
-            "with their rows and columns: scipy.sparse.coo_array((values, (rows, columns)))."
+            f"The indices of a sparse matrix must lie inside its shape, {X.shape} here ({error}). "
+            "Build it again: scipy.sparse.coo_array((values, (rows, columns)))."
         ) from error
     if not checked.has_canonical_format:
         checked = checked.copy()  # the arrays are the user's
@@ -532,10 +515,9 @@ def as_floats(X: Any, what: str, names: Sequence[str] | None = None) -> Any:
         columns = np.unique(X.indices[large] if sp.issparse(X) else np.nonzero(large)[1])
         called = [f"column {at + 1}" if names is None else shorten(names[at]) for at in columns]
         raise DataError(
-            f"Integers must be at most 2**53 = {LARGEST_EXACT_INTEGER} in size to be exact in "
-            f"float64; {shorten(what)} holds larger ones in {some_of(called)}. If they are "
-            "identifiers, name the column so (identifier=, --id) or leave it out (drop=, --drop); "
-            "if rounding does no harm, write them as floating-point numbers."
+            f"Integers must be at most 2**53 = {LARGEST_EXACT_INTEGER} to be exact in float64; "
+            f"{shorten(what)} holds larger ones in {some_of(called)}. Name identifiers "
+            "(identifier=, --id), leave them out (drop=, --drop), or store floats."
         )
     kind = np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64
     if sp.issparse(X):
@@ -562,7 +544,7 @@ def as_labels(values: Any, what: str) -> NDArray[Any]:
     if n_missing:
         raise DataError(
             f"Every sample needs a label; {n_missing} of {shorten(what)} are missing. Fill them "
-            "in, leave those samples out, or leave the column out (drop=, --drop)."
+            "in, or leave the column out (drop=, --drop)."
         )
     return _whole(values) if is_float else as_texts(values, what)
 
@@ -580,6 +562,6 @@ def _as_vector(values: Any, what: str) -> NDArray[Any]:
     if values.ndim != 1:
         raise DataError(
             f"{shorten(what)} must have one entry for each sample; it has shape {values.shape}. "
-            "Name another array, or store classes as one column of numbers."
+            "Name another array."
         )
     return values

@@ -139,13 +139,11 @@ def check_suffix(path: Path, *, in_blocks: bool = False) -> str:
     if suffix not in WRITTEN or (is_packed and suffix not in TEXT):
         raise ParameterError(
             f"The suffix of a written table must be one of {', '.join(WRITTEN)}; got "
-            f"{shorten(path.name)}. Text (.csv, .tsv) may be compressed: {', '.join(COMPRESSIONS)}."
-            " Other formats, such as .mtx, .gct and .svmlight, are read but not written."
+            f"{shorten(path.name)}. Text may be compressed ({', '.join(COMPRESSIONS)})."
         )
     if in_blocks and suffix not in IN_BLOCKS:
         raise ParameterError(
-            f"A table in blocks is written to one of {', '.join(IN_BLOCKS)}; {path.name} "
-            f"({WRITTEN[suffix]}) is written whole only. Choose another suffix."
+            f"A table in blocks is written to one of {', '.join(IN_BLOCKS)}; got {path.name}."
         )
     return suffix
 
@@ -286,8 +284,7 @@ def _write_numbers(table: Table, target: _Target) -> None:
     if table.others:
         raise ParameterError(
             f"{WRITTEN[target.suffix]} files hold numbers only; these columns hold text or dates: "
-            f"{some_of([repr(name) for name in table.others])}. Choose a format that holds both, "
-            f"one of {', '.join(HOLD_TEXT)}, or leave the columns out."
+            f"{some_of([repr(name) for name in table.others])}. Choose {', '.join(HOLD_TEXT)}."
         )
     X, names = table.values, table.names.astype(str)
     ids, labels = (
