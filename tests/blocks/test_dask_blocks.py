@@ -212,8 +212,8 @@ def test_chosen_columns_stay_lazy_and_of_the_same_kind(X):
         chosen = selected_columns(da.from_array(X, chunks=chunks), COLUMNS)
         assert (type(chosen), chosen.shape, chosen.dtype) == (da.Array, (N_ROWS, 3), np.float64)
         np.testing.assert_array_equal(chosen.compute(), X[:, COLUMNS])
-    for kind in (sp.csr_matrix, sp.csc_matrix, sp.coo_matrix):
-        array = da.from_array(S, chunks=(N_ROWS, -1)).map_blocks(kind)
+    for kind in (sp.csr_matrix, sp.csc_matrix):
+        array = da.from_array(S, chunks=(40, -1)).map_blocks(kind)
         found = selected_columns(array, COLUMNS).compute()
         assert sp.issparse(found)
         np.testing.assert_array_equal(found.toarray(), S[:, COLUMNS])

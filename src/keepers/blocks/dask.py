@@ -257,15 +257,7 @@ def selected_columns(X: Any, columns: IndexArray) -> Any:
     """Some columns of a Dask array or dataframe, lazily: the same kind of collection."""
     if hasattr(X, "columns"):
         return X[[X.columns[at] for at in columns]]
-    if X.numblocks[1] > 1:
-        return X[:, columns]
-    # Not by indexing the collection: chunks may be of a sparse format that has no indexing.
-    chunks = (X.chunks[0], (len(columns),))
-
-    def pick(chunk: Any) -> Any:
-        return _indexable(chunk)[:, columns]
-
-    return X.map_blocks(pick, chunks=chunks, dtype=X.dtype, meta=X._meta)
+    return X[:, columns]
 
 
 def selected_rows(X: Any, rows: BoolArray) -> Any:

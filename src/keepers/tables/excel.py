@@ -53,11 +53,9 @@ def _refuse_too_large(path: Path, request: ReadRequest) -> None:
         n_bytes = sum(member.file_size for member in archive.infolist())
         refuse_size(n_bytes, "The workbook, expanded,", request.max_bytes)
         for name in archive.namelist():
-            found = None
-            if "worksheets/" in name:
-                with archive.open(name) as stream:
-                    found = _DIMENSION.search(stream.read(2**12))
-            if found is not None:
+            with archive.open(name) as stream:
+                found = "worksheets/" in name and _DIMENSION.search(stream.read(2**12))
+            if found:
                 n_columns = 0
                 for letter in found[1]:
                     n_columns = 26 * n_columns + letter - ord("A") + 1

@@ -417,12 +417,12 @@ def _header(
         1 if request.header is False else _n_header_rows(rows, notes)
     )
     first, below = _joined_names(rows[:n_header]), rows[n_header:]
+    second = below[0] if below else []
     has_names = request.header is not False
     if request.header is None and request.header_rows is None and n_header == 1:
-        has_names = is_header(first, below[:2], notes)
+        has_names = _is_header(first, second, notes)
     if not has_names:
         return None, n_comments, rows
-    second = below[0] if below else []
     if sep == "," and len(first) == 1 and len(second) == 2 and all(map(is_number, second)):
         raise DataError(
             f"The first line names one column; the next reads {shorten(','.join(second))}. Pass "
@@ -435,23 +435,18 @@ def _header(
     return first, n_comments + n_lines, below
 
 
-def is_header(first: Sequence[str], below: Sequence[Sequence[str]], notes: list[str]) -> bool:
-    """True if the first row holds names; ``notes`` get a sentence where that is doubtful.
-
-    ``below`` are the next two rows.
-    """
-    second = below[0] if below else []
+def _is_header(first: Sequence[str], second: Sequence[str], notes: list[str]) -> bool:
+    """True if the first row holds names; ``notes`` get a sentence where that is doubtful."""
     words = [cell.strip() for cell in first]
     shown = ", ".join(words[:3]) + (", ..." if len(words) > 3 else "")
     as_names = (
         f"The first line ({shown}) is read as column names. If it is a sample, pass header=False "
         "(--no-header)."
     )
-    numbers = [word for word in words if is_number(word)]
+    numbers = _numbers(words)
     if not all(map(is_value, words)) or not numbers:
         alike = [is_number(word) for word in words] == [is_number(cell) for cell in second]
-        years = _in_order(numbers) and all(word.isdigit() for word in numbers)
-        if numbers and alike and not (years or (len(numbers) > 2 and _in_even_steps(numbers))):
+        if alike and numbers and numbers != sorted(numbers):
             notes.append(as_names)  # such as the first flower of iris: 5.1, 3.5, 1.4, 0.2, setosa
         return True
     if not second:
@@ -460,7 +455,7 @@ def is_header(first: Sequence[str], below: Sequence[Sequence[str]], notes: list[
     if len(second) == len(words) + 1 and second[-1].strip():
         return True
     if named == [str(at) for at in range(len(named))]:  # as pandas numbers columns
-        if named is words and (len(words) < 3 or all(cell.strip().isdigit() for cell in second)):
+        if named is words and all(cell.strip().isdigit() for cell in second):
             notes.append(as_names)
         return True
     if not all(map(is_value, second)) or (named is not words and second[0].strip()):
@@ -468,7 +463,6 @@ def is_header(first: Sequence[str], below: Sequence[Sequence[str]], notes: list[
         return True
     even = len(named) >= _EVEN_ENOUGH and _in_even_steps(named) and not _in_even_steps(second)
     ordered = len(named) >= _LONG_ENOUGH and _in_order(named)
-    ordered = ordered and (not _in_order(second) or _lie_apart(named, below))
     if even or ordered:
         notes.append(as_names)
     elif len(words) >= _EVEN_ENOUGH and _in_order(words) and not _in_order(second):
@@ -487,13 +481,6 @@ def _steps(words: Sequence[str]) -> list[float]:
 def _in_order(words: Sequence[str]) -> bool:
     steps = _steps(words)
     return all(step > 0 for step in steps) or all(step < 0 for step in steps)
-
-
-def _lie_apart(named: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """True if names are outside the range of both rows below: wavelengths above a spectrum."""
-    low, *_, high = sorted(_numbers(named))
-    rows = [_numbers(row) for row in below]
-    return len(rows) == 2 and all(row and (high < min(row) or max(row) < low) for row in rows)
 
 
 def _numbers(words: Sequence[str]) -> list[float]:

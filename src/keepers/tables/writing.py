@@ -33,7 +33,7 @@ from keepers.tables.table import (
 TEXT = {".csv": "CSV", ".tsv": "TSV"}
 IN_BLOCKS = {**TEXT, ".parquet": "Parquet", ".feather": "Arrow"}
 HOLD_TEXT = {**IN_BLOCKS, ".xlsx": "Excel"}
-WRITTEN = {**HOLD_TEXT, ".h5ad": "AnnData", ".npy": "NumPy array", ".npz": "NumPy archive"}
+WRITTEN = {**HOLD_TEXT, ".h5ad": "AnnData", ".npz": "NumPy archive"}
 """Formats that are written, by suffix; those in ``TEXT`` may also be compressed."""
 _SAME = {".tab": ".tsv", ".pq": ".parquet", ".arrow": ".feather", ".ipc": ".feather"}
 _NO_ROWS = "A written table needs at least one row; none is left. Leave out fewer rows."
@@ -69,7 +69,7 @@ def write_table(
     ----------
     path : str or Path
         .csv or .tsv, also with .gz, .bz2 or .xz after it, .parquet, .feather or .xlsx; for
-        numbers only also .h5ad, .npz or .npy (values without names).
+        numbers only also .h5ad or .npz.
     table : Table or FileScan
         A scan is written to .csv, .tsv, .parquet or .feather, with few rows in memory at a time.
     names : iterable of str or None
@@ -280,7 +280,7 @@ def _write_excel(frame: Any, path: Path) -> None:
 
 
 def _write_numbers(table: Table, target: _Target) -> None:
-    """NumPy files and AnnData; a sparse matrix stays sparse, except in .npy."""
+    """NumPy archives and AnnData; a sparse matrix stays sparse."""
     if table.others:
         raise ParameterError(
             f"{WRITTEN[target.suffix]} files hold numbers only; these columns hold text or dates: "
@@ -298,9 +298,6 @@ def _write_numbers(table: Table, target: _Target) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # names of samples need not differ
             anndata.AnnData(X, obs, pd.DataFrame(index=names)).write_h5ad(target.path)
-    elif target.suffix == ".npy":
-        with target.path.open("wb") as stream:
-            np.save(stream, _dense(table), allow_pickle=False)
     else:
         arrays: dict[str, Any] = {"feature_names": names, "sample_names": ids, "y": labels}
         if table.is_sparse:  # as scipy.sparse.save_npz does
