@@ -15,7 +15,6 @@ from sklearn.base import clone
 from keepers._packages import package_versions
 from keepers._protocols import BoolArray
 from keepers._wording import some_of
-from keepers.blocks.dask import selected_rows
 from keepers.catalogue import find_method
 from keepers.exceptions import (
     DataError,
@@ -266,7 +265,7 @@ def _fit(selector: Any, table: NamedValues, rows: BoolArray, batch: str) -> Any:
     if not batch:
         values = values if hasattr(selector, "fit_blocks") else from_store(values)
         return selector.fit(NamedValues(values, table.names))
-    values = selected_rows(values, rows) if is_dask(values) else values[np.flatnonzero(rows)]
+    values = values[np.flatnonzero(rows)]
     with warnings.catch_warnings():
         # Many variables are constant in some batch; missing structure is reported once for all.
         warnings.simplefilter("ignore", DataWarning)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from keepers._packages import optional
-from keepers._protocols import BlockSum, BoolArray, IndexArray, RowBlock, Sum
+from keepers._protocols import BlockSum, IndexArray, RowBlock, Sum
 from keepers._wording import first_line
 from keepers.exceptions import ClusterError, DataError, ParameterError, shorten
 from keepers.tables.objects import block_values, in_order, numeric_input
@@ -258,23 +257,6 @@ def selected_columns(X: Any, columns: IndexArray) -> Any:
     if hasattr(X, "columns"):
         return X[[X.columns[at] for at in columns]]
     return X[:, columns]
-
-
-def selected_rows(X: Any, rows: BoolArray) -> Any:
-    """Some rows of a Dask array whose chunks are of known length, lazily, in the same chunks."""
-    bounds = np.cumsum((0, *X.chunks[0]))
-    counts = tuple(int(rows[start:stop].sum()) for start, stop in pairwise(bounds))
-
-    def rows_of(chunk: Any, block_id: Any) -> Any:
-        at = block_id[0]
-        return _indexable(chunk)[rows[bounds[at] : bounds[at + 1]]]
-
-    # Not by indexing the collection: that joins chunks, which NumPy cannot do to sparse ones.
-    return X.map_blocks(rows_of, chunks=(counts, X.chunks[1]), dtype=X.dtype, meta=X._meta)
-
-
-def _indexable(chunk: Any) -> Any:
-    return chunk.tocsr() if sp.issparse(chunk) else chunk
 
 
 # Computing

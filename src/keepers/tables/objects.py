@@ -441,7 +441,7 @@ def values_of(adata: Any, layer: str | None = None) -> NamedValues:
         raise DataError(f"There is no layer {shorten(layer)}.{near} The layers are {shown}.")
     X = adata.X if layer is None else adata.layers[layer]
     if X is None:
-        raise DataError(f"adata.X holds no values. Name a layer (layer=); it has {shown}.")
+        raise DataError(f"adata must hold values in X, or name a layer (layer=); it has {shown}.")
     if is_stored(X) and getattr(X, "format", None) == "csc":
         X = X.to_memory()  # columns stored one after the other have no rows to seek
     # Without the classes by which anndata notices that a view is written to.

@@ -259,22 +259,19 @@ def _write_excel(frame: Any, path: Path) -> None:
     early = frame.select((days.dt.year() < 1901).any())
     texts = cs.by_name(*(c.name for c in early if c[0])) | cs.time() | cs.duration()
     frame = frame.with_columns(texts.dt.to_string("iso"))
-    options: dict[str, Any] = dict.fromkeys(("strings_to_formulas", "strings_to_urls"), False)
-    options |= {"constant_memory": True, "default_date_format": "yyyy-mm-dd hh:mm:ss"}
+    options = {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True}
     # Written to memory first: on a full disk the archive of a workbook shows a traceback.
     packed = io.BytesIO()
-    with (
-        tempfile.TemporaryDirectory(prefix="keepers-") as folder,
-        xlsxwriter.Workbook(packed, {**options, "tmpdir": folder}) as book,
-    ):
+    with xlsxwriter.Workbook(
+        packed, {**options, "default_date_format": "yyyy-mm-dd hh:mm:ss"}
+    ) as book:
         sheet = book.add_worksheet("table")
         for row, cells in enumerate(chain([frame.columns], frame.iter_rows())):
             filled = [(at, cell) for at, cell in enumerate(cells) if cell is not None]
             if any(sheet.write(row, at, cell) for at, cell in filled):
                 raise ParameterError(
-                    "A sheet holds at most 1048576 rows, 16384 columns and 32767 characters "
-                    f"in a cell; this table has {frame.height} rows, {frame.width} columns, "
-                    "or a longer text. Choose another format (.csv, .parquet)."
+                    "A sheet holds at most 1048576 rows, 16384 columns and 32767 characters in a "
+                    "cell. Choose another format (.csv, .parquet)."
                 )
     path.write_bytes(packed.getbuffer())
 
