@@ -292,16 +292,15 @@ class ReadingOptions:
 
         one_of("--missing", self.missing or "error", MISSING)
         for word in self.kinds or []:
-            name, equals, kind = word.rpartition("=")
-            if not equals or not name or kind not in KINDS:
+            name, _, kind = word.rpartition("=")
+            if not name or kind not in KINDS:
                 raise ParameterError(
                     f"--as takes COLUMN=KIND with one of {', '.join(KINDS)}; got {shorten(word)}."
                 )
 
     @property
     def asked_kinds(self) -> dict[str, Any]:
-        parts = [word.rpartition("=") for word in self.kinds or []]
-        return {name: kind for name, _, kind in parts}
+        return {word.rpartition("=")[0]: word.rpartition("=")[2] for word in self.kinds or []}
 
     def request(self) -> "ReadRequest":
         from keepers.tables.table import REQUEST_FIELDS, ReadRequest, as_n_bytes
@@ -360,7 +359,6 @@ class CertifyOptions(FitOptions):
     components: str = _option(
         "--components -m M", "Components that count: a number, a share (0.8), or auto.", "auto"
     )
-    tight: Switch = _option("--tight/--no-tight", "Compute the tighter, slower bound, or never.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -466,27 +464,24 @@ def as_number(text: str, option: str) -> int | float:
 
 
 def read_feature_list(path: str) -> list[str]:
-    """The names in a file, or in the standard input if it is "-".
+    """The names in a file, one a line, or in the standard input if it is "-".
 
-    One name a line; blank lines, and lines that begin with "#", do not count. From a recipe
-    (.json) the kept features.
+    Lines that begin with "#" do not count. From a recipe (.json) the kept features.
     """
     if Path(path).suffix.lower() == ".json":
         from keepers.reports.recipe import Recipe
 
         return list(Recipe.load(Path(path)).features)
+    raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     name = "the standard input" if path == "-" else path
-    with sys.stdin.buffer if path == "-" else open(path, "rb") as stream:
-        raw = stream.read()
     try:
-        text = raw.decode("utf-8-sig")
+        lines = [line.strip() for line in raw.decode("utf-8-sig").splitlines()]
     except UnicodeDecodeError as error:
         raise DataError(
             f"A list of features is text in UTF-8; {name} is not, at byte {error.start}. Save it "
             "as text with one name a line."
         ) from error
-    stripped = (line.strip() for line in text.splitlines())
-    features = [line for line in stripped if line and not line.startswith("#")]
+    features = [line for line in lines if line and not line.startswith("#")]
     if not features:
         raise DataError(f"A list must name at least one feature; {name} names none.")
     return features

@@ -23,7 +23,6 @@ from keepers.tables.table import ReadRequest, Table
 if TYPE_CHECKING:
     from keepers.prepare.preparer import PreparedBlocks, TablePreparer
 
-PUTS_FEATURES_ON_ONE_SCALE = ("unit-features", "standardize-features", "min-max-features")
 ROWS_DRAWN = 5000
 """Rows of a folder that are taken into memory where not all of them are needed."""
 NEED_MEMORY = ("--transpose", "--drop-samples")
@@ -45,8 +44,7 @@ class PreparedData:
 
     def notes(self, method: str = "", scaling: str = "raw") -> list[str]:
         """Findings that matter to a selection by the class of this name, and what was done."""
-        depends_on_units = "" if scaling in PUTS_FEATURES_ON_ONE_SCALE else method
-        found = self.check.to_say(depends_on_units, log=self.preparer.log)
+        found = self.check.to_say(method if scaling == "raw" else "", log=self.preparer.log)
         return [*found, *self.preparer.notes_]
 
 
@@ -85,9 +83,8 @@ def look_at(
 ) -> tuple[Table | FileScan, TableFacts, TableCheck]:
     """Read a table and find from all its rows what its columns are."""
     source = read_source(data, options, options.request(), in_blocks=in_blocks)
-    with progress_line(f"looking at {data}") as show:
-        rows_read = f"looking at {data}: {{:,}} rows".format
-        facts = TableFacts.of(source, options.asked_kinds, lambda n_rows: show(rows_read(n_rows)))
+    with progress_line(f"looking at {data}"):
+        facts = TableFacts.of(source, options.asked_kinds)
         found = check_facts(facts, options.asked_kinds)
     findings = [*found.findings]
     for at, each in enumerate(findings):
@@ -119,6 +116,8 @@ def prepare(
         if command := ready_command(check, console.typed_words):
             others.append(" ".join([command, *gaps]))
         raise DataError(str(error), *others) from error
+    if check.obstacle:
+        raise DataError(check.obstacle)
     if not isinstance(source, Table):
         blocks = PreparedBlocks(source, preparer, is_fitted_table=True)
         return PreparedData(source, preparer.prepare(facts.sample), blocks, preparer, check)
@@ -163,14 +162,9 @@ def _without_samples(table: Table, named: Sequence[str]) -> Table:
 
 
 def scale_table(table: Table, scaling: str) -> Table:
-    """The table as a selector takes it: at least two samples, scaled."""
+    """The table as a selector takes it: scaled."""
     from keepers.prepare.scaling import scale_samples
 
-    if table.n_samples < 2:
-        raise DataError(
-            f"A selection needs at least 2 samples; {table.name} has 1. Check that samples are "
-            "rows and features are columns."
-        )
     if scaling == "raw":
         return table
     n_gaps = int((table.values != table.values).sum())  # only NaN differs from itself

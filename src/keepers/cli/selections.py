@@ -7,21 +7,22 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table as Cells
 from threadpoolctl import threadpool_limits
 
-from keepers._wording import some_of
 from keepers.blocks.dask import DaskBlocks, dask_client
 from keepers.catalogue import METHODS, find_method
 from keepers.cli import console, prepared
 from keepers.cli.console import note, printable, progress_line, say, say_notes
 from keepers.cli.prepared import IN_MEMORY, PreparedData
 from keepers.exceptions import (
+    DataError,
     InactiveRowsWarning,
     NoStructureWarning,
     ParameterError,
@@ -31,8 +32,8 @@ from keepers.exceptions import (
 from keepers.methods.auto import AutoSelector
 from keepers.methods.base import ScatterSelector
 from keepers.methods.reading import fills_gaps
-from keepers.prepare.check import listed
-from keepers.prepare.kinds import TableFacts
+from keepers.prepare.check import check_facts, listed
+from keepers.prepare.kinds import TableFacts, count_gaps
 from keepers.prepare.preparer import PreparedBlocks
 from keepers.prepare.scaling import SCALINGS
 from keepers.proofs.certify import Certificate
@@ -57,6 +58,8 @@ IN_JSON = (
     *("n_samples", "n_rows_used", "n_features", "method", "scaling", "k", "variance_share"),
     *("seconds", "versions"),
 )
+IN_RECIPES = ("labels", "drop", "transpose", "make_unique", "drop_samples")
+IN_NOTES = ("empty columns", "infinite values", "numbers as text")
 NO_SETTINGS = (
     *("n_features_to_select", "must_keep", "never_keep", "memory_limit"),
     *("callback", "prepare"),
@@ -116,7 +119,9 @@ def select(data: str, options: console.SelectOptions) -> None:
             table=made.source,
         ).save(options.report, force=options.force)
     if options.save is not None:
-        write_recipe(options.save, selection, made, options)
+        read_as: dict[str, Any] = {name: getattr(options, name) for name in IN_RECIPES}
+        read_as["id"] = options.identifier
+        Recipe.of(selection, read_as).save(options.save, force=options.force)
     if options.scores is not None:
         write_scores(options.scores, selection, aside, force=options.force)
     files["recipe"] = files.pop("--save")
@@ -157,13 +162,13 @@ def make_selector(options: console.SelectOptions, *, in_blocks: bool) -> Any:
     if options.keep or options.never:
         if "must_keep" not in parameters:
             raise ParameterError(
-                f"--keep and --never need one of the methods {_methods_with('must_keep')}; "
+                f"--keep and --never need a method such as auto, spcafs or fspca; "
                 f"{type(selector).__name__} takes neither. Columns can be left out with --drop."
             )
         selector.set_params(must_keep=options.keep, never_keep=options.never)
     if in_blocks and not hasattr(selector, "fit_blocks"):
         raise ParameterError(
-            f"The methods that read a table in blocks are {_methods_with('fit_blocks')}; "
+            f"The methods that read a table in blocks are auto, spcafs, fspca; "
             f"{type(selector).__name__} needs it in memory. {IN_MEMORY}"
         )
     if in_blocks and options.certify:
@@ -175,28 +180,16 @@ def make_selector(options: console.SelectOptions, *, in_blocks: bool) -> Any:
     return selector
 
 
-def _methods_with(name: str) -> str:
-    classes = {method.name: method.load() for method in METHODS if method.selects}
-    able = [
-        method
-        for method, kind in classes.items()
-        if hasattr(kind, name) or name in inspect.signature(kind).parameters
-    ]
-    return ", ".join(able)
-
-
 @contextmanager
 def _fitting(selector: Any, made: PreparedData, options: console.SelectOptions) -> Iterator[None]:
     """Show the progress of a fit, without warnings that are printed before or after it."""
     what = f"{type(selector).__name__} on {made.source.name}"
-    with progress_line(what) as show, threadpool_limits(options.threads):
+    with progress_line(what), threadpool_limits(options.threads):
         warnings.simplefilter("ignore", UnitsWarning)
         warnings.simplefilter("ignore", InactiveRowsWarning)
         if isinstance(selector, AutoSelector):
             warnings.simplefilter("ignore", NoStructureWarning)  # part of its summary
-        if made.blocks is not None:
-            made.blocks.watch = lambda n_rows: show(f"{what}: {n_rows:,} rows read")
-        elif isinstance(selector, ScatterSelector):
+        if made.blocks is None and isinstance(selector, ScatterSelector):
             selector.keeps_scatter = True
         yield
 
@@ -293,27 +286,6 @@ def _print_kept(selection: Selection) -> None:
         terminal.print(more, style="dim")
 
 
-def write_recipe(
-    path: Path, selection: Selection, made: PreparedData, options: console.SelectOptions
-) -> None:
-    kept = {feature.name for feature in selection.kept}
-    columns = [
-        {"name": column.name, "kind": column.kind}
-        for column in made.preparer.columns_
-        if column.name in kept
-    ]
-    preparation = {
-        "id": options.identifier,
-        "labels": options.labels,
-        "drop": options.drop or [],
-        "transpose": options.transpose,
-        "make_unique": options.make_unique,
-        "drop_samples": options.drop_samples or [],
-        "preparer": {"missing": made.preparer.missing, "columns": columns},
-    }
-    Recipe.of(selection, preparation).save(path, force=options.force)
-
-
 def write_scores(
     path: Path, selection: Selection, set_aside: Mapping[str, str], *, force: bool
 ) -> None:
@@ -365,9 +337,7 @@ def apply(path: Path, data: str, options: console.ApplyOptions) -> None:
     stored = recipe.preparation or {}
     source, request = _read_as_before(data, stored, options, in_blocks=in_blocks)
     recipe.refuse_absent(source.columns)
-    as_before = stored.get("preparer") or {"columns": []}
-    kinds = {each["name"]: each["kind"] for each in as_before["columns"]}
-    notes = differences(source, kinds) if kinds else []
+    notes = notes_on(source, recipe.features)
     write_columns(data, source, recipe.features, request, options)
     if stored.get("drop_samples") and not options.drop_samples:
         notes.append("The selection left out rows by --drop-samples; give it again to do so here.")
@@ -382,43 +352,24 @@ def _read_as_before(
     request = options.request()
     for name in ("transpose", "make_unique"):
         request = replace(request, **{name: getattr(request, name) or stored.get(name, False)})
-    # Samples to leave out may have names, which only the roles of the recipe tell.
-    all_rows = replace(options, drop_samples=None)
-    source = prepared.read_source(data, all_rows, request, in_blocks=in_blocks)
-    roles = request
-    ids = source.ids if isinstance(source, Table) else source.identifier
-    if ids is None and stored.get("id") in source.columns:
-        roles = replace(roles, identifier=stored["id"])
-    if source.labels is None and stored.get("labels") in source.columns:
-        roles = replace(roles, labels=stored["labels"])
-    if roles != request or all_rows != options:
-        source = prepared.read_source(data, options, roles, in_blocks=in_blocks)
-    return source, roles
-
-
-def differences(source: Table | FileScan, kinds: Mapping[str, str]) -> list[str]:
-    """Sentences on gaps, infinite values, and text where the selection of a recipe had numbers."""
-    facts = TableFacts()
-    for table in source.tables([*kinds]):
-        facts.add(table)
-    missing, infinite = (
-        dict(zip(facts.names, counts.tolist(), strict=True))
-        for counts in (facts.n_missing, facts.n_infinite)
-    )
-    missing |= {name: text.n_missing for name, text in facts.texts.items()}
-    gaps = {name: n for name, n in missing.items() if kinds[name] != "tick"}
-    found = {
-        f"Missing values, written as they are (of {facts.n_rows:,} rows)": gaps,
-        "Infinite values, which a selection refuses, written as they are": infinite,
-    }
-    notes = []
-    for text, counts in found.items():
-        if some := {name: f"{n:,}" for name, n in counts.items() if n}:
-            notes.append(f"{text}: {listed(some)}.")
-    if as_text := [repr(name) for name in facts.texts if kinds[name] == "number"]:
-        notes.append(
-            f"Columns of numbers that are stored as text in this table: {some_of(as_text)}."
+    for ids, labels in product((stored.get("id"), None), (stored.get("labels"), None)):
+        roles = replace(
+            request, identifier=request.identifier or ids, labels=request.labels or labels
         )
+        with suppress(DataError):  # the table may lack these columns
+            return prepared.read_source(data, options, roles, in_blocks=in_blocks), roles
+    return prepared.read_source(data, options, request, in_blocks=in_blocks), request
+
+
+def notes_on(source: Table | FileScan, names: Sequence[str]) -> list[str]:
+    """What to know about columns that are written as they are."""
+    facts = TableFacts()
+    for table in source.tables(names):
+        facts.add(table)
+    found = check_facts(facts)
+    notes = [each.sentence for each in found.findings if each.about in IN_NOTES]
+    if gaps := count_gaps(facts, found.kinds):
+        notes.append(f"Missing values, written as they are (how many): {listed(gaps)}.")
     return notes
 
 
@@ -432,10 +383,9 @@ def certify(data: str, options: console.CertifyOptions) -> None:
     made = prepared.prepare(data, options, options.scale, in_blocks=in_blocks)
     say_notes(made.notes())
     table = made.blocks or prepared.scale_table(made.rows, options.scale)
-    tight: Any = "auto" if options.tight is None else options.tight
     what = f"certifying {len(names)} of the features of {table.name}"
     with progress_line(what), threadpool_limits(options.threads):
-        certificate = certify_features(table, names, m, tight=tight, random_state=options.seed)
+        certificate = certify_features(table, names, m, random_state=options.seed)
     if options.json:
         console.print_json({"data": table.name, **certificate.as_dict()})
         return

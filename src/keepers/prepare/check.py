@@ -89,12 +89,8 @@ class Finding:
     """True if its option belongs to the proposed command."""
 
     def __str__(self) -> str:
-        return f"{self.sentence} [{self.option}]" if self.option else self.sentence
-
-    @property
-    def without_option(self) -> str:
-        """The sentence, where no command is at hand."""
-        return self.sentence.removesuffix(" For other methods:")
+        others = " For other methods:" if self.about in ("gaps", "units") else ""
+        return f"{self.sentence}{others} [{self.option}]" if self.option else self.sentence
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,7 +153,7 @@ class TableCheck(AsTable):
         return [self.summary, *lines]
 
     def _repr_html_(self) -> str:
-        found = "".join(f"<li>{escape(each.without_option)}</li>" for each in self.findings)
+        found = "".join(f"<li>{escape(each.sentence)}</li>" for each in self.findings)
         found = f"<ul>{found}</ul>" if found else "<p>The table is ready.</p>"
         return f"<p>{escape(self.summary)}</p>{found}{as_html(self.rows())}"
 
@@ -400,7 +396,7 @@ def _values(
         counts = listed({name: f"{gaps[name]:,}" for name in worst})
         sentence = (
             f"Missing values in {n_columns(len(gaps))} (how many): {counts}. The default method "
-            "scores observed values only. For other methods:"
+            "scores observed values only."
         )
         option = "--missing model"
         if facts.sample.is_sparse:  # filling would make it dense
@@ -420,8 +416,7 @@ def _values(
         low, high = (facts.names[features[at]] for at in (span.low, span.high))
         sentence = (
             f"Variances differ by a factor of {span.ratio:.2g} ({low!r} to {high!r}), so the "
-            "columns have different units. This does not affect the default method. For other "
-            "methods:"
+            "columns have different units. This does not affect the default method."
         )
         yield Finding("units", sentence, "--scale standardize-features", (low, high), matters=False)
 

@@ -183,21 +183,12 @@ class TableFacts:
         self.whole = np.ones(d, dtype=bool)
 
     @classmethod
-    def of(
-        cls,
-        source: Source,
-        kinds: Mapping[str, str] | None = None,
-        watch: Callable[[int], None] = lambda n_rows: None,
-    ) -> "TableFacts":
-        """The facts of one pass over a table; ``kinds`` are those that the user chose.
-
-        ``watch`` gets the number of rows read so far.
-        """
+    def of(cls, source: Source, kinds: Mapping[str, str] | None = None) -> "TableFacts":
+        """The facts of one pass over a table; ``kinds`` are those that the user chose."""
         coded = [name for name, kind in (kinds or {}).items() if kind in ("category", "choices")]
         facts = cls(source.name, coded)
         for table in source.tables():
             facts.add(table)
-            watch(facts.n_rows)
         return facts
 
     def add(self, table: Table) -> None:

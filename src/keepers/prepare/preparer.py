@@ -1,6 +1,6 @@
 """`TablePreparer`: a table with missing values, categories, dates and IDs becomes numbers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -472,8 +472,6 @@ class PreparedBlocks(LocalBlocks):
         # Number of the first row in the table of the fit; None for other rows.
         self._first_row = 0 if is_fitted_table else None
         self.name = source.name
-        self.watch: Callable[[int], None] | None = None
-        """Gets the number of rows read so far in every pass."""
         self._names = [column.name for column in preparer.columns_]
         self.feature_names = preparer.get_feature_names_out()
         self.n_features = len(self._names)
@@ -492,8 +490,6 @@ class PreparedBlocks(LocalBlocks):
             X = preparer.prepare(table, first_row=first_row).values
             origin = f"{table.name}, rows {row + 1} to {row + table.n_samples} of {self.name}"
             row += table.n_samples
-            if self.watch is not None:
-                self.watch(row)
             yield RowBlock(X if columns is None else X[:, columns], origin)
 
     def parts(self, n_parts: int) -> list["PreparedBlocks"]:

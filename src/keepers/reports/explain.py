@@ -114,7 +114,7 @@ class Explanation(AsTable):
         # Verdicts keep nothing then, while the selector keeps all columns, and says so.
         none = [] if notes.structure_found else [f"{str(notes.summary).partition('; all')[0]}."]
         checked = [each for each in self.check.findings if each.about not in _IN_THE_TABLE]
-        return [*none, *notes.how_sure, *notes.doubts, *(each.without_option for each in checked)]
+        return [*none, *notes.how_sure, *notes.doubts, *(each.sentence for each in checked)]
 
     def __repr__(self) -> str:
         return f"<Explanation: keep {len(self.kept)} of {len(self.verdicts)} columns>"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from keepers._wording import first_line, some_of
 from keepers.exceptions import DataError, shorten
-from keepers.prepare.kinds import KINDS, MISSING
 from keepers.tables.atomic import whole_file
 
 if TYPE_CHECKING:
@@ -100,11 +99,9 @@ class Recipe:
         return cls(**values)
 
 
-_COLUMN = {"name": str, "kind": KINDS}
 _PREPARATION = {
     **dict.fromkeys(("id", "labels"), (None, str)),
     **dict.fromkeys(("transpose", "make_unique"), bool),
-    "preparer": (None, {"missing": MISSING, "columns": [_COLUMN]}),
 }
 _RULES: dict[str, Any] = {
     **dict.fromkeys(("method", "scaling", "source"), str),
@@ -115,8 +112,6 @@ _RULES: dict[str, Any] = {
     "preparation": (None, _PREPARATION),
 }
 """Types of the entries: one type, a list or a dict of it, or one of several."""
-_NEEDED = ("name", "kind", "missing", "columns")
-"""Entries of a preparation that may not be absent."""
 
 
 def _fits(value: Any, rule: Any) -> bool:
@@ -126,7 +121,6 @@ def _fits(value: Any, rule: Any) -> bool:
         return isinstance(value, list) and all(_fits(each, rule[0]) for each in value)
     if isinstance(rule, dict):
         return isinstance(value, dict) and all(
-            _fits(value[name], each) if name in value else name not in _NEEDED
-            for name, each in rule.items()
+            name not in value or _fits(value[name], each) for name, each in rule.items()
         )
     return isinstance(value, rule) if isinstance(rule, type) else value == rule
