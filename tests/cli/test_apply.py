@@ -55,9 +55,12 @@ def test_what_the_selection_would_not_have_read_is_said(quick_keepers, measured)
     done = quick_keepers("apply", "r.json", "new.csv", "--out", "new-kept.csv")
     assert done.returncode == 0, done.stderr
     assert "Empty columns, not used: 'x'" in done.stderr
-    assert "stored as text, read as numbers: 'y'; '0,5', 'much' as missing" in done.stderr
+    assert "Columns of numbers that hold text in this table: 'y' (number)" in done.stderr
     assert "written as they are (how many): 'y' (" in done.stderr
     assert pd.read_csv("new-kept.csv")["y"].tolist()[:3] == ["0,5", "much", "1,234"]
+    measured.assign(y=["low", "high"] * 30).to_csv("new.csv", index=False)
+    done = quick_keepers("apply", "r.json", "new.csv", "--out", "new-kept.csv", "--force")
+    assert "hold text in this table: 'y' (category)" in done.stderr
     infinite = measured.assign(y=np.inf)
     infinite.to_csv("new.csv", index=False)
     done = quick_keepers("apply", "r.json", "new.csv", "--out", "new-kept.csv", "--force")

@@ -38,7 +38,7 @@ def both_ways(folder, frame, **settings):
     """Blocks of the folder, and the frame, each prepared by a fit of its own."""
     source = scan_table(folder)
     preparer = TablePreparer(**settings).fit_facts(TableFacts.of(source))
-    blocks = PreparedBlocks(source, preparer, is_fitted_table=True)
+    blocks = PreparedBlocks(source, preparer)
     table = table_of_object(frame)
     return blocks, TablePreparer(**settings).fit(frame).prepare(table, first_row=0).values
 
@@ -59,9 +59,6 @@ def test_files_in_blocks_are_the_table_in_memory(tmp_path, suffix, missing):
     for n_parts in (1, 6):
         parts = [stacked(pickle.loads(pickle.dumps(part))) for part in blocks.parts(n_parts)]
         np.testing.assert_allclose(np.vstack(parts), expected, rtol=1e-10, atol=1e-10)
-    plain = TablePreparer(missing=missing).fit(people())  # rows that were not fitted are new rows
-    found = stacked(PreparedBlocks(scan_table(tmp_path), plain))
-    np.testing.assert_allclose(found, plain.transform(people()), rtol=1e-10, atol=1e-10)
     drawn, expected = draw_table(scan_table(tmp_path), 100), people().iloc[drawn_rows(1500, 100, 0)]
     assert drawn.frame["origin"].to_list() == expected["origin"].tolist()
     if suffix == "parquet":

@@ -13,9 +13,8 @@ from keepers._wording import some_of
 from keepers.cli import console
 from keepers.cli.console import CheckOptions, ReadingOptions, progress_line, say, say_notes
 from keepers.exceptions import DataError, ParameterError
-from keepers.linalg.ordering import drawn_rows
 from keepers.prepare.check import TableCheck, check_facts
-from keepers.prepare.kinds import SEED, TableFacts, draw_table
+from keepers.prepare.kinds import TableFacts, draw_table
 from keepers.tables.opening import open_table, reads_in_blocks, scan_table
 from keepers.tables.scans import FileScan
 from keepers.tables.table import ReadRequest, Table
@@ -119,7 +118,7 @@ def prepare(
     if check.obstacle:
         raise DataError(check.obstacle)
     if not isinstance(source, Table):
-        blocks = PreparedBlocks(source, preparer, is_fitted_table=True)
+        blocks = PreparedBlocks(source, preparer)
         return PreparedData(source, preparer.prepare(facts.sample), blocks, preparer, check)
     return PreparedData(source, preparer.prepare(source, first_row=0), None, preparer, check)
 
@@ -137,14 +136,11 @@ def read_source(
     with progress_line(f"reading {data}"):
         if in_blocks and in_files:  # not the name of a data set
             return scan_table(data, request)
-        drawn = options.sample or (ROWS_DRAWN if several else None)
-        if several:
-            table = draw_table(scan_table(data, request), drawn or ROWS_DRAWN)
-        else:
-            table = open_table(data, request)
-            if drawn is not None and drawn < table.n_samples:
-                table = table.take(drawn_rows(table.n_samples, drawn, SEED))
-    if drawn is not None and table.n_samples == drawn:
+        whole = scan_table(data, request) if several else open_table(data, request)
+        drawn = options.sample or (ROWS_DRAWN if several else 0)
+        table = draw_table(whole, drawn) if drawn else whole
+        assert isinstance(table, Table)
+    if table.n_samples == drawn:
         say_notes([f"{drawn:,} rows of {data} are used, drawn at random."])
     return _without_samples(table, options.drop_samples) if options.drop_samples else table
 

@@ -6,7 +6,7 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import product
@@ -58,8 +58,9 @@ IN_JSON = (
     *("n_samples", "n_rows_used", "n_features", "method", "scaling", "k", "variance_share"),
     *("seconds", "versions"),
 )
+NOTES_IN_JSON = ("summary", "doubts", "how_sure", "structure_found")
 IN_RECIPES = ("labels", "drop", "transpose", "make_unique", "drop_samples")
-IN_NOTES = ("empty columns", "infinite values", "numbers as text")
+IN_NOTES = ("empty columns", "infinite values")
 NO_SETTINGS = (
     *("n_features_to_select", "must_keep", "never_keep", "memory_limit"),
     *("callback", "prepare"),
@@ -120,7 +121,10 @@ def select(data: str, options: console.SelectOptions) -> None:
         ).save(options.report, force=options.force)
     if options.save is not None:
         read_as: dict[str, Any] = {name: getattr(options, name) for name in IN_RECIPES}
-        read_as["id"] = options.identifier
+        read_as["id"], kinds = options.identifier, made.preparer.kinds_
+        read_as["numbers"] = [
+            each.name for each in selection.kept if kinds[each.name].kind == "number"
+        ]
         Recipe.of(selection, read_as).save(options.save, force=options.force)
     if options.scores is not None:
         write_scores(options.scores, selection, aside, force=options.force)
@@ -234,19 +238,12 @@ def print_selection(
     if json:
         others = [vars(other) for other in selection.dropped if other.reason != "ranked below k"]
         kept = [{"rank": at, **vars(each)} for at, each in enumerate(selection.kept, 1)]
-        notes = selection.notes
-        carries, active = notes.carries_structure, notes.active
         console.print_json(
             {
                 "data": selection.source,
                 "params": selection.settings,
                 **{name: getattr(selection, name) for name in IN_JSON},
-                "n_carrying_structure": None if carries is None else int(carries.sum()),
-                "n_active": None if active is None else int(active.sum()),
-                "summary": notes.summary,
-                "doubts": notes.doubts,
-                "how_sure": notes.how_sure,
-                "structure_found": notes.structure_found,
+                **{name: getattr(selection.notes, name) for name in NOTES_IN_JSON},
                 "certificate": None if certificate is None else certificate.as_dict(),
                 "features": kept,
                 "dropped": dropped,
@@ -337,7 +334,7 @@ def apply(path: Path, data: str, options: console.ApplyOptions) -> None:
     stored = recipe.preparation or {}
     source, request = _read_as_before(data, stored, options, in_blocks=in_blocks)
     recipe.refuse_absent(source.columns)
-    notes = notes_on(source, recipe.features)
+    notes = notes_on(source, recipe.features, stored.get("numbers", ()))
     write_columns(data, source, recipe.features, request, options)
     if stored.get("drop_samples") and not options.drop_samples:
         notes.append("The selection left out rows by --drop-samples; give it again to do so here.")
@@ -361,13 +358,16 @@ def _read_as_before(
     return prepared.read_source(data, options, request, in_blocks=in_blocks), request
 
 
-def notes_on(source: Table | FileScan, names: Sequence[str]) -> list[str]:
-    """What to know about columns that are written as they are."""
+def notes_on(source: Table | FileScan, names: Sequence[str], numbers: Collection[str]) -> list[str]:
+    """What to know about columns that are written as they are; ``numbers`` were numbers before."""
     facts = TableFacts()
     for table in source.tables(names):
         facts.add(table)
     found = check_facts(facts)
     notes = [each.sentence for each in found.findings if each.about in IN_NOTES]
+    kinds = {name: kind.kind for name, kind in found.kinds.items() if name in numbers}
+    if changed := {name: kind for name, kind in kinds.items() if name in facts.texts}:
+        notes.append(f"Columns of numbers that hold text in this table: {listed(changed)}.")
     if gaps := count_gaps(facts, found.kinds):
         notes.append(f"Missing values, written as they are (how many): {listed(gaps)}.")
     return notes

@@ -135,7 +135,7 @@ class TableCheck(AsTable):
         return [option for option in options if option.split()[0] not in given]
 
     def rows(self) -> list[dict[str, Any]]:
-        """The columns, a dict each, with ``column``, ``kind``, ``used`` and ``why``."""
+        """The columns, a dict each: ``column``, ``kind``, ``used`` and ``why``."""
         return [
             {
                 "column": name,

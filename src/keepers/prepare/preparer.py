@@ -460,34 +460,27 @@ def _refuse(found: Mapping[str, object], before: str, after: str) -> None:
 
 
 class PreparedBlocks(LocalBlocks):
-    """The features of a table as a fitted preparer encodes them, in blocks.
+    """The features of the table of a fit as its preparer encodes them, in blocks.
 
-    ``is_fitted_table``: these are all the rows of the fit, in their order.
+    ``first_row`` is the number of the first row in that table.
     """
 
-    def __init__(
-        self, source: FileScan, preparer: TablePreparer, *, is_fitted_table: bool = False
-    ) -> None:
-        self._source, self._preparer = source, preparer
-        # Number of the first row in the table of the fit; None for other rows.
-        self._first_row = 0 if is_fitted_table else None
-        self.name = source.name
-        self._names = [column.name for column in preparer.columns_]
+    def __init__(self, source: FileScan, preparer: TablePreparer, first_row: int = 0) -> None:
+        self._source, self._preparer, self._first_row = source, preparer, first_row
+        self.name, self.n_samples = source.name, source.n_samples
         self.feature_names = preparer.get_feature_names_out()
-        self.n_features = len(self._names)
-        numbers = set(self._source.feature_names)
+        self.n_features = len(self.feature_names)
+        numbers = set(source.feature_names)
         plain = all(c.name in numbers and c.is_plain for c in preparer.columns_)
-        self.dtype = self._source.dtype if plain else np.dtype(np.float64)
-        self.is_sparse = self._source.is_sparse and plain
-        self.n_samples = source.n_samples
+        self.dtype = source.dtype if plain else np.dtype(np.float64)
+        self.is_sparse = source.is_sparse and plain
         stored = (self.n_samples or 0) * self.n_features
-        self.n_stored = self._source.n_stored if self.is_sparse else stored
+        self.n_stored = source.n_stored if self.is_sparse else stored
 
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
-        preparer, row = self._preparer, 0
-        for table in self._source.tables(self._names):
-            first_row = None if self._first_row is None else self._first_row + row
-            X = preparer.prepare(table, first_row=first_row).values
+        names, row = [column.name for column in self._preparer.columns_], 0
+        for table in self._source.tables(names):
+            X = self._preparer.prepare(table, first_row=self._first_row + row).values
             origin = f"{table.name}, rows {row + 1} to {row + table.n_samples} of {self.name}"
             row += table.n_samples
             yield RowBlock(X if columns is None else X[:, columns], origin)
@@ -496,9 +489,6 @@ class PreparedBlocks(LocalBlocks):
         """The same rows as about ``n_parts`` tables."""
         first_row, tables = self._first_row, []
         for piece in self._source.parts(n_parts):
-            table = PreparedBlocks(piece, self._preparer)  # as its whole
-            table._first_row = first_row
-            tables.append(table)
-            if first_row is not None:
-                first_row += piece.n_samples or 0  # files know their number of rows
+            tables.append(PreparedBlocks(piece, self._preparer, first_row))
+            first_row += piece.n_samples or 0  # files know their number of rows
         return tables

@@ -102,6 +102,7 @@ class Recipe:
 _PREPARATION = {
     **dict.fromkeys(("id", "labels"), (None, str)),
     **dict.fromkeys(("transpose", "make_unique"), bool),
+    "numbers": [str],
 }
 _RULES: dict[str, Any] = {
     **dict.fromkeys(("method", "scaling", "source"), str),
