@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_backend
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -81,3 +82,12 @@ def test_a_search_of_scikit_learn_warns_once_and_every_fit_of_its_own(how):
     for _ in range(2):
         with pytest.warns(InactiveRowsWarning):
             pipeline.fit(X, y)
+
+
+def test_workers_of_a_search_warn_once_each():
+    X = np.random.default_rng(0).normal(size=(40, 12))
+    pipeline = make_pipeline(SPCAFS(9, n_components=2, gamma=1e4), LogisticRegression())
+    with warnings.catch_warnings(record=True) as caught, parallel_backend("threading", n_jobs=2):
+        warnings.simplefilter("always")
+        GridSearchCV(pipeline, {"logisticregression__C": [0.1, 1.0]}, cv=3).fit(X, X[:, 0] > 0)
+    assert 1 <= len(caught) <= 2  # of six fits, and of the last one

@@ -112,8 +112,8 @@ _warned: WeakKeyDictionary[Any, set[type[KeepersWarning]]] = WeakKeyDictionary()
 def warn_caller(message: str, category: type[KeepersWarning]) -> None:
     """Warn with the line from which keepers was called, directly or by scikit-learn.
 
-    A search or a cross-validation of scikit-learn warns once. Python would show the warning of
-    every fold, because its numbers differ.
+    A search or a cross-validation of scikit-learn warns once, and once in each of its workers.
+    Python would show the warning of every fold, because its numbers differ.
     """
     level, frame = 2, sys._getframe(1)
     search = None
@@ -124,6 +124,8 @@ def warn_caller(message: str, category: type[KeepersWarning]) -> None:
         if name.startswith("sklearn.model_selection."):
             found = frame.f_locals
             search = found.get("self", found.get("estimator", search))
+            if frame.f_code.co_name == "_fit_and_score":  # with a copy; in a worker, it comes last
+                search = type(search)
         level, frame = level + 1, frame.f_back
     if search is not None:
         shown = _warned.setdefault(search, set())
