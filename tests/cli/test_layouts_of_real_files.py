@@ -426,6 +426,7 @@ def test_a_title_above_the_header(quick_keepers, tmp_path, layout):
     assert list(found["kinds"]) == names
     assert found["n_rows"] == 40
     assert "--skip-rows 0" in said
+    assert f"{name}: " in said
     given = quick_keepers("check", name, "--skip-rows", 3, "--json")
     assert json.loads(given.stdout)["kinds"] == found["kinds"]
     assert "title" not in given.stderr

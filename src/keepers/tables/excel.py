@@ -39,7 +39,7 @@ def read_excel(path: Path, request: ReadRequest) -> Table:
     if not used:
         raise DataError(f"Sheet {shorten(title)} is empty. Name another (sheet=, --sheet).")
     with tempfile.TemporaryDirectory(prefix="keepers-") as folder:
-        text = Path(folder) / f"{path.stem}.csv"
+        text = Path(folder) / path.name
         with text.open("w", newline="", encoding="utf-8") as stream:
             csv.writer(stream).writerows([row[at] for at in used] for row in words if any(row))
         skipped = None if request.skip_rows is None else 0

@@ -398,7 +398,7 @@ def _header(
                 notes.append("Column names are read from the last line that begins with '#'.")
             return cells, n_comments, rows
         notes.append(
-            f"The first {n_comments} lines, which begin with '#', are skipped as comments; "
+            f"Lines at the top that begin with '#' ({n_comments}) are skipped as comments; "
             "comment='#' (--comment '#') reads the file without this note."
         )
     n_title = 0
