@@ -491,8 +491,8 @@ class AutoSelector(RankingSelector):
         if self.missing != "observed":
             how = f"they were filled (missing={self.missing!r})"
         columns = "1 column" if n_columns == 1 else f"{n_columns:,} columns"
-        share = f"{self.n_missing_.mean() / n_rows:.1%}"
-        return f" {drawn}{values} missing ({share}), in {columns}; {how}."
+        share = self.n_missing_.mean() / n_rows
+        return f" {drawn}{values} missing ({share:.1%}), in {columns}; {how}."
 
     def _close_counts(self) -> IndexArray:
         """Numbers of features whose neighbours agree almost as well as those of the best."""
@@ -502,10 +502,9 @@ class AutoSelector(RankingSelector):
         """Put the answer, and what speaks against it, into words."""
         doubts, drawn = self.doubts_, self.random_agreement_
         kept, n_carrying = self.n_features_to_select_, int(self.carries_structure_.sum())
-        by_chance = ""
-        if len(drawn):
-            shares = dict.fromkeys(f"{100 * share:.0f}" for share in (drawn.min(), drawn.max()))
-            by_chance = f" ({in_words(kept, 'random ')}: {' to '.join(shares)} %)"
+        ends = (drawn.min(), drawn.max()) if len(drawn) else ()
+        shares = " to ".join(dict.fromkeys(f"{100 * share:.0f}" for share in ends))
+        by_chance = f" ({in_words(kept, 'random ')}: {shares} %)" if shares else ""
         self.summary_ = f"Keep {kept:,} of {in_words(len(self.scores_))}."
         by_verdict = self.n_features_to_select is None and n_features <= WIDEST
         last = int(self.counts_[-1])
@@ -526,8 +525,7 @@ class AutoSelector(RankingSelector):
             self.summary_ += (
                 f"; {n_carrying - kept:,} of them {repeat} a kept one (r of {SAME} or more)"
             )
-        self.summary_ += "."
-        self.summary_ += self._count_gaps()
+        self.summary_ += f".{self._count_gaps()}"
         if self.stability_ is not None:
             self.summary_ += f" {self.stability_}"
         if agreement <= drawn.max(initial=-1.0) and not by_verdict:

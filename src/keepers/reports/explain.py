@@ -48,7 +48,6 @@ _STYLE = """
 .keepers-explain td + td { min-width: 5.5em; }
 .keepers-explain .keep td:first-child { font-weight: 600; }
 .keepers-explain .keep td:nth-child(2) { color: #3b82c4; }
-.keepers-explain td + td + td { opacity: 0.85; }
 .keepers-explain svg { max-width: none; width: var(--natural); height: auto; display: block; }
 .keepers-explain .label { fill: currentColor; font-size: 11px; }
 .keepers-explain .cells { image-rendering: pixelated; }

@@ -401,10 +401,8 @@ def _header(
             f"Lines at the top that begin with '#' ({n_comments}) are skipped as comments; "
             "comment='#' (--comment '#') reads the file without this note."
         )
-    n_title = 0
-    if request.skip_rows is None and request.header is not False:
-        n_title = _n_title_rows(rows, sep)
-    if n_title:
+    may_have_title = request.skip_rows is None and request.header is not False
+    if n_title := _n_title_rows(rows, sep) if may_have_title else 0:
         words = shorten(" ".join(cell for cell in rows[0] if cell.strip()))
         notes.append(
             f"{words}, above the column names, is read as a title. If it belongs to the table, "
