@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from keepers import AutoSelector, check_table, datasets, explain
+from people_tables import gene_counts
 from reports.conftest import Outline
 
 
@@ -114,6 +115,24 @@ def test_a_wide_table_keeps_what_the_selector_keeps():
     selector = AutoSelector().fit(X[:, :400])
     assert found.kept == list(names[selector.top().indices])
     assert "not needed" in set(found.table["verdict"])
+
+
+def test_a_narrow_table_needs_no_column_less_for_other_reasons_than_that_it_repeats_one():
+    """Over the 1,000 rows of a fit, correlations of counts are not those over all rows."""
+    found = explain(pd.DataFrame(gene_counts(12, 3000).T).add_prefix("S"))
+    copies = found.table[found.table["verdict"].str.startswith("same as")]
+    assert len(copies)
+    assert copies["r"].min() >= 0.95
+    assert set(found.table["verdict"]) == {"keep", *copies["verdict"]}
+    assert f"{len(copies)} of them" in found.selector.summary_
+
+
+def test_without_options_a_sentence_ends():
+    frame = pd.DataFrame(gene_counts(12, 300).T, columns=[f"S{at}" for at in range(12)])
+    frame.insert(0, "gene", [f"G{at}" for at in range(300)])
+    check = check_table(frame)
+    assert check.findings[0].about == "orientation"
+    assert all(each.sentence.endswith(".") for each in check.findings)
 
 
 def test_kinds_can_be_overruled(houses):

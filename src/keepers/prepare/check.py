@@ -312,7 +312,7 @@ def _orientation(facts: TableFacts, kinds: Kinds, X: FloatArray) -> Iterator[Fin
     describing = f", and {n_columns(len(annotation))} with other values" if annotation else ""
     sentence = (
         f"Features seem to be in rows: {facts.n_rows:,} rows, {source}, {len(samples)} columns "
-        f"with similar values{describing}. If so, swap them:"
+        f"with similar values{describing}. If so, swap them."
     )
     option = "--transpose"
     if named is not None and named != texts[0]:

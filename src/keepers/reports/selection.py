@@ -233,13 +233,14 @@ class Selection(AsTable):
         """
         near, r = np.full(self.n_features, -1), np.full(self.n_features, np.nan)
         kept, may_repeat = self.order[: self.k], np.flatnonzero(self._may_repeat)
+        if self.notes.nearest_better is not None:  # what decided, over the rows of the fit
+            known = may_repeat[np.isin(self.notes.nearest_better[0][may_repeat], kept)]
+            near[known], r[known] = (part[known] for part in self.notes.nearest_better)
         if self.X is None:
-            if self.notes.nearest_better is not None:
-                known = may_repeat[np.isin(self.notes.nearest_better[0][may_repeat], kept)]
-                near[known], r[known] = (part[known] for part in self.notes.nearest_better)
             return near, r
         first = self.order[: min(max(self.k, FEWEST_COMPARED), MOST_COMPARED)]
         columns = np.union1d(first, may_repeat)
+        columns = columns[near[columns] < 0]
         # In a table read in blocks only some rows are here: more columns may be constant in them.
         kept, columns = (part[~self.moments.constant[part]] for part in (kept, columns))
         for start in range(0, len(columns) if len(kept) else 0, _AT_ONCE):
