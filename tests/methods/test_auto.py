@@ -593,8 +593,8 @@ def test_halves_are_compared_with_what_is_kept():
     expected = (abs(r[0, nearest]) + abs(r[1, 4])) / 2
     assert found.mean_correlation == pytest.approx(expected)
     assert str(found) == (
-        "With half of the samples, 1 of 2 features would be the same; the others have stand-ins "
-        f"with r = {expected:.2f} on average."
+        "With half of the samples, 1 of 2 features would be the same; the other would be replaced "
+        f"by a correlated one (r = {expected:.2f} on average)."
     )
     same = compare_halves(columns_of(X), kept, names[kept], names, [kept, kept])
     assert str(same) == "With half of the samples, the same 2 features would be kept."

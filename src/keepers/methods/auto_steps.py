@@ -881,7 +881,7 @@ def set_copies_back(
 
 @dataclass(frozen=True)
 class HalfSampleStability:
-    """The features that half of the samples would keep. It prints as a sentence."""
+    """How far half of the samples would keep the same features. It prints as a sentence."""
 
     n_halves: int
     features: IndexArray
@@ -889,15 +889,15 @@ class HalfSampleStability:
     shares: FloatArray
     """For each of them, the share of halves that keep it too."""
     stand_ins: IndexArray
-    """The feature that halves without it keep in its place: the one most correlated with it. -1 if
-    all halves keep it."""
+    """The feature that replaces it in the other halves: the most correlated one that they keep.
+    -1 if all halves keep it."""
     correlations: FloatArray
-    """With the stand-in, over all samples; NaN if there is none."""
+    """Correlation with the replacement over all samples; NaN if there is none."""
     n_same: float
-    """Kept features that a half keeps too, on average."""
+    """Number of kept features that a half keeps too, on average."""
     mean_correlation: float
-    """Size of the correlation of the others with their stand-ins, mean over halves; NaN if all are
-    the same."""
+    """Mean absolute correlation of the other features with their replacements; NaN if all are the
+    same."""
 
     def __str__(self) -> str:
         """As a sentence."""
@@ -905,9 +905,12 @@ class HalfSampleStability:
         if np.isnan(self.mean_correlation):
             return f"With half of the samples, the same {in_words(n_kept)} would be kept."
         same = min(round(self.n_same), n_kept - 1)
+        others = "the other would be replaced by a correlated one"
+        if n_kept - same > 1:
+            others = "the others would be replaced by correlated ones"
         return (
             f"With half of the samples, {same:,} of {in_words(n_kept)} would be the same; "
-            f"the others have stand-ins with r = {self.mean_correlation:.2f} on average."
+            f"{others} (r = {self.mean_correlation:.2f} on average)."
         )
 
 
