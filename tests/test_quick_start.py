@@ -19,7 +19,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 # Reads blocks as lines of JSON; runs each statement by statement, as one types them at the prompt;
 # answers with what was printed. What a notebook would draw is drawn.
-SAID = "ignore:Only 10 of the 20 kept features"  # the page explains it
+SAID = "ignore:Only 11 of the 20 kept features"  # the page explains it
 READER = """
 import ast, contextlib, io, json, sys, traceback
 
@@ -126,7 +126,7 @@ def follow(page: str, reader) -> None:
 def test_quick_start_works_line_by_line_in_an_empty_folder(reader, tmp_path):
     follow("quick-start.md", reader)
     assert (tmp_path / "report.html").stat().st_size > 10_000
-    assert len((tmp_path / "later-kept.csv").read_text().splitlines()) == 6
+    assert len((tmp_path / "again-kept.csv").read_text().splitlines()) == 6
     assert (tmp_path / "samples.png").stat().st_size > 10_000  # the page shows it
 
 
