@@ -75,11 +75,12 @@ def held_out() -> str:
     rows = [r for r in Results().leaderboard() if (r["tuning"], r["kind"]) == ("default", "all")]
     methods = [row for row in rows if row["method"] not in BASELINES]
     given = [row["method"] for row in methods[1:4] if row["told"]]
+    given[-2:] = [" and ".join(given[-2:])]
     return wrapped(
         f"{losses_sentence(Results())} [The leaderboard](docs/leaderboard.md) compares "
         f"{len(methods)} methods on {rows[0]['sets_of_kind']} tables. {methods[0]['method']}, "
-        f"developed on half of them, is first; {', '.join(given)}, which are given the true number "
-        "of classes, come next."
+        f"developed on half of them, is first; {', '.join(given)}, given the true number of "
+        "classes, come next."
     )
 
 

@@ -68,8 +68,8 @@ def losses_sentence(results: Results) -> str:
     named = " and ".join(f"{name} ({loss:.3f} lower)" for name, loss in lost.items())
     return (
         f"AutoSelector loses to random columns on {named}, and to all columns on {behind} of the "
-        f"{len(scores)} held-out tables. Its choice changes with the samples: on halves of them "
-        f"its stability index is {stability:.2f} on average (1: the same 50 columns, 0: chance)."
+        f"{len(scores)} held-out tables. Its choice changes with the samples: between two halves, "
+        f"the stability index is {stability:.2f} on average (1: the same 50 columns, 0: chance)."
     )
 
 
