@@ -1,7 +1,7 @@
 """AutoSelector: features on which neighbouring samples agree, and how many of them are enough.
 
 Developed in this project from the Laplacian score (He, Cai and Niyogi, NIPS 2005). `auto_steps.py`
-has the argument and its steps. Here are the settings, the reading of a table, and the words.
+has the method, step by step. This file has the settings, reads the table and words the answer.
 """
 
 from dataclasses import KW_ONLY, dataclass, replace
@@ -69,22 +69,22 @@ from keepers.tables.objects import as_frame, comes_in_blocks, has_other_columns,
 from keepers.tables.table import NamedValues, Table
 
 MOST_ROWS = 1000
-"""Rows that are looked at; of larger tables that many are drawn at random."""
+"""Largest number of rows used; from larger tables, this number is drawn at random."""
 ENOUGH = 0.95
 """Share of the best neighbour agreement that counts as enough."""
 FIRST_TRIED, MOST_TRIED = 200, 2000
-"""Numbers of features up to the first are tried. It is doubled, up to the second, while more than
-half of it are needed: there the agreement has not levelled off. Columns up to the largest number
-tried are discounted."""
+"""Numbers of features up to the first are tried. The limit is doubled, up to the second, while more
+than half of it is needed, because then the agreement still rises. The discount covers as many
+columns as the largest number tried."""
 N_RANDOM = 10
-"""Random sets of features that the kept ones are compared with."""
+"""Number of random sets with which the kept features are compared."""
 FEWEST_TO_HALVE = 20
-"""Samples: halves of fewer are too small for graphs of 7 neighbours."""
+"""Smallest number of samples to halve; smaller halves do not allow graphs of 7 neighbours."""
 
 
 @dataclass(frozen=True)
 class ComparedTable(MemoryTable):
-    """A table whose columns are compared over the rows in which both were observed."""
+    """A table in which two columns are compared over the rows where both have a value."""
 
     columns: UnitFreeColumns
     """The usable columns."""
@@ -98,106 +98,109 @@ class ComparedTable(MemoryTable):
 class AutoSelector(RankingSelector):
     """Choose features without labels and without settings: the selector to start with.
 
-    It answers three questions from the table alone, with reasons (``summary_``, ``doubts_``):
+    It answers three questions from the table alone and explains its answers (``summary_``,
+    ``doubts_``):
 
-    * Is there structure? Some features must be smoother over neighbours found without them than
-      shuffled features are. Otherwise all columns are kept, with a `NoStructureWarning`.
-    * Which features? Those on which neighbours agree, discounted for resembling better ones:
-      ``a_j * (1 - max r_ij^2)``, with a_j = 1 minus the Laplacian score and r_ij the correlation
-      with a better feature. Neither units nor copies of features matter.
-    * How many? The smallest number that preserves almost as many (95 %) of the samples' nearest
-      neighbours as any number tried: up to 200, or 2,000 where more preserve more. In tables of up
-      to 100 features: all that carry structure, except those that repeat a better one
-      (a correlation of 0.95 or more in size); `keepers.explain` lists them.
+    * Is there structure? It tests whether any feature takes more similar values in similar samples
+      than a shuffled feature would. If none does, all columns are kept, with a
+      `NoStructureWarning`.
+    * Which features? Those that take similar values in similar samples. A feature that resembles
+      a better one ranks lower: its score is ``a_j * (1 - max r_ij^2)``, where a_j is 1 minus the
+      Laplacian score and r_ij the correlation with a better feature. Units do not matter.
+    * How many? The smallest number that preserves 95 % as many of the samples' nearest neighbours
+      as the best number tried. It tries up to 200 features, and up to 2,000 if more features
+      preserve more. Tables of up to 100 features keep every feature that carries structure, except
+      those with a correlation of 0.95 or more, in size, with a better one; `keepers.explain`
+      lists the reasons.
 
-    At most 1,000 rows are used, drawn at random from larger tables. So the time is linear in the
-    number of features, and more rows only have to be read once. In tables of up to 1,000 rows, the
-    order of the rows and columns and the signs of the columns change nothing, and copies of a row
-    are one sample. Fewer than 10 different samples are too few to test.
+    At most 1,000 rows are used, drawn at random from larger tables. The time is therefore linear
+    in the number of features, and further rows only have to be read once. In tables of up to 1,000
+    rows, the order of rows and columns and the signs of columns do not change the result, and
+    copies of a row count as one sample. The test needs at least 10 different samples.
 
     Parameters
     ----------
     n_features_to_select : int, float in (0, 1] or None, default=None
-        How many features to keep, or which share of those not in ``never_keep``; None chooses the
-        number. The ranking is the same: ``top(k)`` gives the best k for any k afterwards (beyond
-        the largest of ``counts_`` a fit for more features discounts more).
+        Number of features to keep, or share of those not in ``never_keep``; None chooses the
+        number. The ranking does not depend on it, so ``top(k)`` gives the best k for any k. (Beyond
+        the largest of ``counts_``, only a fit for that number discounts similar features.)
     n_neighbors : int, default=7
         Neighbours of each sample in each of the four graphs; at most a third of the samples.
     must_keep, never_keep : sequence of names or indices, boolean mask or None, default=None
-        Features that stay; others are discounted for resembling them. Features that go, as in a fit
-        without these columns.
+        Features to keep always, and features never to keep. Others rank lower if they resemble a
+        feature of ``must_keep``. ``never_keep`` removes its columns before the fit.
     max_correlation : float in (0, 1] or None, default=None
-        Features whose correlation with a better one exceeds this, in size, are ranked behind all
-        others. None leaves it to the discount.
+        Features whose absolute correlation with a better one exceeds this rank after all others.
+        None relies on the discount alone.
     missing : {"observed", "error", "mean", "median", "model"}, default="observed"
         What to do about NaN. "observed" scores every feature on its observed values; only the graph
         of the samples uses estimates. Features with gaps and fewer than 10 values come last.
-        "mean", "median" and "model" fill the gaps first and treat the result as measured: features
-        with many gaps then rank too high. "error" raises. ``transform`` leaves gaps as they are.
+        "mean", "median" and "model" fill the gaps first and treat the result as measured, so
+        features with many gaps rank too high. "error" raises. ``transform`` does not fill gaps.
     prepare : bool, default=True
-        Take data frames (pandas, polars, Arrow) and `Table` objects with text, categories or dates:
-        a `TablePreparer` turns these columns into numbers for the fit, and columns that cannot be
-        features, such as identifiers, come last and are never kept. Results and ``transform`` speak
-        of the original columns. False raises for text.
+        Accept data frames (pandas, polars, Arrow) and `Table` objects with text, categories or
+        dates. A `TablePreparer` turns these columns into numbers for the fit; columns that cannot
+        be features, such as identifiers, rank last and are never kept. Results and ``transform``
+        refer to the original columns. False raises an error for text.
     n_halves : int, default=4
-        Halves of the samples on which the selection is repeated, to see how stable it is; 0
-        switches it off. Fewer than 20 samples are not halved.
+        Number of random halves of the samples on which the selection is repeated, to measure how
+        stable it is; 0 skips this. Tables with fewer than 20 samples are not halved.
     random_state : int, RandomState or None, default=0
-        Draws the rows of large tables, the shuffles for the p-values and the random sets of
-        features. The default gives the same answer every time.
+        Seeds the draw of rows from large tables, the shuffles for the p-values and the random sets
+        of features. The default gives the same answer every time.
 
     Attributes
     ----------
     summary_ : str
-        What to keep and what it preserves, in a few sentences.
+        How many features to keep and what they preserve, in a few sentences.
     doubts_ : list of str
-        What is uncertain, a sentence each.
+        What is uncertain, one sentence each.
     stability_ : HalfSampleStability or None
-        How many of the kept features halves of the samples keep too, and which features stand in
-        for the others. It prints as a sentence. None if it was not measured.
+        How many of the kept features come back with half of the samples, and which features replace
+        the others. It prints as a sentence. None if it was not measured.
     n_enough_ : int
         The number of features that are enough; 0 if no structure was found.
     counts_, agreement_ : arrays of shape (n_counts,)
-        Numbers of features that were tried, and for each the share of each sample's nearest
-        neighbours that they preserve.
+        The numbers of features that were tried, and the share of each sample's nearest neighbours
+        that each preserves.
     random_agreement_ : array of shape (10,)
-        The same for random sets of as many features as are kept.
+        The same share for ten random sets of the size that is kept.
     scores_ : array of shape (n_features,)
-        Features that carry structure: smoothness after the discount, from 0 to 1. Others: minus
-        their Laplacian score, which is 0 or less; -2 for constant columns. Higher is better.
+        Higher is better. For features that carry structure, the smoothness after the discount, from
+        0 to 1. For others, minus the Laplacian score, which is 0 or less; -2 for constant columns.
     smoothness_ : array of shape (n_features,)
-        Before the discount: 1 if neighbours agree exactly, about 0 for noise; NaN for constant
-        columns and those never kept. More gaps than in the typical column lower it. Where few
-        features carry structure and the table has one unit, an excess of variance raises it.
+        The smoothness before the discount: 1 if neighbours have the same value, about 0 for noise;
+        NaN for constant columns and those never kept. More gaps than usual lower it. If few
+        features carry structure and the table has one unit, excess variance raises it.
     carries_structure_ : boolean array of shape (n_features,)
-        Features that neighbours agree on by more than chance; false discovery rate 1 %.
+        Features on which neighbours agree more than chance explains; false discovery rate 1 %.
     p_values_ : array of shape (n_features,)
-        How often a shuffled feature is as smooth, over neighbours found in other features.
+        How often a shuffled feature is as smooth, with neighbours found in other features.
     structure_found_ : bool
         Whether any feature carries structure.
     represented_by_, representation_ : arrays of shape (n_features,)
-        The better ranked feature that each one resembles most, by index, and the correlation with
-        it; -1 and NaN where there is none or it was not compared.
+        Index of the better feature that each one resembles most, and the correlation with it; -1
+        and NaN if there is none or it was not compared.
     n_missing_ : array of int of shape (n_features,)
-        Missing values of every column in the rows that were looked at.
+        Number of missing values of each column, in the rows used.
     preparer_ : TablePreparer or None
-        What turned the columns into numbers; ``set_aside_`` of it are the columns that were not
-        used, and why. None if all columns were numbers.
+        The transformer that turned the columns into numbers; its ``set_aside_`` lists the columns
+        that were not used, and why. None if all columns were numbers.
     on_features_ : AutoSelector or None
         The selector fitted to the numbers of ``preparer_``.
     mean_, var_ : arrays of shape (n_features,)
-        Column means and variances (divided by n) over the rows that were looked at.
+        Column means and variances (divided by n) over the rows used.
     n_samples_seen_, n_rows_used_ : int
-        Rows of the table, and how many of them were looked at.
+        Number of rows of the table, and of those used.
     n_passes_ : int
         How many times the table was read.
     {fitted}
 
     See Also
     --------
-    LaplacianScore : The score alone, on one graph of the values as they are.
+    LaplacianScore : The score without the other steps, on one graph of the values as they are.
     SPCAFS : Row-sparse PCA, the method of the paper.
-    select_settings : Compares this with other methods on your table.
+    select_settings : Chooses the settings of SPCAFS without labels.
 
     Examples
     --------
@@ -393,8 +396,8 @@ class AutoSelector(RankingSelector):
         if len(rows) == X.shape[0]:
             return ComparedTable(**vars(table), columns=make(rows))
         self.doubts_.append(
-            f"{X.shape[0] - len(rows):,} of {X.shape[0]:,} rows are copies of others; every row "
-            "was counted once."
+            f"{X.shape[0] - len(rows):,} of {X.shape[0]:,} rows are copies of others; each set of "
+            "copies counts as one row."
         )
         columns, kept = make().of_samples(rows)
         return ComparedTable(**vars(table.restrict(kept)), columns=columns)
@@ -499,7 +502,7 @@ class AutoSelector(RankingSelector):
         return self.counts_[self.agreement_ >= ENOUGH * self.agreement_.max(initial=0.0)]
 
     def _describe(self, n_features: int, agreement: float) -> None:
-        """Put the answer, and what speaks against it, into words."""
+        """Put the answer, and the doubts about it, into words."""
         doubts, drawn = self.doubts_, self.random_agreement_
         kept, n_carrying = self.n_features_to_select_, int(self.carries_structure_.sum())
         ends = (drawn.min(), drawn.max()) if len(drawn) else ()
@@ -556,8 +559,8 @@ class AutoSelector(RankingSelector):
         found = "No structure found: these columns look like noise"
         if columns.n_samples < FEWEST_SAMPLES:
             found = (
-                f"Too few samples to tell whether there is structure: {columns.n_samples} differ, "
-                f"and at least {FEWEST_SAMPLES} are needed"
+                f"Too few samples to test for structure: {columns.n_samples} are different, and at "
+                f"least {FEWEST_SAMPLES} are needed"
             )
         kept = f"all {self.n_features_to_select_:,} are kept"
         if self.n_features_to_select is not None:
