@@ -1,18 +1,18 @@
-"""Everything keepers raises or warns with.
+"""All errors and warnings of keepers.
 
 ::
 
     KeepersError
-    ├── ParameterError        (also ValueError)  a setting is outside its rule
+    ├── ParameterError        (also ValueError)  a setting is not valid
     ├── DataError             (also ValueError)  the table cannot be used as it is
     ├── ClusterError          (also RuntimeError)  a Dask cluster was lost
     └── MissingDependencyError (also ImportError) an extra is not installed
     KeepersWarning            (also UserWarning)
-    ├── DataWarning           usable, but something in the table was set aside
+    ├── DataWarning           the table is usable, but part of it was not used
     │   ├── NoStructureWarning  no feature has more structure than chance
     │   └── UnitsWarning      columns have different units, and large numbers decide
     ├── ConvergenceWarning    the answer may not be final
-    └── InactiveRowsWarning   more features are wanted than the penalty left active
+    └── InactiveRowsWarning   more features are kept than have active rows
 
 Every message gives the rule, the value found and the way out; values are quoted with ``shorten``.
 """
@@ -41,14 +41,14 @@ __all__ = [
 
 
 class KeepersError(Exception):
-    """Root of all errors raised on purpose by keepers; each argument is a line of the message."""
+    """Base class of all errors that keepers raises; each argument is a line of the message."""
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.args))
 
 
 class ParameterError(KeepersError, ValueError):
-    """A setting is outside its rule."""
+    """A setting is not valid."""
 
 
 class DataError(KeepersError, ValueError):
@@ -64,19 +64,19 @@ class MissingDependencyError(KeepersError, ImportError):
 
 
 class KeepersWarning(UserWarning):
-    """Root of all warnings issued on purpose by keepers."""
+    """Base class of all warnings that keepers issues."""
 
 
 class DataWarning(KeepersWarning):
-    """The table is usable, but part of it was set aside."""
+    """The table is usable, but part of it was not used."""
 
 
 class NoStructureWarning(DataWarning):
-    """On no feature do neighbouring samples agree by more than chance."""
+    """No feature takes more similar values in similar samples than chance explains."""
 
 
 class UnitsWarning(DataWarning):
-    """The columns have different units, and those with large numbers decide the result."""
+    """The columns have different units, and columns with large numbers decide the result."""
 
 
 class ConvergenceWarning(KeepersWarning):
@@ -84,7 +84,7 @@ class ConvergenceWarning(KeepersWarning):
 
 
 class InactiveRowsWarning(KeepersWarning):
-    """More features are wanted than rows of W are active."""
+    """More features are kept than rows of W are active."""
 
 
 def shorten(value: object) -> str:

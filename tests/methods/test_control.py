@@ -100,11 +100,11 @@ def test_keeping_everything_is_pca(planted, solver):
         ({"must_keep": [40]}, r"must_keep must hold .* indices from 0 to 39; got 40"),
         ({"never_keep": [True, 3]}, r"never_keep must hold names .*got True"),
         ({"must_keep": [True] * 39}, r"must_keep must have one entry per feature, 40; got 39"),
-        ({"must_keep": [1, 2], "never_keep": ["feature 2"]}, r"in both: 'feature 2'\. Take them"),
-        ({"never_keep": range(40)}, r"At least one column that varies .*all 40 of them"),
+        ({"must_keep": [1, 2], "never_keep": ["feature 2"]}, r"in both: 'feature 2'\. Remove them"),
+        ({"never_keep": range(40)}, r"At least one column that varies .*all 40\."),
         (
             {"never_keep": range(10), "n_features_to_select": 31},
-            r"n_features_to_select must be at most 30, .*\(10 of 40 .*got 31",
+            r"n_features_to_select must be at most 30, .*10 of 40\).*got 31",
         ),
         (
             {"must_keep": range(10), "n_features_to_select": 9},

@@ -430,7 +430,7 @@ def test_more_features_than_active_rows_are_kept_with_a_warning(solver):
     selector = SPCAFS(10, n_components=3, gamma=1e5, solver=solver)
     said = (
         r"Only 3 of the 10 kept features have active \(non-zero\) rows of W with gamma=1e\+05; the "
-        r"rest is ranked by how near .* Use a smaller gamma \(gamma=.* should be small "
+        r"others are ranked by how close .* Use a smaller gamma \(gamma=.* should be small "
         r"enough\), or keep at most 3 features\."
     )
     with pytest.warns(InactiveRowsWarning, match=said):
@@ -522,7 +522,7 @@ def test_halves_do_not_repeat_the_warning_about_inactive_rows():
 def test_the_sentence_about_one_active_row_is_in_the_singular():
     assert str(InactiveRows(2, 1, 12.34, None)) == (
         "Only 1 of the 2 kept features has an active (non-zero) row of W with gamma=12.3; "
-        "the rest is ranked by how near it is to becoming active."
+        "the others are ranked by how close they are to becoming active."
     )
 
 

@@ -93,7 +93,7 @@ def test_the_stability_of_a_selection_is_put_into_words(stability_report, stable
 def test_an_undefined_index_is_given_with_its_reason():
     X = np.random.default_rng(1).standard_normal((40, 5)) * np.linspace(2, 1, 5)
     selector = StabilitySelector(VarianceScore(5), n_resamples=4, random_state=0).fit(X)
-    assert "Stability is not known:" in text_of(make_report(selector, X))
+    assert "Stability is not defined:" in text_of(make_report(selector, X))
 
 
 def test_the_python_that_repeats_it_has_the_inner_selector(stability_report):

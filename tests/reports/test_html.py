@@ -107,7 +107,7 @@ def test_the_paragraph_says_what_was_asked_and_found(srbct_report):
     first = ", ".join(names[selector.top(5).indices])
     text = " ".join("".join(Outline(srbct_report.html).texts).replace("\xa0", " ").split())
     assert f"SPCAFS keeps 50 of the 2,308 features, as requested. {first} and 45 more Why " in text
-    assert f"Together they hold {100 * share:.1f} % of the total variance. How sure " in text
+    assert f"The kept features hold {100 * share:.1f} % of the total variance. How sure " in text
     assert "srbct · 83 samples × 2,308 features · " in text
     assert "By SPCAFS, in 1.5 s." in text
     assert "keepers select srbct -k 50" in text
@@ -124,7 +124,7 @@ def test_the_first_paragraph_says_if_more_features_are_kept_than_are_active():
     active = np.count_nonzero(np.linalg.norm(selector.components_, axis=0) > 2e-6)
     text = first_paragraph(make_report(selector, X, feature_names=names, k=60))
     assert f"Only {active} of the 60 kept features have active (non-zero) rows of W" in text
-    assert "the rest is ranked by how near it is to becoming active." in text
+    assert "the others are ranked by how close they are to becoming active." in text
     assert f"should be small enough), or keep at most {active} features." in text
     silent = first_paragraph(make_report(selector, X, feature_names=names, k=active))
     assert "active" not in silent

@@ -84,7 +84,7 @@ def test_a_share_of_the_variance_is_told_where_it_says_something():
     X = clusters()
     share = X[:, VarianceScore(3).fit(X).support_].var(axis=0).sum() / X.var(axis=0).sum()
     told = words_for(describe(VarianceScore(3))).why[-1].replace("\xa0", " ")
-    assert told == f"Together they hold {100 * share:.1f} % of the total variance."
+    assert told == f"The kept features hold {100 * share:.1f} % of the total variance."
     for selector in (AutoSelector(3), SPCAFS(3, scaling=1.0)):
         assert "variance." not in " ".join(words_for(describe(selector)).why)
     assert "as the method weighs" in words_for(describe(SPCAFS(3, scaling=0.5))).why[-1]
@@ -121,7 +121,7 @@ def test_what_to_watch_holds_doubts_inactive_and_constant_features_copies_and_no
     constant = clusters()
     constant[:, 19] = 1.0
     kept = describe(AllFeatures(), constant)
-    assert "1 of the kept features do not vary." in words_for(kept).watch
+    assert "1 of the kept features is constant." in words_for(kept).watch
 
 
 def test_noise_is_told_as_such():

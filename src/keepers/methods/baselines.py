@@ -10,12 +10,12 @@ from keepers.methods.base import RankingSelector
 from keepers.methods.parameters import FeatureCount, Seed
 from keepers.methods.reading import MemoryTable
 
-YARDSTICK = "it is a yardstick for tables in memory."
+YARDSTICK = "it is a baseline for tables in memory."
 
 
 @dataclass(eq=False, repr=False)
 class RandomScore(RankingSelector):
-    """Features in random order.
+    """Rank features in random order.
 
     The scores are uniform on [0, 1) and depend only on the seed and the number of columns. Constant
     columns come last, with score 0.
@@ -58,9 +58,9 @@ class RandomScore(RankingSelector):
 
 @dataclass(eq=False, repr=False)
 class VarianceScore(RankingSelector):
-    """Features by their variance, largest first.
+    """Rank features by their variance, largest first.
 
-    The values are not scaled: a feature in smaller units counts for more.
+    The values are not scaled, so a feature in smaller units has a larger variance.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class VarianceScore(RankingSelector):
     True
     """
 
-    looks_for = "the features with the largest variance, each for itself"
+    looks_for = "the features with the largest variance, one at a time"
     score_means = "the variance of the feature"
 
     why_not_dask = YARDSTICK
@@ -97,12 +97,12 @@ class VarianceScore(RankingSelector):
 
 @dataclass(eq=False, repr=False)
 class AllFeatures(RankingSelector):
-    """Every feature, constant ones included.
+    """Keep every feature, constant ones included.
 
     Parameters
     ----------
     n_features_to_select : int, float in (0, 1] or None, default=None
-        Checked as in every selector; it changes nothing.
+        Checked as in every selector; it has no effect.
 
     Attributes
     ----------

@@ -230,14 +230,14 @@ def _listed(values: Sequence[Any]) -> str:
 
 
 def count_features(value: Any, n_features: int, name: str = "n_features_to_select") -> int:
-    """How many of ``n_features`` a (checked) number, share or None means."""
+    """Number of features that a (checked) number, share or None stands for."""
     if value is None:
         return max(1, n_features // 2)
     if is_whole(value):
         if value > n_features:
             raise ParameterError(
                 f"{name} must be at most the number of features, {n_features}; got "
-                f"{shorten(value)}. Ask for fewer, or give a share in (0, 1]."
+                f"{shorten(value)}. Use a smaller number, or a share in (0, 1]."
             )
         return int(value)
     return max(1, int(value * n_features))
@@ -245,7 +245,7 @@ def count_features(value: Any, n_features: int, name: str = "n_features_to_selec
 
 @dataclass(frozen=True)
 class FeatureControl:
-    """Features that stay and features that go; `read_control` makes it from a user's settings."""
+    """Features always and never kept; `read_control` makes it from the user's settings."""
 
     must: BoolArray
     """Columns that are always kept."""
@@ -260,8 +260,8 @@ class FeatureControl:
         rows = np.flatnonzero(~never[table.usable])
         if len(rows) == 0:
             raise ParameterError(
-                f"At least one column that varies must be left to choose from; all "
-                f"{len(table.usable)} of them are never to be kept. Take some out of never_keep."
+                "At least one column that varies must be left to choose from; never_keep names all "
+                f"{len(table.usable)}. Remove some from never_keep."
             )
         return table.restrict(rows)
 
@@ -277,13 +277,13 @@ class FeatureControl:
         return order[np.argsort(tier[order], kind="stable")]
 
     def count(self, value: Any, name: str) -> int:
-        """How many features a (checked) number, share or None means, of those not ruled out."""
+        """The same number, counting only features that may be kept."""
         n_features = len(self.never)
         n_allowed = n_features - int(self.never.sum())
         if is_whole(value) and n_allowed < value <= n_features:
             raise ParameterError(
                 f"{name} must be at most {n_allowed}, the number of features that may be kept "
-                f"({n_features - n_allowed} of {n_features} are never to be); got "
+                f"(never_keep rules out {n_features - n_allowed} of {n_features}); got "
                 f"{shorten(value)}."
             )
         return count_features(value, n_features if is_whole(value) else n_allowed, name)
@@ -297,13 +297,13 @@ class FeatureControl:
         if count < n_must:
             raise ParameterError(
                 f"n_features_to_select must be at least {n_must}, the number of features that are "
-                f"always kept; got {shorten(value)}. Ask for more, or shorten must_keep."
+                f"always kept; got {shorten(value)}. Use a larger number, or shorten must_keep."
             )
         return count
 
 
 def control_of(selector: Any, n_features: int) -> FeatureControl:
-    """What the user of a selector decided about its features."""
+    """The features that the user always or never keeps."""
     given = {name: getattr(selector, name, None) for name in ("must_keep", "never_keep")}
     return read_control(n_features, getattr(selector, "feature_names_in_", None), **given)
 
@@ -311,7 +311,7 @@ def control_of(selector: Any, n_features: int) -> FeatureControl:
 def read_control(
     n_features: int, names: Any = None, *, must_keep: Any = None, never_keep: Any = None
 ) -> FeatureControl:
-    """The columns that the user's settings mean; ``names`` are the columns' or None."""
+    """The columns that the user's settings name; ``names`` are all column names, or None."""
     must, never = np.zeros((2, n_features), dtype=bool)
     for setting, given, mark in (("must_keep", must_keep, must), ("never_keep", never_keep, never)):
         if given is not None:
@@ -321,22 +321,22 @@ def read_control(
         shown = [str(at) if names is None else repr(str(names[at])) for at in both]
         raise ParameterError(
             "A feature cannot be in must_keep and in never_keep; these are in both: "
-            f"{some_of(shown)}. Take them out of one."
+            f"{some_of(shown)}. Remove them from one of the two."
         )
     return FeatureControl(must, never)
 
 
-# What a table is too small for
+# Limits of small tables
 
 
 def cap_neighbors(n_neighbors: int, n_samples: int, *, spare: int = 1) -> int:
-    """``n_neighbors``, or what the samples allow; ``spare`` of them are not neighbours."""
+    """``n_neighbors``, lowered to the number of samples less the ``spare`` ones."""
     needs = f"{n_neighbors + spare} samples; X has {n_samples}"
     return _cap("n_neighbors", n_neighbors, n_samples - spare, needs)
 
 
 def cap_clusters(n_clusters: int, n_samples: int) -> int:
-    """``n_clusters``, or one for every sample."""
+    """``n_clusters``, lowered to the number of samples if it is larger."""
     needs = f"{n_clusters} samples; X has {n_samples}"
     return _cap("n_clusters", n_clusters, n_samples, needs)
 
@@ -355,15 +355,16 @@ def cap_columns(name: str, wanted: int, n_usable: int) -> int:
 
 def _cap(name: str, wanted: int, most: int, needs: str) -> int:
     if wanted > most:
-        warn_caller(f"{name}={wanted} needs at least {needs}, so {most} are used.", DataWarning)
+        found = f"{name}={wanted} needs at least {needs}, so {name}={most} is used."
+        warn_caller(found, DataWarning)
     return min(wanted, most)
 
 
 # Memory
 
 OTHERWISE = (
-    "Fit it on a sample of the rows or a first selection of the columns, or use SPCAFS, whose "
-    "memory is that of the data."
+    "Fit it on a sample of the rows or a first selection of the columns, or use SPCAFS, which "
+    "needs little more memory than the data."
 )
 
 

@@ -627,8 +627,8 @@ GAMMA_SCALE = 0.1
 class SPCAFS(ScatterSelector):
     r"""Unsupervised feature selection by row-sparse PCA.
 
-    Finds an orthonormal W (d features x m components) that keeps as much of the variance as it can
-    while a penalty on the norms of its rows drives most of them to zero:
+    Finds an orthonormal W (d features x m components) that holds much of the variance while a
+    penalty on the norms of its rows drives most of them to zero:
 
     .. math::
 
@@ -637,43 +637,43 @@ class SPCAFS(ScatterSelector):
             \left(\lVert w_i \rVert_2^2 + \varepsilon\right)^{p/2} \\
         \text{s.t.} \; & W^\top W = I, \qquad 0 < p \le 1.
 
-    Here S is the scatter of the centred data, and w_i the row of feature i, whose norm is the score
-    of the feature. The method is that of Li, Nie, Bian and Li.
+    Here S is the scatter matrix of the centred data and w_i the row of feature i. The norm of the
+    row is the score of the feature. The method is that of Li, Nie, Bian and Li.
 
-    With default settings it beats random features where groups of features move together (text,
-    cells, most gene tables), not where all features are strongly correlated (images, spectra);
-    there ``max_correlation=0.8`` helps. `AutoSelector` is the selector to start with.
+    With default settings it beats random features on tables in which groups of features vary
+    together (text, cells, most gene tables). On tables in which all features are strongly
+    correlated (images, spectra), set ``max_correlation=0.8``. Start with `AutoSelector`.
 
     Parameters
     ----------
     n_features_to_select : int, float in (0, 1] or None, default=None
-        How many features to keep, or which share of those not in ``never_keep``; None keeps half.
-        It does not influence the fit: ``top(k)`` gives the best k for any k afterwards.
+        Number of features to keep, or share of those not in ``never_keep``; None keeps half. It
+        does not influence the fit: ``top(k)`` gives the best k for any k afterwards.
     n_components : "auto", int or float in (0, 1), default="auto"
-        Columns of W. A float keeps as many principal components as explain that share of the
-        variance. "auto" counts the eigenvalues of the covariance that exceed the largest one to be
-        expected of unrelated columns with the same variances (parallel analysis in closed form),
-        at least 1 and at most 100. The paper sets the number of clusters minus one.
+        Number of columns of W. A float keeps as many principal components as explain that share of
+        the variance. "auto" counts the eigenvalues of the covariance above the largest one expected
+        of unrelated columns with the same variances (parallel analysis in closed form), at least 1
+        and at most 100. The paper uses the number of clusters minus one.
     gamma : "scale" or float, default="scale"
-        Weight of the penalty, on the scale of S: the paper's absolute number. "scale" means 0.1
-        times the leading eigenvalue of S. For p = 1 practically all rows are active below 0.001
-        times that eigenvalue, and no more than ``n_components`` above it. `SPCAFSCV` chooses.
+        Weight of the penalty, on the scale of S, as in the paper. "scale" means 0.1 times the
+        leading eigenvalue of S. For p = 1, practically all rows are active below 0.001 times that
+        eigenvalue, and only ``n_components`` rows above it. `SPCAFSCV` chooses the weight.
     p : float in (0, 1], default=1.0
         Exponent of the penalty. Below 1 the problem has many more local minima.
     {scaling}
     eps : float, default=1e-12
         Smoothing of the penalty at zero; squared row norms sum to ``n_components``.
     solver : {"auto", "block", "dense"}, default="auto"
-        "dense" is Algorithm 1 as printed, with S in memory and O(d^3) a step. "block" follows the
-        same path with products of X and thin blocks. "auto" takes the cheaper one.
+        "dense" is Algorithm 1 as printed, with S in memory and O(d^3) operations per step. "block"
+        takes the same steps with products of X and thin blocks. "auto" uses the cheaper one.
     max_iter : int, default=1000
-        Steps at most.
+        Maximum number of steps.
     tol : float, default=1e-8
-        The iteration ends when a step lowers the objective by less than this, relatively.
+        The iteration ends when a step lowers the objective by less than this share.
     must_keep : sequence of names or indices, boolean mask or None, default=None
-        Features that stay: without penalty, and first in the ranking. Names need a data frame.
+        Features to keep always: they have no penalty and rank first. Names need a data frame.
     never_keep : sequence of names or indices, boolean mask or None, default=None
-        Features that go: the same as a fit without these columns.
+        Features never to keep; the result is the same as without these columns.
     {max_correlation}
     {missing}
     {memory_limit}
@@ -685,24 +685,24 @@ class SPCAFS(ScatterSelector):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Row norms of W; higher is better. Those of inactive rows are what the smoothing leaves in
-        the limit: for p = 1, ``sqrt(eps) r / sqrt(1 - r^2)``, ``r = 2 |(S W)_i| / gamma``, at most
-        ``2 sqrt(eps)``. So inactive features are ranked by how near they are to becoming active, at
-        r = 1. In the ranking features always kept come first, those never kept last.
+        Row norms of W; higher is better. Inactive rows have the small norm that the smoothing
+        leaves: for p = 1, ``sqrt(eps) r / sqrt(1 - r^2)`` with ``r = 2 |(S W)_i| / gamma``, at most
+        ``2 sqrt(eps)``. So inactive features are ranked by how close they are to becoming active,
+        at r = 1. Features always kept rank first, those never kept last.
     {fitted}
     components_ : array of shape (n_components, n_features)
         W transposed, rows ordered by the weight they carry in the penalised problem.
     {run}
     stop_reason_ : str
-        Why the iteration ended: "converged"; "max_iter"; or "plateau", where the leading components
-        have nearly the same variance, as in a table without structure: many solutions are then as
-        good as each other, and none is waited for.
+        Why the iteration ended: "converged", "max_iter" or "plateau". On a plateau, the leading
+        components have nearly the same variance, as in a table without structure, and many
+        solutions are equally good.
     n_products_ : int
-        Products of S with a block of ``n_components`` columns, or of a part of it with a part.
+        Number of products of S, or of its active part, with a block of ``n_components`` columns.
     n_active_ : int
-        Active rows of W: those whose norm exceeds 2 sqrt(eps), and those without penalty. If
-        ``n_features_to_select`` is larger, an `InactiveRowsWarning` gives the numbers and a gamma
-        that is small enough.
+        Number of active rows of W: those whose norm exceeds 2 sqrt(eps), and those without penalty.
+        If ``n_features_to_select`` is larger, an `InactiveRowsWarning` gives both numbers and a
+        gamma that is small enough.
     active_ : boolean array of shape (n_features,)
         The features whose rows are active; ``n_active_`` of them.
     gamma_ : float
@@ -717,7 +717,7 @@ class SPCAFS(ScatterSelector):
     SPCAFSCV : Chooses the settings and the number of features without labels.
     spcafs_path : The same fit for many values of ``gamma``, from PCA to the sparsest.
     FSPCA : The features that hold the most variance.
-    certify : How near the selection is to the features that hold the most variance.
+    certify : How close the selection is to the features that hold the most variance.
 
     Notes
     -----
@@ -744,7 +744,7 @@ class SPCAFS(ScatterSelector):
     array(['color_intensity', 'alcohol', 'proline', 'flavanoids'],
           dtype=object)
 
-    Features that must stay, or must not, are given by their names:
+    Features to keep always, or never, are given by their names:
 
     >>> known = {"must_keep": ["ash"], "never_keep": ["proline"]}
     >>> SPCAFS(3, scaling=1, **known).fit(wines).top().names
@@ -895,7 +895,8 @@ class InactiveRows:
         )
         return (
             f"Only {self.n_active} of the {self.n_kept} kept features {has} of W with "
-            f"gamma={self.gamma:.3g}; the rest is ranked by how near it is to becoming active."
+            f"gamma={self.gamma:.3g}; the others are ranked by how close they are to becoming "
+            "active."
         )
 
     def way_out(self, set_gamma: str = "gamma=", set_k: str = "") -> str:

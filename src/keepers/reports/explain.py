@@ -36,7 +36,7 @@ _IN_THE_TABLE = (
     *("identifiers", "dates", "empty columns", "free text", "constant columns"),
     *("categories", "duplicates", "near duplicates", "units", "repeated rows"),
 )
-"""Findings of the check that the verdicts of columns repeat, or that do not matter here."""
+"""Findings of the check that are left out: verdicts repeat them, or they do not matter here."""
 _STYLE = """
 .keepers-explain { max-width: 960px; font-size: 14px; line-height: 1.45; overflow-x: auto; }
 .keepers-explain .answer { font-size: 18px; font-weight: 600; margin: 4px 0; }
@@ -90,11 +90,11 @@ class Explanation(AsTable):
 
     @property
     def table(self) -> Any:
-        """The verdicts as a pandas data frame, one row a column."""
+        """The verdicts as a pandas data frame, one row per column."""
         return self.to_frame()
 
     def rows(self) -> list[dict[str, Any]]:
-        """The verdicts, a dict each."""
+        """The verdicts, one dict each."""
         return [vars(each) for each in self.verdicts]
 
     @property

@@ -122,10 +122,7 @@ class Feature:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection(AsTable):
-    """A fitted selection.
-
-    Arrays have one entry per column of the table, unless they say otherwise.
-    """
+    """A fitted selection. Unless noted otherwise, arrays have one entry per column of the table."""
 
     method: str
     """Name of the selector's class."""
@@ -169,7 +166,7 @@ class Selection(AsTable):
         return f"<Selection: {self.k} of {self.n_features} features by {self.method}{held}>"
 
     def rows(self) -> list[dict[str, Any]]:
-        """The kept features, best first, a dict each: rank, feature, score, neighbour, ..."""
+        """The kept features, best first, one dict each: rank, feature, score, neighbour, ..."""
         return [
             {"rank": rank, "feature": kept.name, **vars(kept)}
             for rank, kept in enumerate(self.kept, 1)
@@ -378,7 +375,7 @@ def describe_selection(
         Any selector of keepers after ``fit``, or a pipeline that ends with one.
     X : table of shape (n_samples, n_features)
         The table it was fitted on: an array, data frame, sparse matrix, Table or AnnData
-        object. Of columns that were prepared (text, dates), the numbers of the fit are described.
+        object. Prepared columns (text, dates) are described by the numbers of the fit.
     feature_names : sequence of str, optional
         Names of the features; by default those the selector saw, else x0, x1, ...
     k : int, float in (0, 1] or None
@@ -576,7 +573,7 @@ def count(number: int) -> str:
 
 @dataclass(frozen=True)
 class Words:
-    """The most important facts, a sentence each."""
+    """The most important facts, one sentence each."""
 
     answer: str
     why: tuple[str, ...]
@@ -631,7 +628,7 @@ def answer_of(selection: Selection) -> str:
 def _share_of_variance(selection: Selection) -> tuple[str, ...]:
     if selection.counts_columns_alike:  # that would only be the share of columns
         return ()
-    what = "The kept feature holds" if selection.k == 1 else "Together they hold"
+    what = "The kept feature holds" if selection.k == 1 else "The kept features hold"
     weighed = " as the method weighs the columns" if selection.selector.column_power else ""
     share = f"{100 * selection.variance_share:.1f}\u00a0%"
     return (f"{what} {share} of the total variance{weighed}.",)
@@ -656,11 +653,12 @@ def _watch(selection: Selection) -> list[str]:
     if n_copies:
         watch.append(
             f"{count(n_copies)} of the kept features repeat another kept one (|r| of {SAME} or "
-            "more); max_correlation leaves such copies out."
+            "more); set max_correlation to leave out such copies."
         )
     n_constant = int((selection.variances[selection.order[: selection.k]] == 0.0).sum())
     if n_constant:
-        watch.append(f"{count(n_constant)} of the kept features do not vary.")
+        are = "is" if n_constant == 1 else "are"
+        watch.append(f"{count(n_constant)} of the kept features {are} constant.")
     if selection.n_rows_used < selection.n_samples:
         watch.append(
             f"{count(selection.n_rows_used)} of the {count(selection.n_samples)} samples were "
