@@ -77,19 +77,19 @@ class Trial:
     """One combination that was tried."""
 
     params: dict[str, Any]
-    """Settings of `SPCAFS`, ``gamma`` on the scale of the scatter."""
+    """Settings of `SPCAFS`; ``gamma`` is on the scale of the scatter."""
     gamma_share: float
-    """``gamma`` over the leading eigenvalue."""
+    """``gamma`` as a share of the leading eigenvalue."""
     n_active: int
-    """Features that the penalty has not sent to zero."""
+    """Number of features with active rows."""
     n_active_kept: int
-    """Those among the kept features."""
+    """Number of kept features with active rows."""
     fidelity: float
-    """Share of nearest neighbours in the whole table that stay so in the kept columns."""
+    """Share of nearest neighbours in the whole table that are also nearest in the kept columns."""
     clumpiness: float
-    """How much nearer neighbours are than in Gaussian data: 0 as near, at most 2."""
+    """How much closer neighbours are than in Gaussian data: 0 if equally close, at most 2."""
     columns: IndexArray = field(repr=False)
-    """The features it keeps, best first."""
+    """The kept features, best first."""
 
     @property
     def score(self) -> float:
@@ -108,11 +108,11 @@ class SettingsChoice(AsTable):
     """The settings that `select_settings` recommends, with the evidence."""
 
     n_features_to_select: int
-    """How many features to keep; 0 if no structure was found and no number was given."""
+    """Number of features to keep; 0 if no structure was found and no number was given."""
     trials: tuple[Trial, ...] = field(repr=False)
-    """Everything tried: first what keeps active features only, then the rest; each best first."""
+    """All combinations, best first; those that keep only active features precede the others."""
     structure_found: bool
-    """False if no feature has more to do with the others than chance."""
+    """False if no feature is related to the others beyond chance."""
 
     @property
     def best(self) -> Trial:
@@ -125,7 +125,7 @@ class SettingsChoice(AsTable):
         return {"n_features_to_select": self.n_features_to_select, **self.best.params}
 
     def rows(self) -> list[dict[str, Any]]:
-        """The table of everything tried, a dict a row: ready for a data frame."""
+        """All combinations, one dict each, ready for a data frame."""
         shown = ("gamma_share", "n_active", "n_active_kept", "fidelity", "clumpiness", "score")
         return [
             {**trial.params, **{name: getattr(trial, name) for name in shown}}
@@ -147,40 +147,41 @@ def select_settings(
 ) -> SettingsChoice:
     """Choose the settings of `SPCAFS`, and how many features to keep, without labels.
 
-    The number of features is that of `AutoSelector`. Then every combination of the settings below
-    is fitted, and the one whose kept features have the strongest evidence wins: the share of
-    nearest neighbours that are those of the whole table (fidelity), times the root of how much
-    nearer they are than in Gaussian data of the same covariance (clumpiness). Combinations that
-    keep features with inactive rows come last.
+    The number of features is the one that `AutoSelector` finds. Every combination of the settings
+    below is fitted. The score of a combination is its fidelity times the square root of its
+    clumpiness. Fidelity is the share of nearest neighbours in the whole table that are also nearest
+    in the kept features; clumpiness is how much closer they are than in Gaussian data of the same
+    covariance. Combinations that keep features with inactive rows come last.
 
     Parameters
     ----------
     X : array, data frame or sparse matrix of shape (n_samples, n_features)
         The table.
     n_features_to_select : int, float in (0, 1] or None, default=None
-        How many features to keep, or which share of them; None finds the number.
+        Number or share of features to keep; None finds the number.
     n_components : value or sequence, default=(1, 10, 30, 100)
-        As in `SPCAFS`. Of several numbers, those above a third of the columns are left out: with
-        nearly as many components as columns every feature scores the same.
+        As in `SPCAFS`. If several numbers are given, those above a third of the columns are left
+        out, because with nearly as many components as columns all features score the same.
     gamma_shares : float or sequence of float, default=(1e-5, 1.0)
-        Penalty weights, as shares of the leading eigenvalue: next to none, and one that leaves
-        ``n_components`` rows.
+        Penalty weights as shares of the leading eigenvalue. The defaults are almost no penalty, and
+        one that leaves ``n_components`` active rows.
     p : float or sequence of float, default=(1.0,)
         Exponents of the penalty.
     scaling : float or sequence of float, default=(0.0, 0.5, 1.0)
         As in `SPCAFS`.
     max_correlation : float, None or sequence of them, default=(0.8, 0.6)
-        As in `SPCAFS`. Not used, and None in the result, where the number to keep is at least that
-        of the features that carry structure.
+        As in `SPCAFS`. It is not used, and None in the result, if the number to keep is at least
+        the number of features that carry structure.
     random_state : int, RandomState or None, default=None
-        Seeds the draws. The choice is the same for the same int.
+        Seeds the random draws; the same int gives the same choice.
     n_jobs : int or None, default=None
-        Processes, as in joblib; the result does not depend on it.
+        Number of processes, as in joblib; the result does not depend on it.
 
     Returns
     -------
     SettingsChoice
-        ``params`` goes into `SPCAFS`; ``best``, ``trials`` and ``rows()`` are the evidence.
+        ``params`` are the settings for `SPCAFS`; ``best``, ``trials`` and ``rows()`` show the
+        evidence.
 
     Examples
     --------
@@ -194,7 +195,7 @@ def select_settings(
     tried = _as_choices(n_components, gamma_shares, p, scaling, max_correlation)
     reader = SPCAFS(random_state=random_state)
     reader.check_parameters()
-    refuse_dask(X, "Choosing settings", "every choice is weighed by neighbours in the whole table.")
+    refuse_dask(X, "Choosing settings", "every combination needs the whole table.")
     table = read_table(reader, X)
     rng = reader.random_generator()
     seed = int(rng.integers(2**31 - 1))
@@ -394,35 +395,35 @@ def spread_ties(columns: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 @dataclass(eq=False, repr=False)
 class SPCAFSCV(RankingSelector):
-    """SPCAFS with the settings, and the number of features, that `select_settings` chooses.
+    """SPCAFS with settings, and a number of features, chosen by `select_settings`.
 
     Parameters
     ----------
     n_features_to_select : int, float in (0, 1] or None, default=None
-        How many features to keep, or which share of them. None takes the number that
-        `AutoSelector` finds. The settings are chosen for this number.
+        Number or share of features to keep. None takes the number that `AutoSelector` finds. The
+        settings are chosen for this number.
     n_components, gamma_shares, p, scaling, max_correlation : value or sequence
-        What to try, as in `select_settings`.
+        Values to try, as in `select_settings`.
     random_state : int, RandomState or None, default=None
-        Seeds the draws.
+        Seeds the random draws.
     n_jobs : int or None, default=None
-        Processes, as in joblib; the result does not depend on it.
+        Number of processes, as in joblib; the result does not depend on it.
 
     Attributes
     ----------
     best_params_ : dict
-        Settings of the winner: ``SPCAFS(**best_params_)`` repeats it.
+        The chosen settings: ``SPCAFS(**best_params_)`` repeats the fit.
     best_estimator_ : SPCAFS
-        The winner, fitted to all samples.
+        The SPCAFS with these settings, fitted to all samples.
     choice_ : SettingsChoice
-        The evidence: everything tried, best first.
+        All combinations tried, best first.
     structure_found_ : bool
-        False if no feature has more to do with the others than chance. Then all features are kept,
-        with a warning, unless a number was given.
+        False if no feature is related to the others beyond chance. Then all features are kept, with
+        a warning, unless a number was given.
     scores_ : array of shape (n_features,)
-        Scores of the winner; higher is better.
+        Scores of ``best_estimator_``; higher is better.
     active_ : boolean array of shape (n_features,)
-        Features that the penalty of the winner has not sent to zero, ``n_active_`` of them.
+        The features whose rows are active; ``n_active_`` of them.
     {fitted}
 
     Examples
@@ -465,7 +466,7 @@ class SPCAFSCV(RankingSelector):
         keeps_all = choice.n_features_to_select == 0
         if keeps_all:
             warn_caller(
-                "No structure found: no feature has more to do with the others than chance. All "
+                "No structure found: no feature is related to the others beyond chance. All "
                 "features are kept; give n_features_to_select to keep fewer.",
                 DataWarning,
             )
@@ -488,11 +489,11 @@ class SPCAFSCV(RankingSelector):
 
     @property
     def column_power(self) -> float:
-        """That of the winner; 0 before the fit."""
+        """The power used by ``best_estimator_``; 0 before the fit."""
         return self.best_estimator_.column_power if hasattr(self, "best_estimator_") else 0.0
 
     def fit_notes(self) -> FitNotes:
-        """The notes of the winner, and how the settings were chosen."""
+        """The notes of ``best_estimator_``, and how the settings were chosen."""
         notes = replace(self.best_estimator_.fit_notes(), structure_found=self.structure_found_)
         if self.n_features_to_select is not None:
             return replace(notes, how_many="asked")

@@ -46,27 +46,26 @@ CONFIDENCE = 0.95
 
 @dataclass(eq=False, repr=False)
 class StabilitySelector(RankingSelector):
-    """Features by how often a selector picks them from halves of the samples.
+    """Rank features by how often a selector picks them from halves of the samples.
 
-    The samples are split at random into two halves, again and again; the selector is fitted to
-    each half, and a feature's score is the share of halves in which it was selected: stability
+    The samples are split at random into two halves, many times, and the selector is fitted to each
+    half. A feature's score is the share of halves in which it was selected. This is stability
     selection (Meinshausen and Buhlmann 2010) with complementary pairs (Shah and Samworth 2013).
-    How far all these selections agree is measured by the index of Nogueira, Sechidis and Brown
-    (2018).
+    The index of Nogueira, Sechidis and Brown (2018) measures how well the selections agree.
 
     Parameters
     ----------
     selector : selector or None, default=None
-        Any selector of this library; None means ``SPCAFS()``. *Its* ``n_features_to_select`` is the
-        number of features selected from each half, q: the fewer, the sharper the bound on false
-        selections. A selector that draws random numbers gets a seed of its own for every half.
+        Any selector of keepers; None means ``SPCAFS()``. Its ``n_features_to_select`` is the number
+        of features selected from each half, q. A smaller q gives a sharper bound on false
+        selections. A selector that uses random numbers gets its own seed for every half.
     n_resamples : int, default=100
-        Halves, an even number: 100 are 50 pairs.
+        Number of halves, even: 100 halves are 50 pairs.
     n_features_to_select : int, float in (0, 1] or None, default=None
-        How many features to keep in the end, or which share of them; None takes the number of
-        ``selector``. It does not influence the scores.
+        Number or share of features to keep in the end; None takes the number of ``selector``. It
+        does not influence the scores.
     threshold : float in (0.5, 1], default=0.75
-        Frequency from which a feature is called stable.
+        Share of halves from which a feature counts as stable.
     random_state : int, RandomState or None, default=None
         Seeds the halves, and ``selector`` on each of them.
     n_jobs : int or None, default=None
@@ -75,23 +74,23 @@ class StabilitySelector(RankingSelector):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Selection frequencies; higher is better. Among equals, ``mean_ranks_`` decide.
+        Share of halves that select each feature; higher is better. ``mean_ranks_`` breaks ties.
     {fitted}
     stable_ : boolean array of shape (n_features,)
-        The features whose frequency reaches ``threshold``; there may be more or fewer of them.
+        The features whose score reaches ``threshold``; more or fewer may be kept.
     mean_ranks_ : array of shape (n_features,)
-        Mean of the features' ranks over the halves.
+        Mean rank of each feature over the halves.
     expected_false_selections_ : float
-        An upper bound on how many features of low selection probability (at most q / d, as if drawn
-        at random) are called stable, on average: q^2 / ((2 threshold - 1) d).
+        Upper bound on the mean number of features that count as stable although their selection
+        probability is at most q / d, as in a random draw: q^2 / ((2 threshold - 1) d).
     stability_ : Stability
         ``index`` (1: always the same features, 0: chance), ``variance``, ``interval``,
         ``verdict``. The index is NaN, with the reason, if every feature was always selected.
     selections_ : boolean array of shape (n_resamples, n_features)
-        What was selected from each half; rows 2j and 2j + 1 are a pair. A column that is constant
-        in a half does not count as selected.
+        The features selected from each half; rows 2j and 2j + 1 are a pair. A column that is
+        constant in a half does not count as selected.
     selector_ : selector
-        ``selector`` fitted to all samples (without halves of its own, if it has ``n_halves``).
+        ``selector`` fitted to all samples (with ``n_halves=0`` if it has this parameter).
 
     Examples
     --------
@@ -193,7 +192,7 @@ class StabilitySelector(RankingSelector):
 
     @property
     def column_power(self) -> float:
-        """That of the selector that is fitted to the halves."""
+        """The power used by the selector that is fitted to the halves."""
         base: Any = vars(self).get("selector_", self.selector)
         return float((SPCAFS() if base is None else base).column_power)
 
@@ -203,7 +202,7 @@ class StabilitySelector(RankingSelector):
         if self.n_features_to_select is None:
             notes = replace(notes, how_many=self.selector_.fit_notes().how_many)
         if index.why_undefined is not None:
-            return replace(notes, how_sure=(f"Stability is not known: {index.why_undefined}",))
+            return replace(notes, how_sure=(f"Stability is not defined: {index.why_undefined}",))
         n_stable = int(self.stable_.sum())
         agree = (
             f"Selections from {len(self.selections_)} halves of the samples agree with a stability "
@@ -279,20 +278,20 @@ class Stability:
     """Nogueira's index of some selections, with its 95 % interval; ``float(...)`` is the index."""
 
     index: float
-    """1: always the same features. 0: as much agreement as chance gives. NaN: not defined."""
+    """1: always the same features. 0: the agreement expected by chance. NaN: not defined."""
     variance: float
     """Estimated variance of the index."""
     interval: tuple[float, float]
     """The 95 % confidence interval of the index of infinitely many sets, if the sets are
-    independent draws (the normal approximation; not cut off at 1)."""
+    independent draws (normal approximation; it may exceed 1)."""
     n_sets: int
-    """Sets of features compared, M."""
+    """Number of sets compared, M."""
     why_undefined: str | None = None
-    """The reason, where the index is NaN."""
+    """The reason if the index is NaN."""
 
     @property
     def verdict(self) -> str:
-        """A word after the benchmark of Fleiss, as the authors propose."""
+        """The index in words, by the benchmark of Fleiss that the authors propose."""
         if self.why_undefined is not None:
             return "undefined"
         if self.index > 0.75:
@@ -318,13 +317,13 @@ def measure_stability(selections: ArrayLike) -> Stability:
     Parameters
     ----------
     selections : boolean array of shape (n_sets, n_features)
-        One row a set: which features it holds. Sets may differ in size.
+        One row per set: True for the features in it. Sets may differ in size.
 
     Returns
     -------
     Stability
         ``index``, ``variance``, ``interval``, ``verdict``; the index is NaN, with the reason in
-        ``why_undefined``, when no set could have disagreed with another.
+        ``why_undefined``, if all sets hold every feature, or none.
 
     Examples
     --------
@@ -359,7 +358,7 @@ def _check_selections(selections: ArrayLike) -> BoolArray:
     Z = np.asarray(selections)
     if Z.ndim != 2 or Z.shape[0] < 2 or Z.shape[1] < 1:
         raise DataError(
-            "Stability compares at least two sets, the rows of a table with a column for each "
+            "Stability compares at least two sets: a table with one row per set and one column per "
             f"feature; got an array of shape {Z.shape}."
         )
     if not np.isin(Z, (0, 1)).all():
