@@ -61,46 +61,46 @@ def select(
     Parameters
     ----------
     adata : AnnData
-        One observation a sample, one variable a feature. X, or the layer, may be dense, sparse,
-        backed by a file or a Dask array; it is not changed. Batches are taken into memory.
+        Observations are samples, variables are features. X, or the layer, may be dense, sparse,
+        backed by a file or a Dask array; it is not changed. Batches are read into memory.
     n_features : int, float in (0, 1] or None, default=None
-        Number of variables to keep, or their share. None: `AutoSelector` chooses it;
-        other methods keep half.
+        Number or share of variables to keep. With None, `AutoSelector` chooses the number; other
+        methods keep half.
     layer : str or None, default=None
         Fit ``adata.layers[layer]`` instead of ``adata.X``.
     batch_key : str or None, default=None
         Column of ``adata.obs``. Variables are ranked within each batch, and the ranks are combined
-        as ``scanpy.pp.highly_variable_genes`` does with ``flavor="seurat_v3_paper"``: first those
-        among the first ``n_features`` of most batches, then those of lower median rank in these.
-        If ``n_features`` is None, the largest number that a batch needs is taken. Batches without
-        structure do not count, unless all are.
+        as ``scanpy.pp.highly_variable_genes`` does with ``flavor="seurat_v3_paper"``: variables
+        among the first ``n_features`` of more batches come first, then those with the lower median
+        rank. If ``n_features`` is None, the batch that needs the most variables sets it. Batches
+        without structure do not count, unless no batch has structure.
     exclude : str or None, default=None
         Regular expression. Variables whose names match (``re.search``) are never kept and have no
         influence: ``r"^(MT-|RP[SL])"`` for mitochondrial and ribosomal genes of humans.
     method : str or selector, default="auto"
-        Name of a method, as on the command line, or a selector with settings of its own, which is
-        copied. "auto" is `AutoSelector` with ``n_halves=2``.
+        Name of a method, as on the command line, or a selector with your settings (a copy of it is
+        fitted). "auto" is `AutoSelector` with ``n_halves=2``.
     inplace : bool, default=True
-        Write the result into ``adata``. False returns it and leaves ``adata`` as it is.
+        Write the result into ``adata``. False returns the result and does not change ``adata``.
 
     Returns
     -------
     DataFrame or None
-        The columns below with ``inplace=False``; otherwise None, and these are set:
+        With ``inplace=False``, the columns below. Otherwise None, and these fields are set:
 
         ``adata.var["keepers_score"]`` : float
             Higher is better; the mean over the batches that count.
         ``adata.var["keepers_rank"]`` : float
-            0 is the best, as in scanpy's ``highly_variable_rank``. With ``batch_key`` the median
-            described there, NaN for a variable that is among the first in no batch.
+            0 is the best, as in scanpy's ``highly_variable_rank``. With ``batch_key``, the median
+            rank; NaN if the variable is not among the first in any batch.
         ``adata.var["keepers_selected"]`` : bool
             Whether the variable is kept.
         ``adata.var["keepers_n_batches"]`` : int
-            With ``batch_key``: in how many batches it is among the first.
+            With ``batch_key``: the number of batches in which it is among the first.
         ``adata.uns["keepers"]`` : dict
-            The settings, ``n_obs_used`` (observations that the method looked at),
-            ``batches_left_out`` (without structure), ``summary``, ``doubts`` and ``versions``.
-            Plain values, which ``write_h5ad`` keeps.
+            The settings, ``n_obs_used`` (number of observations used), ``batches_left_out``
+            (without structure), ``summary``, ``doubts`` and ``versions``. ``write_h5ad`` keeps
+            these values.
 
     Warns
     -----
@@ -111,8 +111,8 @@ def select(
 
     Notes
     -----
-    `AutoSelector` looks at no more than 1,000 observations. With ``batch_key``, batches share 2,000
-    (at least 250 each), and stability is not measured.
+    `AutoSelector` uses at most 1,000 observations. With ``batch_key``, it uses 2,000 in total and
+    at least 250 of each batch, and stability is not measured.
 
     Examples
     --------

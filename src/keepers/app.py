@@ -42,40 +42,43 @@ app = typer.Typer(
 
 @takes_options(app, "prepared")
 def check(data: DataArgument, options: CheckOptions) -> None:
-    """Look at a table before a selection: column types, gaps, copies, outliers.
+    """Report column types, gaps, copies and outliers of a table.
 
-    Every finding comes with the option of `keepers select` that acts on it. The last line is a
-    command that runs. It drops no usable row or column. Example: keepers check survey.csv
+    Run it before a selection. Every finding comes with the option of `keepers select` that acts on
+    it. The last line is a command that you can run; it drops no usable row or column.
+    Example: keepers check survey.csv
     """
 
 
 @takes_options(app, "selections")
 def select(data: DataArgument, options: SelectOptions) -> None:
-    """Select the features of a table that are worth keeping; labels are never used.
+    """Select the features of a table that are worth keeping.
 
-    IDs, dates and free text are not used. Without structure, all columns are kept. --out changes
-    no value: gaps stay gaps.
+    Labels are never used to select; IDs, dates and free text are not used either. If there is no
+    structure, all columns are kept. The file of --out has the original values and gaps.
     Example: keepers select genes.csv --id sample --out kept.csv --report report.html
     """
 
 
 @takes_options(app, "selections")
 def apply(recipe: RecipeArgument, data: DataArgument, options: ApplyOptions) -> None:
-    """Keep the features of a recipe in another table with the same column names.
+    """Keep the features of a recipe in another table.
 
-    Values are written as they are, and gaps stay gaps, with the sample names and classes of the
-    selection. The table need not have the columns that were dropped. A folder is read in blocks.
+    The table needs the kept columns, under the same names. The output has their original values
+    and gaps, with the sample names and classes if the selection had any. A folder is read in
+    blocks.
     Example: keepers apply recipe.json new-samples.csv --out kept.csv
     """
 
 
 @takes_options(app, "selections")
 def certify(data: DataArgument, options: CertifyOptions) -> None:
-    """Prove how close a list is to the best possible list of the same length.
+    """Prove how close a list is to the best possible one.
 
-    The list may come from anywhere: a selection, a colleague, a paper. The answer is a guarantee
-    about the variance the list holds, not an estimate. It also shows which features are in every
-    best list, and which in none. Example: keepers certify genes.csv --features list.txt
+    The list may come from a selection, a colleague or a paper. The answer is a guarantee, not an
+    estimate: the list holds at least this share of the variance that any list of the same length
+    could hold. It also shows which features are in every best list, and which are in none.
+    Example: keepers certify genes.csv --features list.txt
     """
 
 
@@ -83,9 +86,10 @@ def certify(data: DataArgument, options: CertifyOptions) -> None:
 def compare(data: DataArgument, options: CompareOptions) -> None:
     """Compare methods on a table whose classes are known (--labels).
 
-    Every method selects without the classes, with its default settings; methods that need a number
-    of clusters get that of the classes. K-means on the kept features is then compared with the
-    classes. Example: keepers compare cells.csv --labels type --ks 50,100
+    Every method selects with its default settings and without the classes; methods that need a
+    number of clusters are given the number of classes. Then k-means groups the samples by the kept
+    features, and the groups are compared with the classes.
+    Example: keepers compare cells.csv --labels type --ks 50,100
     """
 
 
