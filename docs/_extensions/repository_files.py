@@ -2,7 +2,8 @@
 
 The pages are read in two places: in a clone, where ``../LICENSE`` is simply there, and on the site,
 which is separate from the repository. So linked files are copied to ``repository/``: programs and
-settings as pages with colours, folders as lists of files, everything else as it is.
+settings as pages with colours, folders as lists of files, everything else as it is. Decisions are
+not copied: the site names the file instead.
 """
 
 import shutil
@@ -70,6 +71,9 @@ class RepositoryLinks(SphinxTransform):
         if page is not None:
             node["reftarget"] = f"/{page}"
             node["refdomain"], node["reftype"], node["refexplicit"] = "std", "doc", True
+        elif path.is_relative_to(docs / "decisions"):
+            place = [nodes.Text(" ("), nodes.literal("", inside), nodes.Text(")")]
+            node.replace_self([*node.children, *place])
         elif path.exists():
             _linked(self.env).setdefault(self.env.docname, set()).add(inside)
             up = "../" * self.env.docname.count("/")
