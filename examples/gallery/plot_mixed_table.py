@@ -53,8 +53,8 @@ print(selector.summary_)
 # The reason for every column
 # ---------------------------
 #
-# Blue: kept. Grey: ranked lower, since better columns say the same or neighbours do not agree on
-# them. Orange: dropped before the selection, with the step that did it.
+# Blue: kept. Grey: ranked lower, because a better column is similar or neighbouring wines do not
+# agree on it. Orange: dropped before the selection, with the step that dropped it.
 
 names = list(selector.feature_names_in_)
 ranked = [names[index] for index in np.argsort(selector.ranking_)]
