@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from keepers.methods.baselines import RandomScore as RandomScore
     from keepers.methods.baselines import VarianceScore as VarianceScore
     from keepers.methods.drop import DropCorrelated as DropCorrelated
-    from keepers.methods.drop import prune_redundant as prune_redundant
     from keepers.methods.fspca import FSPCA as FSPCA
     from keepers.methods.laplacian import SPEC as SPEC
     from keepers.methods.laplacian import LaplacianScore as LaplacianScore
@@ -59,7 +58,7 @@ _MODULES = {
     "methods.auto": "AutoSelector",
     "methods.base": "TopFeatures",
     "methods.baselines": "AllFeatures RandomScore VarianceScore",
-    "methods.drop": "DropCorrelated prune_redundant",
+    "methods.drop": "DropCorrelated",
     "methods.fspca": "FSPCA",
     "methods.laplacian": "SPEC LaplacianScore",
     "methods.path": "spcafs_path",

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from keepers import SPCAFS, DropCorrelated, VarianceScore, all_selectors, prune_redundant
+from keepers import SPCAFS, DropCorrelated, VarianceScore, all_selectors
 from keepers.exceptions import DataError
+from keepers.linalg.correlation import ColumnCorrelations, walk_ranking
+from keepers.linalg.scatter import column_moments
 
 
 def walk_down(X, order, max_correlation):
@@ -34,10 +36,11 @@ def table_with_copies(seed, n_samples=40, n_sources=30, n_features=400):
 def test_the_walk_keeps_what_the_definition_keeps(storage, max_correlation):
     X = table_with_copies(0)
     order = np.random.default_rng(1).permutation(X.shape[1])
-    found = prune_redundant(storage(X), np.argsort(order) + 1, max_correlation)
-    assert found.tolist() == walk_down(X, order, max_correlation)
-    first = prune_redundant(storage(X), np.argsort(order) + 1, max_correlation, n_features=3)
-    assert first.tolist() == found[:3].tolist()
+    correlations = ColumnCorrelations(storage(X), column_moments(storage(X)))
+    walk = walk_ranking(correlations, order, max_correlation, most=len(order))
+    assert order[walk.keeps].tolist() == walk_down(X, order, max_correlation)
+    first = walk_ranking(correlations, order, max_correlation, most=3)
+    assert order[first.keeps].tolist() == order[walk.keeps][:3].tolist()
 
 
 # The option of every selector

@@ -45,7 +45,6 @@ ENTRY_POINTS = {
         keepers.StabilitySelector(VarianceScore(3), n_resamples=4, random_state=0).fit(X).scores_
     ),
     "spcafs_path": lambda X: keepers.spcafs_path(X, n_components=2, n_gammas=3).gammas,
-    "prune_redundant": lambda X: keepers.prune_redundant(X, [1, 2, 3, 4, 5, 6], 0.3),
     "report": lambda X: (
         keepers.report(
             VarianceScore(3).fit(np.arange(240.0).reshape(40, 6) % 7), X

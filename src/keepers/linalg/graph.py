@@ -197,7 +197,7 @@ def leading_eigenvectors(
 
 def _piece_indicators(graph: Graph, weight: FloatArray) -> sp.csc_array:
     """D^1/2 1_C of unit length for each connected piece C, by falling volume."""
-    n_labels, labels = _label_pieces(graph)
+    n_labels, labels = connected_components(graph, directed=False)
     volume = np.bincount(labels, weights=weight, minlength=n_labels).astype(np.float64)
     order = np.argsort(-levels(volume), kind="stable")[: np.count_nonzero(volume)]
     place = np.full(n_labels, -1)
@@ -206,16 +206,6 @@ def _piece_indicators(graph: Graph, weight: FloatArray) -> sp.csc_array:
     values = np.sqrt(weight[inside] / volume[labels[inside]])
     shape = (len(weight), len(order))
     return sp.csc_array((values, (inside, place[labels[inside]])), shape=shape)
-
-
-def _label_pieces(graph: Graph) -> tuple[int, IndexArray]:
-    """The number of connected pieces, and the piece of every sample."""
-    if not sp.issparse(graph):
-        n_others = np.count_nonzero(graph, axis=1) - (graph.diagonal() != 0.0)
-        if n_others.max(initial=0) == len(graph) - 1:  # a sample is joined to all others
-            return 1, np.zeros(len(graph), dtype=np.intp)
-    n_labels, labels = connected_components(graph, directed=False)
-    return int(n_labels), labels
 
 
 def _leading_outside(

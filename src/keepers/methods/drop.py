@@ -1,4 +1,4 @@
-"""Near-copies of better columns, dropped before a selection or from a ranking."""
+"""Near-copies of better columns, dropped before a selection."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
@@ -8,9 +8,8 @@ import scipy.sparse as sp
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from keepers._protocols import IndexArray
 from keepers._tables import as_frame
-from keepers.exceptions import DataError, ParameterError
+from keepers.exceptions import DataError
 from keepers.linalg.correlation import (
     ColumnCorrelations,
     Correlations,
@@ -21,67 +20,8 @@ from keepers.linalg.gaps import observed_columns
 from keepers.linalg.ordering import best_first
 from keepers.linalg.scatter import ColumnMoments, column_moments
 from keepers.methods.base import ColumnSelector
-from keepers.methods.parameters import check_value, one_of, positive, whole
-from keepers.methods.reading import (
-    TableReader,
-    named_table,
-    read_table,
-    refuse_dask,
-    refuse_unrepresentable,
-    validate_table,
-)
-
-
-def prune_redundant(
-    X: Any, ranking: Any, max_correlation: float = 0.8, *, n_features: int | None = None
-) -> IndexArray:
-    """Leave out the features of a ranking that are too much like a better one.
-
-    Parameters
-    ----------
-    X : array, data frame or sparse matrix of shape (n_samples, n_features)
-        The table.
-    ranking : array of shape (n_features,)
-        1 is the best feature: ``ranking_`` of any selector.
-    max_correlation : float in (0, 1], default=0.8
-        The largest absolute correlation of a feature with a better one that is kept.
-    n_features : int or None, default=None
-        Stop when this number is kept; None goes through all.
-
-    Returns
-    -------
-    array of int
-        Columns that are kept, best first; never a constant column.
-
-    See Also
-    --------
-    SPCAFS : ``max_correlation`` does the same within a fit, as in every selector.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from keepers import prune_redundant
-    >>> X = np.array([[0.0, 1.0, 0.1], [1.0, 0.0, 1.0], [2.0, 0.0, 2.1], [3.0, 1.0, 2.9]])
-    >>> prune_redundant(X, ranking=[1, 3, 2], max_correlation=0.9)
-    array([0, 1])
-    """
-    hint = "1 leaves nothing out."
-    check_value("max_correlation", max_correlation, positive(at_most=1.0, hint=hint))
-    if n_features is not None:
-        check_value("n_features", n_features, whole())
-    refuse_dask(X, "prune_redundant", "it compares features of a table in memory.")
-    table = read_table(TableReader(), X)
-    ranks = np.asarray(ranking)
-    expected = np.arange(1, table.n_features + 1)
-    if ranks.shape != expected.shape or not np.array_equal(np.sort(ranks), expected):
-        raise ParameterError(
-            f"ranking must hold each of 1 (best) to {len(expected)}, the number of columns of X, "
-            "exactly once. The attribute ranking_ of a fitted selector does."
-        )
-    most = table.n_features if n_features is None else n_features
-    order = np.argsort(ranks[table.usable])
-    walk = walk_ranking(table.correlations(order), order, max_correlation, most=most)
-    return np.asarray(table.usable[order[walk.keeps]])
+from keepers.methods.parameters import one_of, positive, whole
+from keepers.methods.reading import named_table, refuse_unrepresentable, validate_table
 
 
 @dataclass(eq=False, repr=False)
@@ -119,7 +59,7 @@ class DropCorrelated(ColumnSelector):
 
     See Also
     --------
-    prune_redundant : The same for your own ranking.
+    SPCAFS : ``max_correlation`` does the same within a ranking, as in every selector.
 
     Examples
     --------

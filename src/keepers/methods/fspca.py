@@ -59,7 +59,7 @@ from keepers.methods.parameters import (
     positive,
     whole,
 )
-from keepers.methods.reading import FittedTable, StreamedTable, scatter_of, warn_of_units
+from keepers.methods.reading import FittedTable, scatter_of, warn_of_units
 
 # Eigenvalues of S_II below this share of the largest are rounding, and their vectors arbitrary.
 NEGLIGIBLE = 1e-12
@@ -599,7 +599,6 @@ class FSPCA(ScatterSelector):
                 pca,
                 allowed,
                 max_iter=self.max_iter,
-                most_candidates=_candidates_in_memory(table),
             )
             scores = table.to_all_columns(projections(result.held, result.images))
             self.scores_ = scores.astype(table.dtype, copy=False)
@@ -638,12 +637,3 @@ class FSPCA(ScatterSelector):
         self.components_ = table.to_all_columns(components.astype(table.dtype, copy=False))
         self.explained_variance_ = held.values / (table.n_samples - 1)
         self.value_ = held.variance
-
-
-def _candidates_in_memory(table: FittedTable) -> int:
-    """The number of columns whose scatter fits in memory during a search."""
-    count = MOST_CANDIDATES
-    if isinstance(table, StreamedTable):
-        while count > 125 and not table.budget.holds(table.budget.of_scatter(count)):
-            count //= 2
-    return count

@@ -165,10 +165,9 @@ class SpectralBound:
         return TermBound(n_components * mu + total + rounding, terms, n_features, rounding, forced)
 
     def _best_mu(self, n_features: int, n_components: int, forced: BoolArray) -> float:
-        """The least of a convex, piecewise linear function of mu, from values and slopes.
+        """The least of a convex, piecewise linear function of mu.
 
-        Tangents from both sides meet below the function; where they meet is evaluated next, or the
-        middle if that does not bring the ends together.
+        Tangents from both sides meet below the function; where they meet is evaluated next.
         """
 
         def evaluate(mu: float) -> tuple[float, float, float]:
@@ -181,19 +180,17 @@ class SpectralBound:
                 slope -= float(self.rest[chosen].sum()) / self.edge
             return mu, n_components * mu + float(terms[chosen].sum()), slope
 
-        largest = float(self.values[0]) if len(self.values) else 0.0
         at_zero = low = evaluate(0.0)
-        high = evaluate(largest)
+        high = evaluate(float(self.values.max(initial=0.0)))
         best = min(low, high, key=lambda at: at[1])
-        flat = 1e-13  # in shares of the bound and of the largest eigenvalue: rounding
-        for step in range(60):
+        for _ in range(60):
             (a, fa, ga), (b, fb, gb) = low, high
-            if ga >= 0.0 or gb <= 0.0 or b - a <= flat * largest:
+            if ga >= 0.0 or gb <= 0.0:
                 break
             meet = (fa - fb + gb * b - ga * a) / (gb - ga)
-            if best[1] - (fa + ga * (meet - a)) <= flat * abs(best[1]):
+            if best[1] - (fa + ga * (meet - a)) <= 1e-13 * abs(best[1]):  # rounding
                 break
-            found = evaluate(meet if a < meet < b and step % 3 < 2 else (a + b) / 2.0)
+            found = evaluate(meet)
             best = min(best, found, key=lambda at: at[1])
             low, high = (found, high) if found[2] < 0.0 else (low, found)
         return 0.0 if at_zero[1] <= best[1] * (1.0 + DOUBLE_ROUNDING) else best[0]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
-from keepers.linalg.scatter import SMALL_SIDE, DenseScatter, as_factored
+from keepers.linalg.scatter import SMALL_SIDE, DenseScatter
 from keepers.methods.fspca import AllowedSets, improve_by_projection, variance_held
 from keepers.methods.parameters import (
     FeatureControl,
@@ -166,6 +166,9 @@ def _search(
 ) -> ExactSelection:
     """Bound, leave out what is proved to be out, and search the rest; values are those of S."""
     begun = time.perf_counter()
+    in_memory = isinstance(table, MemoryTable)
+    if isinstance(table, MemoryTable):  # nodes are compared to rounding
+        table = replace(table, X=table.in_double())
     operator = table.scatter(m)
     precision = bounds.allowance(table.working_dtype)
     spectrum = bounds.spectral_bound(operator, m, np.random.default_rng(0), precision)
@@ -173,32 +176,18 @@ def _search(
     best = find_good_set(operator, spectrum, bound, m)
     proofs = bound.proofs(best.variance)
     left = np.flatnonzero(~proofs.outside)
-    part = _in_memory(table, operator, left)
-    if part is None:
+    # Nodes decompose S on the features that are left, or the columns where there are few rows.
+    side = min(table.n_samples, len(left)) if in_memory else len(left)
+    if side > SMALL_SIDE or len(left) > MOST_SEARCHED:
         upper, seconds = max(bound.value, best.variance), time.perf_counter() - begun
         return ExactSelection(best.features, best.variance, upper, False, m, 0, seconds)
+    part = operator.restrict(left)
+    if not in_memory:
+        part = DenseScatter(part.dense())
     start = np.searchsorted(left, best.features)  # no feature of a set is out if its value is v
     search = FeatureSearch(part, k, m, proofs.inside[left], start=start, bound=bound.value)
     found = search.run(time_limit)
     return replace(found, features=left[found.features])
-
-
-def _in_memory(
-    table: FittedTable, operator: SymmetricOperator, left: IndexArray
-) -> SymmetricOperator | None:
-    """S on the features left, in double precision, as nodes are compared to rounding.
-
-    A matrix or, where there are few rows, the columns themselves; None where there are too many
-    rows and features to decompose S at every node.
-    """
-    is_small = len(left) <= SMALL_SIDE
-    if not isinstance(table, MemoryTable):
-        return DenseScatter(operator.restrict(left).dense()) if is_small else None
-    X = table.X[:, left].astype(np.float64, copy=False)
-    part = as_factored(X, table.moments.subset(left))
-    if is_small and len(left) <= table.n_samples:
-        return DenseScatter(part.dense())
-    return None if table.n_samples > SMALL_SIDE or len(left) > MOST_SEARCHED else part
 
 
 class FeatureSearch:
