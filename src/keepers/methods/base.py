@@ -312,22 +312,7 @@ class ColumnSelector(SelectorMixin, BaseEstimator):
         return values if is_plain_table else kept
 
     def fit_transform(self, X: Any, y: Any = None, **settings: Any) -> Any:
-        """Fit, and return the columns kept of X, which is read once.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            As in ``fit``.
-        y : None
-            Ignored.
-        **settings
-            Those of ``fit``.
-
-        Returns
-        -------
-        array, data frame, sparse matrix, AnnData object or Dask collection
-            As of `transform`.
-        """
+        """Fit, and return the columns kept of X, which is read once: see `fit` and `transform`."""
         return super().fit_transform(as_frame(X), y, **settings)
 
     def _get_support_mask(self) -> BoolArray:

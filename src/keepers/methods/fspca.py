@@ -57,7 +57,6 @@ from keepers.methods.parameters import (
     expected_width,
     is_whole,
     positive,
-    whole,
 )
 from keepers.methods.reading import FittedTable, scatter_of, warn_of_units
 
@@ -275,7 +274,6 @@ def solve_fspca(
     pca: Subspace,
     allowed: AllowedSets,
     *,
-    max_iter: int = 100,
     most_candidates: int = MOST_CANDIDATES,
 ) -> FoundSet:
     """The best set from several starts, given the m leading eigenpairs of S.
@@ -289,13 +287,10 @@ def solve_fspca(
     wanted = int(np.clip(CANDIDATES_EACH * size, FEWEST_CANDIDATES, most_candidates))
     if size > wanted // 2 and operator.size > wanted:
         # Too many are kept to hold S on candidates: IPU with products of all of S.
-        ends = [
-            improve_by_projection(operator, features, width, allowed, max_iter)
-            for features in starts
-        ]
+        ends = [improve_by_projection(operator, features, width, allowed) for features in starts]
         return max(ends, key=lambda found: found.variance)
     rows = _first_candidates(scores, variances, allowed, starts, wanted)
-    search = _Search(operator, rows, width, allowed, max_iter)
+    search = _Search(operator, rows, width, allowed)
     found = search.run([np.searchsorted(rows, features) for features in starts])
     for visits_left in (3, 2, 1, 0):
         held = replace(found.held, features=rows[found.features])
@@ -306,7 +301,7 @@ def solve_fspca(
         if not len(newcomers) or not visits_left:
             break
         rows = np.union1d(rows, newcomers)
-        search = _Search(operator, rows, width, allowed, max_iter)
+        search = _Search(operator, rows, width, allowed)
         again = search.swap(search.project(np.searchsorted(rows, held.features)))
         if not again.variance > found.variance * (1.0 + GAIN):
             break
@@ -360,13 +355,12 @@ class _Search:
         rows: IndexArray,
         width: int,
         allowed: AllowedSets,
-        max_iter: int,
     ) -> None:
         part = operator if len(rows) == operator.size else operator.restrict(rows)
         self.operator = DenseScatter(part.dense())
         self.variances = self.operator.diagonal()
         self.allowed = AllowedSets(allowed.count, allowed.must[rows])
-        self.width, self.max_iter = width, max_iter
+        self.width = width
 
     def run(self, starts: list[IndexArray]) -> FoundSet:
         """The best set found from these starts, from a grown set and from a shrunk one."""
@@ -391,9 +385,7 @@ class _Search:
         return near[first_largest(np.array(traces))]
 
     def project(self, features: IndexArray) -> FoundSet:
-        return improve_by_projection(
-            self.operator, features, self.width, self.allowed, self.max_iter
-        )
+        return improve_by_projection(self.operator, features, self.width, self.allowed)
 
     def grow(self) -> IndexArray:
         """Features added one by one, each with the largest gain.
@@ -504,8 +496,6 @@ class FSPCA(ScatterSelector):
     {max_correlation}
     {missing}
     {memory_limit}
-    max_iter : int, default=100
-        The most projection steps from one start; 0 to 6 are typical.
     {random_state}
 
     Attributes
@@ -553,14 +543,12 @@ class FSPCA(ScatterSelector):
     max_correlation: float | None = None
     missing: str = "error"
     memory_limit: int | float | str | None = None
-    max_iter: int = 100
     random_state: Seed = None
 
     depends_on_k = True
     parameter_rules: ClassVar = {
         "n_components": COMPONENTS,
         "scaling": positive(at_most=1.0, zero=True),
-        "max_iter": whole(),
     }
 
     def check_parameters(self) -> None:
@@ -594,12 +582,7 @@ class FSPCA(ScatterSelector):
         with one_blas_thread_for(2.0 * width * n_usable * min(2 * table.n_samples, n_usable)):
             scatter = scatter_of(self, table, everything)
             pca = self._components(scatter, table, allowed.count)
-            result = solve_fspca(
-                scatter,
-                pca,
-                allowed,
-                max_iter=self.max_iter,
-            )
+            result = solve_fspca(scatter, pca, allowed)
             scores = table.to_all_columns(projections(result.held, result.images))
             self.scores_ = scores.astype(table.dtype, copy=False)
             order = control.order(scores, everything)

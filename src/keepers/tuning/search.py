@@ -62,9 +62,8 @@ from keepers.methods.spcafs import SPCAFS
 GAMMA_SHARES = (1e-5, 1.0)
 COMPONENTS = (1, 10, 30, 100)
 SCALINGS = (0.0, 0.5, 1.0)
-EXPONENTS = (1.0,)
 MAX_CORRELATIONS = (0.8, 0.6)
-TRIED = ("n_components", "gamma_shares", "p", "scaling", "max_correlation")
+TRIED = ("n_components", "gamma_shares", "scaling", "max_correlation")
 
 N_NEIGHBORS = 5
 MOST_SAMPLES = 1000
@@ -139,7 +138,6 @@ def select_settings(
     *,
     n_components: Any = COMPONENTS,
     gamma_shares: Any = GAMMA_SHARES,
-    p: Any = EXPONENTS,
     scaling: Any = SCALINGS,
     max_correlation: Any = MAX_CORRELATIONS,
     random_state: Any = None,
@@ -165,8 +163,6 @@ def select_settings(
     gamma_shares : float or sequence of float, default=(1e-5, 1.0)
         Penalty weights as shares of the leading eigenvalue. The defaults are almost no penalty, and
         one that leaves ``n_components`` active rows.
-    p : float or sequence of float, default=(1.0,)
-        Exponents of the penalty.
     scaling : float or sequence of float, default=(0.0, 0.5, 1.0)
         As in `SPCAFS`.
     max_correlation : float, None or sequence of them, default=(0.8, 0.6)
@@ -192,7 +188,7 @@ def select_settings(
     (83, 50)
     """
     check_value("n_features_to_select", n_features_to_select, FEATURE_COUNT)
-    tried = _as_choices(n_components, gamma_shares, p, scaling, max_correlation)
+    tried = _as_choices(n_components, gamma_shares, scaling, max_correlation)
     reader = SPCAFS(random_state=random_state)
     reader.check_parameters()
     refuse_dask(X, "Choosing settings", "every combination needs the whole table.")
@@ -216,7 +212,7 @@ def select_settings(
     leading = {scaling: _leading_eigenvalue(table, scaling, seed) for scaling in tried["scaling"]}
     compared = max(wanted, FEWEST_COMPARED)
     fit = partial(_fit_one, table, tried["max_correlation"], n_kept, compared, seed)
-    settings = itertools.product(tried["scaling"], widths, tried["p"], tried["gamma_shares"])
+    settings = itertools.product(tried["scaling"], widths, tried["gamma_shares"])
     jobs = (joblib.delayed(fit)(each, leading[each[0]]) for each in settings)
     fitted = itertools.chain.from_iterable(joblib.Parallel(n_jobs=n_jobs)(jobs))
     judge = Judge(table.X, rng)
@@ -255,8 +251,8 @@ def _as_choices(*settings: Any) -> dict[str, tuple[Any, ...]]:
         check_value("gamma_shares", share, positive())
     for limit in tried["max_correlation"]:
         check_value("max_correlation", limit, one_of(None) | positive(at_most=1.0))
-    for m, p, scaling in itertools.product(*(tried[n] for n in ("n_components", "p", "scaling"))):
-        SPCAFS(n_components=m, p=p, scaling=scaling).check_parameters()
+    for m, scaling in itertools.product(tried["n_components"], tried["scaling"]):
+        SPCAFS(n_components=m, scaling=scaling).check_parameters()
     return tried
 
 
@@ -285,12 +281,12 @@ def _fit_one(
     n_kept: int,
     compared: int,
     seed: int,
-    settings: tuple[float, Any, float, float],
+    settings: tuple[float, Any, float],
     leading: float,
 ) -> list[tuple[Any, ...]]:
     """One fit, with one thread: what `Trial` begins with, and what is kept, for each limit."""
-    scaling, n_components, p, share = settings
-    params = {"n_components": n_components, "p": p, "scaling": scaling, "gamma": share * leading}
+    scaling, n_components, share = settings
+    params = {"n_components": n_components, "scaling": scaling, "gamma": share * leading}
     found = []
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", KeepersWarning)
@@ -402,7 +398,7 @@ class SPCAFSCV(RankingSelector):
     n_features_to_select : int, float in (0, 1] or None, default=None
         Number or share of features to keep. None takes the number that `AutoSelector` finds. The
         settings are chosen for this number.
-    n_components, gamma_shares, p, scaling, max_correlation : value or sequence
+    n_components, gamma_shares, scaling, max_correlation : value or sequence
         Values to try, as in `select_settings`.
     random_state : int, RandomState or None, default=None
         Seeds the random draws.
@@ -444,7 +440,6 @@ class SPCAFSCV(RankingSelector):
     _: KW_ONLY
     n_components: Any = COMPONENTS
     gamma_shares: Any = GAMMA_SHARES
-    p: Any = EXPONENTS
     scaling: Any = SCALINGS
     max_correlation: Any = MAX_CORRELATIONS
     random_state: Seed = None

@@ -30,7 +30,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import DataWarning, warn_caller
-from keepers.linalg.ordering import best_first, first_largest
+from keepers.linalg.ordering import first_largest
 from keepers.methods.parameters import check_component_count, whole
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import Rival
@@ -142,7 +142,7 @@ def parts_of_pairs(values: FloatArray, width: int) -> FloatArray:
 
 
 def pick_columns(
-    residual: Residual, value: Callable[[], FloatArray], n_picks: int, recompute_every: int = 1
+    residual: Residual, value: Callable[[], FloatArray], n_picks: int
 ) -> PickedColumns:
     """Pick the largest value until ``n_picks`` columns are picked, or those explain everything."""
     order: list[int] = []
@@ -154,30 +154,12 @@ def pick_columns(
         picked.append(values[best])
         residual.take_out(best)
         left.append(residual.left)
-        values = np.where(residual.squares > 0.0, values, 0.0)
-        if len(order) % recompute_every == 0 or len(order) == n_picks or not values.any():
-            values = value()
+        values = value()
     # The rest never grows, so these scores fall along the order, and the others follow.
     scores = left[-1] * np.minimum(values, 1.0)
     scores[order] = left[: len(order)]
     values[order] = picked
     return PickedColumns(np.array(order, dtype=np.intp), np.array(left), values, scores)
-
-
-def solve_cur(
-    residual: Residual, n_components: int, n_picks: int, recompute_every: int = 1
-) -> PickedColumns:
-    """Pick by leverages; with ``recompute_every=0`` those of the whole table rank."""
-    if recompute_every:
-        value = partial(residual.leverages, n_components)
-        return pick_columns(residual, value, n_picks, recompute_every)
-    leverages, left = residual.leverages(n_components), [1.0]
-    order = best_first(leverages, residual.squares)[:n_picks]
-    for column in order:
-        if residual.squares[column] > 0.0:
-            residual.take_out(int(column))
-        left.append(residual.left)
-    return PickedColumns(order, np.array(left), leverages, leverages)
 
 
 def best_shares(residual: Residual, count: int) -> FloatArray:
@@ -195,7 +177,7 @@ class _ColumnPicker(Rival):
         "the share of the variance that was left to explain when the feature was picked: 1 "
         "for the first; of the others, what they would add"
     )
-    picks_one_by_one = True
+    depends_on_k = picks_one_by_one = True
     why_not_dask = "it reads the whole table again for every pick."
 
     def _read(self, table: MemoryTable) -> Residual:
@@ -251,8 +233,6 @@ class ColumnSubset(_ColumnPicker):
     '0.691 of 0.768'
     """
 
-    depends_on_k = True
-
     def score_features(self, table: MemoryTable) -> FloatArray:
         with one_blas_thread_if_small(min(table.X.shape)):
             residual = self._read(table)
@@ -271,8 +251,7 @@ class CUR(_ColumnPicker):
     (Imbalzano et al., J. Chem. Phys. 2018). Nothing is random. A sparse X is made dense.
 
     Like `ColumnSubset` it takes one of several similar features, and features with large numbers
-    win. With ``recompute_every=0`` features are ranked by their leverage in the whole table, which
-    keeps similar features: the limit of `SPCAFS` as gamma goes to 0.
+    win. `SPCAFS` with next to no penalty ranks by the leverages of the whole table.
 
     Parameters
     ----------
@@ -280,15 +259,13 @@ class CUR(_ColumnPicker):
         Picks are nested: ``top(k)`` is that of a fit for k.
     n_components : int, default=1
         The number k of singular vectors.
-    recompute_every : int, default=1
-        Leverages are computed anew after this number of picks; 0 ranks by the first ones.
     {max_correlation}
 
     Attributes
     ----------
     scores_ : array of shape (n_features,)
         Share of the variance left to explain before a pick (1 for the first), or that left after
-        all, times the leverage. With ``recompute_every=0`` the leverages. Higher is better.
+        all, times the leverage. Higher is better.
     {fitted}
     {picks}
 
@@ -300,20 +277,15 @@ class CUR(_ColumnPicker):
     '0.685 of 0.768'
     """
 
-    parameter_rules: ClassVar = {"n_components": whole(), "recompute_every": whole(0)}
+    parameter_rules: ClassVar = {"n_components": whole()}
 
     n_components: int = 1
-    recompute_every: int = 1
-
-    @property
-    def depends_on_k(self) -> bool:  # type: ignore[override]
-        """True for picks; leverages of the whole table do not depend on k."""
-        return self.recompute_every != 0
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         check_component_count(self.n_components, table.n_samples, len(table.usable))
-        n_picks, k = self.n_features_to_select_, int(self.n_components)
         with one_blas_thread_if_small(min(table.X.shape)):
-            picked = solve_cur(self._read(table), k, n_picks, int(self.recompute_every))
+            residual = self._read(table)
+            value = partial(residual.leverages, int(self.n_components))
+            picked = pick_columns(residual, value, self.n_features_to_select_)
         self._store(picked)
         return table.to_all_columns(picked.scores)
