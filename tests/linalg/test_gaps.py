@@ -7,7 +7,7 @@ import pytest
 from sklearn.impute import SimpleImputer
 
 from keepers.exceptions import DataError
-from keepers.linalg.gaps import fill_by_model, fill_rows, fit_gap_model, observed_columns
+from keepers.linalg.gaps import fill_rows, fit_gap_model, observed_columns
 
 
 def with_gaps(X, share=0.2, seed=0):
@@ -64,7 +64,7 @@ def test_observed_values_stay_as_they_are_and_the_table_given_too(share):
     X = low_rank(40, 12, 2, noise=0.5)
     G = with_gaps(X, share)
     before = G.copy()
-    found = fill_by_model(G)
+    found = fill_rows(fit_gap_model(G), G)
     there = ~np.isnan(G)
     np.testing.assert_array_equal(found[there], X[there])
     np.testing.assert_array_equal(G, before)
@@ -98,7 +98,7 @@ def test_new_rows_are_filled_by_ridge_on_the_loadings():
 
 def test_noise_is_filled_with_means():
     G = with_gaps(np.random.default_rng(0).standard_normal((50, 200)))
-    filled = fill_by_model(G)
+    filled = fill_rows(fit_gap_model(G), G)
     assert fit_gap_model(G).rank == 0
     np.testing.assert_allclose(filled, SimpleImputer().fit_transform(G), rtol=1e-12, atol=1e-14)
 
@@ -109,7 +109,7 @@ def test_rows_and_columns_with_little_in_them():
     G[7] = np.nan  # a row without any value
     G[:, 3], G[:, 4] = np.where(np.isnan(G[:, 3]), np.nan, 7.5), np.nan
     G[11, 4] = 2.5  # a column with one value
-    filled = fill_by_model(G)
+    filled = fill_rows(fit_gap_model(G), G)
     assert np.all(np.isfinite(filled))
     np.testing.assert_allclose(filled[:, 3], 7.5, rtol=1e-14)
     np.testing.assert_allclose(filled[:, 4], 2.5, rtol=1e-14)
@@ -121,4 +121,4 @@ def test_what_cannot_be_filled_is_refused():
     G = with_gaps(low_rank(20, 5, 2))
     G[:, 2] = np.inf
     with pytest.raises(DataError, match="finite values"):
-        fill_by_model(G)
+        fill_rows(fit_gap_model(G), G)

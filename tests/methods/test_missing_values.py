@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from keepers import SPCAFS, AutoSelector, certify
 from keepers.exceptions import DataError, DataWarning, KeepersWarning
-from keepers.linalg.gaps import fill_by_model
+from keepers.linalg.gaps import fill_rows, fit_gap_model
 
 SELECTORS = (SPCAFS, AutoSelector)
 EVERY = pytest.mark.parametrize("cls", SELECTORS)
@@ -34,7 +34,9 @@ def table(complete):
 
 
 def fill(X, way):
-    return fill_by_model(X) if way == "model" else SimpleImputer(strategy=way).fit_transform(X)
+    if way == "model":
+        return fill_rows(fit_gap_model(X), X)
+    return SimpleImputer(strategy=way).fit_transform(X)
 
 
 def quietly(selector, X):

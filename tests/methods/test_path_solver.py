@@ -8,7 +8,7 @@ import pytest
 
 from keepers.linalg.scatter import DenseScatter, as_scatter, column_moments
 from keepers.linalg.spectrum import orthonormal_subspace, principal_subspace
-from keepers.methods.path import find_path, follow_path, solve_point
+from keepers.methods.path import find_path, solve_point
 from keepers.methods.spcafs import RowPenalty, solve_block
 
 EPS = 1e-12
@@ -65,11 +65,11 @@ def test_rows_dead_at_the_start_come_back_where_they_should_live():
 def test_a_point_out_of_steps_says_so_and_has_all_its_rows():
     X = planted(4, d=300)
     scatter, pca, penalty = start(X, 2)
-    gammas = pca.values[0] * np.array([1e-2, 0.1])
-    short = follow_path(partial(solve_point, scatter, penalty, 3, 1e-12), pca, gammas)
-    assert not any(point.converged for point in short)
-    assert all(point.space.vectors.shape == (300, 2) for point in short)
-    assert all(point.n_iter == 3 for point in short)
+    for share in (1e-2, 0.1):
+        short = solve_point(scatter, penalty, 3, 1e-12, share * float(pca.values[0]), pca)
+        assert not short.converged
+        assert short.space.vectors.shape == (300, 2)
+        assert short.n_iter == 3
 
 
 def test_with_as_many_components_as_features_every_row_lives_everywhere():

@@ -83,17 +83,11 @@ class GapModel:
         return self.loadings.shape[1]
 
 
-def fill_by_model(X: FloatArray) -> FloatArray:
-    """Fill the NaN of a float64 array of shape (n_samples, n_features); X is not changed.
-
-    Every column needs at least one value. Where no component stands out from noise, gaps are
-    filled with the means of the columns.
-    """
-    return fill_rows(fit_gap_model(X), X)
-
-
 def fit_gap_model(X: FloatArray, *, max_iter: int = MAX_ITER) -> GapModel:
-    """The model of a table with gaps."""
+    """The model of a float64 table with NaN in its gaps and a value in every column.
+
+    Where no component stands out from noise, gaps are filled with the means of the columns.
+    """
     observed = observed_columns(X)
     means, scales = observed.means, observed.scales
     if not np.all(np.isfinite(means) & np.isfinite(scales)):

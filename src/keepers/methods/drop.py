@@ -6,9 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
-from keepers._tables import as_frame
 from keepers.exceptions import DataError
 from keepers.linalg.correlation import (
     ColumnCorrelations,
@@ -153,18 +151,3 @@ class DropCorrelated(ColumnSelector):
             )
             for at in np.flatnonzero(~walk.keeps)
         }
-
-    def to_frame(self) -> Any:
-        """The dropped columns as a pandas data frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The columns ``feature``, ``kept_instead`` and ``r``; one row for each dropped column.
-        """
-        check_is_fitted(self)
-        rows = [
-            {"feature": name, "kept_instead": kept, "r": r}
-            for name, (kept, r) in self.kept_instead_.items()
-        ]
-        return as_frame(rows, ["feature", "kept_instead", "r"])

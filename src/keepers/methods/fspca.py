@@ -252,15 +252,6 @@ def improve_by_projection(
     return FoundSet(held, images, tuple(history), n_steps)
 
 
-def kept_first(
-    order: IndexArray, table: FittedTable, control: FeatureControl, features: IndexArray
-) -> IndexArray:
-    """Columns in order, the set and columns that must be kept before the others."""
-    first = control.must.copy()
-    first[table.usable[features]] = True
-    return order[np.argsort(~first[order], kind="stable")]
-
-
 # The search
 
 
@@ -586,7 +577,10 @@ class FSPCA(ScatterSelector):
             scores = table.to_all_columns(projections(result.held, result.images))
             self.scores_ = scores.astype(table.dtype, copy=False)
             order = control.order(scores, everything)
-            order = kept_first(order, table, control, result.held.features)
+            # The set and columns that must be kept, before the others.
+            first = control.must.copy()
+            first[table.usable[result.held.features]] = True
+            order = order[np.argsort(~first[order], kind="stable")]
             self._store_order(order, everything, control.must, control.never)
             self._store_components(result.held, scatter, table)
         self.objective_ = np.array(result.history)

@@ -335,16 +335,10 @@ def cap_neighbors(n_neighbors: int, n_samples: int, *, spare: int = 1) -> int:
     return _cap("n_neighbors", n_neighbors, n_samples - spare, needs)
 
 
-def cap_clusters(n_clusters: int, n_samples: int) -> int:
-    """``n_clusters``, lowered to the number of samples if it is larger."""
-    needs = f"{n_clusters} samples; X has {n_samples}"
-    return _cap("n_clusters", n_clusters, n_samples, needs)
-
-
-def cap_eigenvectors(n_clusters: int, n_samples: int) -> int:
-    """``n_clusters``, or the number of eigenvectors of a graph without the trivial one."""
-    needs = f"{n_clusters + 1} samples; X has {n_samples}"
-    return _cap("n_clusters", n_clusters, n_samples - 1, needs)
+def cap_clusters(n_clusters: int, n_samples: int, *, spare: int = 0) -> int:
+    """``n_clusters``, lowered to the number of samples but ``spare`` if it is larger."""
+    needs = f"{n_clusters + spare} samples; X has {n_samples}"
+    return _cap("n_clusters", n_clusters, n_samples - spare, needs)
 
 
 def cap_columns(name: str, wanted: int, n_usable: int) -> int:

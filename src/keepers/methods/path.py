@@ -12,7 +12,7 @@ the first step. Both ends are found from the data:
   the strong end, a few short runs find where it is a thousandth.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -21,7 +21,6 @@ import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
 from keepers._tables import AsTable
-from keepers.exceptions import ParameterError, shorten
 from keepers.linalg.ordering import levels
 from keepers.linalg.scatter import as_scatter
 from keepers.linalg.spectrum import Subspace, leading_spectrum, orthonormal_subspace
@@ -93,14 +92,6 @@ def _vanishing(found: SPCAFSResult, penalty: RowPenalty) -> BoolArray:
         return ~found.active
     small = found.row_norms**2 < SMALL * np.mean(found.row_norms**2)
     return ~found.active | (small & ~penalty.pulled_out(found.images / 0.9))
-
-
-def follow_path(solve: Solver, pca: Subspace, gammas: Iterable[float]) -> list[PathPoint]:
-    """Solve for each gamma in turn, in rising order, from the solution before it."""
-    points: list[PathPoint] = []
-    for gamma in gammas:
-        points.append(solve(float(gamma), points[-1].space if points else pca))
-    return points
 
 
 def find_path(
@@ -199,7 +190,6 @@ def spcafs_path(
     n_components: Any = "auto",
     p: float = 1.0,
     n_gammas: int = 20,
-    gammas: Any = None,
     max_iter: int = 60,
     tol: float = 1e-4,
     random_state: Any = None,
@@ -216,8 +206,6 @@ def spcafs_path(
         Exponent of the penalty.
     n_gammas : int, default=20
         The most points, evenly spaced in log(gamma), up to where n_components rows remain.
-    gammas : sequence of float or None, default=None
-        The points, on the scale of S as in `SPCAFS`; None finds the range from X.
     max_iter : int, default=60
         The most steps for each point; see ``converged``.
     tol : float, default=1e-4
@@ -244,10 +232,7 @@ def spcafs_path(
     settings: dict[str, Any] = {"p": p, "max_iter": max_iter, "tol": tol}
     selector = SPCAFS(n_components=n_components, random_state=random_state, **settings)
     selector.check_parameters()
-    if gammas is None:
-        check_value("n_gammas", n_gammas, whole(at_least=2))
-    else:
-        gammas = _check_gammas(gammas)
+    check_value("n_gammas", n_gammas, whole(at_least=2))
     refuse_dask(X, "The path", "it solves many problems on a table in memory.")
     table = read_table(selector, X)
     scatter = as_scatter(table.X, table.moments, expected_width(n_components))
@@ -261,10 +246,7 @@ def spcafs_path(
         rng=selector.random_generator(),
     )
     solve = partial(solve_point, scatter, RowPenalty(1.0, float(p), selector.eps), max_iter, tol)
-    if gammas is None:
-        points = find_path(solve, scatter, pca, int(n_gammas))
-    else:
-        points = follow_path(solve, pca, gammas)
+    points = find_path(solve, scatter, pca, int(n_gammas))
     norms = np.sqrt([point.space.squared_row_norms for point in points])
     held = np.array([point.space.trace for point in points])
     scores = table.to_all_columns(norms)
@@ -280,18 +262,6 @@ def spcafs_path(
         feature_names=selector._names_of_columns(),
         **along,
     )
-
-
-def _check_gammas(gammas: Any) -> FloatArray:
-    try:
-        along = np.sort(np.atleast_1d(np.asarray(gammas, dtype=np.float64)))
-    except (TypeError, ValueError):
-        along = np.empty(0)
-    if along.ndim != 1 or not len(along) or not np.all(np.isfinite(along)) or along[0] <= 0:
-        raise ParameterError(
-            f"gammas must be finite numbers > 0; got {shorten(gammas)}. None finds them from X."
-        )
-    return along
 
 
 def _entry_order(scores: FloatArray, eps: float) -> IndexArray:

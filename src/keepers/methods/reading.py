@@ -44,7 +44,7 @@ from keepers.linalg.correlation import (
     FetchedCorrelations,
     ScatterCorrelations,
 )
-from keepers.linalg.gaps import fill_by_model, observed_columns
+from keepers.linalg.gaps import fill_rows, fit_gap_model, observed_columns
 from keepers.linalg.scatter import (
     ColumnMoments,
     DenseScatter,
@@ -81,10 +81,9 @@ SMALLEST_SCATTER, LARGEST_SCATTER = 1e-140, 1e140
 # Up to this number, values of single precision are multiplied in double: they give what the same
 # values in double give, and it costs next to nothing.
 MOST_IN_DOUBLE = 1 << 24
-# The number of passes that a fit from streamed products makes, about, and the number of
-# multiplications that take as long as reading a value.
-_EXPECTED_PASSES = 20
-_READING = 60
+# Values in a row up to which S is summed: about 20 passes of a fit, each with ten components, and
+# the time of 60 multiplications to read a value.
+CHEAP_TO_SUM = 2000
 # Further columns whose correlations are fetched in one pass.
 _AHEAD = 3000
 
@@ -240,15 +239,9 @@ class StreamedTable(FittedTable):
 
     def correlations(self, order: IndexArray) -> Correlations:
         """Correlations of the usable columns, those next in order fetched together."""
-        unscaled = self.moments.scaled(1.0 / self.factors)
 
         def scatter_of(columns: IndexArray) -> FloatArray:
-            begin = partial(ScatterSum, len(columns))
-            summed = self.passes.total(begin, self.usable[columns])
-            moments = unscaled.subset(columns)
-            change = summed.moments.mean - moments.mean
-            self.passes.refuse_other_rows(summed.n_samples, change, moments)
-            return summed.scatter
+            return self.restrict(columns).scatter(len(columns)).dense()
 
         return FetchedCorrelations(scatter_of, order, _AHEAD)
 
@@ -443,7 +436,7 @@ def choose_route(source: BlockTable, budget: Budget, width: int) -> str:
     scatter = budget.of_scatter(n_features)
     rows = budget.of_rows(source, source.n_samples, n_features)
     products = budget.of_products(n_features, width)
-    if budget.holds(scatter) and _summing_is_cheap(source, width):
+    if budget.holds(scatter) and _summing_is_cheap(source):
         return "scatter"
     for route, needed in (("memory", rows), ("stream", products), ("scatter", scatter)):
         if budget.holds(needed):
@@ -460,16 +453,14 @@ def choose_route(source: BlockTable, budget: Budget, width: int) -> str:
     )
 
 
-def _summing_is_cheap(source: BlockTable, width: int) -> bool:
-    """True if S takes less time to sum than the products of a fit, reading included.
+def _summing_is_cheap(source: BlockTable) -> bool:
+    """True if S takes less time to sum than the products of a fit.
 
-    Per value and pass a product takes 4 m additions; summing S takes one for each value in its row,
-    and two if the row is sparse.
+    Summing takes a multiplication for every value in the row of each value, two if it is sparse.
     """
-    streaming = _EXPECTED_PASSES * (4 * width + _READING)
     if source.is_sparse and source.n_stored and source.n_samples:
-        return 2 * source.n_stored / source.n_samples <= streaming
-    return source.n_features <= streaming
+        return 2 * source.n_stored / source.n_samples <= CHEAP_TO_SUM
+    return source.n_features <= CHEAP_TO_SUM
 
 
 def explain_gaps_in_blocks(selector: Any, explanation: str) -> DataError:
@@ -526,7 +517,7 @@ def fill_gaps(values: Any, way: str) -> Any:
     filled = values.astype(np.float64)
     filled[:, gaps.all(axis=0)] = 0.0
     if way in ("model", "observed"):
-        filled = fill_by_model(filled)
+        filled = fill_rows(fit_gap_model(filled), filled)
     else:
         is_mean = way == "mean"
         of_columns = observed_columns(filled).means if is_mean else np.nanmedian(filled, axis=0)

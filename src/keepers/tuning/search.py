@@ -24,6 +24,7 @@ import joblib
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from keepers._protocols import FloatArray, IndexArray
@@ -68,7 +69,6 @@ TRIED = ("n_components", "gamma_shares", "scaling", "max_correlation")
 N_NEIGHBORS = 5
 MOST_SAMPLES = 1000
 N_DRAWS = 3
-_COLUMNS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,8 @@ class Judge:
         if n_samples > MOST_SAMPLES:
             X = X[np.sort(rng.choice(n_samples, MOST_SAMPLES, replace=False))]
         self._X = by_columns(X)
-        self._near = _nearest(_standardised_distances(self._X))
+        standardised = StandardScaler().fit_transform(as_array(self._X).astype(np.float64))
+        self._near = _nearest(squared_distances(standardised))
         self._seed = int(rng.integers(2**31 - 1))
         self._known: dict[bytes, tuple[float, float]] = {}
 
@@ -327,18 +328,6 @@ class Judge:
             clumpiness = _clumpiness(kept, np.random.default_rng(self._seed))
             self._known[key] = shared / float(self._near.sum()), clumpiness
         return self._known[key]
-
-
-def _standardised_distances(X: Any) -> FloatArray:
-    """Squared distances with every feature brought to the same variance."""
-    total = np.zeros((X.shape[0], X.shape[0]))
-    for start in range(0, X.shape[1], _COLUMNS_AT_ONCE):
-        block = as_array(X[:, start : start + _COLUMNS_AT_ONCE]).astype(np.float64)
-        block -= block.mean(axis=0)
-        deviations = block.std(axis=0)
-        block /= np.where(deviations > 0.0, deviations, 1.0)
-        total += squared_distances(block)
-    return total
 
 
 def _clumpiness(kept: FloatArray, rng: np.random.Generator) -> float:

@@ -39,7 +39,7 @@ from keepers.linalg.ordering import first_largest, first_smallest
 from keepers.linalg.scatter import as_array, by_columns
 from keepers.methods.parameters import (
     Seed,
-    cap_eigenvectors,
+    cap_clusters,
     check_value,
     count_features,
     one_of,
@@ -342,7 +342,7 @@ class MCFS(Rival):
         """The scores of selectors that differ in the number of features; sets what they learned."""
         values = table.in_double()
         cardinalities = [selector._count_nonzeros(table) for selector in selectors]
-        n_vectors = cap_eigenvectors(self.n_clusters, table.n_samples)
+        n_vectors = cap_clusters(self.n_clusters, table.n_samples, spare=1)
         n_rows = min(values.shape[1], (n_vectors + 1) * max(cardinalities))
         refuse_past_memory("MCFS", "rows of X'X", 8.0 * n_rows * values.shape[1])
         rng = self.random_generator()

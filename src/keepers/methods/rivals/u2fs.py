@@ -30,7 +30,7 @@ from keepers.linalg.graph import leading_eigenvectors
 from keepers.linalg.ordering import best_first, first_smallest
 from keepers.linalg.spectrum import squared_row_norms
 from keepers.methods.neighbours import full_heat_graph
-from keepers.methods.parameters import Seed, cap_eigenvectors
+from keepers.methods.parameters import Seed, cap_clusters
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import EPS, Rival
 
@@ -200,7 +200,7 @@ class U2FS(Rival):
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         n_samples, n_usable = table.X.shape
-        n_vectors = cap_eigenvectors(self.n_clusters, n_samples)
+        n_vectors = cap_clusters(self.n_clusters, n_samples, spare=1)
         self.refuse_past_memory(table, tables=4, of_side=5, of_samples=3)
         graph = full_heat_graph(table.X, self.bandwidth)
         spectrum = leading_eigenvectors(graph, n_vectors, self.random_generator())
