@@ -70,7 +70,7 @@ def nearest_first(distances: FloatArray, count: int) -> IndexArray:
     reach = _STEP_TOLERANCE * np.abs(edge)
     within = distances <= edge + reach
     if np.count_nonzero(within) == count * len(distances):  # no ties at the edge
-        return np.nonzero(within)[1].reshape(-1, count)
+        return np.flatnonzero(within).reshape(-1, count) % within.shape[1]
     # Surely within the edge, at it, beyond it; a stable sort leaves each in the order of indices.
     zone = (distances >= edge - reach).astype(np.int8) + (distances > edge + reach)
     return np.asarray(np.argsort(zone, axis=1, kind="stable")[:, :count])

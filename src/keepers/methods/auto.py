@@ -31,7 +31,7 @@ from keepers.methods.auto_steps import (
     FoldGrams,
     HalfSampleStability,
     NeighbourAgreement,
-    Smoothness,
+    StructureOfAll,
     UnitFreeColumns,
     cap_at_third,
     compare_halves,
@@ -269,11 +269,8 @@ class AutoSelector(RankingSelector):
             if comes_in_blocks(table_values(X)):
                 self._fit_blocks(X)
                 return
-        values = by_rows(validate_table(self, X))
-        rows = drawn_rows(values.shape[0], MOST_ROWS, self._seed())
         self.n_passes_ = 1
-        drawn = values if len(rows) == values.shape[0] else stack_rows([values[rows]])
-        self._fit_rows(drawn, values.shape[0])
+        self._fit_rows(*self._draw_rows(X))
 
     def _fit_blocks(self, given: Any) -> None:
         """Draw the rows that ``fit`` would draw; all rows are checked for values not finite."""
@@ -307,10 +304,65 @@ class AutoSelector(RankingSelector):
             return control.count_to_select(self.n_features_to_select)
         return min(FIRST_TRIED, int((~control.never).sum()))
 
+    def fit_half(self, X: Any, whole: Any) -> Self:
+        """Rank the features by half of the samples, and keep as many as the fit to all samples.
+
+        That fit, ``whole``, has found whether there is structure; the ranking is not described.
+        """
+        with self._fitting():
+            table, control = self._read_rows(*self._draw_rows(X))
+            self.n_features_to_select_ = min(whole.n_features_to_select_, table.n_features)
+            rng = self.random_generator()
+            grams = first_grams(table.columns, rng)
+            order, _ = self._rank_half(table, grams, rng, whole._structure_, control)
+            self._store_columns(order, table, control)
+        return self
+
+    def _draw_rows(self, X: Any) -> tuple[Any, int]:
+        """The rows to look at, and the number of rows of X."""
+        values = by_rows(validate_table(self, X))
+        rows = drawn_rows(values.shape[0], MOST_ROWS, self._seed())
+        drawn = values if len(rows) == values.shape[0] else stack_rows([values[rows]])
+        return drawn, values.shape[0]
+
     def _fit_rows(self, values: Any, n_samples: int) -> None:
         """Fit to the rows drawn from a table with ``n_samples`` of them."""
         self.preparer_: TablePreparer | None = None
         self.on_features_: Self | None = None
+        table, control = self._read_rows(values, n_samples)
+        n_wanted = self._count_wanted(control)
+        columns, must = table.columns, np.flatnonzero(control.must[table.usable])
+        n_neighbors = cap_neighbors(self.n_neighbors, self.n_rows_used_)
+        n_neighbors = cap_at_third(n_neighbors, columns.n_samples)
+        rng = self.random_generator()
+        grams = first_grams(columns, rng)
+        found = measure_smoothness(columns, grams, n_neighbors, rng)
+        self.carries_structure_ = table.to_all_columns(found.carries)
+        self.p_values_ = table.to_all_columns(found.p_values, fill=1.0)
+        self.smoothness_ = table.to_all_columns(found.values, fill=np.nan)
+        self.structure_found_ = bool(found.carries.any())
+        self._structure_ = StructureOfAll(self.structure_found_, found.weighted)
+        agreement = NeighbourAgreement(columns, found.graph.toarray(), n_neighbors)
+        discount = Discount(columns, found.values, found.carries, must)
+        ranked = self._try_counts(discount, agreement, int(found.carries.sum()), n_wanted)
+        if columns.n_features <= WIDEST:
+            limit = self.max_correlation or SAME
+            ranked, self.n_enough_ = set_copies_back(columns, ranked, must, limit)
+        self.scores_ = table.to_all_columns(ranked.scores, fill=-2.0)
+        nearest = np.where(ranked.nearest >= 0, table.usable[ranked.nearest], -1)
+        self.represented_by_ = table.to_all_columns(nearest, fill=-1)
+        self.representation_ = table.to_all_columns(ranked.correlations, fill=np.nan)
+        preserved = self._choose_count(agreement, ranked.order, control)
+        self._store_columns(table.usable[ranked.order], table, control)
+        self.stability_: HalfSampleStability | None = None
+        if self.structure_found_:
+            self.stability_ = self._halve(table, grams, control)
+            self._describe(columns.n_features, preserved)
+        else:
+            self._warn_of_noise(columns)
+
+    def _read_rows(self, values: Any, n_samples: int) -> tuple[ComparedTable, FeatureControl]:
+        """The columns to choose from, over the rows drawn from ``n_samples``."""
         n_rows = values.shape[0]
         which = f"the {n_rows} rows drawn of {n_samples}" if n_rows < n_samples else ""
         everything = table_of_values(self, values, which)
@@ -324,39 +376,16 @@ class AutoSelector(RankingSelector):
         if self.missing == "observed" and self.n_missing_.any():
             everything, observed = self._leave_out_gaps(values, everything), ~np.isnan(values)
         control = control_of(self, everything.n_features)
-        n_wanted = self._count_wanted(control)
-        table = self._order_samples(everything, observed, control)
-        columns, must = table.columns, np.flatnonzero(control.must[table.usable])
-        n_neighbors = cap_neighbors(self.n_neighbors, n_rows)
-        n_neighbors = cap_at_third(n_neighbors, columns.n_samples)
-        rng = self.random_generator()
-        grams = first_grams(columns, rng)
-        found = measure_smoothness(columns, grams, n_neighbors, rng)
-        self.carries_structure_ = table.to_all_columns(found.carries)
-        self.p_values_ = table.to_all_columns(found.p_values, fill=1.0)
-        self.smoothness_ = table.to_all_columns(found.values, fill=np.nan)
-        self.structure_found_ = bool(found.carries.any())
-        agreement = NeighbourAgreement(columns, found.graph.toarray(), n_neighbors)
-        discount = Discount(columns, found.values, found.carries, must)
-        ranked = self._try_counts(discount, agreement, int(found.carries.sum()), n_wanted)
-        if columns.n_features <= WIDEST:
-            limit = self.max_correlation or SAME
-            ranked, self.n_enough_ = set_copies_back(columns, ranked, must, limit)
-        self.scores_ = table.to_all_columns(ranked.scores, fill=-2.0)
-        nearest = np.where(ranked.nearest >= 0, table.usable[ranked.nearest], -1)
-        self.represented_by_ = table.to_all_columns(nearest, fill=-1)
-        self.representation_ = table.to_all_columns(ranked.correlations, fill=np.nan)
-        preserved = self._choose_count(agreement, ranked.order, control)
+        return self._order_samples(everything, observed, control), control
+
+    def _store_columns(
+        self, order: IndexArray, table: ComparedTable, control: FeatureControl
+    ) -> None:
+        """Rank the columns to choose from in their order, all others behind them."""
         constant, never = table.unusable & ~control.never, np.flatnonzero(control.never)
-        order = np.concatenate([table.usable[ranked.order], np.flatnonzero(constant), never])
+        order = np.concatenate([order, np.flatnonzero(constant), never])
         order = order[np.argsort(~control.must[order], kind="stable")]
         self._store_order(order, table, control.must, control.never)
-        self.stability_: HalfSampleStability | None = None
-        if self.structure_found_:
-            self.stability_ = self._halve(table, grams, found, control)
-            self._describe(columns.n_features, preserved)
-        else:
-            self._warn_of_noise(columns)
 
     def _leave_out_gaps(self, values: FloatArray, filled: MemoryTable) -> MemoryTable:
         """The filled table without columns that have too few values."""
@@ -440,7 +469,7 @@ class AutoSelector(RankingSelector):
         return float(agreement.of(order, [min(count, len(order))])[0])
 
     def _halve(
-        self, table: ComparedTable, grams: FoldGrams, found: Smoothness, control: FeatureControl
+        self, table: ComparedTable, grams: FoldGrams, control: FeatureControl
     ) -> HalfSampleStability | None:
         """The choices from halves of the samples; None if there is nothing to compare."""
         k, n_rows = self.n_features_to_select_, table.columns.n_samples
@@ -457,9 +486,10 @@ class AutoSelector(RankingSelector):
                     return None
                 half = replace(table, columns=columns, usable=table.usable[kept])
                 of_half = grams.of_samples(samples, kept, columns.shares)
-                n_neighbors = cap_at_third(self.n_neighbors, len(samples))
-                smooth = measure_smoothness(columns, of_half, n_neighbors, rng, like=found)
-                chosen.append(self._rank_half(half, smooth, control)[:k])
+                order, n_kept = self._rank_half(half, of_half, rng, self._structure_, control)
+                if self.max_correlation is not None:
+                    order = self._unlike_first(order, half, ~half.unusable, control.must)
+                chosen.append(order[:n_kept])
         place = np.full(table.n_features, -1)
         place[table.usable] = np.arange(len(table.usable))
         best = np.argsort(self.ranking_)[:k]
@@ -468,20 +498,24 @@ class AutoSelector(RankingSelector):
         return compare_halves(table.columns, place[best], best, table.usable, chosen)
 
     def _rank_half(
-        self, half: ComparedTable, found: Smoothness, control: FeatureControl
-    ) -> IndexArray:
-        """Columns of half of the samples in order; no fewer than are kept, or than are enough."""
+        self,
+        half: ComparedTable,
+        grams: FoldGrams,
+        rng: np.random.Generator,
+        like: StructureOfAll,
+        control: FeatureControl,
+    ) -> tuple[IndexArray, int]:
+        """Columns of half of the samples in order; how many are kept, at most those enough."""
         columns, k = half.columns, self.n_features_to_select_
+        n_neighbors = cap_at_third(self.n_neighbors, columns.n_samples)
+        found = measure_smoothness(columns, grams, n_neighbors, rng, like=like)
         must = np.flatnonzero(control.must[half.usable])
         ranked = Discount(columns, found.values, found.carries, must).ranking(k)
         if columns.n_features <= WIDEST:
             ranked, n_own = set_copies_back(columns, ranked, must, self.max_correlation or SAME)
-            k = max(n_own, 1) if self.n_features_to_select is None else k
-            return half.usable[ranked.order[:k]]
-        order = half.usable[ranked.order]
-        if self.max_correlation is None:
-            return order
-        return self._unlike_first(order, half, ~half.unusable, control.must)
+            if self.n_features_to_select is None:
+                k = min(k, max(n_own, 1))
+        return half.usable[ranked.order], k
 
     def _count_gaps(self) -> str:
         """A sentence about the missing values; empty if there are none."""

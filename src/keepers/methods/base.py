@@ -433,6 +433,23 @@ class RankingSelector(ColumnSelector):
             self._fit(named_table(X))
         return self
 
+    def fit_half(self, X: Any, whole: Any) -> Self:
+        """Fit to half of the samples, for `StabilitySelector`: only the ranking is needed.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Half of the samples, or another part of them.
+        whole : selector
+            The fit to all samples. Methods may use what it found.
+
+        Returns
+        -------
+        self : object
+            The selector with ``ranking_`` and ``support_``.
+        """
+        return self.fit(X)
+
     def fit_each(self, X: Any, counts: Sequence[int]) -> list[Self]:
         """Copies of this selector, one fitted for each number of features.
 

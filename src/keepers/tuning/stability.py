@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from threadpoolctl import ThreadpoolController
 
+from keepers._blas_threads import one_blas_thread
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.exceptions import DataError, DataWarning, KeepersError, KeepersWarning
 from keepers.linalg.scatter import by_rows, column_moments
@@ -157,7 +158,7 @@ class StabilitySelector(RankingSelector):
         selector = _adapted(base, n_features_to_select=kept, n_halves=0, callback=None)
         X = by_rows(table.X)
         found = joblib.Parallel(n_jobs=self.n_jobs)(
-            joblib.delayed(rank_half)(selector, rows, seed, X)
+            joblib.delayed(rank_half)(selector, rows, seed, X, whole)
             for rows, seed in draw_halves(n_samples, self.n_resamples, rng)
         )
         rankings, selections = (np.array(part) for part in zip(*found, strict=True))
@@ -242,16 +243,20 @@ def bound_false_selections(q: float, n_features: int, threshold: float) -> float
     return min(float(n_features), q * q / n_features / (2 * threshold - 1))
 
 
-def rank_half(selector: Any, rows: IndexArray, seed: int, X: Any) -> tuple[IndexArray, BoolArray]:
+def rank_half(
+    selector: Any, rows: IndexArray, seed: int, X: Any, whole: RankingSelector
+) -> tuple[IndexArray, BoolArray]:
     """Ranking and selection from some rows of X."""
     half = X[rows]
     fitted = _adapted(selector, random_state=seed)
-    # One thread everywhere: sums depend on how many threads share them.
-    with _thread_pools(len(sys.modules)).limit(limits=1), warnings.catch_warnings():
+    # One thread everywhere: sums depend on how many threads share them. The second says so to what
+    # would limit the threads of every small decomposition.
+    pools = _thread_pools(len(sys.modules))
+    with pools.limit(limits=1), one_blas_thread(), warnings.catch_warnings():
         # The fit to all samples warns; a hundred halves repeating it would only hide that.
         warnings.simplefilter("ignore", KeepersWarning)
         try:
-            fitted.fit(half)
+            fitted.fit_half(half, whole)
         except KeepersError as error:
             message = f"On a half of the samples, {len(rows)} of {X.shape[0]}: {error}"
             raise type(error)(message) from error
