@@ -117,6 +117,23 @@ def test_beyond_the_vanishing_alpha_zero_is_a_minimum_and_below_it_is_not():
     assert objective(V, 0.99 * alpha) < zero
 
 
+@pytest.mark.parametrize("tol", [0.05, 0.02])
+def test_it_ends_with_the_first_iteration_that_meets_both_constraints(tol):
+    X, labels, L = ring_of_clusters(seed=2)
+    first = indicator(labels, 3)
+
+    def worst(n_iter):
+        last = run(X, L, first, max_iter=n_iter).last
+        rest = X - last.U @ last.V.T - last.E
+        return max(np.abs(last.Z - last.U).max(), np.abs(rest).max() / np.abs(X).max())
+
+    result = run(X, L, first, max_iter=500, tol=tol)
+    n_iter = len(result.objective)
+    assert result.converged
+    assert worst(n_iter) < tol <= worst(n_iter - 1)
+    assert not run(X, L, first, max_iter=n_iter - 1, tol=tol).converged
+
+
 def test_vanished_rows_are_remembered_with_their_last_norm():
     X, labels, L = ring_of_clusters(seed=6)
     first = indicator(labels, 3)
