@@ -29,7 +29,9 @@ from keepers.methods.auto_steps import (
     growing_counts,
     judge,
     measure_smoothness,
+    neighbour_graph,
     smoothness,
+    sum_folds,
 )
 from keepers.methods.laplacian import laplacian_scores
 from keepers.methods.neighbours import binary_graph
@@ -245,6 +247,15 @@ def test_a_copy_is_taken_last_and_says_whose_it_is():
 
 
 # How many
+
+
+def test_a_graph_without_a_fold_is_that_of_the_other_columns():
+    X = grouped(0, 60, 100, 30, n_groups=4)
+    folds = np.where(np.arange(100) % 5, 0, 1)
+    rest = columns_of(X[:, folds == 1])
+    expected = neighbour_graph(sum_folds(rest, np.zeros(20, dtype=int), np.ones(20)), 7)
+    found = neighbour_graph(sum_folds(columns_of(X), folds, np.ones(100)), 7, left_out=0)
+    np.testing.assert_array_equal(found.toarray(), expected.toarray())
 
 
 def test_columns_that_made_the_graph_agree_with_it_and_noise_does_not():
