@@ -250,7 +250,7 @@ def test_a_copy_is_taken_last_and_says_whose_it_is():
 
 
 def test_a_graph_without_a_fold_is_that_of_the_other_columns():
-    X = grouped(0, 60, 100, 30, n_groups=4)
+    X = grouped(0, 60, 100, 100, n_groups=4)
     folds = np.where(np.arange(100) % 5, 0, 1)
     rest = columns_of(X[:, folds == 1])
     expected = neighbour_graph(sum_folds(rest, np.zeros(20, dtype=int), np.ones(20)), 7)
