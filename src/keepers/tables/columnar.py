@@ -348,13 +348,13 @@ def _parse_numbers(lines: Sequence[str], file: TextFile) -> FloatArray | None:
 def _table_of_parts(X: FloatArray, numbers: list[str], words: Words, file: TextFile) -> Table:
     """A table of the columns of numbers and those of text of a file."""
     pl, request = _polars(), file.request
-    frame = pl.DataFrame(words, schema=dict.fromkeys(words, pl.String))
     features, *roles = split_roles(file.names, request, file.index)
     place = {name: at for at, name in enumerate(numbers)}
-    ids, labels = (
-        None if role is None else frame[role].to_list() if role in words else X[:, place[role]]
-        for role in roles
+    frame = pl.DataFrame(
+        {**words, **{role: X[:, place[role]] for role in roles if role in place}},
+        schema_overrides=dict.fromkeys(words, pl.String),
     )
+    ids, labels = (None if role is None else _vector(frame[role]) for role in roles)
     kept = [name for name in features if name in place]
     beside = [name for name in features if name in words]
     return Table(
@@ -544,17 +544,12 @@ class ColumnScan(FileScan):
 
 
 def _common_schema(labels: Sequence[str], frames: Sequence[Any]) -> dict[str, Any]:
-    """The type of every column over all files: text if one has text, else the wider number."""
-    pl = _polars()
-    schema = dict(frames[0].collect_schema())
+    """The type of every column over all files, the widest where they differ."""
+    names = frames[0].collect_schema().names()
     for label, lazy in zip(labels, frames, strict=True):
-        found = dict(lazy.collect_schema())
-        refuse_other_columns(labels[0], list(schema), label, list(found))
-        for name, dtype in found.items():
-            if dtype != schema[name]:
-                both = is_number(dtype) and is_number(schema[name])
-                schema[name] = pl.Float64 if both else pl.String
-    return schema
+        refuse_other_columns(labels[0], names, label, lazy.collect_schema().names())
+    in_order = [lazy.select(named(names)) for lazy in frames]
+    return dict(_polars().concat(in_order, how="vertical_relaxed").collect_schema())
 
 
 def scan_columns(paths: Sequence[Path], request: ReadRequest, name: str) -> FileScan:

@@ -8,7 +8,7 @@ because a DuckDB relation has an attribute for each of its columns.
 
 import datetime
 import sys
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -115,7 +115,7 @@ def numeric_input(X: Any) -> Any:
     elif isinstance(X, np.ndarray) and X.ndim == 2:
         refuse_complex(X.dtype)
         if X.dtype.kind == "O":
-            held = [(str(at), next(_strange(X[:, at]), None)) for at in range(X.shape[1])]
+            held = [(str(at), _strange(X[:, at])) for at in range(X.shape[1])]
         else:
             is_number = X.dtype.kind in "biuf"
             held = [("all of them", _too_large(X) if is_number else str(X.dtype))]
@@ -145,8 +145,8 @@ def read_column(column: nw.Series[Any]) -> NDArray[np.floating] | str:
     native, kind = column.to_native(), column.dtype
     stored: Any = native.type if hasattr(type(native), "type") else native.dtype
     if str(stored) == "object":  # narwhals takes a column of nothing but gaps for text
-        for found in _strange(native, is_frame=True):
-            return found
+        if strange := _strange(native, is_frame=True):
+            return strange
         large = _too_large(np.array([x for x in native if isinstance(x, Integral)], dtype=object))
     else:
         refuse_complex(stored)
@@ -173,21 +173,22 @@ def _too_large(values: Any) -> str | None:
     return f"integers must be at most 2**53 to be exact in float64; the largest here is {largest}"
 
 
-def _strange(values: Iterable[Any], *, is_frame: bool = False) -> Iterator[str]:
-    """Names of the types among Python objects that are not real numbers.
+def _strange(values: Iterable[Any], *, is_frame: bool = False) -> str | None:
+    """The name of the first type among Python objects that is not one of real numbers.
 
     In a plain array only of those that NumPy would convert: it raises for the others.
     """
     for kind in sorted(set(map(type, values)), key=lambda kind: kind.__name__):
         name = kind.__name__
         if issubclass(kind, _TEXT_OR_TIME) or name in ("Period", "NaTType"):
-            yield name
-        elif issubclass(kind, (Real, Decimal, np.bool_)) or name in ("NoneType", "NAType"):
+            return name
+        if issubclass(kind, (Real, Decimal, np.bool_)) or name in ("NoneType", "NAType"):
             continue
-        elif issubclass(kind, Complex):
+        if issubclass(kind, Complex):
             refuse_complex(name)
         elif is_frame:
-            yield name
+            return name
+    return None
 
 
 def array_or_frame(X: Any) -> Any:
@@ -207,9 +208,7 @@ def array_or_frame(X: Any) -> Any:
 
 
 def _array_of_rows(X: Any) -> Any:
-    """A list of rows as an array; masks stay, and text does not turn numbers into text."""
-    if any(isinstance(row, np.ma.MaskedArray) for row in X):
-        return np.ma.array(X)
+    """A list of rows as an array; text does not turn numbers into text."""
     try:
         values = np.asarray(X)
         return np.asarray(X, dtype=object) if values.dtype.kind in "SU" else values

@@ -351,11 +351,6 @@ def matching_names(asked: Iterable[str], names: Sequence[str]) -> list[str]:
     """Columns by name, by several names with commas between, or by a pattern such as "meta_*".
 
     What matches nothing is returned as it was written.
-
-    Examples
-    --------
-    >>> matching_names(["b", "meta_*", "c,d"], ["a", "b", "c", "d", "meta_x"])
-    ['b', 'meta_x', 'c', 'd']
     """
     known = set(names)
     found: dict[str, None] = {}
@@ -374,13 +369,7 @@ def numbered_names(count: int) -> list[str]:
 
 
 def unique_names(names: Iterable[Any], *, make_unique: bool = False) -> list[str]:
-    """Column names as they will be used: empty ones numbered from 1; repeated ones raise.
-
-    Examples
-    --------
-    >>> unique_names(["a", "", "b", "a"], make_unique=True)
-    ['a', 'column 2', 'b', 'a.1']
-    """
+    """Column names as they will be used: an empty one is "column 2"; repeated ones raise."""
     used = [str(name).strip() or f"column {at}" for at, name in enumerate(names, 1)]
     if len(set(used)) == len(used):
         return used
