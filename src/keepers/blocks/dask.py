@@ -77,7 +77,7 @@ class DaskBlocks:
             name=name,
             n_features=first.n_features,
             dtype=first.dtype,
-            read=_read_part,
+            read=lambda at, columns, part: part.blocks(columns),
             chunks=[[part] for part in parts],
             n_rows=[part.n_samples for part in parts],
             n_stored=known_sum(part.n_stored for part in parts),
@@ -191,12 +191,6 @@ def _merge(begin: Callable[[], BlockSum], *sums: BlockSum | None) -> BlockSum | 
             result = begin() if result is None else result
             result.merge(found)
     return result
-
-
-def _read_part(at: int, columns: IndexArray | None, part: LocalBlocks) -> Iterator[RowBlock]:
-    for block in part.blocks(columns):
-        refuse_misshapen(block, part.n_features if columns is None else len(columns))
-        yield block
 
 
 def _read_chunks(
@@ -338,14 +332,8 @@ async def _shake_hands(address: str) -> None:
 
 
 def _dask() -> Any:
-    optional("dask", "Dask collections")
-    import dask
-
-    return dask
+    return optional("dask", "Dask collections")
 
 
 def _distributed() -> Any:
-    optional("distributed", "Dask clusters")
-    import distributed
-
-    return distributed
+    return optional("distributed", "Dask clusters")

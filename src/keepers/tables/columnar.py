@@ -388,7 +388,6 @@ def read_columns(path: Path, request: ReadRequest) -> Table:
     names = lazy.collect_schema().names()
     n_rows = lazy.select(_polars().len()).collect().item()
     refuse_shape((n_rows, len(names)), "The table", request.max_bytes)
-    unique_names(names, make_unique=request.make_unique)
     features, *roles = split_roles(names, request, index)
     wanted = dict.fromkeys([*features, *(name for name in roles if name is not None)])
     lazy = lazy if list(wanted) == names else lazy.select(named(wanted))

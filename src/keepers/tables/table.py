@@ -422,10 +422,9 @@ def table_of_matrix(
     )
     features, *roles = split_roles(columns, open_roles)
     at = {column: place for place, column in enumerate(columns)}
-    ids, labels = (
-        vector if role is None else _column(X, at[role])
-        for role, vector in zip(roles, (ids, labels), strict=True)
-    )
+    taken = [None if role is None else X[:, [at[role]]] for role in roles]
+    found = [each.toarray() if sp.issparse(each) else each for each in taken]
+    ids, labels = (ids if found[0] is None else found[0], labels if found[1] is None else found[1])
     if len(features) < len(columns):
         X = X[:, [at[column] for column in features]]
     return Table(
@@ -435,11 +434,6 @@ def table_of_matrix(
         None if labels is None else as_labels(labels, request.labels or "labels"),
         name,
     )
-
-
-def _column(X: Any, position: int) -> Any:
-    column = X[:, [position]]
-    return column.toarray().ravel() if sp.issparse(X) else column.ravel()
 
 
 def checked_matrix(X: Any, what: str) -> Any:

@@ -169,13 +169,6 @@ def _polars() -> tuple[Any, Any]:
     return optional("polars", "Written tables"), optional("polars.selectors", "Written tables")
 
 
-def _dense(table: Table) -> Any:
-    if not table.is_sparse:
-        return table.values
-    refuse_shape(table.values.shape, "The table as a dense array")
-    return table.values.toarray()
-
-
 def _frame_of(table: Table, target: _Target) -> Any:
     """A polars frame in the types of the source; for text, whole numbers are integers."""
     pl, _ = _polars()
@@ -189,7 +182,11 @@ def _frame_of(table: Table, target: _Target) -> Any:
     refuse_repeated(names, "Choose another identifier_name or label_name, or rename features.")
     columns = {} if table.frame is None else {column.name: column for column in table.frame}
     # Named at the end: many methods of polars take a name such as "^a$" for a pattern.
-    plain = pl.DataFrame(_dense(table), orient="row", nan_to_null=True)
+    values = table.values
+    if table.is_sparse:
+        refuse_shape(values.shape, "The table as a dense array")
+        values = values.toarray()
+    plain = pl.DataFrame(values, orient="row", nan_to_null=True)
     for name, column in zip(map(str, table.names), plain, strict=True):
         typed = _cast(column, table.types.get(name, column.dtype))
         if target.suffix in TEXT and typed.dtype.is_float():
