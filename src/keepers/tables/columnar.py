@@ -96,6 +96,7 @@ class TextFile:
             self.kinds[request.identifier] = "text"
         self.folder = Path(tempfile.mkdtemp(dir=folder))
         self.source, self._is_rewritten = path, False
+        self.skip_lines, self.comment = self.dialect.skip_lines, self.dialect.comment
         if is_compressed(path):
             self.source = self.folder / "plain.csv"
             with open_plain(path, request.max_bytes) as packed, self.source.open("wb") as out:
@@ -104,11 +105,6 @@ class TextFile:
         self._gaps = [word for word in GAP_WORDS if word in self.dialect.gaps]
         for note in self.dialect.notes:
             warn_caller(f"{path.name}: {note}", DataWarning)
-
-    @property
-    def skip_lines(self) -> int:
-        """Lines of ``source`` before the first row."""
-        return 0 if self._is_rewritten else self.dialect.skip_lines
 
     @property
     def columns(self) -> list[str]:
@@ -127,7 +123,7 @@ class TextFile:
             schema={name: types.get(kind, pl.String) for name, kind in self.kinds.items()},
             separator=dialect.sep,
             skip_lines=self.skip_lines if lines is None else 0,
-            comment_prefix=None if self._is_rewritten else dialect.comment,
+            comment_prefix=self.comment,
             null_values=list(GAP_WORDS) if as_text else self._gaps,
             decimal_comma=dialect.decimal == ",",
             glob=False,
@@ -241,6 +237,7 @@ class TextFile:
             warn_caller(f"{self.path.name}: {note}", DataWarning)
             self._write_rows()
         self.source, self._is_rewritten = self.folder / "rewritten.csv", True
+        self.skip_lines, self.comment = 0, None
         self.dialect.sep = "\t" if self.dialect.sep == BLANKS else self.dialect.sep
         self._find_kinds()
 

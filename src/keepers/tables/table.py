@@ -420,11 +420,15 @@ def table_of_matrix(
         identifier=request.identifier if ids is None else None,
         labels=request.labels if labels is None else None,
     )
-    features, *roles = split_roles(columns, open_roles)
+    features, identifier, label = split_roles(columns, open_roles)
     at = {column: place for place, column in enumerate(columns)}
-    taken = [None if role is None else X[:, [at[role]]] for role in roles]
-    found = [each.toarray() if sp.issparse(each) else each for each in taken]
-    ids, labels = (ids if found[0] is None else found[0], labels if found[1] is None else found[1])
+
+    def column(name: str) -> Any:
+        found = X[:, [at[name]]]
+        return found.toarray() if sp.issparse(found) else found
+
+    ids = ids if identifier is None else column(identifier)
+    labels = labels if label is None else column(label)
     if len(features) < len(columns):
         X = X[:, [at[column] for column in features]]
     return Table(
