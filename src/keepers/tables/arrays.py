@@ -1,11 +1,16 @@
-"""Files that hold bare matrices: NumPy, MATLAB, Matrix Market, HDF5.
+"""Files that hold a matrix: NumPy, MATLAB, Matrix Market, HDF5; AnnData, folders and files of 10x.
 
 Nothing is unpickled, no link leads into another file, and sizes are checked before memory is taken.
+Of an AnnData file only X or a layer, obs and var are read; genes in rows are read as columns.
 """
 
+import re
+import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -16,10 +21,18 @@ import scipy.sparse as sp
 
 from keepers._packages import optional
 from keepers._wording import closest, first_line, some_of
-from keepers.exceptions import DataError, KeepersError, shorten
+from keepers.exceptions import DataError, DataWarning, KeepersError, shorten, warn_caller
 from keepers.tables.atomic import open_plain
 from keepers.tables.scans import ArrayFile, StoredRows, dense_rows, sparse_rows
-from keepers.tables.table import ReadRequest, Table, refuse_shape, table_of_matrix
+from keepers.tables.table import (
+    ReadRequest,
+    Table,
+    as_texts,
+    number_repeated,
+    refuse_absent,
+    refuse_shape,
+    table_of_matrix,
+)
 
 VALUES = ("X", "fea", "data")
 LABELS = ("y", "Y", "gnd", "labels", "label", "target")
@@ -229,19 +242,135 @@ def open_rows(path: Path, place: str) -> Iterator[StoredRows]:
             yield sparse_rows(node, stored.shape)
 
 
-def read_array(node: Any, request: ReadRequest) -> Any:
-    """All values of an array of an HDF5 file."""
-    what = f"array {shorten(node.name)}"
-    refuse_shape(node.shape, what, request.max_bytes, node.dtype.itemsize)
-    return node[()]
+def _checked(node: Any, request: ReadRequest) -> Any:
+    """A part of a store, after the sizes of all in it were compared with the memory."""
+    if hasattr(node, "keys"):
+        for name in node:
+            _checked(node[name], request)
+        return node
+    what, max_bytes = f"array {shorten(node.name)}", request.max_bytes
+    refuse_shape(node.shape or (), what, max_bytes, node.dtype.itemsize)
+    return node
 
 
 def scan_hdf5(path: Path, request: ReadRequest) -> ArrayFile:
-    """The array ``dataset``, or X, or the only matrix, in blocks of rows or whole."""
+    """The matrix of Cell Ranger, if the file holds one, else ``dataset``, X or the only matrix."""
+    parts = {"data", "indices", "indptr", "barcodes", "shape"}
     found: dict[str, Any] = {}
     with open_hdf5(path) as file:
-        file.visititems(found.__setitem__)
-        found = {name: node for name, node in found.items() if getattr(node, "shape", ())}
-        place, *roles = _choose(found, request)
-        vectors = [None if role is None else read_array(found[role], request) for role in roles]
-    return ArrayFile(path, partial(open_rows, path, place), request, *vectors)
+        # The group is called "matrix", or in version 2 as the genome.
+        groups = {name: node for name, node in file.items() if hasattr(node, "keys")}
+        places = [name for name, node in groups.items() if parts <= set(node)]
+        if len(places) != 1 or request.dataset is not None:
+            file.visititems(found.__setitem__)
+            found = {name: node for name, node in found.items() if getattr(node, "shape", ())}
+            place, *roles = _choose(found, request)
+            vectors = [
+                None if role is None else _checked(found[role], request)[()] for role in roles
+            ]
+            return ArrayFile(path, partial(open_rows, path, place), request, *vectors)
+        group, genes = file[places[0]], ["genes", "gene_names"]
+        if "features" in group:
+            genes = ["features/id", "features/name", "features/feature_type"]
+        with parsing("The matrix"):
+            columns = [as_texts(_checked(group[part], request)[()], part) for part in genes]
+            names = _gene_names(columns, path.name)
+            ids = None if request.identifier else _checked(group["barcodes"], request)[()]
+            return ArrayFile(path, partial(open_rows, path, places[0]), request, names, ids)
+
+
+def read_anndata(path: Path, request: ReadRequest) -> Table:
+    """X or a layer; labels and sample names are columns of obs."""
+    with open_hdf5(path) as store, parsing("X, obs or var"):
+        place, *beside = _annotations(store, request)
+        X = _read_element(_checked(store[place], request))
+        return table_of_matrix(X, request, path.stem, *beside)
+
+
+def scan_anndata(path: Path, request: ReadRequest) -> ArrayFile:
+    """X or a layer, in blocks of rows."""
+    with open_hdf5(path) as store, parsing("X, obs or var"):
+        place, *beside = _annotations(store, request)
+        _checked(store[place], replace(request, max_bytes=2**62))
+        return ArrayFile(path, partial(open_rows, path, place), request, *beside)
+
+
+def _annotations(store: Any, request: ReadRequest) -> tuple[str, Any, Any, Any]:
+    """The place of X or of the layer, names of the genes and the cells, and labels or None."""
+    layers = list(store["layers"]) if "layers" in store else []
+    place = "X" if request.layer is None else f"layers/{request.layer}"
+    absent = [part for part in (place, "obs", "var") if part not in store]
+    if absent:
+        known = some_of([repr(name) for name in layers]) or "not there"
+        raise DataError(
+            f"An AnnData file holds X, obs and var; this one has no {shorten(absent[0])}."
+            f"{closest(request.layer or '', layers)} Its layers are {known} (layer=, --layer)."
+        )
+    obs, var = (_read_element(_checked(store[part], request)) for part in ("obs", "var"))
+    asked = [name for name in (request.labels, request.identifier) if name is not None]
+    refuse_absent([f"obs/{name}" for name in asked], [f"obs/{column}" for column in obs.columns])
+    ids = obs.index if request.identifier is None else obs[request.identifier]
+    labels = None if request.labels is None else obs[request.labels]
+    if labels is not None:  # pandas marks gaps in several ways
+        labels = np.array(labels.astype(object).where(labels.notna(), None).tolist())
+    return place, var.index.to_numpy(), np.array(ids.tolist(), dtype=object), labels
+
+
+def _read_element(node: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # anndata warns of its own older versions
+        return optional("anndata.io", "AnnData files").read_elem(node)
+
+
+def tenx_files(folder: Path) -> list[list[Path]]:
+    """Matrices, genes and barcodes of Cell Ranger, as their names end; empty if one is not there.
+
+    Names may begin with that of a sample, such as "GSM123_".
+    """
+    shown = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    found = [
+        [path for path in shown if re.search(rf"{end}(\.gz)?$", path.name)]
+        for end in (r"matrix\.mtx", r"(features|genes)\.tsv", r"barcodes\.tsv")
+    ]
+    return found if all(found) else []
+
+
+def read_10x(folder: Path, request: ReadRequest) -> Table:
+    """A folder of Cell Ranger as cells x genes; barcodes are the sample names."""
+    samples = tenx_files(folder)
+    if any(len(paths) > 1 for paths in samples):
+        raise DataError(
+            "A 10x folder holds one matrix with its genes and barcodes; this one holds "
+            f"{some_of([repr(path.name) for path in max(samples, key=len)])}. Move each into a "
+            "folder of its own."
+        )
+    [matrix], *others = samples
+    tables = []
+    for [path] in others:
+        with open_plain(path, request.max_bytes) as stream:
+            lines = stream.read().decode(errors="replace").rstrip().splitlines()
+        tables.append([line.split("\t") for line in lines])
+    genes, cells = tables
+    X = read_matrix_market(matrix, request)
+    columns = [[[*row, "", ""][at] for row in genes] for at in range(3)]
+    ids = None if request.identifier is not None else [row[0] for row in cells]
+    names = _gene_names(columns, folder.name)
+    return table_of_matrix(sp.coo_matrix(X).T, request, folder.name, names, ids)
+
+
+def _gene_names(columns: Sequence[Any], source: str) -> list[str]:
+    """Symbols, or ids where there are none; repeated ones are numbered as scanpy does.
+
+    ``columns``: ids, symbols and, if known, kinds of the features.
+    """
+    ids, symbols, kinds = [*columns, ()][:3]
+    counts = Counter(filter(None, kinds)).most_common()
+    if len(counts) > 1:
+        told = ", ".join(f"{number} of {kind!r}" for kind, number in counts)
+        warn_caller(
+            f"{source}: features of several kinds ({told}) are read. Leave out those that were "
+            "measured on another scale (drop=, --drop).",
+            DataWarning,
+        )
+    names = [symbol or name for name, symbol in zip(ids, symbols, strict=True)]
+    return number_repeated(names, mark="-")

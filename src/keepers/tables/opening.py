@@ -72,11 +72,11 @@ FORMATS = (
     Format("npz", "NumPy archive", (".npz",), "arrays", "npz"),
     Format("mat", "MATLAB", (".mat",), "arrays", "mat"),
     Format("mtx", "Matrix Market", (".mtx",), "arrays", "mtx"),
-    Format("h5ad", "AnnData", (".h5ad",), "biology", "anndata", True, ("layer",)),
-    Format("h5", "HDF5", (".h5", ".hdf5"), "biology", "hdf5_table", True, ("dataset",)),
+    Format("h5ad", "AnnData", (".h5ad",), "arrays", "anndata", True, ("layer",)),
+    Format("h5", "HDF5", (".h5", ".hdf5"), "arrays", "hdf5", True, ("dataset",)),
     Format("xlsx", "Excel", _SHEETS, "excel", "excel", False, ("sheet", *_LAYOUT)),
     Format("geo", "GEO", ("_series_matrix.txt",), "columnar", "text", False, ("encoding",), _GEO),
-    Format("10x", "10x", (), "biology", "10x"),
+    Format("10x", "10x", (), "arrays", "10x"),
     # Last: another format may have a longer suffix that ends in one of these.
     Format("txt", "text", (".txt", ".dat", ".data"), "columnar", "text", True, _TEXT),
 )
@@ -250,7 +250,7 @@ def is_table_folder(path: str | os.PathLike[str]) -> bool:
     """True if a folder is one table, read whole: of Cell Ranger (10x)."""
     if not os.path.isdir(path):  # does not raise for a name that is too long
         return False
-    from keepers.tables.biology import tenx_files
+    from keepers.tables.arrays import tenx_files
 
     return bool(tenx_files(Path(path)))
 
