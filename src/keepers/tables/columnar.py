@@ -96,7 +96,7 @@ class TextFile:
             self.kinds[request.identifier] = "text"
         self.folder = Path(tempfile.mkdtemp(dir=folder))
         self.source, self._is_rewritten = path, False
-        self.skip_lines, self.comment = self.dialect.skip_lines, self.dialect.comment
+        self.skip_lines, self.comment = self.dialect.skip_lines, request.comment
         if is_compressed(path):
             self.source = self.folder / "plain.csv"
             with open_plain(path, request.max_bytes) as packed, self.source.open("wb") as out:
@@ -263,7 +263,7 @@ class TextFile:
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """Number of the last line, and cells, of every row, by Python's csv."""
-        dialect = self.dialect
+        dialect, comment = self.dialect, self.request.comment
         encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
         line = dialect.skip_lines
         with open_plain(self.path, self.request.max_bytes) as stream:
@@ -273,7 +273,7 @@ class TextFile:
             try:
                 for number, row in numbered_rows(text, dialect.sep, strict=True):
                     line = dialect.skip_lines + number
-                    if not (dialect.comment and row[0].startswith(dialect.comment)):
+                    if not (comment and row[0].startswith(comment)):
                         yield line, row
             except csv.Error as error:
                 raise DataError(
@@ -301,7 +301,7 @@ def _read_wide(file: TextFile) -> Table | None:
     n_before = names.index(numbers[0]) if numbers else 0
     n_after = len(words) - n_before
     is_usual = numbers and names[n_before : len(names) - n_after] == numbers
-    if not is_usual or file.dialect.rewrite or file.dialect.comment:
+    if not is_usual or file.dialect.rewrite or request.comment:
         return None
     values = array("d")  # grows in place: a list of parts would take their size twice
     for piece in file.pieces(_WIDE_BYTES):

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, dropwhile, islice, pairwise, takewhile
+from itertools import chain, dropwhile, pairwise, takewhile
 from pathlib import Path
 
 from keepers.exceptions import DataError, ParameterError, shorten
@@ -69,7 +69,6 @@ class Dialect:
     decimal: str
     skip_lines: int
     """Lines before the first row, the header included."""
-    comment: str | None
     index: bool
     """True if the first column holds row names and has no name itself."""
     encoding: str
@@ -106,9 +105,8 @@ def lacks_last(n_cells: int, width: int) -> bool:
 def refuse_ragged(line: int, n_cells: int, n_columns: int) -> None:
     """Raise for a line that has too few or too many cells."""
     raise DataError(
-        f"Every line must have as many cells as there are columns ({n_columns}); line {line} has "
-        f"{n_cells}. Correct the line, name the separator (sep=, --sep), or leave out lines above "
-        "the column names (skip_rows=, --skip-rows)."
+        f"Every line must have {n_columns} cells, one a column; line {line} has {n_cells}. Correct "
+        "it, or name the separator (sep=, --sep) or lines above the names (--skip-rows)."
     )
 
 
@@ -166,7 +164,6 @@ def sniff(path: Path, request: ReadRequest) -> Dialect:
         sep=sep,
         decimal=decimal,
         skip_lines=len(lines) - len(top) + n_used,
-        comment=request.comment,
         index=index,
         encoding=encoding,
         may_be_short=lengths[len(names)] > 0 and sep not in (BLANKS, " "),
@@ -387,7 +384,8 @@ def _header(
     top: list[str], n_comments: int, sep: str, request: ReadRequest, notes: list[str]
 ) -> tuple[list[str] | None, int, list[list[str]]]:
     """The column names or None, how many of the lines are used up, and the rows below."""
-    rows = split_rows(top[n_comments:], sep)
+    numbered = list(numbered_rows((f"{line}\n" for line in top[n_comments:]), sep))
+    rows = [row for _, row in numbered]
     if n_comments and request.comment is None:
         last = top[n_comments - 1]
         is_spaced = last.startswith("# ")
@@ -405,8 +403,8 @@ def _header(
     if n_title := _n_title_rows(rows, sep) if may_have_title else 0:
         words = shorten(" ".join(cell for cell in rows[0] if cell.strip()))
         notes.append(
-            f"{words}, above the column names, is read as a title. If it belongs to the table, "
-            "pass skip_rows=0 (--skip-rows 0)."
+            f"{words}, above the column names, is read as a title. If it is none, pass skip_rows=0 "
+            "(--skip-rows 0)."
         )
         rows = rows[n_title:]
     if not rows:
@@ -428,9 +426,7 @@ def _header(
         )
     if not below:
         raise DataError("It holds column names and no rows. Add rows, or check the file.")
-    numbered = numbered_rows((f"{line}\n" for line in top[n_comments:]), sep)
-    n_lines = [number for number, _ in islice(numbered, n_title + n_header)][-1]
-    return first, n_comments + n_lines, below
+    return first, n_comments + numbered[n_title + n_header - 1][0], below
 
 
 def _is_header(first: Sequence[str], second: Sequence[str], notes: list[str]) -> bool:
