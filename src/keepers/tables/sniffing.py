@@ -403,8 +403,8 @@ def _header(
     if n_title := _n_title_rows(rows, sep) if may_have_title else 0:
         words = shorten(" ".join(cell for cell in rows[0] if cell.strip()))
         notes.append(
-            f"{words}, above the column names, is read as a title. If it is none, pass skip_rows=0 "
-            "(--skip-rows 0)."
+            f"{words}, above the column names, is read as a title. If it belongs to the table, "
+            "pass skip_rows=0 (--skip-rows 0)."
         )
         rows = rows[n_title:]
     if not rows:
