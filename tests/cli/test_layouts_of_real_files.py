@@ -230,7 +230,7 @@ def test_counts_of_a_core_facility_can_be_called_by_their_symbols(quick_keepers,
 def test_max_quant(quick_keepers, tmp_path):
     (tmp_path / "proteinGroups.txt").write_text(protein_groups())
     found, kept, said = run(quick_keepers, "proteinGroups.txt")
-    assert "end before the last column" in said
+    assert "Lines that end before the last column: 133, the first of them line 3." in said
     assert list(kept["sample"]) == [f"LFQ intensity {sample}" for sample in SAMPLES]
     assert found["kinds"]["Reverse"] == "tick"
     by_pattern = quick_keepers(

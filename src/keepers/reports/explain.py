@@ -44,7 +44,7 @@ _STYLE = """
 .keepers-explain table { border-collapse: collapse; margin: 8px 0; }
 .keepers-explain th, .keepers-explain td { padding: 3px 10px 3px 0; border-bottom: 1px solid #8884;
   text-align: left; vertical-align: top; overflow-wrap: anywhere; background: none; }
-.keepers-explain td { min-width: 8.5em; }
+.keepers-explain td { min-width: 9.5em; }
 .keepers-explain td + td { min-width: 5.5em; }
 .keepers-explain .keep td:first-child { font-weight: 600; }
 .keepers-explain .keep td:nth-child(2) { color: #3b82c4; }

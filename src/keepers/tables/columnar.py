@@ -256,8 +256,8 @@ class TextFile:
             refuse_ragged(*short[0], width)
         if short:
             warn_caller(
-                f"{self.path.name}: {len(short):,} lines, the first of them line {short[0][0]}, "
-                "end before the last column; the cells that are not there are missing values.",
+                f"{self.path.name}: Lines that end before the last column: {len(short):,}, the "
+                f"first of them line {short[0][0]}. Cells that are not there are missing values.",
                 DataWarning,
             )
 
